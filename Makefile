@@ -1,0 +1,41 @@
+# The one command that tests everything is "make test"; it needs Go, git, make and a network, and fetches the rest itself.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+MODULES     = $(dir $(wildcard go.mod */go.mod))
+TEST        = go test -count=1 -timeout=15m
+
+.PHONY: help test redis compiler format vet staticcheck build race newest newest-update
+.NOTPARALLEL:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
+
+test: redis compiler format vet staticcheck build race newest ## run all of the checks and tests below, in this order
+
+redis: ## install redis-server unless it is there (the tests start their own)
+	@sh .ci/install redis-server
+
+compiler: ## install a C compiler unless it is there (the race detector needs one)
+	@sh .ci/install "$$(go env CC)"
+
+format: ## fail if a file is not as gofmt would write it
+	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
+	[ -z "$$files" ] || { echo "run gofmt -w on:"; echo "$$files"; exit 1; }
+
+vet: ## run go vet in every module
+	@for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
+
+staticcheck: ## run staticcheck
+	@go run $(STATICCHECK) ./...
+
+build: ## build every module
+	@for module in $(MODULES); do (cd "$$module" && go build -buildvcs=false -o /dev/null ./...) || exit 1; done
+
+race: ## run the tests under the race detector, with the oldest dependencies allowed
+	CGO_ENABLED=1 $(TEST) -race ./...
+
+newest: ## run the tests with the newest dependencies (.ci/newest.mod)
+	$(TEST) -modfile=.ci/newest.mod ./...
+
+newest-update: ## write .ci/newest.mod anew from go.mod and today's newest releases
+	sh .ci/update-newest

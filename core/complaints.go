@@ -1,0 +1,72 @@
+package core
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// complaints are what an operator should know, each at most once a minute, with how often it happened since it was said last.
+type complaints struct {
+	logger *slog.Logger
+	store  seldom
+	cost   seldom
+	rule   seldom
+	ident  seldom
+}
+
+func (c *complaints) storeFailed(rule string, policy OnStoreError, err error) {
+	c.store.say(func(times int) {
+		c.logger.Warn("accesslimit: the store does not answer", slog.Any("error", err),
+			slog.String("rule", rule), slog.String("policy", policy.String()), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) negativeCost(rule string, cost int) {
+	c.cost.say(func(times int) {
+		c.logger.Warn("accesslimit: a rule's Cost is negative, counted as 1",
+			slog.String("rule", rule), slog.Int("cost", cost), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) identifyFailed(rule string, err error) {
+	c.ident.say(func(times int) {
+		c.logger.Warn("accesslimit: could not find out whom to count", slog.Any("error", err),
+			slog.String("rule", rule), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) badRule(err error) {
+	c.rule.say(func(times int) {
+		c.logger.Error("accesslimit: a rule given in a handler is wrong, its calls get 500",
+			slog.Any("error", err), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) sharedRoute(name string) {
+	c.logger.Warn("accesslimit: two unnamed rules count the same route in one counter, so that its calls are charged twice: "+
+		"give the rule of the whole router a Name or Paths", slog.String("route", name))
+}
+
+// complainEvery is how often the same complaint is made.
+const complainEvery = time.Minute
+
+// seldom lets one of many through.
+type seldom struct {
+	mu    sync.Mutex
+	last  time.Time
+	times int
+}
+
+func (s *seldom) say(do func(times int)) {
+	s.mu.Lock()
+	s.times++
+	times, due := s.times, s.last.IsZero() || time.Since(s.last) >= complainEvery
+	if due {
+		s.times, s.last = 0, time.Now()
+	}
+	s.mu.Unlock()
+	if due {
+		do(times)
+	}
+}

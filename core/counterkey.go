@@ -1,0 +1,71 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// The Redis key of a counter is
+//
+//	PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW
+//	accesslimit:{user:alice}:reply:sw1:60000000
+//
+// with the window in microseconds. All limits of one subject share a cluster slot, and one script can decide over them.
+// Subject and name are escaped, so that no two counters share a key and nothing that a caller sends ends the braces or
+// chooses the slot; longer than 64 bytes they are replaced by # and 128 bits of their SHA-256. No key is over 200 bytes.
+const (
+	maxPrefix  = 40
+	maxKeyPart = 64
+)
+
+// keyHead is what every key of a limiter starts with.
+func keyHead(prefix string) string { return prefix + ":{" }
+
+// keyTail is what follows the subject in every key of a name and a limit.
+func keyTail(name string, limit *algorithm.Limit) string {
+	tail := appendEscaped([]byte("}:"), name)
+	tail = append(tail, ':')
+	tail = append(tail, limit.Kind.Tag()...)
+	tail = append(tail, ':')
+	return string(strconv.AppendInt(tail, limit.Window, 10))
+}
+
+// appendKey appends a whole key.
+func appendKey[T string | []byte](dst []byte, head string, subject T, tail string) []byte {
+	dst = append(dst, head...)
+	dst = appendEscaped(dst, subject)
+	return append(dst, tail...)
+}
+
+// appendEscaped appends a part of a key: what is unsafe as %XX, or all of it as its hash where that would be too long.
+func appendEscaped[T string | []byte](dst []byte, part T) []byte {
+	start := len(dst)
+	for i := range len(part) {
+		if len(dst)-start > maxKeyPart {
+			break
+		}
+		if c := part[i]; safeInKey(c) {
+			dst = append(dst, c)
+		} else {
+			const digits = "0123456789ABCDEF"
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	if len(dst)-start <= maxKeyPart {
+		return dst
+	}
+	sum := sha256.Sum256([]byte(part))
+	return hex.AppendEncode(append(dst[:start], '#'), sum[:16])
+}
+
+// safeInKey is printable ASCII but what has a meaning in a key (braces, the escape, the mark of a hash) or a shell.
+func safeInKey(c byte) bool {
+	switch c {
+	case '{', '}', '%', '#', '"', '\'', '\\', '`', '$':
+		return false
+	}
+	return c > 0x20 && c < 0x7f
+}

@@ -1,0 +1,91 @@
+package core
+
+import (
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Decision is the answer to one call. Being refused is a value, not an error.
+type Decision struct {
+	// Allowed says whether the call may go on.
+	Allowed bool
+	// Reason is why.
+	Reason Reason
+	// Rule is the name of the rule, or of a direct call; a good metric label where routes are bounded.
+	Rule string
+	// Key is the subject as counted: user:alice, ip:203.0.113.7. Never a metric label: callers choose it.
+	Key string
+	// Limit is what was asked.
+	Limit Limit
+	// Remaining is how many permits are left, after this call's charge.
+	Remaining int
+	// ResetAfter is how long until the counter equals a fresh one, if nobody charges it.
+	ResetAfter time.Duration
+	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly that for FixedWindow and
+	// TokenBucket, at most Window/32 too long for SlidingWindow. 0 when allowed, and when waiting cannot help.
+	RetryAfter time.Duration
+	// Source is who answered.
+	Source Source
+	// All has one Decision for each limit that was asked, the binding one first, when there was more than one; otherwise nil.
+	All []Decision
+}
+
+// Reason is why a call was allowed or refused. Its text is stable, for logs and metrics.
+type Reason string
+
+// The reasons.
+const (
+	Allowed         Reason = "allowed"
+	LimitExceeded   Reason = "limit_exceeded"    // refused: nothing is left
+	NotLoggedIn     Reason = "not_logged_in"     // refused: NeedLogin, and the caller is nobody
+	IdentifyFailed  Reason = "identify_failed"   // refused: who calls, or whom to count, could not be found out
+	StoreFailOpen   Reason = "store_fail_open"   // allowed uncounted: the store did not answer
+	StoreFailClosed Reason = "store_fail_closed" // refused: the store did not answer
+	ContextEnded    Reason = "context_ended"     // refused: the caller's own context has ended
+	CostTooHigh     Reason = "cost_too_high"     // refused: the cost is more than the limit can ever allow
+	Misconfigured   Reason = "misconfigured"     // refused: a rule given in a handler is wrong
+)
+
+// Source is who answered a call.
+type Source string
+
+// The sources.
+const (
+	FromRedis  Source = "redis"
+	FromMemory Source = "memory"
+	FromNobody Source = "none" // no counter was asked, or the store did not answer
+)
+
+// decisionOf puts an engine's answer into words.
+func decisionOf(name string, limit Limit, v *algorithm.Verdict, source Source) Decision {
+	d := Decision{
+		Allowed: v.RetryAfter == 0, Reason: Allowed, Rule: name, Limit: limit, Remaining: int(v.Remaining),
+		ResetAfter: micros(v.ResetAfter), RetryAfter: micros(v.RetryAfter), Source: source,
+	}
+	if !d.Allowed {
+		d.Reason = LimitExceeded
+	}
+	return d
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// bindsMore says whether d says more about the call as a whole than other: a refusal before an allowance, a longer wait
+// before a shorter one, fewer permits left before more, and what was counted before what was not.
+func (d *Decision) bindsMore(other *Decision) bool {
+	switch {
+	case d.Allowed != other.Allowed:
+		return !d.Allowed
+	case !d.Allowed && (d.Reason == LimitExceeded) != (other.Reason == LimitExceeded):
+		return d.Reason == LimitExceeded
+	case d.RetryAfter != other.RetryAfter:
+		return d.RetryAfter > other.RetryAfter
+	case (d.Source == FromNobody) != (other.Source == FromNobody):
+		return other.Source == FromNobody
+	case d.Remaining != other.Remaining:
+		return d.Remaining < other.Remaining
+	default:
+		return d.ResetAfter > other.ResetAfter
+	}
+}

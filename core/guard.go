@@ -1,0 +1,113 @@
+package core
+
+import (
+	"context"
+	"fmt"
+)
+
+// Guard is rules on a limiter: what an adapter's middleware asks for every call. It is safe for concurrent use.
+type Guard struct {
+	limiter *Limiter
+	rules   []*boundRule
+}
+
+// Answer is what an adapter carries out. The headers that tell the caller the limits are set already.
+type Answer struct {
+	// Refusal is to be sent in place of the handler; nil: the call goes on.
+	Refusal *Refusal
+	// Context is to take the place of the call's own for the handler; nil: it stays. See Options.Expose.
+	Context context.Context
+}
+
+// Guard checks rules and puts them together: they are decided as one, all charged or none. The error is a *RuleError; the
+// adapters, which call it where a route is made, panic with it.
+func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
+	g, err := l.guard(rules)
+	if err != nil {
+		return nil, err
+	}
+	for _, rule := range g.rules {
+		l.watchRoutes(rule)
+	}
+	return g, nil
+}
+
+func (l *Limiter) guard(rules []Rule) (*Guard, error) {
+	if len(rules) == 0 {
+		return nil, &RuleError{Field: "rules", Value: "", Why: "a guard needs at least one rule"}
+	}
+	g := &Guard{limiter: l}
+	sameName := make(map[string]int)
+	for _, r := range rules {
+		rule, err := l.bind(r, sameName)
+		if err != nil {
+			return nil, err
+		}
+		g.rules = append(g.rules, rule)
+	}
+	return g, nil
+}
+
+// MustGuard is Guard for where a route is made: it panics with the error.
+func (l *Limiter) MustGuard(rules ...Rule) *Guard {
+	if l == nil {
+		panic("core: a rule was attached to a nil *Limiter: check the error of core.New")
+	}
+	g, err := l.Guard(rules...)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// bind checks a rule, on its own and beside the others of this limiter.
+func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
+	if wrong := r.check(); wrong != nil {
+		return nil, wrong
+	}
+	if r.NeedLogin && l.options.Identify == nil {
+		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
+	}
+	rule := bind(r, "")
+	if rule.fixed != nil {
+		if wrong := l.names.claim(rule.fixed.name, rule.limit); wrong != nil {
+			return nil, wrong
+		}
+	}
+	name := rule.fixedName()
+	if sameName[name]++; sameName[name] > 1 {
+		rule = bind(r, fmt.Sprintf("-%v", rule.limit.Window))
+	}
+	return rule, nil
+}
+
+// watchRoutes speaks up when another unnamed rule counts the same route in the same counter.
+func (l *Limiter) watchRoutes(rule *boundRule) {
+	rule.onRoute = func(p *policy) {
+		if p.name != noRoute && !l.names.claimRoute(p.keyTail, rule) {
+			l.complains.sharedRoute(p.name)
+		}
+	}
+}
+
+// Check decides over a call: it tells the caller the limits in the view's headers, and what to do now in the Answer. It
+// returns by Options.Timeout, whatever Redis does, and never panics by itself.
+func (g *Guard) Check(v View) Answer { return g.check(v, "") }
+
+// Check decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is
+// the rule's own key. Its name should be set. A wrong rule is logged, and answers 500.
+func (l *Limiter) Check(v View, rule Rule, subject string) Answer {
+	g, err := l.guard([]Rule{rule})
+	if err != nil {
+		l.complains.badRule(err)
+		return Answer{Refusal: newRefusal(Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody}, "", nil)}
+	}
+	return g.check(v, subject)
+}
+
+func (g *Guard) check(v View, subject string) Answer {
+	c := g.limiter.open(v)
+	answer := c.decide(g.rules, subject)
+	g.limiter.close(c)
+	return answer
+}

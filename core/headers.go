@@ -1,0 +1,144 @@
+package core
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// HeaderStyle is which headers tell callers their limits; styles combine with |. The zero value is HeadersDraft10.
+type HeaderStyle uint8
+
+const (
+	// HeadersDraft10 is RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, an entry for each limit:
+	//
+	//	RateLimit-Policy: "api";q=100;w=60
+	//	RateLimit: "api";r=99;t=60
+	//
+	// r is what is left; t is how many seconds to wait when refused, and otherwise until all of it is back. A bucket shows
+	// its burst and how long that takes to refill.
+	HeadersDraft10 HeaderStyle = 1 << iota
+	// HeadersDraft7 is the older form of the same two headers, which most parsers in use read: the limit that binds.
+	//
+	//	RateLimit-Policy: 100;w=60
+	//	RateLimit: limit=100, remaining=99, reset=60
+	HeadersDraft7
+	// HeadersXRateLimit is X-RateLimit-Limit, -Remaining and -Reset for the limit that binds, the reset in unix seconds.
+	HeadersXRateLimit
+	// HeadersXRateLimitDelta is the same with the reset as seconds left, as some gateways send it.
+	HeadersXRateLimitDelta
+	// NoHeaders sends none of them. Retry-After on a refusal stays.
+	NoHeaders
+)
+
+// check finds styles that would write one header twice.
+func (s HeaderStyle) check() error {
+	wrong := func(why string) error {
+		return &RuleError{Rule: "options", Field: "Headers", Value: uint8(s), Why: why}
+	}
+	switch {
+	case s >= NoHeaders<<1:
+		return wrong("is none of this package's styles")
+	case s&NoHeaders != 0 && s != NoHeaders:
+		return wrong("NoHeaders goes with no other style")
+	case s.has(HeadersDraft10) && s.has(HeadersDraft7):
+		return wrong("HeadersDraft10 and HeadersDraft7 write the same headers: choose one")
+	case s.has(HeadersXRateLimit) && s.has(HeadersXRateLimitDelta):
+		return wrong("HeadersXRateLimit and HeadersXRateLimitDelta write the same headers: choose one")
+	}
+	return nil
+}
+
+func (s HeaderStyle) has(style HeaderStyle) bool { return s&style != 0 }
+
+// Header names in the canonical form of net/http, in which setting them costs no conversion; their case means nothing.
+const (
+	headerRateLimit  = "Ratelimit"
+	headerPolicy     = "Ratelimit-Policy"
+	headerXLimit     = "X-Ratelimit-Limit"
+	headerXRemaining = "X-Ratelimit-Remaining"
+	headerXReset     = "X-Ratelimit-Reset"
+)
+
+// writeHeaders tells the caller what was decided. The list headers are added, so that limiters that stack each have their
+// entry; the others are set.
+func (c *call) writeHeaders(w HeaderWriter) {
+	style := c.limiter.headers
+	if style == NoHeaders || !c.answered() {
+		return
+	}
+	if style.has(HeadersDraft10) {
+		w.Add(headerPolicy, c.draft10Policy())
+		w.Add(headerRateLimit, c.draft10())
+	}
+	at := c.binding()
+	binding, v := &c.asked[at], &c.verdicts[at]
+	limit := binding.rule.limit.atOnce()
+	if style.has(HeadersDraft7) {
+		w.Add(headerPolicy, binding.policy.draft7)
+		w.Set(headerRateLimit, "limit="+strconv.Itoa(limit)+", remaining="+strconv.FormatInt(v.Remaining, 10)+
+			", reset="+strconv.FormatInt(waitSeconds(v), 10))
+	}
+	if style.has(HeadersXRateLimit) || style.has(HeadersXRateLimitDelta) {
+		reset := waitSeconds(v)
+		if style.has(HeadersXRateLimit) {
+			reset += ceilSeconds(time.Duration(time.Now().UnixNano()))
+		}
+		w.Set(headerXLimit, strconv.Itoa(limit))
+		w.Set(headerXRemaining, strconv.FormatInt(v.Remaining, 10))
+		w.Set(headerXReset, strconv.FormatInt(reset, 10))
+	}
+}
+
+// draft10Policy is the constant of the rule when the call has only one.
+func (c *call) draft10Policy() string {
+	if len(c.asked) == 1 {
+		return c.asked[0].policy.draft10
+	}
+	var entries []string
+	for i := range c.asked {
+		if c.verdicts[i].Err == nil {
+			entries = append(entries, c.asked[i].policy.draft10)
+		}
+	}
+	return strings.Join(entries, ", ")
+}
+
+func (c *call) draft10() string {
+	text := c.text[:0]
+	for i := range c.asked {
+		v := &c.verdicts[i]
+		if v.Err != nil {
+			continue
+		}
+		if len(text) > 0 {
+			text = append(text, ", "...)
+		}
+		text = append(text, c.asked[i].policy.label...)
+		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
+		text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
+	}
+	c.text = text
+	return string(text)
+}
+
+// waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.
+func waitSeconds(v *algorithm.Verdict) int64 {
+	wait := v.ResetAfter
+	if v.RetryAfter > 0 {
+		wait = v.RetryAfter
+	}
+	return ceilSeconds(micros(wait))
+}
+
+// answered says whether the store answered for any of the limits.
+func (c *call) answered() bool {
+	for i := range c.verdicts {
+		if c.verdicts[i].Err == nil {
+			return true
+		}
+	}
+	return false
+}

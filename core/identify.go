@@ -1,0 +1,62 @@
+package core
+
+import (
+	"context"
+	"strings"
+)
+
+// IdentifyFunc says who calls. "" and no error is nobody; an error means that it could not be found out, and a rule with
+// NeedLogin then answers 503, not 401. It runs at most once a call, and not at all for calls that need no user.
+type IdentifyFunc func(Request) (user string, err error)
+
+// VerifyFunc checks a token or a session and names its user; "" and no error when it is not, or no longer, valid. An error
+// means that it could not be checked. The token is the function's to keep.
+type VerifyFunc func(ctx context.Context, token string) (user string, err error)
+
+// BearerToken identifies by "Authorization: Bearer TOKEN" (RFC 6750). A call with no such header, or with several, is nobody's.
+func BearerToken(verify VerifyFunc) IdentifyFunc {
+	return func(r Request) (string, error) {
+		lines := r.Header("Authorization")
+		if len(lines) != 1 {
+			return "", nil
+		}
+		scheme, token, _ := strings.Cut(lines[0], " ")
+		token = strings.TrimSpace(token)
+		if !strings.EqualFold(scheme, "Bearer") || token == "" {
+			return "", nil
+		}
+		return verify(r.Context(), strings.Clone(token))
+	}
+}
+
+// Cookie identifies by the first cookie of this name.
+func Cookie(name string, verify VerifyFunc) IdentifyFunc {
+	return func(r Request) (string, error) {
+		session := r.Cookie(name)
+		if session == "" {
+			return "", nil
+		}
+		return verify(r.Context(), strings.Clone(session))
+	}
+}
+
+// ContextValue identifies by what an authentication middleware before this one left under a key: a string in the
+// framework's own store (gin's Set, echo's Set, fiber's Locals) or in the context. Anything but a string is nobody.
+func ContextValue(key any) IdentifyFunc {
+	return func(r Request) (string, error) {
+		user, _ := r.Value(key).(string)
+		return strings.Clone(user), nil
+	}
+}
+
+// FirstOf asks one after the other until one knows the caller or fails.
+func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
+	return func(r Request) (string, error) {
+		for _, ask := range identify {
+			if user, err := ask(r); user != "" || err != nil {
+				return user, err
+			}
+		}
+		return "", nil
+	}
+}

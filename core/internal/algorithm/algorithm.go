@@ -1,0 +1,93 @@
+// Package algorithm holds each counting algorithm twice: NAME.lua runs in Redis, NAME.go in this process.
+//
+// Both are the same function of a state, the time and a limit, in integers throughout, so they give the same answers to
+// the microsecond. The Lua reads and writes a state as one string, whose form stands at the head of its file; a change of
+// that form takes another [Kind.Tag], so that old scripts beside new ones never misread a state.
+package algorithm
+
+// Kind names an algorithm.
+type Kind uint8
+
+// The algorithms, in the order of core.Algorithm.
+const (
+	SlidingWindow Kind = iota
+	FixedWindow
+	TokenBucket
+)
+
+// Tag is the algorithm's name and the version of its state, as they stand in keys and scripts.
+func (k Kind) Tag() string { return engines[k].tag() }
+
+// Limit is a limit in the integers that both engines calculate with. Make one with [Windowed] or [Bucketed].
+type Limit struct {
+	Kind   Kind
+	Max    int64 // permits that fit: of a window, or of the full bucket
+	Window int64 // microseconds
+	Permit int64 // TokenBucket: units of one permit
+	Refill int64 // TokenBucket: units that come back per tick
+	Tick   int64 // TokenBucket: microseconds
+}
+
+// Args are the limit's numbers as the Lua function of its algorithm takes them.
+func (l *Limit) Args() [4]int64 {
+	if l.Kind == TokenBucket {
+		return [4]int64{l.Max, l.Permit, l.Refill, l.Tick}
+	}
+	return [4]int64{l.Max, l.Window}
+}
+
+// State is what a counter of this process remembers; the zero State is a counter that nobody used.
+type State struct {
+	At    int64    // FixedWindow: start in microseconds; SlidingWindow: number of a sub-window; TokenBucket: tick
+	Used  int64    // permits, for TokenBucket units
+	Own   int64    // SlidingWindow: permits of sub-window At; TokenBucket: units of one permit when Used was written
+	Older []uint64 // SlidingWindow: the older sub-windows that still count, oldest first: number modulo 64, then 40 bits of permits
+}
+
+// Counter is one thing to count: a key, its limit, and what the call at hand costs.
+type Counter struct {
+	Key   []byte // as [counterkey] forms it; valid during the call only
+	Limit *Limit
+	Cost  int64 // permits; 0 asks without charging
+	// Required says that the call is refused when the store cannot answer for this counter.
+	Required bool
+}
+
+// Verdict is an engine's answer for one counter. Times are in microseconds.
+type Verdict struct {
+	Remaining  int64 // permits left, after the charge if there was one
+	ResetAfter int64 // until the state equals a fresh one
+	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
+	Err        error // why the store could not answer; the rest is zero
+	Ended      error // the caller's own context ended first: its error; the rest is zero
+}
+
+// engine is one algorithm in this process. The methods mirror the Lua function of the same name.
+type engine interface {
+	tag() string
+	// advance brings a used state to now: what has expired is gone. A clock that stepped back is anchored here.
+	advance(s *State, now int64, l *Limit)
+	// look says what the advanced state answers to a cost, leaving it as it is.
+	look(s *State, now int64, l *Limit, cost int64) Verdict
+	// charge takes the cost, which fits, and returns when the state will equal a fresh one again.
+	charge(s *State, now int64, l *Limit, cost int64) (resetAfter int64)
+}
+
+var engines = [...]engine{SlidingWindow: slidingWindow{}, FixedWindow: fixedWindow{}, TokenBucket: tokenBucket{}}
+
+// Look brings the state to now and says what it answers to a cost.
+func (l *Limit) Look(s *State, now, cost int64) Verdict {
+	e := engines[l.Kind]
+	if s.At != 0 {
+		e.advance(s, now, l)
+	}
+	v := e.look(s, now, l, cost)
+	v.Remaining = max(0, v.Remaining)
+	return v
+}
+
+// Charge takes a cost that [Limit.Look] found to fit at the same time.
+func (l *Limit) Charge(s *State, now, cost int64, v *Verdict) {
+	v.ResetAfter = engines[l.Kind].charge(s, now, l, cost)
+	v.Remaining -= cost
+}

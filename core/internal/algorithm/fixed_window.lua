@@ -1,0 +1,24 @@
+-- FixedWindow: at most max permits from the first call until window microseconds later; then a fresh window.
+--
+-- args      max, window (microseconds)
+-- state     little-endian: I7 start of the window (microseconds), I6 permits used in it
+algorithms.fw1 = function(state, now, cost, max, window)
+  local start, used, anchored = now, 0, nil
+  if state then
+    start, used = struct.unpack('<I7I6', state)
+    if start > now then
+      -- The clock stepped back: the window starts over with what was used, so that nobody waits longer than one.
+      start = now
+      anchored = struct.pack('<I7I6', start, used)
+    elseif used == 0 or now - start >= window then
+      start, used = now, 0
+    end
+  end
+
+  local ends = start + window - now
+  local reset = used > 0 and ends or 0
+  if used + cost > max then
+    return ends, max - used, reset, nil, nil, anchored
+  end
+  return 0, max - used, reset, ends, struct.pack('<I7I6', start, used + cost), anchored
+end

@@ -1,0 +1,66 @@
+-- SlidingWindow: never more than max permits in any span of window microseconds.
+--
+-- Time is cut into sub-windows of window/32. A permit counts from its use until no moment of its sub-window lies within
+-- the last window any more: 33 sub-windows, so it comes back at most window/32 late and never early.
+--
+-- args      max, window (microseconds)
+-- state     little-endian: I7 number of the sub-window charged last, I6 permits used in the window, I6 permits used in
+--           that sub-window; then, oldest first, every older sub-window that still counts: I1 number modulo 64, I5 permits
+-- keeps     the second number is the sum of the third and of all that follow it
+algorithms.sw1 = function(state, now, cost, max, window)
+  local phase = now % window
+  local index = (now - phase) / window * 32 + math.floor(phase * 32 / window)
+  local charged, used, own, older, anchored = index, 0, 0, '', nil
+
+  -- When the permits of sub-window n are free again: the first microsecond of sub-window n + 33.
+  local function free_after(n)
+    local part = (n + 33) % 32
+    return (n + 33 - part) / 32 * window + math.ceil(part * window / 32) - now
+  end
+
+  if state then
+    charged, used, own = struct.unpack('<I7I6I6', state)
+    older = string.sub(state, 20)
+    if charged > index then
+      -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.
+      charged, own, older = index, used, ''
+      anchored = struct.pack('<I7I6I6', index, used, used)
+    elseif charged < index then
+      local keep = 1
+      while keep < #older do
+        local slot, permits = struct.unpack('<I1I5', older, keep)
+        if charged - (charged - slot) % 64 >= index - 32 then break end
+        used, keep = used - permits, keep + 6
+      end
+      older = string.sub(older, keep)
+      if charged < index - 32 then
+        used = 0
+      elseif own > 0 then
+        older = older .. struct.pack('<I1I5', charged % 64, own)
+      end
+      own = 0
+    end
+  end
+
+  local reset = 0
+  if own > 0 then
+    reset = free_after(index)
+  elseif older ~= '' then
+    local slot = string.byte(older, -6)
+    reset = free_after(charged - (charged - slot) % 64)
+  end
+
+  local missing = used + cost - max
+  if missing <= 0 then
+    local charge = struct.pack('<I7I6I6', index, used + cost, own + cost) .. older
+    return 0, max - used, reset, free_after(index), charge, anchored
+  end
+  for at = 1, #older, 6 do
+    local slot, permits = struct.unpack('<I1I5', older, at)
+    missing = missing - permits
+    if missing <= 0 then
+      return free_after(charged - (charged - slot) % 64), max - used, reset, nil, nil, anchored
+    end
+  end
+  return free_after(index), max - used, reset, nil, nil, anchored
+end

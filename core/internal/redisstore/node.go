@@ -1,0 +1,100 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// node is what one shard's commands run on. A command returns by its context's deadline and is sent once.
+type node interface {
+	process(ctx context.Context, cmd *redis.Cmd) error
+}
+
+// once keeps go-redis from sending a command again after a timeout or a lost connection: the first may have charged, and
+// with its defaults it would charge up to four times.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }
+
+// boundClient is a single server's client whose socket reads end with the context, whatever its owner configured.
+type boundClient struct{ client *redis.Client }
+
+func (b boundClient) process(ctx context.Context, cmd *redis.Cmd) error {
+	return b.client.Process(ctx, once{cmd})
+}
+
+// boundClients makes the bound client of each server once. Servers of a cluster come and go, so the table is thrown away
+// when it has grown past any cluster's size.
+type boundClients struct {
+	timeout time.Duration
+	mu      sync.RWMutex
+	made    map[*redis.Client]boundClient
+}
+
+const maxBoundClients = 1024
+
+func (b *boundClients) of(client *redis.Client) boundClient {
+	b.mu.RLock()
+	bound, ok := b.made[client]
+	b.mu.RUnlock()
+	if ok {
+		return bound
+	}
+	bound = boundClient{client.WithTimeout(b.timeout)}
+	// WithTimeout gives the client options of its own, so this changes nothing for their owner. It makes a read end with
+	// the context's deadline: without it, a nearer deadline of the caller would wait out the whole timeout.
+	bound.client.Options().ContextTimeoutEnabled = true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.made == nil || len(b.made) >= maxBoundClients {
+		b.made = make(map[*redis.Client]boundClient)
+	}
+	b.made[client] = bound
+	return bound
+}
+
+// heldClient is a client whose reads do not end with the context: a goroutine waits for it, so that the caller need not.
+type heldClient struct{ client redis.UniversalClient }
+
+func (h heldClient) process(ctx context.Context, cmd *redis.Cmd) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.client.Process(ctx, once{cmd}) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// clusterNode asks the master itself, and follows a moved slot through the cluster's client, which knows the way and learns it.
+type clusterNode struct {
+	master  boundClient
+	cluster heldClient
+}
+
+func (n clusterNode) process(ctx context.Context, cmd *redis.Cmd) error {
+	err := n.master.process(ctx, cmd)
+	if !movedAway(err) {
+		return err
+	}
+	cmd.SetErr(nil)
+	return n.cluster.process(ctx, cmd)
+}
+
+// movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.
+func movedAway(err error) bool {
+	for _, prefix := range [...]string{"MOVED ", "ASK ", "TRYAGAIN", "CLUSTERDOWN", "READONLY"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}

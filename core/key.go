@@ -1,0 +1,95 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// KeyFunc says whom a call is counted for. "" counts it by the client's IP: a call is never unlimited because something was
+// missing. An error means that it could not be found out, and the call gets 503. What callers send may be returned as it
+// is: it is escaped, or hashed when it is long. Secrets should go through [Digest] first.
+type KeyFunc func(Request) (subject string, err error)
+
+// ByIP counts by the client's address: ip:203.0.113.7, ip:2001:db8::/64. All callers without one share ip:unknown.
+func ByIP(r Request) (string, error) { return ipSubject(r), nil }
+
+// ByUser counts by whom Options.Identify found, as user:alice; by IP for nobody.
+func ByUser(r Request) (string, error) {
+	user, err := r.User()
+	if err != nil || user == "" {
+		return "", err
+	}
+	return "user:" + user, nil
+}
+
+// ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST; by IP where it is missing. The
+// value is always hashed, because it may be an API key: [Digest] makes the same of it. Danger: callers choose their
+// headers, so a rule by IP belongs beside it.
+func ByHeader(name string) KeyFunc {
+	prefix := "header:" + strings.ToLower(name) + ":"
+	return func(r Request) (string, error) {
+		value := strings.Join(r.Header(name), ",")
+		if value == "" {
+			return "", nil
+		}
+		return prefix + Digest(value), nil
+	}
+}
+
+// ByValue counts by what an earlier middleware left under a key, as value:VALUE; by IP where there is nothing.
+func ByValue(key any) KeyFunc {
+	return func(r Request) (string, error) {
+		switch value := r.Value(key).(type) {
+		case nil:
+			return "", nil
+		case string:
+			if value == "" {
+				return "", nil
+			}
+			return "value:" + value, nil
+		default:
+			return fmt.Sprintf("value:%v", value), nil
+		}
+	}
+}
+
+// ByRoute counts all callers of a route together, as METHOD and pattern, also under a rule that other routes share.
+func ByRoute(r Request) (string, error) { return routeName(r.Method(), r.Route()), nil }
+
+// Global counts all calls that the rule applies to together. The subject is the rule's name.
+func Global(r Request) (string, error) { return r.Rule(), nil }
+
+// Join counts by several keys at once, each combination by itself; what is missing in one of them is replaced by the IP.
+func Join(keys ...KeyFunc) KeyFunc {
+	escape := strings.NewReplacer("%", "%25", "|", "%7C")
+	return func(r Request) (string, error) {
+		parts := make([]string, len(keys))
+		for i, key := range keys {
+			part, err := key(r)
+			if err != nil {
+				return "", err
+			}
+			if part == "" {
+				part = ipSubject(r)
+			}
+			parts[i] = escape.Replace(part)
+		}
+		return strings.Join(parts, "|"), nil
+	}
+}
+
+// ipSubject is the subject of the client's address, by the limiter's own grouping where the Request is ours.
+func ipSubject(r Request) string {
+	if c, ok := r.(*call); ok {
+		return string(c.limiter.clientIPs.appendSubject(nil, c.ClientIP()))
+	}
+	return "ip:" + r.ClientIP().String()
+}
+
+// Digest is the form in which a secret becomes part of a subject: the first 128 bits of its SHA-256, in lower-case hex.
+func Digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:16])
+}

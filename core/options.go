@@ -1,0 +1,89 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Options are a Limiter's. The zero value counts in this process.
+type Options struct {
+	// Redis holds the counters: a single server, Sentinel, Cluster or Ring; unset, they are in this process alone. The
+	// client stays yours: its options are not changed and Close does not close it. Needs Redis 6.2 or later. Danger: an
+	// evicting maxmemory policy forgets counters; use noeviction.
+	Redis redis.UniversalClient
+	// Prefix is what every key starts with, at most 40 bytes of letters, digits and -._~:/@ ; "accesslimit" unless set.
+	// Danger: services that share a prefix and a Redis share their counters.
+	Prefix string
+	// Timeout bounds each decision in Redis, 1 ms to 1 minute; 100 ms unless set. A nearer deadline of the caller's own
+	// context is kept too. Danger: it is by how much a hanging Redis can delay every call.
+	Timeout time.Duration
+	// MaxKeys bounds the counters kept in this process; 250,000 unless set. Danger: with more callers than this at once,
+	// those that were not heard of for longest are forgotten, and start afresh.
+	MaxKeys int
+
+	// Identify says who calls; required by rules with NeedLogin. See BearerToken, Cookie, ContextValue and FirstOf.
+	Identify IdentifyFunc
+	// ClientIP says how the caller's address is found; the connection's peer unless set.
+	ClientIP ClientIP
+
+	// Headers is which headers tell callers their limits; HeadersDraft10 unless set.
+	Headers HeaderStyle
+	// Reply, when set, may change the status, the content type and the body of a refusal, for all HTTP frameworks at
+	// once; a status outside 200 to 599 is not taken.
+	Reply func(Request, Refusal) Refusal
+
+	// Logger takes what an operator should know: which engine runs, and a store that does not answer, at most once a
+	// minute; slog.Default() unless set.
+	Logger *slog.Logger
+	// OnDecision, when set, is called with every decision, before the handler runs and in its goroutine. Danger: what it
+	// takes, every call waits for.
+	OnDecision func(context.Context, Decision)
+	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
+	Expose bool
+}
+
+const (
+	defaultPrefix  = "accesslimit"
+	defaultTimeout = 100 * time.Millisecond
+	defaultMaxKeys = 250_000
+)
+
+// withDefaults fills in what is unset and finds what is wrong.
+func (o Options) withDefaults() (Options, error) {
+	wrong := func(field string, value any, why string) (Options, error) {
+		return o, &RuleError{Rule: "options", Field: field, Value: value, Why: why}
+	}
+	if o.Prefix == "" {
+		o.Prefix = defaultPrefix
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.MaxKeys == 0 {
+		o.MaxKeys = defaultMaxKeys
+	}
+	if o.Headers == 0 {
+		o.Headers = HeadersDraft10
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	switch {
+	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, unsafeInPrefix):
+		return wrong("Prefix", o.Prefix, "must be at most 40 letters, digits and -._~:/@")
+	case o.Timeout < time.Millisecond || o.Timeout > time.Minute:
+		return wrong("Timeout", o.Timeout, "must be 1 ms to 1 minute")
+	case o.MaxKeys < 0:
+		return wrong("MaxKeys", o.MaxKeys, "must be positive")
+	}
+	return o, o.Headers.check()
+}
+
+func unsafeInPrefix(r rune) bool {
+	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	return !letter && !('0' <= r && r <= '9') && !strings.ContainsRune("-._~:/@", r)
+}

@@ -1,0 +1,177 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// boundRule is a checked rule of a guard, with what does not change from call to call worked out.
+type boundRule struct {
+	Rule
+	limit   Limit
+	compile algorithm.Limit
+	scope   scope
+	suffix  string  // tells rules of one name on one guard apart in headers
+	fixed   *policy // of a rule whose name does not depend on the call
+	routes  routePolicies
+	onRoute func(*policy) // hears of every route that an unnamed rule meets; nil for a rule made in a handler
+}
+
+// policy is a rule under the name that its counters have: the constant parts of keys and headers.
+type policy struct {
+	name    string
+	title   string // the name as callers see it
+	keyTail string
+	label   string // the title as a structured-field string, quotes included
+	draft10 string // its entry of RateLimit-Policy
+	draft7  string
+}
+
+// noRoute is the name of what an unnamed rule counts for calls without a known route, all of them together.
+const noRoute = "(no route)"
+
+func bind(r Rule, suffix string) *boundRule {
+	b := &boundRule{Rule: r, limit: r.limit(), suffix: suffix}
+	b.compile, _ = b.limit.compile() // Rule.check has seen to the error
+	b.scope = scope{methods: slices.Clone(r.Methods), paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
+	if name := b.fixedName(); name != "" {
+		b.fixed = b.newPolicy(name)
+	}
+	return b
+}
+
+// fixedName is the name of a rule that has one by itself: its own, or its methods and patterns.
+func (b *boundRule) fixedName() string {
+	if b.Name != "" || len(b.Paths) == 0 {
+		return b.Name
+	}
+	methods, paths, except := slices.Sorted(slices.Values(b.Methods)), slices.Sorted(slices.Values(b.Paths)), slices.Sorted(slices.Values(b.Except))
+	name := strings.Join(paths, ",")
+	if len(methods) > 0 {
+		name = strings.Join(methods, ",") + " " + name
+	}
+	if len(except) > 0 {
+		name += " except " + strings.Join(except, ",")
+	}
+	return name
+}
+
+func (b *boundRule) newPolicy(name string) *policy {
+	title := name + b.suffix
+	label := quoted(title)
+	quota, span := b.limit.atOnce(), ceilSeconds(b.limit.fullAgainAfter())
+	return &policy{
+		name: name, title: title, keyTail: keyTail(name, &b.compile), label: label,
+		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, quota, span),
+		draft7:  fmt.Sprintf("%d;w=%d", quota, span),
+	}
+}
+
+// policyFor is the rule as it counts this call.
+func (b *boundRule) policyFor(c *call) *policy {
+	if b.fixed != nil {
+		return b.fixed
+	}
+	return b.routes.of(routeKey{c.Method(), c.Route()}, b.meet)
+}
+
+// meet makes the policy of a route that an unnamed rule sees for the first time.
+func (b *boundRule) meet(name string) *policy {
+	p := b.newPolicy(name)
+	if b.onRoute != nil {
+		b.onRoute(p)
+	}
+	return p
+}
+
+// routeName is what an unnamed rule counts a route under. Methods that HTTP does not define count as one, or a made-up
+// method would get a counter of its own on a route that takes them all.
+func routeName(method, route string) string {
+	switch method {
+	case "": // gRPC: the route is all
+	case "HEAD", "GET":
+		method = "GET "
+	case "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
+		method += " "
+	default:
+		method = "OTHER "
+	}
+	if route == "" {
+		return noRoute
+	}
+	return method + route
+}
+
+type routeKey struct{ method, route string }
+
+// maxRoutes bounds how many routes one unnamed rule tells apart, because a gRPC proxy's callers choose the method's name.
+// The routes beyond share the counter of calls without a route.
+const maxRoutes = 2000
+
+// routePolicies are the policies of an unnamed rule, one for each route that was called. Reading it takes no lock.
+type routePolicies struct {
+	known atomic.Pointer[map[routeKey]*policy]
+	mu    sync.Mutex
+}
+
+func (r *routePolicies) of(key routeKey, meet func(name string) *policy) *policy {
+	if known := r.known.Load(); known != nil {
+		if p := (*known)[key]; p != nil {
+			return p
+		}
+	}
+	return r.add(key, meet)
+}
+
+func (r *routePolicies) add(key routeKey, meet func(name string) *policy) *policy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := make(map[routeKey]*policy)
+	if known := r.known.Load(); known != nil {
+		maps.Copy(next, *known)
+	} else {
+		next[routeKey{}] = meet(noRoute)
+	}
+	if p := next[key]; p != nil { // somebody else was faster
+		return p
+	}
+	p := next[routeKey{}]
+	if len(next) >= maxRoutes {
+		return p
+	}
+	if key.route != "" {
+		p = meet(strings.Clone(routeName(key.method, key.route)))
+	}
+	next[routeKey{strings.Clone(key.method), strings.Clone(key.route)}] = p
+	r.known.Store(&next)
+	return p
+}
+
+// quoted is a structured-field string (RFC 9651): ASCII in quotes. What it cannot hold is written as %XX.
+func quoted(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < 0x20 || c > 0x7e:
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// ceilSeconds is a span in whole seconds, rounded up.
+func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -1,0 +1,120 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Refusal is what a caller gets instead of the handler. An adapter sends it as it is.
+type Refusal struct {
+	// Status is the HTTP status: 429, 401, 503, 400 or 500.
+	Status int
+	// Code is the canonical gRPC status code of the same outcome.
+	Code uint32
+	// ContentType and Body are what is sent: a problem detail (RFC 9457) unless Options.Reply makes something else of it.
+	ContentType string
+	Body        []byte
+	// Message is the sentence for the caller that the body carries, and the gRPC status.
+	Message string
+	// Wait is how long the caller should wait before trying again, 0 when waiting cannot help.
+	Wait time.Duration
+	// Violated are the limits that the caller is over, as the RateLimit header names them.
+	Violated []string
+	// Decision is why.
+	Decision Decision
+}
+
+// retryStoreAfter is the wait that callers are told while the store does not answer.
+const retryStoreAfter = time.Second
+
+// The canonical status codes of gRPC that stand for our outcomes.
+const (
+	codeCanceled          = 1
+	codeInvalidArgument   = 3
+	codeDeadlineExceeded  = 4
+	codeResourceExhausted = 8
+	codeInternal          = 13
+	codeUnavailable       = 14
+	codeUnauthenticated   = 16
+)
+
+// outcome is how a reason looks on the wire.
+type outcome struct {
+	status  int
+	code    uint32
+	problem string // fragment of the draft's problem types, "" for about:blank
+	message string
+	wait    time.Duration
+}
+
+var outcomes = map[Reason]outcome{
+	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, "quota-exceeded", "", 0},
+	NotLoggedIn:     {http.StatusUnauthorized, codeUnauthenticated, "", "Log in to do this.", 0},
+	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "It could not be found out who is calling; try again soon.", retryStoreAfter},
+	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment; try again soon.", retryStoreAfter},
+	ContextEnded:    {http.StatusServiceUnavailable, codeCanceled, "", "The call ended before it was let in.", 0},
+	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call weighs more than its limit can ever allow.", 0},
+	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
+}
+
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
+
+// problem is the body of a refusal, RFC 9457 with the extension member of the draft.
+type problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail"`
+	Violated []string `json:"violated-policies,omitempty"`
+}
+
+// newRefusal puts a decision on the wire. A message of the rule takes the place of ours where the caller is over its limit.
+func newRefusal(d Decision, message string, violated []string) *Refusal {
+	o := outcomes[d.Reason]
+	r := &Refusal{
+		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
+		Violated: violated, Decision: d,
+	}
+	if d.Reason == LimitExceeded {
+		r.Wait = d.RetryAfter
+		r.Message = message
+		if message == "" {
+			r.Message = fmt.Sprintf("The limit of %v is used up; try again in %d s.", d.Limit, retrySeconds(r.Wait))
+		}
+	}
+	p := problem{Type: "about:blank", Title: http.StatusText(o.status), Status: o.status, Detail: r.Message, Violated: violated}
+	if o.problem != "" {
+		p.Type = problemTypes + o.problem
+	}
+	r.Body, _ = json.Marshal(p) // strings and an int: it cannot fail
+	return r
+}
+
+// endedBy tells a gRPC caller who gave up from one whose deadline passed.
+func (r *Refusal) endedBy(err error) *Refusal {
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.Code = codeDeadlineExceeded
+	}
+	return r
+}
+
+// SetHeader sets the headers of the refusal itself: Content-Type, Cache-Control, and where they apply Retry-After and
+// WWW-Authenticate.
+func (r *Refusal) SetHeader(w HeaderWriter) {
+	w.Set("Content-Type", r.ContentType)
+	w.Set("Cache-Control", "no-store")
+	if r.Wait > 0 {
+		w.Set("Retry-After", strconv.FormatInt(retrySeconds(r.Wait), 10))
+	}
+	if r.Status == http.StatusUnauthorized {
+		w.Set("Www-Authenticate", "Bearer")
+	}
+}
+
+// retrySeconds is a wait in whole seconds, rounded up and at least one: a zero would be an invitation to hammer.
+func retrySeconds(wait time.Duration) int64 { return max(1, ceilSeconds(wait)) }

@@ -1,0 +1,81 @@
+package core
+
+import (
+	"context"
+	"net/netip"
+)
+
+// View is what an adapter shows the core of one call. An adapter for another framework implements it and passes it to
+// [Guard.Check]; the core asks only for what the rules need, keeps nothing, and is done with it when Check returns.
+type View interface {
+	// Context is the call's own; it ends when the caller leaves, if the framework notices.
+	Context() context.Context
+	// Method is the HTTP method; "" for gRPC.
+	Method() string
+	// Path is the path as the framework routes it, without query; the full method for gRPC.
+	Path() string
+	// Route is the pattern that the framework matched, without method and host; "" while that is not known.
+	Route() string
+	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerAddr].
+	RemoteAddr() netip.Addr
+	// Header is every value of a request header, a line each, in order. The name is in canonical form.
+	Header(name string) []string
+	// Value is what an earlier middleware left under this key, in the framework's own store or the context; or nil.
+	Value(key any) any
+	// Size is the length of the body in bytes, -1 when it is not known.
+	Size() int64
+	// ResponseHeader is where the headers of the answer go.
+	ResponseHeader() HeaderWriter
+}
+
+// LooseView is a View of a framework that serves other spellings of a path than the registered one.
+type LooseView interface {
+	View
+	// Loose says whether ASCII case and trailing slashes make no difference to the router.
+	Loose() (anyCase, anySlash bool)
+}
+
+// HeaderWriter takes the answer's headers. http.Header is one, and so is fasthttp's ResponseHeader.
+type HeaderWriter interface {
+	Set(name, value string)
+	Add(name, value string)
+}
+
+// Request is the narrow view of one call that key functions, costs, identifiers and replies read. It is valid during the
+// call only: who keeps it, or a string it gave, may see another caller's.
+type Request interface {
+	// Context is the call's own.
+	Context() context.Context
+	// Method is the HTTP method; "" for gRPC.
+	Method() string
+	// Path is the path as the framework routes it; the full method for gRPC.
+	Path() string
+	// Route is the pattern that the framework matched, "" while that is not known.
+	Route() string
+	// RemoteAddr is the peer, the zero Addr for a unix socket. The client is ClientIP: between them may be proxies.
+	RemoteAddr() netip.Addr
+	// ClientIP is the caller's address as Options.ClientIP finds it, the zero Addr when there is none.
+	ClientIP() netip.Addr
+	// Header is every value of a request header, in order.
+	Header(name string) []string
+	// Cookie is the value of the first cookie of this name, "" when there is none.
+	Cookie(name string) string
+	// Value is what an earlier middleware left under this key, or nil.
+	Value(key any) any
+	// Size is the length of the body in bytes, -1 when it is not known.
+	Size() int64
+	// User is whom Options.Identify found: "" for nobody; an error when it could not be asked. It is asked once a call.
+	User() (string, error)
+	// Rule is the name of the rule that is being decided, "" outside of one.
+	Rule() string
+}
+
+// PeerAddr reads the address of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or without a port); the zero
+// Addr for anything else, as for the "@" of a unix socket.
+func PeerAddr(remoteAddr string) netip.Addr {
+	if peer, err := netip.ParseAddrPort(remoteAddr); err == nil {
+		return peer.Addr()
+	}
+	addr, _ := netip.ParseAddr(remoteAddr)
+	return addr
+}

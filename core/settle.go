@@ -1,0 +1,189 @@
+package core
+
+// decide is the way of a call: which rules apply, who calls, the counters, the store, the answer.
+func (c *call) decide(rules []*boundRule, subject string) Answer {
+	needLogin := c.apply(rules)
+	if len(c.asked) == 0 {
+		return Answer{}
+	}
+	if err := c.Context().Err(); err != nil {
+		return c.refuse(ContextEnded, &c.asked[0], err)
+	}
+	nobody := false
+	if needLogin != nil {
+		user, err := c.User()
+		if err != nil {
+			return c.refuse(IdentifyFailed, needLogin, err)
+		}
+		nobody = user == ""
+	}
+	if stopped, reason, err := c.count(nobody, subject); stopped != nil {
+		return c.refuse(reason, stopped, err)
+	}
+	if len(c.counters) > 0 {
+		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
+	}
+	if nobody && !c.overLimit() {
+		return c.refuse(NotLoggedIn, needLogin, nil)
+	}
+	return c.settle()
+}
+
+// apply finds the rules that are for this call, and the first among them that needs a login.
+func (c *call) apply(rules []*boundRule) (needLogin *asked) {
+	for _, rule := range rules {
+		if !rule.scope.applies(c) {
+			continue
+		}
+		c.asked = append(c.asked, asked{rule: rule, policy: rule.policyFor(c)})
+		if rule.NeedLogin && needLogin == nil {
+			needLogin = &asked{rule: rule, policy: rule.policyFor(c)}
+		}
+	}
+	return needLogin
+}
+
+// overLimit says whether a counter refused. Nobody is told so before being told to log in: a limit that needs no login
+// holds for callers who do not log in, too, though they are not charged.
+func (c *call) overLimit() bool {
+	for i := range c.verdicts {
+		if c.verdicts[i].RetryAfter > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// settle makes the answer of what the store said, each rule's own policy standing in where it said nothing.
+func (c *call) settle() Answer {
+	if len(c.asked) == 0 {
+		return Answer{}
+	}
+	allowed := true
+	for i := range c.asked {
+		a, v := &c.asked[i], &c.verdicts[i]
+		if v.Ended != nil {
+			return c.refuse(ContextEnded, a, v.Ended)
+		}
+		if v.Err != nil {
+			c.limiter.complains.storeFailed(a.policy.name, a.rule.OnStoreError, v.Err)
+		}
+		allowed = allowed && v.RetryAfter == 0 && (v.Err == nil || !c.counters[i].Required)
+	}
+	c.writeHeaders(c.ResponseHeader())
+	if allowed && c.limiter.options.OnDecision == nil && !c.limiter.options.Expose {
+		return Answer{}
+	}
+	return c.answer(c.decision())
+}
+
+// decision is what was decided, the limit that binds first.
+func (c *call) decision() Decision {
+	at := c.binding()
+	d := c.decisionAt(at)
+	if len(c.asked) > 1 {
+		d.All = []Decision{d}
+		for i := range c.asked {
+			if i != at {
+				d.All = append(d.All, c.decisionAt(i))
+			}
+		}
+	}
+	return d
+}
+
+// binding is the place of the limit that says most about the call.
+func (c *call) binding() (at int) {
+	if len(c.asked) == 1 {
+		return 0
+	}
+	best := c.decisionAt(0)
+	for i := 1; i < len(c.asked); i++ {
+		if d := c.decisionAt(i); d.bindsMore(&best) {
+			at, best = i, d
+		}
+	}
+	return at
+}
+
+// decisionAt is the decision of one limit.
+func (c *call) decisionAt(i int) Decision {
+	a, v := &c.asked[i], &c.verdicts[i]
+	key := string(c.subjects[a.from:a.to])
+	if v.Err == nil {
+		d := decisionOf(a.policy.name, a.rule.limit, v, c.limiter.source)
+		d.Key = key
+		return d
+	}
+	d := Decision{Allowed: true, Reason: StoreFailOpen, Rule: a.policy.name, Key: key, Limit: a.rule.limit, Source: FromNobody}
+	if c.counters[i].Required {
+		d.Allowed, d.Reason = false, StoreFailClosed
+	}
+	return d
+}
+
+// refuse answers a call for a reason that no counter gave.
+func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
+	ended := c.Context().Err()
+	if reason == IdentifyFailed {
+		if ended != nil {
+			reason, cause = ContextEnded, ended // who calls could not be asked because the caller left
+		} else {
+			c.limiter.complains.identifyFailed(a.policy.name, cause)
+		}
+	}
+	answer := c.answer(Decision{Reason: reason, Rule: a.policy.name, Limit: a.rule.limit, Source: FromNobody})
+	if reason == ContextEnded {
+		answer.Refusal.endedBy(cause)
+	}
+	return answer
+}
+
+// answer tells who wants to know, and puts a refusal on the wire.
+func (c *call) answer(d Decision) Answer {
+	options := &c.limiter.options
+	if options.OnDecision != nil {
+		options.OnDecision(c.Context(), d)
+	}
+	if d.Allowed {
+		if options.Expose {
+			return Answer{Context: &exposed{Context: c.Context(), decision: d, user: c.user}}
+		}
+		return Answer{}
+	}
+	refusal := newRefusal(d, c.message(&d), c.violated(&d))
+	if options.Reply != nil {
+		refusal = c.reply(*refusal)
+	}
+	return Answer{Refusal: refusal}
+}
+
+// reply lets the owner's Reply word a refusal.
+func (c *call) reply(ours Refusal) *Refusal {
+	theirs := c.limiter.options.Reply(c, ours)
+	if theirs.Status < 200 || theirs.Status > 599 {
+		theirs.Status = ours.Status
+	}
+	return &theirs
+}
+
+// message is what the rule that binds has its owner's words for, "" for ours.
+func (c *call) message(d *Decision) string {
+	if d.Reason != LimitExceeded {
+		return ""
+	}
+	return c.asked[c.binding()].rule.Message
+}
+
+// violated are the limits that a refused caller is over, as the headers call them.
+func (c *call) violated(d *Decision) (titles []string) {
+	if d.Reason != LimitExceeded {
+		return nil
+	}
+	for i := range c.asked {
+		if c.verdicts[i].RetryAfter > 0 {
+			titles = append(titles, c.asked[i].policy.title)
+		}
+	}
+	return titles
+}

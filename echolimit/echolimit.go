@@ -1,0 +1,90 @@
+// Package echolimit attaches access limits to echo routes.
+//
+//	e.Use(echolimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
+//	e.POST("/reply", reply, echolimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}))
+//
+// A rule without a Name counts each route by itself, by echo's path. Use it in Use, not in Pre, where no route is known yet
+// and the method may still be overridden. The client's address is found by core.Options.ClientIP, never by c.RealIP().
+package echolimit
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// New is a middleware for one route, a group or the whole router, that decides by these rules together. It panics with a
+// *core.RuleError when a rule is wrong.
+func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
+	guard := limiter.MustGuard(rules...)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			goOn, err := carryOut(c, show(c, guard.Check))
+			if !goOn {
+				return err
+			}
+			return next(c)
+		}
+	}
+}
+
+// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
+// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns nil.
+func Allow(c echo.Context, limiter *core.Limiter, rule core.Rule, subject string) bool {
+	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return limiter.Check(v, rule, subject) }))
+	return goOn
+}
+
+func carryOut(c echo.Context, answer core.Answer) (goOn bool, err error) {
+	if answer.Context != nil {
+		c.SetRequest(c.Request().WithContext(answer.Context))
+	}
+	if answer.Refusal == nil {
+		return true, nil
+	}
+	answer.Refusal.SetHeader(c.Response().Header())
+	return false, c.Blob(answer.Refusal.Status, answer.Refusal.ContentType, answer.Refusal.Body)
+}
+
+// view comes from a pool, because an echo.Context is two words wide and showing one to the core would cost an allocation.
+type view struct{ c echo.Context }
+
+var views = sync.Pool{New: func() any { return new(view) }}
+
+func show(c echo.Context, check func(core.View) core.Answer) core.Answer {
+	v := views.Get().(*view)
+	v.c = c
+	answer := check(v)
+	v.c = nil
+	views.Put(v)
+	return answer
+}
+
+func (v *view) Context() context.Context          { return v.c.Request().Context() }
+func (v *view) Method() string                    { return v.c.Request().Method }
+func (v *view) Route() string                     { return v.c.Path() }
+func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request().RemoteAddr) }
+func (v *view) Header(name string) []string       { return v.c.Request().Header.Values(name) }
+func (v *view) Size() int64                       { return v.c.Request().ContentLength }
+func (v *view) ResponseHeader() core.HeaderWriter { return v.c.Response().Header() }
+
+// Path is the undecoded path where the client wrote it in its own way: that is what echo routes.
+func (v *view) Path() string {
+	if raw := v.c.Request().URL.RawPath; raw != "" {
+		return raw
+	}
+	return v.c.Request().URL.Path
+}
+
+func (v *view) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if value := v.c.Get(name); value != nil {
+			return value
+		}
+	}
+	return v.c.Request().Context().Value(key)
+}

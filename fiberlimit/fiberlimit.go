@@ -1,0 +1,119 @@
+// Package fiberlimit attaches access limits to fiber routes.
+//
+//	app.Use(fiberlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
+//	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+//
+// A rule without a Name counts each route by itself, by fiber's path; in Use fiber does not know the route yet, so there a
+// rule needs a Name or Paths. fiber does not notice a caller who leaves. The client's address is found by
+// core.Options.ClientIP, never by c.IP().
+package fiberlimit
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// New is a middleware for one route, a group or the whole app, that decides by these rules together. It panics with a
+// *core.RuleError when a rule is wrong.
+func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
+	guard := limiter.MustGuard(rules...)
+	return func(c *fiber.Ctx) error {
+		goOn, err := carryOut(c, guard.Check(view{c}))
+		if !goOn {
+			return err
+		}
+		return c.Next()
+	}
+}
+
+// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
+// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns nil.
+func Allow(c *fiber.Ctx, limiter *core.Limiter, rule core.Rule, subject string) bool {
+	goOn, _ := carryOut(c, limiter.Check(view{c}, rule, subject))
+	return goOn
+}
+
+func carryOut(c *fiber.Ctx, answer core.Answer) (goOn bool, err error) {
+	if answer.Context != nil {
+		c.SetUserContext(answer.Context)
+	}
+	if answer.Refusal == nil {
+		return true, nil
+	}
+	answer.Refusal.SetHeader(&c.Response().Header)
+	return false, c.Status(answer.Refusal.Status).Send(answer.Refusal.Body)
+}
+
+// view is one pointer wide, so that showing it to the core costs no allocation. What fiber lends for the call only, it
+// copies: the next request on the connection would write over it.
+type view struct{ c *fiber.Ctx }
+
+func (v view) Context() context.Context          { return v.c.UserContext() }
+func (v view) Method() string                    { return v.c.Method() }
+func (v view) Path() string                      { return v.c.Path() }
+func (v view) Value(key any) any                 { return firstValue(v.c.Locals(key), v.c.UserContext().Value(key)) }
+func (v view) ResponseHeader() core.HeaderWriter { return &v.c.Response().Header }
+
+// Loose says that fiber serves /Users/ where /users is registered, unless it was told not to.
+func (v view) Loose() (anyCase, anySlash bool) {
+	config := v.c.App().Config()
+	return !config.CaseSensitive, !config.StrictRouting
+}
+
+// Size is -1 for a body sent in chunks, whose length no header tells.
+func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLength())) }
+
+// RemoteAddr goes by the type of the address: for a unix socket, fiber's own c.IP() would say 0.0.0.0.
+func (v view) RemoteAddr() netip.Addr {
+	if tcp, ok := v.c.Context().RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
+
+func (v view) Header(name string) (values []string) {
+	for _, value := range v.c.Request().Header.PeekAll(name) {
+		values = append(values, string(value))
+	}
+	return values
+}
+
+func firstValue(first, second any) any {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// Route is fiber's path for the route; in Use that is the prefix which Use was given, and the route is not known.
+func (v view) Route() string {
+	route := v.c.Route()
+	known, ok := ofUse.Load(route)
+	if !ok {
+		known, _ = ofUse.LoadOrStore(route, usedAsMiddleware(v.c.App(), route))
+	}
+	if known.(bool) {
+		return ""
+	}
+	return route.Path
+}
+
+// ofUse remembers which of fiber's routes Use made: *fiber.Route to bool. There are as many as an app has handlers.
+var ofUse sync.Map
+
+// usedAsMiddleware says whether Use made the route. fiber keeps that to itself, but lists the others; a route in that list
+// is a copy that shares its handlers.
+func usedAsMiddleware(app *fiber.App, route *fiber.Route) bool {
+	for _, listed := range app.GetRoutes(true) {
+		if len(listed.Handlers) > 0 && len(route.Handlers) > 0 && &listed.Handlers[0] == &route.Handlers[0] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,68 @@
+// Package ginlimit attaches access limits to gin routes.
+//
+//	router.Use(ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
+//	router.POST("/reply", ginlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+//
+// A rule without a Name counts each route by itself, by gin's full path. Redirects that gin answers before any middleware
+// (a missing slash) are not counted. The client's address is found by core.Options.ClientIP, never by c.ClientIP().
+package ginlimit
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// New is a middleware for one route, a group or the whole router, that decides by these rules together. It panics with a
+// *core.RuleError when a rule is wrong.
+func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
+	guard := limiter.MustGuard(rules...)
+	return func(c *gin.Context) {
+		if carryOut(c, guard.Check(view{c})) {
+			c.Next()
+		}
+	}
+}
+
+// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
+// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns.
+func Allow(c *gin.Context, limiter *core.Limiter, rule core.Rule, subject string) bool {
+	return carryOut(c, limiter.Check(view{c}, rule, subject))
+}
+
+func carryOut(c *gin.Context, answer core.Answer) (goOn bool) {
+	if answer.Context != nil {
+		c.Request = c.Request.WithContext(answer.Context)
+	}
+	if answer.Refusal == nil {
+		return true
+	}
+	answer.Refusal.SetHeader(c.Writer.Header())
+	c.Data(answer.Refusal.Status, answer.Refusal.ContentType, answer.Refusal.Body)
+	c.Abort() // without it gin runs the handler all the same
+	return false
+}
+
+// view is one pointer wide, so that showing it to the core costs no allocation.
+type view struct{ c *gin.Context }
+
+func (v view) Context() context.Context          { return v.c.Request.Context() }
+func (v view) Method() string                    { return v.c.Request.Method }
+func (v view) Path() string                      { return v.c.Request.URL.Path }
+func (v view) Route() string                     { return v.c.FullPath() }
+func (v view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request.RemoteAddr) }
+func (v view) Header(name string) []string       { return v.c.Request.Header.Values(name) }
+func (v view) Size() int64                       { return v.c.Request.ContentLength }
+func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
+
+func (v view) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if value, found := v.c.Get(name); found {
+			return value
+		}
+	}
+	return v.c.Request.Context().Value(key)
+}

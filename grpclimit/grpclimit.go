@@ -1,0 +1,151 @@
+// Package grpclimit attaches access limits to gRPC services.
+//
+//	grpc.NewServer(
+//		grpc.ChainUnaryInterceptor(grpclimit.UnaryServerInterceptor(limiter, rules...)),
+//		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rules...)),
+//	)
+//
+// The method is the route: a rule without a Name counts each method by itself, and Paths and Except match the full method,
+// as in /grpc.health.v1.Health/*. A stream is charged when it opens. Limits are told in trailers; a refusal is
+// RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure details, and never sends headers, which would keep clients from retrying.
+package grpclimit
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// UnaryServerInterceptor decides over unary calls by these rules together. It panics with a *core.RuleError when a rule is wrong.
+func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.UnaryServerInterceptor {
+	guard := limiter.MustGuard(rules...)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		ctx, err := check(ctx, guard, info.FullMethod)
+		if err != nil {
+			return nil, err
+		}
+		return handler(ctx, req)
+	}
+}
+
+// StreamServerInterceptor decides over streams, when they are opened, by these rules together. It panics with a
+// *core.RuleError when a rule is wrong.
+func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.StreamServerInterceptor {
+	guard := limiter.MustGuard(rules...)
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		ctx, err := check(stream.Context(), guard, info.FullMethod)
+		if err != nil {
+			return err
+		}
+		return handler(srv, inContext{stream, ctx})
+	}
+}
+
+// inContext is a stream with the context that the core gave it.
+type inContext struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (s inContext) Context() context.Context { return s.ctx }
+
+// check returns the context for the handler, or the status that refuses the call.
+func check(ctx context.Context, guard *core.Guard, method string) (context.Context, error) {
+	v := &view{ctx: ctx, method: method, trailer: trailer{}}
+	answer := guard.Check(v)
+	if answer.Refusal != nil {
+		v.trailer.pushBack(answer.Refusal)
+	}
+	if len(v.trailer) > 0 {
+		_ = grpc.SetTrailer(ctx, metadata.MD(v.trailer)) // fails only outside a call
+	}
+	if answer.Refusal != nil {
+		return nil, refuse(answer.Refusal)
+	}
+	if answer.Context != nil {
+		ctx = answer.Context
+	}
+	return ctx, nil
+}
+
+// refuse makes the status. Waiting helps against some refusals only, and clients retry those which carry a RetryInfo.
+func refuse(r *core.Refusal) error {
+	var details []protoadapt.MessageV1
+	if r.Wait > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.Wait)})
+	}
+	if len(r.Violated) > 0 {
+		failure := new(errdetails.QuotaFailure)
+		for _, title := range r.Violated {
+			failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{Subject: title, Description: r.Message})
+		}
+		details = append(details, failure)
+	}
+	refusal := status.New(codes.Code(r.Code), r.Message)
+	if detailed, err := refusal.WithDetails(details...); err == nil {
+		refusal = detailed
+	}
+	return refusal.Err()
+}
+
+// trailer takes the headers of the core.
+type trailer metadata.MD
+
+// Set implements core.HeaderWriter.
+func (t trailer) Set(name, value string) { metadata.MD(t).Set(name, value) }
+
+// Add implements core.HeaderWriter.
+func (t trailer) Add(name, value string) { metadata.MD(t).Append(name, value) }
+
+// longestPushBack is the longest wait that a client is asked to sit out by itself.
+const longestPushBack = 5 * time.Second
+
+// pushBack tells gRPC's own retry policy how long to wait; a client that would have to wait long is told nothing, and its
+// caller decides by the RetryInfo.
+func (t trailer) pushBack(r *core.Refusal) {
+	if r.Wait > 0 && r.Wait <= longestPushBack {
+		millis := (r.Wait + time.Millisecond - 1) / time.Millisecond
+		t.Set("grpc-retry-pushback-ms", strconv.FormatInt(int64(millis), 10))
+	}
+}
+
+type view struct {
+	ctx     context.Context
+	method  string
+	trailer trailer
+}
+
+func (v *view) Context() context.Context          { return v.ctx }
+func (v *view) Method() string                    { return "" }
+func (v *view) Path() string                      { return v.method }
+func (v *view) Route() string                     { return v.method }
+func (v *view) Header(name string) []string       { return metadata.ValueFromIncomingContext(v.ctx, name) }
+func (v *view) Value(key any) any                 { return v.ctx.Value(key) }
+func (v *view) Size() int64                       { return -1 }
+func (v *view) ResponseHeader() core.HeaderWriter { return v.trailer }
+
+// RemoteAddr is the peer's, unless it connects over a unix socket or in the process.
+func (v *view) RemoteAddr() netip.Addr {
+	p, ok := peer.FromContext(v.ctx)
+	if !ok {
+		return netip.Addr{}
+	}
+	if tcp, ok := p.Addr.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}

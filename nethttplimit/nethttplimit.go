@@ -1,0 +1,95 @@
+// Package nethttplimit attaches access limits to net/http handlers.
+//
+//	mux.Handle("POST /reply", nethttplimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true})(reply))
+//	http.ListenAndServe(":8080", nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100})(mux))
+//
+// A rule without a Name counts each route by itself, by the pattern that the *http.ServeMux matched, without method and
+// host; around a mux it is asked for the pattern. Around anything else no route is known yet, and a rule needs a Name or
+// Paths. Behind http.StripPrefix the path is the stripped one.
+package nethttplimit
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// New is a middleware for one handler or a whole mux, that decides by these rules together. It panics with a
+// *core.RuleError when a rule is wrong.
+func New(limiter *core.Limiter, rules ...core.Rule) func(http.Handler) http.Handler {
+	guard := limiter.MustGuard(rules...)
+	return func(next http.Handler) http.Handler {
+		mux, _ := next.(*http.ServeMux)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := show(w, r, mux, guard.Check)
+			switch {
+			case !carryOut(w, answer):
+			case answer.Context == nil:
+				next.ServeHTTP(w, r)
+			default:
+				inner := r.WithContext(answer.Context)
+				next.ServeHTTP(w, inner)
+				r.Pattern = inner.Pattern // so that a middleware around this one still sees the route
+			}
+		})
+	}
+}
+
+// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
+// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns.
+func Allow(w http.ResponseWriter, r *http.Request, limiter *core.Limiter, rule core.Rule, subject string) bool {
+	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return limiter.Check(v, rule, subject) }))
+}
+
+func carryOut(w http.ResponseWriter, answer core.Answer) (goOn bool) {
+	if answer.Refusal == nil {
+		return true
+	}
+	answer.Refusal.SetHeader(w.Header())
+	w.WriteHeader(answer.Refusal.Status)
+	_, _ = w.Write(answer.Refusal.Body) // a caller who has left needs no answer
+	return false
+}
+
+// view comes from a pool, because showing more than one word to the core would cost an allocation.
+type view struct {
+	w   http.ResponseWriter
+	r   *http.Request
+	mux *http.ServeMux // nil unless the middleware is around one
+}
+
+var views = sync.Pool{New: func() any { return new(view) }}
+
+func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func(core.View) core.Answer) core.Answer {
+	v := views.Get().(*view)
+	*v = view{w, r, mux}
+	answer := check(v)
+	*v = view{}
+	views.Put(v)
+	return answer
+}
+
+func (v *view) Context() context.Context          { return v.r.Context() }
+func (v *view) Method() string                    { return v.r.Method }
+func (v *view) Path() string                      { return v.r.URL.Path }
+func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.r.RemoteAddr) }
+func (v *view) Header(name string) []string       { return v.r.Header.Values(name) }
+func (v *view) Value(key any) any                 { return v.r.Context().Value(key) }
+func (v *view) Size() int64                       { return v.r.ContentLength }
+func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }
+
+// Route is the pattern without method and host: "GET example.com/users/{id}" is /users/{id}.
+func (v *view) Route() string {
+	pattern := v.r.Pattern
+	if pattern == "" && v.mux != nil {
+		_, pattern = v.mux.Handler(v.r)
+	}
+	if slash := strings.IndexByte(pattern, '/'); slash >= 0 {
+		return pattern[slash:]
+	}
+	return ""
+}
