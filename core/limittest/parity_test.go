@@ -1,0 +1,74 @@
+package limittest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAdaptersAreAlike holds that whoever knows one HTTP adapter knows all four.
+func TestAdaptersAreAlike(t *testing.T) {
+	want := []string{"Allow", "New"}
+	for _, name := range []string{"ginlimit", "echolimit", "fiberlimit", "nethttplimit"} {
+		if got := exports(t, filepath.Join("..", "..", name)); !slices.Equal(got, want) {
+			t.Errorf("%s exports %v, want %v", name, got, want)
+		}
+	}
+	want = []string{"StreamServerInterceptor", "UnaryServerInterceptor"}
+	if got := exports(t, filepath.Join("..", "..", "grpclimit")); !slices.Equal(got, want) {
+		t.Errorf("grpclimit exports %v, want %v", got, want)
+	}
+}
+
+// exports are the exported names at the top level of a package's files, tests apart, sorted.
+func exports(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			names = append(names, declared(decl)...)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func declared(decl ast.Decl) (names []string) {
+	add := func(id *ast.Ident) {
+		if id.IsExported() {
+			names = append(names, id.Name)
+		}
+	}
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		if decl.Recv == nil {
+			add(decl.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range decl.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				add(spec.Name)
+			case *ast.ValueSpec:
+				for _, id := range spec.Names {
+					add(id)
+				}
+			}
+		}
+	}
+	return names
+}

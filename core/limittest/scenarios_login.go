@@ -1,0 +1,117 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// loginScenarios are about who calls.
+var loginScenarios = []scenario{
+	{name: "login by token", run: loginByToken},
+	{name: "login by cookie", run: loginByCookie},
+	{name: "login by what a middleware left", run: loginByValue},
+	{name: "nobody gets 401", run: nobodyGets401},
+	{name: "Identify failing is not a refusal", run: identifyFailing},
+	{name: "Identify is asked once, and only when needed", run: identifyOnce},
+	{name: "429 comes before 401", run: refusedBeforeLogin},
+}
+
+// verify knows two users by their tokens.
+func verify(_ context.Context, token string) (string, error) {
+	users := map[string]string{"alice-token": "alice", "bob-token": "bob", "alice-session": "alice"}
+	if token == "broken" {
+		return "", errors.New("the session store is away")
+	}
+	return users[token], nil
+}
+
+func identifiedBy(identify core.IdentifyFunc) func(*core.Options) {
+	return func(o *core.Options) { o.Identify = identify }
+}
+
+// replies is an app of one route for users only, two calls each in ten minutes.
+func (s *site) replies(t *testing.T, identify core.IdentifyFunc, values map[string]string) {
+	t.Helper()
+	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Values: values, Routes: []Route{{
+		Path: "/shop/reply", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2, NeedLogin: true}),
+	}}})
+}
+
+func loginByToken(t *testing.T, s *site) {
+	s.replies(t, core.BearerToken(verify), nil)
+	s.want(t, 200, "/shop/reply", "Authorization: Bearer alice-token")
+	s.want(t, 200, "/shop/reply", "Authorization: bearer alice-token")
+	s.want(t, 429, "/shop/reply", "Authorization: Bearer alice-token")
+	s.want(t, 200, "/shop/reply", "Authorization: Bearer bob-token")
+	s.want(t, 401, "/shop/reply", "Authorization: Bearer unknown")
+	s.want(t, 401, "/shop/reply", "Authorization: Basic alice-token")
+	s.want(t, 401, "/shop/reply", "Authorization: Bearer bob-token", "Authorization: Bearer alice-token")
+}
+
+func loginByCookie(t *testing.T, s *site) {
+	s.replies(t, core.FirstOf(core.BearerToken(verify), core.Cookie("session", verify)), nil)
+	s.want(t, 200, "/shop/reply", "Cookie: theme=dark; session=alice-session")
+	s.want(t, 200, "/shop/reply", "Authorization: Bearer alice-token") // the same user, and the same counter
+	s.want(t, 429, "/shop/reply", "Cookie: session=alice-session")
+	s.want(t, 401, "/shop/reply", "Cookie: session=stolen")
+}
+
+func loginByValue(t *testing.T, s *site) {
+	s.replies(t, core.ContextValue("user"), map[string]string{"user": "carol"})
+	s.want(t, 200, "/shop/reply")
+	s.want(t, 200, "/shop/reply")
+	s.want(t, 429, "/shop/reply")
+}
+
+func nobodyGets401(t *testing.T, s *site) {
+	s.replies(t, core.BearerToken(verify), nil)
+	for range 4 { // nothing is charged, so no 429 ever
+		reply := s.want(t, 401, "/shop/reply")
+		if !s.adapter.RPC {
+			wantHeader(t, reply, "Www-Authenticate", "Bearer")
+		}
+	}
+}
+
+func identifyFailing(t *testing.T, s *site) {
+	s.replies(t, core.BearerToken(verify), nil)
+	reply := s.want(t, 503, "/shop/reply", "Authorization: Bearer broken")
+	wantHeader(t, reply, "Retry-After", "1")
+}
+
+func identifyOnce(t *testing.T, s *site) {
+	var asked atomic.Int32
+	count := func(r core.Request) (string, error) {
+		asked.Add(1)
+		return core.BearerToken(verify)(r)
+	}
+	user := core.Rule{Name: "user", Seconds: 600, NeedLogin: true}
+	key := core.Rule{Name: "key", Seconds: 600, Key: core.ByUser}
+	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(count)), Routes: []Route{
+		{Path: "/shop/reply", Limits: limit(user, key)},
+		{Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600})},
+	}})
+	s.want(t, 200, "/shop/reply", "Authorization: Bearer alice-token")
+	if n := asked.Load(); n != 1 {
+		t.Errorf("Identify was asked %d times, want once", n)
+	}
+	s.want(t, 200, "/shop/list", "Authorization: Bearer alice-token")
+	if n := asked.Load(); n != 1 {
+		t.Error("Identify was asked for a call that needs no user")
+	}
+}
+
+func refusedBeforeLogin(t *testing.T, s *site) {
+	ip := core.Rule{Name: "ip", Seconds: 600, MaxCount: 2}
+	user := core.Rule{Name: "user", Seconds: 600, NeedLogin: true}
+	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(core.BearerToken(verify))), Routes: []Route{
+		{Path: "/shop/stacked", Limits: [][]core.Rule{{ip}, {user}}},
+	}})
+	s.want(t, 401, "/shop/stacked") // stays charged to the rule by IP: that is what guards the login
+	s.want(t, 401, "/shop/stacked")
+	s.want(t, 429, "/shop/stacked")
+}

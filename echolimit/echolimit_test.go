@@ -1,0 +1,76 @@
+package echolimit_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/echolimit"
+)
+
+func TestAdapter(t *testing.T) {
+	limittest.Run(t, limittest.Adapter{Serve: serve})
+}
+
+func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard)
+	e.Use(middleware.Recover(), before(app))
+	e.Use(limits(app.Limiter, app.Use)...)
+	for _, route := range app.Routes {
+		path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+		middlewares := limits(app.Limiter, route.Limits)
+		handler := func(c echo.Context) error { route.Serve(handling{c, app.Limiter}); return nil }
+		switch route.Method {
+		case "":
+			e.GET(path, handler, middlewares...)
+		case "*":
+			e.Any(path, handler, middlewares...)
+		default:
+			e.Add(route.Method, path, handler, middlewares...)
+		}
+	}
+	server := &http.Server{Handler: e}
+	go func() { _ = server.Serve(l) }()
+	return func() { _ = server.Close() }
+}
+
+func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []echo.MiddlewareFunc) {
+	for _, rules := range lists {
+		middlewares = append(middlewares, echolimit.New(limiter, rules...))
+	}
+	return middlewares
+}
+
+func before(app limittest.App) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			for name, value := range app.Values {
+				c.Set(name, value)
+			}
+			if app.Before != nil {
+				c.SetRequest(c.Request().WithContext(app.Before(c.Request().Context())))
+			}
+			return next(c)
+		}
+	}
+}
+
+type handling struct {
+	c       echo.Context
+	limiter *core.Limiter
+}
+
+func (h handling) Context() context.Context { return h.c.Request().Context() }
+func (h handling) Text(text string)         { _ = h.c.String(http.StatusOK, text) }
+func (h handling) Allow(rule core.Rule, subject string) bool {
+	return echolimit.Allow(h.c, h.limiter, rule, subject)
+}

@@ -1,0 +1,92 @@
+package fiberlimit_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/fiberlimit"
+)
+
+func TestAdapter(t *testing.T) {
+	limittest.Run(t, limittest.Adapter{Serve: serve(fiber.Config{}), NoRouteInUse: true})
+}
+
+// TestRoutingOptions holds the adapter to the same while fiber routes by other forms of the path.
+func TestRoutingOptions(t *testing.T) {
+	for name, config := range map[string]fiber.Config{
+		"unescaped":        {UnescapePath: true},
+		"strict":           {StrictRouting: true, CaseSensitive: true},
+		"case only":        {StrictRouting: true},
+		"slash only":       {CaseSensitive: true},
+		"strict unescaped": {StrictRouting: true, CaseSensitive: true, UnescapePath: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limittest.RunPaths(t, limittest.Adapter{Serve: serve(config), NoRouteInUse: true})
+		})
+	}
+}
+
+func serve(config fiber.Config) func(testing.TB, net.Listener, limittest.App) (stop func()) {
+	config.DisableStartupMessage = true
+	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+		router := fiber.New(config)
+		router.Use(recover.New(), before(app))
+		for _, limit := range limits(app.Limiter, app.Use) {
+			router.Use(limit)
+		}
+		for _, route := range app.Routes {
+			path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+			handlers := append(limits(app.Limiter, route.Limits), func(c *fiber.Ctx) error {
+				route.Serve(handling{c, app.Limiter})
+				return nil
+			})
+			switch route.Method {
+			case "":
+				router.Get(path, handlers...)
+			case "*":
+				router.All(path, handlers...)
+			default:
+				router.Add(route.Method, path, handlers...)
+			}
+		}
+		go func() { _ = router.Listener(l) }()
+		return func() { _ = router.Shutdown() }
+	}
+}
+
+func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []fiber.Handler) {
+	for _, rules := range lists {
+		middlewares = append(middlewares, fiberlimit.New(limiter, rules...))
+	}
+	return middlewares
+}
+
+func before(app limittest.App) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		for name, value := range app.Values {
+			c.Locals(name, value)
+		}
+		if app.Before != nil {
+			c.SetUserContext(app.Before(c.UserContext()))
+		}
+		return c.Next()
+	}
+}
+
+type handling struct {
+	c       *fiber.Ctx
+	limiter *core.Limiter
+}
+
+func (h handling) Context() context.Context { return h.c.UserContext() }
+func (h handling) Text(text string)         { _ = h.c.SendString(text) }
+func (h handling) Allow(rule core.Rule, subject string) bool {
+	return fiberlimit.Allow(h.c, h.limiter, rule, subject)
+}

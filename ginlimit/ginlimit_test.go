@@ -1,0 +1,80 @@
+package ginlimit_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/ginlimit"
+)
+
+func TestAdapter(t *testing.T) {
+	gin.SetMode(gin.TestMode)
+	limittest.Run(t, limittest.Adapter{Serve: serve(func(*gin.Engine) {})})
+}
+
+// TestRoutingOptions holds the adapter to the same while gin routes by other forms of the path.
+func TestRoutingOptions(t *testing.T) {
+	gin.SetMode(gin.TestMode)
+	limittest.RunPaths(t, limittest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath, e.RemoveExtraSlash = true, true })})
+}
+
+func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, limittest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+		router := gin.New()
+		configure(router)
+		router.Use(gin.RecoveryWithWriter(io.Discard), before(app))
+		router.Use(limits(app.Limiter, app.Use)...)
+		for _, route := range app.Routes {
+			path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+			handlers := append(limits(app.Limiter, route.Limits), func(c *gin.Context) { route.Serve(handling{c, app.Limiter}) })
+			switch route.Method {
+			case "":
+				router.GET(path, handlers...)
+			case "*":
+				router.Any(path, handlers...)
+			default:
+				router.Handle(route.Method, path, handlers...)
+			}
+		}
+		server := &http.Server{Handler: router}
+		go func() { _ = server.Serve(l) }()
+		return func() { _ = server.Close() }
+	}
+}
+
+func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []gin.HandlerFunc) {
+	for _, rules := range lists {
+		middlewares = append(middlewares, ginlimit.New(limiter, rules...))
+	}
+	return middlewares
+}
+
+func before(app limittest.App) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		for name, value := range app.Values {
+			c.Set(name, value)
+		}
+		if app.Before != nil {
+			c.Request = c.Request.WithContext(app.Before(c.Request.Context()))
+		}
+	}
+}
+
+type handling struct {
+	c       *gin.Context
+	limiter *core.Limiter
+}
+
+func (h handling) Context() context.Context { return h.c.Request.Context() }
+func (h handling) Text(text string)         { h.c.String(http.StatusOK, "%s", text) }
+func (h handling) Allow(rule core.Rule, subject string) bool {
+	return ginlimit.Allow(h.c, h.limiter, rule, subject)
+}

@@ -1,0 +1,181 @@
+package grpclimit_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/grpclimit"
+)
+
+const check = "/grpc.health.v1.Health/Check"
+
+// serveHealth serves the standard health and reflection services under rules, and connects to them.
+func serveHealth(t *testing.T, options []grpc.DialOption, rules ...core.Rule) *grpc.ClientConn {
+	t.Helper()
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(
+		grpc.ChainUnaryInterceptor(grpclimit.UnaryServerInterceptor(limiter, rules...)),
+		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rules...)),
+	)
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	reflection.Register(server)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(l) }()
+	conn, err := grpc.NewClient(l.Addr().String(), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(); server.Stop(); limiter.Close() })
+	return conn
+}
+
+// TestStreamIsChargedWhenOpened holds that a stream costs one permit, however much goes through it.
+func TestStreamIsChargedWhenOpened(t *testing.T) {
+	conn := serveHealth(t, nil, core.Rule{Seconds: 600, MaxCount: 2})
+	client := grpc_reflection_v1.NewServerReflectionClient(conn)
+	for range 2 {
+		stream, err := client.ServerReflectionInfo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if err := ask(stream); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = stream.CloseSend()
+	}
+	stream, err := client.ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(stream); status.Code(err) != codes.ResourceExhausted {
+		t.Fatalf("the third stream: %v, want RESOURCE_EXHAUSTED", err)
+	}
+	if header, _ := stream.Header(); len(header["ratelimit"]) > 0 {
+		t.Error("a refused stream sent headers")
+	}
+	if entry := strings.Join(stream.Trailer()["ratelimit"], ""); !strings.HasPrefix(entry, `"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";r=0;t=`) {
+		t.Errorf("the trailer ratelimit is %q", entry)
+	}
+}
+
+func ask(stream grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient) error {
+	request := &grpc_reflection_v1.ServerReflectionRequest{
+		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{},
+	}
+	if err := stream.Send(request); err != nil {
+		return err
+	}
+	_, err := stream.Recv()
+	return err
+}
+
+// TestHealthAndReflectionCanBeExcepted holds that a rule of the whole server can leave services out.
+func TestHealthAndReflectionCanBeExcepted(t *testing.T) {
+	conn := serveHealth(t, nil, core.Rule{Name: "all", Seconds: 600, MaxCount: 1, Except: []string{"/grpc.reflection.v1.*/*", "/grpc.health.v1.Health/*"}})
+	for range 4 {
+		if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(stream); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRetryingClientWaitsAndPasses holds that gRPC's own retry policy, told by pushback, comes back when a permit is there.
+func TestRetryingClientWaitsAndPasses(t *testing.T) {
+	var attempts atomic.Int32
+	config := `{"methodConfig": [{"name": [{"service": "grpc.health.v1.Health"}], "retryPolicy": {
+		"maxAttempts": 4, "initialBackoff": "60s", "maxBackoff": "60s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
+	rule := core.Rule{Window: 300 * time.Millisecond, MaxCount: 1, Algorithm: core.FixedWindow, Cost: func(core.Request) int {
+		attempts.Add(1)
+		return 1
+	}}
+	conn := serveHealth(t, []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}, rule)
+	client := grpc_health_v1.NewHealthClient(conn)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // without pushback the client would wait a minute
+	defer cancel()
+	for i := range 2 {
+		if _, err := client.Check(ctx, nil); err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+	if n := attempts.Load(); n != 3 {
+		t.Errorf("the server saw %d attempts, want 3: one that passed, one refused, its retry", n)
+	}
+}
+
+// TestLongWaitIsNotPushedBack holds that no client sits out an hour by itself.
+func TestLongWaitIsNotPushedBack(t *testing.T) {
+	conn := serveHealth(t, nil, core.Rule{Seconds: 3600, MaxCount: 1})
+	client := grpc_health_v1.NewHealthClient(conn)
+	var trailer metadata.MD
+	_, _ = client.Check(t.Context(), nil)
+	_, err := client.Check(t.Context(), nil, grpc.Trailer(&trailer))
+	if status.Code(err) != codes.ResourceExhausted || len(trailer["grpc-retry-pushback-ms"]) != 0 {
+		t.Errorf("%v with trailer %v", err, trailer)
+	}
+	if len(status.Convert(err).Details()) != 2 {
+		t.Errorf("the details are %v, want RetryInfo and QuotaFailure", status.Convert(err).Details())
+	}
+}
+
+// TestCallersDeadlineIsTheirs holds that a deadline of the caller's is told as such.
+func TestCallersDeadlineIsTheirs(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 60})
+	for _, test := range []struct {
+		code codes.Code
+		end  func(context.Context) (context.Context, context.CancelFunc)
+	}{
+		{codes.Canceled, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx, cancel
+		}},
+		{codes.DeadlineExceeded, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadline(ctx, time.Now().Add(-time.Second))
+		}},
+	} {
+		ctx, cancel := test.end(t.Context())
+		_, err := limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: check}, func(context.Context, any) (any, error) {
+			t.Error("the handler ran")
+			return nil, nil
+		})
+		cancel()
+		if status.Code(err) != test.code {
+			t.Errorf("got %v, want %v", err, test.code)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package nethttplimit_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+func TestAdapter(t *testing.T) {
+	limittest.Run(t, limittest.Adapter{Serve: serve})
+}
+
+func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	mux := http.NewServeMux()
+	for _, route := range app.Routes {
+		pattern := route.Path
+		switch route.Method {
+		case "":
+			pattern = "GET " + pattern
+		case "*":
+		default:
+			pattern = route.Method + " " + pattern
+		}
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { route.Serve(handling{w, r, app.Limiter}) })
+		mux.Handle(pattern, wrap(handler, app.Limiter, route.Limits))
+	}
+	server := &http.Server{Handler: recovered(before(app, wrap(mux, app.Limiter, app.Use)))}
+	go func() { _ = server.Serve(l) }()
+	return func() { _ = server.Close() }
+}
+
+func wrap(handler http.Handler, limiter *core.Limiter, limits [][]core.Rule) http.Handler {
+	for i := len(limits) - 1; i >= 0; i-- {
+		handler = nethttplimit.New(limiter, limits[i]...)(handler)
+	}
+	return handler
+}
+
+func recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func before(app limittest.App, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		for name, value := range app.Values {
+			ctx = context.WithValue(ctx, any(name), value)
+		}
+		if app.Before != nil {
+			ctx = app.Before(ctx)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+type handling struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	limiter *core.Limiter
+}
+
+func (h handling) Context() context.Context { return h.r.Context() }
+func (h handling) Text(text string)         { _, _ = h.w.Write([]byte(text)) }
+func (h handling) Allow(rule core.Rule, subject string) bool {
+	return nethttplimit.Allow(h.w, h.r, h.limiter, rule, subject)
+}

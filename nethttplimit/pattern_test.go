@@ -1,0 +1,54 @@
+package nethttplimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// TestOuterMiddlewareStillSeesPattern holds that exposing the decision, which hands the handler another *http.Request,
+// does not hide the route from a middleware around the limiter, as for its metrics.
+func TestOuterMiddlewareStillSeesPattern(t *testing.T) {
+	limiter, err := core.New(core.Options{Expose: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /users/{id}", func(http.ResponseWriter, *http.Request) {})
+	limited := nethttplimit.New(limiter, core.Rule{Seconds: 60})(mux)
+	r := httptest.NewRequest("GET", "/users/7", nil)
+	w := httptest.NewRecorder()
+	limited.ServeHTTP(w, r)
+	if r.Pattern != "GET /users/{id}" {
+		t.Errorf("the pattern outside is %q", r.Pattern)
+	}
+	if entry := w.Header().Get("RateLimit"); entry != `"GET /users/{id}";r=4;t=62` && entry != `"GET /users/{id}";r=4;t=61` {
+		t.Errorf("RateLimit is %q, want the route's own", entry)
+	}
+}
+
+// TestRouteHasNoHost holds that a pattern's host is no part of the route.
+func TestRouteHasNoHost(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	mux := http.NewServeMux()
+	limit := nethttplimit.New(limiter, core.Rule{Seconds: 600, MaxCount: 1})
+	ok := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	mux.Handle("GET one.test/shop", ok)
+	mux.Handle("two.test/shop", ok)
+	for i, host := range []string{"one.test", "two.test"} {
+		r := httptest.NewRequest("GET", "http://"+host+"/shop", nil)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if want := []int{200, 429}[i]; w.Code != want {
+			t.Errorf("%s: status %d, want %d", host, w.Code, want)
+		}
+	}
+}
