@@ -37,6 +37,9 @@ type asked struct {
 	from, to int // the subject, in call.subjects
 }
 
+// clone is a copy on the heap, so that a loop's variable can stay off it.
+func (a asked) clone() *asked { return &a }
+
 // open takes a call from the pool.
 func (l *Limiter) open(v View) *call {
 	c := l.calls.Get().(*call)
@@ -127,10 +130,10 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 			continue
 		}
 		if cost > a.rule.compile.Max {
-			return &a, CostTooHigh, nil
+			return a.clone(), CostTooHigh, nil
 		}
 		if err := c.findSubject(&a, given); err != nil {
-			return &a, IdentifyFailed, err
+			return a.clone(), IdentifyFailed, err
 		}
 		if c.charge(&a, cost) {
 			c.asked = append(c.asked, a)

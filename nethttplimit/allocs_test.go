@@ -1,0 +1,55 @@
+package nethttplimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// TestAllocations holds what the middleware adds to an allowed call: the value of RateLimit, and a slice for each of the
+// two headers.
+func TestAllocations(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	handler := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9})(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	r := httptest.NewRequest("GET", "/", nil)
+	w := &discard{header: make(http.Header)}
+	allocs := testing.AllocsPerRun(1000, func() {
+		clear(w.header)
+		handler.ServeHTTP(w, r)
+	})
+	if allocs > 3 {
+		t.Errorf("%v allocations, want at most 3", allocs)
+	}
+}
+
+// discard is a ResponseWriter that keeps nothing.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}
+
+func BenchmarkMiddleware(b *testing.B) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer limiter.Close()
+	handler := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9})(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	r := httptest.NewRequest("GET", "/", nil)
+	w := &discard{header: make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		handler.ServeHTTP(w, r)
+	}
+}
