@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -79,6 +80,11 @@ func (c *call) ClientIP() netip.Addr {
 	return c.client
 }
 
+// Header implements Request, for any spelling of the name.
+func (c *call) Header(name string) []string {
+	return c.View.Header(textproto.CanonicalMIMEHeaderKey(name))
+}
+
 // Cookie implements Request.
 func (c *call) Cookie(name string) string {
 	lines := c.Header("Cookie")
@@ -142,7 +148,8 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 	return nil, Allowed, nil
 }
 
-// charge adds a rule's counter, or its cost to the same counter of an earlier rule, and says which.
+// charge adds a rule's counter, or merges it with the same counter of an earlier rule, and says which. Of two limits on one
+// counter (by user and by IP, for nobody) the smaller holds.
 func (c *call) charge(a *asked, cost int64) (added bool) {
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key[:0], c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.keyTail)
@@ -152,6 +159,10 @@ func (c *call) charge(a *asked, cost int64) (added bool) {
 		if earlier := &c.counters[i]; bytes.Equal(earlier.Key, counter.Key) {
 			earlier.Cost = max(earlier.Cost, cost)
 			earlier.Required = earlier.Required || counter.Required
+			if counter.Limit.Max < earlier.Limit.Max {
+				earlier.Limit = counter.Limit
+				c.asked[i] = *a
+			}
 			c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
 			return false
 		}

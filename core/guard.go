@@ -45,6 +45,9 @@ func (l *Limiter) guard(rules []Rule) (*Guard, error) {
 		}
 		g.rules = append(g.rules, rule)
 	}
+	if wrong := l.names.claim(g.rules); wrong != nil {
+		return nil, wrong
+	}
 	return g, nil
 }
 
@@ -69,11 +72,6 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
 	}
 	rule := bind(r, "")
-	if rule.fixed != nil {
-		if wrong := l.names.claim(rule.fixed.name, rule.limit); wrong != nil {
-			return nil, wrong
-		}
-	}
 	name := rule.fixedName()
 	if sameName[name]++; sameName[name] > 1 {
 		rule = bind(r, fmt.Sprintf("-%v", rule.limit.Window))
@@ -98,11 +96,14 @@ func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 // the rule's own key. Its name should be set. A wrong rule is logged, and answers 500.
 func (l *Limiter) Check(v View, rule Rule, subject string) Answer {
 	g, err := l.guard([]Rule{rule})
-	if err != nil {
-		l.complains.badRule(err)
-		return Answer{Refusal: newRefusal(Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody}, "", nil)}
+	if err == nil {
+		return g.check(v, subject)
 	}
-	return g.check(v, subject)
+	l.complains.badRule(err)
+	c := l.open(v)
+	answer := c.answer(Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody})
+	l.close(c)
+	return answer
 }
 
 func (g *Guard) check(v View, subject string) Answer {

@@ -84,7 +84,7 @@ func (c *call) writeHeaders(w HeaderWriter) {
 	if style.has(HeadersXRateLimit) || style.has(HeadersXRateLimitDelta) {
 		reset := waitSeconds(v)
 		if style.has(HeadersXRateLimit) {
-			reset += ceilSeconds(time.Duration(time.Now().UnixNano()))
+			reset = ceilSeconds(time.Duration(time.Now().UnixNano()) + wait(v))
 		}
 		w.Set(headerXLimit, strconv.Itoa(limit))
 		w.Set(headerXRemaining, strconv.FormatInt(v.Remaining, 10))
@@ -125,12 +125,13 @@ func (c *call) draft10() string {
 }
 
 // waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.
-func waitSeconds(v *algorithm.Verdict) int64 {
-	wait := v.ResetAfter
+func waitSeconds(v *algorithm.Verdict) int64 { return ceilSeconds(wait(v)) }
+
+func wait(v *algorithm.Verdict) time.Duration {
 	if v.RetryAfter > 0 {
-		wait = v.RetryAfter
+		return micros(v.RetryAfter)
 	}
-	return ceilSeconds(micros(wait))
+	return micros(v.ResetAfter)
 }
 
 // answered says whether the store answered for any of the limits.

@@ -51,8 +51,8 @@ func badPattern(pattern string) string {
 }
 
 func badMethod(method string) string {
-	if method == "" || strings.ToUpper(method) != method || strings.ContainsAny(method, " \t\r\n") {
-		return "must be an HTTP method in capitals"
+	if method == "" || strings.ContainsFunc(method, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' }) {
+		return "must be one HTTP method in capitals"
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -50,35 +51,56 @@ func (c *limitCache) add(limit Limit, compiled *algorithm.Limit) {
 // names remembers what each rule's name stands for on a limiter, because rules of one name share counters.
 type names struct {
 	mu     sync.Mutex
-	limits map[string]Limit      // of names that do not depend on the call
+	limits map[string]Limit      // by name, or by the key tail of rules named after their patterns
 	routes map[string]*boundRule // which unnamed rule has the counters with this key tail
 }
 
 // maxNames bounds both tables, for rules that are made up call by call; names beyond are not compared.
 const maxNames = 10_000
 
-// claim takes a name for a rule, or says that it stands for another limit.
-func (n *names) claim(name string, limit Limit) *RuleError {
-	if limit.Algorithm == TokenBucket {
-		limit.Burst = limit.atOnce()
-	}
+// claim takes the names of a guard's rules, or says which of them stands for another limit, taking none.
+func (n *names) claim(rules []*boundRule) *RuleError {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	taken, ok := n.limits[name]
-	if ok && taken != limit {
-		return &RuleError{
-			Rule: name, Field: "Name", Value: name,
-			Why: fmt.Sprintf("stands for %v (%v) on this Limiter already, and here for %v (%v): one name, one limit",
-				taken, taken.Algorithm, limit, limit.Algorithm),
+	fresh := make(map[string]Limit)
+	for _, rule := range rules {
+		if rule.fixed == nil {
+			continue
 		}
+		key, limit := rule.claims()
+		taken, ok := n.limits[key]
+		if !ok {
+			taken, ok = fresh[key]
+		}
+		if ok && taken != limit {
+			return &RuleError{
+				Rule: rule.fixed.name, Field: "Name", Value: rule.fixed.name,
+				Why: fmt.Sprintf("stands for %v (%v) on this Limiter already, and here for %v (%v): one name, one limit",
+					taken, taken.Algorithm, limit, limit.Algorithm),
+			}
+		}
+		fresh[key] = limit
 	}
 	if n.limits == nil {
 		n.limits = make(map[string]Limit)
 	}
 	if len(n.limits) < maxNames {
-		n.limits[name] = limit
+		maps.Copy(n.limits, fresh)
 	}
 	return nil
+}
+
+// claims is what must stand for one limit: a name that was given, or the counters of a rule that is named after its
+// patterns, which may have several spans.
+func (b *boundRule) claims() (key string, limit Limit) {
+	limit = b.limit
+	if limit.Algorithm == TokenBucket {
+		limit.Burst = limit.atOnce()
+	}
+	if b.Name != "" {
+		return b.Name, limit
+	}
+	return b.fixed.keyTail, limit
 }
 
 // claimRoute takes a route's counters for an unnamed rule, or says that another one charges them too.

@@ -83,6 +83,9 @@ func (l *Limit) Look(s *State, now, cost int64) Verdict {
 	}
 	v := e.look(s, now, l, cost)
 	v.Remaining = max(0, v.Remaining)
+	if cost == 0 { // nothing always fits, also after the limit was lowered below what is used
+		v.RetryAfter = 0
+	}
 	return v
 }
 

@@ -20,6 +20,7 @@ for i = 1, #KEYS do
   local cost = ARGV[a + 1] + 0
   local retry, left, reset, reset_charged, charge, anchored = algorithms[ARGV[a]](redis.call('GET', KEYS[i]), now, cost,
     ARGV[a + 2] + 0, ARGV[a + 3] + 0, ARGV[a + 4] + 0, ARGV[a + 5] + 0)
+  if cost == 0 then retry = 0 end
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry, math.max(0, left), reset
   charges[i] = {charge, reset_charged, cost, anchored, reset}
   fits = fits and retry == 0
