@@ -24,20 +24,20 @@ const (
 // keyHead is what every key of a limiter starts with.
 func keyHead(prefix string) string { return prefix + ":{" }
 
-// keyTail is what follows the subject in every key of a name and a limit.
-func keyTail(name string, limit *algorithm.Limit) string {
-	tail := appendEscaped([]byte("}:"), name)
-	tail = append(tail, ':')
-	tail = append(tail, limit.Kind.Tag()...)
-	tail = append(tail, ':')
-	return string(strconv.AppendInt(tail, limit.Window, 10))
-}
-
-// appendKey appends a whole key.
+// appendKey appends the key of a counter.
 func appendKey[T string | []byte](dst []byte, head string, subject T, tail string) []byte {
 	dst = append(dst, head...)
 	dst = appendEscaped(dst, subject)
 	return append(dst, tail...)
+}
+
+// appendTail appends what follows the subject in every key of a name and a limit.
+func appendTail(dst []byte, name string, limit *algorithm.Limit) []byte {
+	dst = appendEscaped(append(dst, "}:"...), name)
+	dst = append(dst, ':')
+	dst = append(dst, limit.Kind.Tag()...)
+	dst = append(dst, ':')
+	return strconv.AppendInt(dst, limit.Window, 10)
 }
 
 // appendEscaped appends a part of a key: what is unsafe as %XX, or all of it as its hash where that would be too long.

@@ -106,7 +106,7 @@ func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err = l.store.Reset(ctx, appendKey(nil, l.keyHead, subject, keyTail(name, compiled)))
+	err = l.store.Reset(ctx, l.appendDirectKey(nil, name, subject, compiled))
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -129,7 +129,7 @@ func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit,
 	c := l.open(nil)
 	defer l.close(c)
 	counter := c.addCounter()
-	counter.Key = appendKey(counter.Key[:0], l.keyHead, subject, keyTail(name, compiled))
+	counter.Key = l.appendDirectKey(counter.Key[:0], name, subject, compiled)
 	counter.Limit, counter.Cost, counter.Required = compiled, int64(n), true
 	l.store.Decide(ctx, c.counters, charge, c.verdicts)
 	v := &c.verdicts[0]
@@ -157,4 +157,8 @@ func (l *Limiter) counter(name, subject string, limit Limit) (*algorithm.Limit, 
 		wrong.Rule = name
 	}
 	return compiled, err
+}
+
+func (l *Limiter) appendDirectKey(dst []byte, name, subject string, limit *algorithm.Limit) []byte {
+	return appendTail(appendKey(dst, l.keyHead, subject, ""), name, limit)
 }

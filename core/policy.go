@@ -68,7 +68,7 @@ func (b *boundRule) newPolicy(name string) *policy {
 	label := quoted(title)
 	quota, span := b.limit.atOnce(), ceilSeconds(b.limit.fullAgainAfter())
 	return &policy{
-		name: name, title: title, keyTail: keyTail(name, &b.compile), label: label,
+		name: name, title: title, keyTail: string(appendTail(nil, name, &b.compile)), label: label,
 		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, quota, span),
 		draft7:  fmt.Sprintf("%d;w=%d", quota, span),
 	}

@@ -5,6 +5,8 @@
 // that form takes another [Kind.Tag], so that old scripts beside new ones never misread a state.
 package algorithm
 
+import "slices"
+
 // Kind names an algorithm.
 type Kind uint8
 
@@ -26,14 +28,15 @@ type Limit struct {
 	Permit int64 // TokenBucket: units of one permit
 	Refill int64 // TokenBucket: units that come back per tick
 	Tick   int64 // TokenBucket: microseconds
+
+	tag  any    // of the algorithm, and
+	args [4]any // its args, as interfaces once and for all: made call by call, each would be an allocation
 }
 
-// Args are the limit's numbers as the Lua function of its algorithm takes them.
-func (l *Limit) Args() [4]int64 {
-	if l.Kind == TokenBucket {
-		return [4]int64{l.Max, l.Permit, l.Refill, l.Tick}
-	}
-	return [4]int64{l.Max, l.Window}
+// AppendArgs appends what the scripts take for a counter with this limit: the algorithm, the cost, and the args of the
+// algorithm's Lua function, padded to four.
+func (l *Limit) AppendArgs(args []any, cost int64) []any {
+	return append(args, l.tag, cost, l.args[0], l.args[1], l.args[2], l.args[3])
 }
 
 // State is what a counter of this process remembers; the zero State is a counter that nobody used.
@@ -65,9 +68,9 @@ type Verdict struct {
 // engine is one algorithm in this process. The methods mirror the Lua function of the same name.
 type engine interface {
 	tag() string
-	// advance brings a used state to now: what has expired is gone. A clock that stepped back is anchored here.
-	advance(s *State, now int64, l *Limit)
-	// look says what the advanced state answers to a cost, leaving it as it is.
+	// anchor brings a state to now when the clock has stepped back behind it, and changes no other.
+	anchor(s *State, now int64, l *Limit)
+	// look says what an anchored state answers to a cost. It changes nothing: neither may a refused call.
 	look(s *State, now int64, l *Limit, cost int64) Verdict
 	// charge takes the cost, which fits, and returns when the state will equal a fresh one again.
 	charge(s *State, now int64, l *Limit, cost int64) (resetAfter int64)
@@ -75,18 +78,26 @@ type engine interface {
 
 var engines = [...]engine{SlidingWindow: slidingWindow{}, FixedWindow: fixedWindow{}, TokenBucket: tokenBucket{}}
 
-// Look brings the state to now and says what it answers to a cost.
-func (l *Limit) Look(s *State, now, cost int64) Verdict {
+// Look says what a counter answers to a cost. It changes nothing, but that a call which may charge anchors a clock that
+// stepped back, as in decide.lua.
+func (l *Limit) Look(s *State, now, cost int64, charge bool) Verdict {
 	e := engines[l.Kind]
-	if s.At != 0 {
-		e.advance(s, now, l)
+	if !charge || cost == 0 {
+		s = s.clone()
 	}
+	e.anchor(s, now, l)
 	v := e.look(s, now, l, cost)
 	v.Remaining = max(0, v.Remaining)
 	if cost == 0 { // nothing always fits, also after the limit was lowered below what is used
 		v.RetryAfter = 0
 	}
 	return v
+}
+
+func (s *State) clone() *State {
+	c := *s
+	c.Older = slices.Clone(s.Older)
+	return &c
 }
 
 // Charge takes a cost that [Limit.Look] found to fit at the same time.

@@ -30,7 +30,7 @@ if ARGV[1] == '1' then
   for i = 1, #KEYS do
     local charge, reset_charged, cost, anchored, reset = unpack(charges[i], 1, 5)
     if not fits then
-      if anchored then write(KEYS[i], anchored, reset) end
+      if anchored and cost > 0 then write(KEYS[i], anchored, reset) end
     elseif cost > 0 then
       write(KEYS[i], charge, reset_charged)
       reply[3 * i], reply[3 * i + 1] = reply[3 * i] - cost, reset_charged

@@ -4,32 +4,33 @@ type fixedWindow struct{}
 
 func (fixedWindow) tag() string { return "fw1" }
 
-func (fixedWindow) advance(s *State, now int64, l *Limit) {
-	switch {
-	case s.At > now: // the clock stepped back: the window starts over with what was used
-		s.At = now
-	case now-s.At >= l.Window:
-		s.Used = 0
+func (fixedWindow) anchor(s *State, now int64, _ *Limit) {
+	s.At = min(s.At, now) // the window starts over with what was used
+}
+
+// current is the window that now lies in: when it started, and what is used of it. An unused one starts now.
+func (s *State) current(now, window int64) (start, used int64) {
+	if s.Used == 0 || now-s.At >= window {
+		return now, 0
 	}
+	return s.At, s.Used
 }
 
 func (fixedWindow) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	v := Verdict{Remaining: l.Max - s.Used}
-	ends := l.Window
-	if s.Used > 0 {
-		ends = s.At + l.Window - now
+	start, used := s.current(now, l.Window)
+	v := Verdict{Remaining: l.Max - used}
+	ends := start + l.Window - now
+	if used > 0 {
 		v.ResetAfter = ends
 	}
-	if s.Used+cost > l.Max {
+	if used+cost > l.Max {
 		v.RetryAfter = ends
 	}
 	return v
 }
 
 func (fixedWindow) charge(s *State, now int64, l *Limit, cost int64) int64 {
-	if s.Used == 0 {
-		s.At = now
-	}
+	s.At, s.Used = s.current(now, l.Window)
 	s.Used += cost
 	return s.At + l.Window - now
 }

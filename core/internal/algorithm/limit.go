@@ -21,7 +21,9 @@ var ErrTooLarge = errors.New("too large to be counted exactly with this window: 
 
 // Windowed is the limit of an algorithm that counts in windows: at most maxPermits in window microseconds.
 func Windowed(kind Kind, maxPermits, window int64) Limit {
-	return Limit{Kind: kind, Max: maxPermits, Window: window}
+	l := Limit{Kind: kind, Max: maxPermits, Window: window}
+	l.tag, l.args = kind.Tag(), [4]any{maxPermits, window, int64(0), int64(0)}
+	return l
 }
 
 // Bucketed is the limit of a bucket that holds burst permits, of which rate come back in window microseconds.
@@ -38,6 +40,7 @@ func Bucketed(rate, window, burst int64) (Limit, error) {
 	if burst+debt*rate > maxUnits/l.Permit || ceilDiv(burst*l.Permit, l.Refill) > maxRefill/tick {
 		return Limit{}, ErrTooLarge
 	}
+	l.tag, l.args = TokenBucket.Tag(), [4]any{l.Max, l.Permit, l.Refill, l.Tick}
 	return l, nil
 }
 

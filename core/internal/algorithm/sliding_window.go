@@ -20,34 +20,23 @@ func freeAfter(n, now, window int64) int64 {
 	return (n-part)/subWindows*window + (part*window+subWindows-1)/subWindows - now
 }
 
-func (slidingWindow) advance(s *State, now int64, l *Limit) {
-	index := subWindow(now, l.Window)
-	switch {
-	case s.At > index: // the clock stepped back: everything used counts as used now
+func (slidingWindow) anchor(s *State, now int64, l *Limit) {
+	if index := subWindow(now, l.Window); s.At > index { // everything used counts as used now
 		s.At, s.Own, s.Older = index, s.Used, s.Older[:0]
-	case s.At < index:
-		s.turn(index)
 	}
 }
 
-// turn moves the state on to a later sub-window and drops what no longer counts there.
-func (s *State) turn(index int64) {
-	expired := 0
-	for _, older := range s.Older {
-		if s.number(older) >= index-subWindows {
-			break
-		}
-		s.Used -= permits(older)
-		expired++
+// live is what of the state still counts in a sub-window: the permits used, and how many of the older sub-windows are over.
+func (s *State) live(index int64) (used int64, over int) {
+	used = s.Used
+	for over < len(s.Older) && s.number(s.Older[over]) < index-subWindows {
+		used -= permits(s.Older[over])
+		over++
 	}
-	s.Older = append(s.Older[:0], s.Older[expired:]...)
 	if s.At < index-subWindows {
-		s.Used = 0
-	} else if s.Own > 0 {
-		s.Older = append(s.Older, uint64(s.At%64)<<40|uint64(s.Own))
+		used = 0
 	}
-	// The numbers of Older are told from At by their distance, so they stay true while no entry is older than 63.
-	s.At, s.Own = index, 0
+	return used, over
 }
 
 // number is the sub-window of an entry of Older, told from its last six bits: it is at most 33 before At.
@@ -58,31 +47,54 @@ func (s *State) number(older uint64) int64 {
 func permits(older uint64) int64 { return int64(older & (1<<40 - 1)) }
 
 func (slidingWindow) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	v := Verdict{Remaining: l.Max - s.Used}
-	if s.Own > 0 {
-		v.ResetAfter = freeAfter(s.At, now, l.Window)
-	} else if n := len(s.Older); n > 0 {
-		v.ResetAfter = freeAfter(s.number(s.Older[n-1]), now, l.Window)
+	index := subWindow(now, l.Window)
+	used, over := s.live(index)
+	v := Verdict{Remaining: l.Max - used}
+	if used > 0 {
+		v.ResetAfter = freeAfter(s.newest(), now, l.Window)
 	}
-	if missing := s.Used + cost - l.Max; missing > 0 {
-		v.RetryAfter = s.retryAfter(missing, now, l)
+	if missing := used + cost - l.Max; missing > 0 {
+		v.RetryAfter = freeAfter(s.freeing(missing, over, index), now, l.Window)
 	}
 	return v
 }
 
-// retryAfter is how long until as many permits as are missing have come back.
-func (s *State) retryAfter(missing, now int64, l *Limit) int64 {
-	for _, older := range s.Older {
+// newest is the last sub-window that holds anything.
+func (s *State) newest() int64 {
+	if n := len(s.Older); s.Own == 0 && n > 0 {
+		return s.number(s.Older[n-1])
+	}
+	return s.At
+}
+
+// freeing is the sub-window with which the last of the missing permits comes back; what nothing frees is as if used now.
+func (s *State) freeing(missing int64, over int, index int64) int64 {
+	for _, older := range s.Older[over:] {
 		if missing -= permits(older); missing <= 0 {
-			return freeAfter(s.number(older), now, l.Window)
+			return s.number(older)
 		}
 	}
-	return freeAfter(subWindow(now, l.Window), now, l.Window)
+	if missing <= s.Own && s.At >= index-subWindows {
+		return s.At
+	}
+	return index
 }
 
 func (slidingWindow) charge(s *State, now int64, l *Limit, cost int64) int64 {
-	s.At = subWindow(now, l.Window)
+	if index := subWindow(now, l.Window); index != s.At {
+		s.turn(index)
+	}
 	s.Used += cost
 	s.Own += cost
 	return freeAfter(s.At, now, l.Window)
+}
+
+// turn moves the state on to a later sub-window and drops what no longer counts there.
+func (s *State) turn(index int64) {
+	used, over := s.live(index)
+	s.Older = append(s.Older[:0], s.Older[over:]...)
+	if s.Own > 0 && s.At >= index-subWindows {
+		s.Older = append(s.Older, uint64(s.At%64)<<40|uint64(s.Own))
+	}
+	s.At, s.Used, s.Own = index, used, 0
 }

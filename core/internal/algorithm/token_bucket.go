@@ -9,20 +9,33 @@ type tokenBucket struct{}
 
 func (tokenBucket) tag() string { return "tb1" }
 
-func (tokenBucket) advance(s *State, now int64, l *Limit) {
-	if s.Own != l.Permit {
-		s.Used = rescale(s.Used, s.Own, l.Permit)
-		s.Own = l.Permit
+func (tokenBucket) anchor(s *State, now int64, l *Limit) {
+	if at := now / l.Tick; s.At > at { // the refill goes on from now
+		s.At, s.Used, s.Own = at, s.usedUnits(l), l.Permit
 	}
-	// A clock that stepped back leaves no ticks to refill for: the refill goes on from now.
-	if ticks := now/l.Tick - s.At; ticks > 0 {
-		if ticks >= ceilDiv(s.Used, l.Refill) {
-			s.Used = 0
-		} else {
-			s.Used -= ticks * l.Refill
-		}
+}
+
+// usedUnits is what was used when the state was written, in the units of this limit.
+func (s *State) usedUnits(l *Limit) int64 {
+	used := s.Used
+	if s.Own != l.Permit && used > 0 {
+		used = rescale(used, s.Own, l.Permit)
 	}
-	s.At = now / l.Tick
+	// A rate that was lowered far leaves nobody waiting longer than 71 years, which a time.Duration can hold.
+	if longest := maxRefill / l.Tick; used/l.Refill >= longest {
+		used = longest * l.Refill
+	}
+	return used
+}
+
+// usedNow is what is used now, after the refill.
+func (s *State) usedNow(now int64, l *Limit) int64 {
+	used := s.usedUnits(l)
+	ticks := now/l.Tick - s.At
+	if ticks >= ceilDiv(used, l.Refill) {
+		return 0
+	}
+	return used - ticks*l.Refill
 }
 
 // rescale counts what was used under another rate in units of this one, the last fraction of a permit rounded up. It
@@ -35,19 +48,20 @@ func rescale(used, from, to int64) int64 {
 }
 
 func (tokenBucket) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	v := Verdict{Remaining: floorDiv(l.Max*l.Permit-s.Used, l.Permit)}
-	if s.Used > 0 {
-		v.ResetAfter = l.refilledAfter(s.Used, now)
+	used := s.usedNow(now, l)
+	v := Verdict{Remaining: floorDiv(l.Max*l.Permit-used, l.Permit)}
+	if used > 0 {
+		v.ResetAfter = l.refilledAfter(used, now)
 	}
-	if missing := s.Used + (cost-l.Max)*l.Permit; missing > 0 {
+	if missing := used + (cost-l.Max)*l.Permit; missing > 0 {
 		v.RetryAfter = l.refilledAfter(missing, now)
 	}
 	return v
 }
 
 func (tokenBucket) charge(s *State, now int64, l *Limit, cost int64) int64 {
+	s.Used = s.usedNow(now, l) + cost*l.Permit
 	s.At, s.Own = now/l.Tick, l.Permit
-	s.Used += cost * l.Permit
 	return l.refilledAfter(s.Used, now)
 }
 

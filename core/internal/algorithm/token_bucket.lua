@@ -15,8 +15,9 @@ algorithms.tb1 = function(state, now, cost, burst, permit, refill, tick)
       -- The rate was changed: what was used stays used, counted in the new units, the last fraction rounded up.
       local whole = math.floor(used / unit)
       used = whole * permit + math.min(permit, math.ceil((used - whole * unit) * permit / unit))
-      used = math.min(used, 2 ^ 52)
     end
+    -- A rate that was lowered far leaves nobody waiting longer than 71 years, which every language's durations can hold.
+    used = math.min(used, 2 ^ 52, math.floor(2 ^ 51 / tick) * refill)
     if last > at then
       -- The clock stepped back: the refill goes on from now, with nothing minted.
       anchored = struct.pack('<I7I7I7', at, used, permit)

@@ -23,14 +23,14 @@ type shard struct {
 }
 
 // look says what a counter answers. A counter that nobody charged yet gets no entry by it.
-func (s *shard) look(c *algorithm.Counter, now int64) algorithm.Verdict {
+func (s *shard) look(c *algorithm.Counter, now int64, charge bool) algorithm.Verdict {
 	at, known := s.index[string(c.Key)]
 	if !known {
-		return c.Limit.Look(new(algorithm.State), now, c.Cost)
+		return c.Limit.Look(new(algorithm.State), now, c.Cost, charge)
 	}
 	e := &s.entries[at]
 	e.asked = true
-	return c.Limit.Look(&e.state, now, c.Cost)
+	return c.Limit.Look(&e.state, now, c.Cost, charge)
 }
 
 func (s *shard) add(key string) (at int) {

@@ -67,7 +67,7 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 	defer s.unlockAll(counters)
 	now, fits := s.now(), true
 	for i := range counters {
-		verdicts[i] = s.shard(counters[i].Key).look(&counters[i], now)
+		verdicts[i] = s.shard(counters[i].Key).look(&counters[i], now, charge)
 		fits = fits && verdicts[i].RetryAfter == 0
 	}
 	if fits && charge {
@@ -82,7 +82,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdic
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	now := s.now()
-	*v = shard.look(c, now)
+	*v = shard.look(c, now, charge)
 	if v.RetryAfter == 0 && charge {
 		s.charge(shard, c, now, v)
 	}

@@ -92,5 +92,5 @@ func (p *part) uncharge(verdicts []algorithm.Verdict) {
 func (s *Store) giveBack(p *part) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	_, _ = s.run(ctx, &algorithm.GiveBack, newRequest(p.counters, p.at))
+	_, _ = s.run(ctx, &algorithm.GiveBack, p.counters, p.at)
 }

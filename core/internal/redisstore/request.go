@@ -1,43 +1,30 @@
 package redisstore
 
 import (
-	"context"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// request is the KEYS and ARGV of one script call, its own copies: it may outlive the call that it was made for.
-type request struct {
-	keys []string
-	argv []any
-}
-
-// newRequest forms what decide.lua and give_back.lua take: a first number, then six arguments for each counter.
-func newRequest(counters []algorithm.Counter, first int64) *request {
-	req := &request{keys: make([]string, len(counters)), argv: make([]any, 1, 1+6*len(counters))}
-	req.argv[0] = first
+// scriptCall is the whole command: EVALSHA, the script, how many keys, the keys, and the arguments that decide.lua and
+// give_back.lua take: a first number, then six for each counter. All of it is its own copy, because a command that hangs may
+// outlive the call that it was made for.
+func scriptCall(script *algorithm.Script, counters []algorithm.Counter, first int64) []any {
+	args := make([]any, 3, 4+7*len(counters))
+	args[0], args[1], args[2] = "evalsha", script.SHA1, len(counters)
 	for i := range counters {
-		c := &counters[i]
-		req.keys[i] = string(c.Key)
-		req.argv = append(req.argv, c.Limit.Kind.Tag(), c.Cost)
-		for _, number := range c.Limit.Args() {
-			req.argv = append(req.argv, number)
-		}
+		args = append(args, string(counters[i].Key))
 	}
-	return req
+	args = append(args, first)
+	for i := range counters {
+		args = counters[i].Limit.AppendArgs(args, counters[i].Cost)
+	}
+	return args
 }
 
-// command is the whole call, EVALSHA with a script's SHA1 or EVAL with its text.
-func (r *request) command(ctx context.Context, command, script string) *redis.Cmd {
-	args := make([]any, 0, 3+len(r.keys)+len(r.argv))
-	args = append(args, command, script, len(r.keys))
-	for _, key := range r.keys {
-		args = append(args, key)
-	}
-	return redis.NewCmd(ctx, append(args, r.argv...)...)
+// withText is the same call with the script's text, for a server that does not know it yet.
+func withText(call []any, script *algorithm.Script) []any {
+	return append([]any{"eval", script.Text}, call[2:]...)
 }
 
 // readReply reads what decide.lua replies: now, then three numbers for each counter.

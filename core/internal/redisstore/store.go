@@ -49,7 +49,7 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 
 // decide asks one shard. It returns when the counters were charged, by Redis's clock.
 func (s *Store) decide(deadline, caller context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (at int64) {
-	numbers, err := s.run(deadline, algorithm.DecideScript(counters), newRequest(counters, flag(charge)))
+	numbers, err := s.run(deadline, algorithm.DecideScript(counters), counters, flag(charge))
 	if err == nil {
 		at, err = readReply(numbers, verdicts)
 	}
@@ -65,16 +65,17 @@ func (s *Store) decide(deadline, caller context.Context, counters []algorithm.Co
 	return at
 }
 
-// run sends a script to the shard of its keys and returns the integers that it replies.
-func (s *Store) run(ctx context.Context, script *algorithm.Script, req *request) ([]int64, error) {
-	node, err := s.router.node(ctx, req.keys[0])
+// run sends a script to the shard of its counters and returns the integers that it replies.
+func (s *Store) run(ctx context.Context, script *algorithm.Script, counters []algorithm.Counter, first int64) ([]int64, error) {
+	call := scriptCall(script, counters, first)
+	node, err := s.router.node(ctx, call[3].(string))
 	if err != nil {
 		return nil, err
 	}
-	cmd := req.command(ctx, "evalsha", script.SHA1)
+	cmd := redis.NewCmd(ctx, call...)
 	err = node.process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = req.command(ctx, "eval", script.Text)
+		cmd = redis.NewCmd(ctx, withText(call, script)...)
 		err = node.process(ctx, cmd)
 	}
 	if err != nil {
