@@ -141,16 +141,18 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 		if err := c.findSubject(&a, given); err != nil {
 			return a.clone(), IdentifyFailed, err
 		}
-		if c.charge(&a, cost) {
+		if merged := c.charge(&a, cost); merged == nil {
 			c.asked = append(c.asked, a)
+		} else if merged.Cost > merged.Limit.Max {
+			return a.clone(), CostTooHigh, nil
 		}
 	}
 	return nil, Allowed, nil
 }
 
-// charge adds a rule's counter, or merges it with the same counter of an earlier rule, and says which. Of two limits on one
-// counter (by user and by IP, for nobody) the smaller holds.
-func (c *call) charge(a *asked, cost int64) (added bool) {
+// charge adds a rule's counter. Where an earlier rule has the same counter, it merges the two and returns that: the call is
+// charged once, and of two limits (by user and by IP, for nobody) the smaller holds.
+func (c *call) charge(a *asked, cost int64) (merged *algorithm.Counter) {
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key[:0], c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.keyTail)
 	counter.Limit, counter.Cost, counter.Required = &a.rule.compile, cost, a.rule.OnStoreError == FailClosed
@@ -164,10 +166,10 @@ func (c *call) charge(a *asked, cost int64) (added bool) {
 				c.asked[i] = *a
 			}
 			c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
-			return false
+			return earlier
 		}
 	}
-	return true
+	return nil
 }
 
 // findSubject says whom to count.

@@ -52,8 +52,8 @@ func (c ClientIP) compile() (*clientIPs, error) {
 		compiled.trusted = append(compiled.trusted, prefix)
 	}
 	if c.Header != "" {
-		if len(c.TrustedProxies) == 0 {
-			return nil, wrong("Header", c.Header, "is read from TrustedProxies only: name them")
+		if why := c.badHeader(); why != "" {
+			return nil, wrong("Header", c.Header, why)
 		}
 		compiled.header = textproto.CanonicalMIMEHeaderKey(c.Header)
 		compiled.forwarded = compiled.header == "Forwarded"
@@ -67,8 +67,18 @@ func (c ClientIP) compile() (*clientIPs, error) {
 	return compiled, nil
 }
 
-// parseProxy reads an address or a range, or says why it is neither. A range in IPv4-mapped form is the IPv4 range that it
-// means; one that reaches beyond (::ffff:10.0.0.0/8) would trust all of IPv4 or, unmapped, nobody.
+func (c ClientIP) badHeader() string {
+	switch {
+	case len(c.TrustedProxies) == 0:
+		return "is read from TrustedProxies only: name them"
+	case strings.Trim(strings.ToLower(c.Header), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
+		return "must be the name of a header"
+	}
+	return ""
+}
+
+// parseProxy reads an address or a range, or says why it is neither. A range of IPv4 in IPv6's dress is the IPv4 range that
+// it means; a mapped one that reaches beyond (::ffff:10.0.0.0/8) would trust all of IPv4 or, unmapped, nobody.
 func parseProxy(text string) (prefix netip.Prefix, why string) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -78,11 +88,11 @@ func parseProxy(text string) (prefix netip.Prefix, why string) {
 		}
 		prefix = netip.PrefixFrom(addr, addr.BitLen())
 	}
-	if prefix.Addr().Is4In6() {
-		if prefix.Bits() < 96 {
-			return prefix, "an IPv4-mapped range must have 96 bits or more: write it as an IPv4 range"
-		}
-		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+	if prefix.Addr().Is4In6() && prefix.Bits() < 96 {
+		return prefix, "an IPv4-mapped range must have 96 bits or more: write it as an IPv4 range"
+	}
+	if addr := plain(prefix.Addr()); addr.Is4() && !prefix.Addr().Is4() && prefix.Bits() >= 96 {
+		prefix = netip.PrefixFrom(addr, prefix.Bits()-96)
 	}
 	if prefix.Bits() == 0 {
 		return prefix, "trusts everybody, so that everybody could choose the address that is counted"
@@ -133,21 +143,36 @@ func (c *clientIPs) cutLast(line string) (rest, hop string, more bool) {
 		comma := strings.LastIndexByte(line, ',')
 		return line[:max(0, comma)], line[comma+1:], comma >= 0
 	}
+	comma := lastOutsideQuotes(line, ',')
+	return line[:max(0, comma)], forwardedFor(line[comma+1:]), comma >= 0
+}
+
+// lastOutsideQuotes finds the last of a mark that is in no quoted string, -1 when there is none. It reads from the right,
+// where a trusted proxy wrote, so that a quote left open further left swallows nothing.
+func lastOutsideQuotes(text string, mark byte) int {
 	quoted := false
-	for i := len(line) - 1; i >= 0; i-- {
-		if line[i] == '"' {
+	for i := len(text) - 1; i >= 0; i-- {
+		switch {
+		case text[i] == '"' && !escaped(text[:i]):
 			quoted = !quoted
-		} else if line[i] == ',' && !quoted {
-			return line[:i], forwardedFor(line[i+1:]), true
+		case text[i] == mark && !quoted:
+			return i
 		}
 	}
-	return "", forwardedFor(line), false
+	return -1
+}
+
+// escaped says whether what follows is escaped, by an odd number of backslashes.
+func escaped(before string) bool {
+	return (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 }
 
 // forwardedFor is the "for" parameter of one element of a Forwarded header, without its quotes; "" when it has none.
 func forwardedFor(element string) string {
-	for pair := range strings.SplitSeq(element, ";") {
-		name, value, ok := strings.Cut(pair, "=")
+	for semicolon := len(element); semicolon >= 0; {
+		element = element[:semicolon]
+		semicolon = lastOutsideQuotes(element, ';')
+		name, value, ok := strings.Cut(element[semicolon+1:], "=")
 		if ok && strings.EqualFold(strings.TrimSpace(name), "for") {
 			return strings.Trim(strings.TrimSpace(value), `"`)
 		}

@@ -31,8 +31,11 @@ func (e *RuleError) Error() string {
 	if text, ok := e.Value.(string); ok {
 		value = fmt.Sprintf("%q", text)
 	}
-	if e.Rule == "" {
+	switch e.Rule {
+	case "":
 		return fmt.Sprintf("core: %s = %s: %s", e.Field, value, e.Why)
+	case "options":
+		return fmt.Sprintf("core: Options.%s = %s: %s", e.Field, value, e.Why)
 	}
 	return fmt.Sprintf("core: rule %q: %s = %s: %s", e.Rule, e.Field, value, e.Why)
 }

@@ -73,8 +73,12 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	}
 	rule := bind(r, "")
 	name := rule.fixedName()
-	if sameName[name]++; sameName[name] > 1 {
-		rule = bind(r, fmt.Sprintf("-%v", rule.limit.Window))
+	sameName[name]++
+	switch n := sameName[name]; {
+	case n == 2:
+		rule = bind(r, "-"+spanText(rule.limit.Window))
+	case n > 2:
+		rule = bind(r, fmt.Sprintf("-%s-%d", spanText(rule.limit.Window), n))
 	}
 	return rule, nil
 }

@@ -15,10 +15,10 @@ const (
 	// HeadersDraft10 is RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, an entry for each limit:
 	//
 	//	RateLimit-Policy: "api";q=100;w=60
-	//	RateLimit: "api";r=99;t=60
+	//	RateLimit: "api";r=99;t=62
 	//
-	// r is what is left; t is how many seconds to wait when refused, and otherwise until all of it is back. A bucket shows
-	// its burst and how long that takes to refill.
+	// r is what is left; t is how many seconds to wait when refused, and otherwise until all of it is back, which a sliding
+	// window promises for at most 1/32 of the window later. A bucket shows its burst and how long that takes to refill.
 	HeadersDraft10 HeaderStyle = 1 << iota
 	// HeadersDraft7 is the older form of the same two headers, which most parsers in use read: the limit that binds.
 	//

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -74,11 +75,23 @@ func (l Limit) Bucket(burst int) Limit {
 	return l
 }
 
-// String says the limit in words: "100 per 1s", "10 per 1s, burst 20".
+// String says the limit in words: "100 per 1m", "10 per 1s, burst 20".
 func (l Limit) String() string {
-	text := fmt.Sprintf("%d per %v", l.Max, l.Window)
+	text := fmt.Sprintf("%d per %s", l.Max, spanText(l.Window))
 	if l.Algorithm == TokenBucket {
 		return fmt.Sprintf("%s, burst %d", text, l.atOnce())
+	}
+	return text
+}
+
+// spanText is a span without the zeros that time.Duration writes: 1m, not 1m0s.
+func spanText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
 }

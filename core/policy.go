@@ -64,7 +64,7 @@ func (b *boundRule) fixedName() string {
 }
 
 func (b *boundRule) newPolicy(name string) *policy {
-	title := name + b.suffix
+	title := headerSafe(name) + b.suffix
 	label := quoted(title)
 	quota, span := b.limit.atOnce(), ceilSeconds(b.limit.fullAgainAfter())
 	return &policy{
@@ -79,7 +79,7 @@ func (b *boundRule) policyFor(c *call) *policy {
 	if b.fixed != nil {
 		return b.fixed
 	}
-	return b.routes.of(routeKey{c.Method(), c.Route()}, b.meet)
+	return b.routes.of(routeKey{countedMethod(c.Method()), c.Route()}, b.meet)
 }
 
 // meet makes the policy of a route that an unnamed rule sees for the first time.
@@ -91,22 +91,30 @@ func (b *boundRule) meet(name string) *policy {
 	return p
 }
 
-// routeName is what an unnamed rule counts a route under. Methods that HTTP does not define count as one, or a made-up
-// method would get a counter of its own on a route that takes them all.
+// routeName is what an unnamed rule counts a route under.
 func routeName(method, route string) string {
-	switch method {
-	case "": // gRPC: the route is all
-	case "HEAD", "GET":
-		method = "GET "
-	case "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
-		method += " "
-	default:
-		method = "OTHER "
-	}
-	if route == "" {
+	method = countedMethod(method)
+	switch {
+	case route == "":
 		return noRoute
+	case method == "": // gRPC: the route is all
+		return route
+	default:
+		return method + " " + route
 	}
-	return method + route
+}
+
+// countedMethod is the method that a call is counted under: a HEAD is a GET, and the methods that HTTP does not define are
+// one, or a made-up method would get a counter of its own on a route that takes them all.
+func countedMethod(method string) string {
+	switch method {
+	case "HEAD":
+		return "GET"
+	case "", "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
+		return method
+	default:
+		return "OTHER"
+	}
 }
 
 type routeKey struct{ method, route string }
@@ -154,23 +162,28 @@ func (r *routePolicies) add(key routeKey, meet func(name string) *policy) *polic
 	return p
 }
 
-// quoted is a structured-field string (RFC 9651): ASCII in quotes. What it cannot hold is written as %XX.
-func quoted(text string) string {
+// maxTitle bounds a name in a header: who has many, or long, patterns still gets short headers.
+const maxTitle = 128
+
+// headerSafe is a name as headers can carry it: printable ASCII, the rest as %XX, and not too long.
+func headerSafe(name string) string {
 	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < 0x20 || c > 0x7e:
+	for i := range len(name) {
+		if c := name[i]; c < 0x20 || c > 0x7e {
 			fmt.Fprintf(&b, "%%%02X", c)
-		default:
+		} else {
 			b.WriteByte(c)
 		}
 	}
-	b.WriteByte('"')
-	return b.String()
+	if b.Len() <= maxTitle {
+		return b.String()
+	}
+	return b.String()[:maxTitle-17] + "#" + Digest(name)[:16]
+}
+
+// quoted is a structured-field string (RFC 9651): printable ASCII in quotes.
+func quoted(title string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(title) + `"`
 }
 
 // ceilSeconds is a span in whole seconds, rounded up.

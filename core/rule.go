@@ -21,8 +21,9 @@ type Rule struct {
 	// one counter per caller, shared by every route that a rule of this name is attached to; another limit under the same
 	// name is refused.
 	//
-	// Unset, a rule with Paths is named after its methods and patterns, and a rule without after the call's METHOD and
-	// the route's pattern (a HEAD is a GET), so each route counts by itself; calls without a known route share one counter.
+	// Unset, a rule with Paths is named after its methods and patterns, so a change of these starts afresh, and a rule without
+	// after the call's METHOD and the route's pattern (a HEAD is a GET), so each route counts by itself; calls without a
+	// known route share one counter.
 	// Danger: two unnamed rules with the same span, one on the whole router and one on a route, share that route's
 	// counter and charge it twice. A rule for a whole router wants a Name or Paths.
 	Name string

@@ -17,14 +17,18 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 		}
 		nobody = user == ""
 	}
+	first := c.asked[0]
 	if stopped, reason, err := c.count(nobody, subject); stopped != nil {
 		return c.refuse(reason, stopped, err)
 	}
 	if len(c.counters) > 0 {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
 	}
-	if nobody && !c.overLimit() {
+	switch {
+	case nobody && !c.overLimit():
 		return c.refuse(NotLoggedIn, needLogin, nil)
+	case len(c.counters) == 0: // the call costs nothing
+		return c.letPass(Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: first.rule.limit, Source: FromNobody})
 	}
 	return c.settle()
 }
@@ -56,9 +60,6 @@ func (c *call) overLimit() bool {
 
 // settle makes the answer of what the store said, each rule's own policy standing in where it said nothing.
 func (c *call) settle() Answer {
-	if len(c.asked) == 0 {
-		return Answer{}
-	}
 	allowed := true
 	for i := range c.asked {
 		a, v := &c.asked[i], &c.verdicts[i]
@@ -146,16 +147,21 @@ func (c *call) answer(d Decision) Answer {
 		options.OnDecision(c.Context(), d)
 	}
 	if d.Allowed {
-		if options.Expose {
-			return Answer{Context: &exposed{Context: c.Context(), decision: d, user: c.user}}
-		}
-		return Answer{}
+		return c.letPass(d)
 	}
 	refusal := newRefusal(d, c.message(&d), c.violated(&d))
 	if options.Reply != nil {
 		refusal = c.reply(*refusal)
 	}
 	return Answer{Refusal: refusal}
+}
+
+// letPass hands the call on, with what was decided where handlers are to see it.
+func (c *call) letPass(d Decision) Answer {
+	if !c.limiter.options.Expose {
+		return Answer{}
+	}
+	return Answer{Context: &exposed{Context: c.Context(), decision: d, user: c.user}}
 }
 
 // reply lets the owner's Reply word a refusal.

@@ -1,0 +1,65 @@
+// Command echo is an echo service with limited routes. Package example says which environment it heeds.
+package main
+
+import (
+	"log"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/echolimit"
+	"github.com/accesslimit/accesslimit/examples/internal/example"
+)
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	limiter, err := example.Limiter()
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	return example.ServeHTTP(routes(limiter))
+}
+
+func routes(limiter *core.Limiter) http.Handler {
+	e := echo.New()
+
+	// In Use, not in Pre: there echo does not know the route yet.
+	e.Use(echolimit.New(limiter,
+		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+	))
+
+	// echo answers a HEAD only where it is registered. The limits count it as the route's GET.
+	get := func(path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) {
+		e.Match([]string{http.MethodGet, http.MethodHead}, path, handler, middleware...)
+	}
+	get("/healthz", say("healthy"))
+	get("/", say("hello"))
+	get("/limit/anything", say("limited by its path"))
+	get("/limit/free/anything", say("excepted"))
+
+	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
+	get("/users/:id", say("a user"), echolimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}))
+
+	get("/burst", say("burst"), echolimit.New(limiter, core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}))
+	get("/fixed", say("fixed"), echolimit.New(limiter, core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}))
+	e.POST("/reply", reply, echolimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}))
+	return e
+}
+
+func say(text string) echo.HandlerFunc {
+	return func(c echo.Context) error { return c.String(http.StatusOK, text+"\n") }
+}
+
+// reply knows its user: the rule before it has asked who is calling.
+func reply(c echo.Context) error {
+	user, _ := core.UserFrom(c.Request().Context())
+	return c.String(http.StatusOK, user+" has replied\n")
+}

@@ -1,0 +1,66 @@
+// Command fiber is a fiber service with limited routes. Package example says which environment it heeds.
+package main
+
+import (
+	"log"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/examples/internal/example"
+	"github.com/accesslimit/accesslimit/fiberlimit"
+)
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	limiter, err := example.Limiter()
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	app := routes(limiter)
+	return example.Serve(example.Routes, app.Listener, app.ShutdownWithContext)
+}
+
+func routes(limiter *core.Limiter) *fiber.App {
+	app := fiber.New(fiber.Config{
+		DisableStartupMessage: true,
+		ReadTimeout:           5 * time.Second,
+		IdleTimeout:           time.Minute,
+	})
+
+	// In Use fiber does not know the route yet, so these rules need a Name or Paths.
+	app.Use(fiberlimit.New(limiter,
+		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+	))
+
+	app.Get("/healthz", say("healthy"))
+	app.Get("/", say("hello"))
+	app.Get("/limit/anything", say("limited by its path"))
+	app.Get("/limit/free/anything", say("excepted"))
+
+	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
+	app.Get("/users/:id", fiberlimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}), say("a user"))
+
+	app.Get("/burst", fiberlimit.New(limiter, core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}), say("burst"))
+	app.Get("/fixed", fiberlimit.New(limiter, core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}), say("fixed"))
+	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+	return app
+}
+
+func say(text string) fiber.Handler {
+	return func(c *fiber.Ctx) error { return c.SendString(text + "\n") }
+}
+
+// reply knows its user: the rule before it has asked who is calling.
+func reply(c *fiber.Ctx) error {
+	user, _ := core.UserFrom(c.UserContext())
+	return c.SendString(user + " has replied\n")
+}

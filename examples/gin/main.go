@@ -1,0 +1,67 @@
+// Command gin is a gin service with limited routes. Package example says which environment it heeds.
+package main
+
+import (
+	"log"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/examples/internal/example"
+	"github.com/accesslimit/accesslimit/ginlimit"
+)
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	limiter, err := example.Limiter()
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	return example.ServeHTTP(routes(limiter))
+}
+
+func routes(limiter *core.Limiter) http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.HandleMethodNotAllowed = true
+
+	// gin's Use covers only the routes that are added after it.
+	router.Use(ginlimit.New(limiter,
+		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+	))
+
+	// gin answers a HEAD only where it is registered. The limits count it as the route's GET.
+	get := func(path string, handlers ...gin.HandlerFunc) {
+		router.Match([]string{http.MethodGet, http.MethodHead}, path, handlers...)
+	}
+	get("/healthz", say("healthy"))
+	get("/", say("hello"))
+	get("/limit/anything", say("limited by its path"))
+	get("/limit/free/anything", say("excepted"))
+
+	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
+	get("/users/:id", ginlimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}), say("a user"))
+
+	get("/burst", ginlimit.New(limiter, core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}), say("burst"))
+	get("/fixed", ginlimit.New(limiter, core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}), say("fixed"))
+	router.POST("/reply", ginlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+	return router
+}
+
+func say(text string) gin.HandlerFunc {
+	return func(c *gin.Context) { c.String(http.StatusOK, text+"\n") }
+}
+
+// reply knows its user: the rule before it has asked who is calling.
+func reply(c *gin.Context) {
+	user, _ := core.UserFrom(c.Request.Context())
+	c.String(http.StatusOK, "%s has replied\n", user)
+}

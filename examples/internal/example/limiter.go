@@ -1,0 +1,51 @@
+// Package example is what the examples have in common, so that each of them shows only how its framework is limited: the
+// environment, the users, and a service that starts and ends in order.
+//
+//	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
+//	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
+//	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
+//
+// The example quickstart does the same in one file.
+package example
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Limiter is the limiter that the environment asks for.
+func Limiter() (*core.Limiter, error) {
+	options := core.Options{
+		Identify: core.FirstOf(
+			core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
+			core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
+		),
+		ClientIP: core.ClientIP{TrustedProxies: list(os.Getenv("TRUSTED_PROXIES"))},
+		Expose:   true, // so that POST /reply can ask who is calling
+	}
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		server, err := redis.ParseURL(url)
+		if err != nil {
+			return nil, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		options.Redis = redis.NewClient(server) // connects when the first call comes
+	}
+	return core.New(options)
+}
+
+// known stands for a service's own check of tokens or sessions. An error is for when that cannot be made.
+func known(users map[string]string) core.VerifyFunc {
+	return func(_ context.Context, token string) (user string, err error) {
+		return users[token], nil // "" is nobody
+	}
+}
+
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}

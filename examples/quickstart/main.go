@@ -1,0 +1,154 @@
+// Command quickstart is a net/http service with limited routes, in one file to start your own from.
+//
+//	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
+//	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
+//	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	limiter, err := newLimiter()
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	network, address := "tcp", cmp.Or(os.Getenv("ADDR"), ":8080")
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, address = "unix", path
+	}
+	listener, err := net.Listen(network, address)
+	if err != nil {
+		return err
+	}
+	explain(listener.Addr())
+	return serve(listener, routes(limiter))
+}
+
+func newLimiter() (*core.Limiter, error) {
+	options := core.Options{
+		Identify: core.FirstOf(core.BearerToken(userOfToken), core.Cookie("session", userOfSession)),
+		ClientIP: core.ClientIP{TrustedProxies: strings.FieldsFunc(os.Getenv("TRUSTED_PROXIES"), isComma)},
+		Expose:   true, // so that reply can ask who is calling
+	}
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		server, err := redis.ParseURL(url)
+		if err != nil {
+			return nil, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		options.Redis = redis.NewClient(server) // connects when the first call comes
+	}
+	return core.New(options)
+}
+
+// userOfToken stands for your own check of tokens. "" is nobody; return an error when the check cannot be made.
+func userOfToken(_ context.Context, token string) (user string, err error) {
+	return map[string]string{"alice-token": "alice", "bob-token": "bob"}[token], nil
+}
+
+// userOfSession stands for your own check of sessions.
+func userOfSession(_ context.Context, session string) (user string, err error) {
+	return map[string]string{"alice-session": "alice"}[session], nil
+}
+
+func isComma(r rune) bool { return r == ',' || r == ' ' }
+
+func routes(limiter *core.Limiter) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", say("healthy"))
+	mux.Handle("GET /{$}", say("hello"))
+	mux.Handle("GET /limit/anything", say("limited by its path"))
+	mux.Handle("GET /limit/free/anything", say("excepted"))
+
+	// A rule without a name counts its route, /users/{id}: /users/1 and /users/2 have one counter.
+	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3})(say("a user")))
+
+	bucket := core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}
+	mux.Handle("GET /burst", nethttplimit.New(limiter, bucket)(say("burst")))
+	window := core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}
+	mux.Handle("GET /fixed", nethttplimit.New(limiter, window)(say("fixed")))
+	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
+
+	// Around the mux the rules hold for every route, those that do not exist included.
+	everywhere := nethttplimit.New(limiter,
+		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+	)
+	return everywhere(mux)
+}
+
+func say(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) }
+}
+
+// reply knows its user: the rule before it has asked who is calling.
+func reply(w http.ResponseWriter, r *http.Request) {
+	user, _ := core.UserFrom(r.Context())
+	fmt.Fprintln(w, user, "has replied")
+}
+
+// serve ends in order at SIGINT and SIGTERM: calls that are under way have five seconds.
+func serve(listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	signalled, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-signalled.Done():
+	}
+	restore() // a second signal ends the process at once
+	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return server.Shutdown(patience)
+}
+
+func explain(addr net.Addr) {
+	url := "http://" + strings.Replace(addr.String(), "[::]", "localhost", 1) // [::] is all of this machine's addresses
+	if addr.Network() == "unix" {
+		url = "--unix-socket " + addr.String() + " http://localhost"
+	}
+	fmt.Printf("listening on %v\n%s", addr, strings.ReplaceAll(about, "URL", url))
+}
+
+const about = `
+  all routes but GET /healthz   100 calls in 1 s per client
+  POST /reply                   5 in 60 s per user: alice-token, bob-token, or cookie session=alice-session
+  GET /limit/...                10 in 10 s per client, /limit/free/... excepted
+  GET /users/:id                3 in 10 s per client, whatever the id
+  GET /burst                    10 at once per client, and 5 more in each second
+  GET /fixed                    4 in 5 s per client
+
+Try:
+
+  curl -i URL/
+  for i in 1 2 3 4; do curl -s -o /dev/null -w '%{http_code}\n' URL/users/$i; done   # the fourth: 429
+  for i in 1 2 3 4 5 6; do curl -si -X POST -H 'Authorization: Bearer alice-token' URL/reply; echo; done   # the sixth: 429
+
+`

@@ -1,0 +1,172 @@
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// httpExamples share one contract.
+var (
+	httpExamples = []string{"quickstart", "gin", "echo", "fiber", "nethttp"}
+	allExamples  = append(httpExamples, "grpc")
+)
+
+// programs is where TestMain builds the examples.
+var programs string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) (code int) {
+	dir, err := os.MkdirTemp("", "accesslimit-examples")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	programs = dir
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir) // without symbols it takes half as long
+	for _, name := range allExamples {
+		build.Args = append(build.Args, "./examples/"+name)
+	}
+	build.Dir = ".." // where a -modfile in GOFLAGS is meant from
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return 1
+	}
+	return m.Run()
+}
+
+// command is an example that is ready to start, on a free port unless the environment given says otherwise.
+func command(name string, env ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(programs, name))
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=")
+	c.Env = append(c.Env, env...)
+	return c
+}
+
+// service is an example that runs.
+type service struct {
+	t       *testing.T
+	address string // host:port, or the path of a unix socket
+	about   string // what it printed at its start
+	client  *http.Client
+}
+
+// start starts an example and returns when it listens. The test ends it by SIGTERM, and fails if it does not end in order.
+func start(t *testing.T, name string, env ...string) *service {
+	t.Helper()
+	c := command(name, env...)
+	var logged bytes.Buffer
+	c.Stderr = &logged
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t, client: &http.Client{Timeout: 10 * time.Second}}
+	t.Cleanup(func() {
+		defer killAfterPatience(c).Stop()
+		_ = c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			t.Errorf("%s did not end in order: %v\n%s", name, err, &logged)
+		}
+	})
+	s.readAbout(c, stdout)
+	s.client.Transport = &http.Transport{DialContext: s.dial}
+	return s
+}
+
+// killAfterPatience ends a process that hangs, and with it every wait for it.
+func killAfterPatience(c *exec.Cmd) *time.Timer {
+	return time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
+}
+
+var listening = regexp.MustCompile(`^listening on (\S+)\n`)
+
+// readAbout waits for what an example prints, in a single write, once it listens.
+func (s *service) readAbout(c *exec.Cmd, stdout io.Reader) {
+	s.t.Helper()
+	defer killAfterPatience(c).Stop()
+	text := make([]byte, 4096)
+	n, _ := stdout.Read(text)
+	s.about = string(text[:n])
+	match := listening.FindStringSubmatch(s.about)
+	if match == nil {
+		s.t.Fatalf("does not say where it listens: %q", s.about)
+	}
+	s.address = match[1]
+}
+
+func (s *service) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(s.address, "/") {
+		network = "unix"
+	}
+	return new(net.Dialer).DialContext(ctx, network, s.address)
+}
+
+// answer is what came back of a call.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// call makes a call, such as "POST /reply", with header lines, such as "Cookie: session=alice-session".
+func (s *service) call(what string, lines ...string) answer {
+	s.t.Helper()
+	method, path, _ := strings.Cut(what, " ")
+	request, err := http.NewRequestWithContext(s.t.Context(), method, "http://example"+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		request.Header.Add(name, value)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+	return answer{response.StatusCode, response.Header, string(body)}
+}
+
+// wantFixed calls GET /fixed, which lets four calls through.
+func (s *service) wantFixed(status, times int, lines ...string) {
+	s.t.Helper()
+	for i := range times {
+		if got := s.call("GET /fixed", lines...); got.status != status {
+			s.t.Fatalf("GET /fixed %v, call %d: status %d, want %d", lines, i+1, got.status, status)
+		}
+	}
+}
+
+// waitUntilCounted waits for the first call that the store answers again.
+func (s *service) waitUntilCounted() {
+	s.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if s.call("GET /").header.Get("RateLimit") != "" {
+			return
+		}
+	}
+	s.t.Fatal("is not counted again")
+}

@@ -1,0 +1,86 @@
+package examples_test
+
+import (
+	"errors"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestBadEnvironment(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+
+	for _, bad := range []struct{ name, env, says string }{
+		{"Redis", "REDIS_URL=localhost:6379", "REDIS_URL: "},
+		{"proxies", "TRUSTED_PROXIES=127.0.0.1,300.0.0.0/8", `TrustedProxies = "300.0.0.0/8"`},
+		{"trust in everybody", "TRUSTED_PROXIES=0.0.0.0/0", `TrustedProxies = "0.0.0.0/0"`},
+		{"port taken", "ADDR=" + taken.Addr().String(), "address already in use"},
+	} {
+		for _, name := range allExamples {
+			t.Run(bad.name+"/"+name, func(t *testing.T) {
+				c := command(name, bad.env)
+				defer killAfterPatience(c).Stop()
+				output, err := c.CombinedOutput()
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+					t.Errorf("ended with %v, want exit status 1", err)
+				}
+				if !strings.Contains(string(output), bad.says) {
+					t.Errorf("says %q, want %q in it", output, bad.says)
+				}
+			})
+		}
+	}
+}
+
+// What the HTTP examples print is true: each command is run, and its output looked at.
+func TestPrintedCommands(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is missing")
+	}
+	for _, name := range httpExamples {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, name)
+			shows := s.runPrinted("curl ")
+			wantIn(t, shows[0], "200 OK", `Ratelimit: "api";r=99;t=`, "hello")
+			wantIn(t, shows[1], "200\n200\n200\n429\n")
+			wantIn(t, shows[2], "alice has replied", "429 Too Many Requests", "Retry-After: ")
+			if strings.Count(shows[2], "200 OK") != 5 {
+				t.Errorf("want 5 calls that pass in %s", shows[2])
+			}
+		})
+	}
+}
+
+// runPrinted runs the three printed commands, which hold the text, and returns what they print.
+func (s *service) runPrinted(text string) (outputs []string) {
+	s.t.Helper()
+	for line := range strings.Lines(s.about) {
+		if !strings.Contains(line, text) {
+			continue
+		}
+		output, err := exec.Command("sh", "-c", line).CombinedOutput()
+		if err != nil {
+			s.t.Errorf("%s: %v: %s", line, err, output)
+		}
+		outputs = append(outputs, string(output))
+	}
+	if len(outputs) != 3 {
+		s.t.Fatalf("prints %d commands to try, want 3:\n%s", len(outputs), s.about)
+	}
+	return outputs
+}
+
+func wantIn(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("want %q in %s", part, text)
+		}
+	}
+}
