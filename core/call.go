@@ -123,6 +123,7 @@ func (c *call) Rule() string {
 // for nobody, and so are a call that costs nothing and a counter that this call is charged to already. given is the
 // subject, "" for each rule's own. It stops at the first reason to refuse.
 func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, err error) {
+	defer func() { c.deciding = nil }()
 	applying := c.asked
 	c.asked = c.asked[:0]
 	for i := range applying {

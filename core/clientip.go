@@ -23,6 +23,8 @@ type ClientIP struct {
 	IPv6Prefix int
 }
 
+const defaultIPv6Prefix = 64
+
 // nat64 is the well-known prefix (RFC 6052) under which a translator shows IPv4 callers to an IPv6 network.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
@@ -39,7 +41,7 @@ func (c ClientIP) compile() (*clientIPs, error) {
 	wrong := func(field string, value any, why string) error {
 		return &RuleError{Rule: "options", Field: "ClientIP." + field, Value: value, Why: why}
 	}
-	compiled := &clientIPs{header: "X-Forwarded-For", prefix: 64}
+	compiled := &clientIPs{header: "X-Forwarded-For", prefix: defaultIPv6Prefix}
 	for _, proxy := range c.TrustedProxies {
 		if proxy == "unix" {
 			compiled.trustUnix = true
@@ -186,8 +188,10 @@ func parseHop(hop string) netip.Addr {
 	if len(hop) > 64 {
 		return netip.Addr{}
 	}
-	if withPort, err := netip.ParseAddrPort(hop); err == nil {
-		return plain(withPort.Addr())
+	if strings.HasPrefix(hop, "[") || strings.Count(hop, ":") == 1 { // an error would be an allocation
+		if withPort, err := netip.ParseAddrPort(hop); err == nil {
+			return plain(withPort.Addr())
+		}
 	}
 	if inner, ok := strings.CutPrefix(hop, "["); ok {
 		hop, ok = strings.CutSuffix(inner, "]")

@@ -83,10 +83,13 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	return rule, nil
 }
 
-// watchRoutes speaks up when another unnamed rule counts the same route in the same counter.
+// watchRoutes speaks up when another unnamed rule counts the same callers of the same route in the same counter.
 func (l *Limiter) watchRoutes(rule *boundRule) {
+	if rule.Key != nil { // whom it counts cannot be compared
+		return
+	}
 	rule.onRoute = func(p *policy) {
-		if p.name != noRoute && !l.names.claimRoute(p.keyTail, rule) {
+		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.keyTail, rule.NeedLogin}, rule) {
 			l.complains.sharedRoute(p.name)
 		}
 	}

@@ -73,7 +73,7 @@ func (c *call) writeHeaders(w HeaderWriter) {
 		w.Add(headerPolicy, c.draft10Policy())
 		w.Add(headerRateLimit, c.draft10())
 	}
-	at := c.binding()
+	at := c.bindingOf(true)
 	binding, v := &c.asked[at], &c.verdicts[at]
 	limit := binding.rule.limit.atOnce()
 	if style.has(HeadersDraft7) {

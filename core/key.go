@@ -85,7 +85,7 @@ func ipSubject(r Request) string {
 	if c, ok := r.(*call); ok {
 		return string(c.limiter.clientIPs.appendSubject(nil, c.ClientIP()))
 	}
-	return "ip:" + r.ClientIP().String()
+	return string((&clientIPs{prefix: defaultIPv6Prefix}).appendSubject(nil, r.ClientIP()))
 }
 
 // Digest is the form in which a secret becomes part of a subject: the first 128 bits of its SHA-256, in lower-case hex.

@@ -115,7 +115,7 @@ func (l Limit) fullAgainAfter() time.Duration {
 // compile checks the limit and puts it into the integers that the engines calculate with.
 func (l Limit) compile() (algorithm.Limit, error) {
 	switch {
-	case l.Max < 1 || l.Max > algorithm.MaxPermits:
+	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
 		return algorithm.Limit{}, &RuleError{Field: "Max", Value: l.Max, Why: "must be 1 to 10^12"}
 	case l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond:
 		return algorithm.Limit{}, &RuleError{Field: "Window", Value: l.Window, Why: "must be 1 ms to 366 days"}
@@ -125,7 +125,7 @@ func (l Limit) compile() (algorithm.Limit, error) {
 		return algorithm.Limit{}, &RuleError{Field: "Algorithm", Value: l.Algorithm, Why: "is none of this package"}
 	case l.Burst != 0 && l.Algorithm != TokenBucket:
 		return algorithm.Limit{}, &RuleError{Field: "Burst", Value: l.Burst, Why: "means something for TokenBucket only"}
-	case l.Burst < 0 || l.Burst > algorithm.MaxPermits:
+	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
 		return algorithm.Limit{}, &RuleError{Field: "Burst", Value: l.Burst, Why: "must be 1 to 10^12, or unset"}
 	}
 	window := l.Window.Microseconds()
@@ -134,7 +134,11 @@ func (l Limit) compile() (algorithm.Limit, error) {
 	}
 	compiled, err := algorithm.Bucketed(int64(l.Max), window, int64(l.atOnce()))
 	if err != nil {
-		return algorithm.Limit{}, &RuleError{Field: "Burst", Value: l.atOnce(), Why: err.Error()}
+		field, value := "Burst", l.Burst
+		if l.Burst == 0 {
+			field, value = "Max", l.Max
+		}
+		return algorithm.Limit{}, &RuleError{Field: field, Value: value, Why: err.Error()}
 	}
 	return compiled, nil
 }

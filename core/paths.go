@@ -3,6 +3,7 @@ package core
 import (
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,12 +41,18 @@ const (
 	anySlash looseness = 2
 )
 
+// oneAlternative is how a net/http pattern spells a parameter.
+var oneAlternative = regexp.MustCompile(`\{[^{},]*\}`)
+
 func badPattern(pattern string) string {
 	if !strings.HasPrefix(pattern, "/") {
 		return "must start with a slash, as every path does"
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
+	}
+	if oneAlternative.MatchString(pattern) {
+		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
 	}
 	return ""
 }
@@ -60,7 +67,7 @@ func badMethod(method string) string {
 // applies says whether the rule is for this call. A pattern counts if any reading of the path matches, an exception only if
 // all of them do: the router decides by one of them, and one canonical path leaves holes in every framework.
 func (s *scope) applies(c *call) bool {
-	if len(s.methods) > 0 && !s.hasMethod(c.Method()) {
+	if method := c.Method(); len(s.methods) > 0 && method != "" && !s.hasMethod(method) {
 		return false
 	}
 	if s.paths.empty() && s.except.empty() {
@@ -103,7 +110,7 @@ func (c *call) readings() []string {
 	if err != nil {
 		decoded = routed
 	}
-	for _, reading := range [...]string{c.Route(), routed, decoded, path.Clean("/" + strings.TrimPrefix(decoded, "/"))} {
+	for _, reading := range [...]string{c.Route(), routed, decoded, path.Clean(rooted(decoded))} {
 		if reading == "" {
 			continue
 		}
@@ -137,9 +144,17 @@ func (l looseness) fold(text string) string {
 		text = strings.Map(lowerASCII, text)
 	}
 	if l&anySlash != 0 {
-		text = "/" + strings.TrimPrefix(strings.TrimRight(text, "/"), "/")
+		text = rooted(strings.TrimRight(text, "/"))
 	}
 	return text
+}
+
+// rooted is a path with a slash in front, which nearly every path has already.
+func rooted(text string) string {
+	if strings.HasPrefix(text, "/") {
+		return text
+	}
+	return "/" + text
 }
 
 func lowerASCII(r rune) rune {

@@ -123,6 +123,9 @@ type routeKey struct{ method, route string }
 // The routes beyond share the counter of calls without a route.
 const maxRoutes = 2000
 
+// maxRoute is the longest route that is told apart.
+const maxRoute = 1024
+
 // routePolicies are the policies of an unnamed rule, one for each route that was called. Reading it takes no lock.
 type routePolicies struct {
 	known atomic.Pointer[map[routeKey]*policy]
@@ -130,9 +133,15 @@ type routePolicies struct {
 }
 
 func (r *routePolicies) of(key routeKey, meet func(name string) *policy) *policy {
+	if key.route == "" || len(key.route) > maxRoute {
+		key = routeKey{}
+	}
 	if known := r.known.Load(); known != nil {
 		if p := (*known)[key]; p != nil {
 			return p
+		}
+		if len(*known) >= maxRoutes {
+			return (*known)[routeKey{}]
 		}
 	}
 	return r.add(key, meet)
@@ -156,8 +165,8 @@ func (r *routePolicies) add(key routeKey, meet func(name string) *policy) *polic
 	}
 	if key.route != "" {
 		p = meet(strings.Clone(routeName(key.method, key.route)))
+		next[routeKey{strings.Clone(key.method), strings.Clone(key.route)}] = p
 	}
-	next[routeKey{strings.Clone(key.method), strings.Clone(key.route)}] = p
 	r.known.Store(&next)
 	return p
 }

@@ -51,8 +51,14 @@ func (c *limitCache) add(limit Limit, compiled *algorithm.Limit) {
 // names remembers what each rule's name stands for on a limiter, because rules of one name share counters.
 type names struct {
 	mu     sync.Mutex
-	limits map[string]Limit      // by name, or by the key tail of rules named after their patterns
-	routes map[string]*boundRule // which unnamed rule has the counters with this key tail
+	limits map[string]Limit // by name, or by the key tail of rules named after their patterns
+	routes map[routeClaim]*boundRule
+}
+
+// routeClaim is what an unnamed rule counts on a route: a counter by user, or one by IP.
+type routeClaim struct {
+	keyTail string
+	byUser  bool
 }
 
 // maxNames bounds both tables, for rules that are made up call by call; names beyond are not compared.
@@ -104,17 +110,17 @@ func (b *boundRule) claims() (key string, limit Limit) {
 }
 
 // claimRoute takes a route's counters for an unnamed rule, or says that another one charges them too.
-func (n *names) claimRoute(keyTail string, rule *boundRule) bool {
+func (n *names) claimRoute(claim routeClaim, rule *boundRule) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if taken, ok := n.routes[keyTail]; ok {
+	if taken, ok := n.routes[claim]; ok {
 		return taken == rule
 	}
 	if n.routes == nil {
-		n.routes = make(map[string]*boundRule)
+		n.routes = make(map[routeClaim]*boundRule)
 	}
 	if len(n.routes) < maxNames {
-		n.routes[keyTail] = rule
+		n.routes[claim] = rule
 	}
 	return true
 }

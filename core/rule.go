@@ -47,7 +47,8 @@ type Rule struct {
 	// Except are the patterns of calls that the rule does not apply to. An exception holds only if every reading of the
 	// call matches, so that no spelling of a path walks around the rule.
 	Except []string
-	// Methods are the HTTP methods that the rule applies to, in capitals; all unless set. GET takes HEAD with it.
+	// Methods are the HTTP methods that the rule applies to, in capitals; all unless set. GET takes HEAD with it. gRPC calls
+	// have none, so it applies to all of them.
 	Methods []string
 
 	// OnStoreError is what happens to calls while Redis does not answer; FailOpen unless set. Danger: FailOpen in front of

@@ -94,13 +94,19 @@ func (c *call) decision() Decision {
 }
 
 // binding is the place of the limit that says most about the call.
-func (c *call) binding() (at int) {
+func (c *call) binding() (at int) { return c.bindingOf(false) }
+
+func (c *call) bindingOf(answered bool) (at int) {
 	if len(c.asked) == 1 {
 		return 0
 	}
-	best := c.decisionAt(0)
-	for i := 1; i < len(c.asked); i++ {
-		if d := c.decisionAt(i); d.bindsMore(&best) {
+	at = -1
+	var best Decision
+	for i := range c.asked {
+		if answered && c.verdicts[i].Err != nil {
+			continue
+		}
+		if d := c.decisionAt(i); at < 0 || d.bindsMore(&best) {
 			at, best = i, d
 		}
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -77,16 +78,20 @@ func (h heldClient) process(ctx context.Context, cmd *redis.Cmd) error {
 // clusterNode asks the master itself, and follows a moved slot through the cluster's client, which knows the way and learns it.
 type clusterNode struct {
 	master  boundClient
-	cluster heldClient
+	cluster *redis.ClusterClient
 }
 
 func (n clusterNode) process(ctx context.Context, cmd *redis.Cmd) error {
 	err := n.master.process(ctx, cmd)
-	if !movedAway(err) {
-		return err
+	var answer redis.Error
+	switch {
+	case movedAway(err):
+		cmd.SetErr(nil)
+		return heldClient{n.cluster}.process(ctx, cmd)
+	case err != nil && !errors.As(err, &answer):
+		n.cluster.ReloadState(ctx) // in the background: a replica may have taken the place of a master that is gone
 	}
-	cmd.SetErr(nil)
-	return n.cluster.process(ctx, cmd)
+	return err
 }
 
 // movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.

@@ -89,7 +89,7 @@ func (c *cluster) node(ctx context.Context, key string) (node, error) {
 		c.setSlotsKnown(false)
 		return nil, err
 	}
-	return clusterNode{c.bound.of(master), heldClient{c.client}}, nil
+	return clusterNode{c.bound.of(master), c.client}, nil
 }
 
 func (c *cluster) together(counters []algorithm.Counter) bool { return sameTag(counters) }

@@ -1,0 +1,95 @@
+//go:build !race
+
+// The race detector makes sync.Pool forget at random, so allocations are counted without it.
+
+package core_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func wantAllocs(t *testing.T, most float64, do func()) {
+	t.Helper()
+	if got := testing.AllocsPerRun(1000, do); got > most {
+		t.Errorf("%v allocations, want at most %v", got, most)
+	}
+}
+
+const plenty = 1_000_000
+
+func TestAllocationsWhereNoRuleApplies(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for name, test := range map[string]struct {
+		rule core.Rule
+		view core.View
+	}{
+		"method":           {core.Rule{Seconds: 1, Methods: []string{"POST"}}, newView("GET", "/x")},
+		"path":             {core.Rule{Seconds: 1, Paths: []string{"/limit/**", "/other/*/x"}}, at("/users/:id", "/users/7")},
+		"path, no route":   {core.Rule{Seconds: 1, Paths: []string{"/limit/**"}}, at("", "/quite/a/long/path/of/a/usual/application")},
+		"exception":        {core.Rule{Seconds: 1, Except: []string{"/healthz"}}, newView("GET", "/healthz")},
+		"path, any case":   {core.Rule{Seconds: 1, Paths: []string{"/Limit/**"}}, looseView{at("", "/users/7"), true, true}},
+		"costs nothing":    {core.Rule{Seconds: 1, Cost: cost(0)}, newView("GET", "/x")},
+		"several together": {core.Rule{Name: "n", Seconds: 1, Methods: []string{"PUT"}, Paths: []string{"/x"}}, newView("GET", "/x")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			guard := newGuard(t, limiter, test.rule)
+			wantAllocs(t, 0, func() { guard.Check(test.view) })
+		})
+	}
+}
+
+// Three: the value of RateLimit, and the slice that http.Header keeps for each of the two headers.
+func TestAllocationsOfAnAllowedCall(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays, ClientIP: proxies})
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		view  *fakeView
+		most  float64
+	}{
+		"named":     {[]core.Rule{{Name: "a", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x"), 3},
+		"unnamed":   {[]core.Rule{{Seconds: 60, MaxCount: plenty}}, newView("GET", "/users/:id"), 3},
+		"by route":  {[]core.Rule{{Name: "b", Seconds: 60, MaxCount: plenty, Paths: []string{"/users/*"}}}, at("/users/:id", "/users/7"), 3},
+		"IPv6":      {[]core.Rule{{Name: "c", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("2001:db8::1"), 3},
+		"forwarded": {[]core.Rule{{Name: "d", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("10.0.0.1").with("X-Forwarded-For", "1.1.1.1, 203.0.113.7"), 3},
+		"bucket":    {[]core.Rule{{Name: "e", Seconds: 1, MaxCount: plenty, Algorithm: core.TokenBucket}}, newView("GET", "/x"), 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			guard := newGuard(t, limiter, test.rules...)
+			wantAllocs(t, test.most, func() {
+				clear(test.view.response)
+				wantStatus(t, guard, test.view, 200)
+			})
+		})
+	}
+	t.Run("no headers", func(t *testing.T) {
+		guard := newGuard(t, newLimiter(t, core.Options{Headers: core.NoHeaders}), core.Rule{Seconds: 60, MaxCount: plenty})
+		v := newView("GET", "/x")
+		wantAllocs(t, 0, func() { guard.Check(v) })
+	})
+}
+
+func TestAllocationsOfADirectCall(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for name, limit := range map[string]core.Limit{"sliding": core.PerMinute(plenty), "bucket": core.PerMinute(plenty).Bucket(plenty)} {
+		t.Run(name, func(t *testing.T) {
+			wantAllocs(t, 0, func() {
+				if d, err := limiter.Allow(background, "reply", "user:alice", limit); err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+			})
+		})
+	}
+}
+
+// Routes beyond those that are told apart, which callers make up, cost no more than others.
+func TestAllocationsOfMadeUpRoutes(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{Headers: core.NoHeaders}), core.Rule{Seconds: 60, MaxCount: plenty})
+	for i := range core.MaxRoutes {
+		guard.Check(newView("", fmt.Sprint("/made/Up", i)))
+	}
+	beyond := newView("", "/made/UpBeyond")
+	wantAllocs(t, 0, func() { guard.Check(beyond) })
+}

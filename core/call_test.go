@@ -1,0 +1,176 @@
+package core_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func cost(n int) func(core.Request) int { return func(core.Request) int { return n } }
+
+func key(subject string) core.KeyFunc {
+	return func(core.Request) (string, error) { return subject, nil }
+}
+
+func TestCost(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		cost         int
+		status, left int
+		reason       core.Reason // "" is no decision at all
+	}{
+		{"one", 1, 200, 9, core.Allowed},
+		{"several", 4, 200, 6, core.Allowed},
+		{"all", 10, 200, 0, core.Allowed},
+		{"nothing", 0, 200, 10, ""},
+		{"negative counts one", -3, 200, 9, core.Allowed},
+		{"most negative", math.MinInt, 200, 9, core.Allowed},
+		{"never fits", 11, 400, 10, core.CostTooHigh},
+		{"largest", math.MaxInt, 400, 10, core.CostTooHigh},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+				var log logbook
+				var heard decisions
+				options.Logger, options.OnDecision = log.logger(), heard.note
+				limiter := newLimiter(t, options)
+				guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Cost: cost(test.cost)})
+				v := newView("GET", "/")
+				answer := wantStatus(t, guard, v, test.status)
+				wantLeft(t, limiter, "n", "ip:192.0.2.1", core.PerHour(10), test.left)
+				if test.reason == "" {
+					if len(heard.heard)+len(v.response) > 0 {
+						t.Errorf("a call that is not counted: %v, %v", heard.heard, v.response)
+					}
+				} else if d := heard.last(t, 1); d.Reason != test.reason {
+					t.Errorf("reason %s, want %s", d.Reason, test.reason)
+				}
+				if test.status == 400 && (answer.Refusal.Code != 3 || answer.Refusal.Wait != 0 || answer.Refusal.Decision.Limit != core.PerHour(10)) {
+					t.Errorf("%+v", answer.Refusal)
+				}
+				if complaints := log.count("Cost is negative"); complaints != 0 != (test.cost < 0) {
+					t.Errorf("%d complaints about the cost", complaints)
+				}
+			})
+		})
+	}
+}
+
+func TestANegativeCostIsLoggedOnce(t *testing.T) {
+	var log logbook
+	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "weighed", Seconds: 1, MaxCount: 100, Cost: cost(-2)})
+	for range 10 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	if log.count("level=WARN", "rule=weighed", "cost=-2") != 1 || log.count("Cost is negative") != 1 {
+		t.Errorf("want one complaint with rule and cost, got: %s", log.text.String())
+	}
+}
+
+// The bucket's Burst, not its rate, is what fits at once.
+func TestCostOfABucket(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Burst: 10, Algorithm: core.TokenBucket}
+	for weight, want := range map[int]int{10: 200, 11: 400} {
+		rule.Cost = cost(weight)
+		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), want)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	for _, test := range []struct{ name, key, counted string }{
+		{"plain", "user:alice", "user:alice"},
+		{"empty: by IP", "", "ip:192.0.2.1"},
+		{"a megabyte", huge, huge},
+		{"binary", "\x00\xff\x80\r\n", "\x00\xff\x80\r\n"},
+		{"braces", "}{", "}{"},
+		{"a slot of the caller's choice", "{x}", "{x}"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+				var heard decisions
+				options.OnDecision = heard.note
+				limiter := newLimiter(t, options)
+				guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key(test.key)})
+				wantStatus(t, guard, newView("GET", "/"), 200)
+				if d := heard.last(t, 1); d.Key != test.counted {
+					t.Errorf("counted as %.50q", d.Key)
+				}
+				wantStatus(t, guard, newView("GET", "/"), 429)
+				wantLeft(t, limiter, "n", test.counted, core.PerHour(1), 0)
+				wantLeft(t, limiter, "n", test.counted+"x", core.PerHour(1), 1)
+			})
+		})
+	}
+}
+
+func TestAKeyThatFails(t *testing.T) {
+	var log logbook
+	var heard decisions
+	limiter := newLimiter(t, core.Options{Logger: log.logger(), OnDecision: heard.note})
+	failing := func(core.Request) (string, error) { return "ignored", errors.New("tenant unknown") }
+	for _, k := range []core.KeyFunc{failing, core.Join(core.ByIP, failing)} {
+		guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, core.Rule{Name: "n", Seconds: 3600, Key: k})
+		answer := wantStatus(t, guard, newView("GET", "/"), 503)
+		if answer.Refusal.Decision.Reason != core.IdentifyFailed || answer.Refusal.Code != 14 {
+			t.Errorf("%+v", answer.Refusal)
+		}
+	}
+	wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
+	if log.count("level=WARN", "tenant unknown", "rule=n") != 1 {
+		t.Errorf("want one complaint with cause and rule, got: %s", log.text.String())
+	}
+	heard.last(t, 2)
+}
+
+// Rules that meet in one counter charge it once, with the highest of their costs, under the strictest of their policies.
+func TestOneCounterIsChargedOnce(t *testing.T) {
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10}
+	dear, closed, other := rule, rule, rule
+	dear.Cost, closed.OnStoreError, other.Key = cost(3), core.FailClosed, key("other")
+
+	limiter := newLimiter(t, core.Options{})
+	v := newView("GET", "/")
+	wantStatus(t, newGuard(t, limiter, rule, dear, other), v, 200)
+	wantLeft(t, limiter, "n", "ip:192.0.2.1", core.PerHour(10), 7)
+	wantLeft(t, limiter, "n", "other", core.PerHour(10), 9)
+	if got := v.response.Get("RateLimit"); strings.Count(got, ";r=") != 2 {
+		t.Errorf("RateLimit of two counters: %s", got)
+	}
+	wantStatus(t, newGuard(t, newLimiter(t, deadRedis(t)), rule, closed), newView("GET", "/"), 503)
+}
+
+// Two unnamed rules of one span meet in one counter. The stricter one must hold, whichever comes first.
+func TestTheStricterOfTwoRulesInOneCounterHolds(t *testing.T) {
+	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100}, core.Rule{Seconds: 3600, MaxCount: 2}
+	for name, rules := range map[string][]core.Rule{"narrow last": {wide, narrow}, "narrow first": {narrow, wide}} {
+		t.Run(name, func(t *testing.T) {
+			var heard decisions
+			guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), rules...)
+			for i, want := range []int{200, 200, 429} {
+				v := newView("GET", "/")
+				wantStatus(t, guard, v, want)
+				if d := heard.last(t, i+1); d.Limit != core.PerHour(2) || d.All != nil || !strings.Contains(v.response.Get("RateLimit-Policy"), ";q=2;") {
+					t.Errorf("%+v, %v", d, v.response)
+				}
+			}
+		})
+	}
+}
+
+// What the one weighs may be more than the other allows.
+func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
+	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100, Cost: cost(50)}, core.Rule{Seconds: 3600, MaxCount: 2}
+	for name, rules := range map[string][]core.Rule{"narrow last": {wide, narrow}, "narrow first": {narrow, wide}} {
+		t.Run(name, func(t *testing.T) {
+			answer := wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rules...), newView("GET", "/"), 400)
+			if answer.Refusal.Decision.Reason != core.CostTooHigh {
+				t.Errorf("%+v", answer.Refusal)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package core_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestClientIPRefused(t *testing.T) {
+	for _, proxy := range []string{
+		"", " ", "proxy.example.com", "localhost", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8", "10.0.0.0/", "10.0.0.1:80", "10.0.0.1 ",
+		"[::1]", "::1/129", "fe80::1%eth0", "fe80::%eth0/64", "010.0.0.1", "10.0.0.0/08", "10.0.0.1,10.0.0.2", "UNIX", "*",
+		"0.0.0.0/0", "10.0.0.0/0", "::/0", "2001:db8::/0", // everybody
+		"::ffff:10.0.0.0/8", "::ffff:10.0.0.0/95", "::ffff:0:0/64", // CVE-2026-90711: all of IPv4, or nobody
+		"::ffff:0:0/96", "::ffff:10.0.0.0/96", // all of IPv4, plainly
+	} {
+		_, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"10.0.0.0/8", proxy}}})
+		if err == nil {
+			t.Errorf("the proxy %q was taken", proxy)
+			continue
+		}
+		wantRuleError(t, err, "options", "ClientIP.TrustedProxies", proxy)
+	}
+	trusted := []string{"10.0.0.0/8"}
+	for _, test := range []struct {
+		name         string
+		ip           core.ClientIP
+		field, value string
+	}{
+		{"header without proxies", core.ClientIP{Header: "X-Real-IP"}, "Header", "X-Real-IP"},
+		{"header that is none", core.ClientIP{Header: "X Real IP", TrustedProxies: trusted}, "Header", "X Real IP"},
+		{"header with a colon", core.ClientIP{Header: "X-Real-IP:", TrustedProxies: trusted}, "Header", "X-Real-IP:"},
+		{"negative prefix", core.ClientIP{IPv6Prefix: -1}, "IPv6Prefix", "-1"},
+		{"prefix too short", core.ClientIP{IPv6Prefix: 31}, "IPv6Prefix", "31"},
+		{"prefix too long", core.ClientIP{IPv6Prefix: 129}, "IPv6Prefix", "129"},
+		{"largest prefix", core.ClientIP{IPv6Prefix: math.MaxInt}, "IPv6Prefix", "922"},
+		{"most negative prefix", core.ClientIP{IPv6Prefix: math.MinInt}, "IPv6Prefix", "-922"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := core.New(core.Options{ClientIP: test.ip})
+			wantRuleError(t, err, "options", "ClientIP."+test.field, test.value)
+		})
+	}
+}
+
+// Each way to write a proxy, and peers that are it and are not.
+func TestTrustedProxies(t *testing.T) {
+	for _, test := range []struct{ proxy, trusted, untrusted string }{
+		{"10.0.0.0/8", "10.255.0.1", "11.0.0.1"},
+		{"10.1.2.3/8", "10.255.0.1", "11.0.0.1"},
+		{"10.0.0.1", "10.0.0.1", "10.0.0.2"},
+		{"10.0.0.1", "::ffff:10.0.0.1", "::ffff:10.0.0.2"},
+		{"::ffff:10.0.0.1", "10.0.0.1", "10.0.0.2"},
+		{"::ffff:10.0.0.0/104", "10.255.0.1", "11.0.0.1"},
+		{"fd00::/8", "fd12::1", "fe12::1"},
+		{"2001:db8::1", "2001:db8::1", "2001:db8::2"},
+		{"fe80::/10", "fe80::1%eth0", "2001:db8::1"},
+		{"64:ff9b::10.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::10.0.0.2"},
+		{"unix", "", "127.0.0.1"},
+	} {
+		ip := core.ClientIP{TrustedProxies: []string{test.proxy}}
+		if got := subject(t, ip, newView("GET", "/").from(test.trusted).with("X-Forwarded-For", "203.0.113.7")); got != "ip:203.0.113.7" {
+			t.Errorf("%s does not trust %q: %s", test.proxy, test.trusted, got)
+		}
+		if got := subject(t, ip, newView("GET", "/").from(test.untrusted).with("X-Forwarded-For", "203.0.113.7")); got == "ip:203.0.113.7" {
+			t.Errorf("%s trusts %q", test.proxy, test.untrusted)
+		}
+	}
+}
+
+// The list is the caller's own: what it does to it later trusts nobody.
+func TestTrustedProxiesAreCopied(t *testing.T) {
+	proxies := []string{"10.0.0.0/8"}
+	var heard decisions
+	limiter := newLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: proxies}, OnDecision: heard.note})
+	proxies[0] = "192.0.2.0/24"
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), newView("GET", "/").with("X-Forwarded-For", "203.0.113.7"), 200)
+	if d := heard.last(t, 1); d.Key != "ip:192.0.2.1" {
+		t.Errorf("counted as %s", d.Key)
+	}
+}

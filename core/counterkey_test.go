@@ -1,0 +1,165 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// nasty are subjects and names that have broken keys somewhere.
+func nasty() []string {
+	long := strings.Repeat("l", 65)
+	return []string{
+		"a", "A", "a ", " a", "a:b", ":", "::", "a:", ":a", "%", "%25", "%7B", "%3A", "#", "##", "{", "}", "{}", "}{", "{a}", "}:a", "a}:b",
+		"\x00", "a\x00", "\x00a", "\xff", "\xff\xfe", "\xc3", "ä", "a\u0308", "\n", "\r\n", "\t", "\x7f", `"`, `'`, `\`, "`", "$", "*", "?", "[a]",
+		"user:alice", "user:alice}:reply:sw1:60000000", "ip:2001:db8::/64", "sw1", "a:sw1:60000000", "60000000",
+		long, long[:64], long + "l", strings.Repeat("%", 21), strings.Repeat("%", 22), strings.Repeat("%25", 21),
+		"#" + core.Digest(long), core.Digest(long), "%23" + core.Digest(long), strings.Repeat("\x00", 1<<16), strings.Repeat("x", 1<<16),
+	}
+}
+
+// checkKey looks at a key's form: PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW.
+func checkKey(t *testing.T, k string) (tag string) {
+	t.Helper()
+	if len(k) > 200 {
+		t.Fatalf("%d bytes: %q", len(k), k)
+	}
+	if strings.Count(k, "{") != 1 || strings.Count(k, "}") != 1 {
+		t.Fatalf("not one pair of braces: %q", k)
+	}
+	for i := range len(k) {
+		if k[i] <= 0x20 || k[i] > 0x7e {
+			t.Fatalf("byte %#x in %q", k[i], k)
+		}
+	}
+	before, rest, _ := strings.Cut(k, "{")
+	tag, after, ok := strings.Cut(rest, "}")
+	if !ok || tag == "" || !strings.HasSuffix(before, ":") || !strings.HasPrefix(after, ":") {
+		t.Fatalf("another form: %q", k)
+	}
+	return tag
+}
+
+func TestCounterKeyForm(t *testing.T) {
+	year := core.Limit{Max: 1, Window: 366 * 24 * time.Hour, Algorithm: core.TokenBucket}
+	for _, test := range []struct {
+		prefix, subject, name string
+		limit                 core.Limit
+		want                  string
+	}{
+		{"accesslimit", "user:alice", "reply", core.PerMinute(5), "accesslimit:{user:alice}:reply:sw1:60000000"},
+		{"p", "ip:2001:db8::/64", "GET /users/:id", core.Limit{Max: 1, Window: time.Millisecond, Algorithm: core.FixedWindow},
+			"p:{ip:2001:db8::/64}:GET%20/users/:id:fw1:1000"},
+		{"p", "}{%#", "a\x00", core.PerSecond(1).Bucket(2), "p:{%7D%7B%25%23}:a%00:tb1:1000000"},
+		{"p", strings.Repeat("s", 64), strings.Repeat("n", 65), core.PerSecond(1),
+			"p:{" + strings.Repeat("s", 64) + "}:#" + core.Digest(strings.Repeat("n", 65)) + ":sw1:1000000"},
+		{strings.Repeat("p", 40), strings.Repeat("s", 64), strings.Repeat("n", 64), year,
+			strings.Repeat("p", 40) + ":{" + strings.Repeat("s", 64) + "}:" + strings.Repeat("n", 64) + ":tb1:31622400000000"},
+	} {
+		got := core.CounterKey(test.prefix, test.subject, test.name, test.limit)
+		if got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+		checkKey(t, got)
+	}
+}
+
+func TestCounterKeysAreInjective(t *testing.T) {
+	type counter struct{ subject, name string }
+	seen, tags := make(map[string]counter), make(map[string]string)
+	for _, subject := range nasty() {
+		for _, name := range nasty() {
+			k := core.CounterKey("accesslimit", subject, name, core.PerMinute(1))
+			if other, ok := seen[k]; ok {
+				t.Fatalf("%.80q and %.80q share the key %s", other, counter{subject, name}, k)
+			}
+			seen[k] = counter{subject, name}
+			tag := checkKey(t, k)
+			if known, ok := tags[subject]; ok && known != tag {
+				t.Fatalf("the name chooses the slot of %.80q: %s and %s", subject, known, tag)
+			}
+			tags[subject] = tag
+		}
+	}
+	slots := make(map[string]bool)
+	for _, tag := range tags {
+		slots[tag] = true
+	}
+	if len(slots) != len(nasty()) {
+		t.Errorf("%d tags of %d subjects", len(slots), len(nasty()))
+	}
+}
+
+// Another window or algorithm is another counter, another Max or Burst the same.
+func TestWhatMakesAnotherCounter(t *testing.T) {
+	second := core.PerSecond(5)
+	for _, test := range []struct {
+		name string
+		a, b core.Limit
+		same bool
+	}{
+		{"Max", second, core.PerSecond(6), true},
+		{"Burst", second.Bucket(5), second.Bucket(6), true},
+		{"Max of a bucket", second.Bucket(5), core.PerSecond(6).Bucket(5), true},
+		{"Window", second, core.PerMinute(5), false},
+		{"Window by a microsecond", second, core.Limit{Max: 5, Window: time.Second + time.Microsecond}, false},
+		{"Algorithm", second, second.Bucket(5), false},
+		{"fixed and sliding", second, core.Limit{Max: 5, Window: time.Second, Algorithm: core.FixedWindow}, false},
+	} {
+		if same := core.CounterKey("p", "s", "n", test.a) == core.CounterKey("p", "s", "n", test.b); same != test.same {
+			t.Errorf("%s: the same key: %v", test.name, same)
+		}
+	}
+}
+
+// What stands in Redis is the documented key, and one key for each counter.
+func TestKeysInRedis(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Prefix = "own"
+		limiter := newLimiter(t, options)
+		want := make(map[string]bool)
+		for i, subject := range nasty() {
+			name := nasty()[len(nasty())-1-i]
+			if d, err := limiter.Allow(background, name, subject, core.PerHour(3)); err != nil || d.Remaining != 2 || d.Key != subject {
+				t.Fatalf("%.50q of %.50q: %v, %v", name, subject, d.Remaining, err)
+			}
+			want[core.CounterKey("own", subject, name, core.PerHour(3))] = true
+		}
+		if options.Redis == nil {
+			return
+		}
+		keys := options.Redis.Keys(background, "*").Val()
+		for _, k := range keys {
+			if !want[k] {
+				t.Errorf("an unexpected key: %s", k)
+			}
+		}
+		if len(keys) != len(want) {
+			t.Errorf("%d keys of %d counters", len(keys), len(want))
+		}
+	})
+}
+
+func FuzzCounterKey(f *testing.F) {
+	f.Add("user:alice", "reply", "user:bob", "reply")
+	f.Add("a}:b", "c", "a", "b}:c")
+	f.Add("%7D", "n", "}", "n")
+	f.Add(strings.Repeat("x", 65), "n", "#"+core.Digest(strings.Repeat("x", 65)), "n")
+	f.Add("s", "a:sw1:60000000", "s", "a")
+	f.Add("\xff\x00", "{", "\xff", "\x00{")
+	f.Fuzz(func(t *testing.T, subjectA, nameA, subjectB, nameB string) {
+		if subjectA == "" || subjectB == "" || nameA == "" || nameB == "" {
+			return // refused before a key is formed
+		}
+		a, b := core.CounterKey("p", subjectA, nameA, core.PerMinute(1)), core.CounterKey("p", subjectB, nameB, core.PerMinute(1))
+		tagA, tagB := checkKey(t, a), checkKey(t, b)
+		if (a == b) != (subjectA == subjectB && nameA == nameB) {
+			t.Errorf("%q of %q is %s, %q of %q is %s", nameA, subjectA, a, nameB, subjectB, b)
+		}
+		if (tagA == tagB) != (subjectA == subjectB) {
+			t.Errorf("%q has the tag %s, %q has %s", subjectA, tagA, subjectB, tagB)
+		}
+	})
+}

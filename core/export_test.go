@@ -1,0 +1,36 @@
+package core
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+)
+
+// What the tests of this package reach that users cannot.
+
+// MaxRoutes is how many routes an unnamed rule tells apart.
+const MaxRoutes = maxRoutes
+
+// CounterKey is the Redis key of a counter.
+func CounterKey(prefix, subject, name string, limit Limit) string {
+	compiled, err := limit.compile()
+	if err != nil {
+		panic(err)
+	}
+	return string(appendTail(appendKey(nil, keyHead(prefix), subject, ""), name, &compiled))
+}
+
+// UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
+func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
+
+// UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in order.
+func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) { l.store = answers(verdicts) }
+
+type answers []algorithm.Verdict
+
+func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
+	copy(verdicts, a)
+}
+func (a answers) Reset(context.Context, []byte) error { return nil }
+func (a answers) Close()                              {}

@@ -1,0 +1,161 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// parseList reads a structured-fields list (RFC 9651) of items strictly.
+func parseList(t *testing.T, lines []string) (items []httpsfv.Item) {
+	t.Helper()
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		t.Fatalf("%q is no list: %v", lines, err)
+	}
+	for _, member := range list {
+		items = append(items, member.(httpsfv.Item))
+	}
+	return items
+}
+
+// entry is what an item of RateLimit or RateLimit-Policy says.
+type entry struct {
+	name string
+	a, b int64 // q and w, or r and t
+}
+
+func parseEntries(t *testing.T, lines []string, a, b string) (entries []entry) {
+	t.Helper()
+	for _, item := range parseList(t, lines) {
+		name, isString := item.Value.(string)
+		first, _ := item.Params.Get(a)
+		second, _ := item.Params.Get(b)
+		x, isNumber := first.(int64)
+		y, isNumberToo := second.(int64)
+		if !isString || !isNumber || !isNumberToo || len(item.Params.Names()) != 2 {
+			t.Fatalf("%q has an entry of another form", lines)
+		}
+		entries = append(entries, entry{name, x, y})
+	}
+	return entries
+}
+
+func equal(a, b []entry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// told is the headers of one call that the store answers so.
+func told(t *testing.T, options core.Options, rules []core.Rule, verdicts ...algorithm.Verdict) *fakeView {
+	t.Helper()
+	limiter := newLimiter(t, options)
+	core.UseAnswers(limiter, verdicts...)
+	v := newView("GET", "/")
+	newGuard(t, limiter, rules...).Check(v)
+	return v
+}
+
+func micros(d time.Duration) int64 { return d.Microseconds() }
+
+func TestDraft10(t *testing.T) {
+	api := core.Rule{Name: "api", Seconds: 60, MaxCount: 100}
+	short := core.Rule{Name: "short", Window: 50 * time.Millisecond, MaxCount: 10}
+	bucket := core.Rule{Name: "bucket", Seconds: 1, MaxCount: 10, Burst: 25, Algorithm: core.TokenBucket}
+	third := core.Rule{Name: "third", Seconds: 1, MaxCount: 3, Algorithm: core.TokenBucket}
+	allowed := algorithm.Verdict{Remaining: 99, ResetAfter: micros(59_000_001 * time.Microsecond)}
+	over := algorithm.Verdict{RetryAfter: 1, ResetAfter: micros(40 * time.Millisecond)}
+	for _, test := range []struct {
+		name     string
+		rules    []core.Rule
+		verdicts []algorithm.Verdict
+		policy   []entry
+		limit    []entry
+	}{
+		{"allowed", []core.Rule{api}, []algorithm.Verdict{allowed}, []entry{{"api", 100, 60}}, []entry{{"api", 99, 60}}},
+		{"refused", []core.Rule{api}, []algorithm.Verdict{{RetryAfter: micros(2500 * time.Millisecond), ResetAfter: micros(time.Minute)}},
+			[]entry{{"api", 100, 60}}, []entry{{"api", 0, 3}}},
+		{"under a second", []core.Rule{short}, []algorithm.Verdict{over}, []entry{{"short", 10, 1}}, []entry{{"short", 0, 1}}},
+		{"bucket", []core.Rule{bucket}, []algorithm.Verdict{{Remaining: 24, ResetAfter: micros(100 * time.Millisecond)}},
+			[]entry{{"bucket", 25, 3}}, []entry{{"bucket", 24, 1}}},
+		{"bucket that does not divide", []core.Rule{third}, []algorithm.Verdict{{Remaining: 2, ResetAfter: 333_334}},
+			[]entry{{"third", 3, 1}}, []entry{{"third", 2, 1}}},
+		{"several limits", []core.Rule{api, bucket, short}, []algorithm.Verdict{allowed, {Remaining: 7, ResetAfter: 1}, over},
+			[]entry{{"api", 100, 60}, {"bucket", 25, 3}, {"short", 10, 1}}, []entry{{"api", 99, 60}, {"bucket", 7, 1}, {"short", 0, 1}}},
+		{"fresh", []core.Rule{api}, []algorithm.Verdict{{Remaining: 100}}, []entry{{"api", 100, 60}}, []entry{{"api", 100, 0}}},
+		{"largest numbers", []core.Rule{{Name: "api", Window: 366 * 24 * time.Hour, MaxCount: 1e12}},
+			[]algorithm.Verdict{{Remaining: 1e12 - 1, ResetAfter: micros(378 * 24 * time.Hour)}},
+			[]entry{{"api", 1e12, 31622400}}, []entry{{"api", 1e12 - 1, 32659200}}},
+		{"only one was answered", []core.Rule{api, bucket}, []algorithm.Verdict{{Err: errVerify}, {Remaining: 1, ResetAfter: 1}},
+			[]entry{{"bucket", 25, 3}}, []entry{{"bucket", 1, 1}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := told(t, core.Options{}, test.rules, test.verdicts...)
+			if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, test.policy) {
+				t.Errorf("RateLimit-Policy %v, want %v", got, test.policy)
+			}
+			if got := parseEntries(t, v.response["Ratelimit"], "r", "t"); !equal(got, test.limit) {
+				t.Errorf("RateLimit %v, want %v", got, test.limit)
+			}
+			if len(v.response) != 2 || len(v.response["Ratelimit"]) != 1 || len(v.response["Ratelimit-Policy"]) != 1 {
+				t.Errorf("%v", v.response)
+			}
+		})
+	}
+}
+
+// What the header calls a limit is what the problem's violated-policies calls it, whatever is in the name.
+func TestNamesSurviveTheHeader(t *testing.T) {
+	for _, rule := range []core.Rule{
+		{Name: `say "hi" \ there`}, {Name: `"`}, {Name: `\`}, {Name: ` a;r=9, "b"`}, {Name: "100%"},
+		{Paths: []string{"/"}}, {Paths: []string{"/größe/**", "/**"}}, {Paths: []string{"/\x00\xff", "/**"}},
+	} {
+		rule.Seconds = 60
+		v := newView("GET", "/")
+		limiter := newLimiter(t, core.Options{})
+		core.UseAnswers(limiter, algorithm.Verdict{RetryAfter: 1})
+		answer := wantStatus(t, newGuard(t, limiter, rule), v, 429)
+		names := parseEntries(t, v.response["Ratelimit"], "r", "t")
+		policies := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w")
+		if len(names) != 1 || len(policies) != 1 || names[0].name != policies[0].name {
+			t.Fatalf("%v, %v", names, policies)
+		}
+		if rule.Name != "" && names[0].name != rule.Name {
+			t.Errorf("%q arrives as %q", rule.Name, names[0].name)
+		}
+		if names[0].name != answer.Refusal.Violated[0] {
+			t.Errorf("%q in the header, %q in the problem", names[0].name, answer.Refusal.Violated[0])
+		}
+	}
+}
+
+// Limiters that stack each have their entry, and a handler's own limit too.
+func TestStackedLimitersAddUp(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	v := newView("GET", "/")
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 60, MaxCount: 9}), v, 200)
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 60, MaxCount: 5}), v, 200)
+	if got := status(limiter.Check(v, core.Rule{Name: "own", Seconds: 60, MaxCount: 3}, "a")); got != 200 {
+		t.Fatal(got)
+	}
+	if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"outer", 9, 60}, {"inner", 5, 60}, {"own", 3, 60}}) {
+		t.Errorf("RateLimit-Policy %v", got)
+	}
+	got := parseEntries(t, v.response["Ratelimit"], "r", "t")
+	for i, want := range []entry{{"outer", 8, 0}, {"inner", 4, 0}, {"own", 2, 0}} {
+		if len(got) != 3 || got[i].name != want.name || got[i].a != want.a {
+			t.Fatalf("RateLimit %v", got)
+		}
+	}
+}

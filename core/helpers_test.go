@@ -1,0 +1,194 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// fakeView is a call as an adapter shows it. It takes View at its word: a header is found under its canonical name only.
+type fakeView struct {
+	ctx      context.Context
+	method   string
+	path     string
+	route    string
+	peer     netip.Addr
+	request  http.Header
+	values   map[any]any
+	size     int64
+	response http.Header
+}
+
+// newView is a call of a route whose path is the same, from 192.0.2.1.
+func newView(method, route string) *fakeView {
+	return &fakeView{
+		ctx: context.Background(), method: method, path: route, route: route, peer: netip.MustParseAddr("192.0.2.1"),
+		request: http.Header{}, values: map[any]any{}, size: -1, response: http.Header{},
+	}
+}
+
+func (v *fakeView) Context() context.Context          { return v.ctx }
+func (v *fakeView) Method() string                    { return v.method }
+func (v *fakeView) Path() string                      { return v.path }
+func (v *fakeView) Route() string                     { return v.route }
+func (v *fakeView) RemoteAddr() netip.Addr            { return v.peer }
+func (v *fakeView) Header(name string) []string       { return v.request[name] }
+func (v *fakeView) Value(key any) any                 { return v.values[key] }
+func (v *fakeView) Size() int64                       { return v.size }
+func (v *fakeView) ResponseHeader() core.HeaderWriter { return v.response }
+
+// from is the same call by another peer; "" is one without an address, as over a unix socket.
+func (v *fakeView) from(peer string) *fakeView {
+	v.peer, _ = netip.ParseAddr(peer)
+	return v
+}
+
+// with is the same call with one more header line.
+func (v *fakeView) with(name, value string) *fakeView {
+	v.request.Add(name, value)
+	return v
+}
+
+// as is the same call by a user, for limiters with Identify: whoSays.
+func (v *fakeView) as(user string) *fakeView {
+	v.values["user"] = user
+	return v
+}
+
+// whoSays believes what newView(...).as says.
+var whoSays = core.ContextValue("user")
+
+// newLimiter makes a limiter that is closed with the test and logs nothing unless told to.
+func newLimiter(t testing.TB, options core.Options) *core.Limiter {
+	t.Helper()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	limiter, err := core.New(options)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+func newGuard(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
+	t.Helper()
+	guard, err := limiter.Guard(rules...)
+	if err != nil {
+		t.Fatalf("Guard: %v", err)
+	}
+	return guard
+}
+
+// status is what the caller gets: 200 stands for the handler.
+func status(answer core.Answer) int {
+	if answer.Refusal == nil {
+		return http.StatusOK
+	}
+	return answer.Refusal.Status
+}
+
+// wantStatus checks one call.
+func wantStatus(t testing.TB, guard *core.Guard, v core.View, want int) core.Answer {
+	t.Helper()
+	answer := guard.Check(v)
+	if got := status(answer); got != want {
+		t.Fatalf("%s %s by %v: status %d, want %d", v.Method(), v.Path(), v.RemoteAddr(), got, want)
+	}
+	return answer
+}
+
+// wantLeft checks what a counter of the limiter has left.
+func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, want int) {
+	t.Helper()
+	d, err := limiter.Peek(context.Background(), name, subject, limit)
+	if err != nil {
+		t.Fatalf("Peek(%q, %q): %v", name, subject, err)
+	}
+	if d.Remaining != want {
+		t.Errorf("%q of %q: %d left, want %d", name, subject, d.Remaining, want)
+	}
+}
+
+// patient is a Timeout that no healthy Redis needs, however busy the machine.
+const patient = 20 * time.Second
+
+// onBothEngines runs a test in process and on a real Redis, which it alone uses.
+func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, source core.Source)) {
+	t.Run("memory", func(t *testing.T) { test(t, core.Options{}, core.FromMemory) })
+	t.Run("redis", func(t *testing.T) {
+		test(t, core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: patient}, core.FromRedis)
+	})
+}
+
+// deadRedis are options with a Redis whose port refuses connections.
+func deadRedis(t testing.TB) core.Options {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	return core.Options{Redis: client, Timeout: 5 * time.Millisecond}
+}
+
+// decisions notes what OnDecision hears.
+type decisions struct {
+	mu    sync.Mutex
+	heard []core.Decision
+}
+
+func (d *decisions) note(_ context.Context, decision core.Decision) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heard = append(d.heard, decision)
+}
+
+// last is the newest of exactly n decisions.
+func (d *decisions) last(t testing.TB, n int) core.Decision {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.heard) != n {
+		t.Fatalf("OnDecision was called %d times, want %d", len(d.heard), n)
+	}
+	return d.heard[n-1]
+}
+
+// logbook keeps what is logged, a line each.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// count is how many lines contain all of the words.
+func (l *logbook) count(words ...string) (lines int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		found := true
+		for _, word := range words {
+			found = found && strings.Contains(line, word)
+		}
+		if found {
+			lines++
+		}
+	}
+	return lines
+}

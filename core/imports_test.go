@@ -1,0 +1,62 @@
+package core_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// goList runs go list in this directory and returns the words that it prints.
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return strings.Fields(string(out))
+}
+
+const module = "github.com/accesslimit/accesslimit/"
+
+var adapters = []string{"ginlimit", "echolimit", "fiberlimit", "nethttplimit", "grpclimit"}
+
+// The arrows run one way: a service that uses one framework compiles no other.
+func TestCoreImportsNoFramework(t *testing.T) {
+	deps := goList(t, "-deps", ".")
+	if len(deps) < 50 {
+		t.Fatalf("go list shows %d packages only", len(deps))
+	}
+	for _, dep := range deps {
+		for _, framework := range []string{"gin-gonic", "labstack", "gofiber", "google.golang.org/grpc", "fasthttp", module + "examples", module + "bench"} {
+			if strings.Contains(dep, framework) {
+				t.Errorf("core imports %s", dep)
+			}
+		}
+		for _, adapter := range adapters {
+			if dep == module+adapter {
+				t.Errorf("core imports %s", dep)
+			}
+		}
+		if dep == "testing" || dep == module+"core/limittest" {
+			t.Errorf("core imports %s outside of its tests", dep)
+		}
+	}
+}
+
+// An adapter forwards, so it needs core's exported names alone.
+func TestAdaptersImportOnlyCore(t *testing.T) {
+	for _, adapter := range adapters {
+		imports := goList(t, "-f", `{{join .Imports "\n"}}`, module+adapter)
+		core := false
+		for _, imported := range imports {
+			own, isOurs := strings.CutPrefix(imported, module)
+			core = core || own == "core"
+			if isOurs && own != "core" {
+				t.Errorf("%s imports %s", adapter, imported)
+			}
+		}
+		if !core {
+			t.Errorf("%s imports %v, and not core: the test shows nothing", adapter, imports)
+		}
+	}
+}

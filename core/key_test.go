@@ -1,0 +1,179 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// countedFor is the subject that a rule with this key counts a call by.
+func countedFor(t *testing.T, k core.KeyFunc, v core.View) string {
+	t.Helper()
+	var heard decisions
+	limiter := newLimiter(t, core.Options{Identify: whoSays, OnDecision: heard.note})
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "rule", Seconds: 1, Key: k}), v, 200)
+	return heard.last(t, 1).Key
+}
+
+type tenant int
+
+func (t tenant) String() string { return fmt.Sprint("tenant-", int(t)) }
+
+func TestKeyFuncs(t *testing.T) {
+	const ip = "ip:192.0.2.1"
+	call := func() *fakeView { return newView("GET", "/users/:id") }
+	valued := func(value any) *fakeView {
+		v := call()
+		v.values["tenant"] = value
+		return v
+	}
+	byTenant, byAPIKey := core.ByValue("tenant"), core.ByHeader("x-api-KEY")
+	for _, test := range []struct {
+		name string
+		key  core.KeyFunc
+		view *fakeView
+		want string
+	}{
+		{"unset", nil, call(), ip},
+		{"ByIP", core.ByIP, call(), ip},
+		{"ByIP of an IPv6 caller", core.ByIP, call().from("2001:db8:1:2::3"), "ip:2001:db8:1:2::/64"},
+		{"ByIP of nobody knows where", core.ByIP, call().from(""), "ip:unknown"},
+		{"ByUser", core.ByUser, call().as("alice"), "user:alice"},
+		{"ByUser of nobody", core.ByUser, call(), ip},
+		{"ByRoute", core.ByRoute, call(), "GET /users/:id"},
+		{"ByRoute of a HEAD", core.ByRoute, newView("HEAD", "/x"), "GET /x"},
+		{"ByRoute of a made-up method", core.ByRoute, newView("BREW", "/x"), "OTHER /x"},
+		{"ByRoute of no route", core.ByRoute, newView("GET", ""), "(no route)"},
+		{"Global", core.Global, call(), "rule"},
+
+		{"ByValue", byTenant, valued("acme"), "value:acme"},
+		{"ByValue of a number", byTenant, valued(7), "value:7"},
+		{"ByValue of a Stringer", byTenant, valued(tenant(7)), "value:tenant-7"},
+		{"ByValue of nothing", byTenant, call(), ip},
+		{"ByValue of an empty string", byTenant, valued(""), ip},
+
+		{"ByHeader", byAPIKey, call().with("X-Api-Key", "secret"), "header:x-api-key:" + core.Digest("secret")},
+		{"ByHeader of several lines", byAPIKey, call().with("X-Api-Key", "a").with("X-Api-Key", "b"), "header:x-api-key:" + core.Digest("a,b")},
+		{"ByHeader of a missing one", byAPIKey, call(), ip},
+		{"ByHeader of an empty one", byAPIKey, call().with("X-Api-Key", ""), ip},
+		{"ByHeader of another one", byAPIKey, call().with("X-Other", "secret"), ip},
+
+		{"Join", core.Join(core.ByUser, core.ByRoute), call().as("alice"), "user:alice|GET /users/:id"},
+		{"Join of one", core.Join(core.ByUser), call().as("alice"), "user:alice"},
+		{"Join of none", core.Join(), call(), ip},
+		{"Join with something missing", core.Join(core.ByUser, byTenant), call().from("").as("alice"), "user:alice|ip:unknown"},
+		{"Join of joined", core.Join(core.Join(key("a"), key("b")), key("c")), call(), "a%7Cb|c"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := countedFor(t, test.key, test.view); got != test.want {
+				t.Errorf("counted for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// No two combinations are one subject.
+func TestJoinIsInjective(t *testing.T) {
+	parts := []string{"a", "b", "c", "a|b", "b|c", "|", "||", "%7C", "a%7Cb", "%257C", "%", "%25", "ip:192.0.2.1"}
+	seen := make(map[string][]string)
+	for _, first := range parts {
+		for _, second := range parts {
+			for _, combination := range [][]string{{first, second}, {first}} {
+				keys := make([]core.KeyFunc, len(combination))
+				for i, part := range combination {
+					keys[i] = key(part)
+				}
+				joined := countedFor(t, core.Join(keys...), newView("GET", "/"))
+				if other, ok := seen[joined]; ok && strings.Join(other, "\x00") != strings.Join(combination, "\x00") {
+					t.Fatalf("%q and %q are both %q", other, combination, joined)
+				}
+				seen[joined] = combination
+			}
+		}
+	}
+}
+
+func TestJoinStopsAtAnError(t *testing.T) {
+	asked := 0
+	count := func(core.Request) (string, error) { asked++; return "x", nil }
+	fail := func(core.Request) (string, error) { return "", errors.New("no") }
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 1, Key: core.Join(count, fail, count)})
+	wantStatus(t, guard, newView("GET", "/"), 503)
+	if asked != 1 {
+		t.Errorf("%d parts were asked for", asked)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	// printf %s secret | sha256sum | cut -c 1-32
+	if got := core.Digest("secret"); got != "2bb80d537b1da3e38bd30361aa855686" {
+		t.Errorf("Digest(secret) = %s", got)
+	}
+	seen := make(map[string]bool)
+	for _, secret := range []string{"", "a", "A", "a ", "secret", strings.Repeat("s", 1<<20), "\x00", "\xff"} {
+		digest := core.Digest(secret)
+		if len(digest) != 32 || strings.Trim(digest, "0123456789abcdef") != "" || seen[digest] {
+			t.Errorf("Digest of %.10q: %s", secret, digest)
+		}
+		seen[digest] = true
+	}
+}
+
+// An API key shows up nowhere: not in decisions, headers, bodies, logs or Redis.
+func TestSecretsStaySecret(t *testing.T) {
+	const secret = "sk_live_0123456789"
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var log logbook
+		var heard decisions
+		options.Logger, options.OnDecision = log.logger(), heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByHeader("X-Api-Key")})
+		v := newView("GET", "/").with("X-Api-Key", secret)
+		wantStatus(t, guard, v, 200)
+		answer := wantStatus(t, guard, v, 429)
+		shown := fmt.Sprintf("%+v %s %v %s", heard.heard, answer.Refusal.Body, v.response, log.text.String())
+		if options.Redis != nil {
+			keys := options.Redis.Keys(background, "*").Val()
+			if len(keys) != 1 {
+				t.Fatalf("keys in Redis: %q", keys)
+			}
+			shown += keys[0]
+		}
+		if strings.Contains(shown, secret) {
+			t.Errorf("the secret is shown: %s", shown)
+		}
+	})
+}
+
+func TestWhatKeyFunctionsSee(t *testing.T) {
+	v := newView("POST", "/items/:id").as("alice").with("Cookie", "a=1; b=2").with("X-Two", "1").with("X-Two", "2")
+	v.path, v.size = "/items/7", 4711
+	var saw string
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	guard := newGuard(t, limiter, core.Rule{Name: "first", Seconds: 1}, core.Rule{Name: "second", Seconds: 1, Key: func(r core.Request) (string, error) {
+		user, err := r.User()
+		saw = fmt.Sprint(r.Method(), r.Path(), r.Route(), r.RemoteAddr(), r.ClientIP(), r.Header("X-Two"), r.Cookie("b"), r.Value("user"),
+			r.Size(), user, err, r.Rule(), r.Context() == v.ctx)
+		return "", nil
+	}})
+	wantStatus(t, guard, v, 200)
+	if want := fmt.Sprint("POST", "/items/7", "/items/:id", v.peer, v.peer, []string{"1", "2"}, "2", "alice", int64(4711), "alice", nil, "second", true); saw != want {
+		t.Errorf("saw %s, want %s", saw, want)
+	}
+}
+
+// An owner may wrap the Request; ByIP and what falls back to it still group addresses and know those that are unknown.
+func TestKeyFunctionsTakeWrappedRequests(t *testing.T) {
+	type wrapped struct{ core.Request }
+	for peer, want := range map[string]string{"192.0.2.1": "ip:192.0.2.1", "2001:db8:1:2::3": "ip:2001:db8:1:2::/64", "": "ip:unknown"} {
+		for _, k := range []core.KeyFunc{core.ByIP, core.Join(core.ByUser)} {
+			v := newView("GET", "/").from(peer)
+			if got := countedFor(t, func(r core.Request) (string, error) { return k(wrapped{r}) }, v); got != want {
+				t.Errorf("%q is %s, want %s", peer, got, want)
+			}
+		}
+	}
+}

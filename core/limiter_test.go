@@ -1,0 +1,175 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+var background = context.Background()
+
+// eachDirectCall is every way to name a counter directly.
+func eachDirectCall(t *testing.T, limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit, check func(t *testing.T, d core.Decision, err error)) {
+	t.Helper()
+	calls := map[string]func() (core.Decision, error){
+		"Allow":  func() (core.Decision, error) { return limiter.Allow(ctx, name, subject, limit) },
+		"AllowN": func() (core.Decision, error) { return limiter.AllowN(ctx, name, subject, limit, 1) },
+		"Peek":   func() (core.Decision, error) { return limiter.Peek(ctx, name, subject, limit) },
+		"Reset":  func() (core.Decision, error) { return core.Decision{}, limiter.Reset(ctx, name, subject, limit) },
+	}
+	for call, do := range calls {
+		t.Run(call, func(t *testing.T) {
+			d, err := do()
+			check(t, d, err)
+			if d.Allowed || d.Reason != "" || d.Source != "" || d.Limit != (core.Limit{}) || d.Key != "" || d.Rule != "" {
+				t.Errorf("the decision beside an error is %+v, want the zero one", d)
+			}
+		})
+	}
+}
+
+func TestWrongDirectCalls(t *testing.T) {
+	good := core.PerHour(5)
+	for _, test := range []struct {
+		name              string
+		counter, subject  string
+		limit             core.Limit
+		rule, field, told string
+	}{
+		{"no name", "", "user:a", good, "", "name", ""},
+		{"no subject", "reply", "", good, "reply", "subject", ""},
+		{"zero limit", "reply", "user:a", core.Limit{}, "reply", "Max", "0"},
+		{"limit without a span", "reply", "user:a", core.Limit{Max: 1}, "reply", "Window", "0s"},
+		{"negative Max", "reply", "user:a", core.PerHour(-1), "reply", "Max", "-1"},
+		{"largest Max", "reply", "user:a", core.PerHour(math.MaxInt), "reply", "Max", "922"},
+		{"largest Window", "reply", "user:a", core.Limit{Max: 1, Window: math.MaxInt64}, "reply", "Window", "2562047h"},
+		{"Burst on a window", "reply", "user:a", core.Limit{Max: 1, Window: time.Second, Burst: 1}, "reply", "Burst", "1"},
+		{"largest Burst", "reply", "user:a", core.PerSecond(1).Bucket(math.MaxInt), "reply", "Burst", "922"},
+		{"negative Burst", "reply", "user:a", core.PerSecond(1).Bucket(-1), "reply", "Burst", "-1"},
+		{"unknown algorithm", "reply", "user:a", core.Limit{Max: 1, Window: time.Second, Algorithm: 9}, "reply", "Algorithm", "Algorithm(9)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var heard decisions
+			limiter := newLimiter(t, core.Options{OnDecision: heard.note})
+			eachDirectCall(t, limiter, background, test.counter, test.subject, test.limit, func(t *testing.T, _ core.Decision, err error) {
+				wantRuleError(t, err, test.rule, test.field, test.told)
+			})
+			if len(heard.heard) > 0 {
+				t.Errorf("OnDecision heard %+v of a call that was wrong", heard.heard)
+			}
+		})
+	}
+}
+
+func TestAllowNWithWrongNumbers(t *testing.T) {
+	bucket := core.PerHour(5).Bucket(8)
+	for _, test := range []struct {
+		name  string
+		limit core.Limit
+		n     int
+		ok    bool
+	}{
+		{"all of Max", core.PerHour(5), 5, true},
+		{"one more than Max", core.PerHour(5), 6, false},
+		{"the largest number", core.PerHour(5), math.MaxInt, false},
+		{"all of Burst", bucket, 8, true},
+		{"one more than Burst", bucket, 9, false},
+		{"Max over a smaller Burst", core.PerHour(5).Bucket(2), 3, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			limiter := newLimiter(t, core.Options{})
+			d, err := limiter.AllowN(background, "n", "s", test.limit, test.n)
+			if test.ok {
+				if err != nil || !d.Allowed {
+					t.Errorf("%+v, %v", d, err)
+				}
+				return
+			}
+			if !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.Reason != "" {
+				t.Errorf("%+v, %v; want the zero Decision and ErrCostExceedsLimit", d, err)
+			}
+		})
+	}
+	for _, n := range []int{-1, math.MinInt} {
+		_, err := newLimiter(t, core.Options{}).AllowN(background, "n", "s", core.PerHour(5), n)
+		wantRuleError(t, err, "n", "n", "-")
+	}
+}
+
+// No permits are always allowed and charge nothing, whatever was used.
+func TestAllowNWithNothing(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for name, limit := range map[string]core.Limit{
+			"sliding": core.PerHour(6), "fixed": {Max: 6, Window: time.Hour, Algorithm: core.FixedWindow}, "bucket": core.PerHour(6).Bucket(6),
+		} {
+			t.Run(name, func(t *testing.T) {
+				limiter := newLimiter(t, options)
+				nothing := func(left int, limit core.Limit) {
+					t.Helper()
+					d, err := limiter.AllowN(background, name, "s", limit, 0)
+					if err != nil || !d.Allowed || d.RetryAfter != 0 || d.Remaining != left {
+						t.Errorf("%+v, %v; want allowed with %d left", d, err, left)
+					}
+				}
+				nothing(6, limit)
+				if _, err := limiter.AllowN(background, name, "s", limit, 6); err != nil {
+					t.Fatal(err)
+				}
+				nothing(0, limit)
+				lowered := limit
+				lowered.Max, lowered.Burst = 3, min(3, limit.Burst)
+				nothing(0, lowered)
+			})
+		}
+	})
+}
+
+func TestDirectCallsOfAnEndedCaller(t *testing.T) {
+	canceled, cancel := context.WithCancel(background)
+	cancel()
+	late, cancel := context.WithTimeout(background, -1)
+	defer cancel()
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		for ctx, want := range map[context.Context]error{canceled: context.Canceled, late: context.DeadlineExceeded} {
+			eachDirectCall(t, limiter, ctx, "n", "s", core.PerHour(5), func(t *testing.T, _ core.Decision, err error) {
+				if !errors.Is(err, want) || errors.Is(err, core.ErrStore) {
+					t.Errorf("error %v, want %v and no ErrStore", err, want)
+				}
+			})
+		}
+		wantLeft(t, limiter, "n", "s", core.PerHour(5), 5)
+	})
+}
+
+func TestDirectCallsWithoutRedis(t *testing.T) {
+	var heard decisions
+	options := deadRedis(t)
+	options.OnDecision = heard.note
+	limiter := newLimiter(t, options)
+	eachDirectCall(t, limiter, background, "n", "s", core.PerHour(5), func(t *testing.T, _ core.Decision, err error) {
+		if !errors.Is(err, core.ErrStore) {
+			t.Errorf("error %v, want ErrStore", err)
+		}
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			t.Errorf("error %v blames the caller's context for our own timeout", err)
+		}
+	})
+	if len(heard.heard) > 0 {
+		t.Errorf("OnDecision heard %+v where there was no decision", heard.heard)
+	}
+}
+
+// A context that ends while the store is asked is the caller's end, too.
+func TestDirectCallsWhoseCallerLeaves(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	core.UseAnswers(limiter, algorithm.Verdict{Ended: context.Canceled})
+	if d, err := limiter.Allow(background, "n", "s", core.PerHour(5)); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

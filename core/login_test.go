@@ -1,0 +1,157 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestNeedLogin(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Name: "reply", Seconds: 3600, MaxCount: 2, NeedLogin: true})
+
+		answer := wantStatus(t, guard, newView("POST", "/"), 401)
+		if d := heard.last(t, 1); d.Reason != core.NotLoggedIn || d.Allowed || d.Rule != "reply" || d.Source != core.FromNobody {
+			t.Errorf("the decision about nobody: %+v", d)
+		}
+		if answer.Refusal.Code != 16 || answer.Refusal.Wait != 0 {
+			t.Errorf("%+v", answer.Refusal)
+		}
+		// Counted by user, from wherever the calls come.
+		wantStatus(t, guard, newView("POST", "/").as("alice"), 200)
+		wantStatus(t, guard, newView("POST", "/").as("alice").from("198.51.100.7"), 200)
+		wantStatus(t, guard, newView("POST", "/").as("alice"), 429)
+		if d := heard.last(t, 4); d.Key != "user:alice" {
+			t.Errorf("counted as %q", d.Key)
+		}
+		wantStatus(t, guard, newView("POST", "/").as("bob"), 200)
+		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(2), 0)
+		wantLeft(t, limiter, "reply", "user:bob", core.PerHour(2), 1)
+		wantLeft(t, limiter, "reply", "ip:192.0.2.1", core.PerHour(2), 2)
+	})
+}
+
+// NeedLogin asks who calls; Key says whom to count, and a call that costs nothing needs its login all the same.
+func TestNeedLoginWithKeyAndCost(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	team := newGuard(t, limiter, core.Rule{Name: "team", Seconds: 3600, NeedLogin: true, Key: key("team:7")})
+	wantStatus(t, team, newView("POST", "/"), 401)
+	wantStatus(t, team, newView("POST", "/").as("alice"), 200)
+	wantLeft(t, limiter, "team", "team:7", core.PerHour(5), 4)
+
+	free := newGuard(t, limiter, core.Rule{Name: "free", Seconds: 3600, NeedLogin: true, Cost: cost(0)})
+	wantStatus(t, free, newView("POST", "/"), 401)
+	wantStatus(t, free, newView("POST", "/").as("alice"), 200)
+}
+
+func TestIdentifyRunsOnceACall(t *testing.T) {
+	asked := 0
+	limiter := newLimiter(t, core.Options{Expose: true, Identify: func(r core.Request) (string, error) {
+		asked++
+		_, _ = r.User() // asking from within must not turn in circles
+		if name := r.Rule(); name != "" {
+			t.Errorf("Identify is asked for rule %q, and not for the whole call", name)
+		}
+		return "alice", nil
+	}})
+	guard := newGuard(t, limiter,
+		core.Rule{Name: "a", Seconds: 1, NeedLogin: true}, core.Rule{Name: "b", Seconds: 1, NeedLogin: true}, core.Rule{Name: "c", Seconds: 1, Key: core.ByUser})
+	for call := 1; call <= 2; call++ {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		if asked != call {
+			t.Fatalf("Identify ran %d times in %d calls", asked, call)
+		}
+	}
+	for _, rule := range []core.Rule{{Name: "d", Seconds: 1}, {Name: "e", Seconds: 1, NeedLogin: true, Methods: []string{"POST"}}} {
+		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
+	}
+	if asked != 2 {
+		t.Error("Identify ran for calls that need no user")
+	}
+}
+
+func TestIdentifyFails(t *testing.T) {
+	for name, rule := range map[string]core.Rule{
+		"NeedLogin": {Name: "n", Seconds: 3600, NeedLogin: true},
+		"ByUser":    {Name: "n", Seconds: 3600, Key: core.ByUser},
+		"Join":      {Name: "n", Seconds: 3600, Key: core.Join(core.ByIP, core.ByUser)},
+		"FailOpen":  {Name: "n", Seconds: 3600, NeedLogin: true, OnStoreError: core.FailOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			var heard decisions
+			limiter := newLimiter(t, core.Options{
+				Logger: log.logger(), OnDecision: heard.note,
+				Identify: func(core.Request) (string, error) { return "alice", errVerify },
+			})
+			guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, rule)
+			for range 3 {
+				answer := wantStatus(t, guard, newView("GET", "/"), 503)
+				if answer.Refusal.Code != 14 || answer.Refusal.Wait <= 0 {
+					t.Errorf("%+v", answer.Refusal)
+				}
+			}
+			if d := heard.last(t, 3); d.Reason != core.IdentifyFailed || d.Allowed || d.Rule != "n" || d.Source != core.FromNobody {
+				t.Errorf("%+v", d)
+			}
+			wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
+			if log.count("level=WARN", errVerify.Error(), "rule=n") != 1 {
+				t.Errorf("want one complaint with the cause, got: %s", log.text.String())
+			}
+		})
+	}
+}
+
+// Who leaves while being identified has ended the call; nothing has failed.
+func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
+		r.Value("leave").(context.CancelFunc)()
+		return "", errors.New("cannot ask")
+	}})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, NeedLogin: true})
+	v := newView("GET", "/")
+	ctx, leave := context.WithCancel(v.ctx)
+	v.ctx, v.values["leave"] = ctx, leave
+	answer := wantStatus(t, guard, v, 503)
+	if answer.Refusal.Decision.Reason != core.ContextEnded || answer.Refusal.Code != 1 || answer.Refusal.Wait != 0 {
+		t.Errorf("%+v", answer.Refusal)
+	}
+	if log.count("could not find out") != 0 {
+		t.Errorf("a complaint about a caller who left: %s", log.text.String())
+	}
+}
+
+// Nobody over an IP limit hears 429, otherwise 401; neither is charged.
+func TestNobodyHearsOfTheLimitFirst(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Name: "user", Seconds: 3600, NeedLogin: true}, core.Rule{Name: "ip", Seconds: 3600, MaxCount: 2})
+		for range 3 {
+			wantStatus(t, guard, newView("GET", "/"), 401)
+		}
+		wantLeft(t, limiter, "ip", "ip:192.0.2.1", core.PerHour(2), 2)
+
+		wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
+		wantStatus(t, guard, newView("GET", "/").as("bob"), 200)
+		v := newView("GET", "/")
+		answer := wantStatus(t, guard, v, 429)
+		if told := parseList(t, v.response["Ratelimit"]); len(told) != 1 {
+			t.Errorf("nobody is told of a limit for users: %v", v.response)
+		}
+		if r := answer.Refusal; r.Decision.Rule != "ip" || r.Wait <= 0 || len(r.Violated) != 1 || r.Violated[0] != "ip" {
+			t.Errorf("%+v", r)
+		}
+		if d := heard.last(t, 6); d.Reason != core.LimitExceeded || d.Key != "ip:192.0.2.1" {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, limiter, "user", "user:alice", core.PerHour(5), 4)
+	})
+}

@@ -1,0 +1,119 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestNewRefusesBadOptions(t *testing.T) {
+	long := strings.Repeat("x", 41)
+	for _, test := range []struct {
+		name    string
+		options core.Options
+		field   string
+		value   string // the start of it
+	}{
+		{"prefix with a brace", core.Options{Prefix: "a{b"}, "Prefix", "a{b"},
+		{"prefix with a closing brace", core.Options{Prefix: "a}"}, "Prefix", "a}"},
+		{"prefix with a line break", core.Options{Prefix: "a\n"}, "Prefix", "a\n"},
+		{"prefix with a space", core.Options{Prefix: "a b"}, "Prefix", "a b"},
+		{"prefix beyond ASCII", core.Options{Prefix: "größe"}, "Prefix", "größe"},
+		{"prefix of invalid UTF-8", core.Options{Prefix: "a\xff"}, "Prefix", "a\xff"},
+		{"prefix of 41 bytes", core.Options{Prefix: long}, "Prefix", long},
+		{"negative timeout", core.Options{Timeout: -1}, "Timeout", "-1ns"},
+		{"timeout under a millisecond", core.Options{Timeout: 999 * time.Microsecond}, "Timeout", "999µs"},
+		{"timeout over a minute", core.Options{Timeout: time.Minute + 1}, "Timeout", "1m0.000000001s"},
+		{"largest timeout", core.Options{Timeout: math.MaxInt64}, "Timeout", "2562047h"},
+		{"negative MaxKeys", core.Options{MaxKeys: -1}, "MaxKeys", "-1"},
+		{"two forms of RateLimit", core.Options{Headers: core.HeadersDraft10 | core.HeadersDraft7}, "Headers", "3"},
+		{"two forms of X-RateLimit-Reset", core.Options{Headers: core.HeadersXRateLimit | core.HeadersXRateLimitDelta}, "Headers", "12"},
+		{"no headers and some", core.Options{Headers: core.NoHeaders | core.HeadersDraft10}, "Headers", "17"},
+		{"unknown style", core.Options{Headers: core.NoHeaders << 1}, "Headers", "32"},
+		{"all styles", core.Options{Headers: 255}, "Headers", "255"},
+		{"typed nil client", core.Options{Redis: (*redis.Client)(nil)}, "Redis", "(*redis.Client)(nil)"},
+		{"typed nil cluster", core.Options{Redis: (*redis.ClusterClient)(nil)}, "Redis", "(*redis.ClusterClient)(nil)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			limiter, err := core.New(test.options)
+			wantRuleError(t, err, "options", test.field, test.value)
+			if limiter != nil {
+				t.Error("a limiter came with the error")
+			}
+		})
+	}
+}
+
+func TestNewTakesExtremeOptions(t *testing.T) {
+	for name, options := range map[string]core.Options{
+		"zero":              {},
+		"largest MaxKeys":   {MaxKeys: math.MaxInt},
+		"longest prefix":    {Prefix: strings.Repeat("x", 40)},
+		"every prefix sign": {Prefix: "aZ09-._~:/@"},
+		"shortest timeout":  {Timeout: time.Millisecond},
+		"longest timeout":   {Timeout: time.Minute},
+		"several styles":    {Headers: core.HeadersDraft7 | core.HeadersXRateLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter := newLimiter(t, options)
+			if d, err := limiter.Allow(context.Background(), "n", "s", core.PerHour(2)); err != nil || d.Remaining != 1 {
+				t.Errorf("Allow: %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// A service must start while its Redis is down.
+func TestNewConnectsToNothing(t *testing.T) {
+	var dials atomic.Int32
+	client := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, errors.New("nobody is there")
+	}})
+	defer func() { _ = client.Close() }()
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 5 * time.Millisecond})
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 1}, core.Rule{Seconds: 1})
+	if n := dials.Load(); n != 0 {
+		t.Fatalf("%d connections were tried before any call", n)
+	}
+	guard.Check(newView("GET", "/"))
+	if dials.Load() == 0 {
+		t.Error("no connection was tried for a call: the test shows nothing")
+	}
+}
+
+func TestNewLogsTheEngineOnce(t *testing.T) {
+	for source, options := range map[string]core.Options{"memory": {}, "redis": deadRedis(t)} {
+		var log logbook
+		options.Logger = log.logger()
+		newLimiter(t, options)
+		if log.count() != 1 || log.count("in="+source, "prefix=accesslimit") != 1 {
+			t.Errorf("the log of a limiter on %s: %s", source, log.text.String())
+		}
+	}
+}
+
+func TestCloseLeavesTheClientOpen(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		limiter.Close()
+		limiter.Close()
+		if _, err := limiter.Allow(context.Background(), "n", "s", core.PerHour(2)); err != nil {
+			t.Errorf("Allow after Close: %v", err)
+		}
+		if options.Redis != nil {
+			if err := options.Redis.Ping(context.Background()).Err(); err != nil {
+				t.Errorf("the caller's client after Close: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// looseView is a call of a framework that serves other spellings of a path than the registered one.
+type looseView struct {
+	*fakeView
+	anyCase, anySlash bool
+}
+
+func (v looseView) Loose() (anyCase, anySlash bool) { return v.anyCase, v.anySlash }
+
+// applies says whether a rule is for a call: whether anything was decided.
+func applies(t *testing.T, rule core.Rule, v core.View) bool {
+	t.Helper()
+	var heard decisions
+	rule.Name, rule.Seconds = "n", 1
+	wantStatus(t, newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), rule), v, 200)
+	return len(heard.heard) == 1
+}
+
+func at(route, path string) *fakeView {
+	v := newView("GET", route)
+	v.path = path
+	return v
+}
+
+// A rule applies if any reading of the call matches: a hole in one of them would be a way around the limit.
+func TestPaths(t *testing.T) {
+	limit := []string{"/limit/**"}
+	for _, test := range []struct {
+		name        string
+		patterns    []string
+		route, path string
+		want        bool
+	}{
+		{"the path", limit, "", "/limit/x", true},
+		{"deeper", limit, "", "/limit/x/y/z", true},
+		{"another path", limit, "", "/other/limit/x", false},
+		{"a longer segment", limit, "", "/limits/x", false},
+		{"doublestar: ** is also nothing, so /limit itself", limit, "", "/limit", true},
+		{"... and with its slash", limit, "", "/limit/", true},
+		{"one star is not nothing", []string{"/limit/*"}, "", "/limit", false},
+		{"one star is one segment", []string{"/limit/*"}, "", "/limit/a/b", false},
+		{"everything", []string{"/**"}, "", "/", true},
+		{"the root", []string{"/"}, "", "/", true},
+		{"only the root", []string{"/"}, "", "/x", false},
+		{"the second pattern", []string{"/a", "/b"}, "", "/b", true},
+		{"alternatives", []string{"/api/{v1,v2}/*"}, "", "/api/v2/x", true},
+		{"class", []string{"/[a-c]"}, "", "/d", false},
+		{"letters beyond ASCII", []string{"/größe"}, "", "/gr%C3%B6%C3%9Fe", true},
+
+		{"the route's pattern", []string{"/users/:id"}, "/users/:id", "/users/7", true},
+		{"a star for its parameter", []string{"/users/*"}, "/users/{id}", "/x", true},
+		{"one value of its parameter", []string{"/users/7"}, "/users/:id", "/users/7", true},
+		{"a parameter that swallows slashes", []string{"/users/*"}, "/users/:id", "/users/a/b", true},
+
+		{"encoded letters", limit, "", "/%6cimit/x", true},
+		{"encoded slash", limit, "", "/limit%2fx", true},
+		{"encoded slash, pattern in one segment", []string{"/u/*"}, "", "/u/a%2fb", true},
+		{"two slashes", limit, "", "//limit/x", true},
+		{"many slashes", limit, "", "///limit///x", true},
+		{"dot segment", limit, "", "/./limit/x", true},
+		{"dots up", limit, "", "/files/../limit/x", true},
+		{"encoded dots up", limit, "", "/files/%2e%2e/limit/x", true},
+		{"encoded dots and slash up", limit, "", "/files/..%2flimit/x", true},
+		{"dots up, for the rule of where it starts", []string{"/files/**"}, "", "/files/%2e%2e/limit/x", true},
+		{"dots above the root", limit, "", "/../../limit/x", true},
+		{"no slash in front", limit, "", "limit/x", true},
+		{"decoded once only", limit, "", "/limit%252fx", false},
+		{"not decodable", limit, "", "/limit/%zz", true},
+		{"not decodable, dots up", limit, "", "/files/../limit/%zz", true},
+		{"nothing", limit, "", "", false},
+
+		{"letter case", limit, "", "/LIMIT/x", false},
+		{"trailing slash", []string{"/limit"}, "", "/other/", false},
+		{"gRPC", []string{"/grpc.health.v1.Health/*"}, "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Check", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := applies(t, core.Rule{Paths: test.patterns}, at(test.route, test.path)); got != test.want {
+				t.Errorf("%q applies to %q at %q: %v", test.patterns, test.path, test.route, got)
+			}
+		})
+	}
+}
+
+// An exception holds only if every reading of the call matches, so that no spelling walks around the rule.
+func TestExcept(t *testing.T) {
+	free := core.Rule{Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}}
+	health := core.Rule{Except: []string{"/healthz"}}
+	for _, test := range []struct {
+		name        string
+		rule        core.Rule
+		route, path string
+		limited     bool
+	}{
+		{"limited", free, "/limit/:x", "/limit/x", true},
+		{"excepted", free, "/limit/free/*", "/limit/free/x", false},
+		{"excepted, route unknown", free, "", "/limit/free/x", false},
+		{"excepted, itself", free, "", "/limit/free", false},
+		{"neither", free, "", "/other", false},
+		{"the route is another", free, "/limit/:x/:y", "/limit/free/x", true},
+		{"dots out", free, "", "/limit/free/../x", true},
+		{"encoded dots out", free, "", "/limit/free/%2e%2e/x", true},
+		{"encoded slash and dots out", free, "", "/limit/free/..%2fx", true},
+		{"dots in", free, "", "/limit/x/../free/x", true},
+		{"encoded word", free, "", "/limit/fre%65/x", true},
+		{"two slashes", free, "", "//limit/free/x", true},
+		{"another case", free, "", "/limit/FREE/x", true},
+
+		{"without Paths: everything else", health, "/x", "/x", true},
+		{"without Paths: excepted", health, "/healthz", "/healthz", false},
+		{"without Paths: a route not known", health, "", "/healthz", false},
+		{"without Paths: trailing slash", health, "", "/healthz/", true},
+		{"without Paths: encoded", health, "", "/%68ealthz", true},
+		{"without Paths: reached from elsewhere", health, "", "/files/../healthz", true},
+		{"without Paths: no path at all", health, "", "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := applies(t, test.rule, at(test.route, test.path)); got != test.limited {
+				t.Errorf("%q at %q is limited: %v", test.path, test.route, got)
+			}
+		})
+	}
+}
+
+func TestMethods(t *testing.T) {
+	for _, test := range []struct {
+		methods []string
+		method  string
+		want    bool
+	}{
+		{nil, "GET", true}, {nil, "BREW", true}, {nil, "", true},
+		{[]string{"GET"}, "GET", true},
+		{[]string{"GET"}, "HEAD", true}, // which runs the GET handler
+		{[]string{"HEAD"}, "GET", false},
+		{[]string{"HEAD"}, "HEAD", true},
+		{[]string{"POST"}, "HEAD", false},
+		{[]string{"POST", "PUT"}, "PUT", true},
+		{[]string{"POST"}, "GET", false},
+		{[]string{"POST"}, "post", false}, // no router folds case
+		{[]string{"GET"}, "OPTIONS", false},
+	} {
+		if got := applies(t, core.Rule{Methods: test.methods}, newView(test.method, "/x")); got != test.want {
+			t.Errorf("%q applies to %q: %v", test.methods, test.method, got)
+		}
+	}
+	both := core.Rule{Methods: []string{"GET"}, Paths: []string{"/x"}}
+	if applies(t, both, newView("GET", "/y")) || applies(t, both, newView("POST", "/x")) || !applies(t, both, newView("HEAD", "/x")) {
+		t.Error("methods and paths do not hold together")
+	}
+}
+
+// What makes no difference to the router makes none to the rule: case, trailing slashes, both, or neither.
+func TestLooseRouters(t *testing.T) {
+	limit, exact := core.Rule{Paths: []string{"/Limit/**"}}, core.Rule{Paths: []string{"/Items"}}
+	slashed, free := core.Rule{Paths: []string{"/Items/"}}, core.Rule{Except: []string{"/Healthz"}}
+	const neither, letters, slashes, both = 0, 1, 2, 3
+	for _, test := range []struct {
+		rule core.Rule
+		path string
+		want [4]bool // for neither, any case, any slash, both
+	}{
+		{limit, "/Limit/x", [4]bool{true, true, true, true}},
+		{limit, "/LIMIT/x", [4]bool{letters: true, both: true}},
+		{limit, "/%4cIMIT/x", [4]bool{letters: true, both: true}},
+		{limit, "/files/../limit/X/", [4]bool{letters: true, both: true}},
+		{limit, "/other", [4]bool{}},
+		{exact, "/Items", [4]bool{true, true, true, true}},
+		{exact, "/Items/", [4]bool{true, true, true, true}}, // its cleaned reading has no slash
+		{exact, "/Items///", [4]bool{true, true, true, true}},
+		{exact, "/items//", [4]bool{letters: true, both: true}},
+		{slashed, "/Items", [4]bool{slashes: true, both: true}},
+		{slashed, "/items", [4]bool{both: true}},
+		{slashed, "/items/", [4]bool{letters: true, both: true}},
+		{slashed, "/Items/", [4]bool{true, true, true, true}},
+		// What is excepted is not limited: every reading must match.
+		{free, "/Healthz", [4]bool{}},
+		{free, "/healthz", [4]bool{neither: true, slashes: true}},
+		{free, "/Healthz/", [4]bool{neither: true, letters: true}},
+		{free, "/healthz/", [4]bool{neither: true, letters: true, slashes: true}},
+		{free, "/%48ealthz", [4]bool{true, true, true, true}},
+		// Routers fold ASCII alone: É is another letter than é.
+		{core.Rule{Paths: []string{"/É"}}, "/é", [4]bool{}},
+		{core.Rule{Paths: []string{"/"}}, "/", [4]bool{true, true, true, true}},
+		{core.Rule{Paths: []string{"/"}}, "//", [4]bool{true, true, true, true}},
+	} {
+		for loose, want := range test.want {
+			v := looseView{at("", test.path), loose&letters != 0, loose&slashes != 0}
+			if got := applies(t, test.rule, v); got != want {
+				t.Errorf("paths %q, except %q, call %q, any case %v, any slash %v: applies %v", test.rule.Paths, test.rule.Except, test.path, v.anyCase, v.anySlash, got)
+			}
+		}
+	}
+}
+
+// Each rule of a guard looks for itself, at the readings of this call and of no earlier one.
+func TestRulesOfOneGuardApplyEachForItself(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter,
+		core.Rule{Name: "a", Seconds: 3600, Paths: []string{"/a/**"}}, core.Rule{Name: "b", Seconds: 3600, Paths: []string{"/b/**"}},
+		core.Rule{Name: "all", Seconds: 3600, Except: []string{"/b/**"}})
+	for _, path := range []string{"/a/x", "/b/x", "/b/y", "/c"} {
+		wantStatus(t, guard, at("", path), 200)
+	}
+	for name, left := range map[string]int{"a": 4, "b": 3, "all": 3} {
+		wantLeft(t, limiter, name, "ip:192.0.2.1", core.PerHour(5), left)
+	}
+}

@@ -1,0 +1,198 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// countedAs is the name under which an unnamed rule counts a call.
+func countedAs(t *testing.T, method, route string) string {
+	t.Helper()
+	var heard decisions
+	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 1})
+	guard.Check(newView(method, route))
+	return heard.last(t, 1).Rule
+}
+
+func TestNamesOfUnnamedRules(t *testing.T) {
+	for _, test := range []struct{ method, route, name string }{
+		{"GET", "/users/:id", "GET /users/:id"},
+		{"HEAD", "/users/:id", "GET /users/:id"},
+		{"POST", "/users/:id", "POST /users/:id"},
+		{"PATCH", "/", "PATCH /"},
+		{"", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Check"},
+		{"BREW", "/pot", "OTHER /pot"},
+		{"get", "/pot", "OTHER /pot"},
+		{"GET", "", "(no route)"},
+		{"BREW", "", "(no route)"},
+		{"", "", "(no route)"},
+	} {
+		if name := countedAs(t, test.method, test.route); name != test.name {
+			t.Errorf("%q %q is %q, want %q", test.method, test.route, name, test.name)
+		}
+	}
+}
+
+func TestNamesOfRulesWithPaths(t *testing.T) {
+	for name, rule := range map[string]core.Rule{
+		"/a,/b/**":                        {Paths: []string{"/b/**", "/a"}},
+		"GET,POST /a":                     {Paths: []string{"/a"}, Methods: []string{"POST", "GET"}},
+		"GET /a/** except /a/free,/a/new": {Paths: []string{"/a/**"}, Methods: []string{"GET"}, Except: []string{"/a/new", "/a/free"}},
+		"own":                             {Paths: []string{"/a"}, Name: "own"},
+	} {
+		var heard decisions
+		rule.Seconds = 1
+		guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), rule)
+		wantStatus(t, guard, newView("GET", "/a"), 200)
+		if d := heard.last(t, 1); d.Rule != name {
+			t.Errorf("%q, want %q", d.Rule, name)
+		}
+	}
+}
+
+// /users/1 and /users/2 are one route, /users and /users/:id two; a HEAD is a GET.
+func TestUnnamedRulesCountPerRoute(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Seconds: 3600, MaxCount: 2})
+	call := func(method, route, path string, want int) {
+		t.Helper()
+		v := newView(method, route)
+		v.path = path
+		wantStatus(t, guard, v, want)
+	}
+	call("GET", "/users/:id", "/users/1", 200)
+	call("HEAD", "/users/:id", "/users/2", 200)
+	call("GET", "/users/:id", "/users/3", 429)
+	call("HEAD", "/users/:id", "/users/3", 429)
+	call("POST", "/users/:id", "/users/3", 200)
+	call("GET", "/users", "/users", 200)
+
+	call("GET", "", "/unknown/1", 200)
+	call("POST", "", "/unknown/2", 200)
+	call("GET", "", "/unknown/3", 429)
+
+	call("BREW", "/pot", "/pot", 200)
+	call("STEEP", "/pot", "/pot", 200)
+	call("POUR", "/pot", "/pot", 429)
+	call("GET", "/pot", "/pot", 200)
+}
+
+// Callers of a gRPC proxy choose the method's name; that must not make counters without bound.
+func TestMadeUpRoutesStayBounded(t *testing.T) {
+	var heard decisions
+	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
+	wantStatus(t, guard, newView("", "/real/Method"), 200)
+	for i := range core.MaxRoutes + 500 {
+		wantStatus(t, guard, newView("", fmt.Sprint("/made/Up", i)), 200)
+	}
+	wantStatus(t, guard, newView("", "/real/Method"), 200)
+	names := make(map[string]int)
+	for _, d := range heard.heard {
+		names[d.Rule]++
+	}
+	if len(names) > core.MaxRoutes || names["(no route)"] < 500 || names["/real/Method"] != 2 {
+		t.Errorf("%d names, %d calls beyond, %d of the known route", len(names), names["(no route)"], names["/real/Method"])
+	}
+}
+
+// Nor must it keep what is too long for any real route: gRPC takes methods' names of megabytes.
+func TestLongRoutesAreNotKept(t *testing.T) {
+	real, made := "/"+strings.Repeat("r", 255), "/"+strings.Repeat("m", 10_000)
+	if name := countedAs(t, "", real); name != real {
+		t.Errorf("a route of 256 bytes is counted as %q", name)
+	}
+	if name := countedAs(t, "", made); name != "(no route)" {
+		t.Errorf("a route of 10,000 bytes is counted as a name of %d", len(name))
+	}
+}
+
+// Anybody can make up methods and call what is nowhere: that must not use up the room for the routes that there are.
+func TestMadeUpMethodsUseUpNoRoutes(t *testing.T) {
+	var heard decisions
+	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
+	calls := 0
+	for i := range core.MaxRoutes {
+		for _, route := range []string{"", "/any"} {
+			wantStatus(t, guard, newView(fmt.Sprint("MADE", i), route), 200)
+			calls++
+		}
+	}
+	wantStatus(t, guard, newView("GET", "/real"), 200)
+	if d := heard.last(t, calls+1); d.Rule != "GET /real" {
+		t.Errorf("a real route is counted as %q", d.Rule)
+	}
+}
+
+// A name is in every response: one made of a route or of patterns must not outgrow what proxies take for headers.
+func TestHeadersStayShort(t *testing.T) {
+	patterns := make([]string, 200)
+	for i := range patterns {
+		patterns[i] = fmt.Sprintf("/a/quite/ordinary/path/%d/**", i)
+	}
+	long := "/" + strings.Repeat("long", 10_000)
+	for name, rule := range map[string]core.Rule{"route": {Seconds: 1}, "patterns": {Seconds: 1, Paths: append(patterns, "/long*")}} {
+		v := newView("", long)
+		wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule), v, 200)
+		for header, values := range v.response {
+			if n := len(strings.Join(values, "")); n > 1000 {
+				t.Errorf("%s: %s has %d bytes", name, header, n)
+			}
+		}
+	}
+}
+
+func TestTwoUnnamedRulesOnOneRouteAreWarnedAbout(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	router := newGuard(t, limiter, core.Rule{Seconds: 60, MaxCount: 100})
+	route := newGuard(t, limiter, core.Rule{Seconds: 60, MaxCount: 50})
+	other := newGuard(t, limiter, core.Rule{Seconds: 61}, core.Rule{Name: "named", Seconds: 60})
+	for range 3 {
+		for _, method := range []string{"GET", "HEAD"} {
+			for _, guard := range []*core.Guard{router, route, other} {
+				guard.Check(newView(method, "/shared"))
+			}
+		}
+		router.Check(newView("GET", ""))
+		route.Check(newView("GET", ""))
+	}
+	if log.count("level=WARN", "GET /shared") != 1 || log.count("level=WARN") != 1 {
+		t.Errorf("want one warning, with the route, got: %s", log.text.String())
+	}
+}
+
+// Rules of one name on one guard get headers of their own.
+func TestRulesOfOneNameAreToldApart(t *testing.T) {
+	rule := core.Rule{Name: "api", Seconds: 10}
+	byHeader, global := rule, rule
+	byHeader.Key, global.Key = core.ByHeader("X-Api-Key"), core.Global
+	v := newView("GET", "/").with("X-Api-Key", "k")
+	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule, byHeader, global), v, 200)
+	seen := make(map[any]bool)
+	for _, entry := range parseList(t, v.response["Ratelimit"]) {
+		seen[entry.Value] = true
+	}
+	if len(seen) != 3 || !seen["api"] || !seen["api-10s"] {
+		t.Errorf("the names of three limits: %v", seen)
+	}
+}
+
+func TestManyCallersMeetNewRoutesAtOnce(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1000})
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for i := range 50 {
+				guard.Check(newView("GET", fmt.Sprint("/", i)))
+			}
+		})
+	}
+	callers.Wait()
+	for i := range 50 {
+		wantLeft(t, limiter, fmt.Sprint("GET /", i), "ip:192.0.2.1", core.PerHour(1000), 992)
+	}
+}

@@ -1,0 +1,160 @@
+package core_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// refused is the refusal of a limiter whose store says to wait so long, with its headers set.
+func refused(t *testing.T, options core.Options, wait time.Duration, rules ...core.Rule) (*core.Refusal, http.Header) {
+	t.Helper()
+	limiter := newLimiter(t, options)
+	verdict := algorithm.Verdict{RetryAfter: wait.Microseconds(), ResetAfter: wait.Microseconds()}
+	core.UseAnswers(limiter, slices.Repeat([]algorithm.Verdict{verdict}, len(rules))...)
+	v := newView("GET", "/")
+	answer := wantStatus(t, newGuard(t, limiter, rules...), v, 429)
+	answer.Refusal.SetHeader(v.response)
+	return answer.Refusal, v.response
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Microsecond: "1", 999_999 * time.Microsecond: "1", time.Second: "1", time.Second + time.Microsecond: "2",
+		90*time.Second - 1: "90", 366 * 24 * time.Hour: "31622400",
+	} {
+		for _, style := range []core.HeaderStyle{core.HeadersDraft10, core.NoHeaders} {
+			refusal, header := refused(t, core.Options{Headers: style}, wait, core.Rule{Name: "n", Seconds: 60})
+			if got := header.Get("Retry-After"); got != want {
+				t.Errorf("%v: Retry-After %q, want %q", wait, got, want)
+			}
+			if refusal.Wait != wait.Truncate(time.Microsecond) || !strings.Contains(refusal.Message, want+" s") {
+				t.Errorf("%v: Wait %v, %q", wait, refusal.Wait, refusal.Message)
+			}
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	const types = "https://iana.org/assignments/http-problem-types#"
+	failing := func(core.Request) (string, error) { return "", errVerify }
+	used := newLimiter(t, core.Options{Identify: whoSays})
+	if _, err := used.AllowN(background, "api", "ip:192.0.2.1", core.PerHour(5), 5); err != nil {
+		t.Fatal(err)
+	}
+	api := core.Rule{Name: "api", Seconds: 3600}
+	for _, test := range []struct {
+		name          string
+		limiter       *core.Limiter
+		rule          core.Rule
+		status        int
+		problem       string
+		retry         bool
+		authenticates bool
+		violated      []string
+	}{
+		{"over the limit", used, api, 429, types + "quota-exceeded", true, false, []string{"api"}},
+		{"nobody", used, core.Rule{Name: "n", Seconds: 1, NeedLogin: true}, 401, "about:blank", false, true, nil},
+		{"whom to count is unknown", used, core.Rule{Name: "n", Seconds: 1, Key: failing}, 503, types + "temporary-reduced-capacity", true, false, nil},
+		{"store down", newLimiter(t, deadRedis(t)), closed, 503, types + "temporary-reduced-capacity", true, false, nil},
+		{"too dear", used, core.Rule{Name: "n", Seconds: 1, Cost: cost(9)}, 400, "about:blank", false, false, nil},
+		{"wrong rule", used, core.Rule{Name: "n"}, 500, "about:blank", false, false, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := newView("GET", "/")
+			answer := test.limiter.Check(v, test.rule, "")
+			if status(answer) != test.status {
+				t.Fatalf("status %d, want %d", status(answer), test.status)
+			}
+			refusal := answer.Refusal
+			refusal.SetHeader(v.response)
+			var p struct {
+				Type, Title, Detail string
+				Status              int
+				Violated            []string `json:"violated-policies"`
+			}
+			if err := json.Unmarshal(refusal.Body, &p); err != nil {
+				t.Fatal(err)
+			}
+			if p.Type != test.problem || p.Status != test.status || p.Title != http.StatusText(test.status) || p.Detail == "" || p.Detail != refusal.Message {
+				t.Errorf("%s", refusal.Body)
+			}
+			if !slices.Equal(p.Violated, test.violated) || !slices.Equal(refusal.Violated, test.violated) {
+				t.Errorf("violated %q and %q, want %q", p.Violated, refusal.Violated, test.violated)
+			}
+			if v.response.Get("Content-Type") != "application/problem+json" || v.response.Get("Cache-Control") != "no-store" {
+				t.Errorf("%v", v.response)
+			}
+			if (v.response.Get("Retry-After") != "") != test.retry || (v.response.Get("WWW-Authenticate") != "") != test.authenticates {
+				t.Errorf("%v", v.response)
+			}
+		})
+	}
+}
+
+func TestMessage(t *testing.T) {
+	words := core.Rule{Name: "words", Seconds: 60, Message: `Slow down, "friend" <3`}
+	refusal, _ := refused(t, core.Options{}, 3*time.Second, words)
+	if refusal.Message != words.Message || !strings.Contains(string(refusal.Body), `Slow down, \"friend\"`) {
+		t.Errorf("%q, %s", refusal.Message, refusal.Body)
+	}
+	// The first of two that bind alike says its words; other refusals keep ours.
+	refusal, _ = refused(t, core.Options{}, 3*time.Second, core.Rule{Name: "plain", Seconds: 60}, words)
+	if refusal.Message == words.Message || !slices.Equal(refusal.Violated, []string{"plain", "words"}) {
+		t.Errorf("%q, %q", refusal.Message, refusal.Violated)
+	}
+	words.NeedLogin = true
+	guard := newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), words)
+	if answer := wantStatus(t, guard, newView("GET", "/"), 401); answer.Refusal.Message == words.Message {
+		t.Error("nobody hears of the limit")
+	}
+}
+
+func TestReply(t *testing.T) {
+	rule := core.Rule{Name: "n", Seconds: 60}
+	for status, want := range map[int]int{420: 420, 200: 200, 599: 599, 42: 429, 0: 429, -1: 429, 199: 429, 600: 429} {
+		limiter := newLimiter(t, core.Options{Identify: whoSays, Reply: func(r core.Request, ours core.Refusal) core.Refusal {
+			user, _ := r.User()
+			return core.Refusal{Status: status, ContentType: "text/plain", Body: []byte(user + " at " + r.Path()), Wait: ours.Wait}
+		}})
+		core.UseAnswers(limiter, algorithm.Verdict{RetryAfter: 5_000_000})
+		v := newView("GET", "/x").as("alice")
+		answer := newGuard(t, limiter, rule).Check(v)
+		answer.Refusal.SetHeader(v.response)
+		if r := answer.Refusal; r.Status != want || string(r.Body) != "alice at /x" {
+			t.Errorf("status %d became %d, body %q", status, r.Status, r.Body)
+		}
+		if v.response.Get("Content-Type") != "text/plain" || v.response.Get("Retry-After") != "5" {
+			t.Errorf("%v", v.response)
+		}
+	}
+}
+
+// Reply words refusals only, and each of them once.
+func TestReplyIsAskedOnceARefusal(t *testing.T) {
+	var reasons []core.Reason
+	limiter := newLimiter(t, core.Options{Identify: whoSays, Reply: func(r core.Request, ours core.Refusal) core.Refusal {
+		reasons = append(reasons, ours.Decision.Reason)
+		if name := r.Rule(); name != "" && name != "n" {
+			t.Errorf("Rule is %q, which did not refuse", name)
+		}
+		return ours
+	}})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, NeedLogin: true}, core.Rule{Name: "wide", Seconds: 3600})
+	for i, want := range []int{401, 200, 429} {
+		v := newView("GET", "/")
+		if i > 0 {
+			v.as("alice")
+		}
+		wantStatus(t, guard, v, want)
+	}
+	if !slices.Equal(reasons, []core.Reason{core.NotLoggedIn, core.LimitExceeded}) {
+		t.Errorf("asked about %v", reasons)
+	}
+}

@@ -1,0 +1,85 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Rules of one name share counters, so they must mean one limit.
+func TestOneNameOneLimit(t *testing.T) {
+	first := core.Rule{Name: "api", Seconds: 60, MaxCount: 5}
+	bucket := core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Algorithm: core.TokenBucket}
+	paths := core.Rule{Seconds: 60, Paths: []string{"/a", "/b"}}
+	for _, test := range []struct {
+		name          string
+		first, second core.Rule
+		wrong         bool
+	}{
+		{"the same", first, first, false},
+		{"span spelled as Window", first, core.Rule{Name: "api", Window: time.Minute, MaxCount: 5}, false},
+		{"MaxCount defaulted", first, core.Rule{Name: "api", Seconds: 60}, false},
+		{"other routes, key and message", first, core.Rule{Name: "api", Seconds: 60, Paths: []string{"/x"}, Key: core.Global, Message: "m"}, false},
+		{"Burst defaulted", bucket, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Burst: 5, Algorithm: core.TokenBucket}, false},
+		{"another name", first, core.Rule{Name: "API", Seconds: 60, MaxCount: 6}, false},
+		{"another MaxCount", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 6}, true},
+		{"another span", first, core.Rule{Name: "api", Seconds: 61, MaxCount: 5}, true},
+		{"another algorithm", first, bucket, true},
+		{"another Burst", bucket, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Burst: 6, Algorithm: core.TokenBucket}, true},
+		{"the same paths in another order", paths, core.Rule{Seconds: 60, Paths: []string{"/b", "/a"}}, false},
+		{"the same paths with another MaxCount", paths, core.Rule{Seconds: 60, MaxCount: 9, Paths: []string{"/b", "/a"}}, true},
+		{"the same paths with another span", paths, core.Rule{Seconds: 61, Paths: []string{"/b", "/a"}}, false},
+		{"the same paths with a method", paths, core.Rule{Seconds: 61, Paths: []string{"/a", "/b"}, Methods: []string{"GET"}}, false},
+		{"the same paths with an exception", paths, core.Rule{Seconds: 61, Paths: []string{"/a", "/b"}, Except: []string{"/a"}}, false},
+		{"unnamed", core.Rule{Seconds: 60}, core.Rule{Seconds: 61}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			together := newLimiter(t, core.Options{})
+			_, err := together.Guard(test.first, test.second)
+			wantNameError(t, "on one guard", err, test.wrong)
+
+			apart := newLimiter(t, core.Options{})
+			newGuard(t, apart, test.first)
+			_, err = apart.Guard(test.second)
+			wantNameError(t, "on two guards", err, test.wrong)
+
+			newGuard(t, newLimiter(t, core.Options{}), test.second) // another limiter has its own names
+		})
+	}
+}
+
+func wantNameError(t *testing.T, where string, err error, wrong bool) {
+	t.Helper()
+	switch {
+	case !wrong && err != nil:
+		t.Errorf("%s: %v", where, err)
+	case wrong && err == nil:
+		t.Errorf("%s: no error", where)
+	case wrong:
+		rule := err.(*core.RuleError).Rule
+		wantRuleError(t, err, rule, "Name", rule)
+	}
+}
+
+// A guard that was refused is no guard: its owner may correct it and try again.
+func TestARefusedGuardTakesNoNames(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	if _, err := limiter.Guard(core.Rule{Name: "a", Seconds: 1}, core.Rule{Name: "b"}); err == nil {
+		t.Fatal("a rule without a span was taken")
+	}
+	newGuard(t, limiter, core.Rule{Name: "a", Seconds: 2}, core.Rule{Name: "b", Seconds: 1})
+}
+
+// Direct calls may bring a limit of their own each time, more of them than are kept compiled.
+func TestManyLimitsInDirectCalls(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for n := 1; n <= 1100; n++ {
+		d, err := limiter.Allow(context.Background(), "plan", "user:"+fmt.Sprint(n), core.PerHour(n))
+		if err != nil || d.Remaining != n-1 {
+			t.Fatalf("limit %d: %+v, %v", n, d, err)
+		}
+	}
+}

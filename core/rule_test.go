@@ -1,0 +1,117 @@
+package core_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestRulesRefused(t *testing.T) {
+	long := strings.Repeat("n", 129)
+	year := 366 * 24 * time.Hour
+	for _, test := range []struct {
+		name  string
+		rule  core.Rule
+		field string
+		value string
+	}{
+		{"no span", core.Rule{MaxCount: 5}, "Seconds", "0"},
+		{"two spans", core.Rule{Seconds: 1, Window: time.Second}, "Seconds", "1"},
+		{"two spans, one negative", core.Rule{Seconds: 1, Window: -1}, "Seconds", "1"},
+		{"negative Seconds", core.Rule{Seconds: -1}, "Seconds", "-1"},
+		{"most negative Seconds", core.Rule{Seconds: math.MinInt}, "Seconds", "-922"},
+		{"largest Seconds", core.Rule{Seconds: math.MaxInt}, "Seconds", "922"},
+		{"Seconds that overflow a duration to a small one", core.Rule{Seconds: 18446744074}, "Seconds", "18446744074"},
+		{"negative Window", core.Rule{Window: -time.Second}, "Window", "-1s"},
+		{"Window under a millisecond", core.Rule{Window: time.Millisecond - 1}, "Window", "999.999µs"},
+		{"Window of half microseconds", core.Rule{Window: time.Second + 500}, "Window", "1.0000005s"},
+		{"Window over a year", core.Rule{Window: year + time.Microsecond}, "Window", "8784h0m0.000001s"},
+		{"largest Window", core.Rule{Window: math.MaxInt64}, "Window", "2562047h"},
+		{"negative MaxCount", core.Rule{Seconds: 1, MaxCount: -1}, "MaxCount", "-1"},
+		{"most negative MaxCount", core.Rule{Seconds: 1, MaxCount: math.MinInt}, "MaxCount", "-922"},
+		{"largest MaxCount", core.Rule{Seconds: 1, MaxCount: math.MaxInt}, "MaxCount", "922"},
+		{"largest MaxCount of a bucket", core.Rule{Seconds: 1, MaxCount: math.MaxInt, Algorithm: core.TokenBucket}, "MaxCount", "922"},
+		{"negative Burst", core.Rule{Seconds: 1, Burst: -1, Algorithm: core.TokenBucket}, "Burst", "-1"},
+		{"largest Burst", core.Rule{Seconds: 1, Burst: math.MaxInt, Algorithm: core.TokenBucket}, "Burst", "922"},
+		{"bucket too fine to be exact", core.Rule{Window: year - time.Microsecond, MaxCount: 1, Burst: 1e12, Algorithm: core.TokenBucket}, "Burst", "1000000000000"},
+		{"Burst on the default algorithm", core.Rule{Seconds: 1, Burst: 1}, "Burst", "1"},
+		{"Burst on a fixed window", core.Rule{Seconds: 1, Burst: 1, Algorithm: core.FixedWindow}, "Burst", "1"},
+		{"unknown algorithm", core.Rule{Seconds: 1, Algorithm: 3}, "Algorithm", "Algorithm(3)"},
+		{"last unknown algorithm", core.Rule{Seconds: 1, Algorithm: 255}, "Algorithm", "Algorithm(255)"},
+		{"unknown policy", core.Rule{Seconds: 1, OnStoreError: 2}, "OnStoreError", "2"},
+		{"last unknown policy", core.Rule{Seconds: 1, OnStoreError: 255}, "OnStoreError", "255"},
+		{"NeedLogin without Identify", core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin", "true"},
+
+		{"name with a line break", core.Rule{Seconds: 1, Name: "a\r\nSet-Cookie: x"}, "Name", "a\r\n"},
+		{"name with a NUL", core.Rule{Seconds: 1, Name: "a\x00"}, "Name", "a\x00"},
+		{"name with DEL", core.Rule{Seconds: 1, Name: "a\x7f"}, "Name", "a\x7f"},
+		{"name beyond ASCII", core.Rule{Seconds: 1, Name: "größe"}, "Name", "größe"},
+		{"name of invalid UTF-8", core.Rule{Seconds: 1, Name: "\xff"}, "Name", "\xff"},
+		{"name of 129 bytes", core.Rule{Seconds: 1, Name: long}, "Name", long},
+		{"name of 200 bytes", core.Rule{Seconds: 1, Name: strings.Repeat("n", 200)}, "Name", long},
+
+		{"path without a slash", core.Rule{Seconds: 1, Paths: []string{"/ok", "limit/**"}}, "Paths", "limit/**"},
+		{"empty path", core.Rule{Seconds: 1, Paths: []string{""}}, "Paths", ""},
+		{"bad class in a path", core.Rule{Seconds: 1, Paths: []string{"/limit/["}}, "Paths", "/limit/["},
+		{"open braces in a path", core.Rule{Seconds: 1, Paths: []string{"/limit/{a,b"}}, "Paths", "/limit/{a,b"},
+		{"trailing escape in a path", core.Rule{Seconds: 1, Paths: []string{`/limit\`}}, "Paths", `/limit\`},
+		{"exception without a slash", core.Rule{Seconds: 1, Except: []string{"**"}}, "Except", "**"},
+		{"bad class in an exception", core.Rule{Seconds: 1, Except: []string{"/ok", "/[a-"}}, "Except", "/[a-"},
+		{"method in small letters", core.Rule{Seconds: 1, Methods: []string{"GET", "post"}}, "Methods", "post"},
+		{"method in mixed letters", core.Rule{Seconds: 1, Methods: []string{"Get"}}, "Methods", "Get"},
+		{"empty method", core.Rule{Seconds: 1, Methods: []string{""}}, "Methods", ""},
+		{"two methods in one", core.Rule{Seconds: 1, Methods: []string{"GET POST"}}, "Methods", "GET POST"},
+		{"two methods in one, with a comma", core.Rule{Seconds: 1, Methods: []string{"GET,POST"}}, "Methods", "GET,POST"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			limiter := newLimiter(t, core.Options{})
+			guard, err := limiter.Guard(core.Rule{Name: "sound", Seconds: 1}, test.rule)
+			wantRuleError(t, err, test.rule.Name, test.field, test.value)
+			if guard != nil {
+				t.Error("a guard came with the error")
+			}
+		})
+	}
+}
+
+func TestRulesTaken(t *testing.T) {
+	for name, rule := range map[string]core.Rule{
+		"only a span":        {Seconds: 1},
+		"a year in seconds":  {Seconds: 366 * 24 * 3600},
+		"a year":             {Window: 366 * 24 * time.Hour},
+		"a millisecond":      {Window: time.Millisecond},
+		"most calls":         {Seconds: 1, MaxCount: 1e12},
+		"largest bucket":     {Seconds: 1, MaxCount: 1, Burst: 1e9, Algorithm: core.TokenBucket},
+		"every printable":    {Seconds: 1, Name: ` !"#$%&'()*+,-./09:;<=>?@AZ[\]^_az{|}~`},
+		"name of 128 bytes":  {Seconds: 1, Name: strings.Repeat("n", 128)},
+		"WebDAV":             {Seconds: 1, Methods: []string{"PROPFIND", "X-OWN"}},
+		"pattern not ASCII":  {Seconds: 1, Paths: []string{"/größe/**"}},
+		"pattern with names": {Seconds: 1, Paths: []string{"/api/{v1,v2}/[a-z]*"}},
+		"the root alone":     {Seconds: 1, Paths: []string{"/"}, Except: []string{"/**"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			guard := newGuard(t, newLimiter(t, core.Options{}), rule)
+			guard.Check(newView("GET", "/api/v1/x"))
+		})
+	}
+}
+
+// The caller keeps its slices: what it does to them later changes no rule.
+func TestRulesCopyTheirLists(t *testing.T) {
+	methods, paths, except := []string{"GET"}, []string{"/a"}, []string{"/b"}
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Seconds: 60, MaxCount: 1, Methods: methods, Paths: paths, Except: except})
+	methods[0], paths[0], except[0] = "POST", "/other", "/a"
+	wantStatus(t, guard, newView("GET", "/a"), 200)
+	wantStatus(t, guard, newView("GET", "/a"), 429)
+}
+
+func TestMaxCountIsFiveUnlessSet(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Seconds: 3600})
+	for range 5 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	wantStatus(t, guard, newView("GET", "/"), 429)
+}
