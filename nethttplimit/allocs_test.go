@@ -1,3 +1,5 @@
+//go:build !race
+
 package nethttplimit_test
 
 import (
@@ -8,6 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
+
+// The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
 // TestAllocations holds what the middleware adds to an allowed call: the value of RateLimit, and a slice for each of the
 // two headers.

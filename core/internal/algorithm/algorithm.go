@@ -68,8 +68,10 @@ type Verdict struct {
 // engine is one algorithm in this process. The methods mirror the Lua function of the same name.
 type engine interface {
 	tag() string
-	// anchor brings a state to now when the clock has stepped back behind it, and changes no other.
-	anchor(s *State, now int64, l *Limit)
+	// place is the At of a state that is written now.
+	place(now int64, l *Limit) int64
+	// anchor brings a state that the clock has stepped back behind to the place of now: all of it counts as used now.
+	anchor(s *State, place int64, l *Limit)
 	// look says what an anchored state answers to a cost. It changes nothing: neither may a refused call.
 	look(s *State, now int64, l *Limit, cost int64) Verdict
 	// charge takes the cost, which fits, and returns when the state will equal a fresh one again.
@@ -82,10 +84,12 @@ var engines = [...]engine{SlidingWindow: slidingWindow{}, FixedWindow: fixedWind
 // stepped back, as in decide.lua.
 func (l *Limit) Look(s *State, now, cost int64, charge bool) Verdict {
 	e := engines[l.Kind]
-	if !charge || cost == 0 {
-		s = s.clone()
+	if place := e.place(now, l); s.At > place {
+		if !charge || cost == 0 {
+			s = s.clone()
+		}
+		e.anchor(s, place, l)
 	}
-	e.anchor(s, now, l)
 	v := e.look(s, now, l, cost)
 	v.Remaining = max(0, v.Remaining)
 	if cost == 0 { // nothing always fits, also after the limit was lowered below what is used

@@ -4,9 +4,10 @@ type fixedWindow struct{}
 
 func (fixedWindow) tag() string { return "fw1" }
 
-func (fixedWindow) anchor(s *State, now int64, _ *Limit) {
-	s.At = min(s.At, now) // the window starts over with what was used
-}
+func (fixedWindow) place(now int64, _ *Limit) int64 { return now }
+
+// anchor starts the window over with what was used.
+func (fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
 // current is the window that now lies in: when it started, and what is used of it. An unused one starts now.
 func (s *State) current(now, window int64) (start, used int64) {

@@ -20,10 +20,10 @@ func freeAfter(n, now, window int64) int64 {
 	return (n-part)/subWindows*window + (part*window+subWindows-1)/subWindows - now
 }
 
-func (slidingWindow) anchor(s *State, now int64, l *Limit) {
-	if index := subWindow(now, l.Window); s.At > index { // everything used counts as used now
-		s.At, s.Own, s.Older = index, s.Used, s.Older[:0]
-	}
+func (slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
+
+func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
+	s.At, s.Own, s.Older = place, s.Used, s.Older[:0]
 }
 
 // live is what of the state still counts in a sub-window: the permits used, and how many of the older sub-windows are over.

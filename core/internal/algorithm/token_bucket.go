@@ -9,10 +9,11 @@ type tokenBucket struct{}
 
 func (tokenBucket) tag() string { return "tb1" }
 
-func (tokenBucket) anchor(s *State, now int64, l *Limit) {
-	if at := now / l.Tick; s.At > at { // the refill goes on from now
-		s.At, s.Used, s.Own = at, s.usedUnits(l), l.Permit
-	}
+func (tokenBucket) place(now int64, l *Limit) int64 { return now / l.Tick }
+
+// anchor lets the refill go on from now.
+func (tokenBucket) anchor(s *State, place int64, l *Limit) {
+	s.At, s.Used, s.Own = place, s.usedUnits(l), l.Permit
 }
 
 // usedUnits is what was used when the state was written, in the units of this limit.

@@ -52,20 +52,37 @@ func (s *shard) remove(at int) {
 	s.entries = s.entries[:last]
 }
 
-// replace gives a new key the place of the first entry, from the hand on, that is as good as fresh or that nobody asked
-// for since the hand last passed. The new entry is the last that the hand comes to.
+// replace gives a new key the place of an entry that can go. The new entry is the last that the hand comes to.
 func (s *shard) replace(key string, now int64) (at int) {
+	at = s.victim(now)
+	delete(s.index, s.entries[at].key)
+	s.entries[at] = entry{key: key}
+	s.index[key] = at
+	s.hand = at + 1
+	return at
+}
+
+// evict removes an entry that can go, and says whether there was any entry at all.
+func (s *shard) evict(now int64) bool {
+	if len(s.entries) == 0 {
+		return false
+	}
+	s.remove(s.victim(now))
+	return true
+}
+
+// victim is the first entry, from the hand on, that is as good as fresh or that nobody asked for since the hand last passed.
+// There must be an entry.
+func (s *shard) victim(now int64) (at int) {
 	for {
 		at = s.hand % len(s.entries)
-		s.hand = at + 1
+		s.hand = at
 		e := &s.entries[at]
 		if !e.asked || e.freshAt <= now {
-			delete(s.index, e.key)
-			*e = entry{key: key}
-			s.index[key] = at
 			return at
 		}
 		e.asked = false
+		s.hand++
 	}
 }
 

@@ -1,0 +1,173 @@
+package algorithm_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// noExpiry is what PEXPIRETIME says of a key without a time to live; there is no key at -2.
+const noExpiry = -1
+
+// lifetime is the longest that a key of this limit may live after a write.
+func lifetime(l *algorithm.Limit) int64 {
+	if l.Kind == algorithm.TokenBucket {
+		return (l.Max*l.Permit/l.Refill + 1) * l.Tick
+	}
+	return 2 * l.Window
+}
+
+// watched is a call of one key with what the key was after it.
+type watched struct {
+	ask     ask
+	decided *redis.Cmd
+	state   *redis.StringCmd
+	expires *redis.Cmd // PEXPIRETIME, in milliseconds
+}
+
+// watch plays calls of one counter each, and looks at the key after every one.
+func watch(s *server, asks []ask) []watched {
+	pipe, sha := s.Pipeline(), s.load(timed(s.t, algorithm.DecideScript(asks[0].counters)))
+	all := make([]watched, len(asks))
+	for i, a := range asks {
+		key := string(a.counters[0].Key)
+		ctx := context.Background()
+		all[i] = watched{a, a.queue(pipe, sha), pipe.Get(ctx, key), pipe.Do(ctx, "pexpiretime", key)}
+	}
+	_, _ = pipe.Exec(context.Background())
+	return all
+}
+
+// A refused call writes nothing: no key, no byte of a state, no time to live. Every write sets one: the key stays while
+// its state differs from a fresh one, and goes away then.
+func TestKeysOverAnyTrace(t *testing.T) {
+	s := startServer(t)
+	for name, f := range families(t) {
+		t.Run(name, func(t *testing.T) {
+			r := trace(4, false, name, f)
+			var before watched
+			for i, w := range watch(s, r.asks) {
+				v, c := s.verdicts(w.decided, w.ask)[0], w.ask.counters[0]
+				expires, err := w.expires.Int64()
+				sameKey := before.decided != nil && string(before.ask.counters[0].Key) == string(c.Key)
+				charged := w.ask.charge && v.RetryAfter == 0 && c.Cost > 0
+				switch freshAt := w.ask.now + v.ResetAfter; {
+				case err != nil || expires == noExpiry:
+					t.Fatalf("call %d: the key expires %v, %v", i, expires, err)
+				case charged && (expires*1000 < freshAt || expires*1000 > freshAt+millisecond):
+					t.Fatalf("call %d: the key expires at %d ms, its state counts until %d µs", i, expires, freshAt)
+				case charged && v.ResetAfter > lifetime(c.Limit):
+					t.Fatalf("call %d: the key lives for %d µs, at most it may for %d", i, v.ResetAfter, lifetime(c.Limit))
+				case charged:
+				case sameKey && (w.state.Val() != before.state.Val() || expires != before.expires.Val()):
+					t.Fatalf("call %d was not charged and left %q until %d, before it %q until %v", i,
+						w.state.Val(), expires, before.state.Val(), before.expires.Val())
+				case !sameKey && w.state.Err() != redis.Nil:
+					t.Fatalf("call %d was not charged and made the key", i)
+				}
+				before = w
+			}
+		})
+	}
+}
+
+// A counter that would have let the call pass gets no key when another refuses.
+func TestRefusedElsewhereMakesNoKey(t *testing.T) {
+	s := startServer(t)
+	for _, tc := range clockCases(t) {
+		free, full := "free "+tc.name, "full "+tc.name
+		s.decide(timed, one(full, &tc.limit, early, tc.limit.Max))
+		both := one(free, &tc.limit, early, 1)
+		both.counters = append(both.counters, algorithm.Counter{Key: []byte(full), Limit: &tc.limit, Cost: 1})
+		v := s.decide(timed, both)
+		if v[0].RetryAfter != 0 || v[0].Remaining != tc.limit.Max || v[1].RetryAfter == 0 {
+			t.Errorf("%s: %+v", tc.name, v)
+		}
+		if s.state(free) != "" {
+			t.Errorf("%s: a key for a counter that was not charged", tc.name)
+		}
+	}
+}
+
+// A clock that stepped back is written by the first refused call, with a time to live, and by no other.
+func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
+	s := startServer(t)
+	for _, tc := range clockCases(t) {
+		t.Run(tc.name, func(t *testing.T) {
+			key := tc.name
+			s.decide(timed, one(key, &tc.limit, early, tc.limit.Max))
+			charged := s.state(key)
+			v := s.decide(timed, one(key, &tc.limit, early-hour, 1))[0]
+			anchored, expires := s.state(key), s.expires(key)
+			if v.RetryAfter == 0 || v.RetryAfter > tc.longest || v.Remaining != 0 {
+				t.Errorf("after an hour back: %+v, the longest wait is %d", v, tc.longest)
+			}
+			if anchored == charged {
+				t.Error("the state still has the time before")
+			}
+			if expires*1000 > early-hour+tc.longest+millisecond || expires*1000 < early-hour+v.ResetAfter {
+				t.Errorf("the key expires at %d ms, its state counts until %d µs", expires, early-hour+v.ResetAfter)
+			}
+			s.decide(timed, one(key, &tc.limit, early-hour+tc.limit.Window/100, 1))
+			if s.state(key) != anchored || s.expires(key) != expires {
+				t.Error("the next refused call wrote again")
+			}
+			if v := s.decide(timed, one(key, &tc.limit, early-hour+v.RetryAfter, 1))[0]; v.RetryAfter != 0 {
+				t.Errorf("refused again after the wait: %+v", v)
+			}
+		})
+	}
+}
+
+// A key that lost its time to live blocks nobody, and has one again after the next write.
+func TestKeyWithoutTimeToLive(t *testing.T) {
+	s := startServer(t)
+	for _, tc := range clockCases(t) {
+		s.decide(timed, one(tc.name, &tc.limit, early, tc.limit.Max))
+		s.Persist(context.Background(), tc.name)
+		if got := s.expires(tc.name); got != noExpiry {
+			t.Fatalf("%s: the key expires at %d, want never", tc.name, got)
+		}
+		later := int64(early + tc.longest)
+		if v := s.decide(timed, one(tc.name, &tc.limit, later, tc.limit.Max))[0]; v.RetryAfter != 0 {
+			t.Errorf("%s: still blocked: %+v", tc.name, v)
+		}
+		if got := s.expires(tc.name) * 1000; got < later || got > later+lifetime(&tc.limit)+millisecond {
+			t.Errorf("%s: after the next write the key expires at %d", tc.name, got)
+		}
+	}
+}
+
+// With Redis's own clock too, a key's time to live is that of its state.
+func TestTimeToLiveByRedisClock(t *testing.T) {
+	s := startServer(t)
+	for _, tc := range clockCases(t) {
+		call := one(tc.name, &tc.limit, 0, 1)
+		keys, argv := call.args(1) // the time at their end is not read
+		reply, err := s.Eval(context.Background(), algorithm.DecideScript(call.counters).Text, keys, argv...).Int64Slice()
+		if err != nil || len(reply) != 4 {
+			t.Fatalf("%s: %v, %v", tc.name, reply, err)
+		}
+		left := s.PTTL(context.Background(), tc.name).Val()
+		if reset := time.Duration(reply[3]) * time.Microsecond; left > reset+2*time.Millisecond || left < reset-30*time.Second {
+			t.Errorf("%s: the key lives for %v, its state for %v", tc.name, left, reset)
+		}
+		if now := time.UnixMicro(reply[0]); time.Since(now).Abs() > 30*time.Second {
+			t.Errorf("%s: it was %v by the script's clock", tc.name, now)
+		}
+	}
+}
+
+// expires is when a key will be gone, in milliseconds.
+func (s *server) expires(key string) int64 {
+	s.t.Helper()
+	at, err := s.Do(context.Background(), "pexpiretime", key).Int64()
+	if err != nil {
+		s.t.Fatalf("PEXPIRETIME %s: %v", key, err)
+	}
+	return at
+}

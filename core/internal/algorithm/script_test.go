@@ -1,0 +1,71 @@
+package algorithm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// scripts are all that are sent to Redis.
+func scripts() map[string]*algorithm.Script {
+	limits := []algorithm.Limit{{Kind: algorithm.SlidingWindow}, {Kind: algorithm.FixedWindow}, {Kind: algorithm.TokenBucket}}
+	all := map[string]*algorithm.Script{"give back": &algorithm.GiveBack}
+	var mixed []algorithm.Counter
+	for i := range limits {
+		counter := algorithm.Counter{Limit: &limits[i]}
+		all[limits[i].Kind.Tag()] = algorithm.DecideScript([]algorithm.Counter{counter, counter})
+		mixed = append(mixed, counter)
+	}
+	all["mixed"] = algorithm.DecideScript(mixed)
+	return all
+}
+
+// A script reads the clock once, because TIME goes on while it runs, and knows no time but Redis's.
+func TestScriptsReadTheClockOnce(t *testing.T) {
+	for name, script := range scripts() {
+		if n := strings.Count(script.Text, "TIME"); n != 1 {
+			t.Errorf("%s: TIME stands there %d times", name, n)
+		}
+		if strings.Contains(script.Text, "os.") {
+			t.Errorf("%s reads another clock", name)
+		}
+		timed(t, script) // fails when the clock is not read in the lines that the tests replace
+	}
+}
+
+// Numbers go through struct.pack and replies alone: tostring and .. would round them to 14 digits.
+func TestScriptsWriteNoNumbersAsText(t *testing.T) {
+	for name, script := range scripts() {
+		for _, wrong := range []string{"tostring", "cjson", "cmsgpack", "string.format"} {
+			if strings.Contains(script.Text, wrong) {
+				t.Errorf("%s uses %s", name, wrong)
+			}
+		}
+	}
+}
+
+func TestScriptsAreKnownByTheirSHA1(t *testing.T) {
+	s := startServer(t)
+	names := make(map[string]string)
+	for name, script := range scripts() {
+		if sha := s.load(script.Text); sha != script.SHA1 {
+			t.Errorf("%s: Redis calls it %s, we %s", name, sha, script.SHA1)
+		}
+		if other, taken := names[script.SHA1]; taken {
+			t.Errorf("%s and %s are one script", name, other)
+		}
+		names[script.SHA1] = name
+	}
+}
+
+// Every algorithm says in its tag which layout its state has, and no two the same.
+func TestTags(t *testing.T) {
+	tags := make(map[string]bool)
+	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow, algorithm.TokenBucket} {
+		tags[kind.Tag()] = true
+	}
+	if len(tags) != 3 {
+		t.Errorf("tags %v", tags)
+	}
+}

@@ -1,0 +1,138 @@
+package algorithm_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// timed is a script whose clock is its last argument instead of Redis's. It is made here from the very text that runs in
+// production, which therefore cannot be told a time.
+func timed(t *testing.T, script *algorithm.Script) string {
+	t.Helper()
+	const clock = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
+	if strings.Count(script.Text, clock) != 1 {
+		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clock)
+	}
+	return strings.Replace(script.Text, clock, "local now = ARGV[#ARGV] + 0\n", 1)
+}
+
+// expiring is a timed script before which every key has gone whose time had come by the script's clock.
+func expiring(t *testing.T, script *algorithm.Script) string {
+	t.Helper()
+	const clock = "local now = ARGV[#ARGV] + 0\n"
+	return strings.Replace(timed(t, script), clock, clock+`for i = 1, #KEYS do
+  local expires = redis.call('PEXPIRETIME', KEYS[i])
+  if expires > 0 and expires * 1000 <= now then redis.call('DEL', KEYS[i]) end
+end
+`, 1)
+}
+
+// server is a Redis that plays calls at times that the test says.
+type server struct {
+	*redis.Client
+	t *testing.T
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+	return &server{limittest.StartRedis(t).Client(t), t}
+}
+
+// ask is one call: when, at whose cost, and whether it may charge.
+type ask struct {
+	now      int64
+	charge   bool
+	counters []algorithm.Counter
+}
+
+// args are the whole arguments of a script for this call, as its head describes them: first is decide.lua's flag, or the
+// time of the charge for give_back.lua. The time that a timed script reads follows at the end.
+func (a *ask) args(first int64) (keys []string, argv []any) {
+	argv = append(argv, first)
+	for _, c := range a.counters {
+		keys = append(keys, string(c.Key))
+		argv = append(argv, c.Limit.Kind.Tag(), c.Cost)
+		if c.Limit.Kind == algorithm.TokenBucket {
+			argv = append(argv, c.Limit.Max, c.Limit.Permit, c.Limit.Refill, c.Limit.Tick)
+		} else {
+			argv = append(argv, c.Limit.Max, c.Limit.Window, 0, 0)
+		}
+	}
+	return keys, append(argv, a.now)
+}
+
+// queue adds a decision to a pipeline.
+func (a *ask) queue(pipe redis.Pipeliner, sha string) *redis.Cmd {
+	flag := int64(0)
+	if a.charge {
+		flag = 1
+	}
+	keys, argv := a.args(flag)
+	return pipe.EvalSha(context.Background(), sha, keys, argv...)
+}
+
+// load makes a script known to the server.
+func (s *server) load(text string) (sha string) {
+	s.t.Helper()
+	sha, err := s.ScriptLoad(context.Background(), text).Result()
+	if err != nil {
+		s.t.Fatalf("the server does not take the script: %v", err)
+	}
+	return sha
+}
+
+// decide runs one decision, by the script's text in this form.
+func (s *server) decide(form func(*testing.T, *algorithm.Script) string, a ask) []algorithm.Verdict {
+	s.t.Helper()
+	pipe := s.Pipeline()
+	cmd := a.queue(pipe, s.load(form(s.t, algorithm.DecideScript(a.counters))))
+	_, _ = pipe.Exec(context.Background())
+	return s.verdicts(cmd, a)
+}
+
+// verdicts reads what decide.lua replied.
+func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
+	s.t.Helper()
+	numbers, err := cmd.Int64Slice()
+	if err != nil || len(numbers) != 1+3*len(a.counters) || numbers[0] != a.now {
+		s.t.Fatalf("decided at %d: %v, %v", a.now, numbers, err)
+	}
+	verdicts := make([]algorithm.Verdict, len(a.counters))
+	for i := range verdicts {
+		of := numbers[1+3*i:]
+		verdicts[i] = algorithm.Verdict{RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
+	}
+	return verdicts
+}
+
+// giveBack runs give_back.lua for what was charged at a time, and returns how many counters it changed.
+func (s *server) giveBack(chargedAt int64, a ask) int64 {
+	s.t.Helper()
+	keys, argv := a.args(chargedAt)
+	changed, err := s.Eval(context.Background(), timed(s.t, &algorithm.GiveBack), keys, argv...).Int64Slice()
+	if err != nil || len(changed) != 1 {
+		s.t.Fatalf("given back at %d: %v, %v", a.now, changed, err)
+	}
+	return changed[0]
+}
+
+// state is the bytes that a key holds; "" when there is none.
+func (s *server) state(key string) string {
+	s.t.Helper()
+	state, err := s.Get(context.Background(), key).Result()
+	if err != nil && err != redis.Nil {
+		s.t.Fatalf("GET %s: %v", key, err)
+	}
+	return state
+}
+
+// one is a call of one counter.
+func one(key string, limit *algorithm.Limit, now, cost int64) ask {
+	return ask{now, true, []algorithm.Counter{{Key: []byte(key), Limit: limit, Cost: cost}}}
+}

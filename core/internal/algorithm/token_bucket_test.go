@@ -1,0 +1,121 @@
+package algorithm_test
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// vessel is a token bucket in fractions, which never round.
+type vessel struct {
+	rate, window, burst, tick int64
+	level                     *big.Rat // permits in it at the tick
+	at                        int64
+}
+
+func newVessel(rate, window, burst int64) *vessel {
+	v := &vessel{rate: rate, window: window, burst: burst, tick: 1, level: new(big.Rat).SetInt64(burst)}
+	if window >= hour && window%millisecond == 0 {
+		v.tick = millisecond
+	}
+	return v
+}
+
+// advance lets in what has come back by now.
+func (b *vessel) advance(now int64) {
+	at := now / b.tick
+	b.level.Add(b.level, new(big.Rat).Mul(big.NewRat((at-b.at)*b.tick, b.window), new(big.Rat).SetInt64(b.rate)))
+	if full := new(big.Rat).SetInt64(b.burst); b.level.Cmp(full) > 0 {
+		b.level = full
+	}
+	b.at = at
+}
+
+// wait is how long until so many permits are in it, counted in whole ticks.
+func (b *vessel) wait(now, permits int64) int64 {
+	missing := new(big.Rat).Sub(new(big.Rat).SetInt64(permits), b.level)
+	if missing.Sign() <= 0 {
+		return 0
+	}
+	ticks := missing.Mul(missing, new(big.Rat).SetFrac(big.NewInt(b.window), new(big.Int).Mul(big.NewInt(b.rate), big.NewInt(b.tick))))
+	n, rest := new(big.Int).QuoRem(ticks.Num(), ticks.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		n.Add(n, big.NewInt(1))
+	}
+	return (b.at+n.Int64())*b.tick - now
+}
+
+func (b *vessel) check(t *testing.T, now, cost int64, v algorithm.Verdict) {
+	t.Helper()
+	b.advance(now)
+	want := algorithm.Verdict{RetryAfter: b.wait(now, cost)}
+	if want.RetryAfter == 0 {
+		b.level.Sub(b.level, new(big.Rat).SetInt64(cost))
+	}
+	want.Remaining = new(big.Int).Quo(b.level.Num(), b.level.Denom()).Int64()
+	want.ResetAfter = b.wait(now, b.burst)
+	if v != want {
+		t.Errorf("got %+v, want %+v", v, want)
+	}
+}
+
+// oddBuckets are rate, window and burst where roundings would show: rates that do not divide the second, a rate for which
+// whole microseconds per permit admit far too much, millisecond ticks, a burst above and below the rate, an hour that has
+// no millisecond ticks.
+var oddBuckets = [][3]int64{
+	{1, second, 1},
+	{7, second, 7},
+	{600_000, second, 600_000},
+	{999_983, second, 100},
+	{3, 61 * 60 * second, 3},
+	{10, second, 3},
+	{10, second, 35},
+	{1_000_003, millisecond, 17},
+	{5, 1001, 9},
+	{11, hour + 1, 5},
+	{100_003, 7 * hour, 1_000_000},
+	{1, algorithm.MaxWindow, 2},
+	{365, algorithm.MaxWindow, 1000},
+	{algorithm.MaxPermits, 1000 * second, 1},
+}
+
+func TestTokenBucketIsExact(t *testing.T) {
+	for _, of := range oddBuckets {
+		rate, window, burst := of[0], of[1], of[2]
+		t.Run(fmt.Sprintf("%d per %d, burst %d", rate, window, burst), func(t *testing.T) {
+			play(t, bucket(t, rate, window, burst), func() model { return newVessel(rate, window, burst) })
+		})
+	}
+}
+
+// Over a long time no more comes back than the rate says, to the permit. Whole microseconds per permit would let
+// 1,000,000 through.
+func TestTokenBucketKeepsItsRate(t *testing.T) {
+	const rate, burst = 600_000, 10
+	c := counter{limit: bucket(t, rate, second, burst)}
+	admitted := int64(0)
+	for now := int64(early); now < early+second; now++ {
+		for c.decide(now, 1).RetryAfter == 0 {
+			admitted++
+		}
+	}
+	if admitted != rate+burst-1 { // the last permit of the second is complete at its end
+		t.Errorf("%d admitted in a second, want %d", admitted, rate+burst-1)
+	}
+}
+
+// A refusal keeps neither the refill nor the time, so asking often neither helps nor harms.
+func TestTokenBucketAskedOftenRefillsOnce(t *testing.T) {
+	patient, hasty := counter{limit: bucket(t, 7, second, 7)}, counter{limit: bucket(t, 7, second, 7)}
+	patient.decide(early, 7)
+	hasty.decide(early, 7)
+	for now := int64(early); now < early+second/7; now += 97 {
+		hasty.decide(now, 1)
+	}
+	after := int64(early + second/7 + 1)
+	if p, h := patient.decide(after, 1), hasty.decide(after, 1); p != h || p.RetryAfter != 0 {
+		t.Errorf("who waited gets %+v, who kept asking %+v, want the same permit", p, h)
+	}
+}

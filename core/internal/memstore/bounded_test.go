@@ -1,0 +1,130 @@
+package memstore
+
+import (
+	"fmt"
+	"testing"
+)
+
+// sizes are a table of one shard and one of many.
+var sizes = []int{1, 100, 5000}
+
+// However many keys come, the table holds at most MaxKeys, and counts those that it holds.
+func TestMaxKeysIsNeverExceeded(t *testing.T) {
+	for _, maxKeys := range sizes {
+		s, c := newStore(maxKeys)
+		limit := minute(1)
+		for i := range 5 * maxKeys {
+			s.take(fmt.Sprint("key", i), limit)
+			c.now += 10
+			if s.Len() > maxKeys {
+				t.Fatalf("%d keys, at most %d may be", s.Len(), maxKeys)
+			}
+		}
+		if s.Len() < maxKeys*9/10 || s.Len() != s.entries() {
+			t.Errorf("%d keys are said to be there, %d are, of %d", s.Len(), s.entries(), maxKeys)
+		}
+	}
+}
+
+// Nor is it exceeded when the keys lie unevenly: here all in one shard first, then one in each other.
+func TestMaxKeysIsNotExceededByEmptyShards(t *testing.T) {
+	const maxKeys = 5000
+	s, _ := newStore(maxKeys)
+	limit := minute(1)
+	for i := 0; s.Len() < maxKeys && i < 2_000_000; i++ {
+		if key := fmt.Sprint("key", i); s.shardOf([]byte(key)) == 0 {
+			s.take(key, limit)
+		}
+	}
+	for i := range 1000 {
+		s.take(fmt.Sprint("other", i), limit)
+	}
+	if s.Len() > maxKeys || s.entries() > maxKeys {
+		t.Errorf("%d keys, at most %d may be", s.entries(), maxKeys)
+	}
+}
+
+// A flood of new keys, each asked once, evicts its own: a busy key that is used up stays so.
+func TestFloodDoesNotEvictTheBusy(t *testing.T) {
+	for _, maxKeys := range sizes[1:] {
+		for name, limit := range limits(t, 3) {
+			s, c := newStore(maxKeys)
+			busy := 0
+			for i := range 20 * maxKeys {
+				if i%(maxKeys/20) == 0 && s.take("busy", limit) {
+					busy++
+				}
+				s.take(fmt.Sprint("key", i), limit)
+			}
+			if busy != 3 {
+				t.Errorf("%s, table of %d: %d permits of a key that has 3", name, maxKeys, busy)
+			}
+			c.now += 2 * second
+			if !s.take("busy", limit) {
+				t.Errorf("%s, table of %d: no permit after a window", name, maxKeys)
+			}
+		}
+	}
+}
+
+// A key that nobody asks for gives way before one that is asked for, and one as good as fresh before both.
+func TestFreshKeysGiveWayFirst(t *testing.T) {
+	s, c := newStore(3)
+	long, short := minute(2), limits(t, 2)["fixed window"]
+	s.take("idle", long)
+	s.take("short", short)
+	s.take("asked", long)
+	s.take("short", short)
+	s.take("asked", long)
+	c.now += second
+	s.take("new", long)
+	s.take("newer", long)
+	for key, want := range map[string]int64{"idle": 2, "asked": 0, "new": 1, "newer": 1} {
+		if left := s.left(key, long); left != want {
+			t.Errorf("%s has %d left, want %d", key, left, want)
+		}
+	}
+}
+
+// A sweep drops what is as good as fresh and nothing else.
+func TestSweepDropsFreshEntries(t *testing.T) {
+	for _, maxKeys := range sizes[1:] {
+		for name, limit := range limits(t, 2) {
+			s, c := newStore(maxKeys)
+			for i := range 50 {
+				s.take(fmt.Sprint("short", i), limit)
+				s.take(fmt.Sprint("long", i), minute(1))
+			}
+			if !s.sweep() || s.Len() != 100 {
+				t.Errorf("%s: a sweep at once left %d of 100 keys", name, s.Len())
+			}
+			c.now += 2 * second
+			if !s.sweep() || s.Len() != 50 || s.entries() != 50 {
+				t.Errorf("%s: %d keys left, want the 50 that still count", name, s.Len())
+			}
+			for i := range 50 {
+				if s.take(fmt.Sprint("long", i), minute(1)) {
+					t.Fatalf("%s: the sweep forgot a key that counts", name)
+				}
+			}
+			c.now += 60 * second
+			if s.sweep() || s.Len() != 0 {
+				t.Errorf("%s: %d keys left of none that count", name, s.Len())
+			}
+			if !s.take("short0", limit) || s.Len() != 1 {
+				t.Errorf("%s: an emptied table does not count on", name)
+			}
+		}
+	}
+}
+
+// entries counts what the table really holds.
+func (s *Store) entries() (n int) {
+	for i := range s.shards {
+		n += len(s.shards[i].entries)
+		if len(s.shards[i].entries) != len(s.shards[i].index) {
+			return -1
+		}
+	}
+	return n
+}

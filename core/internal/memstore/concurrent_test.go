@@ -1,0 +1,124 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// together runs a function in 64 goroutines that begin at once.
+func together(do func(goroutine int)) {
+	begin := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			<-begin
+			do(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+func TestOneKeyUnderManyCallersAdmitsMax(t *testing.T) {
+	for name, limit := range limits(t, 1000) {
+		s, _ := newStore(100_000)
+		var admitted atomic.Int64
+		together(func(int) {
+			for range 50 {
+				if s.take("key", limit) {
+					admitted.Add(1)
+				}
+			}
+		})
+		if admitted.Load() != 1000 {
+			t.Errorf("%s: %d admitted, want 1000", name, admitted.Load())
+		}
+	}
+}
+
+// Several keys are asked for in another order by each caller, which would deadlock if they were locked in that order.
+func TestSeveralKeysInAnyOrderAdmitMax(t *testing.T) {
+	for name, limit := range limits(t, 1000) {
+		for _, maxKeys := range []int{100, 100_000} {
+			s, _ := newStore(maxKeys)
+			var admitted atomic.Int64
+			together(func(goroutine int) {
+				order := rand.New(rand.NewPCG(1, uint64(goroutine))).Perm(8)
+				call, verdicts := make([]algorithm.Counter, 8), make([]algorithm.Verdict, 8)
+				for i, n := range order {
+					call[i] = counter(fmt.Sprint("key", n), limit)
+				}
+				for range 30 {
+					s.Decide(context.Background(), call, true, verdicts)
+					if fits(verdicts) {
+						admitted.Add(1)
+					}
+				}
+			})
+			if admitted.Load() != 1000 {
+				t.Errorf("%s, table of %d: %d admitted, want 1000", name, maxKeys, admitted.Load())
+			}
+			for n := range 8 {
+				if left := s.left(fmt.Sprint("key", n), limit); left != 0 {
+					t.Errorf("%s, table of %d: key %d has %d left", name, maxKeys, n, left)
+				}
+			}
+		}
+	}
+}
+
+func fits(verdicts []algorithm.Verdict) bool {
+	for _, v := range verdicts {
+		if v.RetryAfter > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Floods, resets, sweeps and looks side by side leave a table that counts what it holds, and that never held more than it
+// may.
+func TestEverythingAtOnce(t *testing.T) {
+	const maxKeys = 5000
+	s := New(maxKeys, nil)
+	defer s.Close()
+	limit := limits(t, 10)["sliding window"]
+	together(func(goroutine int) {
+		for i := range 300 {
+			switch goroutine % 8 {
+			case 0:
+				s.sweep()
+			case 1:
+				_ = s.Reset(context.Background(), fmt.Append(nil, "key", i))
+			case 2:
+				s.left(fmt.Sprint("key", i), limit)
+			case 3:
+				s.decide(true, counter(fmt.Sprint("key", i), limit), counter("busy", limit))
+			case 4:
+				if n := s.entriesStandingStill(); n > maxKeys {
+					t.Errorf("%d keys, at most %d may be", n, maxKeys)
+				}
+			default:
+				s.take(fmt.Sprint("key", goroutine, ":", i), limit)
+			}
+		}
+	})
+	if s.Len() != s.entries() {
+		t.Errorf("%d keys are said to be there, %d are", s.Len(), s.entries())
+	}
+}
+
+// entriesStandingStill counts what the table holds while nobody else can touch it.
+func (s *Store) entriesStandingStill() int {
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		defer s.shards[i].mu.Unlock()
+	}
+	return s.entries()
+}

@@ -1,0 +1,95 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// A decision about a key that is there allocates nothing, whether it is admitted or refused, for one counter or for
+// several, and no more does a look.
+func TestDecideAllocatesNothing(t *testing.T) {
+	for name, limit := range limits(t, 100) {
+		s, c := newStore(100_000)
+		one, three := []algorithm.Counter{counter("key", limit)}, make([]algorithm.Counter, 3)
+		for i := range three {
+			three[i] = counter(fmt.Sprint("key", i), limit)
+		}
+		verdicts := make([]algorithm.Verdict, 3)
+		for what, decide := range map[string]func(){
+			"decide":                  func() { s.Decide(context.Background(), one, true, verdicts[:1]) },
+			"decide several together": func() { s.Decide(context.Background(), three, true, verdicts) },
+			"look":                    func() { s.Decide(context.Background(), one, false, verdicts[:1]) },
+		} {
+			step := func() {
+				c.now += second / 150 // through all sub-windows, sometimes admitted and sometimes refused
+				decide()
+			}
+			for range 500 { // until the states have their room
+				s.Decide(context.Background(), one, true, verdicts[:1])
+				step()
+			}
+			if n := testing.AllocsPerRun(1000, step); n != 0 {
+				t.Errorf("%s, to %s: %v allocations", name, what, n)
+			}
+		}
+	}
+}
+
+// Nothing runs while nothing is asked: a store that was used, closed or not, leaves no goroutine behind.
+func TestNoGoroutineStaysBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 10 {
+		s := New(100, nil)
+		for i := range 200 {
+			s.take(fmt.Sprint("key", i), minute(1))
+		}
+		if n := runtime.NumGoroutine(); n > before {
+			t.Fatalf("%d goroutines, before it were %d", n, before)
+		}
+		s.Close()
+	}
+}
+
+// A store that is closed once more, or unused, is simply closed. It goes on counting, but no longer sweeps.
+func TestClose(t *testing.T) {
+	New(100, nil).Close()
+	s := New(100, nil)
+	s.take("key", minute(2))
+	s.Close()
+	s.Close()
+	if !s.take("key", minute(2)) || s.take("key", minute(2)) || !s.take("new", minute(2)) {
+		t.Error("a closed store does not count on")
+	}
+	s.sweeper.run() // one that was under way meanwhile
+	if s.sweeper.timer.Stop() {
+		t.Error("a sweep is to come after Close")
+	}
+}
+
+// While there are keys a sweep is to come, by a timer alone; once the last has gone there is none.
+func TestSweepsComeWhileThereAreKeys(t *testing.T) {
+	c := &clock{now: 3_000_000_000 * second}
+	s := New(100, c.read)
+	defer s.Close()
+	s.take("key", minute(1))
+	if !s.sweeper.active.Load() || !s.sweeper.timer.Stop() {
+		t.Fatal("no sweep is to come for a new key")
+	}
+	s.sweeper.run()
+	if !s.sweeper.active.Load() || !s.sweeper.timer.Stop() {
+		t.Fatal("no other sweep is to come while the key counts")
+	}
+	c.now += 60 * second
+	s.sweeper.run()
+	if s.sweeper.active.Load() || s.Len() != 0 {
+		t.Fatalf("a sweep is to come for %d keys", s.Len())
+	}
+	s.take("key", minute(1))
+	if !s.sweeper.active.Load() || !s.sweeper.timer.Stop() {
+		t.Fatal("no sweep is to come for the next key")
+	}
+}

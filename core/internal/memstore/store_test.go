@@ -1,0 +1,185 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+const second = 1_000_000
+
+// clock is a time that a test sets, in microseconds.
+type clock struct{ now int64 }
+
+func (c *clock) read() int64 { return c.now }
+
+// newStore is a store whose time stands still until the test moves it, and that sweeps only when the test says.
+func newStore(maxKeys int) (*Store, *clock) {
+	c := &clock{now: 3_000_000_000 * second}
+	s := New(maxKeys, c.read)
+	s.Close()
+	return s, c
+}
+
+// limits is a limit of so many permits a second for each algorithm.
+func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
+	t.Helper()
+	bucket, err := algorithm.Bucketed(most, second, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sliding, fixed := algorithm.Windowed(algorithm.SlidingWindow, most, second), algorithm.Windowed(algorithm.FixedWindow, most, second)
+	return map[string]*algorithm.Limit{"sliding window": &sliding, "fixed window": &fixed, "bucket": &bucket}
+}
+
+// minute is at most so many a minute.
+func minute(most int64) *algorithm.Limit {
+	l := algorithm.Windowed(algorithm.FixedWindow, most, 60*second)
+	return &l
+}
+
+// counter is one permit of a key.
+func counter(key string, limit *algorithm.Limit) algorithm.Counter {
+	return algorithm.Counter{Key: []byte(key), Limit: limit, Cost: 1}
+}
+
+// decide decides over counters together.
+func (s *Store) decide(charge bool, counters ...algorithm.Counter) []algorithm.Verdict {
+	verdicts := make([]algorithm.Verdict, len(counters))
+	s.Decide(context.Background(), counters, charge, verdicts)
+	return verdicts
+}
+
+// take asks for one permit of a key and says whether it got it.
+func (s *Store) take(key string, limit *algorithm.Limit) bool {
+	return s.decide(true, counter(key, limit))[0].RetryAfter == 0
+}
+
+// left is how many permits a key has left.
+func (s *Store) left(key string, limit *algorithm.Limit) int64 {
+	return s.decide(false, counter(key, limit))[0].Remaining
+}
+
+func TestDecideAdmitsMax(t *testing.T) {
+	for name, limit := range limits(t, 3) {
+		s, c := newStore(100)
+		for i := range 3 {
+			if v := s.decide(true, counter("key", limit))[0]; v.RetryAfter != 0 || v.Remaining != int64(2-i) || v.ResetAfter == 0 {
+				t.Errorf("%s, call %d: %+v", name, i, v)
+			}
+		}
+		v := s.decide(true, counter("key", limit))[0]
+		if v.RetryAfter == 0 || v.Remaining != 0 {
+			t.Errorf("%s, one too many: %+v", name, v)
+		}
+		c.now += v.RetryAfter - 1
+		if s.take("key", limit) {
+			t.Errorf("%s: a permit 1 µs too early", name)
+		}
+		c.now++
+		if !s.take("key", limit) {
+			t.Errorf("%s: no permit after RetryAfter", name)
+		}
+		if !s.take("other", limit) {
+			t.Errorf("%s: another key is charged", name)
+		}
+	}
+}
+
+// Looking, and taking nothing, charges nothing and makes no key.
+func TestLookLeavesNoTrace(t *testing.T) {
+	for name, limit := range limits(t, 3) {
+		s, _ := newStore(100)
+		nothing := counter("key", limit)
+		nothing.Cost = 0
+		for range 5 {
+			if left := s.left("key", limit); left != 3 {
+				t.Errorf("%s: %d left of a counter that was only looked at", name, left)
+			}
+			if v := s.decide(true, nothing)[0]; v.RetryAfter != 0 || v.Remaining != 3 {
+				t.Errorf("%s, asked for nothing: %+v", name, v)
+			}
+		}
+		if s.Len() != 0 {
+			t.Errorf("%s: %d keys", name, s.Len())
+		}
+	}
+}
+
+// Over several counters, in one shard or in many, all are charged or none.
+func TestDecideChargesAllOrNone(t *testing.T) {
+	for _, maxKeys := range []int{100, 100_000} {
+		for name, limit := range limits(t, 5) {
+			s, _ := newStore(maxKeys)
+			tight := minute(2)
+			call := []algorithm.Counter{counter("tight", tight)}
+			for i := range 20 {
+				call = append(call, counter(fmt.Sprint("key", i), limit))
+			}
+			for i := range 4 {
+				for n, v := range s.decide(true, call...) {
+					if want := v.RetryAfter > 0; want != (n == 0 && i >= 2) {
+						t.Errorf("%s, call %d, counter %d: %+v", name, i, n, v)
+					}
+				}
+			}
+			for _, c := range call[1:] {
+				if left := s.left(string(c.Key), limit); left != 3 {
+					t.Errorf("%s: %s has %d left, want 3 after two calls that passed", name, c.Key, left)
+				}
+			}
+		}
+	}
+}
+
+// A call that is refused makes no key for the counters that would have let it pass.
+func TestRefusedCallMakesNoKey(t *testing.T) {
+	s, _ := newStore(100)
+	full := minute(1)
+	s.take("full", full)
+	s.decide(true, counter("free", full), counter("full", full))
+	if s.Len() != 1 || s.left("free", full) != 1 {
+		t.Errorf("%d keys, %d left of the free one", s.Len(), s.left("free", full))
+	}
+}
+
+// A key that the caller reuses for the next call is not the store's.
+func TestKeysAreCopied(t *testing.T) {
+	s, _ := newStore(100)
+	limit, key := minute(1), []byte("key 1")
+	s.decide(true, algorithm.Counter{Key: key, Limit: limit, Cost: 1})
+	key[4] = '2'
+	if s.take("key 1", limit) || !s.take("key 2", limit) {
+		t.Error("the charge went where the caller's bytes did")
+	}
+}
+
+func TestReset(t *testing.T) {
+	s, _ := newStore(100)
+	limit := minute(1)
+	for _, key := range []string{"one", "two", "three"} {
+		s.take(key, limit)
+	}
+	for _, key := range []string{"one", "one", "unknown"} {
+		if err := s.Reset(context.Background(), []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Len() != 2 || s.left("one", limit) != 1 || s.left("two", limit) != 0 || s.left("three", limit) != 0 {
+		t.Errorf("%d keys, left: %d of one, %d of two, %d of three", s.Len(), s.left("one", limit), s.left("two", limit), s.left("three", limit))
+	}
+}
+
+// The clock of its own goes with the wall clock.
+func TestOwnClock(t *testing.T) {
+	s := New(100, nil)
+	defer s.Close()
+	limit := algorithm.Windowed(algorithm.FixedWindow, 1, algorithm.MaxWindow)
+	before := s.decide(true, counter("key", &limit))[0].ResetAfter
+	after := s.decide(false, counter("key", &limit))[0].ResetAfter
+	if before != algorithm.MaxWindow || after > before || after < before-30*second {
+		t.Errorf("a window just begun ends in %d, a moment later in %d", before, after)
+	}
+}

@@ -1,0 +1,143 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// pair is counters that lie on two servers, with a store of their own.
+type pair struct {
+	store
+	on          deployment
+	here, there algorithm.Counter
+}
+
+// pair makes counters that allow so many calls, under names of this test.
+func (d deployment) pair(t *testing.T, here, there *algorithm.Limit) pair {
+	t.Helper()
+	return pair{newStore(t, d.connect(t, options{}), patient), d, d.on(t, 0, here), d.on(t, 1, there)}
+}
+
+// wantLeft closes the store, and fails unless the counters have so many left then.
+func (p pair) wantLeft(t *testing.T, here, there int64) {
+	t.Helper()
+	p.Close()
+	after := newStore(t, p.on.connect(t, options{}), patient)
+	if h, th := after.left(t, p.here), after.left(t, p.there); h != here || th != there {
+		t.Errorf("%d and %d left, want %d and %d", h, th, here, there)
+	}
+}
+
+func (d deployment) chargedApart(t *testing.T) {
+	for _, limit := range limits(t, 5) {
+		p := d.pair(t, limit, limit)
+		for i, v := range p.take(context.Background(), p.here, p.there) {
+			if !passes(v) || v.Remaining != 4 {
+				t.Errorf("counter %d: %+v", i, v)
+			}
+		}
+		p.wantLeft(t, 4, 4)
+	}
+}
+
+// What was charged is given back in the background, and shown as if it had never been. Close waits for it.
+func (d deployment) givenBack(t *testing.T) {
+	for _, limit := range limits(t, 5) {
+		full := d.on(t, 1, daily(t, 1))
+		full.Key = append(full.Key, limit.Kind.Tag()...)
+		newStore(t, d.connect(t, options{}), patient).mustTake(t, full)
+		for range 3 {
+			p := d.pair(t, limit, full.Limit)
+			p.here.Cost, p.there = 3, full
+			v := p.take(context.Background(), p.here, p.there)
+			if !passes(v[0]) || v[0].Remaining != 5 || v[1].RetryAfter == 0 {
+				t.Errorf("%+v, want the second refused and nothing charged of the first", v)
+			}
+			p.wantLeft(t, 5, 0)
+		}
+	}
+}
+
+// A look over two servers charges nothing and gives nothing back.
+func (d deployment) lookedAtApart(t *testing.T) {
+	p := d.pair(t, daily(t, 5), daily(t, 1))
+	p.mustTake(t, p.here, p.there)
+	verdicts := make([]algorithm.Verdict, 2)
+	p.Decide(context.Background(), []algorithm.Counter{p.here, p.there}, false, verdicts)
+	if !passes(verdicts[0]) || verdicts[0].Remaining != 4 || verdicts[1].RetryAfter == 0 {
+		t.Errorf("%+v", verdicts)
+	}
+	p.wantLeft(t, 4, 0)
+}
+
+// sick has the servers of a pair answer only on one side, and returns what was decided meanwhile.
+func (d deployment) sick(ctx context.Context, t *testing.T, required bool) (pair, []algorithm.Verdict) {
+	t.Helper()
+	limit := daily(t, 5)
+	client := d.connect(t, options{})
+	p := pair{newStore(t, client, timeout), d, d.on(t, 0, limit), d.on(t, 1, limit)}
+	p.there.Required = required
+	warm := newStore(t, client, patient)
+	warm.mustTake(t, p.here)
+	if err := warm.Reset(ctx, p.here.Key); err != nil {
+		t.Fatal(err)
+	}
+	warm.left(t, p.there)
+	d.servers[1].Stop()
+	v := p.take(ctx, p.here, p.there)
+	p.Close() // before the other server can be asked again
+	d.proceed(t, client)
+	p.store = newStore(t, d.connect(t, options{}), patient)
+	return p, v
+}
+
+func (d deployment) givenBackForTheRequired(t *testing.T) {
+	p, v := d.sick(context.Background(), t, true)
+	if !passes(v[0]) || v[0].Remaining != 5 || v[1].Err == nil || v[1].Ended != nil {
+		t.Errorf("%+v, want the second failed and nothing charged of the first", v)
+	}
+	if left := p.left(t, p.here); left != 5 {
+		t.Errorf("%d left of the counter that was to be given back", left)
+	}
+}
+
+func (d deployment) notGivenBack(t *testing.T) {
+	p, v := d.sick(context.Background(), t, false)
+	if !passes(v[0]) || v[0].Remaining != 4 || v[1].Err == nil || v[1].Ended != nil {
+		t.Errorf("%+v, want the second failed and the first charged", v)
+	}
+	if left := p.left(t, p.here); left != 4 {
+		t.Errorf("%d left of the counter that stays charged", left)
+	}
+}
+
+func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
+	ctx, leave := context.WithTimeout(context.Background(), timeout/3)
+	defer leave()
+	p, v := d.sick(ctx, t, false)
+	if !passes(v[0]) || v[0].Remaining != 5 || !errors.Is(v[1].Ended, context.DeadlineExceeded) || v[1].Err != nil {
+		t.Errorf("%+v, want the second ended and nothing charged of the first", v)
+	}
+	if left := p.left(t, p.here); left != 5 {
+		t.Errorf("%d left of the counter that was to be given back", left)
+	}
+}
+
+// Close may come while calls are still being decided.
+func (d deployment) closedWhileInUse(t *testing.T) {
+	p := d.pair(t, daily(t, 1000), daily(t, 1))
+	p.mustTake(t, p.there)
+	together(16, func(i int) {
+		for range 20 {
+			if i == 0 {
+				p.Close()
+				continue
+			}
+			p.take(context.Background(), p.here, p.there)
+		}
+	})
+	p.wantLeft(t, 1000, 0)
+}

@@ -1,0 +1,115 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// What holds everywhere holds for every deployment and every kind of client.
+func TestEverywhere(t *testing.T) {
+	for _, d := range deployments(t) {
+		t.Run(d.name, func(t *testing.T) {
+			d.holds(t, "several counters of a subject are charged all or none", d.severalCounters)
+			d.holds(t, "reset forgets one key", d.reset)
+			d.holds(t, "a caller who has left is not charged", d.callerHasLeft)
+			d.holds(t, "a lost reply is charged once", d.lostReply)
+			d.holds(t, "stopped servers delay nobody", d.stopped)
+			d.holds(t, "nor do they before the first call", d.stoppedBeforeTheFirstCall)
+			d.holds(t, "a refused connection is a failure", d.refusedConnection)
+			d.holds(t, "a caller leaves while they are stopped", d.callerLeaves)
+			if d.slot != nil {
+				d.holds(t, "a sick server is not slow for the others", d.oneSick)
+				d.holds(t, "counters of two servers are all charged", d.chargedApart)
+				d.holds(t, "a look at them charges none", d.lookedAtApart)
+				d.holds(t, "when one refuses the other is given back", d.givenBack)
+				d.holds(t, "when one that is required fails the other is given back", d.givenBackForTheRequired)
+				d.holds(t, "when one that is not required fails the other stays charged", d.notGivenBack)
+				d.holds(t, "closing meanwhile does no harm", d.closedWhileInUse)
+				d.holds(t, "when the caller leaves it is given back", d.givenBackWhenTheCallerLeaves)
+			}
+		})
+	}
+}
+
+func (d deployment) holds(t *testing.T, what string, test func(*testing.T)) { t.Run(what, test) }
+
+func (d deployment) severalCounters(t *testing.T) {
+	s := newStore(t, d.connect(t, options{}), patient)
+	tight := counter(t.Name(), daily(t, 2))
+	tight.Key = append(tight.Key, ":tight"...)
+	call := []algorithm.Counter{tight}
+	for _, limit := range limits(t, 5) {
+		call = append(call, counter(t.Name(), limit))
+	}
+	for i := range 4 {
+		for n, v := range s.take(context.Background(), call...) {
+			if refused := v.RetryAfter > 0; v.Err != nil || v.Ended != nil || refused != (n == 0 && i >= 2) {
+				t.Errorf("call %d, %s: %+v", i, call[n].Key, v)
+			}
+		}
+	}
+	for i, c := range call[1:] {
+		if left := s.left(t, c); left != 3 {
+			t.Errorf("counter %d has %d left, want 3 after two calls that passed", i, left)
+		}
+	}
+}
+
+func (d deployment) reset(t *testing.T) {
+	s := newStore(t, d.connect(t, options{}), patient)
+	one, other := counter(t.Name(), daily(t, 10)), counter("other "+t.Name(), daily(t, 10))
+	s.mustTake(t, one)
+	s.mustTake(t, other)
+	for range 2 {
+		if err := s.Reset(context.Background(), one.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.left(t, one) != 10 || s.left(t, other) != 9 {
+		t.Errorf("%d left of the one reset, %d of the other", s.left(t, one), s.left(t, other))
+	}
+}
+
+// A caller that has left before the call was sent is told of its own end.
+func (d deployment) callerHasLeft(t *testing.T) {
+	left, leave := context.WithCancel(context.Background())
+	leave()
+	late, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	s := newStore(t, d.connect(t, options{}), patient)
+	c := counter(t.Name(), daily(t, 10))
+	for _, ctx := range []context.Context{left, late, left, late} { // the first before the client has connected
+		if v := s.take(ctx, c)[0]; !errors.Is(v.Ended, ctx.Err()) || v.Err != nil {
+			t.Errorf("%+v, want Ended: %v", v, ctx.Err())
+		}
+		if left := s.left(t, c); left != 10 {
+			t.Fatalf("%d charged", 10-left)
+		}
+		if err := s.Reset(ctx, c.Key); !errors.Is(err, ctx.Err()) {
+			t.Errorf("Reset: %v, want %v", err, ctx.Err())
+		}
+	}
+}
+
+// A call whose reply is lost is not sent again, though go-redis would by its default options. It is the store's failure.
+func (d deployment) lostReply(t *testing.T) {
+	for _, f := range faults {
+		p := startProxy(t)
+		// The client's reads give up early, so that there is time left to try again for whoever would.
+		s := newStore(t, d.connect(t, options{dial: p.dial, readTimeout: timeout / 10}), timeout)
+		c := counter(f.name+t.Name(), daily(t, 100))
+		s.mustTake(t, c)
+		p.fault.Store(f)
+		s.takeInTime(t, false, c)
+		if p.lost.Load() != 1 {
+			t.Fatalf("%s: %d replies were lost, want 1", f.name, p.lost.Load())
+		}
+		if left := s.left(t, c); left != 98 {
+			t.Errorf("%s: %d charged, want 2: one call that was answered and one whose reply was lost", f.name, 100-left)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const (
+	// patient is a timeout that no healthy server exceeds, however busy this machine is.
+	patient = 20 * time.Second
+	// slack is by how much a call may be late on a busy machine. What these tests guard against takes seconds.
+	slack = 250 * time.Millisecond
+)
+
+// TestMain keeps go-redis from logging every connection that these tests break.
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{})
+	m.Run()
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// limits is a limit of so many permits for each algorithm, of which none comes back while a test runs.
+func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
+	t.Helper()
+	const day = 24 * 3600 * 1_000_000
+	bucket, err := algorithm.Bucketed(24, day, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sliding, fixed := algorithm.Windowed(algorithm.SlidingWindow, most, day), algorithm.Windowed(algorithm.FixedWindow, most, day)
+	return map[string]*algorithm.Limit{"sliding window": &sliding, "fixed window": &fixed, "bucket": &bucket}
+}
+
+// daily is at most so many a day.
+func daily(t testing.TB, most int64) *algorithm.Limit { return limits(t, most)["sliding window"] }
+
+// counter is one permit of a subject.
+func counter(subject string, limit *algorithm.Limit) algorithm.Counter {
+	key := fmt.Appendf(nil, "test:{%s}:name:%s:%d", strings.ReplaceAll(subject, " ", "-"), limit.Kind.Tag(), limit.Window)
+	return algorithm.Counter{Key: key, Limit: limit, Cost: 1}
+}
+
+// store is a store that the test closes.
+type store struct{ *redisstore.Store }
+
+func newStore(t testing.TB, client redis.UniversalClient, timeout time.Duration) store {
+	s := redisstore.New(client, timeout)
+	t.Cleanup(s.Close)
+	return store{s}
+}
+
+// take asks for what the counters cost.
+func (s store) take(ctx context.Context, counters ...algorithm.Counter) []algorithm.Verdict {
+	verdicts := make([]algorithm.Verdict, len(counters))
+	s.Decide(ctx, counters, true, verdicts)
+	return verdicts
+}
+
+// mustTake takes what the counters cost, which must be there.
+func (s store) mustTake(t testing.TB, counters ...algorithm.Counter) {
+	t.Helper()
+	for i, v := range s.take(context.Background(), counters...) {
+		if !passes(v) {
+			t.Fatalf("%s: %+v", counters[i].Key, v)
+		}
+	}
+}
+
+// left is how many permits a counter has left.
+func (s store) left(t testing.TB, c algorithm.Counter) int64 {
+	t.Helper()
+	verdicts := make([]algorithm.Verdict, 1)
+	s.Decide(context.Background(), []algorithm.Counter{c}, false, verdicts)
+	if v := verdicts[0]; v.Err != nil || v.Ended != nil {
+		t.Fatalf("%s cannot be looked at: %+v", c.Key, v)
+	}
+	return verdicts[0].Remaining
+}
+
+func passes(v algorithm.Verdict) bool { return v.RetryAfter == 0 && v.Err == nil && v.Ended == nil }
+
+// together runs a function in so many goroutines that begin at once.
+func together(n int, do func(goroutine int)) {
+	begin := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			<-begin
+			do(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// startOne is a client of a server of its own, with go-redis's default options but for the changes.
+func startOne(t *testing.T, change ...func(*redis.Options)) (*limittest.Redis, *redis.Client) {
+	t.Helper()
+	server := limittest.StartRedis(t)
+	return server, server.Client(t, change...)
+}

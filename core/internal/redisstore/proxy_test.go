@@ -1,0 +1,110 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// proxy passes on what clients and servers say to each other, whatever servers there are, and on demand loses the reply
+// to one script call.
+type proxy struct {
+	t      testing.TB
+	mu     sync.Mutex
+	fronts map[string]string // the address of a server, and where the proxy listens in its place
+	fault  atomic.Pointer[fault]
+	lost   atomic.Int32 // replies so far
+}
+
+// fault is what becomes of a reply.
+type fault struct {
+	name string
+	cut  bool // whether the connection ends with it; otherwise nothing more is heard
+}
+
+var faults = []*fault{{name: "swallowed"}, {name: "cut off", cut: true}}
+
+func startProxy(t testing.TB) *proxy { return &proxy{t: t, fronts: make(map[string]string)} }
+
+// dial is a go-redis Dialer.
+func (p *proxy) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	front, err := p.front(addr)
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, network, front)
+}
+
+// front is where the proxy listens in the place of a server.
+func (p *proxy) front(addr string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if front, ok := p.fronts[addr]; ok {
+		return front, nil
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	p.t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(client, addr)
+		}
+	}()
+	p.fronts[addr] = listener.Addr().String()
+	return p.fronts[addr], nil
+}
+
+// serve passes on one connection until either side ends it.
+func (p *proxy) serve(client net.Conn, addr string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	var called atomic.Bool // whether the last that the client said was a script call
+	go func() {
+		pass(client, server, func(said []byte) bool {
+			called.Store(bytes.Contains(said, []byte("evalsha")))
+			return true
+		})
+		_ = server.Close()
+	}()
+	pass(server, client, func([]byte) bool {
+		f := p.fault.Load()
+		if f == nil || !called.Load() || !p.fault.CompareAndSwap(f, nil) {
+			return true
+		}
+		p.lost.Add(1)
+		if f.cut {
+			_ = client.Close()
+		}
+		return false
+	})
+}
+
+// pass copies what is said, as far as it may be heard.
+func pass(from io.Reader, to io.Writer, heard func(said []byte) bool) {
+	said := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(said)
+		if n > 0 && heard(said[:n]) {
+			if _, err := to.Write(said[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+const (
+	// timeout is that of the store where servers do not answer, and hurry the nearer deadline of a caller's own.
+	timeout = 400 * time.Millisecond
+	hurry   = 20 * time.Millisecond
+	callers = 64
+)
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// takeInTime takes a permit and checks that the call returns by its deadline and says whose it was: a caller in a hurry
+// has ended, for the others the store has failed.
+func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
+	t.Helper()
+	ctx, within := context.Background(), timeout
+	if hurried {
+		within = hurry
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, hurry)
+		defer cancel()
+	}
+	begin := time.Now()
+	v := s.take(ctx, c)[0]
+	if took := time.Since(begin); took > within+slack {
+		t.Errorf("%s: returned after %v, want within %v", c.Key, took, within)
+	}
+	switch {
+	case hurried && (!errors.Is(v.Ended, context.DeadlineExceeded) || v.Err != nil):
+		t.Errorf("%s: %+v, want the caller's deadline", c.Key, v)
+	case !hurried && (v.Err == nil || isContextError(v.Err) || v.Ended != nil):
+		t.Errorf("%s: %+v, want a failure of the store", c.Key, v)
+	}
+}
+
+// Servers that stand still delay nobody past the deadline, whichever it is. What they execute of it once they run on was
+// charged at most once.
+func (d deployment) stopped(t *testing.T) {
+	limit := daily(t, 100)
+	keys := make([]algorithm.Counter, callers)
+	for i := range keys {
+		keys[i] = counter(fmt.Sprint(t.Name(), i), limit)
+	}
+	client := d.connect(t, options{})
+	s, warm := newStore(t, client, timeout), newStore(t, client, patient)
+	together(callers, func(i int) { warm.mustTake(t, keys[i]) })
+
+	d.stop()
+	together(callers, func(i int) { s.takeInTime(t, i%2 == 0, keys[i]) })
+	d.proceed(t, client)
+
+	after := newStore(t, d.connect(t, options{}), patient)
+	for _, c := range keys {
+		if left := after.left(t, c); left < 98 {
+			t.Errorf("%s: charged %d times by two calls", c.Key, 100-left)
+		}
+	}
+}
+
+// A client that has not connected yet is no slower to give up: not at the first connection, and not at a cluster's slots.
+func (d deployment) stoppedBeforeTheFirstCall(t *testing.T) {
+	s := newStore(t, d.connect(t, options{}), timeout)
+	c := counter(t.Name(), daily(t, 100))
+	d.stop()
+	together(callers, func(i int) { s.takeInTime(t, i%2 == 0, c) })
+	for _, server := range d.servers {
+		server.Continue()
+	}
+	wantSoon(t, "the store decides again", func() bool { return passes(s.take(context.Background(), c)[0]) })
+}
+
+// Where nobody listens the store has failed, and a call does not wait for more than its timeout to know.
+func (d deployment) refusedConnection(t *testing.T) {
+	refused := func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("tcp", "127.0.0.1:1")
+	}
+	s := newStore(t, d.connect(t, options{dial: refused}), timeout)
+	c := counter(t.Name(), daily(t, 100))
+	together(4, func(i int) { s.takeInTime(t, i%2 == 0, c) })
+	if err := s.Reset(context.Background(), c.Key); err == nil || isContextError(err) {
+		t.Errorf("Reset: %v, want a failure of the store", err)
+	}
+}
+
+// A caller who leaves while the servers stand still is released by the timeout at the latest, and told of its own end.
+func (d deployment) callerLeaves(t *testing.T) {
+	client := d.connect(t, options{})
+	s, c := newStore(t, client, timeout), counter(t.Name(), daily(t, 100))
+	s.mustTake(t, c)
+	ctx, leave := context.WithCancel(context.Background())
+	d.stop()
+	defer d.proceed(t, client)
+	begin := time.Now()
+	time.AfterFunc(hurry, leave)
+	v := s.take(ctx, c)[0]
+	if took := time.Since(begin); took > timeout+slack || !errors.Is(v.Ended, context.Canceled) || v.Err != nil {
+		t.Errorf("after %v: %+v, want Ended: %v", took, v, context.Canceled)
+	}
+}
+
+// One sick server does not slow down the keys of the others.
+func (d deployment) oneSick(t *testing.T) {
+	limit := daily(t, 1000)
+	sick, well := d.on(t, 0, limit), d.on(t, 1, limit)
+	client := d.connect(t, options{})
+	s := newStore(t, client, timeout)
+	s.mustTake(t, sick)
+	s.mustTake(t, well)
+	d.servers[0].Stop()
+	defer d.proceed(t, client)
+	together(callers, func(i int) {
+		if i%2 == 0 {
+			s.takeInTime(t, false, sick)
+			return
+		}
+		begin := time.Now()
+		if v := s.take(context.Background(), well)[0]; !passes(v) || time.Since(begin) > slack {
+			t.Errorf("after %v: %+v", time.Since(begin), v)
+		}
+	})
+}
+
+// A pool of one connection, which hangs, keeps nobody waiting.
+func TestPoolOfOneWhileStopped(t *testing.T) {
+	server, client := startOne(t, func(o *redis.Options) { o.PoolSize = 1 })
+	s, c := newStore(t, client, timeout), counter("subject", daily(t, 100))
+	s.mustTake(t, c)
+	server.Stop()
+	together(32, func(i int) { s.takeInTime(t, i%2 == 0, c) })
+	server.Continue()
+	wantSoon(t, "the store decides again", func() bool { return passes(s.take(context.Background(), c)[0]) })
+}
