@@ -82,13 +82,7 @@ func recovered(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.
 
 func before(app limittest.App) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		for name, value := range app.Values {
-			ctx = context.WithValue(ctx, any(name), value)
-		}
-		if app.Before != nil {
-			ctx = app.Before(ctx)
-		}
-		return next(ctx, req)
+		return next(app.Enter(ctx), req)
 	}
 }
 

@@ -54,14 +54,7 @@ func recovered(next http.Handler) http.Handler {
 
 func before(app limittest.App, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		for name, value := range app.Values {
-			ctx = context.WithValue(ctx, any(name), value)
-		}
-		if app.Before != nil {
-			ctx = app.Before(ctx)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(app.Enter(r.Context())))
 	})
 }
 

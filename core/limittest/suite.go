@@ -43,6 +43,31 @@ type App struct {
 	Routes []Route
 }
 
+// Enter is what a middleware in front does to the call's context, for a framework whose own store is the context.
+func (a App) Enter(ctx context.Context) context.Context {
+	ctx = valued{ctx, a.Values}
+	if a.Before != nil {
+		ctx = a.Before(ctx)
+	}
+	return ctx
+}
+
+// valued is a context with values under plain strings, as applications have them.
+type valued struct {
+	context.Context
+	values map[string]string
+}
+
+// Value implements context.Context.
+func (v valued) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if value, ok := v.values[name]; ok {
+			return value
+		}
+	}
+	return v.Context.Value(key)
+}
+
 // Route is one route of an App.
 type Route struct {
 	Method string // GET unless set
