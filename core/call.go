@@ -162,15 +162,29 @@ func (c *call) charge(a *asked, cost int64) (merged *algorithm.Counter) {
 		if earlier := &c.counters[i]; bytes.Equal(earlier.Key, counter.Key) {
 			earlier.Cost = max(earlier.Cost, cost)
 			earlier.Required = earlier.Required || counter.Required
-			if counter.Limit.Max < earlier.Limit.Max {
-				earlier.Limit = counter.Limit
-				c.asked[i] = *a
-			}
+			c.tighten(i, a)
 			c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
 			return earlier
 		}
 	}
 	return nil
+}
+
+// tighten makes the counter of an earlier rule hold for a later one too: as many calls and as large a burst as both allow.
+func (c *call) tighten(i int, later *asked) {
+	earlier := c.asked[i].rule.limit
+	both := later.rule.limit
+	if earlier.Max < both.Max {
+		both.Max = earlier.Max
+	} else {
+		c.asked[i] = *later
+	}
+	if both.Algorithm == TokenBucket {
+		both.Burst = min(earlier.atOnce(), later.rule.limit.atOnce())
+	}
+	if compiled, err := c.limiter.limits.of(both); err == nil {
+		c.counters[i].Limit = compiled
+	}
 }
 
 // findSubject says whom to count.

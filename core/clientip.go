@@ -39,7 +39,7 @@ type clientIPs struct {
 
 func (c ClientIP) compile() (*clientIPs, error) {
 	wrong := func(field string, value any, why string) error {
-		return &RuleError{Rule: "options", Field: "ClientIP." + field, Value: value, Why: why}
+		return &RuleError{Field: "Options.ClientIP." + field, Value: value, Why: why}
 	}
 	compiled := &clientIPs{header: "X-Forwarded-For", prefix: defaultIPv6Prefix}
 	for _, proxy := range c.TrustedProxies {
@@ -96,8 +96,8 @@ func parseProxy(text string) (prefix netip.Prefix, why string) {
 	if addr := plain(prefix.Addr()); addr.Is4() && !prefix.Addr().Is4() && prefix.Bits() >= 96 {
 		prefix = netip.PrefixFrom(addr, prefix.Bits()-96)
 	}
-	if prefix.Bits() == 0 {
-		return prefix, "trusts everybody, so that everybody could choose the address that is counted"
+	if prefix.Bits() < 7 || prefix.Addr().Is4() && prefix.Bits() < 8 { // fc00::/7 and 10.0.0.0/8 are the widest that are anybody's own
+		return prefix, "is wider than any network of one owner, so that anybody could choose the address that is counted"
 	}
 	return prefix.Masked(), ""
 }

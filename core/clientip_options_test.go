@@ -20,7 +20,7 @@ func TestClientIPRefused(t *testing.T) {
 			t.Errorf("the proxy %q was taken", proxy)
 			continue
 		}
-		wantRuleError(t, err, "options", "ClientIP.TrustedProxies", proxy)
+		wantRuleError(t, err, "", "Options.ClientIP.TrustedProxies", proxy)
 	}
 	trusted := []string{"10.0.0.0/8"}
 	for _, test := range []struct {
@@ -39,7 +39,7 @@ func TestClientIPRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := core.New(core.Options{ClientIP: test.ip})
-			wantRuleError(t, err, "options", "ClientIP."+test.field, test.value)
+			wantRuleError(t, err, "", "Options.ClientIP."+test.field, test.value)
 		})
 	}
 }

@@ -19,8 +19,8 @@ var (
 // RuleError says which field of a [Rule], a [Limit], [Options] or a call is wrong, and why. It comes when these are made,
 // never later.
 type RuleError struct {
-	Rule  string // the rule's name, "" when it has none; "options" for a field of Options
-	Field string // as it is spelled in Go
+	Rule  string // the rule's name, "" when it has none
+	Field string // as it is spelled in Go; Options.Prefix for a field of Options
 	Value any    // what the field holds
 	Why   string // what is wrong with it, and what would be right
 }
@@ -31,11 +31,8 @@ func (e *RuleError) Error() string {
 	if text, ok := e.Value.(string); ok {
 		value = fmt.Sprintf("%q", text)
 	}
-	switch e.Rule {
-	case "":
+	if e.Rule == "" {
 		return fmt.Sprintf("core: %s = %s: %s", e.Field, value, e.Why)
-	case "options":
-		return fmt.Sprintf("core: Options.%s = %s: %s", e.Field, value, e.Why)
 	}
 	return fmt.Sprintf("core: rule %q: %s = %s: %s", e.Rule, e.Field, value, e.Why)
 }

@@ -99,9 +99,9 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 // returns by Options.Timeout, whatever Redis does, and never panics by itself.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
-// Check decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is
+// CheckRule decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is
 // the rule's own key. Its name should be set. A wrong rule is logged, and answers 500.
-func (l *Limiter) Check(v View, rule Rule, subject string) Answer {
+func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 	g, err := l.guard([]Rule{rule})
 	if err == nil {
 		return g.check(v, subject)

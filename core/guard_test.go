@@ -127,7 +127,7 @@ func TestAWrongRuleInAHandler(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), OnDecision: heard.note})
 	newGuard(t, limiter, core.Rule{Name: "taken", Seconds: 1})
 	for _, rule := range []core.Rule{{Name: "login"}, {Name: "taken", Seconds: 2}, {Seconds: 1, NeedLogin: true}} {
-		answer := limiter.Check(newView("POST", "/login"), rule, "user:alice")
+		answer := limiter.CheckRule(newView("POST", "/login"), rule, "user:alice")
 		if status(answer) != 500 || answer.Refusal.Code != 13 || answer.Refusal.Decision.Reason != core.Misconfigured {
 			t.Errorf("%+v", answer.Refusal)
 		}
@@ -146,7 +146,7 @@ func TestReplyWordsAWrongRule(t *testing.T) {
 		r.Body = []byte("ours")
 		return r
 	}})
-	answer := limiter.Check(newView("GET", "/"), core.Rule{Name: "login"}, "")
+	answer := limiter.CheckRule(newView("GET", "/"), core.Rule{Name: "login"}, "")
 	if status(answer) != 500 || string(answer.Refusal.Body) != "ours" {
 		t.Errorf("%+v", answer.Refusal)
 	}
@@ -159,7 +159,7 @@ func TestCheckInAHandler(t *testing.T) {
 		subject string
 		want    int
 	}{{"account:a", 200}, {"account:a", 429}, {"account:b", 200}, {"", 200}, {"", 429}, {"ip:192.0.2.1", 429}} {
-		if got := status(limiter.Check(newView("POST", "/login"), rule, test.subject)); got != test.want {
+		if got := status(limiter.CheckRule(newView("POST", "/login"), rule, test.subject)); got != test.want {
 			t.Errorf("call %d, %q: %d, want %d", i, test.subject, got, test.want)
 		}
 	}

@@ -36,7 +36,7 @@ const (
 // check finds styles that would write one header twice.
 func (s HeaderStyle) check() error {
 	wrong := func(why string) error {
-		return &RuleError{Rule: "options", Field: "Headers", Value: uint8(s), Why: why}
+		return &RuleError{Field: "Options.Headers", Value: uint8(s), Why: why}
 	}
 	switch {
 	case s >= NoHeaders<<1:

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"reflect"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type VerifyFunc func(ctx context.Context, token string) (user string, err error)
 
 // BearerToken identifies by "Authorization: Bearer TOKEN" (RFC 6750). A call with no such header, or with several, is nobody's.
 func BearerToken(verify VerifyFunc) IdentifyFunc {
+	must(verify != nil, "BearerToken needs a function that verifies tokens")
 	return func(r Request) (string, error) {
 		lines := r.Header("Authorization")
 		if len(lines) != 1 {
@@ -31,6 +33,7 @@ func BearerToken(verify VerifyFunc) IdentifyFunc {
 
 // Cookie identifies by the first cookie of this name.
 func Cookie(name string, verify VerifyFunc) IdentifyFunc {
+	must(verify != nil, "Cookie needs a function that verifies sessions")
 	return func(r Request) (string, error) {
 		session := r.Cookie(name)
 		if session == "" {
@@ -43,6 +46,7 @@ func Cookie(name string, verify VerifyFunc) IdentifyFunc {
 // ContextValue identifies by what an authentication middleware before this one left under a key: a string in the
 // framework's own store (gin's Set, echo's Set, fiber's Locals) or in the context. Anything but a string is nobody.
 func ContextValue(key any) IdentifyFunc {
+	must(usableAsKey(key), "ContextValue needs a key that can be compared")
 	return func(r Request) (string, error) {
 		user, _ := r.Value(key).(string)
 		return strings.Clone(user), nil
@@ -51,6 +55,9 @@ func ContextValue(key any) IdentifyFunc {
 
 // FirstOf asks one after the other until one knows the caller or fails.
 func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
+	for _, ask := range identify {
+		must(ask != nil, "FirstOf needs functions, not nil")
+	}
 	return func(r Request) (string, error) {
 		for _, ask := range identify {
 			if user, err := ask(r); user != "" || err != nil {
@@ -60,3 +67,12 @@ func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
 		return "", nil
 	}
 }
+
+// must panics while a service is put together, so that nothing panics in a request.
+func must(right bool, what string) {
+	if !right {
+		panic("core: " + what)
+	}
+}
+
+func usableAsKey(key any) bool { return key != nil && reflect.TypeOf(key).Comparable() }

@@ -8,8 +8,9 @@ import (
 )
 
 // KeyFunc says whom a call is counted for. "" counts it by the client's IP: a call is never unlimited because something was
-// missing. An error means that it could not be found out, and the call gets 503. What callers send may be returned as it
-// is: it is escaped, or hashed when it is long. Secrets should go through [Digest] first.
+// missing. An error means that it could not be found out, and the call gets 503. What it returns is escaped, or hashed when
+// it is long. Secrets should go through [Digest] first. Danger: put a word of your own in front of what callers choose
+// ("tenant:" + name), or one of them will choose ip:203.0.113.7 and use up somebody else's permits.
 type KeyFunc func(Request) (subject string, err error)
 
 // ByIP counts by the client's address: ip:203.0.113.7, ip:2001:db8::/64. All callers without one share ip:unknown.
@@ -40,6 +41,7 @@ func ByHeader(name string) KeyFunc {
 
 // ByValue counts by what an earlier middleware left under a key, as value:VALUE; by IP where there is nothing.
 func ByValue(key any) KeyFunc {
+	must(usableAsKey(key), "ByValue needs a key that can be compared")
 	return func(r Request) (string, error) {
 		switch value := r.Value(key).(type) {
 		case nil:
@@ -63,6 +65,9 @@ func Global(r Request) (string, error) { return r.Rule(), nil }
 
 // Join counts by several keys at once, each combination by itself; what is missing in one of them is replaced by the IP.
 func Join(keys ...KeyFunc) KeyFunc {
+	for _, key := range keys {
+		must(key != nil, "Join needs functions, not nil")
+	}
 	escape := strings.NewReplacer("%", "%25", "|", "%7C")
 	return func(r Request) (string, error) {
 		parts := make([]string, len(keys))

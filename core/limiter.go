@@ -59,7 +59,7 @@ func New(options Options) (*Limiter, error) {
 	case client == nil:
 		l.store, l.source = memstore.New(options.MaxKeys, nil), FromMemory
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
-		return nil, &RuleError{Rule: "options", Field: "Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
+		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
 	default:
 		l.store, l.source = redisstore.New(client, options.Timeout), FromRedis
 	}

@@ -33,7 +33,7 @@ type Options struct {
 	// Headers is which headers tell callers their limits; HeadersDraft10 unless set.
 	Headers HeaderStyle
 	// Reply, when set, may change the status, the content type and the body of a refusal, for all HTTP frameworks at
-	// once; a status outside 200 to 599 is not taken.
+	// once; nothing else of what it returns is taken, nor a status outside 200 to 599, nor an empty content type.
 	Reply func(Request, Refusal) Refusal
 
 	// Logger takes what an operator should know: which engine runs, and a store that does not answer, at most once a
@@ -55,7 +55,7 @@ const (
 // withDefaults fills in what is unset and finds what is wrong.
 func (o Options) withDefaults() (Options, error) {
 	wrong := func(field string, value any, why string) (Options, error) {
-		return o, &RuleError{Rule: "options", Field: field, Value: value, Why: why}
+		return o, &RuleError{Field: "Options." + field, Value: value, Why: why}
 	}
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix

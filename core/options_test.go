@@ -45,7 +45,7 @@ func TestNewRefusesBadOptions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			limiter, err := core.New(test.options)
-			wantRuleError(t, err, "options", test.field, test.value)
+			wantRuleError(t, err, "", "Options."+test.field, test.value)
 			if limiter != nil {
 				t.Error("a limiter came with the error")
 			}

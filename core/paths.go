@@ -86,9 +86,11 @@ func (s *scope) applies(c *call) bool {
 	return false
 }
 
-// hasMethod minds that a HEAD runs the handler of a GET.
+// hasMethod minds that a HEAD runs the handler of a GET, and that a handler of all methods serves "post" as well.
 func (s *scope) hasMethod(method string) bool {
-	return slices.Contains(s.methods, method) || method == "HEAD" && slices.Contains(s.methods, "GET")
+	return slices.ContainsFunc(s.methods, func(m string) bool {
+		return strings.EqualFold(m, method) || m == "GET" && strings.EqualFold(method, "HEAD")
+	})
 }
 
 // match is the test of one reading against the patterns.

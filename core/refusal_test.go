@@ -68,7 +68,7 @@ func TestProblems(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := newView("GET", "/")
-			answer := test.limiter.Check(v, test.rule, "")
+			answer := test.limiter.CheckRule(v, test.rule, "")
 			if status(answer) != test.status {
 				t.Fatalf("status %d, want %d", status(answer), test.status)
 			}

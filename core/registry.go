@@ -41,9 +41,7 @@ func (c *limitCache) add(limit Limit, compiled *algorithm.Limit) {
 		if len(*known) >= maxLimits {
 			return
 		}
-		for l, compiled := range *known {
-			next[l] = compiled
-		}
+		maps.Copy(next, *known)
 	}
 	c.known.Store(&next)
 }

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // Rule is the annotation on a route: who may call how often. Only the span is required.
 //
@@ -45,14 +48,16 @@ type Rule struct {
 	// and double slashes.
 	Paths []string
 	// Except are the patterns of calls that the rule does not apply to. An exception holds only if every reading of the
-	// call matches, so that no spelling of a path walks around the rule.
+	// call matches, so that no spelling of a path walks around the rule. So it must match the route's pattern, too: under a
+	// route /proxy/*file no /proxy/public/** can be excepted.
 	Except []string
 	// Methods are the HTTP methods that the rule applies to, in capitals; all unless set. GET takes HEAD with it. gRPC calls
 	// have none, so it applies to all of them.
 	Methods []string
 
-	// OnStoreError is what happens to calls while Redis does not answer; FailOpen unless set. Danger: FailOpen in front of
-	// a login lets passwords be tried for as long as Redis is down; FailClosed refuses everybody (503).
+	// OnStoreError is what happens to calls that Redis does not answer in time or with an error: while it is down, full or
+	// overloaded, or when more calls at once wait for a connection than the client's PoolSize can serve; FailOpen unless set.
+	// Danger: FailOpen in front of a login lets passwords be tried meanwhile; FailClosed refuses everybody (503).
 	OnStoreError OnStoreError
 	// Message is what a refused caller reads, in the problem's detail or the gRPC status; a sentence with the wait unless set.
 	Message string
@@ -111,6 +116,9 @@ func (r *Rule) check() *RuleError {
 	}
 	if _, err := r.limit().compile(); err != nil {
 		return r.spell(err.(*RuleError))
+	}
+	if !utf8.ValidString(r.Message) {
+		return wrong("Message", r.Message, "must be UTF-8")
 	}
 	return r.checkScope(wrong)
 }

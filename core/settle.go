@@ -25,7 +25,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
 	}
 	switch {
-	case nobody && !c.overLimit():
+	case nobody && !c.overLimit() && !c.ended():
 		return c.refuse(NotLoggedIn, needLogin, nil)
 	case len(c.counters) == 0: // the call costs nothing
 		return c.letPass(Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: first.rule.limit, Source: FromNobody})
@@ -52,6 +52,16 @@ func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 func (c *call) overLimit() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].RetryAfter > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ended says whether the caller's own context ended while the store was asked.
+func (c *call) ended() bool {
+	for i := range c.verdicts {
+		if c.verdicts[i].Ended != nil {
 			return true
 		}
 	}
@@ -173,10 +183,14 @@ func (c *call) letPass(d Decision) Answer {
 // reply lets the owner's Reply word a refusal.
 func (c *call) reply(ours Refusal) *Refusal {
 	theirs := c.limiter.options.Reply(c, ours)
-	if theirs.Status < 200 || theirs.Status > 599 {
-		theirs.Status = ours.Status
+	if 200 <= theirs.Status && theirs.Status <= 599 {
+		ours.Status = theirs.Status
 	}
-	return &theirs
+	if theirs.ContentType != "" {
+		ours.ContentType = theirs.ContentType
+	}
+	ours.Body = theirs.Body
+	return &ours
 }
 
 // message is what the rule that binds has its owner's words for, "" for ours.

@@ -35,7 +35,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
 // rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns nil.
 func Allow(c echo.Context, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return limiter.Check(v, rule, subject) }))
+	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return limiter.CheckRule(v, rule, subject) }))
 	return goOn
 }
 

@@ -35,7 +35,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
 // rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns nil.
 func Allow(c *fiber.Ctx, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	goOn, _ := carryOut(c, limiter.Check(view{c}, rule, subject))
+	goOn, _ := carryOut(c, limiter.CheckRule(view{c}, rule, subject))
 	return goOn
 }
 
@@ -71,10 +71,11 @@ func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLe
 
 // RemoteAddr goes by the type of the address: for a unix socket, fiber's own c.IP() would say 0.0.0.0.
 func (v view) RemoteAddr() netip.Addr {
-	if tcp, ok := v.c.Context().RemoteAddr().(*net.TCPAddr); ok {
+	peer := v.c.Context().RemoteAddr()
+	if tcp, ok := peer.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr()
 	}
-	return netip.Addr{}
+	return core.PeerAddr(peer.String()) // an address of a listener's own type
 }
 
 func (v view) Header(name string) (values []string) {
@@ -94,6 +95,9 @@ func firstValue(first, second any) any {
 // Route is fiber's path for the route; in Use that is the prefix which Use was given, and the route is not known.
 func (v view) Route() string {
 	route := v.c.Route()
+	if len(route.Handlers) == 0 { // made for a call that no route is for
+		return ""
+	}
 	known, ok := ofUse.Load(route)
 	if !ok {
 		known, _ = ofUse.LoadOrStore(route, usedAsMiddleware(v.c.App(), route))
@@ -104,14 +108,14 @@ func (v view) Route() string {
 	return route.Path
 }
 
-// ofUse remembers which of fiber's routes Use made: *fiber.Route to bool. There are as many as an app has handlers.
+// ofUse remembers which of fiber's routes Use made: *fiber.Route to bool. There are as many as apps have routes.
 var ofUse sync.Map
 
 // usedAsMiddleware says whether Use made the route. fiber keeps that to itself, but lists the others; a route in that list
 // is a copy that shares its handlers.
 func usedAsMiddleware(app *fiber.App, route *fiber.Route) bool {
 	for _, listed := range app.GetRoutes(true) {
-		if len(listed.Handlers) > 0 && len(route.Handlers) > 0 && &listed.Handlers[0] == &route.Handlers[0] {
+		if len(listed.Handlers) > 0 && &listed.Handlers[0] == &route.Handlers[0] {
 			return false
 		}
 	}

@@ -30,7 +30,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
 // rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns.
 func Allow(c *gin.Context, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	return carryOut(c, limiter.Check(view{c}, rule, subject))
+	return carryOut(c, limiter.CheckRule(view{c}, rule, subject))
 }
 
 func carryOut(c *gin.Context, answer core.Answer) (goOn bool) {

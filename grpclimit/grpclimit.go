@@ -50,7 +50,10 @@ func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.Str
 		if err != nil {
 			return err
 		}
-		return handler(srv, inContext{stream, ctx})
+		if ctx != stream.Context() {
+			stream = inContext{stream, ctx}
+		}
+		return handler(srv, stream)
 	}
 }
 
@@ -95,7 +98,7 @@ func refuse(r *core.Refusal) error {
 		}
 		details = append(details, failure)
 	}
-	refusal := status.New(codes.Code(r.Code), r.Message)
+	refusal := status.New(codes.Code(r.Code), r.Message) // never codes.OK: that would be no error
 	if detailed, err := refusal.WithDetails(details...); err == nil {
 		refusal = detailed
 	}
@@ -147,5 +150,5 @@ func (v *view) RemoteAddr() netip.Addr {
 	if tcp, ok := p.Addr.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr()
 	}
-	return netip.Addr{}
+	return core.PeerAddr(p.Addr.String()) // an address of another type, as under an http.Server
 }

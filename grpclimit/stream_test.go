@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
@@ -179,3 +180,56 @@ func TestCallersDeadlineIsTheirs(t *testing.T) {
 		}
 	}
 }
+
+// TestReplyIsForHTTP holds that an owner's Reply, which words refusals in HTTP, cannot turn a gRPC refusal into anything else.
+func TestReplyIsForHTTP(t *testing.T) {
+	limiter, err := core.New(core.Options{Reply: func(core.Request, core.Refusal) core.Refusal {
+		return core.Refusal{Status: 200, Body: []byte("slow down")}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 600, MaxCount: 1})
+	ran := 0
+	handler := func(context.Context, any) (any, error) { ran++; return nil, nil }
+	for _, want := range []codes.Code{codes.OK, codes.ResourceExhausted} {
+		if _, err := limit(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: check}, handler); status.Code(err) != want {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the handler ran %d times, want once", ran)
+	}
+}
+
+// TestPeerUnderAnHTTPServer holds that callers are told apart where gRPC is served by an http.Server, whose peers are no
+// *net.TCPAddr, and that they are not taken for unix sockets.
+func TestPeerUnderAnHTTPServer(t *testing.T) {
+	limiter, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 600, MaxCount: 1})
+	for _, call := range []struct {
+		peer, spoofed string
+		want          codes.Code
+	}{
+		{"192.0.2.1:4711", "203.0.113.1", codes.OK}, {"192.0.2.2:4711", "203.0.113.1", codes.OK},
+		{"192.0.2.1:4712", "203.0.113.2", codes.ResourceExhausted},
+	} {
+		ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: named(call.peer)})
+		ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("x-forwarded-for", call.spoofed))
+		_, err := limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: check}, func(context.Context, any) (any, error) { return nil, nil })
+		if status.Code(err) != call.want {
+			t.Errorf("%s: %v, want %v", call.peer, err, call.want)
+		}
+	}
+}
+
+// named is an address that is only a text.
+type named string
+
+func (named) Network() string  { return "tcp" }
+func (n named) String() string { return string(n) }

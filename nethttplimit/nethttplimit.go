@@ -42,7 +42,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) func(http.Handler) http.Hand
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
 // rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns.
 func Allow(w http.ResponseWriter, r *http.Request, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return limiter.Check(v, rule, subject) }))
+	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return limiter.CheckRule(v, rule, subject) }))
 }
 
 func carryOut(w http.ResponseWriter, answer core.Answer) (goOn bool) {
@@ -75,18 +75,30 @@ func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func
 
 func (v *view) Context() context.Context          { return v.r.Context() }
 func (v *view) Method() string                    { return v.r.Method }
-func (v *view) Path() string                      { return v.r.URL.Path }
 func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.r.RemoteAddr) }
 func (v *view) Header(name string) []string       { return v.r.Header.Values(name) }
 func (v *view) Value(key any) any                 { return v.r.Context().Value(key) }
 func (v *view) Size() int64                       { return v.r.ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }
 
-// Route is the pattern without method and host: "GET example.com/users/{id}" is /users/{id}.
+// Path is the undecoded path where the client wrote it in its own way: that is what a mux routes, by whose segments
+// /a%2Fb is one and /a/b is two.
+func (v *view) Path() string {
+	if raw := v.r.URL.RawPath; raw != "" {
+		return raw
+	}
+	return v.r.URL.Path
+}
+
+// Route is the pattern without method and host: "GET example.com/users/{id}" is /users/{id}. A mux inside is asked before
+// what a mux outside has matched.
 func (v *view) Route() string {
-	pattern := v.r.Pattern
-	if pattern == "" && v.mux != nil {
+	pattern := ""
+	if v.mux != nil {
 		_, pattern = v.mux.Handler(v.r)
+	}
+	if pattern == "" {
+		pattern = v.r.Pattern
 	}
 	if slash := strings.IndexByte(pattern, '/'); slash >= 0 {
 		return pattern[slash:]

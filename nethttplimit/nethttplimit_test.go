@@ -15,7 +15,27 @@ func TestAdapter(t *testing.T) {
 	limittest.Run(t, limittest.Adapter{Serve: serve})
 }
 
-func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+// TestAroundAnotherMiddleware holds the adapter to the same where it cannot ask the mux.
+func TestAroundAnotherMiddleware(t *testing.T) {
+	limittest.RunPaths(t, limittest.Adapter{NoRouteInUse: true, Serve: serveWith(func(mux http.Handler) http.Handler {
+		return http.HandlerFunc(mux.ServeHTTP)
+	})})
+}
+
+func serve(t testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	return serveWith(func(mux http.Handler) http.Handler { return mux })(t, l, app)
+}
+
+func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.Listener, limittest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+		mux := newMux(app)
+		server := &http.Server{Handler: recovered(before(app, wrap(around(mux), app.Limiter, app.Use)))}
+		go func() { _ = server.Serve(l) }()
+		return func() { _ = server.Close() }
+	}
+}
+
+func newMux(app limittest.App) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range app.Routes {
 		pattern := route.Path
@@ -29,9 +49,7 @@ func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { route.Serve(handling{w, r, app.Limiter}) })
 		mux.Handle(pattern, wrap(handler, app.Limiter, route.Limits))
 	}
-	server := &http.Server{Handler: recovered(before(app, wrap(mux, app.Limiter, app.Use)))}
-	go func() { _ = server.Serve(l) }()
-	return func() { _ = server.Close() }
+	return mux
 }
 
 func wrap(handler http.Handler, limiter *core.Limiter, limits [][]core.Rule) http.Handler {

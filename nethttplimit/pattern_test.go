@@ -52,3 +52,27 @@ func TestRouteHasNoHost(t *testing.T) {
 		}
 	}
 }
+
+// TestNestedMuxIsAsked holds that a mux inside another tells its own routes.
+func TestNestedMuxIsAsked(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	inner := http.NewServeMux()
+	inner.HandleFunc("GET /api/a", func(http.ResponseWriter, *http.Request) {})
+	inner.HandleFunc("GET /api/free", func(http.ResponseWriter, *http.Request) {})
+	outer := http.NewServeMux()
+	outer.Handle("/api/", nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 600, MaxCount: 1, Except: []string{"/api/free"}})(inner))
+	for _, call := range []struct {
+		path   string
+		status int
+	}{{"/api/a", 200}, {"/api/a", 429}, {"/api/free", 200}, {"/api/free", 200}} {
+		w := httptest.NewRecorder()
+		outer.ServeHTTP(w, httptest.NewRequest("GET", call.path, nil))
+		if w.Code != call.status {
+			t.Errorf("GET %s: status %d, want %d", call.path, w.Code, call.status)
+		}
+	}
+}

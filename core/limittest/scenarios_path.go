@@ -14,6 +14,7 @@ var pathScenarios = []scenario{
 	{name: "methods", run: methods, httpOnly: true},
 	{name: "no spelling of a path walks around a rule", run: spellings, httpOnly: true},
 	{name: "no spelling of a path becomes an exception", run: exceptionSpellings, httpOnly: true},
+	{name: "an escaped slash is no way around a rule", run: escapedSlash, httpOnly: true},
 	{name: "a made-up method gets no counter of its own", run: madeUpMethods, httpOnly: true},
 }
 
@@ -87,6 +88,25 @@ func spellings(t *testing.T, s *site) {
 
 func exceptionSpellings(t *testing.T, s *site) {
 	usedUp(t, s, core.Rule{Name: "most", Seconds: 600, MaxCount: 1, Except: []string{"/free/**"}})
+}
+
+// escapedSlash minds that a router may take /free%2Fx for one segment, which decoded are two.
+func escapedSlash(t *testing.T, s *site) {
+	for _, rule := range []core.Rule{
+		{Name: "paths", Seconds: 600, MaxCount: 1, Paths: []string{"/*/admin"}},
+		{Name: "except", Seconds: 600, MaxCount: 1, Except: []string{"/free/**"}},
+	} {
+		var ran atomic.Int32
+		s.serve(t, App{Limiter: s.limiter(t), Use: limit(rule), Routes: []Route{{
+			Path: "/{tenant}/admin", Handle: func(h Handling) { ran.Add(1); h.Text("ok") },
+		}}})
+		s.want(t, 200, "/acme/admin")
+		for _, target := range []string{"/free%2Fx/admin", "/free%2fx/admin", "/free%2F../admin", "/a%2Fb/admin"} {
+			if reply := s.doRaw(t, "GET", target); ran.Load() != 1 {
+				t.Fatalf("GET %s ran the handler around the rule: %+v", target, reply)
+			}
+		}
+	}
 }
 
 func madeUpMethods(t *testing.T, s *site) {

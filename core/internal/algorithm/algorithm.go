@@ -49,7 +49,7 @@ type State struct {
 
 // Counter is one thing to count: a key, its limit, and what the call at hand costs.
 type Counter struct {
-	Key   []byte // as [counterkey] forms it; valid during the call only
+	Key   []byte // as core forms it; valid during the call only
 	Limit *Limit
 	Cost  int64 // permits; 0 asks without charging
 	// Required says that the call is refused when the store cannot answer for this counter.

@@ -62,15 +62,6 @@ func (s *shard) replace(key string, now int64) (at int) {
 	return at
 }
 
-// evict removes an entry that can go, and says whether there was any entry at all.
-func (s *shard) evict(now int64) bool {
-	if len(s.entries) == 0 {
-		return false
-	}
-	s.remove(s.victim(now))
-	return true
-}
-
 // victim is the first entry, from the hand on, that is as good as fresh or that nobody asked for since the hand last passed.
 // There must be an entry.
 func (s *shard) victim(now int64) (at int) {

@@ -102,34 +102,15 @@ func (s *Store) charge(shard *shard, c *algorithm.Counter, now int64, v *algorit
 	e.freshAt = now + v.ResetAfter
 }
 
-// place finds room for a new key: a place of its own, or in a full table that of an entry which can go.
+// place finds room for a new key: a place of its own, or in a full table that of an entry which can go. One place is kept
+// back for each other shard, because an empty shard has no entry that can go.
 func (s *Store) place(own *shard, key string, now int64) (at int) {
-	if s.keys.Add(1) > s.maxKeys {
-		if len(own.entries) > 0 {
-			s.keys.Add(-1)
-			return own.replace(key, now)
-		}
-		s.evictElsewhere(own, now)
+	if s.keys.Add(1) > s.maxKeys-int64(len(s.shards)-1) && len(own.entries) > 0 {
+		s.keys.Add(-1)
+		return own.replace(key, now)
 	}
 	s.sweeper.start()
 	return own.add(key)
-}
-
-// evictElsewhere makes room when a full table has nothing in the new key's own shard. It waits for no lock, because the
-// caller holds others: a shard that is in use is passed over.
-func (s *Store) evictElsewhere(own *shard, now int64) {
-	for i := range s.shards {
-		other := &s.shards[i]
-		if other == own || !other.mu.TryLock() {
-			continue
-		}
-		evicted := other.evict(now)
-		other.mu.Unlock()
-		if evicted {
-			s.keys.Add(-1)
-			return
-		}
-	}
 }
 
 // Reset forgets a key.

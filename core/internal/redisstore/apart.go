@@ -37,7 +37,7 @@ func (s *Store) decideApart(deadline, caller context.Context, counters []algorit
 	}
 	for _, p := range parts {
 		if p.at != 0 && p.fits() {
-			s.background.Go(func() { s.giveBack(p) })
+			s.inBackground(func() { s.giveBack(p) })
 			p.uncharge(verdicts)
 		}
 	}

@@ -21,11 +21,20 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// boundClient is a single server's client whose socket reads end with the context, whatever its owner configured.
-type boundClient struct{ client *redis.Client }
+// boundClient is a single server's client whose commands end by the context, whatever its owner configured.
+type boundClient struct {
+	timeout time.Duration
+	prompt  *redis.Client // its reads end with the context, which costs the connection
+	patient *redis.Client // its reads go on for the timeout, and keep the connection
+}
 
+// process leaves a read that Redis owes us by the timeout, and a caller who cannot wait that long by their own deadline. The
+// latter's read goes on without them: callers choose their deadlines, and with each they could cost us a connection.
 func (b boundClient) process(ctx context.Context, cmd *redis.Cmd) error {
-	return b.client.Process(ctx, once{cmd})
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < b.timeout*9/10 {
+		return heldClient{b.patient}.process(ctx, cmd)
+	}
+	return b.prompt.Process(ctx, once{cmd})
 }
 
 // boundClients makes the bound client of each server once. Servers of a cluster come and go, so the table is thrown away
@@ -45,10 +54,11 @@ func (b *boundClients) of(client *redis.Client) boundClient {
 	if ok {
 		return bound
 	}
-	bound = boundClient{client.WithTimeout(b.timeout)}
-	// WithTimeout gives the client options of its own, so this changes nothing for their owner. It makes a read end with
-	// the context's deadline: without it, a nearer deadline of the caller would wait out the whole timeout.
-	bound.client.Options().ContextTimeoutEnabled = true
+	bound = boundClient{timeout: b.timeout, prompt: client.WithTimeout(b.timeout), patient: client.WithTimeout(b.timeout)}
+	// WithTimeout gives each client options of its own, so this changes nothing for their owner. Without it, a wait for a
+	// connection and the read that follows could take the timeout each.
+	bound.prompt.Options().ContextTimeoutEnabled = true
+	bound.patient.Options().ContextTimeoutEnabled = false
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.made == nil || len(b.made) >= maxBoundClients {
@@ -88,7 +98,7 @@ func (n clusterNode) process(ctx context.Context, cmd *redis.Cmd) error {
 	case movedAway(err):
 		cmd.SetErr(nil)
 		return heldClient{n.cluster}.process(ctx, cmd)
-	case err != nil && !errors.As(err, &answer):
+	case err != nil && !errors.As(err, &answer) && !errors.Is(err, context.Canceled):
 		n.cluster.ReloadState(ctx) // in the background: a replica may have taken the place of a master that is gone
 	}
 	return err

@@ -19,9 +19,12 @@ import (
 
 // Store decides through one client. It is safe for concurrent use.
 type Store struct {
-	router     router
-	timeout    time.Duration
-	background sync.WaitGroup // charges that are being given back
+	router  router
+	timeout time.Duration
+
+	mu         sync.Mutex
+	closed     bool
+	background sync.WaitGroup // charges that are being given back; none is added once closed
 }
 
 // New makes a store. It connects to nothing. Timeout bounds every call.
@@ -30,7 +33,25 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 }
 
 // Close waits until what was to be given back has been, or could not be in time. The client stays open: it is the caller's.
-func (s *Store) Close() { s.background.Wait() }
+func (s *Store) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.background.Wait()
+}
+
+// inBackground runs what Close waits for. Once closed, the caller waits for it.
+func (s *Store) inBackground(do func()) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.background.Go(do)
+	}
+	s.mu.Unlock()
+	if closed {
+		do()
+	}
+}
 
 // Decide answers for one call's counters; verdicts is as long as counters. On one shard they are charged all or none, in
 // one script. Over several shards they are asked side by side, and when one of them refuses, or fails and is Required,
