@@ -4,16 +4,19 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 
-.PHONY: help test redis compiler format vet staticcheck build race newest newest-update
+.PHONY: help test redis compiler curl format vet staticcheck build race newest newest-update
 .NOTPARALLEL:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis compiler format vet staticcheck build race newest ## run all of the checks and tests below, in this order
+test: redis compiler curl format vet staticcheck build race newest ## run all of the checks and tests below, in this order
 
 redis: ## install redis-server unless it is there (the tests start their own)
 	@sh .ci/install redis-server
+
+curl: ## install curl unless it is there (the examples' own commands are tried with it)
+	@sh .ci/install curl
 
 compiler: ## install a C compiler unless it is there (the race detector needs one)
 	@sh .ci/install "$$(go env CC)"

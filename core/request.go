@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"net"
 	"net/netip"
 )
 
@@ -16,7 +17,7 @@ type View interface {
 	Path() string
 	// Route is the pattern that the framework matched, without method and host; "" while that is not known.
 	Route() string
-	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerAddr].
+	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerOf] and [PeerAddr].
 	RemoteAddr() netip.Addr
 	// Header is every value of a request header, a line each, in order. The name is in canonical form.
 	Header(name string) []string
@@ -68,6 +69,19 @@ type Request interface {
 	User() (string, error)
 	// Rule is the name of the rule that is being decided, "" outside of one.
 	Rule() string
+}
+
+// PeerOf is the IP of a connection's remote address, without an allocation for a TCP connection; the zero Addr for a unix
+// socket or nil.
+func PeerOf(remote net.Addr) netip.Addr {
+	switch remote := remote.(type) {
+	case nil:
+		return netip.Addr{}
+	case *net.TCPAddr:
+		return remote.AddrPort().Addr()
+	default:
+		return PeerAddr(remote.String()) // of a listener's own type, or under another server
+	}
 }
 
 // PeerAddr reads the address of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or without a port); the zero

@@ -41,7 +41,7 @@ func TestBadEnvironment(t *testing.T) {
 // What the HTTP examples print is true: each command is run, and its output looked at.
 func TestPrintedCommands(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is missing")
+		t.Fatal("curl is missing: make curl installs it")
 	}
 	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,6 @@ package fiberlimit
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"sync"
 
@@ -69,14 +68,8 @@ func (v view) Loose() (anyCase, anySlash bool) {
 // Size is -1 for a body sent in chunks, whose length no header tells.
 func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLength())) }
 
-// RemoteAddr goes by the type of the address: for a unix socket, fiber's own c.IP() would say 0.0.0.0.
-func (v view) RemoteAddr() netip.Addr {
-	peer := v.c.Context().RemoteAddr()
-	if tcp, ok := peer.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr()
-	}
-	return core.PeerAddr(peer.String()) // an address of a listener's own type
-}
+// RemoteAddr is the connection's: for a unix socket, fiber's own c.IP() would say 0.0.0.0.
+func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
 
 func (v view) Header(name string) (values []string) {
 	for _, value := range v.c.Request().Header.PeekAll(name) {

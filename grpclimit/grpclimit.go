@@ -12,10 +12,7 @@ package grpclimit
 
 import (
 	"context"
-	"net"
 	"net/netip"
-	"strconv"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -71,7 +68,7 @@ func check(ctx context.Context, guard *core.Guard, method string) (context.Conte
 	v := &view{ctx: ctx, method: method, trailer: trailer{}}
 	answer := guard.Check(v)
 	if answer.Refusal != nil {
-		v.trailer.pushBack(answer.Refusal)
+		answer.Refusal.SetPushback(v.trailer)
 	}
 	if len(v.trailer) > 0 {
 		_ = grpc.SetTrailer(ctx, metadata.MD(v.trailer)) // fails only outside a call
@@ -114,18 +111,6 @@ func (t trailer) Set(name, value string) { metadata.MD(t).Set(name, value) }
 // Add implements core.HeaderWriter.
 func (t trailer) Add(name, value string) { metadata.MD(t).Append(name, value) }
 
-// longestPushBack is the longest wait that a client is asked to sit out by itself.
-const longestPushBack = 5 * time.Second
-
-// pushBack tells gRPC's own retry policy how long to wait; a client that would have to wait long is told nothing, and its
-// caller decides by the RetryInfo.
-func (t trailer) pushBack(r *core.Refusal) {
-	if r.Wait > 0 && r.Wait <= longestPushBack {
-		millis := (r.Wait + time.Millisecond - 1) / time.Millisecond
-		t.Set("grpc-retry-pushback-ms", strconv.FormatInt(int64(millis), 10))
-	}
-}
-
 type view struct {
 	ctx     context.Context
 	method  string
@@ -141,14 +126,10 @@ func (v *view) Value(key any) any                 { return v.ctx.Value(key) }
 func (v *view) Size() int64                       { return -1 }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.trailer }
 
-// RemoteAddr is the peer's, unless it connects over a unix socket or in the process.
+// RemoteAddr is the peer's; there is none in a call within the process.
 func (v *view) RemoteAddr() netip.Addr {
-	p, ok := peer.FromContext(v.ctx)
-	if !ok {
-		return netip.Addr{}
+	if p, ok := peer.FromContext(v.ctx); ok {
+		return core.PeerOf(p.Addr)
 	}
-	if tcp, ok := p.Addr.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr()
-	}
-	return core.PeerAddr(p.Addr.String()) // an address of another type, as under an http.Server
+	return netip.Addr{}
 }
