@@ -35,7 +35,8 @@ type call struct {
 type asked struct {
 	rule     *boundRule
 	policy   *policy
-	from, to int // the subject, in call.subjects
+	limit    Limit // the rule's, or what it and others with the same counter both allow
+	from, to int   // the subject, in call.subjects
 }
 
 // clone is a copy on the heap, so that a loop's variable can stay off it.
@@ -136,7 +137,7 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 		if cost == 0 {
 			continue
 		}
-		if cost > a.rule.compile.Max {
+		if cost > a.rule.compiled.Max {
 			return a.clone(), CostTooHigh, nil
 		}
 		if err := c.findSubject(&a, given); err != nil {
@@ -156,7 +157,7 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 func (c *call) charge(a *asked, cost int64) (merged *algorithm.Counter) {
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key[:0], c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.keyTail)
-	counter.Limit, counter.Cost, counter.Required = &a.rule.compile, cost, a.rule.OnStoreError == FailClosed
+	counter.Limit, counter.Cost, counter.Required = &a.rule.compiled, cost, a.rule.OnStoreError == FailClosed
 	last := len(c.counters) - 1
 	for i := range last {
 		if earlier := &c.counters[i]; bytes.Equal(earlier.Key, counter.Key) {
@@ -171,19 +172,19 @@ func (c *call) charge(a *asked, cost int64) (merged *algorithm.Counter) {
 }
 
 // tighten makes the counter of an earlier rule hold for a later one too: as many calls and as large a burst as both allow.
+// The rule with fewer calls is the one that callers are told of.
 func (c *call) tighten(i int, later *asked) {
-	earlier := c.asked[i].rule.limit
-	both := later.rule.limit
+	earlier, both := c.asked[i].limit, later.limit
+	if both.Algorithm == TokenBucket {
+		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
+	}
 	if earlier.Max < both.Max {
 		both.Max = earlier.Max
 	} else {
 		c.asked[i] = *later
 	}
-	if both.Algorithm == TokenBucket {
-		both.Burst = min(earlier.atOnce(), later.rule.limit.atOnce())
-	}
 	if compiled, err := c.limiter.limits.of(both); err == nil {
-		c.counters[i].Limit = compiled
+		c.counters[i].Limit, c.asked[i].limit = compiled, both
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *call) writeHeaders(w HeaderWriter) {
 	}
 	at := c.bindingOf(true)
 	binding, v := &c.asked[at], &c.verdicts[at]
-	limit := binding.rule.limit.atOnce()
+	limit := binding.limit.atOnce()
 	if style.has(HeadersDraft7) {
 		w.Add(headerPolicy, binding.policy.draft7)
 		w.Set(headerRateLimit, "limit="+strconv.Itoa(limit)+", remaining="+strconv.FormatInt(v.Remaining, 10)+

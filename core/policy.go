@@ -15,13 +15,13 @@ import (
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
 type boundRule struct {
 	Rule
-	limit   Limit
-	compile algorithm.Limit
-	scope   scope
-	suffix  string  // tells rules of one name on one guard apart in headers
-	fixed   *policy // of a rule whose name does not depend on the call
-	routes  routePolicies
-	onRoute func(*policy) // hears of every route that an unnamed rule meets; nil for a rule made in a handler
+	limit    Limit
+	compiled algorithm.Limit
+	scope    scope
+	suffix   string  // tells rules of one name on one guard apart in headers
+	fixed    *policy // of a rule whose name does not depend on the call
+	routes   routePolicies
+	onRoute  func(*policy) // hears of every route that an unnamed rule meets; nil for a rule made in a handler
 }
 
 // policy is a rule under the name that its counters have: the constant parts of keys and headers.
@@ -39,7 +39,7 @@ const noRoute = "(no route)"
 
 func bind(r Rule, suffix string) *boundRule {
 	b := &boundRule{Rule: r, limit: r.limit(), suffix: suffix}
-	b.compile, _ = b.limit.compile() // Rule.check has seen to the error
+	b.compiled, _ = b.limit.compile() // Rule.check has seen to the error
 	b.scope = scope{methods: slices.Clone(r.Methods), paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
 	if name := b.fixedName(); name != "" {
 		b.fixed = b.newPolicy(name)
@@ -68,7 +68,7 @@ func (b *boundRule) newPolicy(name string) *policy {
 	label := quoted(title)
 	quota, span := b.limit.atOnce(), ceilSeconds(b.limit.fullAgainAfter())
 	return &policy{
-		name: name, title: title, keyTail: string(appendTail(nil, name, &b.compile)), label: label,
+		name: name, title: title, keyTail: string(appendTail(nil, name, &b.compiled)), label: label,
 		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, quota, span),
 		draft7:  fmt.Sprintf("%d;w=%d", quota, span),
 	}

@@ -25,7 +25,7 @@ type View interface {
 	Value(key any) any
 	// Size is the length of the body in bytes, -1 when it is not known.
 	Size() int64
-	// ResponseHeader is where the headers of the answer go.
+	// ResponseHeader is where the headers of the answer go; never nil.
 	ResponseHeader() HeaderWriter
 }
 

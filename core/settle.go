@@ -28,7 +28,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	case nobody && !c.overLimit() && !c.ended():
 		return c.refuse(NotLoggedIn, needLogin, nil)
 	case len(c.counters) == 0: // the call costs nothing
-		return c.letPass(Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: first.rule.limit, Source: FromNobody})
+		return c.letPass(Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: first.limit, Source: FromNobody})
 	}
 	return c.settle()
 }
@@ -39,16 +39,17 @@ func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 		if !rule.scope.applies(c) {
 			continue
 		}
-		c.asked = append(c.asked, asked{rule: rule, policy: rule.policyFor(c)})
+		a := asked{rule: rule, policy: rule.policyFor(c), limit: rule.limit}
+		c.asked = append(c.asked, a)
 		if rule.NeedLogin && needLogin == nil {
-			needLogin = &asked{rule: rule, policy: rule.policyFor(c)}
+			needLogin = a.clone()
 		}
 	}
 	return needLogin
 }
 
-// overLimit says whether a counter refused. Nobody is told so before being told to log in: a limit that needs no login
-// holds for callers who do not log in, too, though they are not charged.
+// overLimit says whether a counter refused. A caller who is nobody hears that before being asked to log in: a limit that
+// needs no login holds for them too, though they are not charged.
 func (c *call) overLimit() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].RetryAfter > 0 {
@@ -128,11 +129,11 @@ func (c *call) decisionAt(i int) Decision {
 	a, v := &c.asked[i], &c.verdicts[i]
 	key := string(c.subjects[a.from:a.to])
 	if v.Err == nil {
-		d := decisionOf(a.policy.name, a.rule.limit, v, c.limiter.source)
+		d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
 		d.Key = key
 		return d
 	}
-	d := Decision{Allowed: true, Reason: StoreFailOpen, Rule: a.policy.name, Key: key, Limit: a.rule.limit, Source: FromNobody}
+	d := Decision{Allowed: true, Reason: StoreFailOpen, Rule: a.policy.name, Key: key, Limit: a.limit, Source: FromNobody}
 	if c.counters[i].Required {
 		d.Allowed, d.Reason = false, StoreFailClosed
 	}
@@ -149,7 +150,7 @@ func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 			c.limiter.complains.identifyFailed(a.policy.name, cause)
 		}
 	}
-	answer := c.answer(Decision{Reason: reason, Rule: a.policy.name, Limit: a.rule.limit, Source: FromNobody})
+	answer := c.answer(Decision{Reason: reason, Rule: a.policy.name, Limit: a.limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)
 	}
