@@ -20,7 +20,8 @@ const (
 	// r is what is left; t is how many seconds to wait when refused, and otherwise until all of it is back, which a sliding
 	// window promises for at most 1/32 of the window later. A bucket shows its burst and how long that takes to refill.
 	HeadersDraft10 HeaderStyle = 1 << iota
-	// HeadersDraft7 is the older form of the same two headers, which most parsers in use read: the limit that binds.
+	// HeadersDraft7 is the older form of the same two headers, for the limit that binds. Parsers that do not know draft-10 yet
+	// (npm's ratelimit-header-parser 0.1.0, say) read this one and X-RateLimit, but neither beside HeadersDraft10.
 	//
 	//	RateLimit-Policy: 100;w=60
 	//	RateLimit: limit=100, remaining=99, reset=60

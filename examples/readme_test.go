@@ -20,6 +20,7 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/ginlimit"
@@ -29,7 +30,7 @@ func main() {}
 
 func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter) {
 	_ = ginlimit.New
-	_, _ = log.Print, http.StatusOK
+	_, _, _ = log.Print, http.StatusOK, redis.Nil
 	{
 %s
 	}

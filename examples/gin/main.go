@@ -31,6 +31,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
+	router.RedirectTrailingSlash = false // gin would redirect before any middleware, uncounted
 
 	// gin's Use covers only the routes that are added after it.
 	router.Use(ginlimit.New(limiter,

@@ -93,5 +93,5 @@ func check(target string) error {
 	for _, name := range []string{"ratelimit", "ratelimit-policy"} {
 		fmt.Println("trailer:", name, trailer[name])
 	}
-	return nil
+	return err
 }

@@ -59,6 +59,7 @@ func newLimiter() (*core.Limiter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("REDIS_URL: %w", err)
 		}
+		server.DialerRetries = 1                // a dead server is known at once, not when the call's time is up
 		options.Redis = redis.NewClient(server) // connects when the first call comes
 	}
 	return core.New(options)
