@@ -74,6 +74,13 @@ func (c *call) writeHeaders(w HeaderWriter) {
 		w.Add(headerPolicy, c.draft10Policy())
 		w.Add(headerRateLimit, c.draft10())
 	}
+	if style != HeadersDraft10 {
+		c.writeBinding(w, style)
+	}
+}
+
+// writeBinding writes the headers that tell of one limit only: the one that binds.
+func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	at := c.bindingOf(true)
 	binding, v := &c.asked[at], &c.verdicts[at]
 	limit := binding.limit.atOnce()

@@ -29,7 +29,9 @@ func (c *limitCache) of(limit Limit) (*algorithm.Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.add(limit, &compiled)
+	if known := c.known.Load(); known == nil || len(*known) < maxLimits {
+		c.add(limit, &compiled)
+	}
 	return &compiled, nil
 }
 
@@ -38,9 +40,6 @@ func (c *limitCache) add(limit Limit, compiled *algorithm.Limit) {
 	defer c.mu.Unlock()
 	next := map[Limit]*algorithm.Limit{limit: compiled}
 	if known := c.known.Load(); known != nil {
-		if len(*known) >= maxLimits {
-			return
-		}
 		maps.Copy(next, *known)
 	}
 	c.known.Store(&next)
