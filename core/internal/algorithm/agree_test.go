@@ -60,7 +60,7 @@ func (r *replay) add(now int64, charge bool, key string, counters []*counter, co
 	}
 	for i, c := range counters {
 		if charge && fits && costs[i] > 0 {
-			c.limit.Charge(&c.state, now, costs[i], &verdicts[i])
+			c.limit.Charge(&c.state, now, costs[i], "", &verdicts[i])
 		}
 	}
 	r.asks, r.verdicts = append(r.asks, a), append(r.verdicts, verdicts)

@@ -1,8 +1,8 @@
 // Package algorithm holds each counting algorithm twice: NAME.lua runs in Redis, NAME.go in this process.
 //
 // Both are the same function of a state, the time and a limit, in integers throughout, so they give the same answers to
-// the microsecond. The Lua reads and writes a state as one string, whose form stands at the head of its file; a change of
-// that form takes another [Kind.Tag], so that old scripts beside new ones never misread a state.
+// the microsecond. The form of a state in Redis stands at the head of its Lua file; a change of that form takes another
+// [Kind.Tag], so that old scripts beside new ones never misread a state.
 package algorithm
 
 import "slices"
@@ -10,59 +10,81 @@ import "slices"
 // Kind names an algorithm.
 type Kind uint8
 
-// The algorithms, in the order of core.Algorithm.
+// The algorithms, in the order of core.Algorithm, and what else is kept for a subject beside its counters.
 const (
 	SlidingWindow Kind = iota
+	SlidingLog
 	FixedWindow
+	CalendarWindow
 	TokenBucket
+	Concurrency
+	Ban
+	kinds
 )
 
 // Tag is the algorithm's name and the version of its state, as they stand in keys and scripts.
 func (k Kind) Tag() string { return engines[k].tag() }
 
-// Limit is a limit in the integers that both engines calculate with. Make one with [Windowed] or [Bucketed].
-type Limit struct {
-	Kind   Kind
-	Max    int64 // permits that fit: of a window, or of the full bucket
-	Window int64 // microseconds
-	Permit int64 // TokenBucket: units of one permit
-	Refill int64 // TokenBucket: units that come back per tick
-	Tick   int64 // TokenBucket: microseconds
-
-	tag  any    // of the algorithm, and
-	args [4]any // its args, as interfaces once and for all: made call by call, each would be an allocation
-}
-
-// AppendArgs appends what the scripts take for a counter with this limit: the algorithm, the cost, and the args of the
-// algorithm's Lua function, padded to four.
-func (l *Limit) AppendArgs(args []any, cost int64) []any {
-	return append(args, l.tag, cost, l.args[0], l.args[1], l.args[2], l.args[3])
-}
-
 // State is what a counter of this process remembers; the zero State is a counter that nobody used.
 type State struct {
-	At    int64    // FixedWindow: start in microseconds; SlidingWindow: number of a sub-window; TokenBucket: tick
-	Used  int64    // permits, for TokenBucket units
-	Own   int64    // SlidingWindow: permits of sub-window At; TokenBucket: units of one permit when Used was written
-	Older []uint64 // SlidingWindow: the older sub-windows that still count, oldest first: number modulo 64, then 40 bits of permits
+	// At places the state in time. SlidingWindow: number of the sub-window charged last; FixedWindow, CalendarWindow: start
+	// of the window; TokenBucket: tick; SlidingLog, Concurrency: the newest entry; Ban: the last strike. Microseconds
+	// but for numbers and ticks.
+	At   int64
+	Used int64 // permits; TokenBucket: units; Ban: the end of the ban, in microseconds
+	// Own is, of a SlidingWindow, the permits of sub-window At; of a TokenBucket the units of one permit when Used was
+	// written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
+	Own     int64
+	Older   []uint64 // SlidingWindow: the older sub-windows that still count, oldest first: number modulo 64, then 40 bits of permits
+	Entries []Entry  // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
+}
+
+// Entry is a call that was admitted.
+type Entry struct {
+	At   int64  // when, or when it was renewed last; microseconds
+	Cost int64  // permits
+	Sum  int64  // SlidingLog: permits admitted up to and with this call
+	Mark string // SlidingLog: its note; Concurrency: its holder
 }
 
 // Counter is one thing to count: a key, its limit, and what the call at hand costs.
 type Counter struct {
 	Key   []byte // as core forms it; valid during the call only
 	Limit *Limit
-	Cost  int64 // permits; 0 asks without charging
+	Cost  int64  // permits; 0 asks without charging. Of a Ban: how many counters just before it it watches
+	Mark  string // SlidingLog: the note; Concurrency: the holder
 	// Required says that the call is refused when the store cannot answer for this counter.
 	Required bool
+	// Dry says that this counter refuses no call, though it is charged like any other.
+	Dry bool
 }
 
 // Verdict is an engine's answer for one counter. Times are in microseconds.
 type Verdict struct {
+	At         int64 // when it was asked, since the epoch
 	Remaining  int64 // permits left, after the charge if there was one
 	ResetAfter int64 // until the state equals a fresh one
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
+	Wait       int64 // of a reservation: until its turn
 	Err        error // why the store could not answer; the rest is zero
 	Ended      error // the caller's own context ended first: its error; the rest is zero
+}
+
+// Charge is what a call was charged, to be given back.
+type Charge struct {
+	Key   []byte
+	Limit *Limit
+	Cost  int64  // permits to give back
+	At    int64  // when they were charged: Verdict.At
+	Reset int64  // Verdict.ResetAfter of the charge
+	Mark  string // Counter.Mark
+}
+
+// Record is one call in the log of a SlidingLog.
+type Record struct {
+	At   int64 // microseconds since the epoch
+	Cost int64
+	Note string
 }
 
 // engine is one algorithm in this process. The methods mirror the Lua function of the same name.
@@ -75,37 +97,86 @@ type engine interface {
 	// look says what an anchored state answers to a cost. It changes nothing: neither may a refused call.
 	look(s *State, now int64, l *Limit, cost int64) Verdict
 	// charge takes the cost, which fits, and returns when the state will equal a fresh one again.
-	charge(s *State, now int64, l *Limit, cost int64) (resetAfter int64)
+	charge(s *State, now int64, l *Limit, cost int64, mark string) (resetAfter int64)
+	// giveBack takes a charge back as far as it still counts, and never more: what others used stays used.
+	giveBack(s *State, now int64, c *Charge)
 }
 
-var engines = [...]engine{SlidingWindow: slidingWindow{}, FixedWindow: fixedWindow{}, TokenBucket: tokenBucket{}}
+var engines = [kinds]engine{
+	SlidingWindow: slidingWindow{}, SlidingLog: slidingLog{}, FixedWindow: fixedWindow{}, CalendarWindow: calendarWindow{},
+	TokenBucket: tokenBucket{}, Concurrency: concurrency{}, Ban: ban{},
+}
 
 // Look says what a counter answers to a cost. It changes nothing, but that a call which may charge anchors a clock that
 // stepped back, as in decide.lua.
 func (l *Limit) Look(s *State, now, cost int64, charge bool) Verdict {
-	e := engines[l.Kind]
-	if place := e.place(now, l); s.At > place {
-		if !charge || cost == 0 {
-			s = s.clone()
-		}
-		e.anchor(s, place, l)
-	}
-	v := e.look(s, now, l, cost)
-	v.Remaining = max(0, v.Remaining)
+	s = l.anchored(s, now, charge && cost > 0)
+	v := engines[l.Kind].look(s, now, l, cost)
+	v.At, v.Remaining = now, max(0, v.Remaining)
 	if cost == 0 { // nothing always fits, also after the limit was lowered below what is used
 		v.RetryAfter = 0
 	}
 	return v
 }
 
+// anchored is the state, or where it may not be changed a copy, after a clock that stepped back.
+func (l *Limit) anchored(s *State, now int64, change bool) *State {
+	e := engines[l.Kind]
+	place := e.place(now, l)
+	if s.At <= place {
+		return s
+	}
+	if !change {
+		s = s.clone()
+	}
+	e.anchor(s, place, l)
+	return s
+}
+
 func (s *State) clone() *State {
 	c := *s
-	c.Older = slices.Clone(s.Older)
+	c.Older, c.Entries = slices.Clone(s.Older), slices.Clone(s.Entries)
 	return &c
 }
 
 // Charge takes a cost that [Limit.Look] found to fit at the same time.
-func (l *Limit) Charge(s *State, now, cost int64, v *Verdict) {
-	v.ResetAfter = engines[l.Kind].charge(s, now, l, cost)
+func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) {
+	v.ResetAfter = engines[l.Kind].charge(s, now, l, cost, mark)
 	v.Remaining -= cost
+}
+
+// GiveBack takes a charge back, as far as it still counts.
+func (c *Charge) GiveBack(s *State, now int64) { engines[c.Limit.Kind].giveBack(s, now, c) }
+
+// Passes says whether counters let the call pass: all that are not dry.
+func Passes(counters []Counter, verdicts []Verdict) bool {
+	for i := range verdicts {
+		if verdicts[i].RetryAfter != 0 && !counters[i].Dry {
+			return false
+		}
+	}
+	return true
+}
+
+// Struck says whether the counter at i is a ban that is to hear of a refusal: one that does not hold itself, while a counter
+// which it watches refused.
+func Struck(counters []Counter, verdicts []Verdict, i int) bool {
+	if counters[i].Limit.Kind != Ban || verdicts[i].RetryAfter != 0 {
+		return false
+	}
+	for at := max(0, i-int(counters[i].Cost)); at < i; at++ {
+		if verdicts[at].RetryAfter > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.
+func (c *Counter) Charged(v *Verdict) Charge {
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Cost, At: v.At, Reset: v.ResetAfter, Mark: c.Mark}
+	if v.RetryAfter > 0 || v.Err != nil || c.Limit.Kind == Ban {
+		charge.Cost = 0
+	}
+	return charge
 }

@@ -2,38 +2,53 @@
 --
 -- KEYS[i]   the counters, all in one cluster slot
 -- ARGV[1]   1 to charge, 0 to look only
--- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to four
--- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds, 0: its part fits),
---           permits left, reset after (microseconds)
--- keeps     a refused call writes nothing, but that a clock which stepped back is written once; every write sets the
---           time to live, and a key dies when its state equals that of a fresh one
+-- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to four. A ~ before the
+--           algorithm: this counter refuses no call. A ban's cost is how many counters just before it it watches
+-- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds, 0: its part fits; -1: ask
+--           again, for this now), permits left, reset after (microseconds)
+-- keeps     a refused call writes nothing, but that a clock which stepped back is written once, and a ban one strike for each
+--           window; every write sets the time to live, and a key dies when its state equals that of a fresh one
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local reply, charges, fits = {now}, {}, true
+local reply, found, fits = {now}, {}, true
 
-local function write(key, state, reset)
-  redis.call('SET', key, state, 'PXAT', math.floor((now + reset) / 1000) + 1)
+-- A change is the new string, or what makes the change in another type of key.
+local function write(key, change, reset)
+  if type(change) == 'function' then
+    change()
+    redis.call('PEXPIREAT', key, math.floor((now + reset) / 1000) + 1)
+  else
+    redis.call('SET', key, change, 'PXAT', math.floor((now + reset) / 1000) + 1)
+  end
 end
 
 for i = 1, #KEYS do
   local a = 6 * i - 4
-  local cost = ARGV[a + 1] + 0
-  local retry, left, reset, reset_charged, charge, anchored = algorithms[ARGV[a]](redis.call('GET', KEYS[i]), now, cost,
-    ARGV[a + 2] + 0, ARGV[a + 3] + 0, ARGV[a + 4] + 0, ARGV[a + 5] + 0)
+  local algorithm, cost = algorithms[ARGV[a]], ARGV[a + 1] + 0
+  local dry = not algorithm
+  if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
+  local retry, left, reset, reset_charged, charge, anchored, strike, reset_struck = algorithm(KEYS[i], now, cost,
+    ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
   if cost == 0 then retry = 0 end
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry, math.max(0, left), reset
-  charges[i] = {charge, reset_charged, cost, anchored, reset}
-  fits = fits and retry == 0
+  found[i] = {charge, reset_charged, cost, anchored, reset, strike, reset_struck}
+  fits = fits and (retry == 0 or dry and retry > 0)
 end
 
 if ARGV[1] == '1' then
   for i = 1, #KEYS do
-    local charge, reset_charged, cost, anchored, reset = unpack(charges[i], 1, 5)
-    if not fits then
-      if anchored and cost > 0 then write(KEYS[i], anchored, reset) end
-    elseif cost > 0 then
+    local charge, reset_charged, cost, anchored, reset, strike, reset_struck = unpack(found[i], 1, 7)
+    local struck = false
+    if strike then
+      for watched = i - cost, i - 1 do struck = struck or reply[3 * watched - 1] > 0 end
+    end
+    if struck then
+      write(KEYS[i], strike, reset_struck)
+    elseif cost > 0 and fits and charge then
       write(KEYS[i], charge, reset_charged)
       reply[3 * i], reply[3 * i + 1] = reply[3 * i] - cost, reset_charged
+    elseif cost > 0 and anchored then
+      write(KEYS[i], anchored, reset)
     end
   end
 end

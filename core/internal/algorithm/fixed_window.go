@@ -30,8 +30,14 @@ func (fixedWindow) look(s *State, now int64, l *Limit, cost int64) Verdict {
 	return v
 }
 
-func (fixedWindow) charge(s *State, now int64, l *Limit, cost int64) int64 {
+func (fixedWindow) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
 	s.At, s.Used = s.current(now, l.Window)
 	s.Used += cost
 	return s.At + l.Window - now
+}
+
+func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {
+	if s.At <= c.At && c.At-s.At < c.Limit.Window {
+		s.Used = max(0, s.Used-c.Cost)
+	}
 }

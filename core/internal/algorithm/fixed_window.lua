@@ -1,11 +1,14 @@
 -- FixedWindow: at most max permits from the first call until window microseconds later; then a fresh window.
 --
 -- args      max, window (microseconds)
--- state     little-endian: I7 start of the window (microseconds), I6 permits used in it
-algorithms.fw1 = function(state, now, cost, max, window)
+-- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
+algorithms.fw1 = function(key, now, cost, max, window)
+  local state = redis.call('GET', key)
   local start, used, anchored = now, 0, nil
+  max, window = max + 0, window + 0
   if state then
     start, used = struct.unpack('<I7I6', state)
+    if #state ~= 13 or start >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if start > now then
       -- The clock stepped back: the window starts over with what was used, so that nobody waits longer than one.
       start = now

@@ -32,7 +32,7 @@ func (e *epochs) window(now int64) (end, used int64) {
 func (e *epochs) check(t *testing.T, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	end, used := e.window(now)
-	want := algorithm.Verdict{Remaining: e.limit.Max - used}
+	want := algorithm.Verdict{At: now, Remaining: e.limit.Max - used}
 	if used+cost > e.limit.Max {
 		want.RetryAfter = end - now
 	} else {

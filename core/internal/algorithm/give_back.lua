@@ -1,21 +1,27 @@
 -- Gives back what one call charged, as far as it still counts. It never leaves a counter with less than other calls used.
 --
 -- KEYS[i]   the counters, all in one cluster slot
--- ARGV[1]   when they were charged (microseconds: the first number of that reply)
--- ARGV      then six for each counter, as for the decision: algorithm, cost, and the algorithm's args, padded to four
+-- ARGV      eight for each counter: algorithm, permits to give back, when they were charged (microseconds: the first number of
+--           that reply), reset after (microseconds: of that reply), and the algorithm's args, padded to four
 -- reply     a list of one: how many counters were changed
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local charged_at = ARGV[1] + 0
 
-function algorithms.sw1(state, cost, max, window)
+local function write(key, state, lives)
+  redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1)
+  return 1
+end
+
+function algorithms.sw1(key, cost, charged_at, _, _, window)
+  local state = redis.call('GET', key)
+  if not state then return 0 end
   local phase = charged_at % window
   local index = (charged_at - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own = struct.unpack('<I7I6I6', state)
   local older = string.sub(state, 20)
   if charged == index then
     local back = math.min(cost, own)
-    return struct.pack('<I7I6I6', charged, used - back, own - back) .. older, 2 * window
+    return write(key, struct.pack('<I7I6I6', charged, used - back, own - back) .. older, 2 * window)
   end
   for at = 1, #older, 6 do
     local slot, permits = struct.unpack('<I1I5', older, at)
@@ -23,41 +29,84 @@ function algorithms.sw1(state, cost, max, window)
       local back = math.min(cost, permits)
       local entry = permits > back and struct.pack('<I1I5', slot, permits - back) or ''
       older = string.sub(older, 1, at - 1) .. entry .. string.sub(older, at + 6)
-      return struct.pack('<I7I6I6', charged, used - back, own) .. older, 2 * window
+      return write(key, struct.pack('<I7I6I6', charged, used - back, own) .. older, 2 * window)
     end
   end
+  return 0
 end
 
-function algorithms.fw1(state, cost, max, window)
+-- The newest entry of that moment that has the permits, and the note.
+function algorithms.sl1(key, cost, charged_at, _, _, window, note)
+  for at = redis.call('LLEN', key) - 1, 0, -1 do
+    local text = redis.call('LINDEX', key, at)
+    local when, sum, own = struct.unpack('<I7I7I2', text)
+    if when < charged_at then return 0 end
+    if when == charged_at and own >= cost and string.sub(text, 17) == note then
+      redis.call('LSET', key, at, struct.pack('<I7I7I2', when, sum, own - cost) .. note)
+      for later = at, redis.call('LLEN', key) - 1 do
+        text = redis.call('LINDEX', key, later)
+        when, sum, own = struct.unpack('<I7I7I2', text)
+        redis.call('LSET', key, later, struct.pack('<I7I7I2', when, sum - cost, own) .. string.sub(text, 17))
+        if later == at and own == 0 then redis.call('LSET', key, at, '') end
+      end
+      redis.call('LREM', key, 1, '')
+      redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
+      return 1
+    end
+  end
+  return 0
+end
+
+function algorithms.fw1(key, cost, charged_at, _, _, window)
+  local state = redis.call('GET', key)
+  if not state then return 0 end
   local start, used = struct.unpack('<I7I6', state)
-  if start <= charged_at and charged_at - start < window then
-    return struct.pack('<I7I6', start, math.max(0, used - cost)), 2 * window
-  end
+  if start > charged_at or charged_at - start >= window then return 0 end
+  return write(key, struct.pack('<I7I6', start, math.max(0, used - cost)), 2 * window)
 end
 
--- What has been refilled since the charge is not given back again: that would mint it.
-function algorithms.tb1(state, cost, burst, permit, refill, tick)
-  local at = math.floor(now / tick)
+function algorithms.cw1(key, cost, charged_at, _, _, start, middle, ends)
+  local state = redis.call('GET', key)
+  if not state then return 0 end
+  local at, used = struct.unpack('<I7I6', state)
+  if at > charged_at then return 0 end
+  return write(key, struct.pack('<I7I6', at, math.max(0, used - cost)), middle == 0 and start or ends - start)
+end
+
+-- Neither what has come back since by itself is given back, nor, of a bucket that the charge overdrew, what others who wait
+-- behind it have been told to wait for.
+function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tick)
+  local state = redis.call('GET', key)
+  if not state then return 0 end
+  local at, charged = math.floor(now / tick), math.floor(charged_at / tick)
   local last, used, unit = struct.unpack('<I7I7I7', state)
-  if unit ~= permit or last > at then return nil end
-  local back = cost * permit - math.max(0, at - math.floor(charged_at / tick)) * refill
-  if back > 0 then
-    used = math.max(0, used - math.min(used, (at - last) * refill) - back)
-    return struct.pack('<I7I7I7', at, used, permit), (math.floor(used / refill) + 1) * tick
+  local ticks = math.floor((charged_at + reset) / tick) - charged -- in which all that was used after the charge has come back
+  local since = math.max(0, at - charged)
+  if unit ~= permit or last > at or since >= ticks then return 0 end
+  cost = cost * permit
+  local refilled, used_then = since * refill, (ticks - 1) * refill + 1
+  used = math.max(0, used - (at - last) * refill)
+  local back = cost - math.max(0, refilled - math.max(0, used_then - cost))
+  if used_then > burst * permit then
+    back = math.min(back, cost - math.max(0, used + refilled - used_then))
   end
+  if back <= 0 then return 0 end
+  used = math.max(0, used - back)
+  return write(key, struct.pack('<I7I7I7', at, used, permit), (math.floor(used / refill) + 1) * tick)
+end
+
+function algorithms.cc1(key, _, _, _, _, _, holder)
+  return redis.call('ZREM', key, holder)
 end
 
 local changed = 0
 for i = 1, #KEYS do
-  local a = 6 * i - 4
-  local state = redis.call('GET', KEYS[i])
-  if state then
-    local left, lives = algorithms[ARGV[a]](state, ARGV[a + 1] + 0,
-      ARGV[a + 2] + 0, ARGV[a + 3] + 0, ARGV[a + 4] + 0, ARGV[a + 5] + 0)
-    if left then
-      redis.call('SET', KEYS[i], left, 'PXAT', math.floor((now + lives) / 1000) + 1)
-      changed = changed + 1
-    end
+  local a = 8 * i - 7
+  local algorithm, args = ARGV[a], {}
+  for n = 1, 7 do args[n] = ARGV[a + n] end
+  for n = 1, 7 do
+    if n ~= 6 or algorithm ~= 'sl1' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
   end
+  changed = changed + algorithms[algorithm](KEYS[i], unpack(args))
 end
 return {changed}

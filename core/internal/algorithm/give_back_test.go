@@ -57,9 +57,9 @@ func TestGiveBackTakesTheChargeBack(t *testing.T) {
 			t.Run(tc.name+" "+name, func(t *testing.T) {
 				both := twins{&server{s.Client, t}, &tc.limit, tc.name + " " + name}
 				both.charge(early, 2)
-				s.decide(timed, one(both.charged(), &tc.limit, early, 3))
+				taken := s.decide(timed, one(both.charged(), &tc.limit, early, 3))[0]
 				both.charge(early, 2)
-				if n := s.giveBack(early, one(both.charged(), &tc.limit, early+after, 3)); n != 1 {
+				if n := s.giveBack(taken, one(both.charged(), &tc.limit, early+after, 3)); n != 1 {
 					t.Errorf("%d counters changed, want 1", n)
 				}
 				if tc.limit.Kind != algorithm.TokenBucket || after == 0 {
@@ -82,13 +82,13 @@ func TestGiveBackFromAnOlderSubWindow(t *testing.T) {
 	for _, between := range []int64{0, 1, 5, 31, 32} {
 		both := twins{s, &limit, fmt.Sprint(between)}
 		both.charge(begin, 2)
-		s.decide(timed, one(both.charged(), &limit, begin+2*second, 3))
+		taken := s.decide(timed, one(both.charged(), &limit, begin+2*second, 3))[0]
 		both.charge(begin+2*second, 4)
 		both.charge(begin+3*second, 5)
 		now := begin + (2+between)*second
 		both.charge(max(now, begin+3*second), 6)
 		now = max(now, begin+3*second)
-		if n := s.giveBack(begin+2*second, one(both.charged(), &limit, now, 3)); n != 1 {
+		if n := s.giveBack(taken, one(both.charged(), &limit, now, 3)); n != 1 {
 			t.Errorf("%d sub-windows later: %d counters changed, want 1", between, n)
 		}
 		both.wantAlike(now)
@@ -99,14 +99,14 @@ func TestGiveBackFromAnOlderSubWindow(t *testing.T) {
 func TestGiveBackTooLateChangesNothing(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
-		s.decide(timed, one(tc.name, &tc.limit, early, 3))
+		taken := s.decide(timed, one(tc.name, &tc.limit, early, 3))[0]
 		later := early + tc.longest
 		s.decide(timed, one(tc.name, &tc.limit, later, 5))
 		before, expires := s.state(tc.name), s.expires(tc.name)
-		if n := s.giveBack(early, one(tc.name, &tc.limit, later, 3)); n != 0 || s.state(tc.name) != before || s.expires(tc.name) != expires {
+		if n := s.giveBack(taken, one(tc.name, &tc.limit, later, 3)); n != 0 || s.state(tc.name) != before || s.expires(tc.name) != expires {
 			t.Errorf("%s: %d changed, the state %q is now %q", tc.name, n, before, s.state(tc.name))
 		}
-		if n := s.giveBack(early, one("no such key", &tc.limit, later, 3)); n != 0 || s.state("no such key") != "" {
+		if n := s.giveBack(taken, one("no such key", &tc.limit, later, 3)); n != 0 || s.state("no such key") != "" {
 			t.Errorf("%s: %d changed of a key that is not there", tc.name, n)
 		}
 	}
@@ -123,12 +123,12 @@ func TestGiveBackToABucketMintsNothing(t *testing.T) {
 		span := func(permits int64) int64 { return (permits*limit.Permit/limit.Refill + 1) * limit.Tick } // in which they come back
 		both.charge(early, 1+rng.Int64N(3))
 		chargedAt, cost := early+rng.Int64N(span(2)), 1+rng.Int64N(4)
-		s.decide(timed, one(both.charged(), &limit, chargedAt, cost))
+		taken := s.decide(timed, one(both.charged(), &limit, chargedAt, cost))[0]
 		both.charge(chargedAt, 1+rng.Int64N(2))
 		now := chargedAt + rng.Int64N(span(cost))
 
 		before, _ := both.left(now)
-		s.giveBack(chargedAt, one(both.charged(), &limit, now, cost))
+		s.giveBack(taken, one(both.charged(), &limit, now, cost))
 		after, _ := both.left(now)
 		if back := cost - (now/limit.Tick-chargedAt/limit.Tick)*limit.Refill/limit.Permit - 1; after < before+max(0, back) {
 			t.Fatalf("bucket %d: %d left before %d were given back, %d after", i, before, back, after)
@@ -146,10 +146,10 @@ func TestGiveBackToABucketMintsNothing(t *testing.T) {
 func TestGiveBackAfterTheRateChanged(t *testing.T) {
 	s := startServer(t)
 	one, other := one("bucket", new(bucket(t, 7, second, 100)), early, 10), one("bucket", new(bucket(t, 8, second, 100)), early, 1)
-	s.decide(timed, one)
+	taken := s.decide(timed, one)[0]
 	s.decide(timed, other)
 	before := s.state("bucket")
-	if n := s.giveBack(early, one); n != 0 || s.state("bucket") != before {
+	if n := s.giveBack(taken, one); n != 0 || s.state("bucket") != before {
 		t.Errorf("%d changed, the state %q is now %q", n, before, s.state("bucket"))
 	}
 }

@@ -147,7 +147,7 @@ func TestTimeToLiveByRedisClock(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
 		call := one(tc.name, &tc.limit, 0, 1)
-		keys, argv := call.args(1) // the time at their end is not read
+		keys, argv := call.args() // the time at their end is not read
 		reply, err := s.Eval(context.Background(), algorithm.DecideScript(call.counters).Text, keys, argv...).Int64Slice()
 		if err != nil || len(reply) != 4 {
 			t.Fatalf("%s: %v, %v", tc.name, reply, err)

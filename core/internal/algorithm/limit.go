@@ -6,11 +6,13 @@ import "errors"
 const (
 	// MaxPermits is the largest Max or Burst: 10^12, so that a sub-window's count fits in five bytes.
 	MaxPermits = 1_000_000_000_000
+	// MaxEntries is the largest Max of the algorithms that keep an entry for each call, SlidingLog and Concurrency.
+	MaxEntries = 10_000
 	// MaxWindow is the longest window, in microseconds: 366 days.
 	MaxWindow = 366 * 24 * 3600 * 1_000_000
 	// maxRefill is the longest time that an empty bucket takes to fill, in microseconds: 71 years.
 	maxRefill = 1 << 51
-	// debt is by how many times Max a bucket may be overdrawn, for which a limit must leave room.
+	// debt is by how many times its rate a bucket may be overdrawn, for which a limit must leave room.
 	debt = 10
 	// coarseFrom is the window from which a bucket counts milliseconds, so that its units stay few.
 	coarseFrom = 3600 * 1_000_000
@@ -19,11 +21,29 @@ const (
 // ErrTooLarge says that a bucket cannot be counted exactly.
 var ErrTooLarge = errors.New("too large to be counted exactly with this window: a smaller Burst, or a rounder MaxCount, can be")
 
+// Limit is a limit in the integers that both engines calculate with. Make one with [Windowed], [Bucketed], [InCalendar] or
+// [Banned].
+type Limit struct {
+	Kind     Kind
+	Max      int64 // permits that fit: of a window, or of the full bucket
+	Window   int64 // microseconds; 0 for the days and months of a zone
+	Permit   int64 // TokenBucket: units of one permit
+	Refill   int64 // TokenBucket: units that come back per tick
+	Tick     int64 // TokenBucket: microseconds
+	Reserved int64 // TokenBucket: the most permits that one reservation takes
+
+	calendar *Calendar // CalendarWindow: the days or months that it counts in; nil: each Window since the epoch
+	after    int64     // Ban: how many windows one after the other
+	span     int64     // Ban: how long the first ban lasts, in microseconds
+	longest  int64     // Ban: how long any lasts
+
+	tag, dry any    // the algorithm's name, and as it is written for a counter that refuses no call; and
+	args     [4]any // its args, as interfaces once and for all: made call by call, each would be an allocation
+}
+
 // Windowed is the limit of an algorithm that counts in windows: at most maxPermits in window microseconds.
 func Windowed(kind Kind, maxPermits, window int64) Limit {
-	l := Limit{Kind: kind, Max: maxPermits, Window: window}
-	l.tag, l.args = kind.Tag(), [4]any{maxPermits, window, int64(0), int64(0)}
-	return l
+	return Limit{Kind: kind, Max: maxPermits, Window: window}.with(maxPermits, window, 0, 0)
 }
 
 // Bucketed is the limit of a bucket that holds burst permits, of which rate come back in window microseconds.
@@ -34,14 +54,71 @@ func Bucketed(rate, window, burst int64) (Limit, error) {
 	}
 	divisor := gcd(rate, window/tick)
 	l := Limit{
-		Kind: TokenBucket, Max: burst, Window: window,
+		Kind: TokenBucket, Max: burst, Window: window, Reserved: max(burst, debt*rate),
 		Permit: window / tick / divisor, Refill: rate / divisor, Tick: tick,
 	}
 	if burst+debt*rate > maxUnits/l.Permit || ceilDiv(burst*l.Permit, l.Refill) > maxRefill/tick {
 		return Limit{}, ErrTooLarge
 	}
-	l.tag, l.args = TokenBucket.Tag(), [4]any{l.Max, l.Permit, l.Refill, l.Tick}
-	return l, nil
+	return l.with(l.Max, l.Permit, l.Refill, l.Tick), nil
+}
+
+// InCalendar is a limit of so many permits in each day or month of a calendar.
+func InCalendar(maxPermits int64, calendar *Calendar) Limit {
+	return Limit{Kind: CalendarWindow, Max: maxPermits, calendar: calendar}.with(maxPermits, 0, 0, 0)
+}
+
+// Banned is the ban of who is refused in so many windows one after the other: for span, and each time twice as long, up to
+// longest. Times are in microseconds.
+func Banned(after, span, longest, window int64) Limit {
+	return Limit{Kind: Ban, Window: window, after: after, span: span, longest: longest}.with(after, span, longest, window)
+}
+
+// with boxes what the scripts take for the limit.
+func (l Limit) with(args ...int64) Limit {
+	l.tag, l.dry = l.Kind.Tag(), "~"+l.Kind.Tag()
+	for i, arg := range args {
+		l.args[i] = arg
+	}
+	return l
+}
+
+// AppendArgs appends what decide.lua takes for a counter: the algorithm, the cost, and the args of the algorithm's Lua
+// function, padded to four. at is about now, in microseconds.
+func (c *Counter) AppendArgs(args []any, at int64) []any {
+	tag := c.Limit.tag
+	if c.Dry {
+		tag = c.Limit.dry
+	}
+	args = append(args, tag, c.Cost)
+	return c.Limit.appendArgs(args, c.Mark, at)
+}
+
+// AppendArgs appends what give_back.lua takes for a charge: the algorithm, the cost, when it was charged, the reset after
+// that, and the args of the algorithm.
+func (c *Charge) AppendArgs(args []any) []any {
+	args = append(args, c.Limit.tag, c.Cost, c.At, c.Reset)
+	return c.Limit.appendArgs(args, c.Mark, c.At)
+}
+
+func (l *Limit) appendArgs(args []any, mark string, at int64) []any {
+	switch {
+	case l.calendar != nil:
+		span := l.calendar.around(at)
+		return append(args, l.args[0], span.args[0], span.args[1], span.args[2])
+	case l.Kind == SlidingLog || l.Kind == Concurrency:
+		return append(args, l.args[0], l.args[1], mark, l.args[3])
+	default:
+		return append(args, l.args[:]...)
+	}
+}
+
+// Spell is how keys tell this limit's span from others: its microseconds, or the calendar's name.
+func (l *Limit) Spell() (window int64, calendar string) {
+	if l.calendar != nil {
+		return 0, l.calendar.Name
+	}
+	return l.Window, ""
 }
 
 func gcd(a, b int64) int64 {

@@ -9,12 +9,14 @@ import (
 
 // scripts are all that are sent to Redis.
 func scripts() map[string]*algorithm.Script {
-	limits := []algorithm.Limit{{Kind: algorithm.SlidingWindow}, {Kind: algorithm.FixedWindow}, {Kind: algorithm.TokenBucket}}
-	all := map[string]*algorithm.Script{"give back": &algorithm.GiveBack}
+	all := map[string]*algorithm.Script{
+		"give back": &algorithm.GiveBack, "renew": &algorithm.Renew, "reserve": &algorithm.Reserve,
+		"records": &algorithm.Records, "impose ban": &algorithm.ImposeBan,
+	}
 	var mixed []algorithm.Counter
-	for i := range limits {
-		counter := algorithm.Counter{Limit: &limits[i]}
-		all[limits[i].Kind.Tag()] = algorithm.DecideScript([]algorithm.Counter{counter, counter})
+	for kind := algorithm.SlidingWindow; kind <= algorithm.Ban; kind++ {
+		counter := algorithm.Counter{Limit: &algorithm.Limit{Kind: kind}}
+		all[kind.Tag()] = algorithm.DecideScript([]algorithm.Counter{counter, counter})
 		mixed = append(mixed, counter)
 	}
 	all["mixed"] = algorithm.DecideScript(mixed)

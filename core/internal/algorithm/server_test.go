@@ -51,29 +51,22 @@ type ask struct {
 	counters []algorithm.Counter
 }
 
-// args are the whole arguments of a script for this call, as its head describes them: first is decide.lua's flag, or the
-// time of the charge for give_back.lua. The time that a timed script reads follows at the end.
-func (a *ask) args(first int64) (keys []string, argv []any) {
-	argv = append(argv, first)
-	for _, c := range a.counters {
-		keys = append(keys, string(c.Key))
-		argv = append(argv, c.Limit.Kind.Tag(), c.Cost)
-		if c.Limit.Kind == algorithm.TokenBucket {
-			argv = append(argv, c.Limit.Max, c.Limit.Permit, c.Limit.Refill, c.Limit.Tick)
-		} else {
-			argv = append(argv, c.Limit.Max, c.Limit.Window, 0, 0)
-		}
+// args are the whole arguments of decide.lua for this call. The time that a timed script reads follows at the end.
+func (a *ask) args() (keys []string, argv []any) {
+	argv = append(argv, 0)
+	if a.charge {
+		argv[0] = 1
+	}
+	for i := range a.counters {
+		keys = append(keys, string(a.counters[i].Key))
+		argv = a.counters[i].AppendArgs(argv, a.now)
 	}
 	return keys, append(argv, a.now)
 }
 
 // queue adds a decision to a pipeline.
 func (a *ask) queue(pipe redis.Pipeliner, sha string) *redis.Cmd {
-	flag := int64(0)
-	if a.charge {
-		flag = 1
-	}
-	keys, argv := a.args(flag)
+	keys, argv := a.args()
 	return pipe.EvalSha(context.Background(), sha, keys, argv...)
 }
 
@@ -106,16 +99,17 @@ func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
 	verdicts := make([]algorithm.Verdict, len(a.counters))
 	for i := range verdicts {
 		of := numbers[1+3*i:]
-		verdicts[i] = algorithm.Verdict{RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
+		verdicts[i] = algorithm.Verdict{At: numbers[0], RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
 	}
 	return verdicts
 }
 
-// giveBack runs give_back.lua for what was charged at a time, and returns how many counters it changed.
-func (s *server) giveBack(chargedAt int64, a ask) int64 {
+// giveBack runs give_back.lua for what was charged, and returns how many counters it changed.
+func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
 	s.t.Helper()
-	keys, argv := a.args(chargedAt)
-	changed, err := s.Eval(context.Background(), timed(s.t, &algorithm.GiveBack), keys, argv...).Int64Slice()
+	charge := a.counters[0].Charged(&charged)
+	argv := append(charge.AppendArgs(nil), a.now)
+	changed, err := s.Eval(context.Background(), timed(s.t, &algorithm.GiveBack), []string{string(charge.Key)}, argv...).Int64Slice()
 	if err != nil || len(changed) != 1 {
 		s.t.Fatalf("given back at %d: %v, %v", a.now, changed, err)
 	}

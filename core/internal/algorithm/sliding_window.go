@@ -80,7 +80,7 @@ func (s *State) freeing(missing int64, over int, index int64) int64 {
 	return index
 }
 
-func (slidingWindow) charge(s *State, now int64, l *Limit, cost int64) int64 {
+func (slidingWindow) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
 	if index := subWindow(now, l.Window); index != s.At {
 		s.turn(index)
 	}
@@ -97,4 +97,25 @@ func (s *State) turn(index int64) {
 		s.Older = append(s.Older, uint64(s.At%64)<<40|uint64(s.Own))
 	}
 	s.At, s.Used, s.Own = index, used, 0
+}
+
+func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
+	index := subWindow(c.At, c.Limit.Window)
+	if s.At == index {
+		back := min(c.Cost, s.Own)
+		s.Used -= back
+		s.Own -= back
+		return
+	}
+	for i, older := range s.Older {
+		if s.number(older) != index {
+			continue
+		}
+		back := min(c.Cost, permits(older))
+		s.Used -= back
+		if s.Older[i] -= uint64(back); permits(s.Older[i]) == 0 {
+			s.Older = append(s.Older[:i], s.Older[i+1:]...)
+		}
+		return
+	}
 }

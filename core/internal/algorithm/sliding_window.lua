@@ -4,10 +4,12 @@
 -- the last window any more: 33 sub-windows, so it comes back at most window/32 late and never early.
 --
 -- args      max, window (microseconds)
--- state     little-endian: I7 number of the sub-window charged last, I6 permits used in the window, I6 permits used in
+-- state     a string, little-endian: I7 number of the sub-window charged last, I6 permits used in the window, I6 permits used in
 --           that sub-window; then, oldest first, every older sub-window that still counts: I1 number modulo 64, I5 permits
 -- keeps     the second number is the sum of the third and of all that follow it
-algorithms.sw1 = function(state, now, cost, max, window)
+algorithms.sw1 = function(key, now, cost, max, window)
+  local state = redis.call('GET', key)
+  max, window = max + 0, window + 0
   local phase = now % window
   local index = (now - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own, older, anchored = index, 0, 0, '', nil
@@ -20,6 +22,7 @@ algorithms.sw1 = function(state, now, cost, max, window)
 
   if state then
     charged, used, own = struct.unpack('<I7I6I6', state)
+    if #state % 6 ~= 1 or charged >= 2 ^ 53 or own > used then error('NOTACOUNTER ' .. key) end
     older = string.sub(state, 20)
     if charged > index then
       -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.

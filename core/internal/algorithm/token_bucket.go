@@ -22,11 +22,17 @@ func (s *State) usedUnits(l *Limit) int64 {
 	if s.Own != l.Permit && used > 0 {
 		used = rescale(used, s.Own, l.Permit)
 	}
-	// A rate that was lowered far leaves nobody waiting longer than 71 years, which a time.Duration can hold.
-	if longest := maxRefill / l.Tick; used/l.Refill >= longest {
-		used = longest * l.Refill
+	return min(used, l.mostUnits()) // a rate that was lowered far leaves nobody waiting longer than 71 years
+}
+
+// mostUnits is how far a bucket can be used and overdrawn: as much as is exact, and as comes back while a time.Duration can
+// hold the wait.
+func (l *Limit) mostUnits() int64 {
+	longest := maxRefill / l.Tick
+	if longest > maxUnits/l.Refill {
+		return maxUnits
 	}
-	return used
+	return longest * l.Refill
 }
 
 // usedNow is what is used now, after the refill.
@@ -50,7 +56,7 @@ func rescale(used, from, to int64) int64 {
 
 func (tokenBucket) look(s *State, now int64, l *Limit, cost int64) Verdict {
 	used := s.usedNow(now, l)
-	v := Verdict{Remaining: floorDiv(l.Max*l.Permit-used, l.Permit)}
+	v := Verdict{Remaining: l.left(used)}
 	if used > 0 {
 		v.ResetAfter = l.refilledAfter(used, now)
 	}
@@ -60,7 +66,7 @@ func (tokenBucket) look(s *State, now int64, l *Limit, cost int64) Verdict {
 	return v
 }
 
-func (tokenBucket) charge(s *State, now int64, l *Limit, cost int64) int64 {
+func (tokenBucket) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
 	s.Used = s.usedNow(now, l) + cost*l.Permit
 	s.At, s.Own = now/l.Tick, l.Permit
 	return l.refilledAfter(s.Used, now)
@@ -78,4 +84,52 @@ func floorDiv(a, b int64) int64 {
 		return -ceilDiv(-a, b)
 	}
 	return a / b
+}
+
+// Reserve takes a cost at the next turn, if that comes within patience: the turn of one permit, for the rest of a large cost is
+// paid by who comes next. It is not taken where the verdict has a RetryAfter.
+func (l *Limit) Reserve(s *State, now, cost, patience int64) Verdict {
+	s = l.anchored(s, now, cost > 0)
+	used := s.usedNow(now, l)
+	v := Verdict{At: now, Remaining: l.left(used)}
+	if used > 0 {
+		v.ResetAfter = l.refilledAfter(used, now)
+	}
+	if early := used + l.Permit - l.Max*l.Permit; early > 0 && cost > 0 {
+		v.Wait = l.refilledAfter(early, now)
+	}
+	v.RetryAfter = max(0, v.Wait-patience)
+	if over := used + cost*l.Permit - l.mostUnits(); over > 0 {
+		v.RetryAfter = max(v.RetryAfter, l.refilledAfter(over, now))
+	}
+	if cost > 0 && v.RetryAfter == 0 {
+		v.ResetAfter = engines[TokenBucket].charge(s, now, l, cost, "")
+		v.Remaining = l.left(s.Used)
+	}
+	return v
+}
+
+// left is how many whole permits are left.
+func (l *Limit) left(used int64) int64 { return max(0, floorDiv(l.Max*l.Permit-used, l.Permit)) }
+
+// giveBack gives back neither what has come back since by itself, nor, of a bucket that the charge overdrew, what others who
+// wait behind it have been told to wait for.
+func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
+	l := c.Limit
+	at, charged := now/l.Tick, c.At/l.Tick
+	ticks := (c.At+c.Reset)/l.Tick - charged // in which all that was used after the charge has come back
+	since := max(0, at-charged)
+	if s.Own != l.Permit || s.At > at || since >= ticks {
+		return
+	}
+	cost, refilled := c.Cost*l.Permit, since*l.Refill
+	usedThen := (ticks-1)*l.Refill + 1
+	used := s.usedNow(now, l)
+	back := cost - max(0, refilled-max(0, usedThen-cost))
+	if usedThen > l.Max*l.Permit {
+		back = min(back, cost-max(0, used+refilled-usedThen))
+	}
+	if back > 0 {
+		s.At, s.Used = at, max(0, used-back)
+	}
 }

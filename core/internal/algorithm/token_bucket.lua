@@ -3,21 +3,27 @@
 -- A permit is divided into so many units that a whole number of them comes back per tick: nothing rounds, whatever the rate.
 --
 -- args      burst, permit (units), refill (units per tick), tick (microseconds: 1, or 1000 for windows of an hour and more)
--- state     little-endian: I7 last tick, I7 units used and not yet refilled, I7 units per permit when that was written
+-- state     a string, little-endian: I7 last tick, I7 units used and not yet refilled, I7 units per permit when that was written
 -- keeps     units used stay below 2^52, so every sum here is exact in a double
-algorithms.tb1 = function(state, now, cost, burst, permit, refill, tick)
+--
+-- With patience (microseconds) the cost is taken at the next turn, if that comes so soon: see reserve.lua.
+algorithms.tb1 = function(key, now, cost, burst, permit, refill, tick, patience)
+  local state = redis.call('GET', key)
+  burst, permit, refill, tick = burst + 0, permit + 0, refill + 0, tick + 0
   local at = (now - now % tick) / tick
+  -- A rate that was lowered far leaves nobody waiting longer than 71 years, which every language's durations can hold.
+  local most = math.min(2 ^ 52, math.floor(2 ^ 51 / tick) * refill)
   local used, anchored = 0, nil
   if state then
     local last, unit
     last, used, unit = struct.unpack('<I7I7I7', state)
+    if #state ~= 21 or last >= 2 ^ 53 or unit == 0 then error('NOTACOUNTER ' .. key) end
     if unit ~= permit then
       -- The rate was changed: what was used stays used, counted in the new units, the last fraction rounded up.
       local whole = math.floor(used / unit)
       used = whole * permit + math.min(permit, math.ceil((used - whole * unit) * permit / unit))
     end
-    -- A rate that was lowered far leaves nobody waiting longer than 71 years, which every language's durations can hold.
-    used = math.min(used, 2 ^ 52, math.floor(2 ^ 51 / tick) * refill)
+    used = math.min(used, most)
     if last > at then
       -- The clock stepped back: the refill goes on from now, with nothing minted.
       anchored = struct.pack('<I7I7I7', at, used, permit)
@@ -33,8 +39,14 @@ algorithms.tb1 = function(state, now, cost, burst, permit, refill, tick)
   local left = math.floor((burst * permit - used) / permit)
   local reset = used > 0 and after(used) or 0
   local needed = used + cost * permit
-  if needed > burst * permit then
-    return after(needed - burst * permit), left, reset, nil, nil, anchored
+  local retry, wait = 0, 0
+  if not patience then
+    if needed > burst * permit then retry = after(needed - burst * permit) end
+  else
+    if used + permit > burst * permit then wait = after(used + permit - burst * permit) end
+    retry = math.max(0, wait - patience)
+    if needed > most then retry = math.max(retry, after(needed - most)) end
   end
-  return 0, left, reset, after(needed), struct.pack('<I7I7I7', at, needed, permit), anchored
+  if retry > 0 then return retry, left, reset, nil, nil, anchored, patience and wait end
+  return 0, left, reset, after(needed), struct.pack('<I7I7I7', at, needed, permit), anchored, patience and wait
 end

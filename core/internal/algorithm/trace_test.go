@@ -33,7 +33,7 @@ type counter struct {
 func (c *counter) decide(now, cost int64) algorithm.Verdict {
 	v := c.limit.Look(&c.state, now, cost, true)
 	if v.RetryAfter == 0 && cost > 0 {
-		c.limit.Charge(&c.state, now, cost, &v)
+		c.limit.Charge(&c.state, now, cost, "", &v)
 	}
 	return v
 }

@@ -65,14 +65,20 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 	}
 	s.lockAll(counters)
 	defer s.unlockAll(counters)
-	now, fits := s.now(), true
+	now := s.now()
 	for i := range counters {
 		verdicts[i] = s.shard(counters[i].Key).look(&counters[i], now, charge)
-		fits = fits && verdicts[i].RetryAfter == 0
 	}
-	if fits && charge {
-		for i := range counters {
-			s.charge(s.shard(counters[i].Key), &counters[i], now, &verdicts[i])
+	if !charge {
+		return
+	}
+	passes := algorithm.Passes(counters, verdicts)
+	for i := range counters {
+		switch c, v := &counters[i], &verdicts[i]; {
+		case algorithm.Struck(counters, verdicts, i):
+			s.strike(s.shard(c.Key), c, now)
+		case passes && v.RetryAfter == 0:
+			s.charge(s.shard(c.Key), c, now, v)
 		}
 	}
 }
@@ -90,16 +96,29 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdic
 
 // charge takes a cost that fits, making room for the key when it is new.
 func (s *Store) charge(shard *shard, c *algorithm.Counter, now int64, v *algorithm.Verdict) {
-	if c.Cost == 0 {
+	if c.Cost == 0 || c.Limit.Kind == algorithm.Ban {
 		return
 	}
-	at, known := shard.index[string(c.Key)]
-	if !known {
-		at = s.place(shard, string(c.Key), now)
-	}
-	e := &shard.entries[at]
-	c.Limit.Charge(&e.state, now, c.Cost, v)
+	e := s.entry(shard, c.Key, now)
+	c.Limit.Charge(&e.state, now, c.Cost, c.Mark, v)
 	e.freshAt = now + v.ResetAfter
+}
+
+// strike tells a ban of a refusal.
+func (s *Store) strike(shard *shard, c *algorithm.Counter, now int64) {
+	e := s.entry(shard, c.Key, now)
+	if reset, noted := c.Limit.Strike(&e.state, now); noted {
+		e.freshAt = now + reset
+	}
+}
+
+// entry is that of a key, made when it is new. It is valid while the shard is locked, until the next is asked for.
+func (s *Store) entry(shard *shard, key []byte, now int64) *entry {
+	at, known := shard.index[string(key)]
+	if !known {
+		at = s.place(shard, string(key), now)
+	}
+	return &shard.entries[at]
 }
 
 // place finds room for a new key: a place of its own, or in a full table that of an entry which can go. One place is kept
@@ -111,18 +130,6 @@ func (s *Store) place(own *shard, key string, now int64) (at int) {
 	}
 	s.sweeper.start()
 	return own.add(key)
-}
-
-// Reset forgets a key.
-func (s *Store) Reset(_ context.Context, key []byte) error {
-	shard := s.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if at, known := shard.index[string(key)]; known {
-		shard.remove(at)
-		s.keys.Add(-1)
-	}
-	return nil
 }
 
 // Close stops the sweeping. Counting goes on.

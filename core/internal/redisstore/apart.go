@@ -12,7 +12,6 @@ type part struct {
 	places   []int
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
-	at       int64 // when they were charged, by their server's clock; 0: they were not
 }
 
 // decideApart decides over counters that lie on several shards: it asks them side by side, and gives back what was charged
@@ -21,7 +20,7 @@ func (s *Store) decideApart(deadline, caller context.Context, counters []algorit
 	parts := split(counters)
 	var asked sync.WaitGroup
 	for _, p := range parts {
-		asked.Go(func() { p.at = s.decide(deadline, caller, p.counters, charge, p.verdicts) })
+		asked.Go(func() { s.decide(deadline, caller, p.counters, charge, p.verdicts) })
 	}
 	asked.Wait()
 
@@ -36,8 +35,9 @@ func (s *Store) decideApart(deadline, caller context.Context, counters []algorit
 		return
 	}
 	for _, p := range parts {
-		if p.at != 0 && p.fits() {
-			s.inBackground(func() { s.giveBack(p) })
+		if charges := p.charges(); len(charges) > 0 {
+			// Best effort: what cannot be given back costs that caller the permit, and admits nobody.
+			s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
 			p.uncharge(verdicts)
 		}
 	}
@@ -61,36 +61,57 @@ func split(counters []algorithm.Counter) (parts []*part) {
 	return parts
 }
 
-// fits says whether this part's shard let the call pass, and so charged it.
-func (p *part) fits() bool {
+// together sorts charges by the scripts that can reach them.
+func (s *Store) together(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
+	if !s.router.apart() {
+		return [][]algorithm.Charge{charges}
+	}
+	places := make(map[string]int)
+	for _, c := range charges {
+		at, ok := places[string(tag(c.Key))]
+		if !ok {
+			at = len(parts)
+			places[string(tag(c.Key))] = at
+			parts = append(parts, nil)
+		}
+		parts[at] = append(parts[at], c)
+	}
+	return parts
+}
+
+// charges are what this part's shard charged: nothing, unless it let the call pass.
+func (p *part) charges() (charges []algorithm.Charge) {
 	for i := range p.verdicts {
-		if v := &p.verdicts[i]; v.Err != nil || v.Ended != nil || v.RetryAfter > 0 {
-			return false
+		if p.verdicts[i].Err != nil || p.verdicts[i].Ended != nil {
+			return nil
 		}
 	}
-	return true
+	if !algorithm.Passes(p.counters, p.verdicts) {
+		return nil
+	}
+	for i := range p.counters {
+		if c := p.counters[i].Charged(&p.verdicts[i]); c.Cost > 0 {
+			charges = append(charges, c)
+		}
+	}
+	return charges
 }
 
 // refuses says whether this part makes the whole call a refused one.
 func (p *part) refuses() bool {
-	for i, v := range p.verdicts {
-		if v.RetryAfter > 0 || v.Ended != nil || v.Err != nil && p.counters[i].Required {
+	for i := range p.verdicts {
+		if v := &p.verdicts[i]; v.Ended != nil || v.Err != nil && p.counters[i].Required {
 			return true
 		}
 	}
-	return false
+	return !algorithm.Passes(p.counters, p.verdicts)
 }
 
 // uncharge shows the permits as they will be once given back.
 func (p *part) uncharge(verdicts []algorithm.Verdict) {
 	for i, place := range p.places {
-		verdicts[place].Remaining += p.counters[i].Cost
+		if charge := p.counters[i].Charged(&p.verdicts[i]); charge.Cost > 0 {
+			verdicts[place].Remaining += charge.Cost
+		}
 	}
-}
-
-// giveBack is best effort: what it cannot give back costs that caller the permit, and admits nobody.
-func (s *Store) giveBack(p *part) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
-	_, _ = s.run(ctx, &algorithm.GiveBack, p.counters, p.at)
 }

@@ -3,23 +3,19 @@ package redisstore
 import (
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// scriptCall is the whole command: EVALSHA, the script, how many keys, the keys, and the arguments that decide.lua and
-// give_back.lua take: a first number, then six for each counter. All of it is its own copy, because a command that hangs may
-// outlive the call that it was made for.
-func scriptCall(script *algorithm.Script, counters []algorithm.Counter, first int64) []any {
-	args := make([]any, 3, 4+7*len(counters))
-	args[0], args[1], args[2] = "evalsha", script.SHA1, len(counters)
-	for i := range counters {
-		args = append(args, string(counters[i].Key))
-	}
-	args = append(args, first)
-	for i := range counters {
-		args = counters[i].Limit.AppendArgs(args, counters[i].Cost)
-	}
-	return args
+// The commands are EVALSHA, the script, how many keys, the keys, and the arguments that stand at the head of the script. All of
+// it is its own copy, because a command that hangs may outlive the call that it was made for.
+
+// command begins a command with room for so many arguments.
+func command(script *algorithm.Script, keys, args int) []any {
+	call := make([]any, 3, 3+keys+args)
+	call[0], call[1], call[2] = "evalsha", script.SHA1, keys
+	return call
 }
 
 // withText is the same call with the script's text, for a server that does not know it yet.
@@ -27,14 +23,116 @@ func withText(call []any, script *algorithm.Script) []any {
 	return append([]any{"eval", script.Text}, call[2:]...)
 }
 
+// yes and no are boxed once for all.
+var yes, no any = int64(1), int64(0)
+
+func decideCall(script *algorithm.Script, counters []algorithm.Counter, charge bool, at int64) []any {
+	call := command(script, len(counters), 1+6*len(counters))
+	for i := range counters {
+		call = append(call, string(counters[i].Key))
+	}
+	flag := no
+	if charge {
+		flag = yes
+	}
+	call = append(call, flag)
+	for i := range counters {
+		call = counters[i].AppendArgs(call, at)
+	}
+	return call
+}
+
+// reserveCall has the patience where decide.lua takes the algorithm.
+func reserveCall(c *algorithm.Counter, patience int64) []any {
+	call := append(command(&algorithm.Reserve, 1, 6), string(c.Key))
+	first := len(call)
+	call = c.AppendArgs(call, 0)
+	call[first] = patience
+	return call
+}
+
+func giveBackCall(charges []algorithm.Charge) []any {
+	call := command(&algorithm.GiveBack, len(charges), 8*len(charges))
+	for i := range charges {
+		call = append(call, string(charges[i].Key))
+	}
+	for i := range charges {
+		call = charges[i].AppendArgs(call)
+	}
+	return call
+}
+
+func renewCall(slots []algorithm.Charge) []any {
+	call := command(&algorithm.Renew, len(slots), 1+len(slots))
+	for i := range slots {
+		call = append(call, string(slots[i].Key))
+	}
+	call = append(call, slots[0].Mark)
+	for i := range slots {
+		call = append(call, slots[i].Limit.Window)
+	}
+	return call
+}
+
+func recordsCall(key []byte, limit *algorithm.Limit) []any {
+	return append(command(&algorithm.Records, 1, 1), string(key), limit.Window)
+}
+
+func imposeCall(key []byte, span int64) []any {
+	return append(command(&algorithm.ImposeBan, 1, 1), string(key), span)
+}
+
+// askAgain says whether a calendar's bounds were those of another time than the server's.
+func askAgain(numbers []int64) bool {
+	for i := 1; i < len(numbers); i += 3 {
+		if numbers[i] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // readReply reads what decide.lua replies: now, then three numbers for each counter.
-func readReply(numbers []int64, verdicts []algorithm.Verdict) (at int64, err error) {
+func readReply(numbers []int64, verdicts []algorithm.Verdict) error {
 	if len(numbers) != 1+3*len(verdicts) {
-		return 0, fmt.Errorf("the script replied %d numbers for %d counters", len(numbers), len(verdicts))
+		return fmt.Errorf("the script replied %d numbers for %d counters", len(numbers), len(verdicts))
+	}
+	if askAgain(numbers) {
+		return fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", numbers[0])
 	}
 	for i := range verdicts {
 		of := numbers[1+3*i:]
-		verdicts[i] = algorithm.Verdict{RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
+		verdicts[i] = algorithm.Verdict{At: numbers[0], RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
 	}
-	return numbers[0], nil
+	return nil
+}
+
+// readReservation reads what reserve.lua replies: the same for its counter, and the wait.
+func readReservation(numbers []int64) (algorithm.Verdict, error) {
+	if len(numbers) != 5 {
+		return algorithm.Verdict{}, fmt.Errorf("the script replied %d numbers for a reservation", len(numbers))
+	}
+	var v [1]algorithm.Verdict
+	err := readReply(numbers[:4], v[:])
+	v[0].Wait = numbers[4]
+	return v[0], err
+}
+
+// readRecords reads what records.lua replies: three values for each call.
+func readRecords(cmd *redis.Cmd) ([]algorithm.Record, error) {
+	values, err := cmd.Slice()
+	if err != nil || len(values)%3 != 0 {
+		return nil, fmt.Errorf("the script replied %d values for records of three: %w", len(values), err)
+	}
+	records := make([]algorithm.Record, 0, len(values)/3)
+	for i := 0; i < len(values); i += 3 {
+		at, known := values[i].(int64)
+		cost, whole := values[i+1].(int64)
+		note, text := values[i+2].(string)
+		if !known || !whole || !text {
+			return nil, fmt.Errorf("the script replied a record of %T, %T and %T", values[i], values[i+1], values[i+2])
+		}
+		records = append(records, algorithm.Record{At: at, Cost: cost, Note: note})
+	}
+	return records, nil
 }

@@ -16,8 +16,8 @@ import (
 type router interface {
 	// node is the server that a script with this key goes to.
 	node(ctx context.Context, key string) (node, error)
-	// together says whether one script can decide over all of these counters.
-	together(counters []algorithm.Counter) bool
+	// apart says whether keys with different tags may lie on different servers, where one script cannot reach them all.
+	apart() bool
 }
 
 func newRouter(client redis.UniversalClient, timeout time.Duration) router {
@@ -39,7 +39,7 @@ type oneServer struct{ only boundClient }
 
 func (o oneServer) node(context.Context, string) (node, error) { return o.only, nil }
 
-func (o oneServer) together([]algorithm.Counter) bool { return true }
+func (o oneServer) apart() bool { return false }
 
 // ring is a client-side hash ring of single servers. Keys with one tag lie on one of them.
 type ring struct {
@@ -55,7 +55,7 @@ func (r ring) node(_ context.Context, key string) (node, error) {
 	return r.bound.of(shard), nil
 }
 
-func (r ring) together(counters []algorithm.Counter) bool { return sameTag(counters) }
+func (r ring) apart() bool { return true }
 
 // cluster is a Redis Cluster: the keys with one tag lie in one slot.
 type cluster struct {
@@ -92,7 +92,7 @@ func (c *cluster) node(ctx context.Context, key string) (node, error) {
 	return clusterNode{c.bound.of(master), c.client}, nil
 }
 
-func (c *cluster) together(counters []algorithm.Counter) bool { return sameTag(counters) }
+func (c *cluster) apart() bool { return true }
 
 func (c *cluster) slotsKnown() bool {
 	c.mu.RLock()
@@ -111,7 +111,7 @@ type anyClient struct{ only heldClient }
 
 func (a anyClient) node(context.Context, string) (node, error) { return a.only, nil }
 
-func (a anyClient) together(counters []algorithm.Counter) bool { return sameTag(counters) }
+func (a anyClient) apart() bool { return true }
 
 // sameTag says whether all keys have the same hash tag, and with it the same cluster slot and ring shard.
 func sameTag(counters []algorithm.Counter) bool {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,8 +41,8 @@ func (s *Store) Close() {
 	s.background.Wait()
 }
 
-// inBackground runs what Close waits for. Once closed, the caller waits for it.
-func (s *Store) inBackground(do func()) {
+// InBackground runs what Close waits for. Once closed, the caller waits for it.
+func (s *Store) InBackground(do func()) {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
@@ -61,34 +62,156 @@ func (s *Store) inBackground(do func()) {
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if s.router.together(counters) {
+	if !s.router.apart() || sameTag(counters) {
 		s.decide(deadline, ctx, counters, charge, verdicts)
 		return
 	}
 	s.decideApart(deadline, ctx, counters, charge, verdicts)
 }
 
-// decide asks one shard. It returns when the counters were charged, by Redis's clock.
-func (s *Store) decide(deadline, caller context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (at int64) {
-	numbers, err := s.run(deadline, algorithm.DecideScript(counters), counters, flag(charge))
+// decide asks one shard.
+func (s *Store) decide(deadline, caller context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	at := aboutNow(counters)
+	numbers, err := s.ask(deadline, counters, charge, at)
+	if err == nil && askAgain(numbers) {
+		numbers, err = s.ask(deadline, counters, charge, numbers[0])
+	}
 	if err == nil {
-		at, err = readReply(numbers, verdicts)
+		err = readReply(numbers, verdicts)
 	}
 	if err != nil {
-		failed := algorithm.Verdict{Ended: callersEnd(caller)}
-		if failed.Ended == nil {
-			failed.Err = s.explain(deadline, err)
-		}
-		for i := range verdicts {
-			verdicts[i] = failed
-		}
+		s.fail(deadline, caller, err, verdicts)
 	}
-	return at
 }
 
-// run sends a script to the shard of its counters and returns the integers that it replies.
-func (s *Store) run(ctx context.Context, script *algorithm.Script, counters []algorithm.Counter, first int64) ([]int64, error) {
-	call := scriptCall(script, counters, first)
+// ask runs the script that decides over the counters of one shard.
+func (s *Store) ask(deadline context.Context, counters []algorithm.Counter, charge bool, at int64) ([]int64, error) {
+	script := algorithm.DecideScript(counters)
+	return s.numbers(deadline, script, decideCall(script, counters, charge, at))
+}
+
+// aboutNow is this process's idea of the time where a calendar is asked for: Redis knows no zones. It decides nothing: a
+// script whose own clock disagrees asks to be called again, with its time.
+func aboutNow(counters []algorithm.Counter) int64 {
+	for i := range counters {
+		if counters[i].Limit.Kind == algorithm.CalendarWindow {
+			return time.Now().UnixMicro()
+		}
+	}
+	return 0
+}
+
+// fail makes verdicts of what kept the store from answering.
+func (s *Store) fail(deadline, caller context.Context, err error, verdicts []algorithm.Verdict) {
+	failed := algorithm.Verdict{Ended: callersEnd(caller)}
+	if failed.Ended == nil {
+		failed.Err = s.explain(deadline, err)
+	}
+	for i := range verdicts {
+		verdicts[i] = failed
+	}
+}
+
+// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	numbers, err := s.numbers(deadline, &algorithm.Reserve, reserveCall(c, patience))
+	if err == nil {
+		v, err = readReservation(numbers)
+	}
+	if err != nil {
+		var failed [1]algorithm.Verdict
+		s.fail(deadline, ctx, err, failed[:])
+		return failed[0]
+	}
+	return v
+}
+
+// GiveBack gives charges back, as far as they still count. It goes on when the context has ended: charges are given back when
+// their caller has left, too.
+func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	defer cancel()
+	var failed error
+	for _, together := range s.together(charges) {
+		if _, err := s.numbers(deadline, &algorithm.GiveBack, giveBackCall(together)); err != nil {
+			failed = s.explain(deadline, err)
+		}
+	}
+	return failed
+}
+
+// Renew keeps the slots of a call in flight for another window each.
+func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var failed error
+	for _, together := range s.together(slots) {
+		if _, err := s.numbers(deadline, &algorithm.Renew, renewCall(together)); err != nil {
+			failed = s.explain(deadline, err)
+		}
+	}
+	return failed
+}
+
+// Records are the calls that count in a log now, newest first.
+func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error) {
+	var records []algorithm.Record
+	err := s.each(ctx, func(deadline context.Context) error {
+		cmd, err := s.run(deadline, &algorithm.Records, recordsCall(key, limit))
+		if err == nil {
+			records, err = readRecords(cmd)
+		}
+		return err
+	})
+	return records, err
+}
+
+// Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
+	return s.each(ctx, func(deadline context.Context) error {
+		_, err := s.numbers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
+		return err
+	})
+}
+
+// Reset forgets a key.
+func (s *Store) Reset(ctx context.Context, key []byte) error {
+	return s.each(ctx, func(deadline context.Context) error {
+		node, err := s.router.node(deadline, string(key))
+		if err != nil {
+			return err
+		}
+		return node.process(deadline, redis.NewCmd(deadline, "del", string(key)))
+	})
+}
+
+// each runs something that returns one error, which is the context's own when that has ended.
+func (s *Store) each(ctx context.Context, do func(deadline context.Context) error) error {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := do(deadline)
+	if err == nil {
+		return nil
+	}
+	if ended := callersEnd(ctx); ended != nil {
+		return ended
+	}
+	return s.explain(deadline, err)
+}
+
+// numbers runs a script that replies integers.
+func (s *Store) numbers(ctx context.Context, script *algorithm.Script, call []any) ([]int64, error) {
+	cmd, err := s.run(ctx, script, call)
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Int64Slice()
+}
+
+// run sends a script to the shard of its keys.
+func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (*redis.Cmd, error) {
 	node, err := s.router.node(ctx, call[3].(string))
 	if err != nil {
 		return nil, err
@@ -99,27 +222,7 @@ func (s *Store) run(ctx context.Context, script *algorithm.Script, counters []al
 		cmd = redis.NewCmd(ctx, withText(call, script)...)
 		err = node.process(ctx, cmd)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return cmd.Int64Slice()
-}
-
-// Reset forgets a key. Its error is the context's own when that has ended.
-func (s *Store) Reset(ctx context.Context, key []byte) error {
-	deadline, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	node, err := s.router.node(deadline, string(key))
-	if err == nil {
-		err = node.process(deadline, redis.NewCmd(deadline, "del", string(key)))
-	}
-	if err == nil {
-		return nil
-	}
-	if ended := callersEnd(ctx); ended != nil {
-		return ended
-	}
-	return s.explain(deadline, err)
+	return cmd, err
 }
 
 // callersEnd is the error of a context that has ended; nil while it goes on. A socket's deadline can pass a moment before
@@ -139,12 +242,16 @@ func (s *Store) explain(deadline context.Context, err error) error {
 	if deadline.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("no answer within %v: %v", s.timeout, err)
 	}
+	for _, sign := range foreign {
+		if strings.Contains(err.Error(), sign) {
+			return fmt.Errorf("%w: %w", ErrForeign, err)
+		}
+	}
 	return err
 }
 
-func flag(set bool) int64 {
-	if set {
-		return 1
-	}
-	return 0
-}
+// ErrForeign says that a key of ours holds what we never wrote.
+var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is: choose a Prefix that nobody else writes to, or remove the key")
+
+// foreign are the words of Redis, and of our scripts, for a value that is not a counter.
+var foreign = [...]string{"WRONGTYPE", "NOTACOUNTER", "data string too short"}

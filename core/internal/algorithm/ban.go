@@ -1,0 +1,68 @@
+package algorithm
+
+// ban is kept for a subject beside its counters: who is refused in several windows one after the other is refused altogether
+// for a while.
+type ban struct{}
+
+func (ban) tag() string { return "bn1" }
+
+func (ban) place(now int64, _ *Limit) int64 { return now }
+
+// anchor moves the ban back with the clock, so that it lasts as long as it was to.
+func (ban) anchor(s *State, place int64, _ *Limit) {
+	s.Used -= s.At - place
+	s.At = place
+}
+
+func (ban) look(s *State, now int64, l *Limit, _ int64) Verdict {
+	return Verdict{RetryAfter: max(0, s.Used-now), ResetAfter: max(0, s.forgotten(l)-now)}
+}
+
+// forgotten is when nothing is known of earlier bans and strikes any more.
+func (s *State) forgotten(l *Limit) int64 {
+	if s.At == 0 {
+		return 0
+	}
+	return max(s.Used, s.At) + l.longest
+}
+
+func (ban) charge(s *State, _ int64, _ *Limit, _ int64, _ string) int64 { return 0 }
+
+func (ban) giveBack(*State, int64, *Charge) {}
+
+// Strike notes a refusal, once for each window, and bans who has had enough of them. It returns when the state is to be
+// forgotten, and whether anything was noted.
+func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
+	s = l.anchored(s, now, true)
+	if s.forgotten(l) <= now {
+		*s = State{}
+	}
+	bans, strikes := s.Own>>16, s.Own&0xffff
+	this, last := now/l.Window, s.At/l.Window
+	switch {
+	case strikes > 0 && last == this:
+		return 0, false
+	case strikes > 0 && last == this-1:
+		strikes++
+	default:
+		strikes = 1
+	}
+	if strikes >= l.after {
+		span := l.span
+		for range min(bans, 40) {
+			span = min(2*span, l.longest)
+		}
+		s.Used, bans, strikes = now+span, min(bans+1, 255), 0
+	}
+	s.At, s.Own = now, bans<<16|strikes
+	return s.forgotten(l) - now, true
+}
+
+// Impose bans by hand: for so long from now, or as long as the ban in force lasts.
+func (s *State) Impose(now, span int64) (resetAfter int64) {
+	if s.At > now {
+		ban{}.anchor(s, now, nil)
+	}
+	s.At, s.Used = now, max(s.Used, now+span)
+	return s.Used - now + span
+}

@@ -1,0 +1,35 @@
+-- CalendarWindow: at most max permits in each window of the clock: every window microseconds since the epoch, or every day or
+-- month of a zone. Redis knows no zones, so it is told the bounds of about now, and chooses.
+--
+-- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the end of the next
+-- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
+algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
+  local state = redis.call('GET', key)
+  max, start, middle, ends = max + 0, start + 0, middle + 0, ends + 0
+  if middle == 0 then
+    start, middle = now - now % start, now - now % start + start
+  elseif now < start or now >= ends then
+    return -1, 0, 0
+  elseif now >= middle then
+    start, middle = middle, ends
+  end
+
+  local used, anchored = 0, nil
+  if state then
+    local at
+    at, used = struct.unpack('<I7I6', state)
+    if #state ~= 13 or at >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
+    if at > start then
+      -- The clock stepped back: what was used counts as used in this window.
+      anchored = struct.pack('<I7I6', start, used)
+    elseif at < start then
+      used = 0
+    end
+  end
+
+  local reset = used > 0 and middle - now or 0
+  if used + cost > max then
+    return middle - now, max - used, reset, nil, nil, anchored
+  end
+  return 0, max - used, reset, middle - now, struct.pack('<I7I6', start, used + cost), anchored
+end

@@ -1,0 +1,21 @@
+-- Renews the slots of a call in flight. A slot that was lost meanwhile is taken again, even over the limit: its call is in flight,
+-- and others are to know.
+--
+-- KEYS[i]   the counters of Concurrency, all in one cluster slot
+-- ARGV[1]   the holder
+-- ARGV      then for each counter its window (microseconds)
+-- reply     a list of one: how many slots were renewed
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+for i = 1, #KEYS do
+  local window = ARGV[i + 1] + 0
+  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')
+  if last[2] and last[2] + 0 > now then
+    -- The clock stepped back: every slot that was held counts as renewed now.
+    redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', last[2] - window)
+    for _, of in ipairs(redis.call('ZRANGE', KEYS[i], 0, -1)) do redis.call('ZADD', KEYS[i], now, of) end
+  end
+  redis.call('ZADD', KEYS[i], now, ARGV[1])
+  redis.call('PEXPIREAT', KEYS[i], math.floor((now + window) / 1000) + 1)
+end
+return {#KEYS}
