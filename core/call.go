@@ -13,8 +13,10 @@ import (
 type call struct {
 	View
 	limiter *Limiter
+	id      uint64 // another for each call, as long as this object lives in the pool
 
-	asked    []asked // the rules that apply; once counted, one for each counter and verdict
+	applying []asked // the rules that are for this call
+	asked    []asked // what they ask, one for each counter and verdict
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
@@ -31,16 +33,19 @@ type call struct {
 	userKnown   bool
 }
 
-// asked is a rule that applies to the call, under the name that it counts it by.
+// asked is a rule that applies to the call, under the name that it counts it by; once counted, one of its limits, or its ban.
 type asked struct {
 	rule     *boundRule
 	policy   *policy
-	limit    Limit // the rule's, or what it and others with the same counter both allow
+	quota    *quota
+	limit    Limit // the quota's, or what it and others with the same counter both allow
+	isBan    bool  // the counter is the rule's ban, which stands behind its limits
+	banned   bool  // the ban holds for this limit
 	from, to int   // the subject, in call.subjects
 }
 
-// clone is a copy on the heap, so that a loop's variable can stay off it.
-func (a asked) clone() *asked { return &a }
+// told says whether callers hear of it: they do of limits, but not of those that are only tried.
+func (a *asked) told() bool { return !a.isBan && !a.rule.DryRun }
 
 // open takes a call from the pool.
 func (l *Limiter) open(v View) *call {
@@ -52,11 +57,12 @@ func (l *Limiter) open(v View) *call {
 // close puts the call back, emptied of everything that belongs to it but the room. After a panic in a rule's function it is
 // not called, and the collector gets the call.
 func (l *Limiter) close(c *call) {
+	clear(c.applying)
 	clear(c.asked)
 	clear(c.verdicts)
 	clear(c.paths)
 	*c = call{
-		limiter: l, asked: c.asked[:0], counters: c.counters[:0], verdicts: c.verdicts[:0],
+		limiter: l, id: c.id + 1, applying: c.applying[:0], asked: c.asked[:0], counters: c.counters[:0], verdicts: c.verdicts[:0],
 		paths: c.paths[:0], subjects: c.subjects[:0], text: c.text[:0],
 	}
 	l.calls.Put(c)
@@ -70,7 +76,9 @@ func (c *call) addCounter() *algorithm.Counter {
 		c.counters = append(c.counters, algorithm.Counter{})
 	}
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
-	return &c.counters[len(c.counters)-1]
+	counter := &c.counters[len(c.counters)-1]
+	*counter = algorithm.Counter{Key: counter.Key[:0]}
+	return counter
 }
 
 // ClientIP implements Request.
@@ -120,55 +128,115 @@ func (c *call) Rule() string {
 	return c.deciding.name
 }
 
-// count forms the counters of the rules that apply, and keeps these alone in c.asked. A rule that wants a login is left out
+// count forms the counters of the rules that apply. A rule that wants a login is left out
 // for nobody, and so are a call that costs nothing and a counter that this call is charged to already. given is the
 // subject, "" for each rule's own. It stops at the first reason to refuse.
 func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, err error) {
 	defer func() { c.deciding = nil }()
-	applying := c.asked
-	c.asked = c.asked[:0]
-	for i := range applying {
-		a := applying[i]
+	for i := range c.applying {
+		a := &c.applying[i]
 		if nobody && a.rule.NeedLogin {
 			continue
 		}
 		c.deciding = a.policy
-		cost := c.cost(&a)
-		if cost == 0 {
-			continue
-		}
-		if cost > a.rule.compiled.Max {
-			return a.clone(), CostTooHigh, nil
-		}
-		if err := c.findSubject(&a, given); err != nil {
-			return a.clone(), IdentifyFailed, err
-		}
-		if merged := c.charge(&a, cost); merged == nil {
-			c.asked = append(c.asked, a)
-		} else if merged.Cost > merged.Limit.Max {
-			return a.clone(), CostTooHigh, nil
+		if reason, err := c.countRule(a, given); reason != Allowed && !a.rule.DryRun {
+			return a, reason, err
 		}
 	}
 	return nil, Allowed, nil
 }
 
-// charge adds a rule's counter. Where an earlier rule has the same counter, it merges the two and returns that: the call is
-// charged once, and of two limits (by user and by IP, for nobody) the smaller holds.
-func (c *call) charge(a *asked, cost int64) (merged *algorithm.Counter) {
-	counter := c.addCounter()
-	counter.Key = appendKey(counter.Key[:0], c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.keyTail)
-	counter.Limit, counter.Cost, counter.Required = &a.rule.compiled, cost, a.rule.OnStoreError == FailClosed
-	last := len(c.counters) - 1
-	for i := range last {
-		if earlier := &c.counters[i]; bytes.Equal(earlier.Key, counter.Key) {
-			earlier.Cost = max(earlier.Cost, cost)
-			earlier.Required = earlier.Required || counter.Required
-			c.tighten(i, a)
-			c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
-			return earlier
+// countRule forms the counters of one rule: one for each limit, and behind them its ban.
+func (c *call) countRule(a *asked, given string) (Reason, error) {
+	if a.rule.NeedLogin && a.rule.DryRun { // it sends nobody to the login either
+		if user, err := c.User(); err != nil || user == "" {
+			return Allowed, nil
 		}
 	}
-	return nil
+	cost := c.cost(a)
+	if cost == 0 {
+		return Allowed, nil
+	}
+	if err := c.findSubject(a, given); err != nil {
+		return IdentifyFailed, err
+	}
+	first := a.policy.quotas[0]
+	if a.rule.LimitFor != nil {
+		if first = c.planned(a); first == nil {
+			return Allowed, nil
+		}
+	}
+	before := len(c.counters)
+	for i, q := range a.policy.quotas {
+		if i == 0 {
+			q = first
+		}
+		if reason := c.charge(a, q, cost); reason != Allowed {
+			c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
+			return reason, nil
+		}
+	}
+	if watched := len(c.counters) - before; a.rule.Ban != (Ban{}) && watched > 0 {
+		c.listen(a, int64(watched))
+	}
+	return Allowed, nil
+}
+
+// listen adds the ban of a rule, behind the counters that it watches.
+func (c *call) listen(a *asked, watched int64) {
+	counter := c.addCounter()
+	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
+	counter.Limit, counter.Cost, counter.Dry = &a.rule.ban, watched, a.rule.DryRun
+	counter.Required = a.rule.OnStoreError == FailClosed
+	ban := *a
+	ban.isBan = true
+	c.asked = append(c.asked, ban)
+}
+
+// charge adds the counter of a rule's limit. Where an earlier rule has the same counter, it merges the two: the call is charged
+// once, and of two limits (by user and by IP, for nobody) the smaller holds.
+func (c *call) charge(a *asked, q *quota, cost int64) Reason {
+	if q.compiled.Kind == algorithm.Concurrency {
+		cost = 1
+	}
+	if cost > q.compiled.Max {
+		return CostTooHigh
+	}
+	counter := c.addCounter()
+	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
+	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
+	counter.Required, counter.Mark = a.rule.OnStoreError == FailClosed, c.mark(a, q)
+	of := *a
+	of.quota, of.limit = q, q.limit
+	last := len(c.counters) - 1
+	for i := range last {
+		earlier := &c.counters[i]
+		if !bytes.Equal(earlier.Key, counter.Key) {
+			continue
+		}
+		earlier.Cost = max(earlier.Cost, cost)
+		earlier.Required = earlier.Required || counter.Required
+		c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
+		c.tighten(i, &of)
+		if earlier.Cost > earlier.Limit.Max {
+			return CostTooHigh
+		}
+		return Allowed
+	}
+	c.asked = append(c.asked, of)
+	return Allowed
+}
+
+// mark is what a counter keeps of the call: its note, or the name of who holds the slot.
+func (c *call) mark(a *asked, q *quota) string {
+	switch {
+	case q.compiled.Kind == algorithm.Concurrency:
+		return c.limiter.newHolder()
+	case q.compiled.Kind == algorithm.SlidingLog && a.rule.Note != nil:
+		return cutNote(a.rule.Note(c))
+	default:
+		return ""
+	}
 }
 
 // tighten makes the counter of an earlier rule hold for a later one too: as many calls and as large a burst as both allow.

@@ -13,6 +13,9 @@ type complaints struct {
 	cost   seldom
 	rule   seldom
 	ident  seldom
+	plan   seldom
+	back   seldom
+	renew  seldom
 }
 
 func (c *complaints) storeFailed(rule string, policy OnStoreError, err error) {
@@ -40,6 +43,25 @@ func (c *complaints) badRule(err error) {
 	c.rule.say(func(times int) {
 		c.logger.Error("accesslimit: a rule given in a handler is wrong, its calls get 500",
 			slog.Any("error", err), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) badPlan(rule string, err error) {
+	c.plan.say(func(times int) {
+		c.logger.Warn("accesslimit: a rule's LimitFor gave no limit, the rule's own holds", slog.Any("error", err),
+			slog.String("rule", rule), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) notGivenBack(err error) {
+	c.back.say(func(times int) {
+		c.logger.Warn("accesslimit: what does not count could not be given back", slog.Any("error", err), slog.Int("calls", times))
+	})
+}
+
+func (c *complaints) notRenewed(err error) {
+	c.renew.say(func(times int) {
+		c.logger.Warn("accesslimit: the slot of a call in flight could not be renewed", slog.Any("error", err), slog.Int("calls", times))
 	})
 }
 

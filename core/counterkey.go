@@ -13,7 +13,7 @@ import (
 //	PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW
 //	accesslimit:{user:alice}:reply:sw1:60000000
 //
-// with the window in microseconds. All limits of one subject share a cluster slot, and one script can decide over them.
+// with the window in microseconds, or the name of a calendar. All limits of one subject share a cluster slot, and one script can decide over them.
 // Subject and name are escaped, so that no two counters share a key and nothing that a caller sends ends the braces or
 // chooses the slot; longer than 64 bytes they are replaced by # and 128 bits of their SHA-256. No key is over 200 bytes.
 const (
@@ -33,11 +33,28 @@ func appendKey[T string | []byte](dst []byte, head string, subject T, tail strin
 
 // appendTail appends what follows the subject in every key of a name and a limit.
 func appendTail(dst []byte, name string, limit *algorithm.Limit) []byte {
-	dst = appendEscaped(append(dst, "}:"...), name)
+	return appendLimit(appendName(dst, name), limit)
+}
+
+func appendName(dst []byte, name string) []byte { return appendEscaped(append(dst, "}:"...), name) }
+
+// dryMark follows the name in the keys of a rule that is only tried: its counters are its own, or it would charge those of the
+// rule that it is tried beside. No name can end in it, because a % stands before two hex digits there.
+const dryMark = "%dry"
+
+func appendLimit(dst []byte, limit *algorithm.Limit) []byte {
+	dst = append(append(dst, ':'), limit.Kind.Tag()...)
+	window, calendar := limit.Spell()
 	dst = append(dst, ':')
-	dst = append(dst, limit.Kind.Tag()...)
-	dst = append(dst, ':')
-	return strconv.AppendInt(dst, limit.Window, 10)
+	if calendar != "" {
+		return append(dst, calendar...)
+	}
+	return strconv.AppendInt(dst, window, 10)
+}
+
+// appendBan ends the key of a ban, which has no window.
+func appendBan(dst []byte) []byte {
+	return append(append(append(dst, ':'), algorithm.Ban.Tag()...), ":0"...)
 }
 
 // appendEscaped appends a part of a key: what is unsafe as %XX, or all of it as its hash where that would be too long.

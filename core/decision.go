@@ -22,13 +22,17 @@ type Decision struct {
 	Remaining int
 	// ResetAfter is how long until the counter equals a fresh one, if nobody charges it.
 	ResetAfter time.Duration
-	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly that for FixedWindow and
-	// TokenBucket, at most Window/32 too long for SlidingWindow. 0 when allowed, and when waiting cannot help.
+	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly that, but at most Window/32
+	// too long for SlidingWindow, and an upper bound for Concurrency. 0 when allowed, and when waiting cannot help.
 	RetryAfter time.Duration
+	// Wait is how long until the turn of a reservation comes ([Limiter.Reserve]); 0 for everything else.
+	Wait time.Duration
 	// Source is who answered.
 	Source Source
 	// All has one Decision for each limit that was asked, the binding one first, when there was more than one; otherwise nil.
 	All []Decision
+
+	receipt receipt // what was charged
 }
 
 // Reason is why a call was allowed or refused. Its text is stable, for logs and metrics.
@@ -38,6 +42,8 @@ type Reason string
 const (
 	Allowed         Reason = "allowed"
 	LimitExceeded   Reason = "limit_exceeded"    // refused: nothing is left
+	Banned          Reason = "banned"            // refused: the subject is banned from the rule
+	DryRunExceeded  Reason = "dry_run_exceeded"  // allowed, by a rule in DryRun that would have refused
 	NotLoggedIn     Reason = "not_logged_in"     // refused: NeedLogin, and the caller is nobody
 	IdentifyFailed  Reason = "identify_failed"   // refused: who calls, or whom to count, could not be found out
 	StoreFailOpen   Reason = "store_fail_open"   // allowed uncounted: the store did not answer
@@ -61,7 +67,7 @@ const (
 func decisionOf(name string, limit Limit, v *algorithm.Verdict, source Source) Decision {
 	d := Decision{
 		Allowed: v.RetryAfter == 0, Reason: Allowed, Rule: name, Limit: limit, Remaining: int(v.Remaining),
-		ResetAfter: micros(v.ResetAfter), RetryAfter: micros(v.RetryAfter), Source: source,
+		ResetAfter: micros(v.ResetAfter), RetryAfter: micros(v.RetryAfter), Wait: micros(v.Wait), Source: source,
 	}
 	if !d.Allowed {
 		d.Reason = LimitExceeded
@@ -77,8 +83,8 @@ func (d *Decision) bindsMore(other *Decision) bool {
 	switch {
 	case d.Allowed != other.Allowed:
 		return !d.Allowed
-	case !d.Allowed && (d.Reason == LimitExceeded) != (other.Reason == LimitExceeded):
-		return d.Reason == LimitExceeded
+	case !d.Allowed && d.overLimit() != other.overLimit():
+		return d.overLimit()
 	case d.RetryAfter != other.RetryAfter:
 		return d.RetryAfter > other.RetryAfter
 	case (d.Source == FromNobody) != (other.Source == FromNobody):
@@ -89,3 +95,6 @@ func (d *Decision) bindsMore(other *Decision) bool {
 		return d.ResetAfter > other.ResetAfter
 	}
 }
+
+// overLimit says whether the caller was refused for having called too often.
+func (d *Decision) overLimit() bool { return d.Reason == LimitExceeded || d.Reason == Banned }

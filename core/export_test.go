@@ -25,12 +25,13 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
 
 // UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in order.
-func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) { l.store = answers(verdicts) }
+func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) { l.store = answers{l.store, verdicts} }
 
-type answers []algorithm.Verdict
+type answers struct {
+	store
+	verdicts []algorithm.Verdict
+}
 
 func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
-	copy(verdicts, a)
+	copy(verdicts, a.verdicts)
 }
-func (a answers) Reset(context.Context, []byte) error { return nil }
-func (a answers) Close()                              {}

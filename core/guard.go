@@ -17,6 +17,8 @@ type Answer struct {
 	Refusal *Refusal
 	// Context is to take the place of the call's own for the handler; nil: it stays. See Options.Expose.
 	Context context.Context
+
+	unfinished *unfinished // what Run does when the handler has returned
 }
 
 // Guard checks rules and puts them together: they are decided as one, all charged or none. The error is a *RuleError; the
@@ -76,9 +78,9 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	sameName[name]++
 	switch n := sameName[name]; {
 	case n == 2:
-		rule = bind(r, "-"+spanText(rule.limit.Window))
+		rule = bind(r, "-"+rule.limits[0].spanName())
 	case n > 2:
-		rule = bind(r, fmt.Sprintf("-%s-%d", spanText(rule.limit.Window), n))
+		rule = bind(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
 	}
 	return rule, nil
 }
@@ -89,22 +91,25 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 		return
 	}
 	rule.onRoute = func(p *policy) {
-		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.keyTail, rule.NeedLogin}, rule) {
+		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.quotas[0].keyTail, rule.NeedLogin}, rule) {
 			l.complains.sharedRoute(p.name)
 		}
 	}
 }
 
-// Check decides over a call: it tells the caller the limits in the view's headers, and what to do now in the Answer. It
-// returns by Options.Timeout, whatever Redis does, and never panics by itself.
+// Check decides over a call: it tells the caller the limits in the view's headers, and what to do now in the Answer. A call that
+// goes on must go on in [Answer.Run]. It returns by Options.Timeout, whatever Redis does, and never panics by itself.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // CheckRule decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is
 // the rule's own key. Its name should be set. A wrong rule is logged, and answers 500.
 func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
-	g, err := l.guard([]Rule{rule})
+	err := rule.checkInside()
 	if err == nil {
-		return g.check(v, subject)
+		var g *Guard
+		if g, err = l.guard([]Rule{rule}); err == nil {
+			return g.check(v, subject)
+		}
 	}
 	l.complains.badRule(err)
 	c := l.open(v)

@@ -85,7 +85,7 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	binding, v := &c.asked[at], &c.verdicts[at]
 	limit := binding.limit.atOnce()
 	if style.has(HeadersDraft7) {
-		w.Add(headerPolicy, binding.policy.draft7)
+		w.Add(headerPolicy, binding.quota.draft7)
 		w.Set(headerRateLimit, "limit="+strconv.Itoa(limit)+", remaining="+strconv.FormatInt(v.Remaining, 10)+
 			", reset="+strconv.FormatInt(waitSeconds(v), 10))
 	}
@@ -100,15 +100,15 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	}
 }
 
-// draft10Policy is the constant of the rule when the call has only one.
+// draft10Policy is the constant of the limit when the call has only one.
 func (c *call) draft10Policy() string {
 	if len(c.asked) == 1 {
-		return c.asked[0].policy.draft10
+		return c.asked[0].quota.draft10
 	}
 	var entries []string
 	for i := range c.asked {
-		if c.verdicts[i].Err == nil {
-			entries = append(entries, c.asked[i].policy.draft10)
+		if c.tells(i) {
+			entries = append(entries, c.asked[i].quota.draft10)
 		}
 	}
 	return strings.Join(entries, ", ")
@@ -117,20 +117,25 @@ func (c *call) draft10Policy() string {
 func (c *call) draft10() string {
 	text := c.text[:0]
 	for i := range c.asked {
-		v := &c.verdicts[i]
-		if v.Err != nil {
+		if !c.tells(i) {
 			continue
 		}
 		if len(text) > 0 {
 			text = append(text, ", "...)
 		}
-		text = append(text, c.asked[i].policy.label...)
+		v := &c.verdicts[i]
+		text = append(text, c.asked[i].quota.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
+		if v.RetryAfter > 0 || c.asked[i].limit.Algorithm != Concurrency { // when slots come back nobody knows
+			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
+		}
 	}
 	c.text = text
 	return string(text)
 }
+
+// tells says whether headers have an entry for the limit at i.
+func (c *call) tells(i int) bool { return c.asked[i].told() && c.verdicts[i].Err == nil }
 
 // waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.
 func waitSeconds(v *algorithm.Verdict) int64 { return ceilSeconds(wait(v)) }
@@ -144,8 +149,8 @@ func wait(v *algorithm.Verdict) time.Duration {
 
 // answered says whether the store answered for any of the limits.
 func (c *call) answered() bool {
-	for i := range c.verdicts {
-		if c.verdicts[i].Err == nil {
+	for i := range c.asked {
+		if c.tells(i) {
 			return true
 		}
 	}

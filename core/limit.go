@@ -15,14 +15,30 @@ const (
 	// SlidingWindow never lets more than Max through in any span of Window. A used permit comes back at most Window/32
 	// late, never early. (An aggregated sliding window: the window is counted in 32 sub-windows.)
 	SlidingWindow Algorithm = iota
+	// SlidingLog promises the same exactly: a permit comes back to the microsecond, Window after it was used. It remembers
+	// every admitted call, with a note if there is one ([Rule].Note, [Limiter.Records]); so Max is at most 10,000.
+	SlidingLog
 	// FixedWindow lets Max through from the first call until Window later, then starts afresh: up to twice Max may pass
 	// within one Window around the boundary.
 	FixedWindow
-	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per Window.
+	// CalendarWindow is the same with windows aligned to the clock: each Window since the epoch (1970-01-01 UTC), or each
+	// day or month of a zone ([CalendarDay], [CalendarMonth]).
+	CalendarWindow
+	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per Window. It alone can be
+	// waited for: [Limiter.Acquire], [Limiter.TryAcquire], [Limiter.Reserve].
 	TokenBucket
+	// Concurrency lets no more than Max calls be in flight at once, while their holders can reach the store: they renew
+	// their slot every Window/3, and a slot that is not renewed for Window is free. A call takes one slot, whatever it costs,
+	// and gives it back when it ends: a middleware sees to that, or the release of [Limiter.Hold]. Max is at most 10,000,
+	// Window at least one second. A refused call is told to wait until the oldest slot would be free if its holder had
+	// died: another one may be free much sooner.
+	Concurrency
 )
 
-var algorithmNames = [...]string{SlidingWindow: "SlidingWindow", FixedWindow: "FixedWindow", TokenBucket: "TokenBucket"}
+var algorithmNames = [...]string{
+	SlidingWindow: "SlidingWindow", SlidingLog: "SlidingLog", FixedWindow: "FixedWindow", CalendarWindow: "CalendarWindow",
+	TokenBucket: "TokenBucket", Concurrency: "Concurrency",
+}
 
 // String is the algorithm's name, as it is spelled in Go.
 func (a Algorithm) String() string {
@@ -32,29 +48,24 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("Algorithm(%d)", uint8(a))
 }
 
-func (a Algorithm) kind() algorithm.Kind {
-	switch a {
-	case FixedWindow:
-		return algorithm.FixedWindow
-	case TokenBucket:
-		return algorithm.TokenBucket
-	default:
-		return algorithm.SlidingWindow
-	}
-}
-
 // Limit is the arithmetic of a limit: so many permits in a span. It is a small comparable value. The zero Limit is refused
 // where it is used, as is one with a negative or too large number: there is no accidental "everything" or "nothing".
 type Limit struct {
-	// Max is how many permits a span has, 1 to 10^12.
+	// Max is how many permits a span has, 1 to 10^12; at most 10,000 for SlidingLog and Concurrency.
 	Max int
 	// Window is the span: 1 ms to 366 days, in whole microseconds.
 	Window time.Duration
-	// Algorithm is how they are counted; SlidingWindow unless set.
+	// Calendar is a span in place of Window: each day or month of a zone.
+	Calendar Calendar
+	// Algorithm is how they are counted; SlidingWindow unless set, CalendarWindow with a Calendar.
 	Algorithm Algorithm
 	// Burst is the size of a TokenBucket, 1 to 10^12; Max unless set. The other algorithms have none.
 	Burst int
 }
+
+// Unlimited lets everything pass uncounted. It is for callers whose plan has no limit: what [Rule].LimitFor returns, or what
+// a direct call is asked for.
+var Unlimited = Limit{Max: -1}
 
 // PerSecond is a sliding window of one second: at most n in any second.
 func PerSecond(n int) Limit { return Limit{Max: n, Window: time.Second} }
@@ -68,6 +79,19 @@ func PerHour(n int) Limit { return Limit{Max: n, Window: time.Hour} }
 // PerDay is a sliding window of 24 hours, wherever the day begins.
 func PerDay(n int) Limit { return Limit{Max: n, Window: 24 * time.Hour} }
 
+// PerCalendarDay is at most n in each calendar day of a zone, as "Europe/Berlin" or "UTC".
+func PerCalendarDay(n int, zone string) Limit {
+	return Limit{Max: n, Calendar: CalendarDay(zone), Algorithm: CalendarWindow}
+}
+
+// PerCalendarMonth is at most n in each calendar month of a zone.
+func PerCalendarMonth(n int, zone string) Limit {
+	return Limit{Max: n, Calendar: CalendarMonth(zone), Algorithm: CalendarWindow}
+}
+
+// InFlight is at most n calls at once. The slot of a holder that died is free after 30 seconds.
+func InFlight(n int) Limit { return Limit{Max: n, Window: 30 * time.Second, Algorithm: Concurrency} }
+
 // Bucket is the same rate counted by a token bucket of so many permits: PerSecond(10).Bucket(20) refills ten a second and
 // lets twenty through at once.
 func (l Limit) Bucket(burst int) Limit {
@@ -75,13 +99,32 @@ func (l Limit) Bucket(burst int) Limit {
 	return l
 }
 
-// String says the limit in words: "100 per 1m", "10 per 1s, burst 20".
+// String says the limit in words: "100 per 1m", "10 per 1s, burst 20", "5 per day of Europe/Berlin", "3 at once".
 func (l Limit) String() string {
-	text := fmt.Sprintf("%d per %s", l.Max, spanText(l.Window))
-	if l.Algorithm == TokenBucket {
-		return fmt.Sprintf("%s, burst %d", text, l.atOnce())
+	switch {
+	case l == Unlimited:
+		return "unlimited"
+	case l.Algorithm == Concurrency:
+		return fmt.Sprintf("%d at once", l.Max)
+	case l.Calendar != Calendar{}:
+		return fmt.Sprintf("%d per %v", l.Max, l.Calendar)
+	case l.Algorithm == TokenBucket:
+		return fmt.Sprintf("%d per %s, burst %d", l.Max, spanText(l.Window), l.atOnce())
+	default:
+		return fmt.Sprintf("%d per %s", l.Max, spanText(l.Window))
 	}
-	return text
+}
+
+// spanName is how headers tell limits of one name apart: 10s, day, at-once.
+func (l Limit) spanName() string {
+	switch {
+	case l.Algorithm == Concurrency:
+		return "at-once"
+	case l.Calendar != Calendar{}:
+		return l.Calendar.unit.String()
+	default:
+		return spanText(l.Window)
+	}
 }
 
 // spanText is a span without the zeros that time.Duration writes: 1m, not 1m0s.
@@ -104,41 +147,88 @@ func (l Limit) atOnce() int {
 	return l.Max
 }
 
-// fullAgainAfter is how long a limit that is used up takes until all of it is there again, not counting sub-windows.
+// fullAgainAfter is how long a limit that is used up takes at most until all of it is there again, not counting sub-windows.
 func (l Limit) fullAgainAfter() time.Duration {
 	if l.Algorithm != TokenBucket {
-		return l.Window
+		return l.span()
 	}
 	return time.Duration(float64(l.Window) / float64(l.Max) * float64(l.atOnce()))
 }
 
+// span is the window, or how long the days or months of a calendar are.
+func (l Limit) span() time.Duration {
+	if l.Calendar == (Calendar{}) {
+		return l.Window
+	}
+	return l.Calendar.unit.nominal()
+}
+
+// normal is the limit with what is unset filled in, so that two which mean the same are equal.
+func (l Limit) normal() Limit {
+	if l.Calendar != (Calendar{}) && l.Algorithm == SlidingWindow {
+		l.Algorithm = CalendarWindow
+	}
+	if l.Algorithm == TokenBucket {
+		l.Burst = l.atOnce()
+	}
+	return l
+}
+
 // compile checks the limit and puts it into the integers that the engines calculate with.
 func (l Limit) compile() (algorithm.Limit, error) {
-	switch {
-	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
-		return algorithm.Limit{}, &RuleError{Field: "Max", Value: l.Max, Why: "must be 1 to 10^12"}
-	case l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond:
-		return algorithm.Limit{}, &RuleError{Field: "Window", Value: l.Window, Why: "must be 1 ms to 366 days"}
-	case l.Window%time.Microsecond != 0:
-		return algorithm.Limit{}, &RuleError{Field: "Window", Value: l.Window, Why: "must be whole microseconds"}
-	case int(l.Algorithm) >= len(algorithmNames):
-		return algorithm.Limit{}, &RuleError{Field: "Algorithm", Value: l.Algorithm, Why: "is none of this package"}
-	case l.Burst != 0 && l.Algorithm != TokenBucket:
-		return algorithm.Limit{}, &RuleError{Field: "Burst", Value: l.Burst, Why: "means something for TokenBucket only"}
-	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
-		return algorithm.Limit{}, &RuleError{Field: "Burst", Value: l.Burst, Why: "must be 1 to 10^12, or unset"}
+	if wrong := l.check(); wrong != nil {
+		return algorithm.Limit{}, wrong
 	}
-	window := l.Window.Microseconds()
-	if l.Algorithm != TokenBucket {
-		return algorithm.Windowed(l.Algorithm.kind(), int64(l.Max), window), nil
-	}
-	compiled, err := algorithm.Bucketed(int64(l.Max), window, int64(l.atOnce()))
-	if err != nil {
-		field, value := "Burst", l.Burst
-		if l.Burst == 0 {
-			field, value = "Max", l.Max
+	switch l = l.normal(); {
+	case l.Calendar != Calendar{}:
+		calendar, err := l.Calendar.compile()
+		if err != nil {
+			return algorithm.Limit{}, &RuleError{Field: "Calendar", Value: l.Calendar, Why: err.Error()}
 		}
-		return algorithm.Limit{}, &RuleError{Field: field, Value: value, Why: err.Error()}
+		return algorithm.InCalendar(int64(l.Max), calendar), nil
+	case l.Algorithm == TokenBucket:
+		compiled, err := algorithm.Bucketed(int64(l.Max), l.Window.Microseconds(), int64(l.Burst))
+		if err != nil && l.Burst == l.Max {
+			return compiled, &RuleError{Field: "Max", Value: l.Max, Why: err.Error()}
+		} else if err != nil {
+			return compiled, &RuleError{Field: "Burst", Value: l.Burst, Why: err.Error()}
+		}
+		return compiled, nil
+	default:
+		return algorithm.Windowed(algorithm.Kind(l.Algorithm), int64(l.Max), l.Window.Microseconds()), nil
 	}
-	return compiled, nil
+}
+
+// check finds what is wrong with a limit, but for what only the engines know.
+func (l Limit) check() error {
+	wrong := func(field string, value any, why string) error {
+		return &RuleError{Field: field, Value: value, Why: why}
+	}
+	calendar := l.Calendar != Calendar{}
+	entries := l.Algorithm == SlidingLog || l.Algorithm == Concurrency
+	switch {
+	case l == Unlimited:
+		return wrong("Max", "Unlimited", "is no limit to count by: it is for LimitFor and direct calls")
+	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
+		return wrong("Max", l.Max, "must be 1 to 10^12")
+	case int(l.Algorithm) >= len(algorithmNames):
+		return wrong("Algorithm", l.Algorithm, "is none of this package")
+	case entries && l.Max > algorithm.MaxEntries:
+		return wrong("Max", l.Max, fmt.Sprintf("must be at most 10,000 for %v, which keeps an entry for each call", l.Algorithm))
+	case calendar && l.Window != 0:
+		return wrong("Calendar", l.Calendar, "takes the place of a Window: set one of the two")
+	case calendar && l.Algorithm != SlidingWindow && l.Algorithm != CalendarWindow:
+		return wrong("Calendar", l.Calendar, "goes with CalendarWindow only")
+	case !calendar && (l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond):
+		return wrong("Window", l.Window, "must be 1 ms to 366 days")
+	case l.Window%time.Microsecond != 0:
+		return wrong("Window", l.Window, "must be whole microseconds")
+	case l.Algorithm == Concurrency && l.Window < time.Second:
+		return wrong("Window", l.Window, "must be at least 1 s for Concurrency: holders renew their slots every third of it")
+	case l.Burst != 0 && l.Algorithm != TokenBucket:
+		return wrong("Burst", l.Burst, "means something for TokenBucket only")
+	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
+		return wrong("Burst", l.Burst, "must be 1 to 10^12, or unset")
+	}
+	return nil
 }

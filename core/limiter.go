@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
@@ -15,8 +17,8 @@ import (
 
 // Limiter decides. Make one for a service with [New] and share it: it is safe for concurrent use.
 //
-// [Limiter.Guard] and the adapters decide by rules and calls. Allow, AllowN, Peek and Reset work on a counter directly,
-// named by a name, a subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
+// [Limiter.Guard] and the adapters decide by rules and calls. The other methods work on a counter directly, named by a name, a
+// subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
 type Limiter struct {
 	store     store
 	source    Source
@@ -28,14 +30,32 @@ type Limiter struct {
 	calls     sync.Pool // of *call
 	limits    limitCache
 	names     names
+	refunds   refunds
+	callIDs   atomic.Uint64
+	closed    atomic.Bool
+
+	holderPrefix string
+	holders      atomic.Uint64
 }
 
 // store is an engine with its counters.
 type store interface {
 	// Decide answers for one call's counters, charging all of them or none. It never panics and returns by its deadline.
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
+	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	// GiveBack gives charges back, as far as they still count, also after the context has ended.
+	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	// Renew keeps the slots of a call in flight for another window each.
+	Renew(ctx context.Context, slots []algorithm.Charge) error
+	// Records are the calls that count in a log now, newest first.
+	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
+	// Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
+	Ban(ctx context.Context, key []byte, span int64) error
 	// Reset forgets a key.
 	Reset(ctx context.Context, key []byte) error
+	// InBackground runs what nobody waits for but Close.
+	InBackground(do func())
 	// Close ends what runs in the background.
 	Close()
 }
@@ -52,9 +72,9 @@ func New(options Options) (*Limiter, error) {
 	}
 	l := &Limiter{
 		keyHead: keyHead(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
-		complains: complaints{logger: options.Logger},
+		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),
 	}
-	l.calls.New = func() any { return &call{limiter: l} }
+	l.calls.New = func() any { return &call{limiter: l, id: l.callIDs.Add(1) << 32} }
 	switch client := options.Redis; {
 	case client == nil:
 		l.store, l.source = memstore.New(options.MaxKeys, nil), FromMemory
@@ -67,9 +87,12 @@ func New(options Options) (*Limiter, error) {
 	return l, nil
 }
 
-// Close ends what runs in the background: sweeping, and charges that are being given back, for at most Timeout. The Redis
-// client stays open.
-func (l *Limiter) Close() { l.store.Close() }
+// Close ends what runs in the background: sweeping, renewing the slots of calls in flight, and charges that are being given
+// back, for at most Timeout. The Redis client stays open.
+func (l *Limiter) Close() {
+	l.closed.Store(true)
+	l.store.Close()
+}
 
 // Allow asks for one permit: may this subject do this now?
 //
@@ -85,16 +108,29 @@ func (l *Limiter) Allow(ctx context.Context, name, subject string, limit Limit) 
 // AllowN asks for n permits, all or none. No permits are always allowed and charge nothing. More than the limit can ever
 // let through at once is ErrCostExceedsLimit, a negative number a *RuleError; otherwise as Allow.
 func (l *Limiter) AllowN(ctx context.Context, name, subject string, limit Limit, n int) (Decision, error) {
-	d, err := l.direct(ctx, name, subject, limit, n, true)
+	if limit.Algorithm == Concurrency {
+		return Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "takes slots that are given back: use Hold"}
+	}
+	d, err := l.direct(ctx, name, subject, limit, n, true, "")
 	if err == nil && l.options.OnDecision != nil {
 		l.options.OnDecision(ctx, d)
 	}
 	return d, err
 }
 
+// heard passes on a direct call's decision, and tells OnDecision of it.
+func (l *Limiter) heard(ctx context.Context) func(Decision, error) (Decision, error) {
+	return func(d Decision, err error) (Decision, error) {
+		if err == nil && l.options.OnDecision != nil {
+			l.options.OnDecision(ctx, d)
+		}
+		return d, err
+	}
+}
+
 // Peek says what Allow would, charging nothing: Remaining is what is left now. Errors are those of Allow.
 func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (Decision, error) {
-	return l.direct(ctx, name, subject, limit, 1, false)
+	return l.direct(ctx, name, subject, limit, 1, false, "")
 }
 
 // Reset forgets what a subject used, as if it had never called. Errors are those of Allow.
@@ -106,7 +142,11 @@ func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err = l.store.Reset(ctx, l.appendDirectKey(nil, name, subject, compiled))
+	return storeError(l.store.Reset(ctx, l.appendDirectKey(nil, name, subject, compiled)))
+}
+
+// storeError names the store as what failed, unless the caller's own context ended.
+func storeError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -114,7 +154,10 @@ func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) 
 }
 
 // direct decides over the one counter of a direct call.
-func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit, n int, charge bool) (Decision, error) {
+func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit, n int, charge bool, mark string) (Decision, error) {
+	if limit == Unlimited {
+		return l.unlimited(ctx, name, subject)
+	}
 	compiled, err := l.counter(name, subject, limit)
 	switch {
 	case err != nil:
@@ -130,8 +173,17 @@ func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit,
 	defer l.close(c)
 	counter := c.addCounter()
 	counter.Key = l.appendDirectKey(counter.Key[:0], name, subject, compiled)
-	counter.Limit, counter.Cost, counter.Required = compiled, int64(n), true
+	counter.Limit, counter.Cost, counter.Mark, counter.Required = compiled, int64(n), mark, true
 	l.store.Decide(ctx, c.counters, charge, c.verdicts)
+	d, err := c.directDecision(name, subject, limit)
+	if !charge {
+		d.receipt = receipt{}
+	}
+	return d, err
+}
+
+// directDecision is the answer for the one counter of a direct call.
+func (c *call) directDecision(name, subject string, limit Limit) (Decision, error) {
 	v := &c.verdicts[0]
 	switch {
 	case v.Ended != nil:
@@ -139,18 +191,35 @@ func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit,
 	case v.Err != nil:
 		return Decision{}, fmt.Errorf("%w: %w", ErrStore, v.Err)
 	}
-	d := decisionOf(name, limit, v, l.source)
-	d.Key = subject
+	d := decisionOf(name, limit, v, c.limiter.source)
+	d.Key, d.receipt = subject, c.receiptOf(0)
 	return d, nil
 }
 
-// counter checks what names a counter.
-func (l *Limiter) counter(name, subject string, limit Limit) (*algorithm.Limit, error) {
+// unlimited is the answer to who has no limit.
+func (l *Limiter) unlimited(ctx context.Context, name, subject string) (Decision, error) {
+	if err := checkNamed(name, subject); err != nil {
+		return Decision{}, err
+	}
+	d := Decision{Allowed: true, Reason: Allowed, Rule: name, Key: subject, Limit: Unlimited, Remaining: math.MaxInt, Source: FromNobody}
+	return d, ctx.Err()
+}
+
+// checkNamed checks what names a counter.
+func checkNamed(name, subject string) error {
 	switch {
 	case name == "":
-		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
+		return &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	case subject == "":
-		return nil, &RuleError{Rule: name, Field: "subject", Value: subject, Why: "must say who is limited, as in user:alice"}
+		return &RuleError{Rule: name, Field: "subject", Value: subject, Why: "must say who is limited, as in user:alice"}
+	}
+	return nil
+}
+
+// counter checks what a direct call says of its counter.
+func (l *Limiter) counter(name, subject string, limit Limit) (*algorithm.Limit, error) {
+	if err := checkNamed(name, subject); err != nil {
+		return nil, err
 	}
 	compiled, err := l.limits.of(limit)
 	if wrong, ok := err.(*RuleError); ok {

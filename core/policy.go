@@ -2,10 +2,8 @@ package core
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,31 +13,43 @@ import (
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
 type boundRule struct {
 	Rule
-	limit    Limit
-	compiled algorithm.Limit
-	scope    scope
-	suffix   string  // tells rules of one name on one guard apart in headers
-	fixed    *policy // of a rule whose name does not depend on the call
-	routes   routePolicies
-	onRoute  func(*policy) // hears of every route that an unnamed rule meets; nil for a rule made in a handler
+	limits []Limit // its own, then those of Also
+	ban    algorithm.Limit
+	scope  scope
+	suffix string  // tells rules of one name on one guard apart in headers
+	fixed  *policy // of a rule whose name does not depend on the call
+	routes routePolicies
+	// onRoute hears of every route that an unnamed rule meets; nil for a rule made in a handler.
+	onRoute func(*policy)
 }
 
-// policy is a rule under the name that its counters have: the constant parts of keys and headers.
+// policy is a rule under the name that its counters have.
 type policy struct {
-	name    string
-	title   string // the name as callers see it
-	keyTail string
-	label   string // the title as a structured-field string, quotes included
-	draft10 string // its entry of RateLimit-Policy
-	draft7  string
+	name   string
+	quotas []*quota // one for each limit
+	plans  readMostly[Limit, *quota]
+	banKey string // what follows the subject in the key of its bans
+}
+
+// quota is one limit of a policy: the constant parts of keys and headers.
+type quota struct {
+	limit    Limit
+	compiled *algorithm.Limit
+	title    string // the name as callers see it
+	keyTail  string
+	label    string // the title as a structured-field string, quotes included
+	draft10  string // its entry of RateLimit-Policy
+	draft7   string
 }
 
 // noRoute is the name of what an unnamed rule counts for calls without a known route, all of them together.
 const noRoute = "(no route)"
 
 func bind(r Rule, suffix string) *boundRule {
-	b := &boundRule{Rule: r, limit: r.limit(), suffix: suffix}
-	b.compiled, _ = b.limit.compile() // Rule.check has seen to the error
+	b := &boundRule{Rule: r, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+	if r.Ban != (Ban{}) {
+		b.ban = r.Ban.compile(b.limits[0].span())
+	}
 	b.scope = scope{methods: slices.Clone(r.Methods), paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
 	if name := b.fixedName(); name != "" {
 		b.fixed = b.newPolicy(name)
@@ -64,14 +74,54 @@ func (b *boundRule) fixedName() string {
 }
 
 func (b *boundRule) newPolicy(name string) *policy {
-	title := headerSafe(name) + b.suffix
-	label := quoted(title)
-	quota, span := b.limit.atOnce(), ceilSeconds(b.limit.fullAgainAfter())
-	return &policy{
-		name: name, title: title, keyTail: string(appendTail(nil, name, &b.compiled)), label: label,
-		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, quota, span),
-		draft7:  fmt.Sprintf("%d;w=%d", quota, span),
+	p := &policy{name: name, banKey: string(appendBan(b.nameTail(name)))}
+	for i, limit := range b.limits {
+		compiled, _ := limit.compile() // Rule.check has seen to the error
+		p.quotas = append(p.quotas, b.newQuota(name, i, limit, &compiled))
 	}
+	return p
+}
+
+// newQuota puts a limit under a name, in place of the rule's limit i.
+func (b *boundRule) newQuota(name string, i int, limit Limit, compiled *algorithm.Limit) *quota {
+	title := headerSafe(name) + b.suffix
+	if i > 0 {
+		title += "-" + limit.spanName() + b.again(i)
+	}
+	label, size, span := quoted(title), limit.atOnce(), ceilSeconds(limit.fullAgainAfter())
+	q := &quota{
+		limit: limit, compiled: compiled, title: title, label: label,
+		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, span),
+		draft7:  fmt.Sprintf("%d;w=%d", size, span),
+	}
+	if limit.Algorithm == Concurrency {
+		q.draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)
+	}
+	q.keyTail = string(appendLimit(b.nameTail(name), compiled))
+	return q
+}
+
+// nameTail is what follows the subject in the keys of all of the rule's counters under a name.
+func (b *boundRule) nameTail(name string) []byte {
+	tail := appendName(nil, name)
+	if b.DryRun {
+		tail = append(tail, dryMark...)
+	}
+	return tail
+}
+
+// again tells limits of the same span apart: nothing for the first of them, -2 for the next.
+func (b *boundRule) again(i int) string {
+	n := 1
+	for _, earlier := range b.limits[1:i] {
+		if earlier.spanName() == b.limits[i].spanName() {
+			n++
+		}
+	}
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf("-%d", n)
 }
 
 // policyFor is the rule as it counts this call.
@@ -126,48 +176,32 @@ const maxRoutes = 2000
 // maxRoute is the longest route that is told apart.
 const maxRoute = 1024
 
-// routePolicies are the policies of an unnamed rule, one for each route that was called. Reading it takes no lock.
+// routePolicies are the policies of an unnamed rule, one for each route that was called.
 type routePolicies struct {
-	known atomic.Pointer[map[routeKey]*policy]
-	mu    sync.Mutex
+	known readMostly[routeKey, *policy]
+	full  atomic.Bool // the last place is kept for the calls without a route
 }
 
 func (r *routePolicies) of(key routeKey, meet func(name string) *policy) *policy {
 	if key.route == "" || len(key.route) > maxRoute {
 		key = routeKey{}
 	}
-	if known := r.known.Load(); known != nil {
-		if p := (*known)[key]; p != nil {
-			return p
-		}
-		if len(*known) >= maxRoutes {
-			return (*known)[routeKey{}]
-		}
-	}
-	return r.add(key, meet)
-}
-
-func (r *routePolicies) add(key routeKey, meet func(name string) *policy) *policy {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := make(map[routeKey]*policy)
-	if known := r.known.Load(); known != nil {
-		maps.Copy(next, *known)
-	} else {
-		next[routeKey{}] = meet(noRoute)
-	}
-	if p := next[key]; p != nil { // somebody else was faster
+	if p, ok := r.known.get(key); ok {
 		return p
 	}
-	p := next[routeKey{}]
-	if len(next) >= maxRoutes {
+	if key.route == "" {
+		p, _ := r.known.add(routeKey{}, meet(noRoute), maxRoutes)
 		return p
 	}
-	if key.route != "" {
-		p = meet(strings.Clone(routeName(key.method, key.route)))
-		next[routeKey{strings.Clone(key.method), strings.Clone(key.route)}] = p
+	if r.full.Load() {
+		return r.of(routeKey{}, meet)
 	}
-	r.known.Store(&next)
+	p := meet(strings.Clone(routeName(key.method, key.route)))
+	p, kept := r.known.add(routeKey{strings.Clone(key.method), strings.Clone(key.route)}, p, maxRoutes-1)
+	if !kept {
+		r.full.Store(true)
+		return r.of(routeKey{}, meet)
+	}
 	return p
 }
 

@@ -54,12 +54,19 @@ type outcome struct {
 
 var outcomes = map[Reason]outcome{
 	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, "quota-exceeded", "", 0},
+	Banned:          {http.StatusTooManyRequests, codeResourceExhausted, "abnormal-usage-detected", "", 0},
 	NotLoggedIn:     {http.StatusUnauthorized, codeUnauthenticated, "", "Log in to do this.", 0},
 	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "It could not be found out who is calling; try again soon.", retryStoreAfter},
 	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment; try again soon.", retryStoreAfter},
 	ContextEnded:    {http.StatusServiceUnavailable, codeCanceled, "", "The call ended before it was let in.", 0},
 	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call weighs more than its limit can ever allow.", 0},
 	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
+}
+
+// wordings are what callers over a limit read, with the limit and the wait in seconds.
+var wordings = map[Reason]string{
+	LimitExceeded: "The limit of %v is used up; try again in %d s.",
+	Banned:        "The limit of %v was exceeded again and again; calls are refused for another %d s.",
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
@@ -80,11 +87,11 @@ func newRefusal(d Decision, message string, violated []string) *Refusal {
 		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
 		Violated: violated, Decision: d,
 	}
-	if d.Reason == LimitExceeded {
+	if d.overLimit() {
 		r.Wait = d.RetryAfter
 		r.Message = message
 		if message == "" {
-			r.Message = fmt.Sprintf("The limit of %v is used up; try again in %d s.", d.Limit, retrySeconds(r.Wait))
+			r.Message = fmt.Sprintf(wordings[d.Reason], d.Limit, retrySeconds(r.Wait))
 		}
 	}
 	p := problem{Type: "about:blank", Title: http.StatusText(o.status), Status: o.status, Detail: r.Message, Violated: violated}

@@ -3,53 +3,44 @@ package core
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// limitCache keeps the compiled form of limits that direct calls bring, so that a call compiles nothing. Reading it takes
-// no lock.
+// limitCache keeps the compiled form of limits that direct calls and plans bring, so that a call compiles nothing.
 type limitCache struct {
-	known atomic.Pointer[map[Limit]*algorithm.Limit]
-	mu    sync.Mutex
+	known readMostly[Limit, *algorithm.Limit]
 }
 
 // maxLimits bounds the cache; limits beyond it are compiled each time.
 const maxLimits = 1000
 
 func (c *limitCache) of(limit Limit) (*algorithm.Limit, error) {
-	if known := c.known.Load(); known != nil {
-		if compiled := (*known)[limit]; compiled != nil {
-			return compiled, nil
-		}
+	if compiled, ok := c.known.get(limit); ok {
+		return compiled, nil
 	}
 	compiled, err := limit.compile()
 	if err != nil {
 		return nil, err
 	}
-	if known := c.known.Load(); known == nil || len(*known) < maxLimits {
-		c.add(limit, &compiled)
-	}
-	return &compiled, nil
-}
-
-func (c *limitCache) add(limit Limit, compiled *algorithm.Limit) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := map[Limit]*algorithm.Limit{limit: compiled}
-	if known := c.known.Load(); known != nil {
-		maps.Copy(next, *known)
-	}
-	c.known.Store(&next)
+	kept, _ := c.known.add(limit, &compiled, maxLimits)
+	return kept, nil
 }
 
 // names remembers what each rule's name stands for on a limiter, because rules of one name share counters.
 type names struct {
 	mu     sync.Mutex
-	limits map[string]Limit // by name, or by the key tail of rules named after their patterns
+	claims map[string]claim // by name, or by the key tail of rules named after their patterns
 	routes map[routeClaim]*boundRule
+}
+
+// claim is what a name stands for.
+type claim struct {
+	limits []Limit
+	bans   bool // whether a rule of this name listens to bans
 }
 
 // routeClaim is what an unnamed rule counts on a route: a counter by user, or one by IP.
@@ -65,45 +56,60 @@ const maxNames = 10_000
 func (n *names) claim(rules []*boundRule) *RuleError {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	fresh := make(map[string]Limit)
+	fresh := make(map[string]claim)
 	for _, rule := range rules {
 		if rule.fixed == nil {
 			continue
 		}
-		key, limit := rule.claims()
-		taken, ok := n.limits[key]
+		key, limits := rule.claims()
+		taken, ok := fresh[key]
 		if !ok {
-			taken, ok = fresh[key]
+			taken, ok = n.claims[key]
 		}
-		if ok && taken != limit {
+		if ok && !slices.Equal(taken.limits, limits) {
 			return &RuleError{
 				Rule: rule.fixed.name, Field: "Name", Value: rule.fixed.name,
-				Why: fmt.Sprintf("stands for %v (%v) on this Limiter already, and here for %v (%v): one name, one limit",
-					taken, taken.Algorithm, limit, limit.Algorithm),
+				Why: fmt.Sprintf("stands for %s on this Limiter already, and here for %s: one name, one limit",
+					limitsText(taken.limits), limitsText(limits)),
 			}
 		}
-		fresh[key] = limit
+		fresh[key] = claim{limits, taken.bans || rule.Ban != Ban{}}
 	}
-	if n.limits == nil {
-		n.limits = make(map[string]Limit)
+	if n.claims == nil {
+		n.claims = make(map[string]claim)
 	}
-	if len(n.limits) < maxNames {
-		maps.Copy(n.limits, fresh)
+	if len(n.claims) < maxNames {
+		maps.Copy(n.claims, fresh)
 	}
 	return nil
 }
 
-// claims is what must stand for one limit: a name that was given, or the counters of a rule that is named after its
-// patterns, which may have several spans.
-func (b *boundRule) claims() (key string, limit Limit) {
-	limit = b.limit
-	if limit.Algorithm == TokenBucket {
-		limit.Burst = limit.atOnce()
+// deaf says whether the rules of this name are known, and none of them listens to bans.
+func (n *names) deaf(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	taken, ok := n.claims[name]
+	return ok && !taken.bans
+}
+
+func limitsText(limits []Limit) string {
+	texts := make([]string, len(limits))
+	for i, limit := range limits {
+		texts[i] = fmt.Sprintf("%v (%v)", limit, limit.Algorithm)
 	}
-	if b.Name != "" {
-		return b.Name, limit
+	return strings.Join(texts, " and ")
+}
+
+// claims is what must stand for the same limits: a name that was given, or the counters of a rule that is named after its
+// patterns, which may have several spans. A rule that is only tried has counters of its own, and stands for nothing.
+func (b *boundRule) claims() (key string, limits []Limit) {
+	for _, limit := range b.limits {
+		limits = append(limits, limit.normal())
 	}
-	return b.fixed.keyTail, limit
+	if b.Name != "" && !b.DryRun {
+		return b.Name, limits
+	}
+	return b.fixed.quotas[0].keyTail, limits
 }
 
 // claimRoute takes a route's counters for an unnamed rule, or says that another one charges them too.

@@ -1,19 +1,18 @@
 package core
 
-import (
-	"time"
-	"unicode/utf8"
-)
+import "time"
 
 // Rule is the annotation on a route: who may call how often. Only the span is required.
 //
 //	core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 type Rule struct {
-	// Seconds is the span in seconds. Either this or Window is required.
+	// Seconds is the span in seconds. This, Window or Calendar is required.
 	Seconds int
 	// Window is the span as a duration, 1 ms to 366 days, in whole microseconds.
 	Window time.Duration
-	// MaxCount is how many calls pass in a span, 1 to 10^12; 5 unless set.
+	// Calendar is the span as each day or month of a zone: core.CalendarDay("Europe/Berlin").
+	Calendar Calendar
+	// MaxCount is how many calls pass in a span, 1 to 10^12 (10,000 for SlidingLog and Concurrency); 5 unless set.
 	MaxCount int
 	// NeedLogin lets only a known user call, counted by user: who is nobody to Options.Identify gets 401. It needs
 	// Options.Identify. A call that ends in 401 is not charged to this rule: guard the login itself with a rule by IP,
@@ -34,6 +33,9 @@ type Rule struct {
 	Algorithm Algorithm
 	// Burst is the size of a TokenBucket's bucket; MaxCount unless set. The other algorithms have none.
 	Burst int
+	// Also are further limits on the same subject, as 5,000 in ten seconds beside 1,000 in one: a call is charged to all of
+	// them, or to none. They have the rule's name, with their span behind it in headers.
+	Also []Limit
 
 	// Key says whom to count; the user with NeedLogin, otherwise the client's IP unless set. An empty key counts by IP. An
 	// error means that it could not be found out: the call gets 503.
@@ -41,6 +43,22 @@ type Rule struct {
 	// Cost is the weight of a call: 0 is not counted, a negative one counts 1 and is logged, one that can never fit gets
 	// 400. Unset, every call costs 1.
 	Cost func(Request) int
+	// LimitFor, when set, says that another limit than the rule's own holds for this caller: that of a plan. Unlimited lets the
+	// call pass uncounted, by Also too. With an error, or a limit that is none, the rule's own holds, and it is logged.
+	// Danger: another Window or Algorithm is another counter, so who changes plans starts afresh.
+	LimitFor func(Request) (Limit, error)
+	// Count, when set, says by the outcome whether a call counts: the HTTP status that the handler ended with, or the gRPC
+	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so
+	// no more than MaxCount can be tried at once. Only a middleware knows the outcome: inside a handler use Limiter.Refund.
+	Count func(status int) bool
+	// Note, when set, is kept with each call that a SlidingLog admits, at most 256 bytes of it: see Limiter.Records.
+	Note func(Request) string
+	// Ban, when set, refuses callers altogether for a while who do not stop when they are refused.
+	Ban Ban
+	// DryRun counts and decides, but refuses nobody: what it would have refused is a Decision of its own, allowed for the
+	// Reason DryRunExceeded, that OnDecision hears of. Its counters are its own, so nobody is held to what was counted when
+	// it is switched off. Callers see nothing of it.
+	DryRun bool
 
 	// Paths are the patterns (doublestar: /limit/**, /api/*/items; for gRPC the full method) of the calls that the rule
 	// applies to when it is attached to a whole router; all calls unless set. It applies if any reading of the call matches:
@@ -86,7 +104,7 @@ const defaultMaxCount = 5
 
 // limit is the rule's arithmetic.
 func (r *Rule) limit() Limit {
-	l := Limit{Max: r.MaxCount, Window: r.Window, Algorithm: r.Algorithm, Burst: r.Burst}
+	l := Limit{Max: r.MaxCount, Window: r.Window, Calendar: r.Calendar, Algorithm: r.Algorithm, Burst: r.Burst}
 	if r.MaxCount == 0 {
 		l.Max = defaultMaxCount
 	}
@@ -94,82 +112,4 @@ func (r *Rule) limit() Limit {
 		l.Window = time.Duration(r.Seconds) * time.Second
 	}
 	return l
-}
-
-// check finds what is wrong with a rule by itself; nil is nothing.
-func (r *Rule) check() *RuleError {
-	wrong := func(field string, value any, why string) *RuleError {
-		return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
-	}
-	switch {
-	case r.Seconds == 0 && r.Window == 0:
-		return wrong("Seconds", 0, "a rule needs a span: set Seconds or Window")
-	case r.Seconds != 0 && r.Window != 0:
-		return wrong("Seconds", r.Seconds, "a rule has one span: set Seconds or Window, not both")
-	case r.Seconds < 0 || r.Seconds > 366*24*3600:
-		return wrong("Seconds", r.Seconds, "must be 1 to 31622400 (366 days)")
-	case r.OnStoreError > FailClosed:
-		return wrong("OnStoreError", uint8(r.OnStoreError), "must be FailOpen or FailClosed")
-	}
-	if why := badName(r.Name); why != "" {
-		return wrong("Name", r.Name, why)
-	}
-	if _, err := r.limit().compile(); err != nil {
-		return r.spell(err.(*RuleError))
-	}
-	if !utf8.ValidString(r.Message) {
-		return wrong("Message", r.Message, "must be UTF-8")
-	}
-	return r.checkScope(wrong)
-}
-
-// spell names a limit's field as the rule spells it.
-func (r *Rule) spell(err *RuleError) *RuleError {
-	err.Rule = r.Name
-	if err.Field == "Max" {
-		err.Field = "MaxCount"
-	}
-	return err
-}
-
-// checkScope looks at where the rule applies.
-func (r *Rule) checkScope(wrong func(string, any, string) *RuleError) *RuleError {
-	for _, list := range [...]struct {
-		field    string
-		patterns []string
-	}{{"Paths", r.Paths}, {"Except", r.Except}} {
-		for _, pattern := range list.patterns {
-			if why := badPattern(pattern); why != "" {
-				return wrong(list.field, pattern, why)
-			}
-		}
-	}
-	for _, method := range r.Methods {
-		if why := badMethod(method); why != "" {
-			return wrong("Methods", method, why)
-		}
-	}
-	return nil
-}
-
-// maxName bounds a name, which every response carries in a header.
-const maxName = 128
-
-func badName(name string) string {
-	if len(name) > maxName {
-		return "must be at most 128 bytes"
-	}
-	if !printable(name) {
-		return "must be printable ASCII, because headers carry it"
-	}
-	return ""
-}
-
-func printable(text string) bool {
-	for i := range len(text) {
-		if text[i] < 0x20 || text[i] > 0x7e {
-			return false
-		}
-	}
-	return true
 }

@@ -39,7 +39,7 @@ func TestRulesRefused(t *testing.T) {
 		{"bucket too fine to be exact", core.Rule{Window: year - time.Microsecond, MaxCount: 1, Burst: 1e12, Algorithm: core.TokenBucket}, "Burst", "1000000000000"},
 		{"Burst on the default algorithm", core.Rule{Seconds: 1, Burst: 1}, "Burst", "1"},
 		{"Burst on a fixed window", core.Rule{Seconds: 1, Burst: 1, Algorithm: core.FixedWindow}, "Burst", "1"},
-		{"unknown algorithm", core.Rule{Seconds: 1, Algorithm: 3}, "Algorithm", "Algorithm(3)"},
+		{"unknown algorithm", core.Rule{Seconds: 1, Algorithm: 6}, "Algorithm", "Algorithm(6)"},
 		{"last unknown algorithm", core.Rule{Seconds: 1, Algorithm: 255}, "Algorithm", "Algorithm(255)"},
 		{"unknown policy", core.Rule{Seconds: 1, OnStoreError: 2}, "OnStoreError", "2"},
 		{"last unknown policy", core.Rule{Seconds: 1, OnStoreError: 255}, "OnStoreError", "255"},

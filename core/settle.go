@@ -3,11 +3,11 @@ package core
 // decide is the way of a call: which rules apply, who calls, the counters, the store, the answer.
 func (c *call) decide(rules []*boundRule, subject string) Answer {
 	needLogin := c.apply(rules)
-	if len(c.asked) == 0 {
+	if len(c.applying) == 0 {
 		return Answer{}
 	}
 	if err := c.Context().Err(); err != nil {
-		return c.refuse(ContextEnded, &c.asked[0], err)
+		return c.refuse(ContextEnded, &c.applying[0], err)
 	}
 	nobody := false
 	if needLogin != nil {
@@ -17,17 +17,18 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 		}
 		nobody = user == ""
 	}
-	first := c.asked[0]
 	if stopped, reason, err := c.count(nobody, subject); stopped != nil {
 		return c.refuse(reason, stopped, err)
 	}
 	if len(c.counters) > 0 {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
+		c.hearBans()
 	}
 	switch {
 	case nobody && !c.overLimit() && !c.ended():
 		return c.refuse(NotLoggedIn, needLogin, nil)
-	case len(c.counters) == 0: // the call costs nothing
+	case len(c.counters) == 0: // the call costs nothing, or has no limit
+		first := &c.applying[0]
 		return c.letPass(Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: first.limit, Source: FromNobody})
 	}
 	return c.settle()
@@ -35,24 +36,42 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 
 // apply finds the rules that are for this call, and the first among them that needs a login.
 func (c *call) apply(rules []*boundRule) (needLogin *asked) {
+	login := -1
 	for _, rule := range rules {
 		if !rule.scope.applies(c) {
 			continue
 		}
-		a := asked{rule: rule, policy: rule.policyFor(c), limit: rule.limit}
-		c.asked = append(c.asked, a)
-		if rule.NeedLogin && needLogin == nil {
-			needLogin = a.clone()
+		if rule.NeedLogin && login < 0 && !rule.DryRun {
+			login = len(c.applying)
+		}
+		c.applying = append(c.applying, asked{rule: rule, policy: rule.policyFor(c), limit: rule.limits[0]})
+	}
+	if login < 0 {
+		return nil
+	}
+	return &c.applying[login]
+}
+
+// hearBans lets the limits that a ban stands behind speak for it.
+func (c *call) hearBans() {
+	for i := range c.asked {
+		wait := c.verdicts[i].RetryAfter
+		if !c.asked[i].isBan || wait == 0 {
+			continue
+		}
+		for watched := i - int(c.counters[i].Cost); watched < i; watched++ {
+			c.asked[watched].banned = true
+			v := &c.verdicts[watched]
+			v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0
 		}
 	}
-	return needLogin
 }
 
 // overLimit says whether a counter refused. A caller who is nobody hears that before being asked to log in: a limit that
 // needs no login holds for them too, though they are not charged.
 func (c *call) overLimit() bool {
 	for i := range c.verdicts {
-		if c.verdicts[i].RetryAfter > 0 {
+		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Dry {
 			return true
 		}
 	}
@@ -80,42 +99,62 @@ func (c *call) settle() Answer {
 		if v.Err != nil {
 			c.limiter.complains.storeFailed(a.policy.name, a.rule.OnStoreError, v.Err)
 		}
-		allowed = allowed && v.RetryAfter == 0 && (v.Err == nil || !c.counters[i].Required)
+		allowed = allowed && (c.counters[i].Dry || v.RetryAfter == 0 && (v.Err == nil || !c.counters[i].Required))
 	}
 	c.writeHeaders(c.ResponseHeader())
-	if allowed && c.limiter.options.OnDecision == nil && !c.limiter.options.Expose {
-		return Answer{}
+	options := &c.limiter.options
+	if options.OnDecision != nil {
+		c.reportTried()
 	}
-	return c.answer(c.decision())
+	var answer Answer
+	if !allowed || options.OnDecision != nil || options.Expose {
+		answer = c.answer(c.decision())
+	}
+	if allowed {
+		answer.unfinished = c.unfinished()
+	}
+	return answer
+}
+
+// reportTried tells of the rules that are only tried, each by itself.
+func (c *call) reportTried() {
+	for i := range c.asked {
+		if a := &c.asked[i]; a.rule.DryRun && !a.isBan {
+			c.limiter.options.OnDecision(c.Context(), c.decisionAt(i))
+		}
+	}
 }
 
 // decision is what was decided, the limit that binds first.
 func (c *call) decision() Decision {
 	at := c.binding()
+	if at < 0 { // all rules are only tried
+		return Decision{Allowed: true, Reason: Allowed, Rule: c.asked[0].policy.name, Limit: c.asked[0].limit, Source: FromNobody}
+	}
 	d := c.decisionAt(at)
-	if len(c.asked) > 1 {
-		d.All = []Decision{d}
-		for i := range c.asked {
-			if i != at {
-				d.All = append(d.All, c.decisionAt(i))
+	for i := range c.asked {
+		if i != at && c.asked[i].told() {
+			if d.All == nil {
+				d.All = []Decision{d}
 			}
+			d.All = append(d.All, c.decisionAt(i))
 		}
 	}
 	return d
 }
 
-// binding is the place of the limit that says most about the call.
+// binding is the place of the limit that says most about the call; -1 when callers are told of none.
 func (c *call) binding() (at int) { return c.bindingOf(false) }
 
 func (c *call) bindingOf(answered bool) (at int) {
-	if len(c.asked) == 1 {
-		return 0
-	}
 	at = -1
 	var best Decision
 	for i := range c.asked {
-		if answered && c.verdicts[i].Err != nil {
+		if !c.asked[i].told() || answered && c.verdicts[i].Err != nil {
 			continue
+		}
+		if len(c.asked) == 1 {
+			return i
 		}
 		if d := c.decisionAt(i); at < 0 || d.bindsMore(&best) {
 			at, best = i, d
@@ -128,14 +167,21 @@ func (c *call) bindingOf(answered bool) (at int) {
 func (c *call) decisionAt(i int) Decision {
 	a, v := &c.asked[i], &c.verdicts[i]
 	key := string(c.subjects[a.from:a.to])
-	if v.Err == nil {
-		d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
-		d.Key = key
+	if v.Err != nil {
+		d := Decision{Allowed: true, Reason: StoreFailOpen, Rule: a.policy.name, Key: key, Limit: a.limit, Source: FromNobody}
+		if c.counters[i].Required && !c.counters[i].Dry {
+			d.Allowed, d.Reason = false, StoreFailClosed
+		}
 		return d
 	}
-	d := Decision{Allowed: true, Reason: StoreFailOpen, Rule: a.policy.name, Key: key, Limit: a.limit, Source: FromNobody}
-	if c.counters[i].Required {
-		d.Allowed, d.Reason = false, StoreFailClosed
+	d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
+	d.Key, d.receipt = key, c.receiptOf(i)
+	switch {
+	case d.Allowed:
+	case a.rule.DryRun:
+		d.Allowed, d.Reason, d.RetryAfter = true, DryRunExceeded, 0
+	case a.banned:
+		d.Reason = Banned
 	}
 	return d
 }
@@ -196,7 +242,7 @@ func (c *call) reply(ours Refusal) *Refusal {
 
 // message is what the rule that binds has its owner's words for, "" for ours.
 func (c *call) message(d *Decision) string {
-	if d.Reason != LimitExceeded {
+	if !d.overLimit() {
 		return ""
 	}
 	return c.asked[c.binding()].rule.Message
@@ -204,12 +250,12 @@ func (c *call) message(d *Decision) string {
 
 // violated are the limits that a refused caller is over, as the headers call them.
 func (c *call) violated(d *Decision) (titles []string) {
-	if d.Reason != LimitExceeded {
+	if !d.overLimit() {
 		return nil
 	}
 	for i := range c.asked {
-		if c.verdicts[i].RetryAfter > 0 {
-			titles = append(titles, c.asked[i].policy.title)
+		if c.asked[i].told() && c.verdicts[i].RetryAfter > 0 {
+			titles = append(titles, c.asked[i].quota.title)
 		}
 	}
 	return titles

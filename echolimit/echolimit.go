@@ -9,6 +9,8 @@ package echolimit
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"net/netip"
 	"sync"
 
@@ -23,12 +25,29 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 	guard := limiter.MustGuard(rules...)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			goOn, err := carryOut(c, show(c, guard.Check))
-			if !goOn {
-				return err
+			answer := show(c, guard.Check)
+			goOn, err := carryOut(c, answer)
+			if goOn {
+				answer.Run(func() (status int) {
+					err = next(c)
+					return outcome(c, err)
+				})
 			}
-			return next(c)
+			return err
 		}
+	}
+}
+
+// outcome is the status that the call ends with. What is not sent yet, echo's error handler makes of the error.
+func outcome(c echo.Context, err error) (status int) {
+	var refused *echo.HTTPError
+	switch {
+	case err == nil || c.Response().Committed:
+		return c.Response().Status
+	case errors.As(err, &refused):
+		return refused.Code
+	default:
+		return http.StatusInternalServerError
 	}
 }
 

@@ -4,12 +4,14 @@
 //	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
 //
 // A rule without a Name counts each route by itself, by fiber's path; in Use fiber does not know the route yet, so there a
-// rule needs a Name or Paths. fiber does not notice a caller who leaves. The client's address is found by
+// rule needs a Name or Paths. A call ends when its handler returns: what a stream writer sends after that is not held by a rule
+// of Concurrency any more. fiber does not notice a caller who leaves. The client's address is found by
 // core.Options.ClientIP, never by c.IP().
 package fiberlimit
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 
@@ -23,11 +25,28 @@ import (
 func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 	guard := limiter.MustGuard(rules...)
 	return func(c *fiber.Ctx) error {
-		goOn, err := carryOut(c, guard.Check(view{c}))
-		if !goOn {
-			return err
+		answer := guard.Check(view{c})
+		goOn, err := carryOut(c, answer)
+		if goOn {
+			answer.Run(func() (status int) {
+				err = c.Next()
+				return outcome(c, err)
+			})
 		}
-		return c.Next()
+		return err
+	}
+}
+
+// outcome is the status that the call ends with: fiber makes it of the error when all middlewares have returned.
+func outcome(c *fiber.Ctx, err error) (status int) {
+	var refused *fiber.Error
+	switch {
+	case err == nil:
+		return c.Response().StatusCode()
+	case errors.As(err, &refused):
+		return refused.Code
+	default:
+		return fiber.StatusInternalServerError
 	}
 }
 

@@ -21,8 +21,12 @@ import (
 func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 	guard := limiter.MustGuard(rules...)
 	return func(c *gin.Context) {
-		if carryOut(c, guard.Check(view{c})) {
-			c.Next()
+		answer := guard.Check(view{c})
+		if carryOut(c, answer) {
+			answer.Run(func() (status int) {
+				c.Next()
+				return c.Writer.Status()
+			})
 		}
 	}
 }

@@ -29,12 +29,19 @@ import (
 // UnaryServerInterceptor decides over unary calls by these rules together. It panics with a *core.RuleError when a rule is wrong.
 func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.UnaryServerInterceptor {
 	guard := limiter.MustGuard(rules...)
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		ctx, err := check(ctx, guard, info.FullMethod)
-		if err != nil {
-			return nil, err
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+		answer := check(ctx, guard, info.FullMethod)
+		if answer.Refusal != nil {
+			return nil, refuse(answer.Refusal)
 		}
-		return handler(ctx, req)
+		if answer.Context != nil {
+			ctx = answer.Context
+		}
+		answer.Run(func() (status int) {
+			reply, err = handler(ctx, req)
+			return outcome(err)
+		})
+		return reply, err
 	}
 }
 
@@ -42,16 +49,28 @@ func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.Unar
 // *core.RuleError when a rule is wrong.
 func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.StreamServerInterceptor {
 	guard := limiter.MustGuard(rules...)
-	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		ctx, err := check(stream.Context(), guard, info.FullMethod)
-		if err != nil {
-			return err
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+		answer := check(stream.Context(), guard, info.FullMethod)
+		if answer.Refusal != nil {
+			return refuse(answer.Refusal)
 		}
-		if ctx != stream.Context() {
-			stream = inContext{stream, ctx}
+		if answer.Context != nil {
+			stream = inContext{stream, answer.Context}
 		}
-		return handler(srv, stream)
+		answer.Run(func() (status int) {
+			err = handler(srv, stream)
+			return outcome(err)
+		})
+		return err
 	}
+}
+
+// outcome is the code that the call ends with on the wire, where the error of a context has a code of its own.
+func outcome(err error) (code int) {
+	if s, ok := status.FromError(err); ok {
+		return int(s.Code())
+	}
+	return int(status.FromContextError(err).Code())
 }
 
 // inContext is a stream with the context that the core gave it.
@@ -63,8 +82,8 @@ type inContext struct {
 // Context implements grpc.ServerStream.
 func (s inContext) Context() context.Context { return s.ctx }
 
-// check returns the context for the handler, or the status that refuses the call.
-func check(ctx context.Context, guard *core.Guard, method string) (context.Context, error) {
+// check asks the core, and sends what it tells the caller.
+func check(ctx context.Context, guard *core.Guard, method string) core.Answer {
 	v := &view{ctx: ctx, method: method, trailer: trailer{}}
 	answer := guard.Check(v)
 	if answer.Refusal != nil {
@@ -73,13 +92,7 @@ func check(ctx context.Context, guard *core.Guard, method string) (context.Conte
 	if len(v.trailer) > 0 {
 		_ = grpc.SetTrailer(ctx, metadata.MD(v.trailer)) // fails only outside a call
 	}
-	if answer.Refusal != nil {
-		return nil, refuse(answer.Refusal)
-	}
-	if answer.Context != nil {
-		ctx = answer.Context
-	}
-	return ctx, nil
+	return answer
 }
 
 // refuse makes the status. Waiting helps against some refusals only, and clients retry those which carry a RetryInfo.

@@ -10,10 +10,13 @@ package nethttplimit
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
+
+	"github.com/felixge/httpsnoop"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -26,17 +29,53 @@ func New(limiter *core.Limiter, rules ...core.Rule) func(http.Handler) http.Hand
 		mux, _ := next.(*http.ServeMux)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answer := show(w, r, mux, guard.Check)
-			switch {
-			case !carryOut(w, answer):
-			case answer.Context == nil:
-				next.ServeHTTP(w, r)
-			default:
-				inner := r.WithContext(answer.Context)
-				next.ServeHTTP(w, inner)
-				r.Pattern = inner.Pattern // so that a middleware around this one still sees the route
+			if carryOut(w, answer) {
+				serve(next, w, r, answer)
 			}
 		})
 	}
+}
+
+// serve runs the handler of a call that goes on. Only who asks for the status pays for finding it out.
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer core.Answer) {
+	inner := r
+	if answer.Context != nil {
+		inner = r.WithContext(answer.Context)
+	}
+	answer.Run(func() (status int) {
+		if answer.NeedsStatus() {
+			return withStatus(next, w, inner)
+		}
+		next.ServeHTTP(w, inner)
+		return 0
+	})
+	r.Pattern = inner.Pattern // so that a middleware around this one still sees the route
+}
+
+// withStatus serves a call and returns the status that it ended with: the first that is final. The writer keeps all that the
+// server's can do.
+func withStatus(next http.Handler, w http.ResponseWriter, r *http.Request) (status int) {
+	sent := func(code int) {
+		if status == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
+			status = code
+		}
+	}
+	next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
+		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+			return func(code int) { sent(code); do(code) }
+		},
+		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+			return func(b []byte) (int, error) { sent(http.StatusOK); return do(b) }
+		},
+		ReadFrom: func(do httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
+			return func(from io.Reader) (int64, error) { sent(http.StatusOK); return do(from) }
+		},
+		Flush: func(do httpsnoop.FlushFunc) httpsnoop.FlushFunc {
+			return func() { sent(http.StatusOK); do() }
+		},
+	}), r)
+	sent(http.StatusOK) // as the server does for a handler that wrote nothing
+	return status
 }
 
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the

@@ -161,7 +161,7 @@ func Passes(counters []Counter, verdicts []Verdict) bool {
 // Struck says whether the counter at i is a ban that is to hear of a refusal: one that does not hold itself, while a counter
 // which it watches refused.
 func Struck(counters []Counter, verdicts []Verdict, i int) bool {
-	if counters[i].Limit.Kind != Ban || verdicts[i].RetryAfter != 0 {
+	if counters[i].Limit.Kind != Ban || counters[i].Limit.after == 0 || verdicts[i].RetryAfter != 0 {
 		return false
 	}
 	for at := max(0, i-int(counters[i].Cost)); at < i; at++ {

@@ -1,6 +1,6 @@
 -- Ban: who is refused in so many windows one after the other is refused altogether for a while, each time twice as long.
 --
--- args      windows one after the other, span of the first ban, longest span, window (microseconds)
+-- args      windows one after the other (0: bans by hand alone), span of the first ban, longest span, window (microseconds)
 -- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by hand (microseconds), I2
 --           strikes in a row, I1 bans so far. It is forgotten when the longest span has passed since the later of the two
 algorithms.bn1 = function(key, now, _, after, span, longest, window)
@@ -19,6 +19,7 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
   local reset = last > 0 and math.max(0, math.max(ends, last) + longest - now) or 0
   if ends > now then return ends - now, 0, reset, nil, nil, anchored end
 
+  if after == 0 then return 0, 0, reset, nil, nil, anchored end
   if reset == 0 then ends, last, strikes, bans = 0, 0, 0, 0 end
   local this, struck_in = math.floor(now / window), math.floor(last / window)
   if strikes > 0 and struck_in == this then return 0, 0, reset, nil, nil, anchored end

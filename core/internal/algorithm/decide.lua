@@ -44,6 +44,7 @@ if ARGV[1] == '1' then
     end
     if struck then
       write(KEYS[i], strike, reset_struck)
+      reply[3 * i - 1] = math.max(0, struct.unpack('<I7', strike) - now)
     elseif cost > 0 and fits and charge then
       write(KEYS[i], charge, reset_charged)
       reply[3 * i], reply[3 * i + 1] = reply[3 * i] - cost, reset_charged

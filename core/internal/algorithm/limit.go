@@ -33,7 +33,7 @@ type Limit struct {
 	Reserved int64 // TokenBucket: the most permits that one reservation takes
 
 	calendar *Calendar // CalendarWindow: the days or months that it counts in; nil: each Window since the epoch
-	after    int64     // Ban: how many windows one after the other
+	after    int64     // Ban: how many windows one after the other; 0: bans by hand alone
 	span     int64     // Ban: how long the first ban lasts, in microseconds
 	longest  int64     // Ban: how long any lasts
 
@@ -68,7 +68,7 @@ func InCalendar(maxPermits int64, calendar *Calendar) Limit {
 	return Limit{Kind: CalendarWindow, Max: maxPermits, calendar: calendar}.with(maxPermits, 0, 0, 0)
 }
 
-// Banned is the ban of who is refused in so many windows one after the other: for span, and each time twice as long, up to
+// Banned is the ban of who is refused in so many windows one after the other (0: by hand alone): for span, and each time twice as long, up to
 // longest. Times are in microseconds.
 func Banned(after, span, longest, window int64) Limit {
 	return Limit{Kind: Ban, Window: window, after: after, span: span, longest: longest}.with(after, span, longest, window)

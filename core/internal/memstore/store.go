@@ -76,7 +76,7 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 	for i := range counters {
 		switch c, v := &counters[i], &verdicts[i]; {
 		case algorithm.Struck(counters, verdicts, i):
-			s.strike(s.shard(c.Key), c, now)
+			s.strike(s.shard(c.Key), c, now, v)
 		case passes && v.RetryAfter == 0:
 			s.charge(s.shard(c.Key), c, now, v)
 		}
@@ -104,12 +104,13 @@ func (s *Store) charge(shard *shard, c *algorithm.Counter, now int64, v *algorit
 	e.freshAt = now + v.ResetAfter
 }
 
-// strike tells a ban of a refusal.
-func (s *Store) strike(shard *shard, c *algorithm.Counter, now int64) {
+// strike tells a ban of a refusal, which may be the one too many.
+func (s *Store) strike(shard *shard, c *algorithm.Counter, now int64, v *algorithm.Verdict) {
 	e := s.entry(shard, c.Key, now)
 	if reset, noted := c.Limit.Strike(&e.state, now); noted {
 		e.freshAt = now + reset
 	}
+	v.RetryAfter = max(0, e.state.Used-now)
 }
 
 // entry is that of a key, made when it is new. It is valid while the shard is locked, until the next is asked for.

@@ -1,0 +1,87 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Ban refuses a subject altogether for a while: who was refused in After windows of the rule one after the other is refused for
+// For, the next time for twice as long, and so on up to Max. It is forgotten when Max has passed without another refusal.
+// It holds for the rule's Name and the subject, and costs each call one more key to look at. The zero value bans nobody.
+type Ban struct {
+	// After is in how many windows one after the other a subject must be refused, 1 to 1000. A refused call counts once in a
+	// window, however many there are.
+	After int
+	// For is how long the first ban lasts, 1 ms to 366 days.
+	For time.Duration
+	// Max is how long a ban lasts at most; For unless set.
+	Max time.Duration
+	// ByHand bans those only whom Limiter.Ban names. It goes without the other fields.
+	ByHand bool
+}
+
+const (
+	maxBanAfter = 1000
+	maxBan      = algorithm.MaxWindow * time.Microsecond
+)
+
+// check finds what is wrong with a ban; nil is nothing.
+func (b Ban) check() *RuleError {
+	wrong := func(field string, value any, why string) *RuleError {
+		return &RuleError{Field: "Ban." + field, Value: value, Why: why}
+	}
+	switch {
+	case b == Ban{}, b == Ban{ByHand: true}:
+		return nil
+	case b.ByHand:
+		return wrong("ByHand", true, "goes without the other fields")
+	case b.After < 1 || b.After > maxBanAfter:
+		return wrong("After", b.After, "must be 1 to 1000 windows; or set ByHand alone")
+	case b.For < time.Millisecond || b.For > maxBan:
+		return wrong("For", b.For, "must be 1 ms to 366 days: a ban has an end")
+	case b.Max != 0 && (b.Max < b.For || b.Max > maxBan):
+		return wrong("Max", b.Max, "must be For to 366 days, or unset")
+	}
+	return nil
+}
+
+// compile puts a ban of a rule with this window into the integers that the engines calculate with.
+func (b Ban) compile(window time.Duration) algorithm.Limit {
+	longest := max(b.For, b.Max)
+	return algorithm.Banned(int64(b.After), b.For.Microseconds(), longest.Microseconds(), window.Microseconds())
+}
+
+// Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has Ban set; or as long as a
+// ban that is in force already lasts. Direct calls, as Allow, know no rules and no bans. Errors are those of Allow; when
+// this Limiter knows rules of the name of which none has Ban set, that is a *RuleError too.
+func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) error {
+	if err := checkNamed(name, subject); err != nil {
+		return err
+	}
+	switch {
+	case span < time.Millisecond || span > maxBan:
+		return &RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
+	case l.names.deaf(name):
+		return &RuleError{Rule: name, Field: "Ban", Value: Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}"}
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return storeError(l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds()))
+}
+
+// Unban ends the ban of a subject, if there is one, and forgets its earlier ones. Errors are those of Allow.
+func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
+	if err := checkNamed(name, subject); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return storeError(l.store.Reset(ctx, l.banKey(name, subject)))
+}
+
+func (l *Limiter) banKey(name, subject string) []byte {
+	return appendBan(appendName(appendKey(nil, l.keyHead, subject, ""), name))
+}

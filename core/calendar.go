@@ -1,0 +1,81 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Calendar is the days or the months of a time zone, as spans of a limit: see [CalendarDay] and [CalendarMonth]. The zero value
+// is none. It is a small comparable value.
+type Calendar struct {
+	unit calendarUnit
+	zone string
+}
+
+// CalendarDay is each calendar day of a zone of the IANA database, as "Europe/Berlin" or "UTC". A day is 23 or 25 hours long
+// when daylight saving begins or ends. Redis's clock says which day it is; the zone's rules are those that this process
+// knows: a machine without them needs import _ "time/tzdata".
+func CalendarDay(zone string) Calendar { return Calendar{ofDays, zone} }
+
+// CalendarMonth is each calendar month of a zone.
+func CalendarMonth(zone string) Calendar { return Calendar{ofMonths, zone} }
+
+// String says the span in words: "day of Europe/Berlin".
+func (c Calendar) String() string {
+	if c == (Calendar{}) {
+		return "no calendar"
+	}
+	return fmt.Sprintf("%v of %s", c.unit, c.zone)
+}
+
+type calendarUnit uint8
+
+const (
+	ofDays calendarUnit = iota + 1
+	ofMonths
+)
+
+func (u calendarUnit) String() string {
+	if u == ofMonths {
+		return "month"
+	}
+	return "day"
+}
+
+// nominal is how long one is, but for months that are shorter and days on which the clocks are changed.
+func (u calendarUnit) nominal() time.Duration {
+	const day = 24 * time.Hour
+	if u == ofMonths {
+		return 31 * day
+	}
+	return day
+}
+
+// calendars are those that were asked for: all limits of one share what it worked out for now.
+var calendars sync.Map // Calendar to *algorithm.Calendar
+
+// maxZoneInKey is the longest name of a zone that stands in keys as it is, so that they stay within their 200 bytes.
+const maxZoneInKey = 21
+
+func (c Calendar) compile() (*algorithm.Calendar, error) {
+	if known, ok := calendars.Load(c); ok {
+		return known.(*algorithm.Calendar), nil
+	}
+	if c.zone == "" || c.zone == "Local" {
+		return nil, errors.New(`needs a zone by name, as "Europe/Berlin" or "UTC", which means the same on every machine`)
+	}
+	zone, err := time.LoadLocation(c.zone)
+	if err != nil {
+		return nil, fmt.Errorf(`is of a zone that this machine does not know (%w); if it has no zone database, import _ "time/tzdata"`, err)
+	}
+	name := c.zone
+	if len(name) > maxZoneInKey {
+		name = "#" + Digest(name)[:maxZoneInKey-1]
+	}
+	made, _ := calendars.LoadOrStore(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == ofMonths))
+	return made.(*algorithm.Calendar), nil
+}

@@ -1,0 +1,107 @@
+package core
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// unfinished is what remains to be done when a call's handler has returned.
+type unfinished struct {
+	limiter *Limiter
+	ctx     context.Context
+	slots   []algorithm.Charge // of Concurrency
+	counted []countedCharge
+	panics  int // the outcome of a panic
+}
+
+// countedCharge is what a rule charged that counts by the outcome.
+type countedCharge struct {
+	count  func(status int) bool
+	charge algorithm.Charge
+}
+
+// NeedsStatus says whether Run wants to know how the call ended, for frameworks where that costs something to find out.
+func (a Answer) NeedsStatus() bool { return a.unfinished != nil && len(a.unfinished.counted) > 0 }
+
+// Run runs the handler of a call that goes on, and does afterwards what rules with Count or Concurrency want done, also when the
+// handler panics. handle returns the outcome: the HTTP status, or the gRPC code. An adapter calls it for every call that
+// is not refused.
+func (a Answer) Run(handle func() (status int)) {
+	if a.unfinished == nil {
+		handle()
+		return
+	}
+	a.unfinished.run(handle)
+}
+
+func (u *unfinished) run(handle func() (status int)) {
+	status := u.panics
+	stop := func() bool { return true }
+	if len(u.slots) > 0 {
+		stop = u.limiter.hold(u.slots).stop
+	}
+	defer func() {
+		stop()
+		u.finish(status)
+	}()
+	status = handle()
+}
+
+// finish gives back the slots, and what by the outcome does not count. It is done before the caller can call again, so that who
+// comes one call after the other finds its permits.
+func (u *unfinished) finish(status int) {
+	charges := u.slots
+	defer func() { u.limiter.giveBack(u.ctx, charges) }()
+	for _, of := range u.counted {
+		if !of.count(status) {
+			charges = append(charges, of.charge)
+		}
+	}
+}
+
+// giveBack gives back what a call ends with. Nobody is left to hear an error but the log.
+func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
+	if len(charges) == 0 {
+		return
+	}
+	if err := l.store.GiveBack(ctx, charges); err != nil {
+		l.complains.notGivenBack(err)
+	}
+}
+
+// unfinished collects what an allowed call has to give back later; nil is nothing.
+func (c *call) unfinished() *unfinished {
+	for i := range c.asked {
+		if c.asked[i].rule.Count != nil || c.counters[i].Limit.Kind == algorithm.Concurrency {
+			return c.collect()
+		}
+	}
+	return nil
+}
+
+func (c *call) collect() *unfinished {
+	u := &unfinished{limiter: c.limiter, panics: http.StatusInternalServerError}
+	if c.Method() == "" {
+		u.panics = codeInternal
+	}
+	for i := range c.asked {
+		a, charge := &c.asked[i], c.counters[i].Charged(&c.verdicts[i])
+		if charge.Cost == 0 {
+			continue
+		}
+		charge.Key = append([]byte(nil), charge.Key...)
+		switch {
+		case charge.Limit.Kind == algorithm.Concurrency:
+			u.slots = append(u.slots, charge)
+		case a.rule.Count != nil:
+			u.counted = append(u.counted, countedCharge{a.rule.Count, charge})
+		}
+	}
+	if len(u.slots)+len(u.counted) == 0 {
+		return nil
+	}
+	u.ctx = c.Context()
+	return u
+}

@@ -1,0 +1,98 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Hold takes a slot of a limit that counts by Concurrency, and keeps it until release is called:
+//
+//	release, d, err := limiter.Hold(ctx, "export", "user:alice", core.InFlight(3))
+//	defer release()
+//
+// The context is for the taking alone. A slot is renewed every third of the limit's Window, in the background, until it is
+// released; when this process dies, the slot is free after Window. release is never nil, gives back nothing when nothing was
+// taken, and does nothing the second time; it returns within Options.Timeout. Errors are those of Allow.
+func (l *Limiter) Hold(ctx context.Context, name, subject string, limit Limit) (release func(), d Decision, err error) {
+	release = func() {}
+	if limit.Algorithm != Concurrency && limit != Unlimited {
+		return release, Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be held: use Concurrency, as InFlight does"}
+	}
+	holder := l.newHolder()
+	d, err = l.heard(ctx)(l.direct(ctx, name, subject, limit, 1, true, holder))
+	if err != nil || !d.Allowed || limit == Unlimited {
+		return release, d, err
+	}
+	compiled, _ := l.limits.of(limit) // direct has seen to the error
+	h := l.hold([]algorithm.Charge{{Key: l.appendDirectKey(nil, name, subject, compiled), Limit: compiled, Mark: holder}})
+	return h.release, d, nil
+}
+
+// newHolder names a holder as no other in any process: by a random number of this limiter's, and its own.
+func (l *Limiter) newHolder() string {
+	return l.holderPrefix + strconv.FormatUint(l.holders.Add(1), 36)
+}
+
+func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "-" }
+
+// hold is the slots of one call in flight. It renews them until they are released.
+type hold struct {
+	limiter *Limiter
+	slots   []algorithm.Charge
+	every   time.Duration
+
+	mu       sync.Mutex
+	released bool
+	timer    *time.Timer
+}
+
+// hold begins to renew slots that were taken.
+func (l *Limiter) hold(slots []algorithm.Charge) *hold {
+	h := &hold{limiter: l, slots: slots, every: micros(slots[0].Limit.Window / 3)}
+	for _, slot := range slots[1:] {
+		h.every = min(h.every, micros(slot.Limit.Window/3))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(h.every, h.renew)
+	return h
+}
+
+// renew keeps the lock while the store is asked, so that no slot is renewed after it was released. What fails is tried again
+// soon: until a whole window has passed the slot is still held.
+func (h *hold) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released || h.limiter.closed.Load() {
+		return
+	}
+	next := h.every
+	if err := h.limiter.store.Renew(context.Background(), h.slots); err != nil {
+		h.limiter.complains.notRenewed(err)
+		next /= 4
+	}
+	h.timer.Reset(next)
+}
+
+// stop ends the renewing and says whether this was the first time.
+func (h *hold) stop() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released {
+		return false
+	}
+	h.released = true
+	h.timer.Stop()
+	return true
+}
+
+func (h *hold) release() {
+	if h.stop() {
+		h.limiter.giveBack(context.Background(), h.slots)
+	}
+}

@@ -1,0 +1,27 @@
+package core
+
+// planned is the quota that holds for this caller in place of the rule's own limit, as LimitFor says; nil: no limit holds.
+// What LimitFor cannot say, or says wrongly, the rule's own limit stands in for.
+func (c *call) planned(a *asked) *quota {
+	own := a.policy.quotas[0]
+	limit, err := a.rule.LimitFor(c)
+	switch {
+	case err != nil:
+		c.limiter.complains.badPlan(a.policy.name, err)
+		return own
+	case limit == Unlimited:
+		return nil
+	case limit == own.limit:
+		return own
+	}
+	if q, ok := a.policy.plans.get(limit); ok {
+		return q
+	}
+	compiled, err := c.limiter.limits.of(limit)
+	if err != nil {
+		c.limiter.complains.badPlan(a.policy.name, err)
+		return own
+	}
+	q, _ := a.policy.plans.add(limit, a.rule.newQuota(a.policy.name, 0, limit, compiled), maxLimits)
+	return q
+}

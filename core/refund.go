@@ -1,0 +1,106 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// receipt is what a Decision remembers of its charge, so that it can be given back.
+type receipt struct {
+	limit *algorithm.Limit
+	cost  int64 // 0: nothing was charged that could be given back
+	at    int64 // microseconds since the epoch, by the store's clock
+	reset int64 // of the charge, in microseconds
+	mark  string
+	id    receiptID
+}
+
+// receiptID tells charges apart: by the call, and the counter's place in it.
+type receiptID struct {
+	call  uint64
+	place int
+}
+
+// receiptOf is that of counter i of a call which passed.
+func (c *call) receiptOf(i int) receipt {
+	counter := &c.counters[i]
+	if counter.Limit.Kind == algorithm.Concurrency {
+		return receipt{}
+	}
+	charge := counter.Charged(&c.verdicts[i])
+	return receipt{counter.Limit, charge.Cost, charge.At, charge.Reset, charge.Mark, receiptID{c.id, i}}
+}
+
+// Refund gives back n permits that a decision charged, as far as they still count: what came back by itself since is not given
+// back once more, and a window that is over stays so. Of several limits each gets n back. A reservation whose turn has not
+// come gives back only what nobody has reserved behind it, because those have been told their wait.
+//
+// Giving back more than was charged is a *RuleError, also in several steps, and so is a decision that charged nothing. What
+// was given back is remembered for the 65,536 decisions given back last. A refund that ends in ErrStore may or may not have
+// been carried out, and cannot be tried again. Otherwise errors are those of Allow.
+func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
+	if n < 1 {
+		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}
+	}
+	var charges []algorithm.Charge
+	var receipts []receipt
+	decisions := d.All
+	if decisions == nil {
+		decisions = []Decision{d}
+	}
+	for _, d := range decisions {
+		if r := d.receipt; r.cost > 0 {
+			receipts = append(receipts, r)
+			charges = append(charges, algorithm.Charge{
+				Key: l.appendDirectKey(nil, d.Rule, d.Key, r.limit), Limit: r.limit, Cost: int64(n), At: r.at, Reset: r.reset, Mark: r.mark,
+			})
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if why := l.refunds.take(receipts, int64(n)); why != "" {
+		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
+	}
+	return storeError(l.store.GiveBack(ctx, charges))
+}
+
+// refunds remembers what was given back of which charge, because a Decision is a value, and its copies do not know of each
+// other. It holds two generations of so many, the older of which is forgotten when the newer is full.
+type refunds struct {
+	mu           sync.Mutex
+	newer, older map[receiptID]int64
+}
+
+const maxRefunds = 65_536
+
+// take notes that n permits of each charge are given back, or says why they cannot be, noting nothing.
+func (r *refunds) take(receipts []receipt, n int64) (why string) {
+	if len(receipts) == 0 {
+		return "is more than this decision charged: nothing"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range receipts {
+		if given := r.given(receipts[i].id); given+n > receipts[i].cost {
+			return fmt.Sprintf("is more than is left of the charge: %d of %d were given back before", given, receipts[i].cost)
+		}
+	}
+	if r.newer == nil || len(r.newer)+len(receipts) > maxRefunds {
+		r.older, r.newer = r.newer, make(map[receiptID]int64)
+	}
+	for i := range receipts {
+		r.newer[receipts[i].id] = r.given(receipts[i].id) + n
+	}
+	return ""
+}
+
+func (r *refunds) given(id receiptID) int64 {
+	if given, ok := r.newer[id]; ok {
+		return given
+	}
+	return r.older[id]
+}

@@ -1,0 +1,81 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// longestWait is how long Acquire waits for its turn at most, without a deadline of the context's own.
+const longestWait = time.Minute
+
+// Acquire takes n permits of a TokenBucket and waits for their turn: until the context's deadline, or for one minute when it has
+// none. When the turn would come later, it returns at once, refused and uncharged, with the wait that is too long by
+// RetryAfter.
+//
+// Callers take turns in the order in which Redis hears of them, across all processes. A turn comes when one permit is there; a
+// large n is granted then at once, and who comes next waits until the rest has come back, too. n is at most ten times the
+// limit's Max, or its Burst where that is more; beyond that it is ErrCostExceedsLimit. (The reservations of RFC 2697's
+// token bucket with debts, as in Guava's SmoothRateLimiter.)
+//
+// When the context ends while it waits, the error is the context's, and what nobody has reserved behind it is given back in the
+// background. Other errors are those of Allow; a limit that is no TokenBucket is a *RuleError.
+func (l *Limiter) Acquire(ctx context.Context, name, subject string, limit Limit, n int) (Decision, error) {
+	patience := longestWait
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = time.Until(deadline)
+	}
+	return l.TryAcquire(ctx, name, subject, limit, n, patience)
+}
+
+// TryAcquire is Acquire that waits at most so long for its turn, and never beyond the context's deadline.
+func (l *Limiter) TryAcquire(ctx context.Context, name, subject string, limit Limit, n int, patience time.Duration) (Decision, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(deadline))
+	}
+	d, err := l.reserve(ctx, name, subject, limit, n, max(0, patience))
+	if err != nil || !d.Allowed {
+		return d, err
+	}
+	turn := time.NewTimer(d.Wait)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return d, nil
+	case <-ctx.Done():
+		l.store.InBackground(func() { _ = l.Refund(context.Background(), d, n) })
+		return Decision{}, ctx.Err()
+	}
+}
+
+// Reserve takes n permits of a TokenBucket for a later turn, and says in the Decision's Wait when that is, without waiting. What
+// the caller then does not need is given back with Refund. Otherwise as Acquire.
+func (l *Limiter) Reserve(ctx context.Context, name, subject string, limit Limit, n int) (Decision, error) {
+	const anyTime = algorithm.MaxWindow * time.Microsecond
+	return l.reserve(ctx, name, subject, limit, n, anyTime)
+}
+
+func (l *Limiter) reserve(ctx context.Context, name, subject string, limit Limit, n int, patience time.Duration) (Decision, error) {
+	compiled, err := l.counter(name, subject, limit)
+	switch {
+	case err != nil:
+		return Decision{}, err
+	case limit.Algorithm != TokenBucket:
+		return Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be waited for: use TokenBucket"}
+	case n < 1:
+		return Decision{}, &RuleError{Rule: name, Field: "n", Value: n, Why: "must be positive"}
+	case int64(n) > compiled.Reserved:
+		return Decision{}, fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, n, limit, compiled.Reserved)
+	case ctx.Err() != nil:
+		return Decision{}, ctx.Err()
+	}
+	c := l.open(nil)
+	defer l.close(c)
+	counter := c.addCounter()
+	counter.Key = l.appendDirectKey(counter.Key[:0], name, subject, compiled)
+	counter.Limit, counter.Cost, counter.Required = compiled, int64(n), true
+	c.verdicts[0] = l.store.Reserve(ctx, counter, patience.Microseconds())
+	return l.heard(ctx)(c.directDecision(name, subject, limit))
+}
