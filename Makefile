@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 
-.PHONY: help test redis compiler curl format vet staticcheck build race newest newest-update
+.PHONY: help test redis compiler curl format vet staticcheck build race newest newest-update pictures
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -42,3 +42,6 @@ newest: ## run the root module's tests with the newest dependencies (.ci/newest.
 
 newest-update: ## write .ci/newest.mod anew from go.mod and today's newest releases
 	sh .ci/update-newest
+
+pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
+	cd bench && go run ./pictures
