@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 
-.PHONY: help test redis compiler curl format vet staticcheck build race newest newest-update
+.PHONY: help test redis compiler curl format vet staticcheck build race newest newest-update pictures
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -28,17 +28,20 @@ format: ## fail if a file is not as gofmt would write it
 vet: ## run go vet in every module
 	@for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
 
-staticcheck: ## run staticcheck
-	@go run $(STATICCHECK) ./...
+staticcheck: ## run staticcheck in every module
+	@for module in $(MODULES); do (cd "$$module" && go run $(STATICCHECK) ./...) || exit 1; done
 
 build: ## build every module
 	@for module in $(MODULES); do (cd "$$module" && go build -buildvcs=false -o /dev/null ./...) || exit 1; done
 
-race: ## run the tests under the race detector, with the oldest dependencies allowed
-	CGO_ENABLED=1 $(TEST) -race ./...
+race: ## run every module's tests under the race detector, with the oldest dependencies allowed
+	@for module in $(MODULES); do (set -x; cd "$$module" && CGO_ENABLED=1 $(TEST) -race ./...) || exit 1; done
 
-newest: ## run the tests with the newest dependencies (.ci/newest.mod)
+newest: ## run the root module's tests with the newest dependencies (.ci/newest.mod)
 	GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod" $(TEST) ./...
 
 newest-update: ## write .ci/newest.mod anew from go.mod and today's newest releases
 	sh .ci/update-newest
+
+pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
+	cd bench && go run ./pictures

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// The limit is the same for all. Numbers this large draw smooth areas: a bar of 100 ms has ten calls or more.
+const (
+	maxCalls = 200
+	window   = 2 * time.Second
+)
+
+// algorithm is one picture. To add an algorithm, add one to the list below.
+type algorithm struct {
+	file    string // of the picture, without .svg
+	title   string
+	promise string
+	counted string // which admitted calls the lower graph counts together, to hold against maxCalls
+	ask     askFunc
+}
+
+// askFunc asks for one call, which takes so long if it is let in. It says whether it was, and for how long an admitted call
+// counts: the window, or, where calls in flight are counted, as long as it takes. It returns at once: what is to happen when the
+// call ends, it leaves to time.AfterFunc.
+type askFunc func(ctx context.Context, subject string, takes time.Duration) (admitted bool, counts time.Duration, err error)
+
+func algorithms(limiter *core.Limiter) []algorithm {
+	return []algorithm{
+		{
+			"sliding_window", "SlidingWindow", "never more than 200 calls in any 2 s; a used permit comes back at most 1/32 of the 2 s late",
+			"in the last 2 s", allow(limiter, core.SlidingWindow),
+		},
+		{
+			"fixed_window", "FixedWindow",
+			"200 calls from the first one until 2 s later, then afresh; up to 400 in 2 s around a boundary",
+			"in the last 2 s", allow(limiter, core.FixedWindow),
+		},
+		{
+			"token_bucket", "TokenBucket", "a bucket of 200 that starts full and refills with 100 a second, continuously",
+			"in the last 2 s", allow(limiter, core.TokenBucket),
+		},
+	}
+}
+
+// allow asks a limiter that counts calls in a span.
+func allow(limiter *core.Limiter, kind core.Algorithm) askFunc {
+	limit := core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
+	return func(ctx context.Context, subject string, _ time.Duration) (bool, time.Duration, error) {
+		d, err := limiter.Allow(ctx, kind.String(), subject, limit)
+		return d.Allowed, limit.Window, err
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// graph is a client's run, per barWidth.
+type graph struct {
+	offered  []int
+	admitted []int
+	together []int // the most admitted calls that counted at one moment
+}
+
+func graphOf(calls []call) graph {
+	bars := int(runTime / barWidth)
+	g := graph{make([]int, bars), make([]int, bars), together(calls, bars)}
+	for _, c := range calls {
+		g.offered[bar(c.asked, bars)]++
+		if c.admitted {
+			g.admitted[bar(c.asked, bars)]++
+		}
+	}
+	return g
+}
+
+// bar is where a moment falls. The last calls may come late, after the end: they are in the last bar.
+func bar(at time.Duration, bars int) int { return min(int(at/barWidth), bars-1) }
+
+// together is, for each bar, the highest number of admitted calls that counted at one moment of it.
+func together(calls []call, bars int) []int {
+	peaks, now, next := make([]int, bars), 0, 0
+	changes := changesOf(calls)
+	for i := range peaks {
+		peaks[i] = now
+		for ; next < len(changes) && bar(changes[next].at, bars) == i; next++ {
+			now += changes[next].by
+			peaks[i] = max(peaks[i], now)
+		}
+	}
+	return peaks
+}
+
+type change struct {
+	at time.Duration
+	by int
+}
+
+// changesOf is when calls begin and cease to count, in order of time. Who leaves at a moment makes room for who enters at it.
+func changesOf(calls []call) []change {
+	var changes []change
+	for _, c := range calls {
+		if c.admitted && c.from < c.until {
+			changes = append(changes, change{c.from, 1}, change{c.until, -1})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	return changes
+}
+
+func sum(values []int) int {
+	total := 0
+	for _, v := range values {
+		total += v
+	}
+	return total
+}

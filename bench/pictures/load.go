@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	runTime  = 30 * time.Second
+	barWidth = 100 * time.Millisecond
+	seed     = 2 // every algorithm meets the same calls, so that the pictures can be compared
+)
+
+// arrival is one call of the load: when it comes, and how long it takes if it is let in. Only an algorithm that counts calls
+// in flight cares for the latter.
+type arrival struct{ at, takes time.Duration }
+
+// client is a caller with its load. Its axis is the same in all pictures.
+type client struct {
+	name     string
+	about    string
+	axis     axis // of calls per barWidth
+	arrivals []arrival
+}
+
+func clients() []client {
+	return []client{
+		{"Bursty client", "about 500 calls within a second, every 3 s or so, and a few between", axis{20, 40, 60}, bursty()},
+		{"Steady client", "150 calls a second, without a pause", axis{10, 20}, steady()},
+	}
+}
+
+// bursty also calls a little between its bursts. Without that each burst would open a fixed window of its own, and the boundary
+// that lets two windows' worth through would never fall into one.
+func bursty() []arrival {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	calls := every(rng, 100*time.Millisecond, 0, runTime)
+	for at := time.Second; at < runTime; at += between(rng, 2300*time.Millisecond, 3700*time.Millisecond) {
+		length := between(rng, 700*time.Millisecond, 1300*time.Millisecond)
+		calls = append(calls, every(rng, 2*time.Millisecond, at, min(at+length, runTime))...)
+	}
+	slices.SortFunc(calls, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	return calls
+}
+
+func steady() []arrival {
+	return every(rand.New(rand.NewPCG(seed, 2)), time.Second/150, 0, runTime)
+}
+
+// every is one call per gap, each somewhere in its own, as callers are not clockwork.
+func every(rng *rand.Rand, gap, from, until time.Duration) []arrival {
+	var calls []arrival
+	for at := from; at+gap <= until; at += gap {
+		calls = append(calls, arrival{at: at + between(rng, 0, gap), takes: between(rng, time.Second, 3*time.Second)})
+	}
+	return calls
+}
+
+func between(rng *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(rng.Int64N(int64(high-low)))
+}

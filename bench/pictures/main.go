@@ -1,0 +1,64 @@
+// Command pictures draws what each algorithm does with a bursty and with a steady client: one SVG per algorithm, from a real run
+// of 30 seconds against the limiter that counts in this process.
+//
+//	go run ./pictures [-out DIRECTORY]
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func main() {
+	out := flag.String("out", "algorithms", "the directory for the pictures")
+	flag.Parse()
+	if err := pictures(*out); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func pictures(out string) error {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	algorithms, clients := algorithms(limiter), clients()
+	results, err := run(context.Background(), nextBoundary(time.Now()), algorithms, clients)
+	if err != nil {
+		return err
+	}
+	for i, a := range algorithms {
+		graphs := make([]graph, len(clients))
+		for j := range clients {
+			graphs[j] = graphOf(results[i][j])
+		}
+		if err := save(filepath.Join(out, a.file+".svg"), a, clients, graphs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func save(path string, a algorithm, clients []client, graphs []graph) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := drawPicture(file, a, clients, graphs); err != nil {
+		file.Close()
+		return err
+	}
+	fmt.Println(path)
+	return file.Close()
+}
