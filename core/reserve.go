@@ -36,7 +36,7 @@ func (l *Limiter) TryAcquire(ctx context.Context, name, subject string, limit Li
 		patience = min(patience, time.Until(deadline))
 	}
 	d, err := l.reserve(ctx, name, subject, limit, n, max(0, patience))
-	if err != nil || !d.Allowed {
+	if err != nil || !d.Allowed || d.Wait == 0 {
 		return d, err
 	}
 	turn := time.NewTimer(d.Wait)

@@ -52,18 +52,17 @@ func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 	return &c.applying[login]
 }
 
-// hearBans lets the limits that a ban stands behind speak for it.
+// hearBans lets the rule's own limit speak for the ban that stands behind it.
 func (c *call) hearBans() {
 	for i := range c.asked {
 		wait := c.verdicts[i].RetryAfter
 		if !c.asked[i].isBan || wait == 0 {
 			continue
 		}
-		for watched := i - int(c.counters[i].Cost); watched < i; watched++ {
-			c.asked[watched].banned = true
-			v := &c.verdicts[watched]
-			v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0
-		}
+		first := i - int(c.counters[i].Cost)
+		c.asked[first].banned = true
+		v := &c.verdicts[first]
+		v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0
 	}
 }
 
