@@ -12,8 +12,9 @@ help: ## list the targets
 
 test: redis compiler curl format vet staticcheck build race newest ## run all of the checks and tests below, in this order
 
-redis: ## install redis-server unless it is there (the tests start their own)
+redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
+	@sh .ci/install redis-cli
 
 curl: ## install curl unless it is there (the examples' own commands are tried with it)
 	@sh .ci/install curl

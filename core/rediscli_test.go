@@ -1,0 +1,300 @@
+package core_test
+
+import (
+	"context"
+	"crypto/sha1" // #nosec G505: it is how Redis names scripts
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// The page for other languages is held true: its tables say how to call the scripts, and redis-cli does.
+
+// cli is redis-cli on a server, with the scripts put together as the page says.
+type cli struct {
+	t       *testing.T
+	addr    string
+	page    string
+	limiter *core.Limiter
+}
+
+func newCLI(t *testing.T) *cli {
+	t.Helper()
+	page, err := os.ReadFile("REDIS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := limittest.StartRedis(t)
+	return &cli{t, server.Addr(), string(page), newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})}
+}
+
+// row is the cells of the page's line that begins with these.
+func (c *cli) row(cells ...string) []string {
+	c.t.Helper()
+	begin := "| " + strings.Join(cells, " | ") + " |"
+	for line := range strings.Lines(c.page) {
+		if strings.HasPrefix(line, begin) {
+			return strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+		}
+	}
+	c.t.Fatalf("the page has no line %q", begin)
+	return nil
+}
+
+// script writes the script of these files, and returns where.
+func (c *cli) script(files string) (path string) {
+	c.t.Helper()
+	text := "local algorithms = {}\n"
+	for _, file := range strings.Split(files, ", ") {
+		part, err := os.ReadFile(filepath.Join("internal", "algorithm", file))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		text += string(part)
+	}
+	path = filepath.Join(c.t.TempDir(), "script.lua")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+// eval runs a script and returns the lines of its reply.
+func (c *cli) eval(files string, keys, argv []string) []string {
+	c.t.Helper()
+	return c.run(append(append(append([]string{"--eval", c.script(files)}, keys...), ","), argv...)...)
+}
+
+func (c *cli) run(args ...string) []string {
+	c.t.Helper()
+	host, port, _ := strings.Cut(c.addr, ":")
+	out, err := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// numbers are the lines of a reply as integers.
+func (c *cli) numbers(lines []string) []int64 {
+	c.t.Helper()
+	numbers := make([]int64, len(lines))
+	for i, line := range lines {
+		n, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			c.t.Fatalf("the script replied %q", lines)
+		}
+		numbers[i] = n
+	}
+	return numbers
+}
+
+// foreignLimit is a limit as somebody who only has the page would call it.
+type foreignLimit struct {
+	limit  core.Limit
+	row    string            // its line of the table
+	window string            // as it stands in the key
+	values map[string]string // of the arguments
+}
+
+func foreignLimits() map[string]foreignLimit {
+	berlin, _ := time.LoadLocation("Europe/Berlin")
+	year, month, day := time.Now().In(berlin).Date()
+	midnight := func(after int) string {
+		return fmt.Sprint(time.Date(year, month, day+after, 0, 0, 0, 0, berlin).UnixMicro())
+	}
+	hour := map[string]string{"max": "5", "window": "3600000000", "note": "from afar", "holder": "afar-1", "0": "0"}
+	log := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
+	fixed := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.FixedWindow}
+	calendar := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.CalendarWindow}
+	slots := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.Concurrency}
+	return map[string]foreignLimit{
+		"sliding window": {core.PerHour(5), "SlidingWindow", "3600000000", hour},
+		"sliding log":    {log, "SlidingLog", "3600000000", hour},
+		"fixed window":   {fixed, "FixedWindow", "3600000000", hour},
+		"calendar":       {calendar, "CalendarWindow, from the epoch on", "3600000000", hour},
+		"calendar day": {core.PerCalendarDay(5, "Europe/Berlin"), "CalendarWindow, of a zone", "dEurope/Berlin", map[string]string{
+			"max": "5", "start": midnight(0), "end": midnight(1), "next": midnight(2),
+		}},
+		// 5 an hour: ticks of a millisecond, gcd(5, 3600000) = 5
+		"bucket":      {core.PerHour(5).Bucket(5), "TokenBucket", "3600000000", map[string]string{"burst": "5", "permit": "720000", "refill": "1", "tick": "1000"}},
+		"concurrency": {slots, "Concurrency", "3600000000", hour},
+	}
+}
+
+// call is the key, the file and what decide.lua takes for a counter.
+func (c *cli) call(name string, f foreignLimit, cost int) (key, tag, file string, args []string) {
+	c.t.Helper()
+	row := c.row(f.row)
+	tag, file = row[1], row[2]
+	for _, arg := range strings.Split(row[3], ", ") {
+		value, ok := f.values[arg]
+		if !ok {
+			c.t.Fatalf("no value for %q", arg)
+		}
+		args = append(args, value)
+	}
+	key = fmt.Sprintf("accesslimit:{user:alice}:%s:%s:%s", name, tag, f.window)
+	return key, tag, file, append([]string{tag, fmt.Sprint(cost)}, args...)
+}
+
+// decide charges through redis-cli and checks what is left.
+func (c *cli) decide(flag, name string, f foreignLimit, cost int, left int64) []int64 {
+	c.t.Helper()
+	key, _, file, args := c.call(name, f, cost)
+	reply := c.numbers(c.eval(file+", decide.lua", []string{key}, append([]string{flag}, args...)))
+	if len(reply) != 4 || reply[1] != 0 || reply[2] != left {
+		c.t.Fatalf("%s: the script replied %v, want %d left", name, reply, left)
+	}
+	return reply
+}
+
+// What redis-cli charges by the page, the library sees, and the other way round; what is given back, too.
+func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
+	c := newCLI(t)
+	ctx := context.Background()
+	for name, f := range foreignLimits() {
+		cost := 2
+		if f.limit.Algorithm == core.Concurrency {
+			cost = 1
+		}
+		left := 5 - cost
+		charged := c.decide("1", strings.ReplaceAll(name, " ", "-"), f, cost, int64(left))
+		name = strings.ReplaceAll(name, " ", "-")
+		wantLeft(t, c.limiter, name, "user:alice", f.limit, left)
+
+		if f.limit.Algorithm == core.Concurrency {
+			if _, d, err := c.limiter.Hold(ctx, name, "user:alice", f.limit); err != nil || !d.Allowed {
+				t.Fatalf("%s: %+v, %v", name, d, err)
+			}
+		} else if d, err := c.limiter.Allow(ctx, name, "user:alice", f.limit); err != nil || !d.Allowed {
+			t.Fatalf("%s: %+v, %v", name, d, err)
+		}
+		c.decide("0", name, f, 1, int64(left-1))
+
+		key, _, _, args := c.call(name, f, cost)
+		giveBack := append([]string{args[0], args[1], fmt.Sprint(charged[0]), fmt.Sprint(charged[3])}, args[2:]...)
+		if changed := c.numbers(c.eval(c.row("give back")[1], []string{key}, giveBack)); changed[0] != 1 {
+			t.Errorf("%s: %d counters changed", name, changed[0])
+		}
+		if f.limit.Algorithm != core.TokenBucket { // some of which came back by itself meanwhile
+			wantLeft(t, c.limiter, name, "user:alice", f.limit, 4)
+		}
+	}
+}
+
+// Several counters, one of them only tried, are decided in one call.
+func TestOtherLanguagesDecideTogether(t *testing.T) {
+	c := newCLI(t)
+	of := foreignLimits()
+	window, bucket := of["sliding window"], of["bucket"]
+	first, _, windowFile, windowArgs := c.call("first", window, 5)
+	second, _, bucketFile, bucketArgs := c.call("second", bucket, 5)
+	files := windowFile + ", " + bucketFile + ", decide.lua"
+	argv := append(append([]string{"1"}, windowArgs...), bucketArgs...)
+	c.eval(files, []string{first, second}, argv)
+	wantLeft(t, c.limiter, "first", "user:alice", window.limit, 0)
+	wantLeft(t, c.limiter, "second", "user:alice", bucket.limit, 0)
+	c.run("DEL", first)
+	c.eval(files, []string{first, second}, argv)
+	wantLeft(t, c.limiter, "first", "user:alice", window.limit, 5)
+	argv[7] = "~" + argv[7]
+	c.eval(files, []string{first, second}, argv)
+	wantLeft(t, c.limiter, "first", "user:alice", window.limit, 0)
+}
+
+// The other scripts do what the page says.
+func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
+	c := newCLI(t)
+	ctx := context.Background()
+	of := foreignLimits()
+
+	bucket := of["bucket"]
+	key, _, _, args := c.call("turn", bucket, 50)
+	reserved := c.numbers(c.eval(c.row("reserve")[1], []string{key}, append([]string{"0", "50"}, args[2:]...)))
+	if d, err := c.limiter.Reserve(ctx, "turn", "user:alice", bucket.limit, 1); err != nil || d.Wait < 9*time.Hour || len(reserved) != 5 || reserved[1] != 0 {
+		t.Errorf("reserved %v; the next turn is %+v, %v", reserved, d, err)
+	}
+
+	slots := of["concurrency"]
+	key, _, _, _ = c.call("flight", slots, 1)
+	c.eval(c.row("renew")[1], []string{key}, []string{"afar-1", "3600000000"})
+	wantLeft(t, c.limiter, "flight", "user:alice", slots.limit, 4)
+
+	log := of["sliding log"]
+	if _, err := c.limiter.AllowNoted(ctx, "log", "user:alice", log.limit, 2, "from Go"); err != nil {
+		t.Fatal(err)
+	}
+	c.decide("1", "log", log, 1, 2)
+	key, _, _, _ = c.call("log", log, 1)
+	records := c.eval(c.row("records")[1], []string{key}, []string{"3600000000"})
+	if len(records) != 6 || records[1] != "1" || records[2] != "from afar" || records[4] != "2" || records[5] != "from Go" {
+		t.Errorf("records are %q", records)
+	}
+
+	guard := newGuard(t, c.limiter, core.Rule{Name: "banned", Seconds: 60, Ban: core.Ban{ByHand: true}})
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	tag := c.row("ban")[1]
+	c.eval(c.row("impose ban")[1], []string{"accesslimit:{ip:192.0.2.1}:banned:" + tag + ":0"}, []string{"60000000"})
+	wantStatus(t, guard, newView("GET", "/"), 429)
+}
+
+// The scripts are those that this library sends, so a server keeps each once.
+func TestOtherLanguagesShareTheScripts(t *testing.T) {
+	c := newCLI(t)
+	for name, f := range foreignLimits() {
+		if f.limit.Algorithm == core.Concurrency {
+			continue // has no direct call
+		}
+		if _, err := c.limiter.Allow(context.Background(), name, "user:alice", f.limit); err != nil {
+			t.Fatal(err)
+		}
+		_, _, file, _ := c.call(name, f, 1)
+		text, err := os.ReadFile(c.script(file + ", decide.lua"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known := c.run("SCRIPT", "EXISTS", fmt.Sprintf("%x", sha1.Sum(text))); known[0] != "1" {
+			t.Errorf("%s: the server does not know the script", name)
+		}
+	}
+}
+
+// The states are those of the page's table: two permits of somebody who never called before.
+func TestOtherLanguagesReadTheStates(t *testing.T) {
+	c := newCLI(t)
+	now := time.Now().UnixMicro()
+	want := map[string][]string{
+		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb1": {"", "1440000", "720000"},
+	}
+	for name, f := range foreignLimits() {
+		key, tag, _, _ := c.call(name, f, 2)
+		if want[tag] == nil {
+			continue // lists and sets are read by the other tests
+		}
+		if _, err := c.limiter.AllowN(context.Background(), name, "user:alice", f.limit, 2); err != nil {
+			t.Fatal(err)
+		}
+		format := "<" + strings.Join(regexp.MustCompile("I[0-9]").FindAllString(strings.Split(c.row(tag)[2], ";")[0], -1), "")
+		read := "return {struct.unpack(ARGV[1], redis.call('GET', KEYS[1]))}"
+		key = strings.ReplaceAll(key, " ", "%20")
+		state := c.numbers(c.run("EVAL", read, "1", key, format))
+		if end := state[len(state)-1]; fmt.Sprint(end-1) != c.run("STRLEN", key)[0] {
+			t.Errorf("%s: the state ends before byte %d", name, end)
+		}
+		for i, w := range want[tag] {
+			if w == "now" && (state[i] < now || state[i] > time.Now().UnixMicro()) || w != "now" && w != "" && fmt.Sprint(state[i]) != w {
+				t.Errorf("%s: the state is %v, want %v", name, state, want[tag])
+			}
+		}
+	}
+}
