@@ -34,14 +34,36 @@ func algorithms(limiter *core.Limiter) []algorithm {
 			"in the last 2 s", allow(limiter, core.SlidingWindow),
 		},
 		{
+			"sliding_log", "SlidingLog", "never more than 200 calls in any 2 s; a used permit comes back exactly 2 s later",
+			"in the last 2 s", allow(limiter, core.SlidingLog),
+		},
+		{
 			"fixed_window", "FixedWindow",
 			"200 calls from the first one until 2 s later, then afresh; up to 400 in 2 s around a boundary",
 			"in the last 2 s", allow(limiter, core.FixedWindow),
 		},
 		{
+			"calendar_window", "CalendarWindow", "200 calls in each 2 s of the clock; up to 400 in 2 s around a boundary",
+			"in the last 2 s", allow(limiter, core.CalendarWindow),
+		},
+		{
 			"token_bucket", "TokenBucket", "a bucket of 200 that starts full and refills with 100 a second, continuously",
 			"in the last 2 s", allow(limiter, core.TokenBucket),
 		},
+		{
+			"concurrency", "Concurrency", "never more than 200 calls in flight, each of which takes one to three seconds",
+			"in flight", hold(limiter),
+		},
+	}
+}
+
+// hold takes a slot for as long as the call takes.
+func hold(limiter *core.Limiter) askFunc {
+	limit := core.InFlight(maxCalls)
+	return func(ctx context.Context, subject string, takes time.Duration) (bool, time.Duration, error) {
+		release, d, err := limiter.Hold(ctx, "Concurrency", subject, limit)
+		time.AfterFunc(takes, release)
+		return d.Allowed, takes, err
 	}
 }
 

@@ -14,9 +14,10 @@ algorithms.sl1 = function(key, now, cost, max, window, note)
     return when, sum, own, string.sub(text, 17)
   end
 
-  -- The first entry that is so late, or that sums up to so much.
+  -- The first entry that is so late, or that sums up to so much; most often that is the first of all.
   local function search(low, field, above)
     local high = length
+    if low < high and select(field, entry(low)) > above then return low end
     while low < high do
       local middle = math.floor((low + high) / 2)
       if select(field, entry(middle)) > above then high = middle else low = middle + 1 end

@@ -1,0 +1,72 @@
+// Command costs measures what a counter of each algorithm costs a Redis server: the memory of a key, and the time that the server's
+// one thread spends on a decision. It starts its own redis-server.
+//
+//	go run ./costs
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// algorithm is a line of the table. Its limit is used up after busy calls.
+type algorithm struct {
+	name  string
+	limit core.Limit
+}
+
+// maxCalls is how many calls fill a counter. They are made over half a window, so that a sliding window holds many parts.
+const (
+	maxCalls = 100
+	window   = 8 * time.Second
+)
+
+func algorithms() []algorithm {
+	counted := func(kind core.Algorithm) core.Limit {
+		return core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
+	}
+	return []algorithm{
+		{"SlidingWindow", counted(core.SlidingWindow)},
+		{"SlidingLog", counted(core.SlidingLog)},
+		{"FixedWindow", counted(core.FixedWindow)},
+		{"CalendarWindow", counted(core.CalendarWindow)},
+		{"CalendarWindow, days of a zone", core.PerCalendarDay(maxCalls, "Europe/Berlin")},
+		{"TokenBucket", core.Limit{Max: maxCalls, Window: window, Algorithm: core.TokenBucket}},
+		{"Concurrency", core.Limit{Max: maxCalls, Window: window, Algorithm: core.Concurrency}},
+	}
+}
+
+func main() {
+	if err := measure(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func measure(ctx context.Context) error {
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "algorithm\tbytes after 1 call\tbytes after 100\tµs allowed\tµs refused\t")
+	for _, a := range algorithms() {
+		c, err := s.costs(ctx, a)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%.1f\t%.1f\t\n", a.name, c.cold, c.busy, c.allowed, c.refused)
+	}
+	nothing, err := s.nothing(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(table, "EVALSHA of return 0\t\t\t%.1f\t\t\n", nothing)
+	return table.Flush()
+}
