@@ -12,9 +12,50 @@
 //
 // # Choosing an algorithm
 //
-// [SlidingWindow], the default, never lets more than Max through in any span of Window. [FixedWindow] is the cheapest to
-// explain (so many from the first call on, then a fresh window) but lets up to twice Max pass around a boundary.
-// [TokenBucket] lets a burst through at once and then a steady rate: for clients that come in bursts but not for long.
+// [SlidingWindow], the default, is the right one for most limits: never more than Max in any span of Window, whenever that
+// begins, at a cost that does not grow with Max. A used permit comes back up to Window/32 late.
+//
+// [SlidingLog] promises the same to the microsecond and remembers who made the calls that filled the window
+// ([Limiter.Records]). It pays with an entry for each of them, so it is for limits of up to 10,000: password resets, orders,
+// whatever somebody may have to explain afterwards.
+//
+// [FixedWindow] is the easiest to explain: so many from the first call on, and afresh when the window is over. Around that
+// moment up to twice Max may pass within one Window.
+//
+// [CalendarWindow] is the same with windows that everybody shares: each Window since 1970, or the calendar day or month of a
+// zone ([PerCalendarDay], [PerCalendarMonth]): for quotas that are sold by the day or month.
+//
+// [TokenBucket] lets a burst through at once and then a steady rate. It is for clients that come in bursts, and the only one
+// that can be waited for: with [Limiter.Acquire] a worker takes its turn, in order across all processes, with
+// [Limiter.TryAcquire] it gives up when its turn is too late, and [Limiter.Reserve] tells it the wait. A large cost is granted
+// at once, and who comes next waits for it.
+//
+// [Concurrency] bounds not how often but how many at once: exports, streams, logins to a legacy system. A slot is held from the
+// first to the last moment of a call ([Limiter.Hold], or a rule), and comes back by itself when its process dies.
+//
+// What a counter costs, with a subject of 20 letters (redis-server 7.0, MEMORY USAGE after one call and after 100; the time of
+// the server's one thread for a call that is allowed and for one that is refused, in microseconds, where a script that does
+// nothing takes 1; measured by bench/costs):
+//
+//	                 bytes        allowed  refused
+//	SlidingWindow    136  220     COSTS
+//	SlidingLog       216  2232    COSTS
+//	FixedWindow      136  136     COSTS
+//	CalendarWindow   136  136     COSTS
+//	TokenBucket      136  136     COSTS
+//	Concurrency      152  3176    COSTS
+//
+// # More than one limit
+//
+// [Rule].Also adds limits to a rule: 1,000 in one second, 5,000 in ten. Several rules on one route are decided together as well,
+// whatever their subjects and algorithms: in one script where the counters lie on one server, side by side where they do not.
+// All are charged, or none.
+//
+// # Rules that answer to callers and outcomes
+//
+// [Rule].LimitFor gives a caller the limit of a plan, [Rule].Cost a call its weight. [Rule].Count takes the outcome: what does
+// not count (logins that succeeded) is given back. [Rule].Ban refuses for a while who does not stop. [Rule].DryRun tries a rule
+// on real calls before it refuses any. A direct call's charge is given back with [Limiter.Refund].
 //
 // # What is promised
 //
@@ -23,4 +64,10 @@
 // have charged. A call returns by its context's deadline or Options.Timeout, whichever comes first, also while Redis
 // hangs. A store that does not answer is not a refusal: [Rule].OnStoreError says what happens then. A caller whose own
 // context ends is refused with that, and never let through by FailOpen.
+//
+// Every key in Redis dies by itself once its counter is as good as fresh. One clock counts, Redis's own: when it steps back,
+// nothing is minted and nobody waits longer than one window. Raising or lowering a limit takes effect at once and keeps what
+// was used, also between processes that disagree for a while. What a caller sends never chooses a cluster slot or somebody
+// else's counter. Both engines give the same answers to the microsecond. The package limittest holds each of these promises
+// on both engines, and on a single server, a cluster and a ring.
 package core

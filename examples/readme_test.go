@@ -18,6 +18,7 @@ import (
 	"context"
 	"log"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
@@ -30,7 +31,7 @@ func main() {}
 
 func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter) {
 	_ = ginlimit.New
-	_, _, _ = log.Print, http.StatusOK, redis.Nil
+	_, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool)
 	{
 %s
 	}
