@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -39,6 +40,22 @@ func (l *Limiter) newHolder() string {
 }
 
 func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "-" }
+
+// dropDoubtfulSlots gives back the slots of which nobody knows whether they were taken, because the answer did not come in time.
+// Otherwise callers with short deadlines of their own could fill all slots for a window each.
+func (c *call) dropDoubtfulSlots() {
+	var slots []algorithm.Charge
+	for i := range c.counters {
+		counter, v := &c.counters[i], &c.verdicts[i]
+		if counter.Limit.Kind == algorithm.Concurrency && (v.Err != nil || v.Ended != nil) {
+			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
+		}
+	}
+	if len(slots) > 0 {
+		l := c.limiter
+		l.store.InBackground(func() { _ = l.store.GiveBack(context.Background(), slots) })
+	}
+}
 
 // hold is the slots of one call in flight. It renews them until they are released.
 type hold struct {

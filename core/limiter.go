@@ -175,6 +175,7 @@ func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit,
 	counter.Key = l.appendDirectKey(counter.Key[:0], name, subject, compiled)
 	counter.Limit, counter.Cost, counter.Mark, counter.Required = compiled, int64(n), mark, true
 	l.store.Decide(ctx, c.counters, charge, c.verdicts)
+	c.dropDoubtfulSlots()
 	d, err := c.directDecision(name, subject, limit)
 	if !charge {
 		d.receipt = receipt{}

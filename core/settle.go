@@ -22,6 +22,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	}
 	if len(c.counters) > 0 {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
+		c.dropDoubtfulSlots()
 		c.hearBans()
 	}
 	switch {
@@ -174,7 +175,10 @@ func (c *call) decisionAt(i int) Decision {
 		return d
 	}
 	d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
-	d.Key, d.receipt = key, c.receiptOf(i)
+	d.Key = key
+	if !a.rule.DryRun { // whose counters no direct call reaches
+		d.receipt = c.receiptOf(i)
+	}
 	switch {
 	case d.Allowed:
 	case a.rule.DryRun:
