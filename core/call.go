@@ -40,12 +40,12 @@ type asked struct {
 	quota    *quota
 	limit    Limit // the quota's, or what it and others with the same counter both allow
 	isBan    bool  // the counter is the rule's ban, which stands behind its limits
-	banned   bool  // the ban holds for this limit
+	banned   bool  // the ban holds, and this speaks for it
 	from, to int   // the subject, in call.subjects
 }
 
-// told says whether callers hear of it: they do of limits, but not of those that are only tried.
-func (a *asked) told() bool { return !a.isBan && !a.rule.DryRun }
+// told says whether callers hear of it: of limits that are not only tried, and of a ban that no limit speaks for.
+func (a *asked) told() bool { return !a.rule.DryRun && (!a.isBan || a.banned) }
 
 // open takes a call from the pool.
 func (l *Limiter) open(v View) *call {
@@ -161,12 +161,13 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 		return IdentifyFailed, err
 	}
 	first := a.policy.quotas[0]
+	before := len(c.counters)
 	if a.rule.LimitFor != nil {
 		if first = c.planned(a); first == nil {
+			c.listen(a, 0)
 			return Allowed, nil
 		}
 	}
-	before := len(c.counters)
 	for i, q := range a.policy.quotas {
 		if i == 0 {
 			q = first
@@ -176,20 +177,21 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 			return reason, nil
 		}
 	}
-	if watched := len(c.counters) - before; a.rule.Ban != (Ban{}) && watched > 0 {
-		c.listen(a, int64(watched))
-	}
+	c.listen(a, int64(len(c.counters)-before))
 	return Allowed, nil
 }
 
-// listen adds the ban of a rule, behind the counters that it watches.
+// listen adds the ban of a rule that has one, behind the counters that it watches.
 func (c *call) listen(a *asked, watched int64) {
+	if a.rule.Ban == (Ban{}) {
+		return
+	}
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
 	counter.Limit, counter.Cost, counter.Dry = &a.rule.ban, watched, a.rule.DryRun
 	counter.Required = a.rule.OnStoreError == FailClosed
 	ban := *a
-	ban.isBan = true
+	ban.isBan, ban.quota = true, a.policy.quotas[0]
 	c.asked = append(c.asked, ban)
 }
 

@@ -66,7 +66,7 @@ var outcomes = map[Reason]outcome{
 // wordings are what callers over a limit read, with the limit and the wait in seconds.
 var wordings = map[Reason]string{
 	LimitExceeded: "The limit of %v is used up; try again in %d s.",
-	Banned:        "The limit of %v was exceeded again and again; calls are refused for another %d s.",
+	Banned:        "Calls are refused for another %[2]d s.",
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"

@@ -110,10 +110,11 @@ var engines = [kinds]engine{
 // Look says what a counter answers to a cost. It changes nothing, but that a call which may charge anchors a clock that
 // stepped back, as in decide.lua.
 func (l *Limit) Look(s *State, now, cost int64, charge bool) Verdict {
-	s = l.anchored(s, now, charge && cost > 0)
+	counts := cost > 0 || l.Kind == Ban
+	s = l.anchored(s, now, charge && counts)
 	v := engines[l.Kind].look(s, now, l, cost)
 	v.At, v.Remaining = now, max(0, v.Remaining)
-	if cost == 0 { // nothing always fits, also after the limit was lowered below what is used
+	if !counts { // nothing always fits, also after the limit was lowered below what is used
 		v.RetryAfter = 0
 	}
 	return v

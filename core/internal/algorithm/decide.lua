@@ -3,7 +3,8 @@
 -- KEYS[i]   the counters, all in one cluster slot
 -- ARGV[1]   1 to charge, 0 to look only
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to four. A ~ before the
---           algorithm: this counter refuses no call. A ban's cost is how many counters just before it it watches
+--           algorithm: this counter refuses no call. A ban's cost is how many counters just before it it watches; it holds
+--           whatever its cost is
 -- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds, 0: its part fits; -1: ask
 --           again, for this now), permits left, reset after (microseconds)
 -- keeps     a refused call writes nothing, but that a clock which stepped back is written once, and a ban one strike for each
@@ -29,9 +30,10 @@ for i = 1, #KEYS do
   if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
   local retry, left, reset, reset_charged, charge, anchored, strike, reset_struck = algorithm(KEYS[i], now, cost,
     ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
-  if cost == 0 then retry = 0 end
+  local counts = cost > 0 or string.sub(ARGV[a], -3) == 'bn1'
+  if not counts then retry = 0 end
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry, math.max(0, left), reset
-  found[i] = {charge, reset_charged, cost, anchored, reset, strike, reset_struck}
+  found[i] = {charge, reset_charged, cost, counts and anchored, reset, strike, reset_struck}
   fits = fits and (retry == 0 or dry and retry > 0)
 end
 
@@ -48,7 +50,7 @@ if ARGV[1] == '1' then
     elseif cost > 0 and fits and charge then
       write(KEYS[i], charge, reset_charged)
       reply[3 * i], reply[3 * i + 1] = reply[3 * i] - cost, reset_charged
-    elseif cost > 0 and anchored then
+    elseif anchored then
       write(KEYS[i], anchored, reset)
     end
   end
