@@ -47,25 +47,43 @@ var beginning = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
 // parts are swept every second, and a bubble lives through every second of an hour that a test sleeps.
 const labKeys = 1000
 
-// play runs a test in a bubble, on a limiter with fresh counters. The error is the test's own, so that a property can shrink
-// it.
-func (l *lab) play(t *testing.T, test func(limiter *core.Limiter, prefix string) error) (failed error) {
-	synctest.Test(t, func(*testing.T) {
+// bubble runs a test in fake time, with options for limiters that have counters of their own. The test must close them.
+func (l *lab) bubble(t *testing.T, test func(t *testing.T, options core.Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(beginning))
 		options := core.Options{Prefix: newPrefix(), Logger: silent, Timeout: patient, MaxKeys: labKeys}
 		if l.client != nil {
 			options.Redis = l.client
 			l.client.step = 0
 		}
-		limiter, err := core.New(options)
-		if err != nil {
-			failed = err
-			return
-		}
-		defer limiter.Close()
-		failed = test(limiter, options.Prefix)
+		test(t, options)
 	})
-	return failed
+}
+
+// play is bubble for a property: what is wrong is returned, because rapid can make that smaller only if the test has not
+// failed yet.
+func (l *lab) play(t *testing.T, test func(limiter *core.Limiter) error) (wrong error) {
+	t.Helper()
+	l.bubble(t, func(t *testing.T, options core.Options) { wrong = test(newLimiter(t, options)) })
+	return wrong
+}
+
+// eachLimit runs a test in a bubble for every limit, on a counter that nobody used.
+func (l *lab) eachLimit(t *testing.T, what string, test func(c counter, f facts)) {
+	t.Run(what, func(t *testing.T) {
+		for _, f := range algorithms {
+			for _, limit := range f.limits() {
+				t.Run(limit.name, func(t *testing.T) { l.onLimit(t, limit.Limit, f, test) })
+			}
+		}
+	})
+}
+
+func (l *lab) onLimit(t *testing.T, limit core.Limit, f facts, test func(c counter, f facts)) {
+	l.bubble(t, func(t *testing.T, options core.Options) {
+		test(counter{t, newLimiter(t, options), options.Prefix, "name", "subject", limit}, f)
+	})
 }
 
 // step makes the servers' clocks jump, backwards for a negative d. In process nothing happens: that clock never jumps.

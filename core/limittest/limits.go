@@ -20,12 +20,12 @@ func limits() []namedLimit {
 		sliding("a few a second", 7, time.Second, 3, 12),
 		sliding("one a millisecond", 1, time.Millisecond, 2, 5), // the shortest window: 31.25 microseconds a sub-window
 		sliding("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		sliding("as many as can be", 1_000_000_000_000, time.Hour, 999_999_999_999, 5),
+		sliding("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
 
 		fixed("a few a second", 7, time.Second, 3, 12),
 		fixed("one a millisecond", 1, time.Millisecond, 2, 5),
 		fixed("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		fixed("as many as can be", 1_000_000_000_000, time.Hour, 999_999_999_999, 5),
+		fixed("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
 
 		bucket(core.PerSecond(10).Bucket(20), core.PerSecond(7).Bucket(20), core.PerSecond(10).Bucket(4)),
 		bucket(core.PerSecond(600_000).Bucket(100), core.PerSecond(400_001).Bucket(30)), // a permit in 1.67 microseconds
@@ -85,9 +85,9 @@ var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
 		model:     func() model { return new(slidingModel) },
-		slack:     func(l core.Limit) time.Duration { return (l.Window + 31) / 32 },
+		slack:     subWindowLasts,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
-		full:      func(l core.Limit) time.Duration { return l.Window + (l.Window+31)/32 },
+		full:      func(l core.Limit) time.Duration { return l.Window + subWindowLasts(l) },
 		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting:   func(n int) core.Limit { return core.PerDay(n) },
 	},
@@ -134,6 +134,11 @@ func (f facts) limits() (own []namedLimit) {
 }
 
 func exact(core.Limit) time.Duration { return 0 }
+
+// subWindowLasts is the 32nd part of a window, in whole microseconds: the clock knows no less.
+func subWindowLasts(l core.Limit) time.Duration {
+	return (l.Window/32 + time.Microsecond - 1).Truncate(time.Microsecond)
+}
 
 // atOnce is how many permits a limit that nobody used lets through at one moment.
 func atOnce(l core.Limit) int {

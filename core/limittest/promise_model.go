@@ -17,7 +17,7 @@ func AnswersAreExact(t *testing.T, e Engine) {
 		rapid.Check(t, func(rt *rapid.T) {
 			limit := rapid.SampledFrom(f.limits()).Draw(rt, "limit")
 			steps := traces(limit, true).Draw(rt, "trace")
-			err := lab.play(t, func(limiter *core.Limiter, _ string) error {
+			err := lab.play(t, func(limiter *core.Limiter) error {
 				return followsModel(&player{limiter: limiter, name: "name", subject: "subject"}, f, steps, e.source())
 			})
 			if err != nil {

@@ -11,6 +11,11 @@ type promise struct {
 // promises are all of them, each a suite of its own.
 var promises = []promise{
 	{"AnswersAreExact", AnswersAreExact},
+	{"NeverOverTheLimit", NeverOverTheLimit},
+	{"HonestRetryAfter", HonestRetryAfter},
+	{"RefusedChangesNothing", RefusedChangesNothing},
+	{"OneClock", OneClock},
+	{"EveryKeyDies", EveryKeyDies},
 }
 
 // Promises holds an engine to everything that the limits promise.
