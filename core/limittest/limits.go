@@ -78,6 +78,9 @@ type facts struct {
 	lives func(core.Limit) time.Duration
 	// lasting is a limit of n permits, of which none comes back while a test runs. Other n are other limits of the same counter.
 	lasting func(n int) core.Limit
+	// rounding is how many permits may be missing for having been given back: a bucket keeps the fraction of one that was
+	// refilled meanwhile.
+	rounding int
 }
 
 // algorithms are all of them.
@@ -110,6 +113,7 @@ var algorithms = []facts{
 		full:      timeToFill,
 		lives:     timeToFill,
 		lasting:   func(n int) core.Limit { return core.PerDay(1).Bucket(n) },
+		rounding:  1,
 	},
 }
 

@@ -12,10 +12,21 @@ type promise struct {
 var promises = []promise{
 	{"AnswersAreExact", AnswersAreExact},
 	{"NeverOverTheLimit", NeverOverTheLimit},
-	{"HonestRetryAfter", HonestRetryAfter},
+	{"ExactUnderConcurrency", ExactUnderConcurrency},
+	{"ExactAcrossProcesses", ExactAcrossProcesses},
 	{"RefusedChangesNothing", RefusedChangesNothing},
-	{"OneClock", OneClock},
+	{"AllOrNone", AllOrNone},
+	{"ChargedAtMostOnce", ChargedAtMostOnce},
+	{"ReturnsByDeadline", ReturnsByDeadline},
+	{"ContextEndIsTheCallers", ContextEndIsTheCallers},
+	{"EnginesAgree", EnginesAgree},
 	{"EveryKeyDies", EveryKeyDies},
+	{"OneClock", OneClock},
+	{"NothingFitsIsAnError", NothingFitsIsAnError},
+	{"KeysAreOpaque", KeysAreOpaque},
+	{"StoreFailureIsNoRefusal", StoreFailureIsNoRefusal},
+	{"HonestRetryAfter", HonestRetryAfter},
+	{"ChangingLimits", ChangingLimits},
 }
 
 // Promises holds an engine to everything that the limits promise.
