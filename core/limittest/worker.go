@@ -132,7 +132,8 @@ func startWorkers(t *testing.T, n int) (workers []worker) {
 	t.Helper()
 	for range n {
 		process := exec.Command(os.Args[0])
-		process.Env = append(os.Environ(), workerEnv+"=1")
+		// A race that a worker finds makes it fail, but without the second that the detector would wait for others at the end.
+		process.Env = append(os.Environ(), workerEnv+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 		process.Stderr = os.Stderr
 		in, err := process.StdinPipe()
 		out, err2 := process.StdoutPipe()
