@@ -117,17 +117,7 @@ var algorithms = []facts{
 	},
 }
 
-// factsOf are an algorithm's.
-func factsOf(algorithm core.Algorithm) facts {
-	for _, f := range algorithms {
-		if f.Algorithm == algorithm {
-			return f
-		}
-	}
-	panic("limittest: " + algorithm.String() + " is missing in algorithms")
-}
-
-// of are the limits of an algorithm.
+// limits are those of this algorithm.
 func (f facts) limits() (own []namedLimit) {
 	for _, l := range limits() {
 		if l.Algorithm == f.Algorithm {

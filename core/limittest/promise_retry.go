@@ -73,7 +73,7 @@ func (w *waiter) wait(s step, told time.Duration) error {
 	}
 	passes := time.Now().Add(told)
 	if early := told - slack - time.Microsecond; early > 0 {
-		s.wait = wait{for_: early}
+		s.wait = wait{more: early}
 		d, _, err := w.play(s)
 		if err != nil || d.Allowed {
 			return fmt.Errorf("told to wait %v, and passed after %v: %+v, %w", told, early, d, err)
@@ -82,7 +82,7 @@ func (w *waiter) wait(s step, told time.Duration) error {
 			return fmt.Errorf("told to wait %v, of which an exact count would not have asked for the last %v", told, slack+time.Microsecond)
 		}
 	}
-	s.wait = wait{for_: time.Until(passes)}
+	s.wait = wait{more: time.Until(passes)}
 	d, _, err := w.play(s)
 	if err != nil || !d.Allowed {
 		return fmt.Errorf("told to wait %v, and refused after that: %+v, %w", told, d, err)

@@ -29,23 +29,21 @@ const (
 	reset action = "reset"
 )
 
-// wait is how long a step waits: as long as the counter said when it was asked last, or a time of its own; and then some more.
+// wait is how long a step waits: a time, after something or by itself.
 type wait struct {
-	until string        // "", "retry" or "reset"
-	for_  time.Duration // may be negative, but no step goes back in time
+	until occasion
+	more  time.Duration // may be negative, but no step goes back in time
 }
 
-// after is the wait in time, with the last answer known.
-func (w wait) after(last core.Decision) time.Duration {
-	d := w.for_
-	switch w.until {
-	case "retry":
-		d += last.RetryAfter
-	case "reset":
-		d += last.ResetAfter
-	}
-	return max(0, d)
-}
+// occasion is when something happens that a counter's answer may hang on.
+type occasion string
+
+const (
+	soon     occasion = ""
+	retry    occasion = "as RetryAfter was"
+	fresh    occasion = "as ResetAfter was"
+	windowOn occasion = "a Window after a charge" // the first that is still to come
+)
 
 // traces generates them for a limit. With change, processes that know the limit by another size take part.
 func traces(of namedLimit, change bool) *rapid.Generator[trace] {
@@ -56,7 +54,7 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	one := rapid.Custom(func(t *rapid.T) step {
 		return step{
 			wait: waitsOf(of).Draw(t, "wait"),
-			do:   rapid.SampledFrom([]action{allow, allow, allow, allow, allow, allow, peek, peek, reset}).Draw(t, "do"),
+			do:   rapid.SampledFrom([]action{allow, allow, allow, allow, allow, allow, allow, allow, peek, peek, reset}).Draw(t, "do"),
 			n:    costsOf(of).Draw(t, "n"),
 			by:   rapid.SampledFrom(known).Draw(t, "by"),
 		}
@@ -65,7 +63,7 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(15), rapid.Just(40)).Draw(t, "length") // by itself rapid likes about six
 		steps := trace(rapid.SliceOfN(one, n, n).Draw(t, "steps"))
 		// Where in a sub-window, a window or a tick the trace begins, makes a difference to some algorithms.
-		steps[0].wait = wait{for_: upTo(of.Window).Draw(t, "beginning")}
+		steps[0].wait = wait{more: upTo(of.Window).Draw(t, "beginning")}
 		return steps
 	})
 }
@@ -78,15 +76,17 @@ func upTo(longest time.Duration) *rapid.Generator[time.Duration] {
 }
 
 func waitsOf(of namedLimit) *rapid.Generator[wait] {
-	at := func(d time.Duration) *rapid.Generator[wait] { return rapid.Just(wait{for_: d}) }
-	until := func(what string) *rapid.Generator[wait] {
-		return rapid.Map(rapid.Int64Range(-1, 1), func(n int64) wait { return wait{what, time.Duration(n) * time.Microsecond} })
+	sub, w := of.Window/32, of.Window
+	exactly := func(until occasion, more ...time.Duration) *rapid.Generator[wait] {
+		return rapid.Map(rapid.SampledFrom(more), func(d time.Duration) wait { return wait{until, d} })
 	}
-	some := func(longest time.Duration) *rapid.Generator[wait] {
-		return rapid.Map(upTo(longest), func(d time.Duration) wait { return wait{for_: d} })
+	some := func(until occasion, longest time.Duration) *rapid.Generator[wait] {
+		return rapid.Map(upTo(longest), func(d time.Duration) wait { return wait{until, d} })
 	}
-	return rapid.OneOf(at(0), at(0), at(time.Microsecond), some(of.Window/32), some(of.Window/32), some(of.Window/4),
-		some(of.Window), at(of.Window), some(3*of.Window), until("retry"), until("retry"), until("reset"))
+	return rapid.OneOf(
+		exactly(soon, 0), exactly(soon, 0, time.Microsecond, w), some(soon, sub), some(soon, sub), some(soon, w/4), some(soon, w), some(soon, 3*w),
+		exactly(retry, 0, -time.Microsecond, time.Microsecond), exactly(fresh, 0, -time.Microsecond, time.Microsecond),
+		exactly(windowOn, -sub, -time.Microsecond, 0, sub), some(windowOn, sub), some(windowOn, sub))
 }
 
 func costsOf(of namedLimit) *rapid.Generator[int] {
@@ -99,6 +99,7 @@ type player struct {
 	limiter       *core.Limiter
 	name, subject string
 	last          core.Decision
+	charges       []time.Time
 
 	chargedBy core.Limit // the limit of the last charge, and
 	freshAt   time.Time  // when the counter is a fresh one by that
@@ -106,7 +107,7 @@ type player struct {
 
 // play does a step. A reset answers with the zero decision. It tells whether the counter had to be reset before the step.
 func (p *player) play(s step) (d core.Decision, wasReset bool, err error) {
-	time.Sleep(s.wait.after(p.last))
+	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
 	ctx := context.Background()
 	if wasReset = p.mayBeForgotten(s.by); wasReset {
 		if err := p.limiter.Reset(ctx, p.name, p.subject, s.by); err != nil {
@@ -124,9 +125,27 @@ func (p *player) play(s step) (d core.Decision, wasReset bool, err error) {
 	}
 	if s.do == allow && d.Allowed && s.cost() > 0 {
 		p.chargedBy, p.freshAt = s.by, time.Now().Add(d.ResetAfter)
+		p.charges = append(p.charges, time.Now())
 	}
 	p.last = d
 	return d, wasReset, err
+}
+
+// until is how long a wait takes.
+func (p *player) until(w wait, by core.Limit) time.Duration {
+	switch w.until {
+	case retry:
+		w.more += p.last.RetryAfter
+	case fresh:
+		w.more += p.last.ResetAfter
+	case windowOn:
+		for _, charge := range p.charges {
+			if d := time.Until(charge.Add(by.Window)) + w.more; d > 0 {
+				return d
+			}
+		}
+	}
+	return max(0, w.more)
 }
 
 // mayBeForgotten tells whether the counter is fresh to who charged it last, but maybe not by another limit. An engine forgets
