@@ -50,10 +50,15 @@ func (l *lab) wantDying(c counter, f facts) {
 	if len(keys) == 0 && l.client != nil {
 		c.t.Fatal("nothing is counted in the servers")
 	}
-	latest := time.Now().Add(f.lives(c.limit) + time.Millisecond) // a time to live is in milliseconds, the last one in part
+	wantDead(c.t, keys, time.Now().Add(f.lives(c.limit)+time.Millisecond)) // a time to live is in milliseconds, the last one in part
+}
+
+// wantDead checks that keys will die by then.
+func wantDead(t testing.TB, keys map[string]keyState, latest time.Time) {
+	t.Helper()
 	for key, state := range keys {
 		if state.expires.IsZero() || state.expires.After(latest) {
-			c.t.Errorf("%s dies at %v, want %v at the latest", key, state.expires.UTC(), latest.UTC())
+			t.Errorf("%s dies at %v, want %v at the latest", key, state.expires.UTC(), latest.UTC())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -47,11 +48,17 @@ func guestNamed(i int) string { return fmt.Sprint("guest", i) }
 // It returns the counters of the wide rule, of a subject to be named.
 func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters []counter) {
 	for _, rules := range [][]core.Rule{{wide, narrow}, {narrow, wide}} {
-		limiter := newLimiter(t, e.Options(t))
+		options := e.Options(t)
+		limiter := newLimiter(t, options)
 		if passed := crowd(limiter.MustGuard(rules...)); passed != guests*20 {
 			t.Errorf("%d calls passed, want %d", passed, guests*20)
 		}
 		limiter.Close() // waits for what is being given back; counting goes on
+		keys, err := keysOf(e.clients(t), options.Prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantDead(t, keys, time.Now().Add(f.lives(f.lasting(1000))+time.Minute)) // the machine's clock is the servers' too
 		counters = append(counters, counter{t: t, limiter: limiter, name: "wide", limit: f.lasting(1000)})
 	}
 	return counters
