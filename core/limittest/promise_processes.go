@@ -26,17 +26,17 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return
 	}
-	load := 500 * time.Millisecond
+	load, most := 500*time.Millisecond, 4000
 	if long := os.Getenv(longEnv); long != "" {
 		var err error
 		if load, err = time.ParseDuration(long); err != nil {
 			t.Fatalf("%s: %v", longEnv, err)
 		}
+		most = max(most, int(load.Seconds()*20_000)) // about what a machine with two processors gets through
 	}
 	workers := startWorkers(t, workerCount)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		t.Run("used up", func(t *testing.T) {
-			most := 4000 * max(1, int(load/time.Second)) // some five thousand a second are what two busy processors get through
 			result := e.share(t, workers, job{Limit: f.lasting(most)})
 			if len(result.Admitted) != most {
 				t.Errorf("%d of %d permits passed", len(result.Admitted), most)
