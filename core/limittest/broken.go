@@ -27,6 +27,7 @@ const (
 // network is a client's way to its servers, which a test can break.
 type network struct {
 	cut  atomic.Bool // nobody listens: connections are refused, and those that are up end
+	slow atomic.Bool // a script takes its time to get there
 	deaf atomic.Bool // a script is carried out, but its answer gets lost with the connection
 }
 
@@ -56,6 +57,9 @@ func (b *breakable) Write(p []byte) (int, error) {
 		return 0, errCut
 	}
 	b.script.Store(bytes.Contains(p, []byte("eval")))
+	if b.network.slow.Load() && b.script.Load() {
+		time.Sleep(hurry)
+	}
 	return b.Conn.Write(p)
 }
 

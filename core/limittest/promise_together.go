@@ -33,6 +33,7 @@ func AllOrNone(t *testing.T, e Engine) {
 				}
 			}
 		})
+		t.Run("closed meanwhile", func(t *testing.T) { e.closedMeanwhile(t, f, everybody) })
 		t.Run("refused without a trace", func(t *testing.T) { e.refusedTogether(t, f) })
 	})
 }
@@ -75,6 +76,24 @@ func crowd(guard *core.Guard) int {
 		}
 	})
 	return int(passed.Load())
+}
+
+// closedMeanwhile closes a limiter that still has to give back, over a network that takes its time.
+func (e Engine) closedMeanwhile(t *testing.T, f facts, everybody core.Rule) {
+	var net network
+	options := e.options(t, net.dial)
+	limiter := newLimiter(t, options)
+	guard := limiter.MustGuard(everybody, ruleOf("narrow", f.lasting(1)))
+	for range 2 { // the second time, each guest is refused
+		together(guests, func(i int) { guard.Check(visitBy(context.Background(), guestNamed(i))) })
+		net.slow.Store(true)
+	}
+	limiter.Close()
+	net.slow.Store(false)
+	left := counter{t: t, limiter: limiter, name: "wide", subject: "wide", limit: f.lasting(1000)}.peek().Remaining
+	if want := 1000 - guests; left > want || left < want-f.rounding {
+		t.Errorf("%d left once the limiter is closed, want %d", left, want)
+	}
 }
 
 // refusedTogether has a rule refuse that is used up already: no other of the call's counters comes to be.
