@@ -17,12 +17,8 @@ type admittedIn struct {
 	permits   int
 }
 
-// subWindow numbers the 32 parts of each window, counting windows from the epoch. The whole windows come first: the product of
-// the time and 32 would not be the same where a window does not divide by 32.
-func subWindow(now int64, l core.Limit) int64 {
-	window := l.Window.Microseconds()
-	return now/window*32 + now%window*32/window
-}
+// subWindow is the number of the 32nd part of a window that a time lies in, counted from the epoch.
+func subWindow(now int64, l core.Limit) int64 { return now * 32 / l.Window.Microseconds() }
 
 // freeAgain is how long until a sub-window's permits no longer count: the first moment of the 33rd one after it. It is found
 // by trying, so that it follows from subWindow alone.

@@ -37,6 +37,27 @@ func KeysAreOpaque(t *testing.T, e Engine) {
 			t.Errorf("%q is a key of %d bytes", key, len(key))
 		}
 	}
+	e.keysAreNoSubjects(t)
+}
+
+// keysAreNoSubjects: who calls himself what a key makes of a long name or subject, is not taken for that.
+func (e Engine) keysAreNoSubjects(t *testing.T) {
+	options := e.Options(t)
+	long := strings.Repeat("long", 50)
+	c := counter{t, newLimiter(t, options), options.Prefix, long, long, core.PerDay(5)}
+	c.mustTake(5)
+	keys, err := keysOf(e.clients(t), options.Prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range keys {
+		subject, rest, _ := strings.Cut(strings.TrimPrefix(key, options.Prefix+":{"), "}:")
+		name, _, _ := strings.Cut(rest, ":")
+		c.of(subject).wantLeft(5)
+		c.name = name
+		c.wantLeft(5)
+		c.of(subject).wantLeft(5)
+	}
 }
 
 // parts are names and subjects, above all such as mean something to Redis, to our keys or to their escapes.

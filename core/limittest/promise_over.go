@@ -38,8 +38,8 @@ type admission struct {
 	permits int
 }
 
-// staysWithin plays a trace, asking for all that is left if greedy, and looks at every span of what was admitted. A reset
-// is a new beginning.
+// staysWithin plays a trace and looks at every span of what was admitted. Who is greedy asks first what is left, and is content
+// with that, so that all of it gets used. A reset is a new beginning.
 func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 	var admitted []admission
 	for i, s := range steps {
@@ -50,7 +50,7 @@ func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 		}
 		d, _, err := p.play(s)
 		if greedy && err == nil && s.do == peek && d.Remaining > 0 {
-			s.do, s.n, s.wait = allow, d.Remaining, wait{}
+			s.do, s.n, s.wait = allow, min(max(1, s.n), d.Remaining), wait{}
 			d, _, err = p.play(s)
 		}
 		if err != nil {
