@@ -1,0 +1,41 @@
+package limittest
+
+import "testing"
+
+// promise is one thing that the limits promise, on every engine.
+type promise struct {
+	name  string
+	holds func(t *testing.T, e Engine)
+}
+
+// promises are all of them, each a suite of its own.
+var promises = []promise{
+	{"AnswersAreExact", AnswersAreExact},
+	{"NeverOverTheLimit", NeverOverTheLimit},
+	{"ExactUnderConcurrency", ExactUnderConcurrency},
+	{"ExactAcrossProcesses", ExactAcrossProcesses},
+	{"RefusedChangesNothing", RefusedChangesNothing},
+	{"AllOrNone", AllOrNone},
+	{"ChargedAtMostOnce", ChargedAtMostOnce},
+	{"ReturnsByDeadline", ReturnsByDeadline},
+	{"ContextEndIsTheCallers", ContextEndIsTheCallers},
+	{"EnginesAgree", EnginesAgree},
+	{"EveryKeyDies", EveryKeyDies},
+	{"OneClock", OneClock},
+	{"NothingFitsIsAnError", NothingFitsIsAnError},
+	{"KeysAreOpaque", KeysAreOpaque},
+	{"StoreFailureIsNoRefusal", StoreFailureIsNoRefusal},
+	{"HonestRetryAfter", HonestRetryAfter},
+	{"ChangingLimits", ChangingLimits},
+}
+
+// Promises holds an engine to everything that the limits promise.
+//
+//	for _, engine := range limittest.Engines(t) {
+//		t.Run(engine.Name, func(t *testing.T) { limittest.Promises(t, engine) })
+//	}
+func Promises(t *testing.T, e Engine) {
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) { p.holds(t, e) })
+	}
+}
