@@ -2,6 +2,8 @@ package limittest
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -39,8 +41,25 @@ func (p prediction) decision(name, subject string, limit core.Limit, source core
 
 // sameDecision says in an error in what two decisions differ, field by field.
 func sameDecision(got, want core.Decision) error {
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
+	if g, w := fields(got), fields(want); g != w {
 		return fmt.Errorf("the decision is\n\t%s, want\n\t%s", g, w)
 	}
 	return nil
+}
+
+// fields are all that users can see of a decision, in words.
+func fields(d core.Decision) string {
+	var words []string
+	v := reflect.ValueOf(d)
+	for i := range v.NumField() {
+		switch field := v.Type().Field(i); {
+		case field.Name == "All":
+			for _, each := range d.All {
+				words = append(words, fields(each))
+			}
+		case field.IsExported():
+			words = append(words, fmt.Sprintf("%s:%v", field.Name, v.Field(i)))
+		}
+	}
+	return "{" + strings.Join(words, " ") + "}"
 }

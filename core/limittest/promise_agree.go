@@ -81,18 +81,19 @@ func agree(one, other *doorman, rules []namedLimit, visits []plannedVisit) error
 type outcome struct {
 	status   int
 	header   http.Header
-	decision core.Decision
+	decision string
 }
 
 func (d *doorman) admit(planned plannedVisit) outcome {
 	v := visitBy(context.Background(), guestNamed(planned.guest))
 	v.values[weight] = planned.weight
-	got := outcome{status: status(d.Check(v)), header: v.answer, decision: d.last}
-	got.decision.Source = ""
-	got.decision.All = nil
+	got := outcome{status: status(d.Check(v)), header: v.answer}
+	last := d.last
+	last.Source, last.All = "", nil
 	for _, each := range d.last.All {
 		each.Source = ""
-		got.decision.All = append(got.decision.All, each)
+		last.All = append(last.All, each)
 	}
+	got.decision = fields(last)
 	return got
 }
