@@ -27,6 +27,16 @@ func limits() []namedLimit {
 		fixed("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
 		fixed("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
 
+		logged("a few a second", 7, time.Second, 3, 12),
+		logged("one a millisecond", 1, time.Millisecond, 2, 5),
+		logged("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+		logged("as many as can be", 10_000, time.Minute, 9_999, 5),
+
+		aligned("a few a second", 7, time.Second, 3, 12),
+		aligned("one a millisecond", 1, time.Millisecond, 2, 5),
+		aligned("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+		aligned("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
+
 		bucket(core.PerSecond(10).Bucket(20), core.PerSecond(7).Bucket(20), core.PerSecond(10).Bucket(4)),
 		bucket(core.PerSecond(600_000).Bucket(100), core.PerSecond(400_001).Bucket(30)), // a permit in 1.67 microseconds
 		bucket(core.Limit{Max: 7, Window: 1_000_003 * time.Microsecond, Burst: 5}, core.Limit{Max: 13, Window: 1_000_003 * time.Microsecond, Burst: 9}),
@@ -42,6 +52,15 @@ func sliding(name string, most int, window time.Duration, others ...int) namedLi
 
 func fixed(name string, most int, window time.Duration, others ...int) namedLimit {
 	return windowed(core.FixedWindow, name, most, window, others)
+}
+
+func logged(name string, most int, window time.Duration, others ...int) namedLimit {
+	return windowed(core.SlidingLog, name, most, window, others)
+}
+
+// aligned is a window of the clock.
+func aligned(name string, most int, window time.Duration, others ...int) namedLimit {
+	return windowed(core.CalendarWindow, name, most, window, others)
 }
 
 func windowed(algorithm core.Algorithm, name string, most int, window time.Duration, others []int) namedLimit {
@@ -93,6 +112,28 @@ var algorithms = []facts{
 		full:      func(l core.Limit) time.Duration { return l.Window + subWindowLasts(l) },
 		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting:   func(n int) core.Limit { return core.PerDay(n) },
+	},
+	{
+		Algorithm: core.SlidingLog,
+		model:     func() model { return new(logModel) },
+		slack:     exact,
+		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
+		full:      func(l core.Limit) time.Duration { return l.Window },
+		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		lasting: func(n int) core.Limit {
+			return core.Limit{Max: n, Window: 24 * time.Hour, Algorithm: core.SlidingLog}
+		},
+	},
+	{
+		Algorithm: core.CalendarWindow,
+		model:     func() model { return new(alignedModel) },
+		slack:     exact,
+		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
+		full:      func(l core.Limit) time.Duration { return l.Window },
+		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		lasting: func(n int) core.Limit { // whose windows end at one midnight in a hundred
+			return core.Limit{Max: n, Window: 100 * 24 * time.Hour, Algorithm: core.CalendarWindow}
+		},
 	},
 	{
 		Algorithm: core.FixedWindow,

@@ -81,3 +81,67 @@ func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pred
 	}
 	return p
 }
+
+// logModel is a list of what was admitted and when.
+type logModel struct {
+	admitted []admittedAt
+}
+
+type admittedAt struct {
+	at      int64
+	permits int
+}
+
+func (m *logModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
+	window := l.Window.Microseconds()
+	counting := m.admitted[:0:0]
+	used := 0
+	for _, a := range m.admitted {
+		if a.at+window > now {
+			counting = append(counting, a)
+			used += a.permits
+		}
+	}
+	if over := used + cost - l.Max; cost > 0 && over > 0 {
+		for _, a := range counting {
+			if over -= a.permits; over <= 0 {
+				p.retry = a.at + window - now
+				break
+			}
+		}
+	} else if charge && cost > 0 {
+		counting = append(counting, admittedAt{now, cost})
+		used += cost
+		m.admitted = counting
+	}
+	p.left = l.Max - used
+	if n := len(counting); n > 0 {
+		p.resetAfter = counting[n-1].at + window - now
+	}
+	return p
+}
+
+// alignedModel is how many were admitted in each window of the clock, by its number since the epoch.
+type alignedModel struct {
+	admitted map[int64]int
+}
+
+func (m *alignedModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
+	window := l.Window.Microseconds()
+	number := now / window
+	rest := (number+1)*window - now
+	switch {
+	case cost > 0 && m.admitted[number]+cost > l.Max:
+		p.retry = rest
+	case charge && cost > 0:
+		if m.admitted == nil {
+			m.admitted = make(map[int64]int)
+		}
+		m.admitted[number] += cost
+	}
+	p.left = l.Max - m.admitted[number]
+	if m.admitted[number] > 0 {
+		p.resetAfter = rest
+	}
+	return p
+}

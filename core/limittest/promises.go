@@ -27,6 +27,8 @@ var promises = []promise{
 	{"StoreFailureIsNoRefusal", StoreFailureIsNoRefusal},
 	{"HonestRetryAfter", HonestRetryAfter},
 	{"ChangingLimits", ChangingLimits},
+	{"InFlight", InFlight},
+	{"TakesTurns", TakesTurns},
 }
 
 // Promises holds an engine to everything that the limits promise.
