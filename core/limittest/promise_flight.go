@@ -16,6 +16,7 @@ func InFlight(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	t.Run("a living holder keeps its slot", func(t *testing.T) { lab.bubble(t, livingHolder) })
 	t.Run("a dead holder's slot comes back", func(t *testing.T) { lab.bubble(t, deadHolder) })
+	t.Run("another Max holds at once", func(t *testing.T) { lab.bubble(t, otherMaxInFlight) })
 	t.Run("a slot that was lost is taken again", func(t *testing.T) { lab.bubble(t, lostSlot) })
 }
 
@@ -118,4 +119,19 @@ func lostSlot(t *testing.T, options core.Options) {
 	c.wantNoSlot(c.limit.Window)
 	release()
 	c.wantLeft(1)
+}
+
+// otherMaxInFlight has two processes disagree about the limit: each refuses by its own, and both see all slots.
+func otherMaxInFlight(t *testing.T, options core.Options) {
+	c := flight(t, options)
+	lower, higher := c.by(core.InFlight(2)), c.by(core.InFlight(4))
+	releases := []func(){higher.hold(), higher.hold(), higher.hold()}
+	lower.wantNoSlot(c.limit.Window)
+	higher.wantLeft(1)
+	releases[0]()
+	lower.wantNoSlot(c.limit.Window)
+	releases[1]()
+	lower.hold()()
+	releases[2]()
+	lower.wantLeft(2)
 }
