@@ -29,7 +29,7 @@ for i = 1, #KEYS do
   if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
   local retry, left, reset, reset_charged, charge, anchored, strike, reset_struck = algorithm(KEYS[i], now, cost,
     ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
-  if cost == 0 then retry = 0 end
+  if cost == 0 then retry = math.min(retry, 0) end -- but a calendar asks again
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry, math.max(0, left), reset
   found[i] = {charge, reset_charged, cost, anchored, reset, strike, reset_struck}
   fits = fits and (retry == 0 or dry and retry > 0)

@@ -36,12 +36,13 @@ end
 // server is a Redis that plays calls at times that the test says.
 type server struct {
 	*redis.Client
-	t *testing.T
+	t      *testing.T
+	loaded map[*algorithm.Script]string // by their names, in the one form that a test plays
 }
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	return &server{limittest.StartRedis(t).Client(t), t}
+	return &server{limittest.StartRedis(t).Client(t), t, make(map[*algorithm.Script]string)}
 }
 
 // ask is one call: when, at whose cost, and whether it may charge.
@@ -80,11 +81,20 @@ func (s *server) load(text string) (sha string) {
 	return sha
 }
 
+// sha makes a script known to the server, once.
+func (s *server) sha(as form, script *algorithm.Script) string {
+	s.t.Helper()
+	if s.loaded[script] == "" {
+		s.loaded[script] = s.load(as(s.t, script))
+	}
+	return s.loaded[script]
+}
+
 // decide runs one decision, by the script's text in this form.
-func (s *server) decide(form func(*testing.T, *algorithm.Script) string, a ask) []algorithm.Verdict {
+func (s *server) decide(as form, a ask) []algorithm.Verdict {
 	s.t.Helper()
 	pipe := s.Pipeline()
-	cmd := a.queue(pipe, s.load(form(s.t, algorithm.DecideScript(a.counters))))
+	cmd := a.queue(pipe, s.load(as(s.t, algorithm.DecideScript(a.counters))))
 	_, _ = pipe.Exec(context.Background())
 	return s.verdicts(cmd, a)
 }
