@@ -28,8 +28,8 @@ type step struct {
 	keys   []string
 	argv   []any
 	now    int64
-	want   []any // what Redis is to reply; nil: this process does not tell
-	writes bool  // whether it may change anything
+	want   []any    // what Redis is to reply; nil: this process does not tell
+	writes []string // the keys that it may change
 }
 
 func newEngines(now int64) *engines {
@@ -57,42 +57,53 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 		s.keys, s.argv = append(s.keys, string(c.Key)), c.AppendArgs(s.argv, at)
 		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter)
 		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
-		s.writes = s.writes || algorithm.Struck(counters, verdicts, i)
+		charged := c.Cost > 0 && c.Limit.Kind != algorithm.Ban && verdicts[i].RetryAfter == 0 && algorithm.Passes(counters, verdicts)
+		if charge && (charged || algorithm.Struck(counters, verdicts, i)) {
+			s.writes = append(s.writes, string(c.Key))
+		}
 	}
-	s.writes = charge && (s.writes || algorithm.Passes(counters, verdicts))
 	e.add(s)
 	return verdicts
 }
 
 func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
 	v := e.process.Reserve(context.Background(), &c, patience)
-	argv := c.AppendArgs(nil, 0)
-	argv[0] = patience // which reserve.lua takes where decide.lua takes the algorithm
-	e.add(step{
+	s := step{
 		said: fmt.Sprintf("reserve %s cost %d patience %d", c.Key, c.Cost, patience), script: &algorithm.Reserve,
-		keys: []string{string(c.Key)}, argv: argv, want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait},
-		writes: v.RetryAfter == 0 && c.Cost > 0,
-	})
+		keys: []string{string(c.Key)}, argv: reserveArgs(&c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait},
+	}
+	if v.RetryAfter == 0 && c.Cost > 0 {
+		s.writes = s.keys
+	}
+	e.add(s)
 	return v
+}
+
+// reserveArgs has the patience where decide.lua takes the algorithm.
+func reserveArgs(c *algorithm.Counter, patience int64) []any {
+	argv := c.AppendArgs(nil, 0)
+	argv[0] = patience
+	return argv
 }
 
 func (e *engines) giveBack(charges ...algorithm.Charge) {
 	_ = e.process.GiveBack(context.Background(), charges)
-	s := step{said: "give back", script: &algorithm.GiveBack, writes: true}
+	s := step{said: "give back", script: &algorithm.GiveBack}
 	for i := range charges {
 		s.keys, s.argv = append(s.keys, string(charges[i].Key)), charges[i].AppendArgs(s.argv)
 		s.said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
 	}
+	s.writes = s.keys
 	e.add(s)
 }
 
 func (e *engines) renew(slots ...algorithm.Charge) {
 	_ = e.process.Renew(context.Background(), slots)
-	s := step{script: &algorithm.Renew, argv: []any{slots[0].Mark}, want: []any{int64(len(slots))}, writes: true}
+	s := step{script: &algorithm.Renew, argv: []any{slots[0].Mark}, want: []any{int64(len(slots))}}
 	for _, slot := range slots {
 		s.keys, s.argv = append(s.keys, string(slot.Key)), append(s.argv, slot.Limit.Window)
 	}
-	s.said = fmt.Sprintf("renew %v for %q", s.keys, slots[0].Mark)
+	s.writes, s.said = s.keys, fmt.Sprintf("renew %v for %q", s.keys, slots[0].Mark)
 	e.add(s)
 }
 
@@ -108,16 +119,16 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 
 func (e *engines) ban(key string, span int64) {
 	_ = e.process.Ban(context.Background(), []byte(key), span)
-	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: &algorithm.ImposeBan, keys: []string{key}, argv: []any{span}, writes: true})
+	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: &algorithm.ImposeBan, keys: []string{key}, argv: []any{span}, writes: []string{key}})
 }
 
 func (e *engines) reset(key string) {
 	_ = e.process.Reset(context.Background(), []byte(key))
-	e.add(step{said: "reset " + key, script: &forget, keys: []string{key}, writes: true})
+	e.add(step{said: "reset " + key, script: &forget, keys: []string{key}, writes: []string{key}})
 }
 
 // forget does what Reset does in Redis, with a clock that it has no use for.
-var forget = algorithm.Script{Text: "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\nreturn {now, redis.call('DEL', KEYS[1])}"}
+var forget = algorithm.Script{Text: clockLines + "return {now, redis.call('DEL', KEYS[1])}"}
 
 // form is a script made ready for a test.
 type form func(*testing.T, *algorithm.Script) string

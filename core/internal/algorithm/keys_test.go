@@ -2,8 +2,13 @@ package algorithm_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -13,12 +18,91 @@ const noExpiry = -1
 
 // lifetime is the longest that a key of this limit may live after a write.
 func lifetime(l *algorithm.Limit) int64 {
-	switch l.Kind {
-	case algorithm.TokenBucket:
+	switch {
+	case l.Kind == algorithm.TokenBucket:
 		return (l.Max*l.Permit/l.Refill + 1) * l.Tick
+	case l.Window == 0: // a calendar: two months at most
+		return 62*day + hour
 	default:
 		return 2 * l.Window
 	}
+}
+
+// kept is a key as it was after a step.
+type kept struct {
+	state   *redis.StringCmd
+	expires *redis.Cmd // PEXPIRETIME, in milliseconds
+}
+
+func (k kept) same(other kept) bool {
+	return k.state.Val() == other.state.Val() && k.expires.Val() == other.expires.Val()
+}
+
+// keeper looks at all keys of a trace after every step.
+type keeper struct {
+	*caller
+	after []map[string]kept
+}
+
+func (k *keeper) look(pipe redis.Pipeliner, _ step) {
+	keys, ctx := make(map[string]kept), context.Background()
+	for _, m := range k.members {
+		keys[m.key] = kept{pipe.Dump(ctx, m.key), pipe.Do(ctx, "pexpiretime", m.key)}
+	}
+	k.after = append(k.after, keys)
+}
+
+// check holds what was seen of one key after a step.
+func (k *keeper) check(i int, m *member) {
+	of, now := k.steps[i], k.after[i][m.key]
+	expires, err := now.expires.Int64()
+	if err != nil || expires == noExpiry {
+		k.Fatalf("%s\n%s expires %v, %v", k.story(i), m.key, expires, err)
+	}
+	written := now.state.Err() != redis.Nil
+	if i > 0 {
+		written = !now.same(k.after[i-1][m.key])
+	}
+	if written && !slices.Contains(of.writes, m.key) {
+		k.Fatalf("%s\nit changed %s", k.story(i), m.key)
+	}
+	if at := slices.Index(of.keys, m.key); i > 0 && at >= 0 && strings.HasPrefix(of.said, "look") {
+		k.checkExpiry(i, m, expires*1000, of.now+of.want[3+3*at].(int64))
+	}
+}
+
+// checkExpiry holds that a key stays while its state differs from a fresh one, and goes away soon then.
+func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
+	of := k.steps[i]
+	if freshAt > of.now && expires < freshAt {
+		k.Fatalf("%s\n%s expires at %d, its state counts until %d", k.story(i), m.key, expires, freshAt)
+	}
+	latest := of.now + lifetime(m.limit)
+	if m.limit.Kind == algorithm.TokenBucket || m.limit.Kind == algorithm.Ban {
+		latest = max(freshAt, of.now) + m.limit.Tick // debts and earlier bans included
+	}
+	if slices.Contains(k.steps[i-1].writes, m.key) && expires > latest+millisecond {
+		k.Fatalf("%s\n%s expires at %d, its state counts until %d", k.story(i), m.key, expires, freshAt)
+	}
+}
+
+// What refuses or only looks writes nothing: no key, no byte of a state, no time to live. Every write sets one: the key stays
+// while its state differs from a fresh one, and goes away then.
+func TestKeysOverAnyTrace(t *testing.T) {
+	s := startServer(t)
+	eachFamily(t, func(t *rapid.T, from, watchers []family) {
+		k := keeper{caller: newCaller(t, false, from, watchers)}
+		k.steady()
+		for range several(t) {
+			k.step()
+		}
+		k.run(t, s, timed, k.look)
+		for i := range k.steps {
+			for _, m := range k.members {
+				k.check(i, m)
+			}
+		}
+	})
 }
 
 // A counter that would have let the call pass gets no key when another refuses.

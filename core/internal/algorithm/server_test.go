@@ -11,15 +11,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
+// clockLines are how every script reads Redis's clock.
+const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
+
 // timed is a script whose clock is its last argument instead of Redis's. It is made here from the very text that runs in
 // production, which therefore cannot be told a time.
 func timed(t *testing.T, script *algorithm.Script) string {
 	t.Helper()
-	const clock = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-	if strings.Count(script.Text, clock) != 1 {
-		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clock)
+	if strings.Count(script.Text, clockLines) != 1 {
+		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clockLines)
 	}
-	return strings.Replace(script.Text, clock, "local now = ARGV[#ARGV] + 0\n", 1)
+	return strings.Replace(script.Text, clockLines, "local now = ARGV[#ARGV] + 0\n", 1)
 }
 
 // expiring is a timed script before which every key has gone whose time had come by the script's clock.
@@ -129,9 +131,9 @@ func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
 // state is the bytes that a key holds; "" when there is none.
 func (s *server) state(key string) string {
 	s.t.Helper()
-	state, err := s.Get(context.Background(), key).Result()
+	state, err := s.Dump(context.Background(), key).Result()
 	if err != nil && err != redis.Nil {
-		s.t.Fatalf("GET %s: %v", key, err)
+		s.t.Fatalf("DUMP %s: %v", key, err)
 	}
 	return state
 }
