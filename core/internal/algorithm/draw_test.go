@@ -92,9 +92,13 @@ func (c *caller) step() {
 func (c *caller) pass() {
 	window := rapid.SampledFrom(c.members).Draw(c.T, "by whose window").family.window
 	c.now += later(c.T, window, c.last)
-	if c.jumps && oneIn(c.T, 12, "jump") {
+	switch {
+	case !c.jumps:
+	case oneIn(c.T, 16, "an hour"):
 		c.now += c.back - (hour - c.back)
 		c.back = hour - c.back
+	case oneIn(c.T, 10, "a moment"):
+		c.now -= upTo(c.T, window/2, "back")
 	}
 	c.now = min(c.now, late)
 }
