@@ -113,3 +113,20 @@ func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 		}
 	}
 }
+
+// The bounds that a script is told hold to their last microsecond, and no longer.
+func TestCalendarBoundsEndWithTheNextDay(t *testing.T) {
+	s := startServer(t)
+	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
+	counter := algorithm.Counter{Key: []byte("calendar"), Limit: &limit, Cost: 1}
+	argv := counter.AppendArgs([]any{1}, early)
+	start, ends := argv[4].(int64), argv[6].(int64)
+	for now, want := range map[int64]int64{start - 1: -1, start: 0, ends - 1: 0, ends: -1} {
+		script := timed(t, algorithm.DecideScript([]algorithm.Counter{counter}))
+		reply, err := s.Eval(context.Background(), script, []string{"calendar"}, append(argv[:len(argv):len(argv)], now)...).Int64Slice()
+		if err != nil || reply[1] != want {
+			t.Errorf("%d after the start: %v, %v", now-start, reply, err)
+		}
+		s.FlushDB(context.Background())
+	}
+}

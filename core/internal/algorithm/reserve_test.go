@@ -103,3 +103,17 @@ func TestReservationGivenBack(t *testing.T) {
 		e.run(t, s, timed, nil)
 	}
 }
+
+// Who reserves nothing writes nothing, not even that the clock stepped back.
+func TestReservationOfNothingWritesNothing(t *testing.T) {
+	s, limit, e := startServer(t), bucket(t, 7, second, 7), newEngines(early)
+	e.decide(true, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: &limit, Cost: 3}})
+	e.run(t, s, timed, nil)
+	before := s.state("bucket")
+	e.now -= hour
+	e.reserve(algorithm.Counter{Key: []byte("bucket"), Limit: &limit}, second)
+	e.run(t, s, timed, nil)
+	if s.state("bucket") != before {
+		t.Error("the state was changed")
+	}
+}
