@@ -86,3 +86,19 @@ func TestSlotsWithoutTimeToLive(t *testing.T) {
 		}
 	}
 }
+
+// A slot whose holder died is gone with the next renewal of another, and no clock that steps back brings it back.
+func TestRenewalForgetsTheDead(t *testing.T) {
+	limit, e := algorithm.Windowed(algorithm.Concurrency, 5, second), newEngines(early)
+	slot := algorithm.Charge{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: "alive"}
+	call := []algorithm.Counter{{Key: slot.Key, Limit: &limit, Cost: 1, Mark: "dies"}}
+	e.decide(true, e.now, call)
+	e.now += second
+	e.renew(slot)
+	e.giveBack(slot)
+	e.now -= second / 2
+	if v := e.decide(false, e.now, call)[0]; v.Remaining != 5 {
+		t.Errorf("%+v, nobody holds a slot", v)
+	}
+	e.run(t, startServer(t), timed, nil)
+}

@@ -104,7 +104,7 @@ func buckets(t *testing.T) (all []family) {
 func bans() (all []family) {
 	for _, window := range []int64{millisecond, second, 61 * 60 * second} {
 		f := family{name: fmt.Sprintf("ban in windows of %d", window), window: window}
-		for _, of := range [][3]int64{{1, 5, 20}, {2, 3, 100}, {3, 2, 7}, {1, 1, 1}} {
+		for _, of := range [][3]int64{{1, 5, 20}, {2, 3, 100}, {3, 2, 7}, {1, 1, 1}, {1, 30, 5}} {
 			f.limits = append(f.limits, new(algorithm.Banned(of[0], of[1]*window/4, of[2]*window, window)))
 		}
 		all = append(all, f)
