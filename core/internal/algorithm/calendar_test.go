@@ -31,7 +31,10 @@ func eachZone(t *testing.T, do func(t *testing.T, zone *time.Location, changes [
 		changes := changesOf(zone)
 		if clocks := fmt.Sprint(changes); !known[clocks] {
 			known[clocks] = true
-			t.Run(f.Name, func(t *testing.T) { do(t, zone, changes) })
+			t.Run(f.Name, func(t *testing.T) {
+				t.Parallel()
+				do(t, zone, changes)
+			})
 		}
 	}
 	if len(known) < 250 {

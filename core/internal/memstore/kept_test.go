@@ -150,6 +150,7 @@ func TestBans(t *testing.T) {
 		t.Errorf("%d keys, the ban is to be forgotten", s.Len())
 	}
 	_ = s.Ban(context.Background(), []byte("ban"), second)
+	s.sweep()
 	if v := s.decide(true, counter("ban", &limit), counter("free", minute(100))); v[0].RetryAfter != second || s.Len() != 1 {
 		t.Errorf("banned by hand: %+v, %d keys", v, s.Len())
 	}
