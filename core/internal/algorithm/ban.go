@@ -48,7 +48,7 @@ func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
 		strikes = 1
 	}
 	if strikes >= l.after {
-		span := l.span
+		span := min(l.span, l.longest)
 		for range min(bans, 40) {
 			span = min(2*span, l.longest)
 		}

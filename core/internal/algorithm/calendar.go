@@ -31,46 +31,44 @@ func (c *Calendar) around(at int64) *span {
 		return s
 	}
 	year, month, day := time.UnixMicro(at).In(c.zone).Date()
-	step := 0
-	if c.month {
-		day, step = 1, 1
-	}
-	s := &span{start: c.begin(year, month, day)}
-	next := func(n int) int64 {
-		if step == 1 {
-			return c.begin(year, month+time.Month(n), 1)
+	n := 0
+	// after is when the next day or month begins: one that the zone left out has no time of its own.
+	after := func(begun int64) (begins int64) {
+		for begins = begun; begins <= begun; {
+			n++
+			begins = c.begin(year, month, day, n)
 		}
-		return c.begin(year, month, day+n)
+		return begins
 	}
-	s.middle, s.end = next(1), next(2)
+	s := &span{start: c.begin(year, month, day, 0)}
+	s.middle = after(s.start)
+	for at >= s.middle { // the clocks were put back to a date that was over
+		s.start, s.middle = s.middle, after(s.middle)
+	}
+	s.end = after(s.middle)
 	s.args = [3]any{s.start, s.middle, s.end}
 	c.last.Store(s)
 	return s
 }
 
-// begin is the first instant of a day: usually midnight, but where the clocks are put forward then, there is none, and where
-// they are put back over it, there are two.
-func (c *Calendar) begin(year int, month time.Month, day int) int64 {
-	date := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
-	t := time.Date(year, month, day, 0, 0, 0, 0, c.zone)
-	changed, changes := t.ZoneBounds()
-	switch compareDates(t, date) {
-	case -1:
-		t = changes // Date took the time before the gap
-	case 1:
-		t = changed // or a day that the zone left out altogether
-	default:
-		if before := changed.Add(-time.Nanosecond); !changed.IsZero() && compareDates(before, date) == 0 {
-			hour, minute, second := before.Clock()
-			since := time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute + time.Duration(second)*time.Second
-			t = before.Add(-since).Truncate(time.Second)
-		}
+// begin is the first instant of the nth day or month after that of a date: usually a midnight, but where the clocks are put forward
+// then, there is none, and where they are put back over it, there are two. It is the first that shows this date, or a later one.
+func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
+	if c.month {
+		month, day = month+time.Month(n), 1
+	} else {
+		day += n
 	}
-	return t.UnixMicro()
-}
-
-// compareDates compares the date that a time shows with another's, in UTC.
-func compareDates(t, date time.Time) int {
-	year, month, day := t.Date()
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Compare(date)
+	midnight := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	t := midnight.Add(-48 * time.Hour).In(c.zone) // no zone is that far from UTC
+	for {
+		_, offset := t.Zone()
+		_, changes := t.ZoneBounds()
+		begins := midnight.Add(-time.Duration(offset) * time.Second)
+		// Of the last day of a leap year ZoneBounds can say that it ended before it began (Go 1.26): then nothing changes in it.
+		if begins.Before(changes) || !changes.After(t) {
+			return max(begins.UnixMicro(), t.UnixMicro())
+		}
+		t = changes
+	}
 }

@@ -16,6 +16,8 @@ type clockCase struct {
 func clockCases(t *testing.T) []clockCase {
 	return []clockCase{
 		{"sliding window", algorithm.Windowed(algorithm.SlidingWindow, 10, 60*second), 60*second + subWindow(60*second)},
+		{"sliding log", algorithm.Windowed(algorithm.SlidingLog, 10, 60*second), 60 * second},
+		{"calendar window", algorithm.Windowed(algorithm.CalendarWindow, 10, 60*second), 60 * second},
 		{"fixed window", algorithm.Windowed(algorithm.FixedWindow, 10, 60*second), 60 * second},
 		{"bucket", bucket(t, 10, 60*second, 10), 60 * second},
 		{"bucket with a burst", bucket(t, 7, second, 70), 10 * second},

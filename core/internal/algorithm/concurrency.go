@@ -25,19 +25,24 @@ func (concurrency) look(s *State, now int64, l *Limit, cost int64) Verdict {
 }
 
 func (concurrency) charge(s *State, now int64, l *Limit, _ int64, holder string) int64 {
-	s.Entries = append(s.Entries[s.firstLive(now, l.Window):], Entry{At: now, Cost: 1, Mark: holder})
+	s.Entries = s.Entries[s.firstLive(now, l.Window):]
+	s.release(holder) // a holder has one slot, however often it takes it
+	s.Entries = append(s.Entries, Entry{At: now, Cost: 1, Mark: holder})
 	s.At = now
 	return l.Window
 }
 
 func (concurrency) giveBack(s *State, _ int64, c *Charge) {
-	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.Mark == c.Mark })
+	s.release(c.Mark)
+	s.toNewest()
+}
+
+func (s *State) release(holder string) {
+	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.Mark == holder })
 }
 
 // Renew keeps a slot for another window. A slot that was lost meanwhile (its holder was cut off, or the store forgot) is taken
 // again, even over the limit: its call is in flight, and others are to know.
 func (l *Limit) Renew(s *State, now int64, holder string) {
-	s = l.anchored(s, now, true)
-	engines[Concurrency].giveBack(s, now, &Charge{Mark: holder})
-	engines[Concurrency].charge(s, now, l, 1, holder)
+	engines[Concurrency].charge(l.anchored(s, now, true), now, l, 1, holder)
 }

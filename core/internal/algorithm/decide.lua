@@ -31,14 +31,14 @@ for i = 1, #KEYS do
   local retry, left, reset, reset_charged, charge, anchored, strike, reset_struck = algorithm(KEYS[i], now, cost,
     ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
   local counts = cost > 0 or string.sub(ARGV[a], -3) == 'bn1'
-  if not counts then retry = 0 end
+  if not counts then retry = math.min(retry, 0) end -- but a calendar asks again
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry, math.max(0, left), reset
   found[i] = {charge, reset_charged, cost, counts and anchored, reset, strike, reset_struck}
   fits = fits and (retry == 0 or dry and retry > 0)
 end
 
 if ARGV[1] == '1' then
-  for i = 1, #KEYS do
+  for i = #KEYS, 1, -1 do -- backwards, so that a ban which is struck does not strike one behind it
     local charge, reset_charged, cost, anchored, reset, strike, reset_struck = unpack(found[i], 1, 7)
     local struck = false
     if strike then

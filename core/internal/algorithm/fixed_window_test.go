@@ -29,7 +29,7 @@ func (e *epochs) window(now int64) (end, used int64) {
 	return end, used
 }
 
-func (e *epochs) check(t *testing.T, now, cost int64, v algorithm.Verdict) {
+func (e *epochs) check(t failer, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	end, used := e.window(now)
 	want := algorithm.Verdict{At: now, Remaining: e.limit.Max - used}

@@ -1,24 +1,29 @@
 -- Gives back what one call charged, as far as it still counts. It never leaves a counter with less than other calls used.
 --
--- KEYS[i]   the counters, all in one cluster slot
+-- KEYS[i]   the counters, all in one cluster slot, each once
 -- ARGV      eight for each counter: algorithm, permits to give back, when they were charged (microseconds: the first number of
 --           that reply), reset after (microseconds: of that reply), and the algorithm's args, padded to four
 -- reply     a list of one: how many counters were changed
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
+-- What is to be changed is told as a function, and done when all counters have been found to be ours. Nothing is nil.
 local function write(key, state, lives)
-  redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1)
-  return 1
+  return function() redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1) end
+end
+
+local function ours(key, sound)
+  if not sound then error('NOTACOUNTER ' .. key) end
 end
 
 function algorithms.sw1(key, cost, charged_at, _, _, window)
   local state = redis.call('GET', key)
-  if not state then return 0 end
+  if not state then return end
   local phase = charged_at % window
   local index = (charged_at - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own = struct.unpack('<I7I6I6', state)
   local older = string.sub(state, 20)
+  ours(key, #state % 6 == 1 and charged < 2 ^ 53 and own <= used)
   if charged == index then
     local back = math.min(cost, own)
     return write(key, struct.pack('<I7I6I6', charged, used - back, own - back) .. older, 2 * window)
@@ -32,44 +37,50 @@ function algorithms.sw1(key, cost, charged_at, _, _, window)
       return write(key, struct.pack('<I7I6I6', charged, used - back, own) .. older, 2 * window)
     end
   end
-  return 0
 end
 
 -- The newest entry of that moment that has the permits, and the note.
 function algorithms.sl1(key, cost, charged_at, _, _, window, note)
-  for at = redis.call('LLEN', key) - 1, 0, -1 do
+  local function entry(at)
     local text = redis.call('LINDEX', key, at)
     local when, sum, own = struct.unpack('<I7I7I2', text)
-    if when < charged_at then return 0 end
-    if when == charged_at and own >= cost and string.sub(text, 17) == note then
-      redis.call('LSET', key, at, struct.pack('<I7I7I2', when, sum, own - cost) .. note)
-      for later = at, redis.call('LLEN', key) - 1 do
-        text = redis.call('LINDEX', key, later)
-        when, sum, own = struct.unpack('<I7I7I2', text)
-        redis.call('LSET', key, later, struct.pack('<I7I7I2', when, sum - cost, own) .. string.sub(text, 17))
-        if later == at and own == 0 then redis.call('LSET', key, at, '') end
-      end
-      redis.call('LREM', key, 1, '')
-      redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
-      return 1
-    end
+    ours(key, when < 2 ^ 53)
+    return when, sum, own, string.sub(text, 17)
   end
-  return 0
+
+  local function take(at)
+    for later = at, redis.call('LLEN', key) - 1 do
+      local when, sum, own, text = entry(later)
+      if later == at then own = own - cost end
+      redis.call('LSET', key, later, struct.pack('<I7I7I2', when, sum - cost, own) .. text)
+      if own == 0 then redis.call('LSET', key, later, '') end
+    end
+    redis.call('LREM', key, 1, '')
+    redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
+  end
+
+  for at = redis.call('LLEN', key) - 1, 0, -1 do
+    local when, _, own, text = entry(at)
+    if when < charged_at then return end
+    if when == charged_at and own >= cost and text == note then return function() take(at) end end
+  end
 end
 
 function algorithms.fw1(key, cost, charged_at, _, _, window)
   local state = redis.call('GET', key)
-  if not state then return 0 end
+  if not state then return end
   local start, used = struct.unpack('<I7I6', state)
-  if start > charged_at or charged_at - start >= window then return 0 end
+  ours(key, #state == 13 and start < 2 ^ 53)
+  if start > charged_at or charged_at - start >= window then return end
   return write(key, struct.pack('<I7I6', start, math.max(0, used - cost)), 2 * window)
 end
 
 function algorithms.cw1(key, cost, charged_at, _, _, start, middle, ends)
   local state = redis.call('GET', key)
-  if not state then return 0 end
+  if not state then return end
   local at, used = struct.unpack('<I7I6', state)
-  if at > charged_at then return 0 end
+  ours(key, #state == 13 and at < 2 ^ 53)
+  if at > charged_at then return end
   return write(key, struct.pack('<I7I6', at, math.max(0, used - cost)), middle == 0 and start or ends - start)
 end
 
@@ -77,12 +88,13 @@ end
 -- behind it have been told to wait for.
 function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tick)
   local state = redis.call('GET', key)
-  if not state then return 0 end
+  if not state then return end
   local at, charged = math.floor(now / tick), math.floor(charged_at / tick)
   local last, used, unit = struct.unpack('<I7I7I7', state)
+  ours(key, #state == 21 and last < 2 ^ 53 and unit > 0)
   local ticks = math.floor((charged_at + reset) / tick) - charged -- in which all that was used after the charge has come back
-  local since = math.max(0, at - charged)
-  if unit ~= permit or last > at or since >= ticks then return 0 end
+  local since = at - charged -- negative when the clock stepped back: then nobody knows what has come back
+  if unit ~= permit or last > at or since < 0 or since >= ticks then return end
   cost = cost * permit
   local refilled, used_then = since * refill, (ticks - 1) * refill + 1
   used = math.max(0, used - (at - last) * refill)
@@ -90,16 +102,20 @@ function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tic
   if used_then > burst * permit then
     back = math.min(back, cost - math.max(0, used + refilled - used_then))
   end
-  if back <= 0 then return 0 end
+  if back <= 0 then return end
   used = math.max(0, used - back)
   return write(key, struct.pack('<I7I7I7', at, used, permit), (math.floor(used / refill) + 1) * tick)
 end
 
-function algorithms.cc1(key, _, _, _, _, _, holder)
-  return redis.call('ZREM', key, holder)
+function algorithms.cc1(key, _, _, _, _, window, holder)
+  if not redis.call('ZSCORE', key, holder) then return end
+  return function()
+    redis.call('ZREM', key, holder)
+    redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
+  end
 end
 
-local changed = 0
+local changes = {}
 for i = 1, #KEYS do
   local a = 8 * i - 7
   local algorithm, args = ARGV[a], {}
@@ -107,6 +123,7 @@ for i = 1, #KEYS do
   for n = 1, 7 do
     if n ~= 6 or algorithm ~= 'sl1' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
   end
-  changed = changed + algorithms[algorithm](KEYS[i], unpack(args))
+  changes[#changes + 1] = algorithms[algorithm](KEYS[i], unpack(args))
 end
-return {changed}
+for _, change in ipairs(changes) do change() end
+return {#changes}

@@ -55,7 +55,7 @@ func TestGiveBackTakesTheChargeBack(t *testing.T) {
 	for _, tc := range clockCases(t) {
 		for name, after := range map[string]int64{"at once": 0, "a moment later": 1} {
 			t.Run(tc.name+" "+name, func(t *testing.T) {
-				both := twins{&server{s.Client, t}, &tc.limit, tc.name + " " + name}
+				both := twins{&server{s.Client, t, nil}, &tc.limit, tc.name + " " + name}
 				both.charge(early, 2)
 				taken := s.decide(timed, one(both.charged(), &tc.limit, early, 3))[0]
 				both.charge(early, 2)

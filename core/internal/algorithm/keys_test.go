@@ -2,10 +2,13 @@ package algorithm_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -15,64 +18,91 @@ const noExpiry = -1
 
 // lifetime is the longest that a key of this limit may live after a write.
 func lifetime(l *algorithm.Limit) int64 {
-	if l.Kind == algorithm.TokenBucket {
+	switch {
+	case l.Kind == algorithm.TokenBucket:
 		return (l.Max*l.Permit/l.Refill + 1) * l.Tick
+	case l.Window == 0: // a calendar: two months at most
+		return 62*day + hour
+	default:
+		return 2 * l.Window
 	}
-	return 2 * l.Window
 }
 
-// watched is a call of one key with what the key was after it.
-type watched struct {
-	ask     ask
-	decided *redis.Cmd
+// kept is a key as it was after a step.
+type kept struct {
 	state   *redis.StringCmd
 	expires *redis.Cmd // PEXPIRETIME, in milliseconds
 }
 
-// watch plays calls of one counter each, and looks at the key after every one.
-func watch(s *server, asks []ask) []watched {
-	pipe, sha := s.Pipeline(), s.load(timed(s.t, algorithm.DecideScript(asks[0].counters)))
-	all := make([]watched, len(asks))
-	for i, a := range asks {
-		key := string(a.counters[0].Key)
-		ctx := context.Background()
-		all[i] = watched{a, a.queue(pipe, sha), pipe.Get(ctx, key), pipe.Do(ctx, "pexpiretime", key)}
-	}
-	_, _ = pipe.Exec(context.Background())
-	return all
+func (k kept) same(other kept) bool {
+	return k.state.Val() == other.state.Val() && k.expires.Val() == other.expires.Val()
 }
 
-// A refused call writes nothing: no key, no byte of a state, no time to live. Every write sets one: the key stays while
-// its state differs from a fresh one, and goes away then.
+// keeper looks at all keys of a trace after every step.
+type keeper struct {
+	*caller
+	after []map[string]kept
+}
+
+func (k *keeper) look(pipe redis.Pipeliner, _ step) {
+	keys, ctx := make(map[string]kept), context.Background()
+	for _, m := range k.members {
+		keys[m.key] = kept{pipe.Dump(ctx, m.key), pipe.Do(ctx, "pexpiretime", m.key)}
+	}
+	k.after = append(k.after, keys)
+}
+
+// check holds what was seen of one key after a step.
+func (k *keeper) check(i int, m *member) {
+	of, now := k.steps[i], k.after[i][m.key]
+	expires, err := now.expires.Int64()
+	if err != nil || expires == noExpiry {
+		k.Fatalf("%s\n%s expires %v, %v", k.story(i), m.key, expires, err)
+	}
+	written := now.state.Err() != redis.Nil
+	if i > 0 {
+		written = !now.same(k.after[i-1][m.key])
+	}
+	if written && !slices.Contains(of.writes, m.key) {
+		k.Fatalf("%s\nit changed %s", k.story(i), m.key)
+	}
+	if at := slices.Index(of.keys, m.key); i > 0 && at >= 0 && strings.HasPrefix(of.said, "look") {
+		k.checkExpiry(i, m, expires*1000, of.now+of.want[3+3*at].(int64))
+	}
+}
+
+// checkExpiry holds that a key stays while its state differs from a fresh one, and goes away soon then.
+func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
+	of := k.steps[i]
+	if freshAt > of.now && expires < freshAt {
+		k.Fatalf("%s\n%s expires at %d, its state counts until %d", k.story(i), m.key, expires, freshAt)
+	}
+	latest := of.now + lifetime(m.limit)
+	if m.limit.Kind == algorithm.TokenBucket || m.limit.Kind == algorithm.Ban {
+		latest = max(freshAt, of.now) + m.limit.Tick // debts and earlier bans included
+	}
+	if slices.Contains(k.steps[i-1].writes, m.key) && expires > latest+millisecond {
+		k.Fatalf("%s\n%s expires at %d, its state counts until %d", k.story(i), m.key, expires, freshAt)
+	}
+}
+
+// What refuses or only looks writes nothing: no key, no byte of a state, no time to live. Every write sets one: the key stays
+// while its state differs from a fresh one, and goes away then.
 func TestKeysOverAnyTrace(t *testing.T) {
 	s := startServer(t)
-	for name, f := range families(t) {
-		t.Run(name, func(t *testing.T) {
-			r := trace(4, false, name, f)
-			var before watched
-			for i, w := range watch(s, r.asks) {
-				v, c := s.verdicts(w.decided, w.ask)[0], w.ask.counters[0]
-				expires, err := w.expires.Int64()
-				sameKey := before.decided != nil && string(before.ask.counters[0].Key) == string(c.Key)
-				charged := w.ask.charge && v.RetryAfter == 0 && c.Cost > 0
-				switch freshAt := w.ask.now + v.ResetAfter; {
-				case err != nil || expires == noExpiry:
-					t.Fatalf("call %d: the key expires %v, %v", i, expires, err)
-				case charged && (expires*1000 < freshAt || expires*1000 > freshAt+millisecond):
-					t.Fatalf("call %d: the key expires at %d ms, its state counts until %d µs", i, expires, freshAt)
-				case charged && v.ResetAfter > lifetime(c.Limit):
-					t.Fatalf("call %d: the key lives for %d µs, at most it may for %d", i, v.ResetAfter, lifetime(c.Limit))
-				case charged:
-				case sameKey && (w.state.Val() != before.state.Val() || expires != before.expires.Val()):
-					t.Fatalf("call %d was not charged and left %q until %d, before it %q until %v", i,
-						w.state.Val(), expires, before.state.Val(), before.expires.Val())
-				case !sameKey && w.state.Err() != redis.Nil:
-					t.Fatalf("call %d was not charged and made the key", i)
-				}
-				before = w
+	eachFamily(t, func(t *rapid.T, from, watchers []family) {
+		k := keeper{caller: newCaller(t, false, from, watchers)}
+		k.steady()
+		for range several(t) {
+			k.step()
+		}
+		k.run(t, s, timed, k.look)
+		for i := range k.steps {
+			for _, m := range k.members {
+				k.check(i, m)
 			}
-		})
-	}
+		}
+	})
 }
 
 // A counter that would have let the call pass gets no key when another refuses.

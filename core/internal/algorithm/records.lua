@@ -9,6 +9,7 @@ local entries, reply = redis.call('LRANGE', KEYS[1], 0, -1), {}
 local newest = now
 for at = #entries, 1, -1 do
   local when, _, own = struct.unpack('<I7I7I2', entries[at])
+  if when >= 2 ^ 53 then error('NOTACOUNTER ' .. KEYS[1]) end
   if at == #entries then newest = math.max(now, when) end
   if when <= newest - ARGV[1] then break end
   reply[#reply + 1] = math.min(when, now)

@@ -8,11 +8,16 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 for i = 1, #KEYS do
+  local newest = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2]
+  -- As in concurrency.lua; before anything is written, so that the slots are renewed all or none.
+  if newest and (newest + 0 < 2 ^ 50 or newest + 0 >= 2 ^ 53) then error('NOTACOUNTER ' .. KEYS[i]) end
+end
+for i = 1, #KEYS do
   local window = ARGV[i + 1] + 0
-  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')
-  if last[2] and last[2] + 0 > now then
+  local newest = (redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or now) + 0
+  redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', math.max(newest, now) - window)
+  if newest > now then
     -- The clock stepped back: every slot that was held counts as renewed now.
-    redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', last[2] - window)
     for _, of in ipairs(redis.call('ZRANGE', KEYS[i], 0, -1)) do redis.call('ZADD', KEYS[i], now, of) end
   end
   redis.call('ZADD', KEYS[i], now, ARGV[1])

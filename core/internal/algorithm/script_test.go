@@ -64,10 +64,10 @@ func TestScriptsAreKnownByTheirSHA1(t *testing.T) {
 // Every algorithm says in its tag which layout its state has, and no two the same.
 func TestTags(t *testing.T) {
 	tags := make(map[string]bool)
-	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow, algorithm.TokenBucket} {
+	for kind := algorithm.SlidingWindow; kind <= algorithm.Ban; kind++ {
 		tags[kind.Tag()] = true
 	}
-	if len(tags) != 3 {
+	if len(tags) != 7 {
 		t.Errorf("tags %v", tags)
 	}
 }

@@ -11,15 +11,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
+// clockLines are how every script reads Redis's clock.
+const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
+
 // timed is a script whose clock is its last argument instead of Redis's. It is made here from the very text that runs in
 // production, which therefore cannot be told a time.
 func timed(t *testing.T, script *algorithm.Script) string {
 	t.Helper()
-	const clock = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-	if strings.Count(script.Text, clock) != 1 {
-		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clock)
+	if strings.Count(script.Text, clockLines) != 1 {
+		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clockLines)
 	}
-	return strings.Replace(script.Text, clock, "local now = ARGV[#ARGV] + 0\n", 1)
+	return strings.Replace(script.Text, clockLines, "local now = ARGV[#ARGV] + 0\n", 1)
 }
 
 // expiring is a timed script before which every key has gone whose time had come by the script's clock.
@@ -36,12 +38,13 @@ end
 // server is a Redis that plays calls at times that the test says.
 type server struct {
 	*redis.Client
-	t *testing.T
+	t      *testing.T
+	loaded map[*algorithm.Script]string // by their names, in the one form that a test plays
 }
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	return &server{limittest.StartRedis(t).Client(t), t}
+	return &server{limittest.StartRedis(t).Client(t), t, make(map[*algorithm.Script]string)}
 }
 
 // ask is one call: when, at whose cost, and whether it may charge.
@@ -80,11 +83,20 @@ func (s *server) load(text string) (sha string) {
 	return sha
 }
 
+// sha makes a script known to the server, once.
+func (s *server) sha(as form, script *algorithm.Script) string {
+	s.t.Helper()
+	if s.loaded[script] == "" {
+		s.loaded[script] = s.load(as(s.t, script))
+	}
+	return s.loaded[script]
+}
+
 // decide runs one decision, by the script's text in this form.
-func (s *server) decide(form func(*testing.T, *algorithm.Script) string, a ask) []algorithm.Verdict {
+func (s *server) decide(as form, a ask) []algorithm.Verdict {
 	s.t.Helper()
 	pipe := s.Pipeline()
-	cmd := a.queue(pipe, s.load(form(s.t, algorithm.DecideScript(a.counters))))
+	cmd := a.queue(pipe, s.load(as(s.t, algorithm.DecideScript(a.counters))))
 	_, _ = pipe.Exec(context.Background())
 	return s.verdicts(cmd, a)
 }
@@ -119,9 +131,9 @@ func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
 // state is the bytes that a key holds; "" when there is none.
 func (s *server) state(key string) string {
 	s.t.Helper()
-	state, err := s.Get(context.Background(), key).Result()
+	state, err := s.Dump(context.Background(), key).Result()
 	if err != nil && err != redis.Nil {
-		s.t.Fatalf("GET %s: %v", key, err)
+		s.t.Fatalf("DUMP %s: %v", key, err)
 	}
 	return state
 }

@@ -1,6 +1,9 @@
 package algorithm
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 type slidingLog struct{}
 
@@ -67,22 +70,27 @@ func (slidingLog) giveBack(s *State, _ int64, c *Charge) {
 			s.Entries[later].Sum -= c.Cost
 		}
 		if s.Entries[i].Cost == 0 {
-			s.Entries = append(s.Entries[:i], s.Entries[i+1:]...)
+			s.Entries = slices.Delete(s.Entries, i, i+1)
+			s.toNewest()
 		}
 		return
 	}
 }
 
-// Records are the calls that count now, newest first.
-func (l *Limit) Records(s *State, now int64) []Record {
-	if s.At > now {
-		s = s.clone()
-		engines[l.Kind].anchor(s, now, l)
+// toNewest places the state by its newest entry, after another was taken from it.
+func (s *State) toNewest() {
+	s.At = 0
+	if n := len(s.Entries); n > 0 {
+		s.At = s.Entries[n-1].At
 	}
-	live := s.Entries[s.firstLive(now, l.Window):]
+}
+
+// Records are the calls that count now, newest first. None is told to have come later than now, where the clock stepped back.
+func (l *Limit) Records(s *State, now int64) []Record {
+	live := s.Entries[s.firstLive(max(s.At, now), l.Window):]
 	records := make([]Record, len(live))
 	for i, e := range live {
-		records[len(live)-1-i] = Record{At: e.At, Cost: e.Cost, Note: e.Mark}
+		records[len(live)-1-i] = Record{At: min(e.At, now), Cost: e.Cost, Note: e.Mark}
 	}
 	return records
 }

@@ -44,7 +44,7 @@ func subWindow(window int64) int64 { return (window + 31) / 32 }
 
 // check holds the promise: never more than Max in any span of Window, both ends included, and a permit at most Window/32
 // late.
-func (h *history) check(t *testing.T, now, cost int64, v algorithm.Verdict) {
+func (h *history) check(t failer, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	lag := subWindow(h.limit.Window)
 	exact := h.wait(now, cost)

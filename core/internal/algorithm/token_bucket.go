@@ -118,8 +118,8 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 	l := c.Limit
 	at, charged := now/l.Tick, c.At/l.Tick
 	ticks := (c.At+c.Reset)/l.Tick - charged // in which all that was used after the charge has come back
-	since := max(0, at-charged)
-	if s.Own != l.Permit || s.At > at || since >= ticks {
+	since := at - charged                    // negative when the clock stepped back: then nobody knows what has come back
+	if s.Own != l.Permit || s.At > at || since < 0 || since >= ticks {
 		return
 	}
 	cost, refilled := c.Cost*l.Permit, since*l.Refill

@@ -43,7 +43,7 @@ algorithms.tb1 = function(key, now, cost, burst, permit, refill, tick, patience)
   if not patience then
     if needed > burst * permit then retry = after(needed - burst * permit) end
   else
-    if used + permit > burst * permit then wait = after(used + permit - burst * permit) end
+    if cost > 0 and used + permit > burst * permit then wait = after(used + permit - burst * permit) end
     retry = math.max(0, wait - patience)
     if needed > most then retry = math.max(retry, after(needed - most)) end
   end

@@ -47,7 +47,7 @@ func (b *vessel) wait(now, permits int64) int64 {
 	return (b.at+n.Int64())*b.tick - now
 }
 
-func (b *vessel) check(t *testing.T, now, cost int64, v algorithm.Verdict) {
+func (b *vessel) check(t failer, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	b.advance(now)
 	want := algorithm.Verdict{At: now, RetryAfter: b.wait(now, cost)}

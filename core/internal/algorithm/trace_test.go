@@ -1,8 +1,9 @@
 package algorithm_test
 
 import (
-	"math/rand/v2"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -53,74 +54,54 @@ func bucket(t *testing.T, rate, window, burst int64) algorithm.Limit {
 	return limit
 }
 
-// caller makes up random calls of one counter.
-type caller struct {
-	*rand.Rand
-	limit *algorithm.Limit
-	now   int64
-	last  algorithm.Verdict // what the call before was answered
-}
-
-func newCaller(limit *algorithm.Limit, seed uint64) *caller {
-	c := &caller{Rand: rand.New(rand.NewPCG(seed, 1)), limit: limit}
-	c.begin()
-	return c
-}
-
-// begin sets the clock anew, anywhere in a window.
-func (c *caller) begin() { c.now, c.last = early+c.Int64N(hour+3*c.limit.Window), algorithm.Verdict{} }
-
-// next moves on to the next call and says what it costs. Many calls come where an answer changes.
-func (c *caller) next() (cost int64) {
-	switch c.IntN(10) {
-	case 0:
-		c.now++
-	case 1, 2:
-		c.now += c.Int64N(c.limit.Window/32 + 1)
-	case 3:
-		c.now += c.Int64N(c.limit.Window + 1)
-	case 4:
-		c.now += c.last.RetryAfter
-	case 5:
-		c.now += max(0, c.last.RetryAfter-1)
-	case 6:
-		c.now += max(0, c.last.ResetAfter-int64(c.IntN(2)))
-	}
-	if c.now > late {
-		c.now = late
-	}
-	if c.IntN(4) == 0 {
-		return 1 + c.Int64N(c.limit.Max)
-	}
-	return 1 + c.Int64N(min(3, c.limit.Max))
-}
-
 // model knows what an algorithm promises, in a way of its own. It is told of each call and of the answer to it.
 type model interface {
-	check(t *testing.T, now, cost int64, v algorithm.Verdict)
+	check(t failer, now, cost int64, v algorithm.Verdict)
 }
 
-// play has a counter answer random calls, in short lives that each begin anew, before the eyes of a model.
+// play has a counter answer drawn calls before the eyes of a model. Many of them come where an answer changes.
 func play(t *testing.T, limit algorithm.Limit, newModel func() model) {
 	t.Helper()
-	caller := newCaller(&limit, uint64(limit.Max+limit.Window))
-	for range 40 {
-		caller.begin()
-		c, m := counter{limit: limit}, newModel()
-		for range 100 {
-			cost := caller.next()
-			caller.last = c.decide(caller.now, cost)
-			m.check(t, caller.now, cost, caller.last)
-			wantHonest(t, &c, caller.now, cost, caller.last)
+	rapid.Check(t, func(t *rapid.T) {
+		c, m, now := counter{limit: limit}, newModel(), early+upTo(t, hour+3*limit.Window, "begin")
+		var last algorithm.Verdict
+		for range several(t) {
+			now = min(late, now+later(t, limit.Window, last))
+			cost := 1 + upTo(t, limit.Max-1, "cost")
+			last = c.decide(now, cost)
+			m.check(t, now, cost, last)
+			wantHonest(t, &c, now, cost, last)
 			if t.Failed() {
-				t.Fatalf("with seed %d, at %d, cost %d: %+v", limit.Max+limit.Window, caller.now, cost, caller.last)
+				t.Fatalf("at %d, cost %d: %+v", now, cost, last)
 			}
 		}
+	})
+}
+
+// later draws how much time passes, often so much that an answer changes.
+func later(t *rapid.T, window int64, last algorithm.Verdict) int64 {
+	switch rapid.IntRange(0, 8).Draw(t, "time") {
+	case 1:
+		return 1
+	case 2, 3:
+		return upTo(t, window/32, "part of a window")
+	case 4:
+		return upTo(t, window, "window")
+	case 5:
+		return last.RetryAfter
+	case 6:
+		return max(0, last.RetryAfter-1)
+	case 7:
+		return max(0, last.ResetAfter-rapid.Int64Range(0, 1).Draw(t, "early"))
+	case 8:
+		return last.Wait
+	default:
+		return 0
 	}
 }
 
 // wantHonest checks the two waits of an answer against the counter itself: they are neither too short nor too long.
-func wantHonest(t *testing.T, c *counter, now, cost int64, v algorithm.Verdict) {
+func wantHonest(t failer, c *counter, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	if wait := v.RetryAfter; wait > 0 {
 		if c.look(now+wait, cost).RetryAfter != 0 {

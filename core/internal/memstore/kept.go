@@ -13,8 +13,8 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 	defer shard.mu.Unlock()
 	now := s.now()
 	if _, known := shard.index[string(c.Key)]; !known {
-		if v := c.Limit.Reserve(new(algorithm.State), now, c.Cost, patience); v.RetryAfter > 0 {
-			return v // a refused call makes no entry
+		if v := c.Limit.Reserve(new(algorithm.State), now, c.Cost, patience); v.RetryAfter > 0 || c.Cost == 0 {
+			return v // neither a refused call makes an entry, nor one that asks for nothing
 		}
 	}
 	e := s.entry(shard, c.Key, now)

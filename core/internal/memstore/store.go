@@ -73,7 +73,7 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 		return
 	}
 	passes := algorithm.Passes(counters, verdicts)
-	for i := range counters {
+	for i := len(counters) - 1; i >= 0; i-- { // backwards, so that a ban which is struck does not strike one behind it
 		switch c, v := &counters[i], &verdicts[i]; {
 		case algorithm.Struck(counters, verdicts, i):
 			s.strike(s.shard(c.Key), c, now, v)

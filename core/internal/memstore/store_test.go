@@ -23,15 +23,20 @@ func newStore(maxKeys int) (*Store, *clock) {
 	return s, c
 }
 
-// limits is a limit of so many permits a second for each algorithm.
+// limits is a limit of so many permits a second for each algorithm that keeps a few numbers.
 func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	t.Helper()
 	bucket, err := algorithm.Bucketed(most, second, most)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sliding, fixed := algorithm.Windowed(algorithm.SlidingWindow, most, second), algorithm.Windowed(algorithm.FixedWindow, most, second)
-	return map[string]*algorithm.Limit{"sliding window": &sliding, "fixed window": &fixed, "bucket": &bucket}
+	all := map[string]*algorithm.Limit{"bucket": &bucket}
+	for name, kind := range map[string]algorithm.Kind{
+		"sliding window": algorithm.SlidingWindow, "fixed window": algorithm.FixedWindow, "calendar window": algorithm.CalendarWindow,
+	} {
+		all[name] = new(algorithm.Windowed(kind, most, second))
+	}
+	return all
 }
 
 // minute is at most so many a minute.

@@ -1,0 +1,172 @@
+package algorithm_test
+
+import (
+	"archive/zip"
+	"fmt"
+	"go/build"
+	"path/filepath"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// eachZone runs a test of every zone of the tz database that has clocks of its own: those that are another's name are left out.
+func eachZone(t *testing.T, do func(t *testing.T, zone *time.Location, changes []time.Time)) {
+	t.Helper()
+	file := filepath.Join(build.Default.GOROOT, "lib", "time", "zoneinfo.zip")
+	names, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer names.Close()
+	known := make(map[string]bool)
+	for _, f := range names.File {
+		zone, err := time.LoadLocation(f.Name)
+		if err != nil {
+			continue // a folder
+		}
+		changes := changesOf(zone)
+		if clocks := fmt.Sprint(changes); !known[clocks] {
+			known[clocks] = true
+			t.Run(f.Name, func(t *testing.T) {
+				t.Parallel()
+				do(t, zone, changes)
+			})
+		}
+	}
+	if len(known) < 250 {
+		t.Errorf("%d zones, in 2026 there were some 300 with clocks of their own", len(known))
+	}
+}
+
+// changesOf are the moments at which the clocks of a zone changed, or will.
+func changesOf(zone *time.Location) (changes []time.Time) {
+	last := time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC).In(zone)
+	for at.Before(last) {
+		changes = append(changes, at)
+		_, next := at.ZoneBounds()
+		if next.IsZero() {
+			break
+		}
+		if !next.After(at) { // Go takes leap years to end a day early: https://pkg.go.dev/time#Time.ZoneBounds goes nowhere then
+			next = at.AddDate(0, 0, 2)
+		}
+		at = next
+	}
+	return changes
+}
+
+// dates are how a zone's clocks went, with a number for each day or month, that grows.
+type dates struct {
+	zone    *time.Location
+	month   bool
+	changes []time.Time
+}
+
+func (d dates) number(at time.Time) int {
+	year, month, day := at.In(d.zone).Date()
+	if d.month {
+		return 100*year + int(month)
+	}
+	return 10000*year + 100*int(month) + day
+}
+
+// begin is the first moment that shows this date, or a later one where the zone left it out, from a moment before it. Between two
+// changes no clock goes back, so there it can be searched for.
+func (d dates) begin(number int, from time.Time) int64 {
+	for {
+		to := from.AddDate(0, 0, 70)
+		next, found := slices.BinarySearchFunc(d.changes, from, time.Time.Compare)
+		if found {
+			next++
+		}
+		if next < len(d.changes) && d.changes[next].Before(to) {
+			to = d.changes[next]
+		}
+		within := int(to.Unix() - from.Unix())
+		if first := sort.Search(within, func(s int) bool { return d.number(time.Unix(from.Unix()+int64(s), 0)) >= number }); first < within {
+			return (from.Unix() + int64(first)) * second
+		}
+		from = to
+	}
+}
+
+// check compares what scripts are told about a moment with what the clocks showed.
+func (d dates) check(t *testing.T, at time.Time) {
+	t.Helper()
+	limit := algorithm.InCalendar(1, algorithm.NewCalendar("", d.zone, d.month)) // one that remembers no other day
+	counter := algorithm.Counter{Limit: &limit}
+	args := counter.AppendArgs(nil, at.UnixMicro())
+	start, middle, end := args[3].(int64), args[4].(int64), args[5].(int64)
+	if start > at.UnixMicro() || at.UnixMicro() >= middle {
+		t.Fatalf("%v does not lie between %v and %v", at, d.show(start), d.show(middle))
+	}
+	before := time.UnixMicro(start).AddDate(0, 0, -3)
+	number := d.number(time.UnixMicro(start))
+	if want := d.begin(number, before); start != want {
+		t.Fatalf("what %v lies in began at %v, not at %v", at, d.show(want), d.show(start))
+	}
+	for _, got := range []int64{middle, end} {
+		if want := d.begin(number+1, before); got != want {
+			t.Fatalf("what follows %d, for %v, begins at %v, not at %v", number, at, d.show(want), d.show(got))
+		}
+		number = d.number(time.UnixMicro(got))
+	}
+}
+
+func (d dates) show(at int64) time.Time { return time.UnixMicro(at).In(d.zone) }
+
+// Whatever a zone did to its clocks, every moment lies in one day and in one month, which begin with the first moment that shows
+// their date and end with the first that shows a later one.
+func TestCalendarsOfAllZones(t *testing.T) {
+	eachZone(t, func(t *testing.T, zone *time.Location, changes []time.Time) {
+		for _, month := range []bool{false, true} {
+			d := dates{zone, month, changes}
+			for _, change := range changes[1:] {
+				for _, after := range []time.Duration{-time.Microsecond, 0, 30 * time.Minute, 24 * time.Hour} {
+					d.check(t, change.Add(after))
+				}
+			}
+			for year := 1990; year < 2060; year += 5 {
+				d.check(t, time.Date(year, 2, 28, 23, 59, 59, 999_999_999, zone))
+				d.check(t, time.Date(year, 12, 31, 0, 0, 0, 0, zone))
+			}
+		}
+	})
+}
+
+// Days that are known from the newspapers: without a midnight, with two, left out altogether, and one whose first minute came
+// twice, with an hour of the day before in between.
+func TestCalendarDaysOutOfTheOrdinary(t *testing.T) {
+	for _, tc := range []struct{ zone, at, start, end string }{
+		{"America/Sao_Paulo", "2017-10-15T12:00:00Z", "2017-10-15T03:00:00Z", "2017-10-16T02:00:00Z"},
+		{"Asia/Beirut", "2022-03-27T12:00:00Z", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},
+		{"America/Havana", "2022-11-06T12:00:00Z", "2022-11-06T04:00:00Z", "2022-11-07T05:00:00Z"},
+		{"Pacific/Apia", "2011-12-29T12:00:00Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
+		{"Pacific/Apia", "2011-12-30T12:00:00Z", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"},
+		{"America/St_Johns", "2010-11-07T02:29:00Z", "2010-11-06T02:30:00Z", "2010-11-07T02:30:00Z"},
+		{"America/St_Johns", "2010-11-07T02:45:00Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
+	} {
+		t.Run(tc.zone+" "+tc.at, func(t *testing.T) {
+			limit := algorithm.InCalendar(1, algorithm.NewCalendar("", location(t, tc.zone), false))
+			counter, at := algorithm.Counter{Limit: &limit}, moment(t, tc.at)
+			args := counter.AppendArgs(nil, at)
+			if args[3] != moment(t, tc.start) || args[4] != moment(t, tc.end) {
+				t.Errorf("from %v to %v", time.UnixMicro(args[3].(int64)).UTC(), time.UnixMicro(args[4].(int64)).UTC())
+			}
+		})
+	}
+}
+
+func moment(t *testing.T, text string) int64 {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.UnixMicro()
+}

@@ -1,0 +1,217 @@
+package algorithm_test
+
+import (
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// oneIn is true once in so many draws; a trace that fails shrinks to one in which it never is.
+func oneIn(t *rapid.T, n int, what string) bool { return rapid.IntRange(0, n-1).Draw(t, what) == n-1 }
+
+// upTo draws from 0 to most: few things, or anything in between.
+func upTo(t *rapid.T, most int64, what string) int64 {
+	if few := rapid.Int64Range(0, 4).Draw(t, what); few < 4 {
+		return min(few, most)
+	}
+	return most/1024*rapid.Int64Range(0, 1024).Draw(t, what+" of 1024") + most%1024*rapid.Int64Range(0, 1).Draw(t, what+" rest")
+}
+
+// member is a counter that a trace asks for, each time by one of the limits of its family.
+type member struct {
+	family  family
+	limit   *algorithm.Limit
+	key     string
+	watches int // of a ban: how many counters before it
+	dry     bool
+}
+
+// caller makes up calls, and is told the answers: it comes back when they say that something changes.
+type caller struct {
+	*rapid.T
+	*engines
+	members []*member
+	charges []algorithm.Charge // of all calls that passed
+	holders int
+	last    algorithm.Verdict
+	jumps   bool // whether the clock steps back and forth
+	back    int64
+	lenient bool // bans nobody by hand
+}
+
+// newCaller begins a trace over some of the families, watched by bans or not.
+func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller {
+	c := &caller{T: t, jumps: jumps}
+	for i := range rapid.IntRange(1, 3).Draw(t, "counters") {
+		f := rapid.SampledFrom(from).Draw(t, "family")
+		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), dry: oneIn(t, 5, "dry")})
+		if len(watchers) > 0 && rapid.Bool().Draw(t, "watched") {
+			f := rapid.SampledFrom(watchers).Draw(t, "ban")
+			c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), watches: 1 + i, dry: oneIn(t, 8, "dry ban")})
+		}
+	}
+	first := c.members[0].family
+	now := early + upTo(t, hour+3*first.window, "begin")
+	if len(first.moments) > 0 {
+		now = rapid.SampledFrom(first.moments).Draw(t, "moment") + upTo(t, 3*day, "after") - day
+	}
+	c.engines = newEngines(now)
+	return c
+}
+
+// step does something, at some time, mostly to ask for a permit.
+func (c *caller) step() {
+	c.pass()
+	switch rapid.IntRange(0, 15).Draw(c.T, "what") {
+	default:
+		c.call(true)
+	case 9:
+		c.call(false)
+	case 10, 11:
+		c.refund()
+	case 12:
+		c.each(algorithm.TokenBucket, c.takeTurn)
+	case 13:
+		c.each(algorithm.Concurrency, c.keepSlot)
+	case 14:
+		c.each(algorithm.SlidingLog, func(m *member) { c.records(m.key, m.limit) })
+		if !c.lenient {
+			c.each(algorithm.Ban, func(m *member) { c.ban(m.key, 1+upTo(c.T, 20*m.family.window, "ban by hand")) })
+		}
+	case 15:
+		if oneIn(c.T, 4, "reset") {
+			c.reset(rapid.SampledFrom(c.members).Draw(c.T, "reset of").key)
+		}
+	}
+	c.look() // what every step left behind
+}
+
+// pass lets time pass, often to where an answer changes.
+func (c *caller) pass() {
+	window := rapid.SampledFrom(c.members).Draw(c.T, "by whose window").family.window
+	c.now += later(c.T, window, c.last)
+	switch {
+	case !c.jumps:
+	case oneIn(c.T, 16, "an hour"):
+		c.now += c.back - (hour - c.back)
+		c.back = hour - c.back
+	case oneIn(c.T, 10, "a moment"):
+		c.now -= upTo(c.T, window/2, "back")
+	}
+	c.now = min(c.now, late)
+}
+
+// call asks for all members together, or for one of them alone.
+func (c *caller) call(charge bool) {
+	members := c.members
+	if oneIn(c.T, 6, "alone") {
+		members = []*member{rapid.SampledFrom(members).Draw(c.T, "who")}
+	}
+	counters := c.counters(members)
+	verdicts := c.decide(charge, c.now-upTo(c.T, day/24, "behind")*int64(rapid.IntRange(0, 1).Draw(c.T, "clock")), counters)
+	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
+	if !charge || !algorithm.Passes(counters, verdicts) {
+		return
+	}
+	for i := range counters {
+		if charged := counters[i].Charged(&verdicts[i]); charged.Cost > 0 {
+			c.charges = append(c.charges, charged)
+		}
+	}
+}
+
+func (c *caller) counters(members []*member) (counters []algorithm.Counter) {
+	for i, m := range members {
+		if oneIn(c.T, 12, "another limit") {
+			m.limit = rapid.SampledFrom(m.family.limits).Draw(c.T, "limit")
+		}
+		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m, i), Mark: c.mark(m), Dry: m.dry})
+	}
+	return counters
+}
+
+func (c *caller) cost(m *member, before int) int64 {
+	switch {
+	case m.limit.Kind == algorithm.Ban:
+		return int64(min(m.watches, before))
+	case oneIn(c.T, 16, "nothing"):
+		return 0
+	case m.limit.Kind == algorithm.Concurrency:
+		return 1
+	default:
+		return 1 + upTo(c.T, m.limit.Max-1, "cost")
+	}
+}
+
+// mark is a note, of any bytes; or a new holder, and now and then one that has a slot.
+func (c *caller) mark(m *member) string {
+	switch m.limit.Kind {
+	case algorithm.SlidingLog:
+		return rapid.SampledFrom([]string{"", "note", "\x00\xff\r\n", "ä note of many words, longer than any entry without one"}).Draw(c.T, "note")
+	case algorithm.Concurrency:
+		if !oneIn(c.T, 10, "the same holder") {
+			c.holders++
+		}
+		return fmt.Sprint("holder ", c.holders)
+	default:
+		return ""
+	}
+}
+
+// look asks what every member would answer to one permit.
+func (c *caller) look() {
+	var counters []algorithm.Counter
+	for _, m := range c.members {
+		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: 1})
+	}
+	for i := range counters {
+		if counters[i].Limit.Kind == algorithm.Ban {
+			counters[i].Cost = int64(i)
+		}
+	}
+	c.decide(false, c.now, counters)
+}
+
+// refund gives back an earlier charge, or a part of it; some are given back twice.
+func (c *caller) refund() {
+	if len(c.charges) == 0 {
+		return
+	}
+	i := len(c.charges) - 1 - rapid.IntRange(0, len(c.charges)-1).Draw(c.T, "which charge")
+	charge := c.charges[i]
+	if oneIn(c.T, 3, "a part") {
+		charge.Cost = 1 + upTo(c.T, charge.Cost-1, "so much")
+	}
+	together := []algorithm.Charge{charge}
+	if i > 0 && string(c.charges[i-1].Key) != string(charge.Key) && oneIn(c.T, 3, "with another") {
+		together = append(together, c.charges[i-1])
+	}
+	c.giveBack(together...)
+}
+
+// each does something with every member of an algorithm.
+func (c *caller) each(kind algorithm.Kind, do func(*member)) {
+	for _, m := range c.members {
+		if m.limit.Kind == kind {
+			do(m)
+		}
+	}
+}
+
+// takeTurn reserves up to ten times the rate, or more than can be.
+func (c *caller) takeTurn(m *member) {
+	counter := algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: upTo(c.T, m.limit.Reserved, "reserved")}
+	v := c.reserve(counter, upTo(c.T, 2*m.family.window, "patience"))
+	c.last = v
+	if charged := counter.Charged(&v); charged.Cost > 0 {
+		c.charges = append(c.charges, charged)
+	}
+}
+
+// keepSlot renews the slot of an earlier call, whatever became of it.
+func (c *caller) keepSlot(m *member) {
+	holder := fmt.Sprint("holder ", upTo(c.T, int64(c.holders), "holder"))
+	c.renew(algorithm.Charge{Key: []byte(m.key), Limit: m.limit, Mark: holder})
+}

@@ -1,0 +1,176 @@
+package algorithm_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+)
+
+// engines are both, side by side. This process takes each step at once, in the store that is used in production; Redis takes them
+// at the end, all in one round trip, and must answer the same.
+type engines struct {
+	process *memstore.Store
+	now     int64
+	steps   []step
+}
+
+// step is one thing that was asked of both.
+type step struct {
+	said   string // for people
+	script *algorithm.Script
+	keys   []string
+	argv   []any
+	now    int64
+	want   []any    // what Redis is to reply; nil: this process does not tell
+	writes []string // the keys that it may change
+}
+
+func newEngines(now int64) *engines {
+	e := &engines{now: now}
+	e.process = memstore.New(1000, func() int64 { return e.now })
+	e.process.Close() // nothing is swept but what is asked for
+	return e
+}
+
+func (e *engines) add(s step) {
+	s.now = e.now
+	e.steps = append(e.steps, s)
+}
+
+// decide asks for counters together. Redis is told a calendar's bounds of about another time, at.
+func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []algorithm.Verdict {
+	counters = slices.Clone(counters)
+	verdicts, before := make([]algorithm.Verdict, len(counters)), make([]algorithm.Verdict, len(counters))
+	e.process.Decide(context.Background(), counters, false, before) // a ban that is struck holds afterwards
+	e.process.Decide(context.Background(), counters, charge, verdicts)
+	s := step{script: algorithm.DecideScript(counters), argv: []any{0}, want: []any{e.now}, said: "look"}
+	if charge {
+		s.argv[0], s.said = 1, "charge"
+	}
+	for i, c := range counters {
+		s.keys, s.argv = append(s.keys, string(c.Key)), c.AppendArgs(s.argv, at)
+		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter)
+		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
+		charged := c.Cost > 0 && c.Limit.Kind != algorithm.Ban && before[i].RetryAfter == 0 && algorithm.Passes(counters, before)
+		if charge && (charged || algorithm.Struck(counters, before, i)) {
+			s.writes = append(s.writes, string(c.Key))
+		}
+	}
+	e.add(s)
+	return verdicts
+}
+
+func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
+	v := e.process.Reserve(context.Background(), &c, patience)
+	s := step{
+		said: fmt.Sprintf("reserve %s cost %d patience %d", c.Key, c.Cost, patience), script: &algorithm.Reserve,
+		keys: []string{string(c.Key)}, argv: reserveArgs(&c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait},
+	}
+	if v.RetryAfter == 0 && c.Cost > 0 {
+		s.writes = s.keys
+	}
+	e.add(s)
+	return v
+}
+
+// reserveArgs has the patience where decide.lua takes the algorithm.
+func reserveArgs(c *algorithm.Counter, patience int64) []any {
+	argv := c.AppendArgs(nil, 0)
+	argv[0] = patience
+	return argv
+}
+
+func (e *engines) giveBack(charges ...algorithm.Charge) {
+	_ = e.process.GiveBack(context.Background(), charges)
+	s := step{said: "give back", script: &algorithm.GiveBack}
+	for i := range charges {
+		s.keys, s.argv = append(s.keys, string(charges[i].Key)), charges[i].AppendArgs(s.argv)
+		s.said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
+	}
+	s.writes = s.keys
+	e.add(s)
+}
+
+func (e *engines) renew(slots ...algorithm.Charge) {
+	_ = e.process.Renew(context.Background(), slots)
+	s := step{script: &algorithm.Renew, argv: []any{slots[0].Mark}, want: []any{int64(len(slots))}}
+	for _, slot := range slots {
+		s.keys, s.argv = append(s.keys, string(slot.Key)), append(s.argv, slot.Limit.Window)
+	}
+	s.writes, s.said = s.keys, fmt.Sprintf("renew %v for %q", s.keys, slots[0].Mark)
+	e.add(s)
+}
+
+func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record {
+	records, _ := e.process.Records(context.Background(), []byte(key), limit)
+	want := []any{}
+	for _, r := range records {
+		want = append(want, r.At, r.Cost, r.Note)
+	}
+	e.add(step{said: "records of " + key, script: &algorithm.Records, keys: []string{key}, argv: []any{limit.Window}, want: want})
+	return records
+}
+
+func (e *engines) ban(key string, span int64) {
+	_ = e.process.Ban(context.Background(), []byte(key), span)
+	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: &algorithm.ImposeBan, keys: []string{key}, argv: []any{span}, writes: []string{key}})
+}
+
+func (e *engines) reset(key string) {
+	_ = e.process.Reset(context.Background(), []byte(key))
+	e.add(step{said: "reset " + key, script: &forget, keys: []string{key}, writes: []string{key}})
+}
+
+// forget does what Reset does in Redis, with a clock that it has no use for.
+var forget = algorithm.Script{Text: clockLines + "return {now, redis.call('DEL', KEYS[1])}"}
+
+// form is a script made ready for a test.
+type form func(*testing.T, *algorithm.Script) string
+
+// run plays the steps in an empty Redis and compares every answer. After each it looks closer, if that is wanted.
+func (e *engines) run(t failer, s *server, as form, closer func(redis.Pipeliner, step)) {
+	pipe, ctx := s.Pipeline(), context.Background()
+	pipe.FlushDB(ctx)
+	replies := make([]*redis.Cmd, len(e.steps))
+	for i, of := range e.steps {
+		replies[i] = pipe.EvalSha(ctx, s.sha(as, of.script), of.keys, append(of.argv[:len(of.argv):len(of.argv)], of.now)...)
+		if closer != nil {
+			closer(pipe, of)
+		}
+	}
+	_, _ = pipe.Exec(ctx)
+	for i, reply := range replies {
+		got, err := reply.Slice()
+		if err != nil {
+			t.Fatalf("%s\nRedis: %v", e.story(i), err)
+		}
+		if want := e.steps[i].want; want != nil && !slices.Equal(got, want) {
+			t.Fatalf("%s\nRedis answers %v, this process %v", e.story(i), got, want)
+		}
+	}
+}
+
+// failer is a test, one of rapid's too.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Failed() bool
+}
+
+// story is what was said up to a step.
+func (e *engines) story(to int) string {
+	var b strings.Builder
+	for i := max(0, to-12); i <= to; i++ {
+		of := e.steps[i]
+		fmt.Fprintf(&b, "\n%d at %d (%+d): %s; this process: %v", i, of.now, of.now-e.steps[max(0, i-1)].now, of.said, of.want)
+	}
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package algorithm_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// family is limits that share a key, among which a trace changes: one algorithm and one window.
+type family struct {
+	name    string
+	limits  []*algorithm.Limit
+	window  int64   // about how long it is until a charge is forgotten
+	moments []int64 // at which it is worth looking closer
+}
+
+// families are the limits for which both engines must agree, by algorithm.
+func families(t *testing.T) map[string][]family {
+	return map[string][]family{
+		"sliding window":  windowed(algorithm.SlidingWindow, 5, 1, 600_000, 100, algorithm.MaxPermits),
+		"sliding log":     windowed(algorithm.SlidingLog, 5, 1, 12, algorithm.MaxEntries),
+		"fixed window":    windowed(algorithm.FixedWindow, 5, 1, 600_000, 100, algorithm.MaxPermits),
+		"calendar window": append(windowed(algorithm.CalendarWindow, 5, 1, 600_000, 100, algorithm.MaxPermits), calendars(t)...),
+		"bucket":          buckets(t),
+		"concurrency":     windowed(algorithm.Concurrency, 3, 1, 2, 8),
+		"ban":             bans(),
+	}
+}
+
+func windowed(kind algorithm.Kind, most ...int64) (all []family) {
+	for _, window := range windows {
+		f := family{name: fmt.Sprintf("%s of %d", kind.Tag(), window), window: window}
+		for _, n := range most {
+			f.limits = append(f.limits, new(algorithm.Windowed(kind, n, window)))
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// zoned are zones whose days are not all alike, and what the year is in which these tests live is far from any table of them.
+var zoned = []string{"UTC", "Europe/Berlin", "America/Havana", "Asia/Beirut", "America/Asuncion", "Australia/Lord_Howe", "Asia/Kathmandu"}
+
+func calendars(t *testing.T) (all []family) {
+	for i, name := range zoned {
+		zone := location(t, name)
+		f := family{name: "days of " + name, window: day, moments: transitions(zone, early, 6)}
+		month := i%2 == 1
+		if month {
+			f.name, f.window = "months of "+name, 31*day
+		}
+		calendar := algorithm.NewCalendar(name, zone, month)
+		for _, most := range []int64{5, 1, 100} {
+			f.limits = append(f.limits, new(algorithm.InCalendar(most, calendar)))
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func location(t *testing.T, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+// transitions are the next moments, at most so many, at which the clocks of a zone change.
+func transitions(zone *time.Location, from int64, most int) (moments []int64) {
+	at := time.UnixMicro(from).In(zone)
+	for range most {
+		_, changes := at.ZoneBounds()
+		if changes.IsZero() {
+			break
+		}
+		moments, at = append(moments, changes.UnixMicro()), changes
+	}
+	return moments
+}
+
+func buckets(t *testing.T) (all []family) {
+	for i, of := range oddBuckets {
+		rate, window, burst := of[0], of[1], of[2]
+		f := family{name: fmt.Sprintf("bucket %d", i), limits: []*algorithm.Limit{new(bucket(t, rate, window, burst))}, window: window}
+		others := [][2]int64{
+			{rate, 2*burst + 1}, {1 + rate/3, 1 + burst/2}, {rate + rate/2 + 1, burst}, {rate + rate/2, burst},
+			{rate, largestBurst(rate, window)}, {1, 1},
+		}
+		for _, other := range others {
+			if limit, err := algorithm.Bucketed(other[0], window, other[1]); err == nil { // most of them in other units
+				f.limits = append(f.limits, &limit)
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// bans differ in when they begin and how long they last, and some end in the window in which they began.
+func bans() (all []family) {
+	for _, window := range []int64{millisecond, second, 61 * 60 * second} {
+		f := family{name: fmt.Sprintf("ban in windows of %d", window), window: window}
+		for _, of := range [][3]int64{{1, 5, 20}, {2, 3, 100}, {3, 2, 7}, {1, 1, 1}, {1, 30, 5}} {
+			f.limits = append(f.limits, new(algorithm.Banned(of[0], of[1]*window/4, of[2]*window, window)))
+		}
+		all = append(all, f)
+	}
+	return all
+}

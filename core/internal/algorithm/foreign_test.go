@@ -1,0 +1,141 @@
+package algorithm_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// plant puts a value that nobody of ours wrote into a key.
+type plant func(pipe redis.Pipeliner, key string)
+
+// foreign are values of every type, and such of an algorithm's own type as could be taken for a state.
+func foreign() map[string]plant {
+	ctx := context.Background()
+	all := map[string]plant{
+		"hash": func(pipe redis.Pipeliner, key string) { pipe.HSet(ctx, key, "field", "value") },
+		"set":  func(pipe redis.Pipeliner, key string) { pipe.SAdd(ctx, key, "member") },
+		"stream": func(pipe redis.Pipeliner, key string) {
+			pipe.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"a", "b"}})
+		},
+	}
+	for length := range 60 {
+		text := strings.Repeat("Text9", 12)[:length]
+		all[fmt.Sprint("string of ", length)] = func(pipe redis.Pipeliner, key string) { pipe.Set(ctx, key, text, 0) }
+		all[fmt.Sprint("list of texts of ", length)] = func(pipe redis.Pipeliner, key string) { pipe.RPush(ctx, key, text, text, text) }
+	}
+	for _, score := range []float64{math.Inf(-1), -5, 0, 1, 1e9, 1e300, math.Inf(1)} {
+		all[fmt.Sprint("sorted set up to ", score)] = func(pipe redis.Pipeliner, key string) {
+			pipe.ZAdd(ctx, key, redis.Z{Score: -8, Member: "low"}, redis.Z{Score: score, Member: "high"})
+		}
+	}
+	return all
+}
+
+// attempt is a script that comes upon a key.
+type attempt struct {
+	script *algorithm.Script
+	keys   []string
+	argv   []any
+}
+
+// attempts are all that is ever done with a counter, beside others that would let everything pass.
+func attempts(l *algorithm.Limit, key string) map[string]attempt {
+	other := algorithm.Counter{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 100, second)), Cost: 1}
+	log := algorithm.Counter{Key: []byte("other log"), Limit: new(algorithm.Windowed(algorithm.SlidingLog, 100, second)), Cost: 1}
+	this := algorithm.Counter{Key: []byte(key), Limit: l, Cost: 1, Mark: "mark"}
+	all := make(map[string]attempt)
+	for name, charge := range map[string]bool{"charge": true, "look": false} {
+		a := ask{early, charge, []algorithm.Counter{other, this, log}}
+		keys, argv := a.args()
+		all[name] = attempt{algorithm.DecideScript(a.counters), keys, argv[:len(argv)-1]}
+	}
+	given := algorithm.Verdict{At: early, ResetAfter: second}
+	charges, back := []algorithm.Charge{other.Charged(&given), this.Charged(&given), log.Charged(&given)}, attempt{script: &algorithm.GiveBack}
+	for i := range charges {
+		back.keys, back.argv = append(back.keys, string(charges[i].Key)), charges[i].AppendArgs(back.argv)
+	}
+	switch l.Kind {
+	case algorithm.Ban:
+		all["impose"] = attempt{&algorithm.ImposeBan, []string{key}, []any{second}}
+		return all
+	case algorithm.SlidingLog:
+		all["records"] = attempt{&algorithm.Records, []string{key}, []any{l.Window}}
+	case algorithm.TokenBucket:
+		all["reserve"] = attempt{&algorithm.Reserve, []string{key}, reserveArgs(&this, second)}
+	case algorithm.Concurrency:
+		all["renew"] = attempt{&algorithm.Renew, []string{"other slots", key}, []any{"mark", second, second}}
+	}
+	all["give back"] = back
+	return all
+}
+
+// What is no counter is an error, and stays as it is, and nothing else is changed.
+func TestForeignValuesAreLeftAlone(t *testing.T) {
+	s := startServer(t)
+	for _, l := range oneOfEach(t) {
+		for what, put := range foreign() {
+			for name, a := range attempts(&l, "foreign") {
+				if name == "give back" && l.Kind == algorithm.Concurrency && strings.HasPrefix(what, "sorted set") {
+					continue // no holder of ours is in it, so nothing is done; that it is foreign is not asked, at each call's end
+				}
+				s.wantLeftAlone(t, l.Kind.Tag()+" "+name+" "+what, put, a)
+			}
+		}
+	}
+}
+
+// oneOfEach is a limit of every algorithm.
+func oneOfEach(t *testing.T) []algorithm.Limit {
+	all := []algorithm.Limit{bucket(t, 7, second, 7), algorithm.Banned(2, second, hour, second)}
+	for _, kind := range []algorithm.Kind{
+		algorithm.SlidingWindow, algorithm.SlidingLog, algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.Concurrency,
+	} {
+		all = append(all, algorithm.Windowed(kind, 7, second))
+	}
+	return all
+}
+
+// wantLeftAlone runs a script upon a foreign value.
+func (s *server) wantLeftAlone(t *testing.T, what string, put plant, a attempt) {
+	t.Helper()
+	ctx, pipe := context.Background(), s.Pipeline()
+	pipe.FlushDB(ctx)
+	for _, of := range []algorithm.Counter{
+		{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 100, second)), Cost: 5},
+		{Key: []byte("other log"), Limit: new(algorithm.Windowed(algorithm.SlidingLog, 100, second)), Cost: 5, Mark: "mark"},
+		{Key: []byte("other slots"), Limit: new(algorithm.Windowed(algorithm.Concurrency, 9, second)), Cost: 1, Mark: "others"},
+	} {
+		used := ask{early, true, []algorithm.Counter{of}}
+		used.queue(pipe, s.sha(timed, algorithm.DecideScript(used.counters)))
+	}
+	put(pipe, "foreign")
+	dump := func() (all []*redis.StringCmd) {
+		for _, key := range []string{"foreign", "other", "other log", "other slots"} {
+			all = append(all, pipe.Dump(ctx, key))
+		}
+		return all
+	}
+	before := dump()
+	reply := pipe.EvalSha(ctx, s.sha(timed, a.script), a.keys, append(a.argv, int64(early+1))...)
+	after, size := dump(), pipe.DBSize(ctx)
+	_, _ = pipe.Exec(ctx)
+	if err := reply.Err(); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") && !strings.Contains(err.Error(), "NOTACOUNTER") &&
+		!strings.Contains(err.Error(), "data string too short") {
+		t.Errorf("%s: %v, %v", what, reply.Val(), err)
+	}
+	for i := range before {
+		if before[i].Err() != nil || before[i].Val() != after[i].Val() {
+			t.Errorf("%s: key %d was %q, %v, and is %q", what, i, before[i].Val(), before[i].Err(), after[i].Val())
+		}
+	}
+	if size.Val() != 4 {
+		t.Errorf("%s: %d keys", what, size.Val())
+	}
+}
