@@ -20,6 +20,7 @@ type call struct {
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
+	passed   bool    // all that may refuse let the call pass: it was charged
 	deciding *policy // the rule whose key or cost is being asked for
 	paths    []string
 	loose    looseness

@@ -35,3 +35,6 @@ type answers struct {
 func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
 	copy(verdicts, a.verdicts)
 }
+
+// MaxRefunds is how many refunds are remembered at least.
+const MaxRefunds = maxRefunds

@@ -100,6 +100,7 @@ func (c *call) settle() Answer {
 		}
 		allowed = allowed && (c.counters[i].Dry || v.RetryAfter == 0 && (v.Err == nil || !c.counters[i].Required))
 	}
+	c.passed = allowed
 	c.writeHeaders(c.ResponseHeader())
 	options := &c.limiter.options
 	if options.OnDecision != nil {
@@ -174,7 +175,10 @@ func (c *call) decisionAt(i int) Decision {
 		return d
 	}
 	d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
-	d.Key, d.receipt = key, c.receiptOf(i)
+	d.Key = key
+	if c.passed {
+		d.receipt = c.receiptOf(i)
+	}
 	switch {
 	case d.Allowed:
 	case a.rule.DryRun:
