@@ -21,6 +21,7 @@ type call struct {
 	verdicts []algorithm.Verdict
 
 	passed   bool    // all that may refuse let the call pass: it was charged
+	holder   string  // of this call's slots, once it asked for one
 	deciding *policy // the rule whose key or cost is being asked for
 	paths    []string
 	loose    looseness
@@ -232,7 +233,10 @@ func (c *call) charge(a *asked, q *quota, cost int64) Reason {
 func (c *call) mark(a *asked, q *quota) string {
 	switch {
 	case q.compiled.Kind == algorithm.Concurrency:
-		return c.limiter.newHolder()
+		if c.holder == "" { // one for all of them, because they are renewed under one name
+			c.holder = c.limiter.newHolder()
+		}
+		return c.holder
 	case q.compiled.Kind == algorithm.SlidingLog && a.rule.Note != nil:
 		return cutNote(a.rule.Note(c))
 	default:
