@@ -39,6 +39,7 @@ func TestHeldSlotsAreRenewed(t *testing.T) {
 }
 
 func TestHeldSlotsAreRenewedInRedis(t *testing.T) {
+	t.Parallel() // it waits for real time
 	server := limittest.StartRedis(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	long := core.Limit{Max: 1, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency} // a busy machine may be a second late
@@ -70,6 +71,7 @@ func TestASlotThatIsNotRenewedIsFreeAfterWindow(t *testing.T) {
 }
 
 func TestASlotThatIsNotRenewedIsFreeAfterWindowInRedis(t *testing.T) {
+	t.Parallel() // it waits for real time
 	server := limittest.StartRedis(t)
 	dies := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	lives := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})

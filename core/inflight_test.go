@@ -96,6 +96,7 @@ func TestSlotsOfLongCalls(t *testing.T) {
 
 // A call that holds slots of several limits renews and releases each of them, and never takes two of one.
 func TestACallWithSeveralSlots(t *testing.T) {
+	t.Parallel() // it waits for real time
 	server := limittest.StartRedis(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	short, long := core.Limit{Max: 3, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency}, slots(5)
