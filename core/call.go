@@ -40,10 +40,11 @@ type asked struct {
 	rule     *boundRule
 	policy   *policy
 	quota    *quota
-	limit    Limit // the quota's, or what it and others with the same counter both allow
-	isBan    bool  // the counter is the rule's ban, which stands behind its limits
-	banned   bool  // the ban holds for this limit
-	from, to int   // the subject, in call.subjects
+	limit    Limit                 // the quota's, or what it and others with the same counter both allow
+	count    func(status int) bool // the rule's Count, or of several with this counter what any of them counts
+	isBan    bool                  // the counter is the rule's ban, which stands behind its limits
+	banned   bool                  // the ban holds for this limit
+	from, to int                   // the subject, in call.subjects
 }
 
 // told says whether callers hear of it: they do of limits, but not of those that are only tried.
@@ -209,7 +210,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) Reason {
 	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
 	counter.Required, counter.Mark = a.rule.OnStoreError == FailClosed, c.mark(a, q)
 	of := *a
-	of.quota, of.limit = q, q.limit
+	of.quota, of.limit, of.count = q, q.limit, a.rule.Count
 	last := len(c.counters) - 1
 	for i := range last {
 		earlier := &c.counters[i]
@@ -248,6 +249,7 @@ func (c *call) mark(a *asked, q *quota) string {
 // The rule with fewer calls is the one that callers are told of.
 func (c *call) tighten(i int, later *asked) {
 	earlier, both := c.asked[i].limit, later.limit
+	count := eitherCounts(c.asked[i].count, later.count)
 	if both.Algorithm == TokenBucket {
 		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
 	}
@@ -256,6 +258,7 @@ func (c *call) tighten(i int, later *asked) {
 	} else {
 		c.asked[i] = *later
 	}
+	c.asked[i].count = count
 	if compiled, err := c.limiter.limits.of(both); err == nil {
 		c.counters[i].Limit, c.asked[i].limit = compiled, both
 	}

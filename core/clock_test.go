@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -78,3 +79,9 @@ func wantServed(t testing.TB, guard *core.Guard, v core.View, ends int, want ...
 }
 
 const ok = http.StatusOK
+
+// leaving is the same call by a caller who leaves when told to.
+func leaving(v *fakeView) (_ *fakeView, leave func()) {
+	v.ctx, leave = context.WithCancel(background)
+	return v, leave
+}
