@@ -182,7 +182,8 @@ func TestRefundsByManyAtOnce(t *testing.T) {
 // 65,536 refunds later, what was given back is known still, and so is it after more of them when it was asked for in between.
 func TestRefundsAreRememberedForLong(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	limit := core.PerHour(plenty)
+	const many = 1_000_000
+	limit := core.PerHour(many)
 	d := charge(t, limiter, "n", "s", limit, 5)
 	charge(t, limiter, "n", "s", limit, 5)
 	for range 2 {
@@ -194,5 +195,5 @@ func TestRefundsAreRememberedForLong(t *testing.T) {
 	wantNoRefund(t, limiter, d, 2, "2")
 	refund(t, limiter, d, 1)
 	wantNoRefund(t, limiter, d, 1, "1")
-	wantLeft(t, limiter, "n", "s", limit, plenty-5)
+	wantLeft(t, limiter, "n", "s", limit, many-5)
 }
