@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -148,6 +150,23 @@ func TestNotesAreCut(t *testing.T) {
 			})
 		}
 	})
+}
+
+// What a rule notes of a call is cut too, and kept when the call's own memory is somebody else's.
+func TestNotesOfARuleAreCutCopies(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	path := bytes.Repeat([]byte("x"), 1<<20)
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Algorithm: core.SlidingLog, Note: core.Request.Path}
+	guard := newGuard(t, limiter, rule)
+	for _, length := range []int{10, len(path)} {
+		v := newView("GET", "/")
+		v.path = unsafe.String(&path[0], length)
+		wantServed(t, guard, v, ok, 200)
+	}
+	copy(path, "what another caller sent")
+	if got := notes(t, limiter, me, log3); !slices.Equal(got, []string{strings.Repeat("x", 256), "xxxxxxxxxx"}) {
+		t.Errorf("%q", got)
+	}
 }
 
 func TestWrongRecords(t *testing.T) {
