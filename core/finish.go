@@ -71,14 +71,6 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	}
 }
 
-// eitherCounts is the Count of a charge that two rules share: it stays when one of them wants it to. nil counts every call.
-func eitherCounts(a, b func(status int) bool) func(status int) bool {
-	if a == nil || b == nil {
-		return nil
-	}
-	return func(status int) bool { return a(status) || b(status) }
-}
-
 // unfinished collects what an allowed call has to give back later; nil is nothing.
 func (c *call) unfinished() *unfinished {
 	for i := range c.asked {

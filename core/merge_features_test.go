@@ -67,19 +67,46 @@ func TestPoliciesThatMeetInOneCounter(t *testing.T) {
 	}
 }
 
-// The ban of the first of two rules that meet hears of refusals by what both allow.
+// The ban of one of two rules that meet hears of refusals by what both allow, whichever of them has it.
 func TestABanOfRulesThatMeet(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		ban := core.Ban{After: 1, For: 30 * time.Hour}
-		guard := newGuard(t, newLimiter(t, options), core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2})
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
-		for range 2 {
-			d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
-			if d.Reason != core.Banned || d.RetryAfter < 29*time.Hour || d.Limit.Max != 2 {
-				t.Errorf("%+v", d)
-			}
-		}
-	})
+	ban := core.Ban{After: 1, For: 30 * time.Hour}
+	with, without := core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2}
+	for name, rules := range map[string][]core.Rule{
+		"first": {with, without}, "last": {without, with}, "both": {with, without, with},
+		"behind another": {{Name: "other", Seconds: 3600}, without, with},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+				limiter := newLimiter(t, options)
+				guard := newGuard(t, limiter, rules...)
+				wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
+				for range 2 {
+					d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
+					if d.Reason != core.Banned || d.RetryAfter < 29*time.Hour || d.Limit.Max != 2 {
+						t.Errorf("%+v", d)
+					}
+				}
+				if err := limiter.Unban(background, "GET /", me); err != nil {
+					t.Error(err)
+				}
+				wantLeft(t, limiter, "GET /", me, core.PerHour(2), 0)
+			})
+		})
+	}
+}
+
+// Nor does a refusal count twice because two rules listen to the same ban.
+func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	rule := stern
+	rule.Name, rule.Ban.After = "", 1
+	also := rule
+	also.Also = []core.Limit{core.PerDay(100)}
+	guard := newGuard(t, limiter, rule, also)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	wantBan(t, guard, 10*time.Minute)
+	clock.add(10 * time.Minute)
+	wantStatus(t, guard, newView("GET", "/"), 200)
 }
 
 // A rule that is tried and one that holds never meet.
