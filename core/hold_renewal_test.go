@@ -129,6 +129,20 @@ func TestReleaseWithoutRedis(t *testing.T) {
 	}
 }
 
+// The second release asks nobody anything.
+func TestASecondReleaseDoesNothing(t *testing.T) {
+	var log logbook
+	server := limittest.StartRedis(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.logger()})
+	release := hold(t, limiter, "s", core.InFlight(1))
+	release()
+	server.Kill()
+	release()
+	if log.count("level=WARN") != 0 {
+		t.Errorf("logged: %s", log.text.String())
+	}
+}
+
 func TestHoldsLeaveNoGoroutine(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
