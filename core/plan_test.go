@@ -122,6 +122,22 @@ func TestPlansThatAreNone(t *testing.T) {
 	}
 }
 
+// Inside a handler nobody would give slots back, so a plan of them is none there.
+func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	rule := planned(func(core.Request) (core.Limit, error) { return core.InFlight(9), nil })
+	for i, want := range []int{200, 200, 429} {
+		if got := status(limiter.CheckRule(newView("GET", "/"), rule, "s")); got != want {
+			t.Errorf("call %d: %d, want %d", i, got, want)
+		}
+	}
+	wantLeft(t, limiter, "n", "s", core.InFlight(9), 9)
+	if log.count("level=WARN", "LimitFor", "use Limiter.Hold") != 1 {
+		t.Errorf("the log does not say what to do: %s", log.text.String())
+	}
+}
+
 // A panic is the service's own, and spoils nothing for the next call.
 func TestAPanicOfLimitFor(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
