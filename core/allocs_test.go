@@ -7,6 +7,7 @@ package core_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -73,7 +74,12 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 
 func TestAllocationsOfADirectCall(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	for name, limit := range map[string]core.Limit{"sliding": core.PerMinute(plenty), "bucket": core.PerMinute(plenty).Bucket(plenty)} {
+	for name, limit := range map[string]core.Limit{
+		"sliding": core.PerMinute(plenty), "bucket": core.PerMinute(plenty).Bucket(plenty),
+		"fixed":    {Max: plenty, Window: time.Minute, Algorithm: core.FixedWindow},
+		"calendar": {Max: plenty, Window: time.Minute, Algorithm: core.CalendarWindow},
+		"day":      core.PerCalendarDay(plenty, "Europe/Berlin"), "unlimited": core.Unlimited,
+	} {
 		t.Run(name, func(t *testing.T) {
 			wantAllocs(t, 0, func() {
 				if d, err := limiter.Allow(background, "reply", "user:alice", limit); err != nil || !d.Allowed {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"net/http"
 	"net/netip"
 	"net/textproto"
@@ -20,6 +19,8 @@ type call struct {
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
+	passed   bool    // all that may refuse let the call pass: it was charged
+	holder   string  // of this call's slots, once it asked for one
 	deciding *policy // the rule whose key or cost is being asked for
 	paths    []string
 	loose    looseness
@@ -38,10 +39,11 @@ type asked struct {
 	rule     *boundRule
 	policy   *policy
 	quota    *quota
-	limit    Limit // the quota's, or what it and others with the same counter both allow
-	isBan    bool  // the counter is the rule's ban, which stands behind its limits
-	banned   bool  // the ban holds, and this speaks for it
-	from, to int   // the subject, in call.subjects
+	limit    Limit                 // the quota's, or what it and others with the same counter both allow
+	count    func(status int) bool // the rule's Count, or of several with this counter what any of them counts
+	isBan    bool                  // the counter is the rule's ban, which stands behind its limits
+	banned   bool                  // the ban holds, and this speaks for it
+	from, to int                   // the subject, in call.subjects
 }
 
 // told says whether callers hear of it: of limits that are not only tried, and of a ban that no limit speaks for.
@@ -160,34 +162,45 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 	if err := c.findSubject(a, given); err != nil {
 		return IdentifyFailed, err
 	}
-	first := a.policy.quotas[0]
 	before := len(c.counters)
+	own, first := a.policy.quotas[0], before
 	if a.rule.LimitFor != nil {
-		if first = c.planned(a); first == nil {
-			c.listen(a, 0)
+		if own = c.planned(a); own == nil {
+			c.listen(a, before)
 			return Allowed, nil
 		}
 	}
 	for i, q := range a.policy.quotas {
 		if i == 0 {
-			q = first
+			q = own
 		}
-		if reason := c.charge(a, q, cost); reason != Allowed {
+		at, reason := c.charge(a, q, cost)
+		if reason != Allowed {
 			c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
 			return reason, nil
 		}
+		first = min(first, at)
 	}
-	c.listen(a, int64(len(c.counters)-before))
+	if len(c.counters)-first != len(a.policy.quotas) { // others lie between, of which the ban is not to hear
+		first = before
+	}
+	c.listen(a, first)
 	return Allowed, nil
 }
 
-// listen adds the ban of a rule that has one, behind the counters that it watches.
-func (c *call) listen(a *asked, watched int64) {
+// listen adds the ban of a rule that has one, behind the counters from first on, which it watches; unless an earlier rule of this
+// call listens to the same ban.
+func (c *call) listen(a *asked, first int) {
 	if a.rule.Ban == (Ban{}) {
 		return
 	}
+	watched := int64(len(c.counters) - first)
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
+	if c.earlier() >= 0 {
+		c.dropLast()
+		return
+	}
 	counter.Limit, counter.Cost, counter.Dry = &a.rule.ban, watched, a.rule.DryRun
 	counter.Required = a.rule.OnStoreError == FailClosed
 	ban := *a
@@ -196,65 +209,48 @@ func (c *call) listen(a *asked, watched int64) {
 }
 
 // charge adds the counter of a rule's limit. Where an earlier rule has the same counter, it merges the two: the call is charged
-// once, and of two limits (by user and by IP, for nobody) the smaller holds.
-func (c *call) charge(a *asked, q *quota, cost int64) Reason {
+// once, and of two limits (by user and by IP, for nobody) the smaller holds. It returns where the counter stands.
+func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	if q.compiled.Kind == algorithm.Concurrency {
 		cost = 1
 	}
 	if cost > q.compiled.Max {
-		return CostTooHigh
+		return 0, CostTooHigh
 	}
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
 	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
 	counter.Required, counter.Mark = a.rule.OnStoreError == FailClosed, c.mark(a, q)
 	of := *a
-	of.quota, of.limit = q, q.limit
-	last := len(c.counters) - 1
-	for i := range last {
-		earlier := &c.counters[i]
-		if !bytes.Equal(earlier.Key, counter.Key) {
-			continue
-		}
-		earlier.Cost = max(earlier.Cost, cost)
-		earlier.Required = earlier.Required || counter.Required
-		c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
-		c.tighten(i, &of)
-		if earlier.Cost > earlier.Limit.Max {
-			return CostTooHigh
-		}
-		return Allowed
+	of.quota, of.limit, of.count = q, q.limit, a.rule.Count
+	at = c.earlier()
+	if at < 0 {
+		c.asked = append(c.asked, of)
+		return len(c.counters) - 1, Allowed
 	}
-	c.asked = append(c.asked, of)
-	return Allowed
+	earlier := &c.counters[at]
+	earlier.Cost = max(earlier.Cost, cost)
+	earlier.Required = earlier.Required || counter.Required
+	c.dropLast()
+	c.tighten(at, &of)
+	if earlier.Cost > earlier.Limit.Max {
+		return at, CostTooHigh
+	}
+	return at, Allowed
 }
 
 // mark is what a counter keeps of the call: its note, or the name of who holds the slot.
 func (c *call) mark(a *asked, q *quota) string {
 	switch {
 	case q.compiled.Kind == algorithm.Concurrency:
-		return c.limiter.newHolder()
+		if c.holder == "" { // one for all of them, because they are renewed under one name
+			c.holder = c.limiter.newHolder()
+		}
+		return c.holder
 	case q.compiled.Kind == algorithm.SlidingLog && a.rule.Note != nil:
 		return cutNote(a.rule.Note(c))
 	default:
 		return ""
-	}
-}
-
-// tighten makes the counter of an earlier rule hold for a later one too: as many calls and as large a burst as both allow.
-// The rule with fewer calls is the one that callers are told of.
-func (c *call) tighten(i int, later *asked) {
-	earlier, both := c.asked[i].limit, later.limit
-	if both.Algorithm == TokenBucket {
-		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
-	}
-	if earlier.Max < both.Max {
-		both.Max = earlier.Max
-	} else {
-		c.asked[i] = *later
-	}
-	if compiled, err := c.limiter.limits.of(both); err == nil {
-		c.counters[i].Limit, c.asked[i].limit = compiled, both
 	}
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
@@ -34,4 +35,22 @@ type answers struct {
 
 func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
 	copy(verdicts, a.verdicts)
+}
+
+// MaxRefunds is how many refunds are remembered at least.
+const MaxRefunds = maxRefunds
+
+// BreakRenewals makes the next so many renewals of a limiter's slots fail.
+func BreakRenewals(l *Limiter, times int) { l.store = &brokenRenewals{l.store, times} }
+
+type brokenRenewals struct {
+	store
+	times int
+}
+
+func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	if b.times--; b.times >= 0 {
+		return errors.New("out of order")
+	}
+	return b.store.Renew(ctx, slots)
 }

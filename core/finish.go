@@ -74,7 +74,7 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 // unfinished collects what an allowed call has to give back later; nil is nothing.
 func (c *call) unfinished() *unfinished {
 	for i := range c.asked {
-		if c.asked[i].rule.Count != nil || c.counters[i].Limit.Kind == algorithm.Concurrency {
+		if c.asked[i].count != nil || c.counters[i].Limit.Kind == algorithm.Concurrency {
 			return c.collect()
 		}
 	}
@@ -95,8 +95,8 @@ func (c *call) collect() *unfinished {
 		switch {
 		case charge.Limit.Kind == algorithm.Concurrency:
 			u.slots = append(u.slots, charge)
-		case a.rule.Count != nil:
-			u.counted = append(u.counted, countedCharge{a.rule.Count, charge})
+		case a.count != nil:
+			u.counted = append(u.counted, countedCharge{a.count, charge})
 		}
 	}
 	if len(u.slots)+len(u.counted) == 0 {

@@ -108,6 +108,7 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 	if err == nil {
 		var g *Guard
 		if g, err = l.guard([]Rule{rule}); err == nil {
+			g.rules[0].inside = true
 			return g.check(v, subject)
 		}
 	}

@@ -156,14 +156,14 @@ func storeError(err error) error {
 // direct decides over the one counter of a direct call.
 func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit, n int, charge bool, mark string) (Decision, error) {
 	if limit == Unlimited {
-		return l.unlimited(ctx, name, subject)
+		return l.unlimited(ctx, name, subject, n)
 	}
 	compiled, err := l.counter(name, subject, limit)
 	switch {
 	case err != nil:
 		return Decision{}, err
 	case n < 0:
-		return Decision{}, &RuleError{Rule: name, Field: "n", Value: n, Why: "must not be negative"}
+		return Decision{}, negative(name, n)
 	case int64(n) > compiled.Max:
 		return Decision{}, fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, n, limit)
 	case ctx.Err() != nil:
@@ -198,12 +198,22 @@ func (c *call) directDecision(name, subject string, limit Limit) (Decision, erro
 }
 
 // unlimited is the answer to who has no limit.
-func (l *Limiter) unlimited(ctx context.Context, name, subject string) (Decision, error) {
-	if err := checkNamed(name, subject); err != nil {
+func (l *Limiter) unlimited(ctx context.Context, name, subject string, n int) (Decision, error) {
+	err := checkNamed(name, subject)
+	switch {
+	case err != nil:
 		return Decision{}, err
+	case n < 0:
+		return Decision{}, negative(name, n)
+	case ctx.Err() != nil:
+		return Decision{}, ctx.Err()
 	}
-	d := Decision{Allowed: true, Reason: Allowed, Rule: name, Key: subject, Limit: Unlimited, Remaining: math.MaxInt, Source: FromNobody}
-	return d, ctx.Err()
+	return Decision{Allowed: true, Reason: Allowed, Rule: name, Key: subject, Limit: Unlimited, Remaining: math.MaxInt, Source: FromNobody}, nil
+}
+
+// negative is the error of a cost below zero.
+func negative(name string, n int) error {
+	return &RuleError{Rule: name, Field: "n", Value: n, Why: "must not be negative"}
 }
 
 // checkNamed checks what names a counter.

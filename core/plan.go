@@ -11,6 +11,9 @@ func (c *call) planned(a *asked) *quota {
 		return own
 	case limit == Unlimited:
 		return nil
+	case limit.Algorithm == Concurrency && a.rule.inside:
+		c.limiter.complains.badPlan(a.policy.name, a.rule.noSlotsInside())
+		return own
 	case limit == own.limit:
 		return own
 	}

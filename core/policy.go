@@ -19,6 +19,7 @@ type boundRule struct {
 	suffix string  // tells rules of one name on one guard apart in headers
 	fixed  *policy // of a rule whose name does not depend on the call
 	routes routePolicies
+	inside bool // made in a handler, where nobody hears how the call ends
 	// onRoute hears of every route that an unnamed rule meets; nil for a rule made in a handler.
 	onRoute func(*policy)
 }

@@ -52,14 +52,20 @@ func (l *Limiter) Records(ctx context.Context, name, subject string, limit Limit
 	return records, nil
 }
 
-// cutNote is a copy of as much of a note as is kept, in whole characters: what a caller sent is valid only during the call.
+// cutNote is a copy of as much of a note as is kept: what a caller sent is valid only during the call. Making it valid can make
+// it longer, so it is cut again.
 func cutNote(note string) string {
-	if len(note) > maxNote {
-		end := maxNote
-		for end > maxNote-utf8.UTFMax && !utf8.RuneStart(note[end]) {
-			end--
-		}
-		note = note[:end]
+	return strings.Clone(cut(strings.ToValidUTF8(cut(note), "\uFFFD")))
+}
+
+// cut is as much of a note as is kept, in whole characters.
+func cut(note string) string {
+	if len(note) <= maxNote {
+		return note
 	}
-	return strings.Clone(strings.ToValidUTF8(note, "\uFFFD"))
+	end := maxNote
+	for end > maxNote-utf8.UTFMax && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end]
 }

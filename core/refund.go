@@ -15,6 +15,7 @@ type receipt struct {
 	at    int64 // microseconds since the epoch, by the store's clock
 	reset int64 // of the charge, in microseconds
 	mark  string
+	dry   bool // of a rule that is only tried
 	id    receiptID
 }
 
@@ -31,7 +32,7 @@ func (c *call) receiptOf(i int) receipt {
 		return receipt{}
 	}
 	charge := counter.Charged(&c.verdicts[i])
-	return receipt{counter.Limit, charge.Cost, charge.At, charge.Reset, charge.Mark, receiptID{c.id, i}}
+	return receipt{counter.Limit, charge.Cost, charge.At, charge.Reset, charge.Mark, counter.Dry, receiptID{c.id, i}}
 }
 
 // Refund gives back n permits that a decision charged, as far as they still count: what came back by itself since is not given
@@ -55,7 +56,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 		if r := d.receipt; r.cost > 0 {
 			receipts = append(receipts, r)
 			charges = append(charges, algorithm.Charge{
-				Key: l.appendDirectKey(nil, d.Rule, d.Key, r.limit), Limit: r.limit, Cost: int64(n), At: r.at, Reset: r.reset, Mark: r.mark,
+				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: r.reset, Mark: r.mark,
 			})
 		}
 	}
@@ -66,6 +67,15 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
 	}
 	return storeError(l.store.GiveBack(ctx, charges))
+}
+
+// receiptKey is the key of the counter that a decision charged.
+func (l *Limiter) receiptKey(d *Decision) []byte {
+	key := appendName(appendKey(nil, l.keyHead, d.Key, ""), d.Rule)
+	if d.receipt.dry {
+		key = append(key, dryMark...)
+	}
+	return appendLimit(key, d.receipt.limit)
 }
 
 // refunds remembers what was given back of which charge, because a Decision is a value, and its copies do not know of each

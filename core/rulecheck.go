@@ -143,7 +143,11 @@ func (r *Rule) checkInside() error {
 	case r.Count != nil:
 		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: use Limiter.AllowN and Limiter.Refund in a handler")
 	case r.uses(Concurrency):
-		return r.wrong("Algorithm", Concurrency, "needs a middleware, which knows when a call ends: use Limiter.Hold in a handler")
+		return r.noSlotsInside()
 	}
 	return nil
+}
+
+func (r *Rule) noSlotsInside() *RuleError {
+	return r.wrong("Algorithm", Concurrency, "needs a middleware, which knows when a call ends: use Limiter.Hold in a handler")
 }

@@ -101,6 +101,7 @@ func (c *call) settle() Answer {
 		}
 		allowed = allowed && (c.counters[i].Dry || v.RetryAfter == 0 && (v.Err == nil || !c.counters[i].Required))
 	}
+	c.passed = allowed
 	c.writeHeaders(c.ResponseHeader())
 	options := &c.limiter.options
 	if options.OnDecision != nil {
@@ -176,7 +177,7 @@ func (c *call) decisionAt(i int) Decision {
 	}
 	d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
 	d.Key = key
-	if !a.rule.DryRun { // whose counters no direct call reaches
+	if c.passed {
 		d.receipt = c.receiptOf(i)
 	}
 	switch {

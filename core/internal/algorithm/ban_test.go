@@ -28,7 +28,7 @@ func TestBanStory(t *testing.T) {
 	wantBan("refused", ask(0), 0)
 	wantBan("refused again in the same window", ask(second-1), 0)
 	wantBan("once in a window is no strike more", ask(0), 0)
-	wantBan("not yet banned when asked", ask(1), 0)
+	wantBan("the refusal too many says so itself", ask(1), 3*second)
 	wantBan("banned", ask(0), 3*second)
 	wantBan("at its end", ask(3*second), 0) // and a first strike
 	wantBan("a window without a refusal", ask(2*second), 0)

@@ -1,0 +1,168 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// byHand is a rule that heeds bans, but brings none on.
+var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}
+
+func banFor(t testing.TB, limiter *core.Limiter, subject string, span time.Duration) {
+	t.Helper()
+	if err := limiter.Ban(background, "n", subject, span); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unban(t testing.TB, limiter *core.Limiter, subject string) {
+	t.Helper()
+	if err := limiter.Unban(background, "n", subject); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestABanByHandAndItsEnd(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, byHand)
+		unban(t, limiter, me) // whom nobody banned
+		banFor(t, limiter, me, time.Hour)
+		for range 3 {
+			d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
+			if d.Reason != core.Banned || d.RetryAfter > time.Hour || d.RetryAfter < time.Hour-patient {
+				t.Errorf("%+v", d)
+			}
+		}
+		wantServed(t, guard, newView("GET", "/").from("192.0.2.2"), ok, 200)
+		wantLeft(t, limiter, "n", me, core.PerHour(2), 2) // a banned call is not charged, and a direct one knows no ban
+		unban(t, limiter, me)
+		unban(t, limiter, me)
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
+	})
+}
+
+func TestBansByHandEndByThemselves(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	guard := newGuard(t, limiter, byHand)
+	banFor(t, limiter, me, time.Hour)
+	banFor(t, limiter, me, time.Minute) // the longer one holds
+	wantBan(t, guard, time.Hour)
+	clock.add(30 * time.Minute)
+	banFor(t, limiter, me, time.Hour)
+	wantBan(t, guard, time.Hour)
+	clock.add(time.Hour - time.Microsecond)
+	wantBan(t, guard, time.Microsecond)
+	clock.add(time.Microsecond)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+}
+
+// Who is refused again and again is not banned by a rule that bans by hand alone.
+func TestNobodyIsBannedByHandAlone(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		guard := newGuard(t, newLimiter(t, options), byHand)
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429, 429, 429)
+		if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.LimitExceeded {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// Unban forgets strikes and earlier bans, too.
+func TestUnbanStartsAfresh(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	guard := newGuard(t, limiter, stern)
+	bannedAfterThree(t, guard, clock, 10*time.Minute)
+	refusedIn(t, guard, clock)
+	refusedIn(t, guard, clock)
+	unban(t, limiter, me)
+	bannedAfterThree(t, guard, clock, 10*time.Minute)
+	bannedAfterThree(t, guard, clock, 20*time.Minute)
+	banFor(t, limiter, me, time.Hour)
+	wantBan(t, guard, time.Hour)
+	unban(t, limiter, me)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+}
+
+func TestWrongBans(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	newGuard(t, limiter, core.Rule{Name: "deaf", Seconds: 60})
+	newGuard(t, limiter, byHand)
+	const year = 366 * 24 * time.Hour
+	for _, test := range []struct {
+		name, counter, subject string
+		span                   time.Duration
+		rule, field, value     string
+	}{
+		{"no name", "", "s", time.Hour, "", "name", ""},
+		{"no subject", "n", "", time.Hour, "n", "subject", ""},
+		{"no end", "n", "s", 0, "n", "span", "0s"},
+		{"backwards", "n", "s", -time.Hour, "n", "span", "-1h"},
+		{"no time", "n", "s", time.Millisecond - 1, "n", "span", "999.999µs"},
+		{"for ever", "n", "s", year + 1, "n", "span", "8784h"},
+		{"a rule that would not see it", "deaf", "s", time.Hour, "deaf", "Ban", "{0 0s 0s false}"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			wantRuleError(t, limiter.Ban(background, test.counter, test.subject, test.span), test.rule, test.field, test.value)
+		})
+	}
+	wantRuleError(t, limiter.Unban(background, "", "s"), "", "name", "")
+	wantRuleError(t, limiter.Unban(background, "n", ""), "n", "subject", "")
+	for _, span := range []time.Duration{time.Millisecond, year} {
+		banFor(t, limiter, "s", span)
+	}
+	if err := limiter.Ban(background, "of another process", "s", time.Hour); err != nil {
+		t.Errorf("a name that this limiter has no rules of: %v", err)
+	}
+	heeding := core.Rule{Name: "deaf", Seconds: 60, Ban: core.Ban{ByHand: true}}
+	newGuard(t, limiter, heeding)
+	newGuard(t, limiter, core.Rule{Name: "deaf", Seconds: 60})
+	if err := limiter.Ban(background, "deaf", "s", time.Hour); err != nil {
+		t.Errorf("one rule of the name heeds it now: %v", err)
+	}
+}
+
+func TestBansWithoutAnAnswer(t *testing.T) {
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, byHand)
+		if err := limiter.Ban(ended, "n", me, time.Hour); !errors.Is(err, context.Canceled) {
+			t.Errorf("Ban: %v", err)
+		}
+		wantServed(t, guard, newView("GET", "/"), ok, 200)
+		banFor(t, limiter, me, time.Hour)
+		if err := limiter.Unban(ended, "n", me); !errors.Is(err, context.Canceled) {
+			t.Errorf("Unban: %v", err)
+		}
+		wantServed(t, guard, newView("GET", "/"), ok, 429)
+	})
+	limiter := newLimiter(t, deadRedis(t))
+	for name, err := range map[string]error{
+		"Ban": limiter.Ban(background, "n", "s", time.Hour), "Unban": limiter.Unban(background, "n", "s"),
+	} {
+		if !errors.Is(err, core.ErrStore) {
+			t.Errorf("%s: %v, want ErrStore", name, err)
+		}
+	}
+}
+
+// Unnamed rules are banned from by the name that a Decision shows.
+func TestABanFromARoute(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		rule := byHand
+		rule.Name = ""
+		guard := newGuard(t, limiter, rule)
+		if err := limiter.Ban(background, "GET /users/:id", me, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		wantServed(t, guard, newView("GET", "/users/:id"), ok, 429)
+		wantServed(t, guard, newView("GET", "/"), ok, 200)
+	})
+}

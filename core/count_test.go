@@ -1,0 +1,224 @@
+package core_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// is counts calls that end with one of these outcomes.
+func is(outcomes ...int) func(int) bool {
+	return func(status int) bool {
+		for _, outcome := range outcomes {
+			if status == outcome {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// failedLogins lets three passwords be tried.
+var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
+
+func TestOnlyWhatCountsIsCharged(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, failedLogins)
+		v := newView("POST", "/login")
+		wantServed(t, guard, v, 200, 200, 200, 200, 200)
+		wantServed(t, guard, v, 401, 401, 401)
+		wantLeft(t, limiter, "n", me, core.PerHour(3), 1)
+		wantServed(t, guard, v, 200, 200, 200)
+		wantServed(t, guard, v, 401, 401, 429, 429)
+		wantServed(t, guard, v, 200, 429)
+	})
+}
+
+// Charged first: no more than MaxCount can be tried at once, whatever comes of it. Given back before Run returns.
+func TestNoMoreThanMaxCountAtOnce(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, failedLogins)
+		serveInside(t, guard, func() {
+			serveInside(t, guard, func() {
+				serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
+				wantLeft(t, limiter, "n", me, core.PerHour(3), 1)
+			})
+			wantLeft(t, limiter, "n", me, core.PerHour(3), 2)
+		})
+		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
+	})
+}
+
+func TestAPanicIsAnInternalError(t *testing.T) {
+	for name, test := range map[string]struct {
+		method string
+		status int
+	}{"HTTP": {"POST", 500}, "gRPC": {"", 13}} {
+		t.Run(name, func(t *testing.T) {
+			limiter := newLimiter(t, core.Options{})
+			var ended []int
+			guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: func(status int) bool {
+				ended = append(ended, status)
+				return len(ended) > 1
+			}})
+			for want := range 2 { // the first does not count, the second does
+				answer := wantStatus(t, guard, newView(test.method, "/x"), 200)
+				wantPanic(t, "of the handler", func() { answer.Run(func() int { panic("of the handler") }) })
+				wantLeft(t, limiter, "n", me, core.PerHour(3), 3-want)
+			}
+			if len(ended) != 2 || ended[0] != test.status || ended[1] != test.status {
+				t.Errorf("the outcomes are %v, want %d", ended, test.status)
+			}
+		})
+	}
+}
+
+// Each rule of a guard by itself; the cost is given back whole.
+func TestCountOfSeveralRules(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		failures := core.Rule{Name: "failures", Seconds: 3600, Count: is(500), Also: []core.Limit{core.PerDay(9)}, Cost: cost(2)}
+		guard := newGuard(t, limiter, core.Rule{Name: "all", Seconds: 3600}, failures,
+			core.Rule{Name: "found", Seconds: 3600, Count: is(200)}, core.Rule{Name: "slots", Seconds: 3600, Algorithm: core.Concurrency})
+		left := func(all, failures, failuresToday, found int) {
+			t.Helper()
+			wantLeft(t, limiter, "all", me, core.PerHour(5), all)
+			wantLeft(t, limiter, "failures", me, core.PerHour(5), failures)
+			wantLeft(t, limiter, "failures", me, core.PerDay(9), failuresToday)
+			wantLeft(t, limiter, "found", me, core.PerHour(5), found)
+		}
+		wantServed(t, guard, newView("GET", "/"), 404, 404)
+		left(4, 5, 9, 5)
+		wantServed(t, guard, newView("GET", "/"), 200, 200)
+		left(3, 5, 9, 4)
+		wantServed(t, guard, newView("GET", "/"), 500, 500)
+		left(2, 3, 7, 4)
+	})
+}
+
+// A counter that several rules share keeps the charge when any of them counts the call, in whatever order they stand.
+func TestCountOfRulesThatShareACounter(t *testing.T) {
+	always := core.Rule{Name: "n", Seconds: 3600}
+	when := func(status int) core.Rule {
+		rule := always
+		rule.Count = is(status)
+		return rule
+	}
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		left  map[int]int // by the outcome
+	}{
+		"the second counts all": {[]core.Rule{when(401), always}, map[int]int{200: 4, 401: 4}},
+		"the first counts all":  {[]core.Rule{always, when(401)}, map[int]int{200: 4, 401: 4}},
+		"both count some":       {[]core.Rule{when(401), when(403)}, map[int]int{200: 5, 401: 4, 403: 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for outcome, left := range test.left {
+				limiter := newLimiter(t, core.Options{})
+				wantServed(t, newGuard(t, limiter, test.rules...), newView("GET", "/"), outcome, outcome)
+				wantLeft(t, limiter, "n", me, core.PerHour(5), left)
+			}
+		})
+	}
+}
+
+// Only who needs it finds out how a call ended.
+func TestNeedsStatus(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	dry := failedLogins
+	dry.DryRun = true
+	free := failedLogins
+	free.Cost = cost(0)
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		needs bool
+	}{
+		"a rule that counts all": {[]core.Rule{{Name: "plain", Seconds: 60}}, false},
+		"by outcome":             {[]core.Rule{{Name: "plain", Seconds: 60}, failedLogins}, true},
+		"only tried":             {[]core.Rule{dry}, true},
+		"only slots":             {[]core.Rule{atOnceAs("slots", 1)}, false},
+		"costs nothing":          {[]core.Rule{free}, false},
+		"does not apply":         {[]core.Rule{{Name: "p", Seconds: 60, Methods: []string{"PUT"}, Count: is(200)}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := wantStatus(t, newGuard(t, limiter, test.rules...), newView("GET", "/"), 200)
+			if answer.NeedsStatus() != test.needs {
+				t.Errorf("NeedsStatus is %v", !test.needs)
+			}
+			ran := 0
+			answer.Run(func() int { ran++; return 401 })
+			if ran != 1 {
+				t.Errorf("the handler ran %d times", ran)
+			}
+		})
+	}
+	refused := wantStatus(t, newGuard(t, limiter, core.Rule{Name: "l", Seconds: 60, NeedLogin: true, Count: is(200)}), newView("GET", "/"), 401)
+	if refused.NeedsStatus() {
+		t.Error("a refused call has no outcome to wait for")
+	}
+}
+
+// atOnceAs is atOnce under another name.
+func atOnceAs(name string, n int) core.Rule {
+	rule := atOnce(n)
+	rule.Name = name
+	return rule
+}
+
+// What could not be given back is logged, and the caller gets the handler's answer all the same.
+func TestCountWithoutRedis(t *testing.T) {
+	var log logbook
+	server := limittest.StartRedis(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.logger()})
+	guard := newGuard(t, limiter, failedLogins)
+	serveInside(t, guard, server.Kill)
+	if log.count("level=WARN", "could not be given back", "error=") != 1 {
+		t.Errorf("want one complaint with the cause, got: %s", log.text.String())
+	}
+	answer := wantStatus(t, guard, newView("GET", "/"), 200) // FailOpen: uncounted
+	if answer.NeedsStatus() {
+		t.Error("there is nothing to give back of what nobody counted")
+	}
+}
+
+// When Count itself panics, that is the service's own; the slots are given back all the same.
+func TestAPanicOfCount(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule := atOnce(1)
+	rule.Count = nil
+	guard := newGuard(t, limiter, rule, core.Rule{Name: "c", Seconds: 60, Count: func(int) bool { panic("of Count") }})
+	answer := wantStatus(t, guard, newView("GET", "/"), 200)
+	wantPanic(t, "of Count", func() { answer.Run(func() int { return 200 }) })
+	wantLeft(t, limiter, "n", me, slots(1), 1)
+}
+
+// The caller who has left pays nothing for what does not count.
+func TestCountOfACallerWhoLeft(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		v, leave := leaving(newView("GET", "/"))
+		answer := wantStatus(t, newGuard(t, limiter, failedLogins), v, 200)
+		answer.Run(func() int { leave(); return 200 })
+		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
+	})
+}
+
+func TestCountByManyAtOnce(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		rule := failedLogins
+		rule.MaxCount = 40
+		guard := newGuard(t, limiter, rule)
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() { serve(guard, newView("GET", "/"), 200+i%2*201) })
+		}
+		all.Wait()
+		wantLeft(t, limiter, "n", me, core.PerHour(40), 20)
+	})
+}

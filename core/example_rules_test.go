@@ -1,0 +1,173 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// hello is somebody's handler; it fails for those who come without a password.
+var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/login" && r.FormValue("password") != "open sesame" {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+})
+
+// get calls a service and returns what it answers.
+func get(service http.Handler, target string) *http.Response {
+	w := httptest.NewRecorder()
+	service.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+	return w.Result()
+}
+
+// At most two in any minute, and three in any hour: a call is charged to both, or to none.
+func ExampleRule_also() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+
+	service := nethttplimit.New(limiter, core.Rule{
+		Name: "api", Seconds: 60, MaxCount: 2, Also: []core.Limit{core.PerHour(3)},
+	})(hello)
+	for range 3 {
+		fmt.Println(get(service, "/").StatusCode)
+	}
+	fmt.Println(get(service, "/").Header.Get("RateLimit-Policy"))
+	// Output:
+	// 200
+	// 200
+	// 429
+	// "api";q=2;w=60, "api-1h";q=3;w=3600
+}
+
+// Only failed logins count: two wrong passwords an hour, and as many right ones as you like.
+func ExampleRule_count() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+
+	login := nethttplimit.New(limiter, core.Rule{
+		Name: "login", Seconds: 3600, MaxCount: 2,
+		Count: func(status int) bool { return status == http.StatusUnauthorized },
+	})(hello)
+	for _, password := range []string{"open+sesame", "guess", "open+sesame", "guess", "open+sesame"} {
+		fmt.Println(password, get(login, "/login?password="+password).StatusCode)
+	}
+	// Output:
+	// open+sesame 200
+	// guess 401
+	// open+sesame 200
+	// guess 401
+	// open+sesame 429
+}
+
+// A plan for each customer.
+func ExampleRule_limitFor() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+
+	plans := map[string]core.Limit{"gold": core.PerHour(3), "partner": core.Unlimited}
+	service := nethttplimit.New(limiter, core.Rule{
+		Name: "api", Seconds: 3600, MaxCount: 1,
+		Key: func(r core.Request) (string, error) { return "customer:" + r.Header("X-Customer")[0], nil },
+		LimitFor: func(r core.Request) (core.Limit, error) {
+			if plan, ok := plans[r.Header("X-Customer")[0]]; ok {
+				return plan, nil
+			}
+			return core.PerHour(1), nil
+		},
+	})(hello)
+	for _, customer := range []string{"free", "gold", "partner"} {
+		passed := 0
+		for range 10 {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+			r.Header.Set("X-Customer", customer)
+			if service.ServeHTTP(w, r); w.Code == http.StatusOK {
+				passed++
+			}
+		}
+		fmt.Println(customer, passed)
+	}
+	// Output:
+	// free 1
+	// gold 3
+	// partner 10
+}
+
+// Who goes on calling when refused is banned for a day, and for a week at last; or by hand, and let in again.
+func ExampleLimiter_Ban() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+
+	const day = 24 * time.Hour
+	service := nethttplimit.New(limiter, core.Rule{
+		Name: "api", Seconds: 3600, MaxCount: 100, Ban: core.Ban{After: 5, For: day, Max: 7 * day},
+	})(hello)
+	ctx := context.Background()
+
+	fmt.Println(get(service, "/").StatusCode)
+	if err := limiter.Ban(ctx, "api", "ip:192.0.2.1", day); err != nil {
+		panic(err)
+	}
+	fmt.Println(get(service, "/").StatusCode)
+	if err := limiter.Unban(ctx, "api", "ip:192.0.2.1"); err != nil {
+		panic(err)
+	}
+	fmt.Println(get(service, "/").StatusCode)
+	// Output:
+	// 200
+	// 429
+	// 200
+}
+
+// How many would a limit refuse?
+func ExampleRule_dryRun() {
+	wouldRefuse := 0
+	limiter, _ := core.New(core.Options{OnDecision: func(_ context.Context, d core.Decision) {
+		if d.Reason == core.DryRunExceeded {
+			wouldRefuse++
+		}
+	}})
+	defer limiter.Close()
+
+	service := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 3600, MaxCount: 3, DryRun: true})(hello)
+	for range 5 {
+		fmt.Println(get(service, "/").StatusCode)
+	}
+	fmt.Println("would refuse", wouldRefuse)
+	// Output:
+	// 200
+	// 200
+	// 200
+	// 200
+	// 200
+	// would refuse 2
+}
+
+// What was it that filled the window?
+func ExampleRule_note() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+
+	service := nethttplimit.New(limiter, core.Rule{
+		Name: "search", Seconds: 3600, MaxCount: 2, Algorithm: core.SlidingLog,
+		Note: func(r core.Request) string { return r.Path() },
+	})(hello)
+	for _, target := range []string{"/search/go", "/search/lua", "/search/c"} {
+		fmt.Println(target, get(service, target).StatusCode)
+	}
+	log := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.SlidingLog}
+	records, _ := limiter.Records(context.Background(), "search", "ip:192.0.2.1", log)
+	for _, r := range records {
+		fmt.Println("counted:", r.Note)
+	}
+	// Output:
+	// /search/go 200
+	// /search/lua 200
+	// /search/c 429
+	// counted: /search/lua
+	// counted: /search/go
+}

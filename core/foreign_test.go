@@ -1,0 +1,178 @@
+package core_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const banKey = "accesslimit:{s}:n:bn1:0"
+
+// foreign are values that somebody else wrote under a key of ours.
+var foreign = map[string]func(client *redis.Client, key string) error{
+	"a short string":  func(c *redis.Client, key string) error { return c.Set(background, key, "hello", 0).Err() },
+	"an empty string": func(c *redis.Client, key string) error { return c.Set(background, key, "", 0).Err() },
+	"a number":        func(c *redis.Client, key string) error { return c.Set(background, key, 12345, 0).Err() },
+	"a long string": func(c *redis.Client, key string) error {
+		return c.Set(background, key, strings.Repeat("somebody's text ", 20), 0).Err()
+	},
+	"a hash": func(c *redis.Client, key string) error { return c.HSet(background, key, "field", "value").Err() },
+	"a list": func(c *redis.Client, key string) error { return c.RPush(background, key, "a", "b").Err() },
+	"a list of texts": func(c *redis.Client, key string) error {
+		return c.RPush(background, key, strings.Repeat("text ", 9)).Err()
+	},
+	"a sorted set": func(c *redis.Client, key string) error {
+		return c.ZAdd(background, key, redis.Z{Score: 7, Member: "a"}).Err()
+	},
+}
+
+// eachForeign runs a test for each foreign value under a key, and sees to it that it is left as it is.
+func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core.Limiter, log *logbook)) {
+	t.Helper()
+	client := limittest.StartRedis(t).Client(t)
+	for name, write := range foreign {
+		t.Run(name, func(t *testing.T) {
+			client.Del(background, key)
+			if err := write(client, key); err != nil {
+				t.Fatal(err)
+			}
+			before := client.Dump(background, key).Val()
+			var log logbook
+			test(t, newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()}), &log)
+			if after := client.Dump(background, key).Val(); after != before || client.TTL(background, key).Val() != -1 {
+				t.Errorf("somebody else's value was changed: %q, was %q", after, before)
+			}
+		})
+	}
+}
+
+// wantForeign checks that an error says whose fault it is, and what to do.
+func wantForeign(t testing.TB, call string, err error) {
+	t.Helper()
+	if !errors.Is(err, core.ErrStore) || !strings.Contains(err.Error(), "choose a Prefix") || !strings.Contains(err.Error(), "left as it is") {
+		t.Errorf("%s: %v, want ErrStore and what to do", call, err)
+	}
+}
+
+func TestForeignValuesUnderOurKeys(t *testing.T) {
+	limits := lasting(5)
+	limits["slots"] = core.InFlight(5)
+	for name, limit := range limits {
+		t.Run(name, func(t *testing.T) {
+			eachForeign(t, core.CounterKey("accesslimit", "s", "n", limit), func(t *testing.T, limiter *core.Limiter, _ *logbook) {
+				d, err := limiter.Peek(background, "n", "s", limit)
+				wantForeign(t, "Peek", err)
+				if d.Allowed || d.Reason != "" {
+					t.Errorf("beside the error: %+v", d)
+				}
+				if limit.Algorithm == core.Concurrency {
+					release, _, err := limiter.Hold(background, "n", "s", limit)
+					wantForeign(t, "Hold", err)
+					release()
+					return
+				}
+				_, err = limiter.Allow(background, "n", "s", limit)
+				wantForeign(t, "Allow", err)
+				switch limit.Algorithm {
+				case core.TokenBucket:
+					_, err = limiter.Reserve(background, "n", "s", limit, 1)
+					wantForeign(t, "Reserve", err)
+				case core.SlidingLog:
+					_, err = limiter.AllowNoted(background, "n", "s", limit, 1, "note")
+					wantForeign(t, "AllowNoted", err)
+				}
+			})
+		})
+	}
+}
+
+func TestForeignValuesInPlaceOfRecords(t *testing.T) {
+	client := limittest.StartRedis(t).Client(t)
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	for _, name := range []string{"a short string", "a hash", "a list", "a sorted set"} {
+		key := core.CounterKey("accesslimit", name, "n", log3)
+		if err := foreign[name](client, key); err != nil {
+			t.Fatal(err)
+		}
+		got, err := limiter.Records(background, "n", name, log3)
+		wantForeign(t, "Records", err)
+		if got != nil {
+			t.Errorf("records of %s: %+v", name, got)
+		}
+	}
+}
+
+// For rules it is a store that fails: the policy decides, and the log says what is wrong.
+func TestForeignValuesOfRules(t *testing.T) {
+	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed} {
+		t.Run(policy.String(), func(t *testing.T) {
+			eachForeign(t, core.CounterKey("accesslimit", "s", "n", core.PerDay(5)), func(t *testing.T, limiter *core.Limiter, log *logbook) {
+				rule := core.Rule{Name: "n", Seconds: 3600, Also: []core.Limit{core.PerDay(5)}, Key: key("s"), OnStoreError: policy}
+				want, reason := 200, core.StoreFailOpen
+				if policy == core.FailClosed {
+					want, reason = 503, core.StoreFailClosed
+				}
+				answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), want)
+				if answer.Refusal != nil && answer.Refusal.Decision.Reason != reason {
+					t.Errorf("%+v", answer.Refusal.Decision)
+				}
+				wantLeft(t, limiter, "n", "s", core.PerHour(5), 5)
+				if log.count("level=WARN", "rule=n", "choose a Prefix") != 1 {
+					t.Errorf("the log does not say what to do: %s", log.text.String())
+				}
+			})
+		})
+	}
+}
+
+func TestForeignValuesInPlaceOfABan(t *testing.T) {
+	eachForeign(t, banKey, func(t *testing.T, limiter *core.Limiter, _ *logbook) {
+		wantForeign(t, "Ban", limiter.Ban(background, "n", "s", time.Hour))
+		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key("s"), Ban: core.Ban{After: 1, For: time.Hour}, OnStoreError: core.FailClosed}
+		wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 503, 503)
+		wantLeft(t, limiter, "n", "s", core.PerHour(1), 1)
+	})
+}
+
+// Who asks for it gets rid of the value, by the two calls that say they forget.
+func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
+	client := limittest.StartRedis(t).Client(t)
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	client.Set(background, core.CounterKey("accesslimit", "s", "n", core.PerHour(1)), "hello", 0)
+	client.Set(background, banKey, "hello", 0)
+	if err := errors.Join(limiter.Reset(background, "n", "s", core.PerHour(1)), limiter.Unban(background, "n", "s")); err != nil {
+		t.Error(err)
+	}
+	if keys := client.Keys(background, "*").Val(); len(keys) > 0 {
+		t.Errorf("still there: %q", keys)
+	}
+}
+
+// What was put in the place of a counter between a charge and its refund, or a slot and its release, is left as it is.
+func TestForeignValuesBeforeARefund(t *testing.T) {
+	limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
+	client := limittest.StartRedis(t).Client(t)
+	var log logbook
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	d := charge(t, limiter, "n", "s", limit, 1)
+	release := hold(t, limiter, "s", core.InFlight(1))
+	for _, limit := range []core.Limit{limit, core.InFlight(1)} {
+		client.Set(background, core.CounterKey("accesslimit", "s", "n", limit), "hello", 0)
+	}
+	wantForeign(t, "Refund", limiter.Refund(background, d, 1))
+	release()
+	if log.count("could not be given back", "choose a Prefix") != 1 {
+		t.Errorf("the log does not say what to do: %s", log.text.String())
+	}
+	for _, limit := range []core.Limit{limit, core.InFlight(1)} {
+		if got := client.Get(background, core.CounterKey("accesslimit", "s", "n", limit)).Val(); got != "hello" {
+			t.Errorf("somebody else's value is %q", got)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// hold takes a slot that is there.
+func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
+	t.Helper()
+	release, d, err := limiter.Hold(background, "n", subject, limit)
+	if err != nil || !d.Allowed {
+		t.Fatalf("Hold: %+v, %v", d, err)
+	}
+	return release
+}
+
+func TestHoldTakesASlotUntilItIsReleased(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		two := core.InFlight(2)
+		first := hold(t, limiter, "s", two)
+		second := hold(t, limiter, "s", two)
+		refused, d, err := limiter.Hold(background, "n", "s", two)
+		if err != nil || d.Allowed || d.Reason != core.LimitExceeded || d.Remaining != 0 || d.Source != source || d.Limit != two {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if d.RetryAfter <= 0 || d.RetryAfter > two.Window {
+			t.Errorf("RetryAfter is %v", d.RetryAfter)
+		}
+		if last := heard.last(t, 3); last.Allowed {
+			t.Errorf("OnDecision heard %+v", last)
+		}
+		refused() // nothing was taken, so nobody's slot is given back
+		wantLeft(t, limiter, "n", "s", two, 0)
+		wantLeft(t, limiter, "n", "other", two, 2)
+
+		first()
+		wantLeft(t, limiter, "n", "s", two, 1)
+		first() // not the slot of the second
+		wantLeft(t, limiter, "n", "s", two, 1)
+		hold(t, limiter, "s", two)()
+		second()
+		wantLeft(t, limiter, "n", "s", two, 2)
+	})
+}
+
+// A holder whose slot was forgotten releases nobody else's.
+func TestReleaseOfAForgottenSlot(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		one := core.InFlight(1)
+		forgotten := hold(t, limiter, "s", one)
+		if err := limiter.Reset(background, "n", "s", one); err != nil {
+			t.Fatal(err)
+		}
+		release := hold(t, limiter, "s", one)
+		forgotten()
+		wantLeft(t, limiter, "n", "s", one, 0)
+		release()
+		wantLeft(t, limiter, "n", "s", one, 1)
+	})
+}
+
+func TestHoldOfTheUnlimited(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	release, d, err := limiter.Hold(background, "n", "s", core.Unlimited)
+	if err != nil || !d.Allowed || d.Limit != core.Unlimited || d.Remaining != math.MaxInt || d.Source != core.FromNobody {
+		t.Errorf("%+v, %v", d, err)
+	}
+	release()
+	release()
+}
+
+func TestWrongHolds(t *testing.T) {
+	one := core.InFlight(1)
+	short := core.Limit{Max: 1, Window: time.Second - time.Microsecond, Algorithm: core.Concurrency}
+	for _, test := range []struct {
+		name                      string
+		counter, subject          string
+		limit                     core.Limit
+		ruleOfError, field, value string
+	}{
+		{"no name", "", "s", one, "", "name", ""},
+		{"no subject", "n", "", one, "n", "subject", ""},
+		{"another algorithm", "n", "s", core.PerHour(1), "n", "Algorithm", "SlidingWindow"},
+		{"no slots", "n", "s", core.InFlight(0), "n", "Max", "0"},
+		{"too many slots", "n", "s", core.InFlight(10_001), "n", "Max", "10001"},
+		{"too short to be renewed", "n", "s", short, "n", "Window", "999.999ms"},
+		{"with a burst", "n", "s", core.Limit{Max: 1, Window: time.Second, Burst: 1, Algorithm: core.Concurrency}, "n", "Burst", "1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			release, d, err := newLimiter(t, core.Options{}).Hold(background, test.counter, test.subject, test.limit)
+			wantRuleError(t, err, test.ruleOfError, test.field, test.value)
+			if d.Allowed || d.Reason != "" {
+				t.Errorf("beside the error: %+v", d)
+			}
+			release()
+		})
+	}
+}
+
+// Slots that only Hold would give back are not to be taken by a call that forgets them.
+func TestAllowTakesNoSlot(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		_, err := limiter.Allow(background, "n", "s", core.InFlight(2))
+		wantRuleError(t, err, "n", "Algorithm", "Concurrency")
+		wantLeft(t, limiter, "n", "s", core.InFlight(2), 2)
+	})
+}
+
+func TestHoldWithoutAnAnswer(t *testing.T) {
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		release, _, err := limiter.Hold(ended, "n", "s", core.InFlight(1))
+		if !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
+			t.Errorf("%v, want the context's error", err)
+		}
+		release()
+		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
+	})
+	release, d, err := newLimiter(t, deadRedis(t)).Hold(background, "n", "s", core.InFlight(1))
+	if !errors.Is(err, core.ErrStore) || d.Allowed {
+		t.Errorf("%+v, %v; want ErrStore", d, err)
+	}
+	release()
+}
+
+// The context is for the taking alone: a slot outlives it.
+func TestHoldOutlivesItsContext(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		ctx, cancel := context.WithCancel(background)
+		release, _, err := limiter.Hold(ctx, "n", "s", core.InFlight(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		wantLeft(t, limiter, "n", "s", core.InFlight(1), 0)
+		release()
+		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
+	})
+}

@@ -1,0 +1,123 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Two rules that meet in one counter hold together, whatever counts it: the smaller limit, and the larger cost, once.
+func TestRulesThatMeetInOneCounter(t *testing.T) {
+	eachLasting(t, 9, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
+		rule := func(n, weight int) core.Rule {
+			l := smaller(limit, n)
+			return core.Rule{
+				Key: key("s"), Cost: cost(weight),
+				Window: l.Window, Calendar: l.Calendar, Algorithm: l.Algorithm, MaxCount: l.Max, Burst: l.Burst,
+			}
+		}
+		for name, rules := range map[string][]core.Rule{"small first": {rule(4, 1), rule(8, 2)}, "small last": {rule(8, 1), rule(4, 2)}} {
+			t.Run(name, func(t *testing.T) {
+				if err := limiter.Reset(background, "GET /", "s", limit); err != nil {
+					t.Fatal(err)
+				}
+				v := newView("GET", "/")
+				wantServed(t, newGuard(t, limiter, rules...), v, ok, 200, 200, 429)
+				wantLeft(t, limiter, "GET /", "s", limit, 5)
+				if got := parseList(t, v.response["Ratelimit-Policy"]); len(got) != 3 { // one entry for each of three calls
+					t.Errorf("%d entries for three calls of one counter", len(got))
+				}
+				wantServed(t, newGuard(t, limiter, rule(4, 3), rule(8, 5)), newView("GET", "/"), ok, 400)
+			})
+		}
+	})
+}
+
+// smaller is the limit with another Max, or of a bucket another Burst.
+func smaller(limit core.Limit, n int) core.Limit {
+	if limit.Algorithm == core.TokenBucket {
+		limit.Burst = n
+		return limit
+	}
+	limit.Max = n
+	return limit
+}
+
+// A call takes one slot of a counter in which two of its rules meet, and gives that back.
+func TestSlotsThatMeetInOneCounter(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Seconds: 60, MaxCount: 4, Algorithm: core.Concurrency}, core.Rule{Seconds: 60, MaxCount: 2, Algorithm: core.Concurrency})
+		serveInside(t, guard, func() {
+			wantLeft(t, limiter, "GET /", me, slots(4), 3)
+			serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
+		})
+		wantLeft(t, limiter, "GET /", me, slots(4), 4)
+	})
+}
+
+// Where any of them must not pass uncounted, none does.
+func TestPoliciesThatMeetInOneCounter(t *testing.T) {
+	open, closed := core.Rule{Name: "n", Seconds: 60}, core.Rule{Name: "n", Seconds: 60, OnStoreError: core.FailClosed}
+	for name, rules := range map[string][]core.Rule{"closed last": {open, closed}, "closed first": {closed, open}} {
+		t.Run(name, func(t *testing.T) {
+			wantServed(t, newGuard(t, newLimiter(t, deadRedis(t)), rules...), newView("GET", "/"), ok, 503)
+		})
+	}
+}
+
+// The ban of one of two rules that meet hears of refusals by what both allow, whichever of them has it.
+func TestABanOfRulesThatMeet(t *testing.T) {
+	ban := core.Ban{After: 1, For: 30 * time.Hour}
+	with, without := core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2}
+	for name, rules := range map[string][]core.Rule{
+		"first": {with, without}, "last": {without, with}, "both": {with, without, with},
+		"behind another": {{Name: "other", Seconds: 3600}, without, with},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+				limiter := newLimiter(t, options)
+				guard := newGuard(t, limiter, rules...)
+				wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
+				for range 2 {
+					d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
+					if d.Reason != core.Banned || d.RetryAfter < 29*time.Hour || d.Limit.Max != 2 {
+						t.Errorf("%+v", d)
+					}
+				}
+				if err := limiter.Unban(background, "GET /", me); err != nil {
+					t.Error(err)
+				}
+				wantLeft(t, limiter, "GET /", me, core.PerHour(2), 0)
+			})
+		})
+	}
+}
+
+// Nor does a refusal count twice because two rules listen to the same ban.
+func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	rule := stern
+	rule.Name, rule.Ban.After = "", 1
+	also := rule
+	also.Also = []core.Limit{core.PerDay(100)}
+	guard := newGuard(t, limiter, rule, also)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	wantBan(t, guard, 10*time.Minute)
+	clock.add(10 * time.Minute)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+}
+
+// A rule that is tried and one that holds never meet.
+func TestTriedAndLiveRulesDoNotMeet(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1, DryRun: true}, core.Rule{Seconds: 3600, MaxCount: 2})
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
+		wantLeft(t, limiter, "GET /", me, core.PerHour(2), 0)
+		heard.last(t, 6)
+	})
+}

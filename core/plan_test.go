@@ -1,0 +1,232 @@
+package core_test
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// planned is a rule of two calls an hour, or what the plan of the caller says.
+func planned(plan func(core.Request) (core.Limit, error)) core.Rule {
+	return core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Key: core.ByUser, LimitFor: plan}
+}
+
+// plans are by user.
+func plans(of map[string]core.Limit) core.Rule {
+	return planned(func(r core.Request) (core.Limit, error) {
+		user, err := r.User()
+		return of[user], err
+	})
+}
+
+func by(user string) *fakeView { return newView("GET", "/").as(user) }
+
+func TestPlansByUser(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		big := core.PerHour(4)
+		guard := newGuard(t, limiter, plans(map[string]core.Limit{"small": core.PerHour(1), "same": core.PerHour(2), "big": big}))
+		wantServed(t, guard, by("small"), ok, 200, 429)
+		wantServed(t, guard, by("same"), ok, 200, 200, 429)
+		v := by("big")
+		wantServed(t, guard, v, ok, 200, 200, 200, 200)
+		if d := heard.last(t, 9); d.Limit != big || d.Rule != "n" || d.Key != "user:big" || d.Source != source || d.All != nil {
+			t.Errorf("%+v", d)
+		}
+		if got := v.response["Ratelimit-Policy"]; got[0] != `"n";q=4;w=3600` {
+			t.Errorf("callers are told %s", got)
+		}
+		refusal := wantStatus(t, guard, by("big"), 429).Refusal
+		if refusal.Decision.Limit != big || refusal.Violated[0] != "n" {
+			t.Errorf("%+v", refusal)
+		}
+		wantLeft(t, limiter, "n", "user:big", big, 0)
+	})
+}
+
+// Another Max is the same counter, so who buys a larger plan keeps what is used; another window is another counter.
+func TestChangingPlans(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		plan := core.PerHour(3)
+		guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return plan, nil }))
+		wantServed(t, guard, by("a"), ok, 200, 200, 200, 429)
+		plan = core.PerHour(5)
+		wantServed(t, guard, by("a"), ok, 200, 200, 429)
+		plan = core.PerHour(1)
+		wantServed(t, guard, by("a"), ok, 429)
+		plan = core.PerDay(1)
+		wantServed(t, guard, by("a"), ok, 200, 429)
+		plan = core.PerHour(6)
+		wantServed(t, guard, by("a"), ok, 200, 429)
+	})
+}
+
+// Who has no limit is counted by none of the rule's, and told of none.
+func TestUnlimitedPassesUncounted(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		rule := plans(map[string]core.Limit{"vip": core.Unlimited})
+		rule.Also = []core.Limit{core.PerDay(1)}
+		guard := newGuard(t, limiter, rule)
+		v := by("vip")
+		wantServed(t, guard, v, ok, 200, 200, 200)
+		if len(v.response)+len(heard.heard) > 0 {
+			t.Errorf("an uncounted call: %v, %+v", v.response, heard.heard)
+		}
+		wantLeft(t, limiter, "n", "user:vip", core.PerHour(2), 2)
+		wantLeft(t, limiter, "n", "user:vip", core.PerDay(1), 1)
+		beside := newGuard(t, limiter, rule, core.Rule{Name: "all", Seconds: 3600, MaxCount: 1})
+		wantServed(t, beside, by("vip"), ok, 200, 429)
+	})
+}
+
+// What a plan cannot be, the rule's own limit stands in for, and it is logged, once.
+func TestPlansThatAreNone(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit core.Limit
+		err   error
+		told  string
+	}{
+		"an error":          {core.Limit{}, errVerify, errVerify.Error()},
+		"a limit and error": {core.PerHour(9), errVerify, errVerify.Error()},
+		"zero":              {core.Limit{}, nil, "Max = 0"},
+		"negative":          {core.PerHour(-5), nil, "Max = -5"},
+		"too large":         {core.PerHour(math.MaxInt), nil, "10^12"},
+		"no span":           {core.Limit{Max: 9}, nil, "Window = 0s"},
+		"no zone":           {core.PerCalendarDay(9, ""), nil, "needs a zone"},
+		"a long log":        {core.Limit{Max: 10_001, Window: time.Hour, Algorithm: core.SlidingLog}, nil, "10,000"},
+		"a huge bucket":     {core.Limit{Max: 1, Window: 366*24*time.Hour - time.Microsecond, Burst: 1e12, Algorithm: core.TokenBucket}, nil, "Burst"},
+		"no algorithm":      {core.Limit{Max: 9, Window: time.Hour, Algorithm: 77}, nil, "Algorithm(77)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
+			guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return test.limit, test.err }))
+			wantServed(t, guard, by("a"), ok, 200, 200, 429)
+			wantLeft(t, limiter, "n", "user:a", core.PerHour(2), 0)
+			if log.count("level=WARN", "rule=n", "LimitFor", test.told) != 1 || log.count("LimitFor") != 1 {
+				t.Errorf("want one complaint that says %q, got: %s", test.told, log.text.String())
+			}
+		})
+	}
+}
+
+// Inside a handler nobody would give slots back, so a plan of them is none there.
+func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	rule := planned(func(core.Request) (core.Limit, error) { return core.InFlight(9), nil })
+	for i, want := range []int{200, 200, 429} {
+		if got := status(limiter.CheckRule(newView("GET", "/"), rule, "s")); got != want {
+			t.Errorf("call %d: %d, want %d", i, got, want)
+		}
+	}
+	wantLeft(t, limiter, "n", "s", core.InFlight(9), 9)
+	if log.count("level=WARN", "LimitFor", "use Limiter.Hold") != 1 {
+		t.Errorf("the log does not say what to do: %s", log.text.String())
+	}
+}
+
+// A panic is the service's own, and spoils nothing for the next call.
+func TestAPanicOfLimitFor(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	broken := true
+	guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) {
+		if broken {
+			panic("of LimitFor")
+		}
+		return core.PerHour(2), nil
+	}))
+	wantPanic(t, "of LimitFor", func() { guard.Check(by("a")) })
+	broken = false
+	wantServed(t, guard, by("a"), ok, 200, 200, 429)
+}
+
+// Plans of every algorithm; slots are given back and a cost is held to the plan.
+func TestPlansOfOtherAlgorithms(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		of := lasting(3)
+		of["slots"] = core.InFlight(3)
+		rule := plans(of)
+		rule.MaxCount, rule.Cost = 9, func(r core.Request) int { return int(r.Size()) }
+		guard := newGuard(t, limiter, rule)
+		sized := func(user string, size int64) *fakeView {
+			v := by(user)
+			v.size = size
+			return v
+		}
+		for plan, limit := range of {
+			if plan == "slots" {
+				wantServed(t, guard, sized(plan, 5), ok, 200, 200, 200, 200)
+				continue
+			}
+			wantServed(t, guard, sized(plan, 4), ok, 400)
+			wantServed(t, guard, sized(plan, 2), ok, 200, 429)
+			wantLeft(t, limiter, "n", "user:"+plan, limit, 1)
+		}
+		wantServed(t, guard, sized("nobody's plan", 9), ok, 200)
+	})
+}
+
+// A plan that is the limit of Also meets it in one counter, which is charged once.
+func TestAPlanThatMeetsAlso(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		rule := plans(map[string]core.Limit{"a": core.PerDay(9)})
+		rule.Also = []core.Limit{core.PerDay(3)}
+		guard := newGuard(t, limiter, rule)
+		wantServed(t, guard, by("a"), ok, 200, 200)
+		wantLeft(t, limiter, "n", "user:a", core.PerDay(3), 1)
+		wantServed(t, guard, by("a"), ok, 200, 429)
+	})
+}
+
+// Limits made up call by call are worked out each time, once there are many: they take no memory.
+func TestManyPlansTakeNoMemory(t *testing.T) {
+	limiter := newLimiter(t, core.Options{MaxKeys: 100})
+	core.UseAnswers(limiter, algorithm.Verdict{Remaining: 1, ResetAfter: 1})
+	n := 0
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, LimitFor: func(core.Request) (core.Limit, error) {
+		n++
+		return core.PerDay(n), nil
+	}})
+	use := func(calls int) {
+		t.Helper()
+		for range calls {
+			v := newView("GET", "/")
+			wantStatus(t, guard, v, 200)
+			if got, want := v.response["Ratelimit-Policy"][0], fmt.Sprintf(`"n";q=%d;w=86400`, n); got != want {
+				t.Fatalf("plan %d: %s, want %s", n, got, want)
+			}
+		}
+	}
+	use(5000)
+	before := heap()
+	use(20_000)
+	if grown := int64(heap()) - int64(before); grown > 500_000 {
+		t.Errorf("20,000 more limits keep %d bytes", grown)
+	}
+	runtime.KeepAlive(guard)
+}
+
+// heap is how much memory is in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,212 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+var log3 = core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
+
+func noted(t testing.TB, limiter *core.Limiter, limit core.Limit, n int, note string) core.Decision {
+	t.Helper()
+	d, err := limiter.AllowNoted(background, "n", "s", limit, n, note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func records(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) []core.Record {
+	t.Helper()
+	got, err := limiter.Records(background, "n", subject, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// notes are those of records, newest first.
+func notes(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (notes []string) {
+	t.Helper()
+	for _, r := range records(t, limiter, subject, limit) {
+		notes = append(notes, r.Note)
+	}
+	return notes
+}
+
+func TestRecordsOfWhoFilledTheWindow(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		if got := records(t, limiter, "s", log3); got == nil || len(got) != 0 {
+			t.Errorf("of nobody: %v, want an empty list", got)
+		}
+		start := time.Now().Add(-time.Second)
+		noted(t, limiter, log3, 2, "first")
+		charge(t, limiter, "n", "s", log3, 1)
+		if d := noted(t, limiter, log3, 1, "refused"); d.Allowed || heard.last(t, 3).Allowed {
+			t.Errorf("%+v", d)
+		}
+		noted(t, limiter, log3, 0, "costs nothing")
+		got := records(t, limiter, "s", log3)
+		if len(got) != 2 || got[0].Note != "" || got[0].Cost != 1 || got[1].Note != "first" || got[1].Cost != 2 {
+			t.Fatalf("%+v", got)
+		}
+		for _, r := range got {
+			if r.Time.Before(start) || r.Time.After(time.Now().Add(time.Second)) {
+				t.Errorf("at %v", r.Time)
+			}
+		}
+		if got := records(t, limiter, "other", log3); len(got) != 0 {
+			t.Errorf("of another: %+v", got)
+		}
+	})
+}
+
+func TestRecordsEndWithTheirWindow(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	for _, note := range []string{"a", "b", "c"} {
+		noted(t, limiter, log3, 1, note)
+		clock.add(20 * time.Minute)
+	}
+	if got := notes(t, limiter, "s", log3); !slices.Equal(got, []string{"c", "b"}) { // a was to the microsecond an hour ago
+		t.Errorf("%q", got)
+	}
+	clock.add(-time.Microsecond)
+	if got := records(t, limiter, "s", log3); len(got) != 3 || !got[2].Time.Equal(time.Unix(0, 0).Add(dayOne)) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestRecordsOfWhatWasGivenBack(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		gone, less := noted(t, limiter, log3, 1, "gone"), noted(t, limiter, log3, 2, "less")
+		refund(t, limiter, gone, 1)
+		refund(t, limiter, less, 1)
+		if got := records(t, limiter, "s", log3); len(got) != 1 || got[0].Note != "less" || got[0].Cost != 1 {
+			t.Errorf("%+v", got)
+		}
+		wantLeft(t, limiter, "n", "s", log3, 2)
+	})
+}
+
+func TestNotesOfARule(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{
+			Name: "n", Seconds: 3600, MaxCount: 2, Algorithm: core.SlidingLog,
+			Also: []core.Limit{{Max: 9, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, core.PerDay(9)},
+			Note: func(r core.Request) string { return r.Method() + " " + r.Rule() },
+		})
+		wantServed(t, guard, newView("GET", "/"), ok, 200)
+		wantServed(t, guard, newView("POST", "/"), ok, 200)
+		wantServed(t, guard, newView("PUT", "/"), ok, 429)
+		for _, limit := range []core.Limit{{Max: 2, Window: time.Hour, Algorithm: core.SlidingLog}, {Max: 9, Window: 24 * time.Hour, Algorithm: core.SlidingLog}} {
+			if got := notes(t, limiter, me, limit); !slices.Equal(got, []string{"POST n", "GET n"}) {
+				t.Errorf("%v: %q", limit, got)
+			}
+		}
+	})
+}
+
+// What callers send may be anything, and is kept short, whole and readable.
+func TestNotesAreCut(t *testing.T) {
+	full := strings.Repeat("x", 256)
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		for name, test := range map[string]struct{ given, kept string }{
+			"empty":                      {"", ""},
+			"as long as can be":          {full, full},
+			"a byte more":                {full + "y", full},
+			"a megabyte":                 {strings.Repeat("x", 1<<20), full},
+			"cut in a character of 2":    {full[:255] + "ü", full[:255]},
+			"cut in a character of 3":    {full[:254] + "€", full[:254]},
+			"cut in a character of 4":    {full[:253] + "😀!", full[:253]},
+			"cut behind one of 4":        {full[:252] + "😀!", full[:252] + "😀"},
+			"invalid":                    {"a\xffb", "a\uFFFDb"},
+			"half a character":           {"a\xf0\x9f", "a\uFFFD"},
+			"invalid to the end":         {strings.Repeat("\x80", 1<<20), "\uFFFD"},
+			"that grows by being mended": {strings.Repeat("\xffa", 1<<19), strings.Repeat("\uFFFDa", 64)},
+			"binary":                     {"\x00\r\n{}", "\x00\r\n{}"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				defer func() { _ = limiter.Reset(background, "n", "s", log3) }()
+				noted(t, limiter, log3, 1, test.given)
+				got := notes(t, limiter, "s", log3)
+				if len(got) != 1 || got[0] != test.kept || len(got[0]) > 256 || !utf8.ValidString(got[0]) {
+					t.Errorf("kept %q, want %q", got, test.kept)
+				}
+			})
+		}
+	})
+}
+
+// What a rule notes of a call is cut too, and kept when the call's own memory is somebody else's.
+func TestNotesOfARuleAreCutCopies(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	path := bytes.Repeat([]byte("x"), 1<<20)
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Algorithm: core.SlidingLog, Note: core.Request.Path}
+	guard := newGuard(t, limiter, rule)
+	for _, length := range []int{10, len(path)} {
+		v := newView("GET", "/")
+		v.path = unsafe.String(&path[0], length)
+		wantServed(t, guard, v, ok, 200)
+	}
+	copy(path, "what another caller sent")
+	if got := notes(t, limiter, me, log3); !slices.Equal(got, []string{strings.Repeat("x", 256), "xxxxxxxxxx"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWrongRecords(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	long := log3
+	long.Max = 10_001
+	for _, test := range []struct {
+		name, counter, subject string
+		limit                  core.Limit
+		rule, field, value     string
+	}{
+		{"no name", "", "s", log3, "", "name", ""},
+		{"no subject", "n", "", log3, "n", "subject", ""},
+		{"another algorithm", "n", "s", core.PerHour(3), "n", "Algorithm", "SlidingWindow"},
+		{"too long", "n", "s", long, "n", "Max", "10001"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := limiter.Records(background, test.counter, test.subject, test.limit)
+			wantRuleError(t, err, test.rule, test.field, test.value)
+			_, err = limiter.AllowNoted(background, test.counter, test.subject, test.limit, 1, "x")
+			wantRuleError(t, err, test.rule, test.field, test.value)
+		})
+	}
+	_, err := limiter.AllowNoted(background, "n", "s", log3, -1, "x")
+	wantRuleError(t, err, "n", "n", "-1")
+	if _, err := limiter.AllowNoted(background, "n", "s", log3, 4, "x"); !errors.Is(err, core.ErrCostExceedsLimit) {
+		t.Errorf("%v, want ErrCostExceedsLimit", err)
+	}
+}
+
+func TestRecordsWithoutAnAnswer(t *testing.T) {
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		got, err := newLimiter(t, options).Records(ended, "n", "s", log3)
+		if got != nil || !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+	if got, err := newLimiter(t, deadRedis(t)).Records(background, "n", "s", log3); got != nil || !errors.Is(err, core.ErrStore) {
+		t.Errorf("%v, %v; want ErrStore", got, err)
+	}
+}

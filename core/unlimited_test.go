@@ -1,0 +1,45 @@
+package core_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestUnlimitedDirectCalls(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		for _, n := range []int{0, 1, math.MaxInt} {
+			d, err := limiter.AllowN(background, "n", "s", core.Unlimited, n)
+			if err != nil || !d.Allowed || d.Reason != core.Allowed || d.Limit != core.Unlimited || d.Remaining != math.MaxInt || d.Source != core.FromNobody || d.Key != "s" {
+				t.Errorf("%+v, %v", d, err)
+			}
+		}
+		if d := heard.last(t, 3); d.Limit != core.Unlimited {
+			t.Errorf("OnDecision heard %+v", d)
+		}
+		if options.Redis != nil && len(options.Redis.Keys(background, "*").Val()) > 0 {
+			t.Error("who has no limit has a key")
+		}
+		for name, subject := range map[string]string{"": "s", "n": ""} {
+			if d, err := limiter.Allow(background, name, subject, core.Unlimited); err == nil || d.Allowed {
+				t.Errorf("%q, %q: %+v", name, subject, d)
+			}
+		}
+		_, err := limiter.AllowN(background, "n", "s", core.Unlimited, -1)
+		wantRuleError(t, err, "n", "n", "-1")
+	})
+}
+
+// The Decision beside an error is the zero one, also for who has no limit.
+func TestUnlimitedOfAnEndedCaller(t *testing.T) {
+	v, leave := leaving(newView("GET", "/"))
+	leave()
+	d, err := newLimiter(t, core.Options{}).Allow(v.ctx, "n", "s", core.Unlimited)
+	if err == nil || d.Allowed || d.Reason != "" || d.Rule != "" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
