@@ -43,7 +43,7 @@ var endings = []limittest.Ending{
 		return err
 	}),
 	ending("echo.WrapHandler", 502, echo.WrapHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "upstream", 502)
+		http.Error(w, "upstream", http.StatusBadGateway)
 	}))),
 	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
 	{Name: "a panic after half a reply", Heard: 500, Sent: 200, Handle: func(h limittest.Handling) {

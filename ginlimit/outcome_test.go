@@ -37,7 +37,7 @@ var endings = []limittest.Ending{
 		}
 	}),
 	ending("gin.WrapF", 502, func(c *gin.Context) {
-		gin.WrapF(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream", 502) })(c)
+		gin.WrapF(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream", http.StatusBadGateway) })(c)
 	}),
 	ending("a body that breaks off at once", 502, func(c *gin.Context) {
 		if _, err := io.Copy(c.Writer, broken{}); err != nil {

@@ -40,13 +40,13 @@ var endings = []limittest.Ending{
 	}),
 	ending("an upstream that breaks off at once", 502, func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := io.Copy(w, iotest.ErrReader(errors.New("connection reset"))); err != nil {
-			http.Error(w, "upstream", 502)
+			http.Error(w, "upstream", http.StatusBadGateway)
 		}
 	}),
 	ending("an upstream that breaks off later", 200, func(w http.ResponseWriter, _ *http.Request) {
 		broken := io.MultiReader(strings.NewReader("half of it"), iotest.ErrReader(errors.New("connection reset")))
 		if _, err := io.Copy(w, broken); err != nil {
-			http.Error(w, "upstream", 502)
+			http.Error(w, "upstream", http.StatusBadGateway)
 		}
 	}),
 	ending("Flush, then 500", 200, func(w http.ResponseWriter, _ *http.Request) {
@@ -63,7 +63,7 @@ var endings = []limittest.Ending{
 		w.WriteHeader(200)
 	}),
 	ending("304", 304, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) }),
-	ending("Redirect", 302, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) }),
+	ending("Redirect", 302, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }),
 	ending("ServeContent", 200, func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "a.txt", time.Time{}, strings.NewReader("all of it"))
 	}),
