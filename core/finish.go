@@ -13,7 +13,7 @@ type unfinished struct {
 	ctx     context.Context
 	slots   []algorithm.Charge // of Concurrency
 	counted []countedCharge
-	panics  int // the outcome of a panic
+	isRPC   bool
 }
 
 // countedCharge is what a rule charged that counts by the outcome.
@@ -26,8 +26,8 @@ type countedCharge struct {
 func (a Answer) NeedsStatus() bool { return a.unfinished != nil && len(a.unfinished.counted) > 0 }
 
 // Run runs the handler of a call that goes on, and does afterwards what rules with Count or Concurrency want done, also when the
-// handler panics. handle returns the outcome: the HTTP status, or the gRPC code. An adapter calls it for every call that
-// is not refused.
+// handler panics. handle returns the outcome: the HTTP status, of which one below 200 other than 101 stands for 200, or the gRPC
+// code. An adapter calls it for every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
 	if a.unfinished == nil {
 		handle()
@@ -37,7 +37,7 @@ func (a Answer) Run(handle func() (status int)) {
 }
 
 func (u *unfinished) run(handle func() (status int)) {
-	status := u.panics
+	status := u.ofPanic()
 	stop := func() bool { return true }
 	if len(u.slots) > 0 {
 		stop = u.limiter.hold(u.slots).stop
@@ -46,7 +46,24 @@ func (u *unfinished) run(handle func() (status int)) {
 		stop()
 		u.finish(status)
 	}()
-	status = handle()
+	status = u.final(handle())
+}
+
+// ofPanic is the outcome of a call that ends in one.
+func (u *unfinished) ofPanic() (status int) {
+	if u.isRPC {
+		return codeInternal
+	}
+	return http.StatusInternalServerError
+}
+
+// final is the outcome of a call whose handler ended with a status. After early hints and the like, which gin and echo take for
+// the answer itself, the server sends 200.
+func (u *unfinished) final(status int) int {
+	if !u.isRPC && status < http.StatusOK && status != http.StatusSwitchingProtocols {
+		return http.StatusOK
+	}
+	return status
 }
 
 // finish gives back the slots, and what by the outcome does not count. It is done before the caller can call again, so that who
@@ -82,10 +99,7 @@ func (c *call) unfinished() *unfinished {
 }
 
 func (c *call) collect() *unfinished {
-	u := &unfinished{limiter: c.limiter, panics: http.StatusInternalServerError}
-	if c.Method() == "" {
-		u.panics = codeInternal
-	}
+	u := &unfinished{limiter: c.limiter, isRPC: c.Method() == ""}
 	for i := range c.asked {
 		a, charge := &c.asked[i], c.counters[i].Charged(&c.verdicts[i])
 		if charge.Cost == 0 {

@@ -5,11 +5,15 @@
 //
 // A rule without a Name counts each route by itself, by echo's path. Use it in Use, not in Pre, where no route is known yet
 // and the method may still be overridden. The client's address is found by core.Options.ClientIP, never by c.RealIP().
+//
+// A rule with Count hears the status that was sent, or that echo's own error handler will make of the error that the handler
+// returned: of an *echo.HTTPError its code, of any other error, also one that wraps an *echo.HTTPError, 500. An
+// HTTPErrorHandler of yours runs later, and what it decides is not heard: where it gives errors another status, turn them into
+// an *echo.HTTPError before they reach this middleware.
 package echolimit
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -38,17 +42,19 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 	}
 }
 
-// outcome is the status that the call ends with. What is not sent yet, echo's error handler makes of the error.
+// outcome is the status that the call ends with. What is not sent yet, echo makes of the error, which it does not unwrap.
 func outcome(c echo.Context, err error) (status int) {
-	var refused *echo.HTTPError
-	switch {
-	case err == nil || c.Response().Committed:
+	if err == nil || c.Response().Committed {
 		return c.Response().Status
-	case errors.As(err, &refused):
-		return refused.Code
-	default:
+	}
+	failed, ok := err.(*echo.HTTPError)
+	if !ok {
 		return http.StatusInternalServerError
 	}
+	if inner, ok := failed.Internal.(*echo.HTTPError); ok {
+		failed = inner
+	}
+	return failed.Code
 }
 
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the

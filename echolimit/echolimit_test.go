@@ -17,7 +17,7 @@ import (
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve})
+	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
 }
 
 func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
@@ -28,7 +28,14 @@ func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 	for _, route := range app.Routes {
 		path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
 		middlewares := limits(app.Limiter, route.Limits)
-		handler := func(c echo.Context) error { route.Serve(handling{c, app.Limiter}); return nil }
+		if route.Recovers {
+			middlewares = append(middlewares, middleware.Recover())
+		}
+		handler := func(c echo.Context) error {
+			h := &handling{c: c, limiter: app.Limiter}
+			route.Serve(h)
+			return h.err
+		}
 		switch route.Method {
 		case "":
 			e.GET(path, handler, middlewares...)
@@ -67,10 +74,12 @@ func before(app limittest.App) echo.MiddlewareFunc {
 type handling struct {
 	c       echo.Context
 	limiter *core.Limiter
+	err     error // what the handler returns
 }
 
-func (h handling) Context() context.Context { return h.c.Request().Context() }
-func (h handling) Text(text string)         { _ = h.c.String(http.StatusOK, text) }
-func (h handling) Allow(rule core.Rule, subject string) bool {
+func (h *handling) Context() context.Context { return h.c.Request().Context() }
+func (h *handling) Text(text string)         { _ = h.c.String(http.StatusOK, text) }
+func (h *handling) Reply(status int)         { _ = h.c.String(status, "replied") }
+func (h *handling) Allow(rule core.Rule, subject string) bool {
 	return echolimit.Allow(h.c, h.limiter, rule, subject)
 }

@@ -4,9 +4,15 @@
 //	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
 //
 // A rule without a Name counts each route by itself, by fiber's path; in Use fiber does not know the route yet, so there a
-// rule needs a Name or Paths. A call ends when its handler returns: what a stream writer sends after that is not held by a rule
-// of Concurrency any more. fiber does not notice a caller who leaves. The client's address is found by
-// core.Options.ClientIP, never by c.IP().
+// rule needs a Name or Paths. The client's address is found by core.Options.ClientIP, never by c.IP().
+//
+// A call ends when its handler returns: what a stream writer (SetBodyStreamWriter) or a WebSocket does after that holds no slot
+// of Concurrency any more; take one with Limiter.Hold, and release it there. fiber does not notice a caller who leaves.
+// A panic ends the process unless a recovery stands somewhere; the slots of the dead are free after the Window.
+//
+// A rule with Count hears the status that was set, or that fiber's own error handler will make of the error that the handler
+// returned: of a *fiber.Error, also a wrapped one, its code, of any other 500. An ErrorHandler of yours runs later, and what
+// it decides is not heard: where it gives errors another status, turn them into a *fiber.Error before they reach this middleware.
 package fiberlimit
 
 import (
@@ -39,15 +45,14 @@ func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 
 // outcome is the status that the call ends with: fiber makes it of the error when all middlewares have returned.
 func outcome(c *fiber.Ctx, err error) (status int) {
-	var refused *fiber.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return c.Response().StatusCode()
-	case errors.As(err, &refused):
-		return refused.Code
-	default:
-		return fiber.StatusInternalServerError
 	}
+	var failed *fiber.Error // declared here, because it costs an allocation
+	if errors.As(err, &failed) {
+		return failed.Code
+	}
+	return fiber.StatusInternalServerError
 }
 
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the

@@ -15,7 +15,9 @@ import (
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve(fiber.Config{}), NoRouteInUse: true})
+	limittest.Run(t, limittest.Adapter{
+		Serve: serve(fiber.Config{}), NoRouteInUse: true, LeavingUnnoticed: true, Endings: endings,
+	})
 }
 
 // TestRoutingOptions holds the adapter to the same while fiber routes by other forms of the path.
@@ -43,9 +45,14 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, limittest.App) (s
 		}
 		for _, route := range app.Routes {
 			path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
-			handlers := append(limits(app.Limiter, route.Limits), func(c *fiber.Ctx) error {
-				route.Serve(handling{c, app.Limiter})
-				return nil
+			handlers := limits(app.Limiter, route.Limits)
+			if route.Recovers {
+				handlers = append(handlers, recover.New())
+			}
+			handlers = append(handlers, func(c *fiber.Ctx) error {
+				h := &handling{c: c, limiter: app.Limiter}
+				route.Serve(h)
+				return h.err
 			})
 			switch route.Method {
 			case "":
@@ -57,7 +64,7 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, limittest.App) (s
 			}
 		}
 		go func() { _ = router.Listener(l) }()
-		return func() { _ = router.Shutdown() }
+		return func() { _ = l.Close() } // Shutdown looks only every 100 ms whether all connections are closed
 	}
 }
 
@@ -83,10 +90,12 @@ func before(app limittest.App) fiber.Handler {
 type handling struct {
 	c       *fiber.Ctx
 	limiter *core.Limiter
+	err     error // what the handler returns
 }
 
-func (h handling) Context() context.Context { return h.c.UserContext() }
-func (h handling) Text(text string)         { _ = h.c.SendString(text) }
-func (h handling) Allow(rule core.Rule, subject string) bool {
+func (h *handling) Context() context.Context { return h.c.UserContext() }
+func (h *handling) Text(text string)         { _ = h.c.SendString(text) }
+func (h *handling) Reply(status int)         { _ = h.c.Status(status).SendString("replied") }
+func (h *handling) Allow(rule core.Rule, subject string) bool {
 	return fiberlimit.Allow(h.c, h.limiter, rule, subject)
 }

@@ -5,6 +5,9 @@
 //
 // A rule without a Name counts each route by itself, by gin's full path. Redirects that gin answers before any middleware
 // (a missing slash) are not counted. The client's address is found by core.Options.ClientIP, never by c.ClientIP().
+//
+// A rule with Count hears the status that gin sends: c.Writer.Status() when the handlers inside have returned. What a middleware
+// around this one then makes of c.Errors is not heard. A call ends, and frees its slot, when its handler returns.
 package ginlimit
 
 import (

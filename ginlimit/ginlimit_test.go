@@ -17,7 +17,7 @@ import (
 
 func TestAdapter(t *testing.T) {
 	gin.SetMode(gin.TestMode)
-	limittest.Run(t, limittest.Adapter{Serve: serve(func(*gin.Engine) {})})
+	limittest.Run(t, limittest.Adapter{Serve: serve(func(*gin.Engine) {}), Endings: endings})
 }
 
 // TestRoutingOptions holds the adapter to the same while gin routes by other forms of the path.
@@ -34,7 +34,11 @@ func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, limittest
 		router.Use(limits(app.Limiter, app.Use)...)
 		for _, route := range app.Routes {
 			path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
-			handlers := append(limits(app.Limiter, route.Limits), func(c *gin.Context) { route.Serve(handling{c, app.Limiter}) })
+			handlers := limits(app.Limiter, route.Limits)
+			if route.Recovers {
+				handlers = append(handlers, gin.RecoveryWithWriter(io.Discard))
+			}
+			handlers = append(handlers, func(c *gin.Context) { route.Serve(handling{c, app.Limiter}) })
 			switch route.Method {
 			case "":
 				router.GET(path, handlers...)
@@ -75,6 +79,7 @@ type handling struct {
 
 func (h handling) Context() context.Context { return h.c.Request.Context() }
 func (h handling) Text(text string)         { h.c.String(http.StatusOK, "%s", text) }
+func (h handling) Reply(status int)         { h.c.String(status, "replied") }
 func (h handling) Allow(rule core.Rule, subject string) bool {
 	return ginlimit.Allow(h.c, h.limiter, rule, subject)
 }

@@ -8,6 +8,11 @@
 // The method is the route: a rule without a Name counts each method by itself, and Paths and Except match the full method,
 // as in /grpc.health.v1.Health/*. A stream is charged when it opens. Limits are told in trailers; a refusal is
 // RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure details, and never sends headers, which would keep clients from retrying.
+//
+// A rule with Count hears codes as they go over the wire: 0 (OK), 16 (UNAUTHENTICATED) and so on; of a wrapped status its code,
+// of a context's error 1 or 4, of any other error 2 (UNKNOWN), and 13 (INTERNAL) for a panic. A Count made for HTTP, as
+// status >= 400, takes all of them for successes. A slot of Concurrency is held until the handler returns, of a stream too, and
+// also when its client has left before. A panic ends the process unless an interceptor recovers.
 package grpclimit
 
 import (

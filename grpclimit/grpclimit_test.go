@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -23,7 +19,12 @@ import (
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve, Do: do, RPC: true})
+	limittest.Run(t, limittest.Adapter{Serve: serve, Connect: connectTo(unary), RPC: true, Endings: endings})
+}
+
+// status2error is what stands for an HTTP status.
+var status2error = map[int]error{
+	401: status.Error(codes.Unauthenticated, "replied"), 404: status.Error(codes.NotFound, "replied"), 500: status.Error(codes.Internal, "replied"),
 }
 
 // serve makes a service of each first word of a path, and a method of each second.
@@ -55,7 +56,11 @@ func handler(app limittest.App, route limittest.Route) methodHandler {
 	call := func(ctx context.Context, _ any) (any, error) {
 		h := &handling{ctx: ctx}
 		route.Serve(h)
-		return wrapperspb.String(h.text), nil
+		return wrapperspb.String(h.text), h.err
+	}
+	if route.Recovers {
+		next := call
+		call = func(ctx context.Context, req any) (any, error) { return recovered(ctx, req, nil, next) }
 	}
 	info := &grpc.UnaryServerInfo{FullMethod: route.Path}
 	for i := len(route.Limits) - 1; i >= 0; i-- {
@@ -87,70 +92,18 @@ func before(app limittest.App) grpc.UnaryServerInterceptor {
 }
 
 type handling struct {
-	ctx  context.Context
-	text string
+	ctx    context.Context
+	stream grpc.ServerStream // of a streaming call
+	text   string
+	err    error // what the handler returns
 }
 
 func (h *handling) Context() context.Context     { return h.ctx }
-func (h *handling) Text(text string)             { h.text = text }
+func (h *handling) Reply(status int)             { h.err = status2error[status] }
 func (h *handling) Allow(core.Rule, string) bool { panic("gRPC has no Allow") }
-
-// httpStatus is how an outcome looks in HTTP.
-var httpStatus = map[codes.Code]int{
-	codes.OK: 200, codes.ResourceExhausted: 429, codes.Unauthenticated: 401, codes.Unavailable: 503, codes.Canceled: 503,
-	codes.DeadlineExceeded: 503, codes.InvalidArgument: 400, codes.Internal: 500, codes.Unimplemented: 404,
-}
-
-// do makes one unary call on a connection of its own.
-func do(t testing.TB, dial limittest.Dial, call limittest.Call) limittest.Reply {
-	t.Helper()
-	conn := connect(t, dial)
-	defer conn.Close()
-	ctx := t.Context()
-	for name, values := range call.Header {
-		for _, value := range values {
-			ctx = metadata.AppendToOutgoingContext(ctx, name, value)
-		}
+func (h *handling) Text(text string) {
+	h.text = text
+	if h.stream != nil {
+		h.err = h.stream.SendMsg(wrapperspb.String(text))
 	}
-	var header, trailer metadata.MD
-	text := new(wrapperspb.StringValue)
-	err := conn.Invoke(ctx, call.Path, new(emptypb.Empty), text, grpc.Header(&header), grpc.Trailer(&trailer))
-	reply := limittest.Reply{Status: httpStatus[status.Code(err)], Header: make(http.Header), Body: text.Value}
-	if reply.Status == 0 {
-		t.Fatal(err)
-	}
-	for name, values := range trailer {
-		for _, value := range values {
-			reply.Header.Add(name, value)
-		}
-	}
-	if err != nil {
-		readStatus(t, &reply, status.Convert(err), header)
-	}
-	return reply
-}
-
-func readStatus(t testing.TB, reply *limittest.Reply, refusal *status.Status, header metadata.MD) {
-	t.Helper()
-	reply.Body = refusal.Message()
-	for _, detail := range refusal.Details() {
-		if retry, ok := detail.(*errdetails.RetryInfo); ok {
-			reply.Header.Set("Retry-After", fmt.Sprint(int(retry.RetryDelay.AsDuration().Seconds()+0.999)))
-		}
-	}
-	for name := range header {
-		if strings.HasPrefix(name, "ratelimit") || strings.HasPrefix(name, "x-ratelimit") {
-			t.Errorf("a refusal sent the header %s, which keeps clients from retrying", name)
-		}
-	}
-}
-
-func connect(t testing.TB, dial limittest.Dial) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///service.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn
 }

@@ -34,13 +34,6 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// discard is a ResponseWriter that keeps nothing.
-type discard struct{ header http.Header }
-
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d *discard) WriteHeader(int)             {}
-
 func BenchmarkMiddleware(b *testing.B) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -6,11 +6,17 @@
 // A rule without a Name counts each route by itself, by the pattern that the *http.ServeMux matched, without method and
 // host; around a mux it is asked for the pattern. Around anything else no route is known yet, and a rule needs a Name or
 // Paths. Behind http.StripPrefix the path is the stripped one.
+//
+// A rule with Count hears the status that was sent; of a connection that the handler took over (a WebSocket) 200, or 101 where
+// the handler sent that by WriteHeader. Only with such a rule does the handler get another http.ResponseWriter, one with the
+// same methods. Inside http.TimeoutHandler a call ends, and frees its slot, when its handler does; outside, at the timeout.
 package nethttplimit
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -52,29 +58,36 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer cor
 	r.Pattern = inner.Pattern // so that a middleware around this one still sees the route
 }
 
-// withStatus serves a call and returns the status that it ended with: the first that is final. The writer keeps all that the
-// server's can do.
+// withStatus serves a call and returns the status that was sent: the first that is final, and 0 for a handler that sent
+// nothing. The writer keeps all that the server's can do. A connection that was taken over counts as 200, or 101.
 func withStatus(next http.Handler, w http.ResponseWriter, r *http.Request) (status int) {
 	sent := func(code int) {
-		if status == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
+		if status < http.StatusOK && status != http.StatusSwitchingProtocols {
 			status = code
 		}
 	}
 	next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) { sent(code); do(code) }
+			return func(code int) { do(code); sent(code) } // in this order: do panics at what is no status
 		},
 		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 			return func(b []byte) (int, error) { sent(http.StatusOK); return do(b) }
 		},
 		ReadFrom: func(do httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(from io.Reader) (int64, error) { sent(http.StatusOK); return do(from) }
+			return func(from io.Reader) (n int64, err error) {
+				if n, err = do(from); n > 0 { // else nothing is sent: a handler may still make a 502 of it
+					sent(http.StatusOK)
+				}
+				return n, err
+			}
 		},
 		Flush: func(do httpsnoop.FlushFunc) httpsnoop.FlushFunc {
 			return func() { sent(http.StatusOK); do() }
 		},
+		Hijack: func(do httpsnoop.HijackFunc) httpsnoop.HijackFunc {
+			return func() (net.Conn, *bufio.ReadWriter, error) { sent(http.StatusOK); return do() }
+		},
 	}), r)
-	sent(http.StatusOK) // as the server does for a handler that wrote nothing
 	return status
 }
 

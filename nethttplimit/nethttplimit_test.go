@@ -2,6 +2,8 @@ package nethttplimit_test
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"testing"
@@ -12,7 +14,7 @@ import (
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve})
+	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
 }
 
 // TestAroundAnotherMiddleware holds the adapter to the same where it cannot ask the mux.
@@ -29,7 +31,10 @@ func serve(t testing.TB, l net.Listener, app limittest.App) (stop func()) {
 func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.Listener, limittest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 		mux := newMux(app)
-		server := &http.Server{Handler: recovered(before(app, wrap(around(mux), app.Limiter, app.Use)))}
+		server := &http.Server{
+			Handler:  recovered(before(app, wrap(around(mux), app.Limiter, app.Use))),
+			ErrorLog: log.New(io.Discard, "", 0),
+		}
 		go func() { _ = server.Serve(l) }()
 		return func() { _ = server.Close() }
 	}
@@ -46,7 +51,12 @@ func newMux(app limittest.App) *http.ServeMux {
 		default:
 			pattern = route.Method + " " + pattern
 		}
-		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { route.Serve(handling{w, r, app.Limiter}) })
+		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			route.Serve(handling{w, r, app.Limiter})
+		})
+		if route.Recovers {
+			handler = recovered(handler)
+		}
 		mux.Handle(pattern, wrap(handler, app.Limiter, route.Limits))
 	}
 	return mux
@@ -84,6 +94,7 @@ type handling struct {
 
 func (h handling) Context() context.Context { return h.r.Context() }
 func (h handling) Text(text string)         { _, _ = h.w.Write([]byte(text)) }
+func (h handling) Reply(status int)         { http.Error(h.w, "replied", status) }
 func (h handling) Allow(rule core.Rule, subject string) bool {
 	return nethttplimit.Allow(h.w, h.r, h.limiter, rule, subject)
 }

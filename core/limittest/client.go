@@ -3,6 +3,7 @@ package limittest
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,24 +19,38 @@ var silent = slog.New(slog.DiscardHandler)
 // patient is how long a call of a test may take before the test is stuck.
 const patient = 30 * time.Second
 
-// doHTTP makes an HTTP/1.1 request, following no redirect, on a connection of its own.
-func doHTTP(t testing.TB, dial Dial, call Call) Reply {
-	t.Helper()
+// httpClient speaks HTTP/1.1 and follows no redirect.
+type httpClient struct {
+	http.Client
+	transport *http.Transport
+}
+
+func connectHTTP(_ testing.TB, dial Dial) Client {
 	transport := &http.Transport{
-		DisableKeepAlives: true,
-		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}
-	client := &http.Client{
+	return &httpClient{transport: transport, Client: http.Client{
 		Transport: transport, Timeout: patient,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	request, err := http.NewRequest(call.Method, "http://service.test"+call.Path, nil)
+	}}
+}
+
+// Close closes the connection.
+func (c *httpClient) Close() { c.transport.CloseIdleConnections() }
+
+// Do makes a request.
+func (c *httpClient) Do(t testing.TB, call Call) Reply {
+	t.Helper()
+	request, err := http.NewRequestWithContext(call.Until(), call.Method, "http://service.test"+call.Path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header = call.Header
-	response, err := client.Do(request)
-	if err != nil {
+	response, err := c.Client.Do(request)
+	switch {
+	case call.Until().Err() != nil:
+		return Reply{}
+	case err != nil:
 		t.Fatal(err)
 	}
 	return readReply(t, response)
@@ -65,5 +80,15 @@ func readReply(t testing.TB, response *http.Response) Reply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Reply{Status: response.StatusCode, Header: response.Header, Body: string(body)}
+	reply := Reply{Status: response.StatusCode, Header: response.Header, Body: string(body), Outcome: response.StatusCode}
+	if len(body) > 0 && response.Header.Get("Content-Type") == "application/problem+json" {
+		var problem struct {
+			Violated []string `json:"violated-policies"`
+		}
+		if err := json.Unmarshal(body, &problem); err != nil {
+			t.Fatalf("%v in %q", err, body)
+		}
+		reply.Violated = problem.Violated
+	}
+	return reply
 }

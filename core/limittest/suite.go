@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,98 +19,17 @@ type Adapter struct {
 	// Serve serves the app on the listener and returns a function that ends the server. Every app has a recovery, the
 	// framework's own, around everything.
 	Serve func(t testing.TB, l net.Listener, app App) (stop func())
-	// Do makes one call over a connection that dial opens; nil: an HTTP/1.1 request.
-	Do func(t testing.TB, dial Dial, call Call) Reply
+	// Connect makes a client whose connections dial opens; nil: one of HTTP/1.1.
+	Connect func(t testing.TB, dial Dial) Client
 	// RPC says that calls have no HTTP methods, no route parameters and no bodies of their own: scenarios about these are
 	// not for this adapter.
 	RPC bool
 	// NoRouteInUse says that a middleware of the whole router does not know the route yet.
 	NoRouteInUse bool
-}
-
-// App is a small service in no framework's words.
-type App struct {
-	Limiter *core.Limiter
-	// Before, when set, is a middleware in front of all others: it may replace the call's context.
-	Before func(context.Context) context.Context
-	// Values are left by a middleware in front in the framework's own store, under these names.
-	Values map[string]string
-	// Use are the limits of the whole router, each list a middleware, the outermost first.
-	Use [][]core.Rule
-	// Routes are what is served. Everything else is the framework's own 404.
-	Routes []Route
-}
-
-// Enter is what a middleware in front does to the call's context, for a framework whose own store is the context.
-func (a App) Enter(ctx context.Context) context.Context {
-	ctx = valued{ctx, a.Values}
-	if a.Before != nil {
-		ctx = a.Before(ctx)
-	}
-	return ctx
-}
-
-// valued is a context with values under plain strings, as applications have them.
-type valued struct {
-	context.Context
-	values map[string]string
-}
-
-// Value implements context.Context.
-func (v valued) Value(key any) any {
-	if name, ok := key.(string); ok {
-		if value, ok := v.values[name]; ok {
-			return value
-		}
-	}
-	return v.Context.Value(key)
-}
-
-// Route is one route of an App.
-type Route struct {
-	Method string // GET unless set
-	// Path is /word/word, or with a parameter /word/{id}, in the spelling of net/http.
-	Path string
-	// Limits of this route, each list a middleware, the outermost first.
-	Limits [][]core.Rule
-	// Handle writes the reply; unless set it is 200 "ok".
-	Handle func(Handling)
-}
-
-// Handling is what a handler may do with the call that it got.
-type Handling interface {
-	// Context is what the framework's handlers take as the call's context.
-	Context() context.Context
-	// Allow is the adapter's Allow, with the app's limiter. After false the handler must write nothing.
-	Allow(rule core.Rule, subject string) bool
-	// Text replies 200 with a text.
-	Text(text string)
-}
-
-// Serve runs what a route does.
-func (r Route) Serve(h Handling) {
-	if r.Handle == nil {
-		h.Text("ok")
-		return
-	}
-	r.Handle(h)
-}
-
-// Dial opens a connection to the server under test.
-type Dial func(ctx context.Context) (net.Conn, error)
-
-// Call is one call of a client.
-type Call struct {
-	Method, Path string
-	Header       http.Header
-}
-
-// Reply is what came of a call. RPC adapters put their outcome into the words of HTTP: the status that stands for the code,
-// the trailers as headers, and Retry-After from RetryInfo.
-type Reply struct {
-	Status int
-	Header http.Header
-	Body   string
+	// LeavingUnnoticed says that a handler is not told when its caller leaves.
+	LeavingUnnoticed bool
+	// Endings are the ways for a call to end that only this framework has.
+	Endings []Ending
 }
 
 // scenario is one thing that every adapter must do right, in process and in Redis.
@@ -120,6 +37,11 @@ type scenario struct {
 	name     string
 	run      func(t *testing.T, s *site)
 	httpOnly bool
+	noticing bool // it is about handlers which are told that their caller left
+}
+
+func (sc *scenario) isFor(a Adapter) bool {
+	return !(sc.httpOnly && a.RPC || sc.noticing && a.LeavingUnnoticed)
 }
 
 // Run holds an adapter to every scenario, counting in process and in a real Redis.
@@ -140,12 +62,17 @@ func RunPaths(t *testing.T, adapter Adapter) {
 	adapter.run(t, pathScenarios, func(*testing.T) redis.UniversalClient { return nil })
 }
 
+// RunInProcess holds an adapter to every scenario, counting in process alone, for another way of calling a framework.
+func RunInProcess(t *testing.T, adapter Adapter) {
+	adapter.run(t, scenarios(), func(*testing.T) redis.UniversalClient { return nil })
+}
+
 func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) redis.UniversalClient) {
-	if a.Do == nil {
-		a.Do = doHTTP
+	if a.Connect == nil {
+		a.Connect = connectHTTP
 	}
 	for _, sc := range list {
-		if sc.httpOnly && a.RPC {
+		if !sc.isFor(a) {
 			continue
 		}
 		t.Run(sc.name, func(t *testing.T) { sc.run(t, &site{adapter: a, client: client(t), network: "tcp"}) })
@@ -155,6 +82,7 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 func scenarios() (all []scenario) {
 	for _, group := range [][]scenario{
 		limitScenarios, wireScenarios, loginScenarios, addressScenarios, pathScenarios, handlerScenarios, failureScenarios,
+		outcomeScenarios, flightScenarios, ruleScenarios,
 	} {
 		all = append(all, group...)
 	}
@@ -205,32 +133,6 @@ func (s *site) serve(t *testing.T, app App) {
 		return new(net.Dialer).DialContext(ctx, l.Addr().Network(), l.Addr().String())
 	}
 	t.Cleanup(s.adapter.Serve(t, l, app))
-}
-
-// get calls a path; headers are "Name: value".
-func (s *site) get(t *testing.T, path string, headers ...string) Reply {
-	t.Helper()
-	return s.do(t, "GET", path, headers...)
-}
-
-func (s *site) do(t *testing.T, method, path string, headers ...string) Reply {
-	t.Helper()
-	call := Call{Method: method, Path: path, Header: make(http.Header)}
-	for _, header := range headers {
-		name, value, _ := strings.Cut(header, ": ")
-		call.Header.Add(name, value)
-	}
-	return s.adapter.Do(t, s.dial, call)
-}
-
-// want calls a path and compares the status.
-func (s *site) want(t *testing.T, status int, path string, headers ...string) Reply {
-	t.Helper()
-	reply := s.get(t, path, headers...)
-	if reply.Status != status {
-		t.Fatalf("GET %s %v: status %d, want %d; body %q", path, headers, reply.Status, status, reply.Body)
-	}
-	return reply
 }
 
 // limit is a middleware of these rules.

@@ -1,0 +1,78 @@
+package limittest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Dial opens a connection to the server under test.
+type Dial func(ctx context.Context) (net.Conn, error)
+
+// Client makes calls one after the other over one connection, as long as the server keeps it.
+type Client interface {
+	Do(t testing.TB, call Call) Reply
+	Close()
+}
+
+// Call is one call of a client.
+type Call struct {
+	Method, Path string
+	Header       http.Header
+	// Context, when it ends, makes the client leave without waiting for the reply; nil: it stays.
+	Context context.Context
+}
+
+// Until is when the client leaves.
+func (c Call) Until() context.Context {
+	if c.Context == nil {
+		return context.Background()
+	}
+	return c.Context
+}
+
+// Reply is what came of a call. RPC adapters put their outcome into the words of HTTP: the status that stands for the code,
+// the trailers as headers, and Retry-After from RetryInfo. A client that left got the zero Reply.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   string
+	// Outcome is the HTTP status, or the code of an RPC.
+	Outcome int
+	// Violated are the limits that a refusal names.
+	Violated []string
+}
+
+// get calls a path; headers are "Name: value".
+func (s *site) get(t *testing.T, path string, headers ...string) Reply {
+	t.Helper()
+	return s.do(t, "GET", path, headers...)
+}
+
+func (s *site) do(t *testing.T, method, path string, headers ...string) Reply {
+	t.Helper()
+	client := s.adapter.Connect(t, s.dial)
+	defer client.Close()
+	return client.Do(t, newCall(method, path, headers...))
+}
+
+func newCall(method, path string, headers ...string) Call {
+	call := Call{Method: method, Path: path, Header: make(http.Header)}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		call.Header.Add(name, value)
+	}
+	return call
+}
+
+// want calls a path and compares the status.
+func (s *site) want(t *testing.T, status int, path string, headers ...string) Reply {
+	t.Helper()
+	reply := s.get(t, path, headers...)
+	if reply.Status != status {
+		t.Fatalf("GET %s %v: status %d, want %d; body %q", path, headers, reply.Status, status, reply.Body)
+	}
+	return reply
+}

@@ -1,0 +1,119 @@
+package limittest
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// flightScenarios are about rules that count the calls in flight.
+var flightScenarios = []scenario{
+	{name: "no more in flight than slots", run: noMoreInFlight},
+	{name: "a panic frees the slot", run: panicFrees},
+	{name: "a caller who leaves frees the slot when the handler ends", run: leavingFrees},
+	{name: "a handler that ends because its caller left frees the slot", run: leavingEndsAndFrees, noticing: true},
+	{name: "a slot is held longer than its Window", run: heldLonger},
+	{name: "a slot is one of several limits", run: slotAmongLimits},
+}
+
+// busy serves a route of so many slots, and one beside it that panics, with handlers that the test holds.
+func (s *site) busy(t *testing.T, slots, seconds int) *gate {
+	t.Helper()
+	gate := newGate(t)
+	limits := limit(core.Rule{Name: "busy", Seconds: seconds, MaxCount: slots, Algorithm: core.Concurrency})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
+		{Path: "/shop/export", Limits: limits, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
+		{Path: "/shop/panic", Limits: limits, Handle: func(Handling) { gate.hold(); panic("a handler's own fault") }},
+		{Path: "/shop/patient", Limits: limits, Handle: func(h Handling) { gate.hold(); <-h.Context().Done(); h.Reply(500) }},
+		{Path: "/shop/quick", Limits: limits},
+	}})
+	return gate
+}
+
+func noMoreInFlight(t *testing.T, s *site) {
+	gate := s.busy(t, 2, 600)
+	reply := s.want(t, 200, "/shop/quick")
+	wantHeader(t, reply, "Ratelimit", `"busy";r=1`) // when slots come back nobody knows
+	wantHeader(t, reply, "Ratelimit-Policy", `"busy";q=2;qu="concurrent-requests"`)
+	one, two := s.enter(t, gate, "/shop/export"), s.enter(t, gate, "/shop/export")
+	for range 2 {
+		reply = s.want(t, 429, "/shop/quick")
+		wantEntries(t, reply, `"busy";r=0;t=`)
+		_, wait, _ := strings.Cut(reply.Header.Get("Ratelimit"), ";t=")
+		if seconds, err := strconv.Atoi(wait); err != nil || seconds < 1 || seconds > 600 {
+			t.Errorf("t=%s, want at most the 600 s after which a dead holder's slot is free", wait)
+		}
+		wantHeader(t, reply, "Ratelimit-Policy", `"busy";q=2;qu="concurrent-requests"`)
+	}
+	one.wantEnd(200)
+	s.want(t, 200, "/shop/quick")
+	again := s.enter(t, gate, "/shop/export")
+	s.want(t, 429, "/shop/quick")
+	two.wantEnd(200)
+	again.wantEnd(200)
+	for range 5 { // each gives back its slot before the next
+		s.want(t, 200, "/shop/quick")
+	}
+}
+
+func panicFrees(t *testing.T, s *site) {
+	gate := s.busy(t, 1, 600)
+	for range 3 {
+		call := s.enter(t, gate, "/shop/panic")
+		s.want(t, 429, "/shop/quick")
+		call.wantEnd(500)
+	}
+	s.want(t, 200, "/shop/quick")
+}
+
+func leavingFrees(t *testing.T, s *site) {
+	gate := s.busy(t, 1, 600)
+	call := s.enter(t, gate, "/shop/export")
+	call.abandon()
+	s.want(t, 429, "/shop/quick") // the handler still works
+	close(call.leave)
+	eventually(t, "a slot", func() bool { return s.get(t, "/shop/quick").Status == 200 })
+}
+
+func leavingEndsAndFrees(t *testing.T, s *site) {
+	gate := s.busy(t, 1, 600)
+	call := s.enter(t, gate, "/shop/patient")
+	close(call.leave)
+	s.want(t, 429, "/shop/quick")
+	call.abandon()
+	eventually(t, "a slot", func() bool { return s.get(t, "/shop/quick").Status == 200 })
+}
+
+func heldLonger(t *testing.T, s *site) {
+	gate := s.busy(t, 1, 1)
+	call := s.enter(t, gate, "/shop/export")
+	for entered := time.Now(); time.Since(entered) < 1300*time.Millisecond; time.Sleep(50 * time.Millisecond) {
+		s.want(t, 429, "/shop/quick")
+	}
+	call.wantEnd(200)
+	s.want(t, 200, "/shop/quick")
+}
+
+// slotAmongLimits holds that a call refused by another limit of its rule keeps no slot, and that a window's charge stays when
+// a slot is given back.
+func slotAmongLimits(t *testing.T, s *site) {
+	rule := core.Rule{Name: "export", Seconds: 600, MaxCount: 2, Also: []core.Limit{core.InFlight(1)}}
+	gate := newGate(t)
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
+		{Path: "/shop/export", Limits: limit(rule), Handle: func(h Handling) { gate.hold(); h.Text("done") }},
+		{Path: "/shop/quick", Limits: limit(rule)},
+	}})
+	call := s.enter(t, gate, "/shop/export")
+	reply := s.want(t, 429, "/shop/quick")
+	wantEntries(t, reply, `"export";r=1;t=`, `"export-at-once";r=0;t=`)
+	call.wantEnd(200)
+	reply = s.want(t, 200, "/shop/quick")
+	wantEntries(t, reply, `"export";r=0;t=`, `"export-at-once";r=0`)
+	for range 3 {
+		reply = s.want(t, 429, "/shop/quick")
+		wantEntries(t, reply, `"export";r=0;t=`, `"export-at-once";r=1`)
+	}
+}

@@ -1,0 +1,211 @@
+package limittest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// outcomeScenarios are about rules that count by how a call ended.
+var outcomeScenarios = []scenario{
+	{name: "Count hears how a call ended", run: everyEnding},
+	{name: "Count hears of calls that no route is for", run: noRouteEnding, httpOnly: true},
+	{name: "Count hears of a refusal inside", run: refusedInside},
+	{name: "only failures count", run: onlyFailures},
+	{name: "only successes count", run: onlySuccesses},
+	{name: "what does not count is back before the next call", run: backBeforeNext},
+	{name: "what does not count is back before the next call, however slow Redis is", run: backHoweverSlow},
+	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
+	{name: "what does not count is back when the caller left", run: backWhenLeft, noticing: true},
+	{name: "handlers of a counted call see the decision", run: exposedWhileCounted},
+}
+
+// ear is what a rule's Count hears.
+type ear struct {
+	rpc      bool
+	outcomes chan int
+}
+
+func (s *site) ear() *ear { return &ear{s.adapter.RPC, make(chan int, 100)} }
+
+func (e *ear) failed(outcome int) bool {
+	if e.rpc {
+		return outcome != 0
+	}
+	return outcome >= 400
+}
+
+// failure is a Count by which only failures count.
+func (e *ear) failure(outcome int) bool {
+	e.outcomes <- outcome
+	return e.failed(outcome)
+}
+
+// success is a Count by which only successes count.
+func (e *ear) success(outcome int) bool { return !e.failed(outcome) }
+
+// wantHeard says whether an outcome, and nothing else, was heard. Where a reply began before its handler ended, that may take a moment.
+func (e *ear) wantHeard(t *testing.T, outcome int) {
+	t.Helper()
+	eventually(t, "an outcome", func() bool { return len(e.outcomes) > 0 })
+	if got := <-e.outcomes; got != outcome {
+		t.Fatalf("Count heard %d, want %d", got, outcome)
+	}
+	if len(e.outcomes) > 0 {
+		t.Fatalf("Count heard %d, too", <-e.outcomes)
+	}
+}
+
+// left is what the test's own address has left of one of the rules above.
+func (s *site) left(t *testing.T, limiter *core.Limiter, name string) int {
+	t.Helper()
+	d, err := limiter.Peek(context.Background(), name, "ip:127.0.0.1", core.Limit{Max: 1000, Window: 10 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+func noRouteEnding(t *testing.T, s *site) {
+	ear := s.ear()
+	s.serve(t, App{
+		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "all", Seconds: 600, MaxCount: 2, Count: ear.failure}),
+		Routes: []Route{{Path: "/shop/list"}},
+	})
+	for _, call := range []struct{ method, path string }{{"GET", "/no/such"}, {"DELETE", "/shop/list"}} {
+		reply := s.do(t, call.method, call.path)
+		if reply.Status != 404 && reply.Status != 405 {
+			t.Fatalf("%s %s: status %d", call.method, call.path, reply.Status)
+		}
+		ear.wantHeard(t, reply.Status)
+	}
+	s.want(t, 429, "/shop/list")
+}
+
+func refusedInside(t *testing.T, s *site) {
+	ear := s.ear()
+	s.serve(t, App{
+		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "outer", Seconds: 600, MaxCount: 2, Count: ear.failure}),
+		Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "inner", Seconds: 600, MaxCount: 1})}},
+	})
+	s.want(t, 200, "/shop/list")
+	ear.wantHeard(t, map[bool]int{false: 200, true: 0}[ear.rpc])
+	for range 2 {
+		reply := s.want(t, 429, "/shop/list")
+		ear.wantHeard(t, reply.Outcome)
+	}
+	reply := s.want(t, 429, "/shop/list") // now of the outer one, which the first call did not count for
+	wantEntries(t, reply, `"outer";r=0;t=`)
+}
+
+// counting serves /login/s200 and so on, which reply that status, under one rule that counts by the outcome.
+func (s *site) counting(t *testing.T, rule core.Rule) {
+	t.Helper()
+	rule.Name, rule.Seconds = "login", 600
+	var routes []Route
+	for _, status := range []int{200, 401, 404, 500} {
+		routes = append(routes, Route{
+			Path: fmt.Sprintf("/login/s%d", status), Limits: limit(rule), Handle: func(h Handling) { h.Reply(status) },
+		})
+	}
+	s.serve(t, App{Limiter: s.limiter(t), Routes: routes})
+}
+
+func onlyFailures(t *testing.T, s *site) {
+	s.counting(t, core.Rule{MaxCount: 2, Count: s.ear().failure})
+	for _, status := range []int{200, 401, 200, 200, 404} {
+		s.want(t, status, fmt.Sprintf("/login/s%d", status))
+	}
+	s.want(t, 429, "/login/s200")
+}
+
+func onlySuccesses(t *testing.T, s *site) {
+	s.counting(t, core.Rule{MaxCount: 1, Count: s.ear().success})
+	for _, status := range []int{401, 404, 500, 401, 200} {
+		s.want(t, status, fmt.Sprintf("/login/s%d", status))
+	}
+	s.want(t, 429, "/login/s404")
+}
+
+// backBeforeNext holds that nobody who calls one after the other is refused for calls that do not count.
+func backBeforeNext(t *testing.T, s *site) {
+	for _, a := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.TokenBucket} {
+		s.counting(t, core.Rule{MaxCount: 1, Algorithm: a, Count: s.ear().failure})
+		client := s.adapter.Connect(t, s.dial)
+		for i := range 30 {
+			if reply := client.Do(t, newCall("GET", "/login/s200")); reply.Status != 200 {
+				t.Errorf("%v: success %d got %d: %s", a, i, reply.Status, reply.Body)
+				break
+			}
+		}
+		client.Close()
+	}
+}
+
+func triedAtOnce(t *testing.T, s *site) {
+	gate := newGate(t)
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
+		Path: "/shop/login", Limits: limit(core.Rule{Seconds: 600, MaxCount: 3, Count: s.ear().failure}),
+		Handle: func(h Handling) { gate.hold(); h.Text("welcome") },
+	}}})
+	var tries []*held
+	for range 3 {
+		tries = append(tries, s.enter(t, gate, "/shop/login"))
+	}
+	s.want(t, 429, "/shop/login")
+	s.want(t, 429, "/shop/login")
+	tries[0].wantEnd(200)
+	again := s.enter(t, gate, "/shop/login")
+	s.want(t, 429, "/shop/login")
+	for _, try := range []*held{tries[1], tries[2], again} {
+		try.wantEnd(200)
+	}
+}
+
+func backWhenLeft(t *testing.T, s *site) {
+	gate, limiter := newGate(t), s.limiter(t)
+	ear := s.ear()
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{
+		Path:   "/shop/list",
+		Limits: limit(core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: func(o int) bool { ear.failure(o); return ear.success(o) }}),
+		Handle: func(h Handling) { gate.hold(); <-h.Context().Done(); h.Reply(500) },
+	}}})
+	call := s.enter(t, gate, "/shop/list")
+	close(call.leave)
+	if n := s.left(t, limiter, "successes"); n != 999 {
+		t.Fatalf("%d are left while the handler runs, want 999", n)
+	}
+	call.abandon()
+	ear.wantHeard(t, s.failure())
+	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
+}
+
+// failure is the outcome of Handling.Reply(500).
+func (s *site) failure() int {
+	if s.adapter.RPC {
+		return 13
+	}
+	return 500
+}
+
+func exposedWhileCounted(t *testing.T, s *site) {
+	limiter, ear := s.limiter(t, func(o *core.Options) { o.Expose = true }), s.ear()
+	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency}
+	s.serve(t, App{Limiter: limiter, Use: limit(slots), Routes: []Route{{
+		Path: "/shop/list", Limits: limit(core.Rule{Name: "counted", Seconds: 600, MaxCount: 1, Count: ear.failure}),
+		Handle: func(h Handling) {
+			d, _ := core.DecisionFrom(h.Context())
+			h.Text(d.Rule + " " + d.Limit.String())
+		},
+	}}})
+	for range 3 {
+		reply := s.want(t, 200, "/shop/list")
+		if reply.Body != "counted 1 per 10m" {
+			t.Errorf("the handler saw %q", reply.Body)
+		}
+		ear.wantHeard(t, reply.Outcome)
+	}
+}

@@ -1,0 +1,68 @@
+package limittest
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// backHoweverSlow holds what backBeforeNext does of a Redis that takes its time for what comes after a handler: a give-back that
+// nobody waits for would otherwise nearly always win the race against the next call.
+func backHoweverSlow(t *testing.T, s *site) {
+	ear, slow := s.ear(), new(slowAfter)
+	limiter := s.limiter(t, func(o *core.Options) {
+		if s.client != nil {
+			o.Redis = slow.client(t, s.client.(*redis.Client))
+		}
+	})
+	count := func(outcome int) bool { slow.next.Store(true); return ear.success(outcome) }
+	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency}
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{
+		Path: "/shop/list", Limits: limit(slots, core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: count}),
+		Handle: func(h Handling) { h.Reply(404) },
+	}}})
+	for range 3 {
+		s.want(t, 404, "/shop/list")
+	}
+	if n := slow.times.Load(); s.client != nil && n != 3 {
+		t.Errorf("Redis was slow %d times, want 3", n)
+	}
+}
+
+// slowAfter makes connections that send the next command late when they are told to.
+type slowAfter struct {
+	next  atomic.Bool
+	times atomic.Int32
+}
+
+// client is one like another, but slow.
+func (s *slowAfter) client(t *testing.T, like *redis.Client) *redis.Client {
+	options := &redis.Options{Addr: like.Options().Addr}
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return slowConn{conn, s}, err
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+type slowConn struct {
+	net.Conn
+	slow *slowAfter
+}
+
+// Write implements net.Conn.
+func (c slowConn) Write(b []byte) (int, error) {
+	if c.slow.next.CompareAndSwap(true, false) {
+		c.slow.times.Add(1)
+		time.Sleep(100 * time.Millisecond)
+	}
+	return c.Conn.Write(b)
+}

@@ -1,0 +1,64 @@
+package echolimit_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// endings are echo's own ways for a call to end.
+var endings = []limittest.Ending{
+	ending("HTTPError", 404, func(echo.Context) error { return echo.NewHTTPError(404) }),
+	ending("one of echo's errors", 401, func(echo.Context) error { return echo.ErrUnauthorized }),
+	ending("HTTPError with a cause", 403, func(echo.Context) error { return echo.NewHTTPError(403).SetInternal(errors.New("why")) }),
+	ending("HTTPError with an HTTPError inside", 409, func(echo.Context) error {
+		return echo.NewHTTPError(400).SetInternal(echo.NewHTTPError(409))
+	}),
+	ending("a wrapped HTTPError", 500, func(echo.Context) error { return fmt.Errorf("asked: %w", echo.NewHTTPError(404)) }),
+	ending("a plain error", 500, func(echo.Context) error { return errors.New("broken") }),
+	ending("a reply, then an error", 200, func(c echo.Context) error {
+		_ = c.String(200, "half of it")
+		return errors.New("broken")
+	}),
+	ending("a refusal, then an error", 403, func(c echo.Context) error {
+		_ = c.NoContent(403)
+		return echo.NewHTTPError(500)
+	}),
+	ending("an error that was answered already", 404, func(c echo.Context) error { c.Error(echo.ErrNotFound); return nil }),
+	ending("an error answered and returned", 404, func(c echo.Context) error { c.Error(echo.ErrNotFound); return echo.ErrNotFound }),
+	ending("NoContent", 204, func(c echo.Context) error { return c.NoContent(204) }),
+	ending("Redirect", 302, func(c echo.Context) error { return c.Redirect(302, "/elsewhere") }),
+	ending("a body, then a status", 200, func(c echo.Context) error {
+		_, _ = c.Response().Write([]byte("half of it"))
+		return c.NoContent(500)
+	}),
+	ending("early hints", 200, func(c echo.Context) error {
+		c.Response().WriteHeader(http.StatusEarlyHints)
+		_, err := c.Response().Write([]byte("ok"))
+		return err
+	}),
+	ending("echo.WrapHandler", 502, echo.WrapHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "upstream", http.StatusBadGateway)
+	}))),
+	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
+	{Name: "a panic after half a reply", Heard: 500, Sent: 200, Handle: func(h limittest.Handling) {
+		h.Text("half of it")
+		panic("a handler's own fault")
+	}},
+}
+
+func ending(name string, status int, handle echo.HandlerFunc) limittest.Ending {
+	return limittest.Ending{Name: name, Heard: status, Handle: func(h limittest.Handling) {
+		h.(*handling).err = handle(h.(*handling).c)
+	}}
+}
+
+// broken is a body that cannot be read.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -1,0 +1,39 @@
+//go:build !race
+
+package fiberlimit_test
+
+import (
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/fiberlimit"
+)
+
+// The race detector makes sync.Pool forget at random, so allocations are counted without it.
+
+// TestAllocations holds what the middleware adds to an allowed call: the value of RateLimit.
+func TestAllocations(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	app := fiber.New()
+	app.Get("/bare", func(*fiber.Ctx) error { return nil })
+	app.Get("/limited", fiberlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9}), func(*fiber.Ctx) error { return nil })
+	serve := app.Handler()
+	allocs := func(path string) float64 {
+		call := new(fasthttp.RequestCtx)
+		call.Request.SetRequestURI(path)
+		return testing.AllocsPerRun(1000, func() {
+			call.Response.Reset()
+			serve(call)
+		})
+	}
+	if added := allocs("/limited") - allocs("/bare"); added > 1 {
+		t.Errorf("%v allocations, want at most 1", added)
+	}
+}

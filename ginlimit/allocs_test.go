@@ -1,0 +1,48 @@
+//go:build !race
+
+package ginlimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/ginlimit"
+)
+
+// The race detector makes sync.Pool forget at random, so allocations are counted without it.
+
+// TestAllocations holds what the middleware adds to an allowed call: the value of RateLimit, and a slice for each of the
+// two headers.
+func TestAllocations(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	gin.SetMode(gin.TestMode)
+	router := gin.New()
+	router.GET("/bare", func(*gin.Context) {})
+	router.GET("/limited", ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9}), func(*gin.Context) {})
+	w := &discard{header: make(http.Header)}
+	allocs := func(path string) float64 {
+		r := httptest.NewRequest("GET", path, nil)
+		return testing.AllocsPerRun(1000, func() {
+			clear(w.header)
+			router.ServeHTTP(w, r)
+		})
+	}
+	if added := allocs("/limited") - allocs("/bare"); added > 3 {
+		t.Errorf("%v allocations, want at most 3", added)
+	}
+}
+
+// discard is a ResponseWriter that keeps nothing.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}

@@ -1,0 +1,60 @@
+package ginlimit_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// endings are gin's own ways for a call to end.
+var endings = []limittest.Ending{
+	ending("Status alone", 418, func(c *gin.Context) { c.Status(418) }),
+	ending("JSON", 422, func(c *gin.Context) { c.JSON(422, gin.H{"field": "missing"}) }),
+	ending("AbortWithStatus", 403, func(c *gin.Context) { c.AbortWithStatus(403) }),
+	ending("AbortWithError", 400, func(c *gin.Context) { _ = c.AbortWithError(400, errors.New("wrong")) }),
+	ending("Error is only noted", 200, func(c *gin.Context) { _ = c.Error(errors.New("noted")) }),
+	ending("Redirect", 302, func(c *gin.Context) { c.Redirect(302, "/elsewhere") }),
+	ending("not modified", 304, func(c *gin.Context) { c.Status(304) }),
+	ending("a body, then a status", 200, func(c *gin.Context) {
+		_, _ = c.Writer.WriteString("half of it")
+		c.Status(500)
+	}),
+	ending("two statuses, nothing sent between", 500, func(c *gin.Context) { c.Status(200); c.Status(500) }),
+	ending("a flush, then a status", 200, func(c *gin.Context) { c.Writer.Flush(); c.AbortWithStatus(500) }),
+	ending("early hints", 200, func(c *gin.Context) {
+		c.Status(http.StatusEarlyHints)
+		c.Writer.WriteHeaderNow()
+		_, _ = c.Writer.WriteString("ok")
+	}),
+	ending("events", 200, func(c *gin.Context) {
+		for range 3 {
+			c.SSEvent("tick", "tock")
+			c.Writer.Flush()
+		}
+	}),
+	ending("gin.WrapF", 502, func(c *gin.Context) {
+		gin.WrapF(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream", http.StatusBadGateway) })(c)
+	}),
+	ending("a body that breaks off at once", 502, func(c *gin.Context) {
+		if _, err := io.Copy(c.Writer, broken{}); err != nil {
+			c.String(502, "upstream")
+		}
+	}),
+	{Name: "a panic after half a reply", Heard: 500, Sent: 200, Handle: func(h limittest.Handling) {
+		h.Text("half of it")
+		panic("a handler's own fault")
+	}},
+}
+
+func ending(name string, status int, handle func(*gin.Context)) limittest.Ending {
+	return limittest.Ending{Name: name, Heard: status, Handle: func(h limittest.Handling) { handle(h.(handling).c) }}
+}
+
+// broken is a body that cannot be read.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }

@@ -1,0 +1,137 @@
+package grpclimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// httpStatus is how an outcome looks in HTTP; the other codes look like 500.
+var httpStatus = map[codes.Code]int{
+	codes.OK: 200, codes.ResourceExhausted: 429, codes.Unauthenticated: 401, codes.Unavailable: 503, codes.Canceled: 503,
+	codes.DeadlineExceeded: 503, codes.InvalidArgument: 400, codes.Unimplemented: 404, codes.NotFound: 404,
+}
+
+// invoke makes a call of one kind, unary or a stream.
+type invoke func(ctx context.Context, conn *grpc.ClientConn, method string, header, trailer *metadata.MD) (text string, err error)
+
+func unary(ctx context.Context, conn *grpc.ClientConn, method string, header, trailer *metadata.MD) (string, error) {
+	text := new(wrapperspb.StringValue)
+	err := conn.Invoke(ctx, method, new(emptypb.Empty), text, grpc.Header(header), grpc.Trailer(trailer))
+	return text.Value, err
+}
+
+// stream calls as a stream of messages in one direction or both, and reads until it ends.
+func stream(kind grpc.StreamDesc) invoke {
+	return func(ctx context.Context, conn *grpc.ClientConn, method string, header, trailer *metadata.MD) (text string, err error) {
+		stream, err := conn.NewStream(ctx, &kind, method, grpc.Header(header), grpc.Trailer(trailer))
+		if err != nil {
+			return "", err
+		}
+		if err = stream.SendMsg(new(emptypb.Empty)); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		_ = stream.CloseSend() // how the stream ends, RecvMsg says
+		for {
+			message := new(wrapperspb.StringValue)
+			if err = stream.RecvMsg(message); errors.Is(err, io.EOF) {
+				return text, nil
+			} else if err != nil {
+				return text, err
+			}
+			text += message.Value
+			if !kind.ServerStreams {
+				return text, nil
+			}
+		}
+	}
+}
+
+// client makes calls of one kind.
+type client struct {
+	*grpc.ClientConn
+	invoke invoke
+}
+
+func connectTo(kind invoke) func(testing.TB, limittest.Dial) limittest.Client {
+	return func(t testing.TB, dial limittest.Dial) limittest.Client { return client{connect(t, dial), kind} }
+}
+
+// Close implements limittest.Client.
+func (c client) Close() { _ = c.ClientConn.Close() }
+
+// Do implements limittest.Client.
+func (c client) Do(t testing.TB, call limittest.Call) limittest.Reply {
+	t.Helper()
+	ctx := call.Until()
+	for name, values := range call.Header {
+		for _, value := range values {
+			ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+		}
+	}
+	var header, trailer metadata.MD
+	text, err := c.invoke(ctx, c.ClientConn, call.Path, &header, &trailer)
+	if ctx.Err() != nil {
+		return limittest.Reply{}
+	}
+	code := status.Code(err)
+	reply := limittest.Reply{Status: httpStatus[code], Outcome: int(code), Header: make(http.Header), Body: text}
+	if reply.Status == 0 {
+		reply.Status = 500
+	}
+	for name, values := range trailer {
+		for _, value := range values {
+			reply.Header.Add(name, value)
+		}
+	}
+	if err != nil {
+		readStatus(t, &reply, status.Convert(err), header)
+	}
+	return reply
+}
+
+func readStatus(t testing.TB, reply *limittest.Reply, refusal *status.Status, header metadata.MD) {
+	t.Helper()
+	reply.Body = refusal.Message()
+	for _, detail := range refusal.Details() {
+		switch detail := detail.(type) {
+		case *errdetails.RetryInfo:
+			reply.Header.Set("Retry-After", fmt.Sprint(int(detail.RetryDelay.AsDuration().Seconds()+0.999)))
+		case *errdetails.QuotaFailure:
+			for _, violation := range detail.Violations {
+				reply.Violated = append(reply.Violated, violation.Subject)
+			}
+		}
+	}
+	for name := range header {
+		if strings.HasPrefix(name, "ratelimit") || strings.HasPrefix(name, "x-ratelimit") {
+			t.Errorf("a refusal sent the header %s, which keeps clients from retrying", name)
+		}
+	}
+}
+
+func connect(t testing.TB, dial limittest.Dial) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///service.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
