@@ -18,7 +18,7 @@ var ruleScenarios = []scenario{
 	{name: "another limit for who has a plan", run: plans},
 	{name: "who does not stop is banned", run: banned},
 	{name: "DryRun refuses nobody", run: dryRun},
-	{name: "a log says who called", run: logged},
+	{name: "a log says who called", run: recorded},
 	{name: "a calendar's day", run: calendarDay},
 	{name: "Allow inside a handler cannot count by the outcome", run: outcomeInside, httpOnly: true},
 }
@@ -118,8 +118,8 @@ func dryRun(t *testing.T, s *site) {
 	}
 }
 
-// logged calls over one connection, whose buffer some frameworks use again for the next call.
-func logged(t *testing.T, s *site) {
+// recorded calls over one connection, whose buffer some frameworks use again for the next call.
+func recorded(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{
 		Name: "log", Seconds: 600, MaxCount: 3, Algorithm: core.SlidingLog,
