@@ -1,0 +1,134 @@
+package core_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// atOnceBy runs a function in so many goroutines at once and counts how often it said yes.
+func atOnceBy(callers int, do func(caller int) bool) (yes int) {
+	var all sync.WaitGroup
+	var said atomic.Int32
+	begin := make(chan struct{})
+	for caller := range callers {
+		all.Go(func() {
+			<-begin
+			if do(caller) {
+				said.Add(1)
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	return int(said.Load())
+}
+
+// Reading the count first and raising it afterwards let fifty through at once where 25 were allowed.
+func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiters := []*core.Limiter{newLimiter(t, options), newLimiter(t, options)}
+		if options.Redis == nil {
+			limiters[1] = limiters[0] // only Redis is shared
+		}
+		for a := core.SlidingWindow; a <= core.Concurrency; a++ {
+			limit := core.Limit{Max: 25, Window: 366 * 24 * time.Hour, Algorithm: a}
+			admitted := atOnceBy(100, func(caller int) bool {
+				limiter := limiters[caller%2]
+				if a == core.Concurrency {
+					_, d, err := limiter.Hold(background, "n", "user:a", limit)
+					return err == nil && d.Allowed
+				}
+				d, err := limiter.Allow(background, "n", "user:a", limit)
+				return err == nil && d.Allowed
+			})
+			if admitted != 25 {
+				t.Errorf("%v: %d of 100 at once admitted, want 25", a, admitted)
+			}
+		}
+	})
+}
+
+// Two calls of one moment were one member of a sorted set, and counted once.
+func TestTwoCallsInOneMicrosecondAreTwo(t *testing.T) {
+	eachAlgorithm(t, 3, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
+		for left := 2; left >= 0; left-- {
+			if d := took(t, limiter, limit, 1); d.Remaining != left {
+				t.Errorf("%d left at the same microsecond, want %d", d.Remaining, left)
+			}
+		}
+		tookNone(t, limiter, limit, 1)
+	})
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, _ *wallClock) {
+		for want := range 3 {
+			if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(2)); err != nil || d.Allowed != (want < 2) {
+				t.Errorf("slot %d at the same microsecond: %+v, %v", want+1, d, err)
+			}
+		}
+	})
+}
+
+// An earlier limit was charged although a later one refused: a client that hammered a full minute used up its day.
+func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		day := core.Rule{Name: "day", Window: 24 * time.Hour, MaxCount: 10, Algorithm: core.TokenBucket}
+		hour := core.Rule{Name: "hour", Window: time.Hour, MaxCount: 2, Also: []core.Limit{
+			{Max: 10, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, {Max: 10, Window: 48 * time.Hour, Algorithm: core.FixedWindow},
+		}}
+		guard := newGuard(t, limiter, day, hour)
+		for _, want := range []int{200, 200, 429, 429, 429} {
+			wantStatus(t, guard, newView("GET", "/"), want)
+		}
+		const caller = "ip:192.0.2.1"
+		wantLeft(t, limiter, "day", caller, core.PerDay(10).Bucket(10), 8)
+		wantLeft(t, limiter, "hour", caller, hour.Also[0], 8)
+		wantLeft(t, limiter, "hour", caller, hour.Also[1], 8)
+	})
+}
+
+// Processes that counted at home and told each other later let through twice the limit, or, asked at the wrong one, everything.
+func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
+	client := atWallClock(limittest.StartRedis(t).Client(t))
+	one, other := newLimiter(t, core.Options{Redis: client, Timeout: patient}), newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+		limit := core.Limit{Max: 4, Window: time.Minute, Algorithm: a}
+		for left := 3; left >= 0; left -= 2 {
+			took(t, one, limit, 1)
+			remains(t, other, limit, left)
+			took(t, other, limit, 1)
+		}
+		// They also agree on when: peers that each worked out a reset of their own never came to it.
+		if d := tookNone(t, one, limit, 1); tookNone(t, other, limit, 1).ResetAfter != d.ResetAfter {
+			t.Errorf("%v: two processes tell another reset at one time", a)
+		}
+	}
+}
+
+// Processes that took the time from their own clocks refilled one bucket by the spread of these.
+func TestOnlyTheServersClockCounts(t *testing.T) {
+	client := atWallClock(limittest.StartRedis(t).Client(t))
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+		limit := core.Limit{Max: 3, Window: time.Millisecond, Algorithm: a}
+		took(t, limiter, limit, 3)
+		time.Sleep(3 * time.Millisecond) // passes here, not there
+		tookNone(t, limiter, limit, 1)
+		client.now.pass(2 * time.Millisecond)
+		took(t, limiter, limit, 3)
+	}
+	client.before = func(args []any) {
+		for _, arg := range args {
+			if n, ok := arg.(int64); ok && n > 1_000_000_000 { // the seconds since 1970, or finer
+				t.Errorf("a time is sent: %d in %v", n, args[2:])
+			}
+		}
+	}
+	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+		took(t, limiter, core.Limit{Max: 3, Window: time.Minute, Algorithm: a}, 1)
+	}
+}

@@ -1,0 +1,182 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// wantApart checks that of two callers with one call each neither is charged for the other.
+func wantApart(t *testing.T, guard *core.Guard, one, other core.View) {
+	t.Helper()
+	wantStatus(t, guard, one, 200)
+	wantStatus(t, guard, other, 200)
+	wantStatus(t, guard, one, 429)
+	wantStatus(t, guard, other, 429)
+}
+
+// One counter per URL was shared by all users, and one client could lock out the rest.
+func TestUsersDoNotShareACounter(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		byUser := core.Rule{Seconds: 3600, MaxCount: 1, NeedLogin: true}
+		wantApart(t, newGuard(t, limiter, byUser), newView("GET", "/user").as("alice"), newView("GET", "/user").as("bob"))
+		byIP := core.Rule{Seconds: 3600, MaxCount: 1}
+		wantApart(t, newGuard(t, limiter, byIP), newView("GET", "/ip").from("192.0.2.1"), newView("GET", "/ip").from("192.0.2.2"))
+	})
+}
+
+// What callers write into a key (a closing brace, a tag of their own) chose the cluster slot, and with two keys an error.
+func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
+	cluster := limittest.StartCluster(t).Client(t)
+	limiter := newLimiter(t, core.Options{Redis: cluster, Timeout: patient})
+	rule := core.Rule{
+		Name: "}{n}", Seconds: 3600, MaxCount: 1, Also: []core.Limit{core.PerDay(10), core.PerMinute(5).Bucket(5)},
+		Ban: core.Ban{After: 1, For: time.Hour}, OnStoreError: core.FailClosed,
+	}
+	for i, subject := range []string{"}evil}", "{}", "{a}{b}", "}", "\r\n", "plain"} {
+		rule.Key = key(subject)
+		rule.Name = fmt.Sprint("}{", i)
+		guard := newGuard(t, limiter, rule)
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		answer := wantStatus(t, guard, newView("GET", "/"), 429)
+		if answer.Refusal.Decision.Reason != core.Banned {
+			t.Errorf("%q: %+v", subject, answer.Refusal.Decision)
+		}
+	}
+}
+
+// Arguments passed as keys, or keys as arguments: a cluster routes by the keys alone, and refuses or misses the rest.
+func TestOnlyKeysArePassedAsKeys(t *testing.T) {
+	client := atWallClock(limittest.StartRedis(t).Client(t))
+	calls := 0
+	client.before = func(args []any) {
+		if args[0] != "evalsha" {
+			return
+		}
+		calls++
+		for _, arg := range args[3 : 3+args[2].(int)] {
+			if key, ok := arg.(string); !ok || !strings.HasPrefix(key, "accesslimit:{user:a}:") {
+				t.Errorf("passed as a key: %v", arg)
+			}
+		}
+		for _, arg := range args[3+args[2].(int):] {
+			if text, ok := arg.(string); ok && strings.Contains(text, "{") {
+				t.Errorf("a key among the arguments: %s", text)
+			}
+		}
+	}
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	bucket, log := core.PerMinute(1).Bucket(9), core.Limit{Max: 1, Window: time.Minute, Algorithm: core.SlidingLog}
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 60, Also: []core.Limit{bucket, log}, Ban: core.Ban{ByHand: true}, Key: key("user:a")})
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	if err := limiter.Refund(background, took(t, limiter, bucket, 1), 1); err != nil {
+		t.Fatal(err)
+	}
+	release, _, err := limiter.Hold(background, "n", "user:a", core.InFlight(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	_, _ = limiter.Reserve(background, "n", "user:a", bucket, 1)
+	_, _ = limiter.Records(background, "n", "user:a", log)
+	if err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil || calls < 8 {
+		t.Errorf("%v after %d scripts, want at least 8", err, calls)
+	}
+}
+
+// Parts joined without escaping made one key of two: ("a", "b:c") and ("a:b", "c").
+func TestJoinedKeysDoNotAlias(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	joined := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.Join(core.ByValue("tenant"), core.ByValue("account"))}
+	guard := newGuard(t, limiter, joined)
+	of := func(tenant, account string) *fakeView {
+		v := newView("GET", "/")
+		v.values["tenant"], v.values["account"] = tenant, account
+		return v
+	}
+	for i, pair := range [][4]string{{"a", "b:c", "a:b", "c"}, {"a|value:b", "c", "a", "b|value:c"}, {"d%7C", "e", "d|", "e"}, {"f", "g", "fg", ""}} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { wantApart(t, guard, of(pair[0], pair[1]), of(pair[2], pair[3])) })
+	}
+}
+
+// API keys that differ in case shared a bucket, because header values were lower-cased on the way.
+func TestKeysThatDifferInCaseAreTwo(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	for _, by := range []core.KeyFunc{core.ByHeader("X-Api-Key"), core.ByUser, core.ByValue("user")} {
+		guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: by})
+		wantApart(t, guard, newView("GET", "/").with("X-Api-Key", "sEcret").as("Alice"), newView("GET", "/").with("X-Api-Key", "secret").as("alice"))
+	}
+}
+
+// Keys were told apart by 64 bits of an unkeyed hash, for which anybody can find two that agree.
+func TestLongKeysAreToldApartBy128Bits(t *testing.T) {
+	seen := make(map[string]bool)
+	for i := range 1000 {
+		k := core.CounterKey("p", strings.Repeat("x", 100)+fmt.Sprint(i), "n", core.PerMinute(1))
+		tag := checkKey(t, k)
+		if seen[tag] || len(tag) != 1+128/4 {
+			t.Fatalf("the tag %s", tag)
+		}
+		seen[tag] = true
+	}
+}
+
+// A limit by a value that the service itself had set looked for it among the headers, which callers write.
+func TestValuesAreNotReadFromHeaders(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByValue("plan")})
+	wantStatus(t, guard, newView("GET", "/").with("Plan", "a").with("plan", "a"), 200)
+	wantStatus(t, guard, newView("GET", "/").with("Plan", "b").with("plan", "b"), 429)
+}
+
+// IPv4 addresses in IPv6's dress were cut to a prefix before they were undressed: all of them were one client, and one call too many
+// of anybody's refused everybody.
+func TestMappedIPv4ClientsAreNotOneClient(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1})
+	wantApart(t, guard, newView("GET", "/").from("::ffff:192.0.2.1"), newView("GET", "/").from("::ffff:198.51.100.1"))
+	wantStatus(t, guard, newView("GET", "/").from("192.0.2.1"), 429)
+}
+
+// Who went through the addresses of a single customer's network was a new client with each.
+func TestRotatingThroughA64IsOneClient(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 2})
+	for i, want := range []int{200, 200, 429, 429} {
+		wantStatus(t, guard, newView("GET", "/").from(fmt.Sprintf("2001:db8:1:2:%x::%x", 4096*i, i)), want)
+	}
+	wantStatus(t, guard, newView("GET", "/").from("2001:db8:1:3::1"), 200)
+}
+
+// A refusal was sent with status 200, and clients that looked at the status went on.
+func TestRefusalIsNot200(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1})
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	refusal := wantStatus(t, guard, newView("GET", "/"), 429).Refusal
+	if refusal.Code != 8 || refusal.Wait <= 0 || len(refusal.Body) == 0 {
+		t.Errorf("%+v", refusal)
+	}
+}
+
+// The framework's string was a view of its buffer, which the next call filled with another client's: kept as a key, it was theirs.
+func TestKeysAreCopiedFromTheCall(t *testing.T) {
+	var heard decisions
+	limiter := newLimiter(t, core.Options{OnDecision: heard.note})
+	buffer, subjects := []byte("user:a"), []string{"user:a", "user:b", "user:c"}
+	view := core.KeyFunc(func(core.Request) (string, error) { return unsafe.String(&buffer[0], len(buffer)), nil })
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: view})
+	for _, subject := range subjects {
+		copy(buffer, subject)
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	for i, subject := range subjects {
+		if got := heard.heard[i].Key; got != subject {
+			t.Errorf("decision %d is now about %s, was about %s", i, got, subject)
+		}
+		wantLeft(t, limiter, "n", subject, core.PerHour(1), 0)
+	}
+}

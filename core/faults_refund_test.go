@@ -1,0 +1,109 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// gaveBack refunds, whenever that is.
+func gaveBack(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
+	t.Helper()
+	if err := limiter.Refund(background, d, n); err != nil {
+		t.Fatalf("Refund of %d: %v", n, err)
+	}
+}
+
+// A release raised what was available over the rate, also after what it released had come back by itself.
+func TestRefundNeverLeavesMoreThanWasThere(t *testing.T) {
+	for _, later := range []time.Duration{0, time.Second, 23 * time.Second, 40 * time.Second, time.Minute, 62 * time.Second, time.Hour} {
+		eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
+			never := later.String() + " never charged"
+			for _, subject := range []string{later.String(), never} {
+				if _, err := limiter.AllowN(background, "n", subject, limit, 3); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d, err := limiter.AllowN(background, "n", later.String(), limit, 2)
+			if err != nil || !d.Allowed {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			now.pass(later)
+			gaveBack(t, limiter, d, 2)
+			want, err := limiter.Peek(background, "n", never, limit)
+			if err != nil || want.Remaining > 5 {
+				t.Fatalf("%+v, %v", want, err)
+			}
+			wantLeft(t, limiter, "n", later.String(), limit, want.Remaining)
+		})
+	}
+}
+
+// Released permits were lost: the log forgot them, the counter did not.
+func TestRefundedPermitsAreNotLost(t *testing.T) {
+	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
+		for range 20 {
+			first, second := took(t, limiter, limit, 4), took(t, limiter, limit, 1)
+			tookNone(t, limiter, limit, 1)
+			gaveBack(t, limiter, first, 1)
+			gaveBack(t, limiter, second, 1)
+			remains(t, limiter, limit, 2)
+			gaveBack(t, limiter, first, 3)
+			remains(t, limiter, limit, 5)
+		}
+	})
+}
+
+// The used count went below zero when a charge of the window before was given back, and the new window let more through.
+func TestRefundOfAnEarlierWindowMintsNothing(t *testing.T) {
+	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
+		earlier := took(t, limiter, limit, 5)
+		now.pass(2 * time.Minute)
+		gaveBack(t, limiter, earlier, 1) // before anything is used again
+		took(t, limiter, limit, 5)
+		gaveBack(t, limiter, earlier, 4) // and after
+		tookNone(t, limiter, limit, 1)
+	})
+}
+
+// Slots of processes that had died were never given back, and after enough crashes nobody got in.
+func TestSlotOfADeadHolderIsFree(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
+		for want := range 2 { // of holders that renew nothing, as the dead
+			if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(1)); err != nil || d.Allowed != (want == 0) {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		}
+		now.pass(30*time.Second - time.Microsecond)
+		if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(1)); err != nil || d.RetryAfter != time.Microsecond {
+			t.Errorf("before the slot is free: %+v, %v", d, err)
+		}
+		now.pass(time.Microsecond)
+		if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(1)); err != nil || !d.Allowed {
+			t.Errorf("a whole window after its holder died: %+v, %v", d, err)
+		}
+	})
+}
+
+// A slot that was released twice, or late, was somebody else's by then.
+func TestSecondReleaseFreesNobodyElsesSlot(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
+		limit := core.InFlight(1)
+		first, _, err := limiter.Hold(background, "n", "user:a", limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.pass(30 * time.Second) // it was not renewed, and is free
+		for range 2 {
+			second, d, err := limiter.Hold(background, "n", "user:a", limit)
+			if err != nil || !d.Allowed {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			first()
+			wantLeft(t, limiter, "n", "user:a", limit, 0)
+			second()
+			wantLeft(t, limiter, "n", "user:a", limit, 1)
+		}
+	})
+}
