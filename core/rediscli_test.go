@@ -274,7 +274,7 @@ func TestOtherLanguagesReadTheStates(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now().UnixMicro()
 	want := map[string][]string{
-		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb1": {"", "1440000", "720000"},
+		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb1": {"", "1440000", "720000", "1"},
 	}
 	for name, f := range foreignLimits() {
 		key, tag, _, _ := c.call(name, f, 2)

@@ -8,8 +8,9 @@ import (
 
 // bucketModel is a token bucket in fractions that nothing rounds.
 type bucketModel struct {
-	used big.Rat // permits, when it was last charged
-	at   int64   // that time, in ticks
+	used  big.Rat // permits, when it was last charged
+	at    int64   // that time, in ticks
+	whole int64   // the tick in which, at the rate of that time, all has come back: so it has then by any other
 }
 
 func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
@@ -21,7 +22,7 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 	// after is how long until so many permits have come back, in whole ticks.
 	after := func(permits *big.Rat) int64 {
 		ticks := ceil(new(big.Rat).Quo(permits, perTick))
-		return (at+ticks)*tick - now
+		return min(at+ticks, m.whole)*tick - now
 	}
 	full := new(big.Rat).SetInt64(int64(atOnce(l)))
 	needed := new(big.Rat).Add(used, new(big.Rat).SetInt64(int64(cost)))
@@ -30,7 +31,7 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 	} else if charge && cost > 0 {
 		used = needed
 		m.used.Set(used)
-		m.at = at
+		m.at, m.whole = at, at+ceil(new(big.Rat).Quo(used, perTick))
 	}
 	p.left = int(floor(new(big.Rat).Sub(full, used)))
 	if used.Sign() > 0 {
@@ -42,6 +43,9 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 // usedAt is what is not refilled yet. It is counted in parts of a permit of which a whole number comes back each tick, so
 // what was used under another rate is rounded up to these: a change of the rate gives nobody anything.
 func (m *bucketModel) usedAt(at int64, l core.Limit, perTick *big.Rat) *big.Rat {
+	if at >= m.whole {
+		return new(big.Rat)
+	}
 	part := new(big.Rat).SetInt(perTick.Denom())
 	inParts := new(big.Rat).Mul(&m.used, part)
 	used := new(big.Rat).Quo(new(big.Rat).SetInt64(ceil(inParts)), part)

@@ -38,11 +38,11 @@ func eachAlgorithm(t *testing.T, test func(t *testing.T, f facts)) {
 func followsModel(p *player, f facts, steps trace, source core.Source) error {
 	counter := f.model()
 	for i, s := range steps {
-		got, wasReset, err := p.play(s)
+		got, err := p.play(s)
 		if err != nil {
 			return s.failed(i, err)
 		}
-		if wasReset || s.do == reset {
+		if s.do == reset {
 			counter = f.model()
 		}
 		if s.do == reset {

@@ -48,10 +48,10 @@ func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 		} else if greedy {
 			s.do = peek
 		}
-		d, _, err := p.play(s)
+		d, err := p.play(s)
 		if greedy && err == nil && s.do == peek && d.Remaining > 0 {
 			s.do, s.n, s.wait = allow, min(max(1, s.n), d.Remaining), wait{}
-			d, _, err = p.play(s)
+			d, err = p.play(s)
 		}
 		if err != nil {
 			return s.failed(i, err)

@@ -46,7 +46,7 @@ func (w *waiter) step(s step) error {
 	if s.do == reset {
 		w.admitted = nil
 	}
-	d, _, err := w.play(s)
+	d, err := w.play(s)
 	switch {
 	case err != nil:
 		return err
@@ -74,7 +74,7 @@ func (w *waiter) wait(s step, told time.Duration) error {
 	passes := time.Now().Add(told)
 	if early := told - slack - time.Microsecond; early > 0 {
 		s.wait = wait{more: early}
-		d, _, err := w.play(s)
+		d, err := w.play(s)
 		if err != nil || d.Allowed {
 			return fmt.Errorf("told to wait %v, and passed after %v: %+v, %w", told, early, d, err)
 		}
@@ -83,7 +83,7 @@ func (w *waiter) wait(s step, told time.Duration) error {
 		}
 	}
 	s.wait = wait{more: time.Until(passes)}
-	d, _, err := w.play(s)
+	d, err := w.play(s)
 	if err != nil || !d.Allowed {
 		return fmt.Errorf("told to wait %v, and refused after that: %+v, %w", told, d, err)
 	}

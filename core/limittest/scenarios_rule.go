@@ -84,7 +84,7 @@ func banned(t *testing.T, s *site) {
 	if s.adapter.RPC && reply.Outcome != 8 {
 		t.Errorf("the code is %d, want RESOURCE_EXHAUSTED", reply.Outcome)
 	}
-	if !strings.Contains(reply.Body, "again and again") || !slices.Equal(reply.Violated, []string{"shop"}) {
+	if !strings.Contains(reply.Body, "Calls are refused") || !slices.Equal(reply.Violated, []string{"shop"}) {
 		t.Errorf("the reply is %+v", reply)
 	}
 	if err := limiter.Unban(context.Background(), "shop", "ip:127.0.0.1"); err != nil {

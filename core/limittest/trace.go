@@ -100,21 +100,12 @@ type player struct {
 	name, subject string
 	last          core.Decision
 	charges       []time.Time
-
-	chargedBy core.Limit // the limit of the last charge, and
-	freshAt   time.Time  // when the counter is a fresh one by that
 }
 
-// play does a step. A reset answers with the zero decision. It tells whether the counter had to be reset before the step.
-func (p *player) play(s step) (d core.Decision, wasReset bool, err error) {
+// play does a step. A reset answers with the zero decision.
+func (p *player) play(s step) (d core.Decision, err error) {
 	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
 	ctx := context.Background()
-	if wasReset = p.mayBeForgotten(s.by); wasReset {
-		if err := p.limiter.Reset(ctx, p.name, p.subject, s.by); err != nil {
-			return d, true, err
-		}
-		p.chargedBy = core.Limit{}
-	}
 	switch s.do {
 	case allow:
 		d, err = p.limiter.AllowN(ctx, p.name, p.subject, s.by, s.cost())
@@ -124,11 +115,10 @@ func (p *player) play(s step) (d core.Decision, wasReset bool, err error) {
 		err = p.limiter.Reset(ctx, p.name, p.subject, s.by)
 	}
 	if s.do == allow && d.Allowed && s.cost() > 0 {
-		p.chargedBy, p.freshAt = s.by, time.Now().Add(d.ResetAfter)
 		p.charges = append(p.charges, time.Now())
 	}
 	p.last = d
-	return d, wasReset, err
+	return d, err
 }
 
 // until is how long a wait takes.
@@ -146,13 +136,6 @@ func (p *player) until(w wait, by core.Limit) time.Duration {
 		}
 	}
 	return max(0, w.more)
-}
-
-// mayBeForgotten tells whether the counter is fresh to who charged it last, but maybe not by another limit. An engine forgets
-// it from then on, some sooner and some later, so who thinks that it refills more slowly may find it gone, or not. No trace
-// depends on which.
-func (p *player) mayBeForgotten(by core.Limit) bool {
-	return p.chargedBy != core.Limit{} && p.chargedBy != by && !time.Now().Before(p.freshAt)
 }
 
 // cost is what the step asks for; a limit that is smaller than the trace's own lets less through.

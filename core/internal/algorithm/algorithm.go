@@ -35,6 +35,7 @@ type State struct {
 	// Own is, of a SlidingWindow, the permits of sub-window At; of a TokenBucket the units of one permit when Used was
 	// written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
 	Own     int64
+	Rate    int64    // TokenBucket: units refilled per tick when Used was written
 	Older   []uint64 // SlidingWindow: the older sub-windows that still count, oldest first: number modulo 64, then 40 bits of permits
 	Entries []Entry  // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
 }

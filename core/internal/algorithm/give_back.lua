@@ -90,11 +90,11 @@ function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tic
   local state = redis.call('GET', key)
   if not state then return end
   local at, charged = math.floor(now / tick), math.floor(charged_at / tick)
-  local last, used, unit = struct.unpack('<I7I7I7', state)
-  ours(key, #state == 21 and last < 2 ^ 53 and unit > 0)
+  local last, used, unit, rate = struct.unpack('<I7I7I7I7', state)
+  ours(key, #state == 28 and last < 2 ^ 53 and unit > 0 and rate > 0)
   local ticks = math.floor((charged_at + reset) / tick) - charged -- in which all that was used after the charge has come back
   local since = at - charged -- negative when the clock stepped back: then nobody knows what has come back
-  if unit ~= permit or last > at or since < 0 or since >= ticks then return end
+  if unit ~= permit or rate ~= refill or last > at or since < 0 or since >= ticks then return end
   cost = cost * permit
   local refilled, used_then = since * refill, (ticks - 1) * refill + 1
   used = math.max(0, used - (at - last) * refill)
@@ -104,7 +104,7 @@ function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tic
   end
   if back <= 0 then return end
   used = math.max(0, used - back)
-  return write(key, struct.pack('<I7I7I7', at, used, permit), (math.floor(used / refill) + 1) * tick)
+  return write(key, struct.pack('<I7I7I7I7', at, used, permit, refill), (math.floor(used / refill) + 1) * tick)
 end
 
 function algorithms.cc1(key, _, _, _, _, window, holder)

@@ -13,7 +13,7 @@ func (tokenBucket) place(now int64, l *Limit) int64 { return now / l.Tick }
 
 // anchor lets the refill go on from now.
 func (tokenBucket) anchor(s *State, place int64, l *Limit) {
-	s.At, s.Used, s.Own = place, s.usedUnits(l), l.Permit
+	s.At, s.Used, s.Own, s.Rate = place, s.usedUnits(l), l.Permit, l.Refill
 }
 
 // usedUnits is what was used when the state was written, in the units of this limit.
@@ -35,14 +35,20 @@ func (l *Limit) mostUnits() int64 {
 	return longest * l.Refill
 }
 
-// usedNow is what is used now, after the refill.
-func (s *State) usedNow(now int64, l *Limit) int64 {
-	used := s.usedUnits(l)
-	ticks := now/l.Tick - s.At
-	if ticks >= ceilDiv(used, l.Refill) {
-		return 0
+// usedNow is what is used now, after the refill, and how long at most until all of it has come back: at the rate that it was
+// used at, which may be another by now. When that is over all has come back for everybody, whether the entry is gone or not.
+func (s *State) usedNow(now int64, l *Limit) (used, whole int64) {
+	if s.Used == 0 {
+		return 0, math.MaxInt64
 	}
-	return used - ticks*l.Refill
+	if whole = (s.At+ceilDiv(s.Used, s.Rate))*l.Tick - now; whole <= 0 {
+		return 0, math.MaxInt64
+	}
+	used, ticks := s.usedUnits(l), now/l.Tick-s.At
+	if ticks >= ceilDiv(used, l.Refill) {
+		return 0, whole
+	}
+	return used - ticks*l.Refill, whole
 }
 
 // rescale counts what was used under another rate in units of this one, the last fraction of a permit rounded up. It
@@ -55,20 +61,21 @@ func rescale(used, from, to int64) int64 {
 }
 
 func (tokenBucket) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	used := s.usedNow(now, l)
+	used, whole := s.usedNow(now, l)
 	v := Verdict{Remaining: l.left(used)}
 	if used > 0 {
-		v.ResetAfter = l.refilledAfter(used, now)
+		v.ResetAfter = min(whole, l.refilledAfter(used, now))
 	}
 	if missing := used + (cost-l.Max)*l.Permit; missing > 0 {
-		v.RetryAfter = l.refilledAfter(missing, now)
+		v.RetryAfter = min(whole, l.refilledAfter(missing, now))
 	}
 	return v
 }
 
 func (tokenBucket) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
-	s.Used = s.usedNow(now, l) + cost*l.Permit
-	s.At, s.Own = now/l.Tick, l.Permit
+	used, _ := s.usedNow(now, l)
+	s.Used = used + cost*l.Permit
+	s.At, s.Own, s.Rate = now/l.Tick, l.Permit, l.Refill
 	return l.refilledAfter(s.Used, now)
 }
 
@@ -90,10 +97,10 @@ func floorDiv(a, b int64) int64 {
 // paid by who comes next. It is not taken where the verdict has a RetryAfter.
 func (l *Limit) Reserve(s *State, now, cost, patience int64) Verdict {
 	s = l.anchored(s, now, cost > 0)
-	used := s.usedNow(now, l)
+	used, whole := s.usedNow(now, l)
 	v := Verdict{At: now, Remaining: l.left(used)}
 	if used > 0 {
-		v.ResetAfter = l.refilledAfter(used, now)
+		v.ResetAfter = min(whole, l.refilledAfter(used, now))
 	}
 	if early := used + l.Permit - l.Max*l.Permit; early > 0 && cost > 0 {
 		v.Wait = l.refilledAfter(early, now)
@@ -101,6 +108,9 @@ func (l *Limit) Reserve(s *State, now, cost, patience int64) Verdict {
 	v.RetryAfter = max(0, v.Wait-patience)
 	if over := used + cost*l.Permit - l.mostUnits(); over > 0 {
 		v.RetryAfter = max(v.RetryAfter, l.refilledAfter(over, now))
+	}
+	if v.RetryAfter > 0 {
+		v.RetryAfter = min(whole, v.RetryAfter)
 	}
 	if cost > 0 && v.RetryAfter == 0 {
 		v.ResetAfter = engines[TokenBucket].charge(s, now, l, cost, "")
@@ -119,12 +129,12 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 	at, charged := now/l.Tick, c.At/l.Tick
 	ticks := (c.At+c.Reset)/l.Tick - charged // in which all that was used after the charge has come back
 	since := at - charged                    // negative when the clock stepped back: then nobody knows what has come back
-	if s.Own != l.Permit || s.At > at || since < 0 || since >= ticks {
+	if s.Own != l.Permit || s.Rate != l.Refill || s.At > at || since < 0 || since >= ticks {
 		return
 	}
 	cost, refilled := c.Cost*l.Permit, since*l.Refill
 	usedThen := (ticks-1)*l.Refill + 1
-	used := s.usedNow(now, l)
+	used, _ := s.usedNow(now, l)
 	back := cost - max(0, refilled-max(0, usedThen-cost))
 	if usedThen > l.Max*l.Permit {
 		back = min(back, cost-max(0, used+refilled-usedThen))
