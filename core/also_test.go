@@ -89,6 +89,7 @@ func TestHeadersOfSeveralLimits(t *testing.T) {
 			{Max: 50, Window: 10 * time.Second}, core.PerCalendarDay(70, "UTC"), core.InFlight(3),
 			core.PerHour(60), {Max: 80, Window: time.Hour, Algorithm: core.FixedWindow}, core.PerHour(90).Bucket(95),
 			core.PerCalendarMonth(99, "UTC"), core.PerCalendarMonth(98, "Asia/Tokyo"),
+			{Max: 40, Window: time.Second, Algorithm: core.FixedWindow},
 		},
 	}
 	for name, style := range map[string]core.HeaderStyle{"draft 10": core.HeadersDraft10, "draft 7": core.HeadersDraft7, "X": core.HeadersXRateLimit} {
@@ -99,9 +100,9 @@ func TestHeadersOfSeveralLimits(t *testing.T) {
 			want := map[string]map[string]string{
 				"draft 10": {
 					"Ratelimit-Policy": `"api";q=10;w=1, "api-10s";q=50;w=10, "api-day";q=70;w=86400, "api-at-once";q=3;qu="concurrent-requests", ` +
-						`"api-1h";q=60;w=3600, "api-1h-2";q=80;w=3600, "api-1h-3";q=95;w=3800, "api-month";q=99;w=2678400, "api-month-2";q=98;w=2678400`,
+						`"api-1h";q=60;w=3600, "api-1h-2";q=80;w=3600, "api-1h-3";q=95;w=3800, "api-month";q=99;w=2678400, "api-month-2";q=98;w=2678400, "api-1s";q=40;w=1`,
 					"Ratelimit": `"api";r=9;t=2, "api-10s";r=49;t=11, "api-day";r=69;t=86400, "api-at-once";r=2, ` +
-						`"api-1h";r=59;t=3713, "api-1h-2";r=79;t=3600, "api-1h-3";r=94;t=40, "api-month";r=98;t=2419200, "api-month-2";r=97;t=2386800`,
+						`"api-1h";r=59;t=3713, "api-1h-2";r=79;t=3600, "api-1h-3";r=94;t=40, "api-month";r=98;t=2419200, "api-month-2";r=97;t=2386800, "api-1s";r=39;t=1`,
 				},
 				"draft 7": {"Ratelimit-Policy": "3;w=30", "Ratelimit": "limit=3, remaining=2, reset=30"},
 				"X":       {"X-Ratelimit-Limit": "3", "X-Ratelimit-Remaining": "2"},

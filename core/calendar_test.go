@@ -99,12 +99,12 @@ func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		v := newView("GET", "/")
-		rule := core.Rule{Name: "n", Calendar: core.CalendarMonth("America/Argentina/Catamarca"), MaxCount: 3}
+		rule := core.Rule{Name: "n", Calendar: core.CalendarMonth("America/Argentina/San_Juan"), MaxCount: 3}
 		wantServed(t, newGuard(t, limiter, rule), v, ok, 200)
-		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/Catamarca"), 2)
+		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Juan"), 2)
 		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Calendar: rule.Calendar}, 2)
-		wantLeft(t, limiter, "n", me, core.PerCalendarDay(3, "America/Argentina/Catamarca"), 3)
-		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/Tucuman"), 3)
+		wantLeft(t, limiter, "n", me, core.PerCalendarDay(3, "America/Argentina/San_Juan"), 3)
+		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Luis"), 3)
 		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Window: 31 * 24 * time.Hour, Algorithm: core.CalendarWindow}, 3)
 		if got := v.response["Ratelimit-Policy"]; got[0] != `"n";q=3;w=2678400` {
 			t.Errorf("RateLimit-Policy: %s", got)

@@ -101,12 +101,25 @@ func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
 	rule := stern
 	rule.Name, rule.Ban.After = "", 1
 	also := rule
-	also.Also = []core.Limit{core.PerDay(100)}
+	also.Also = []core.Limit{{Max: 1, Window: 2 * time.Minute, Algorithm: core.CalendarWindow}}
 	guard := newGuard(t, limiter, rule, also)
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	wantBan(t, guard, 10*time.Minute)
 	clock.add(10 * time.Minute)
 	wantStatus(t, guard, newView("GET", "/"), 200)
+}
+
+// What another rule between the two refuses is none of their ban's business.
+func TestABanOfRulesThatMeetHearsOfNoOther(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		banning := core.Rule{Seconds: 3600, Also: []core.Limit{core.PerDay(9)}, Ban: core.Ban{After: 1, For: 30 * time.Hour}}
+		strict := core.Rule{Name: "strict", Seconds: 3600, MaxCount: 1}
+		guard := newGuard(t, newLimiter(t, options), core.Rule{Seconds: 3600}, strict, banning)
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+		if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.LimitExceeded || d.Rule != "strict" {
+			t.Errorf("%+v", d)
+		}
+	})
 }
 
 // A rule that is tried and one that holds never meet.
