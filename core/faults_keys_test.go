@@ -101,7 +101,7 @@ func TestJoinedKeysDoNotAlias(t *testing.T) {
 		v.values["tenant"], v.values["account"] = tenant, account
 		return v
 	}
-	for i, pair := range [][4]string{{"a", "b:c", "a:b", "c"}, {"a|value:b", "c", "a", "b|value:c"}, {"d%7C", "e", "d|", "e"}, {"f", "g", "fg", ""}} {
+	for i, pair := range [][4]string{{"a", "b:c", "a:b", "c"}, {"a|value:b", "c", "a", "b|value:c"}, {"d%7C", "e", "d|", "e"}, {"f", "gvalue:h", "fvalue:g", "h"}} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { wantApart(t, guard, of(pair[0], pair[1]), of(pair[2], pair[3])) })
 	}
 }
