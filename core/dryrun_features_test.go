@@ -110,7 +110,10 @@ func TestDryRunOfACostThatNeverFits(t *testing.T) {
 	for _, v.size = range []int64{3, 1} {
 		wantServed(t, guard, v, ok, 200)
 	}
-	if d := heard.heard[0]; heard.last(t, 3).Rule != "n" || d.Limit != core.PerHour(10) || d.Remaining != 9 {
+	if d := heard.heard[0]; !d.Allowed || d.Reason != core.DryRunExceeded || d.Rule != "n" {
+		t.Errorf("what never fits is heard as %+v", d)
+	}
+	if d := heard.heard[1]; heard.last(t, 4).Rule != "n" || d.Limit != core.PerHour(10) || d.Remaining != 9 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -135,6 +135,10 @@ func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (
 
 // Reset forgets what a subject used, as if it had never called. Errors are those of Allow.
 func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
+	if limit == Unlimited {
+		_, err := l.unlimited(ctx, name, subject, 0)
+		return err
+	}
 	compiled, err := l.counter(name, subject, limit)
 	if err != nil {
 		return err

@@ -43,3 +43,34 @@ func TestUnlimitedOfAnEndedCaller(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// Every call that asks for a limit takes a plan that has none.
+func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for range 3 {
+		d, err := limiter.Acquire(background, "n", "s", core.Unlimited, 1000)
+		if err != nil || !d.Allowed || d.Wait != 0 {
+			t.Errorf("Acquire: %+v, %v", d, err)
+		}
+		if d, err := limiter.Reserve(background, "n", "s", core.Unlimited, 1000); err != nil || !d.Allowed || d.Wait != 0 {
+			t.Errorf("Reserve: %+v, %v", d, err)
+		}
+		if d, err := limiter.AllowNoted(background, "n", "s", core.Unlimited, 1, "note"); err != nil || !d.Allowed {
+			t.Errorf("AllowNoted: %+v, %v", d, err)
+		}
+		release, d, err := limiter.Hold(background, "n", "s", core.Unlimited)
+		if err != nil || !d.Allowed {
+			t.Errorf("Hold: %+v, %v", d, err)
+		}
+		release()
+	}
+	if records, err := limiter.Records(background, "n", "s", core.Unlimited); err != nil || records != nil {
+		t.Errorf("Records: %v, %v", records, err)
+	}
+	if err := limiter.Reset(background, "n", "s", core.Unlimited); err != nil {
+		t.Errorf("Reset: %v", err)
+	}
+	if err := limiter.Reset(background, "n", "", core.Unlimited); err == nil {
+		t.Error("Reset of nobody is no error")
+	}
+}

@@ -1,0 +1,173 @@
+package core
+
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+
+// count forms the counters of the rules that apply. A rule that wants a login is left out for nobody, and so are a call that
+// costs nothing and a counter that this call is charged to already. given is the subject, "" for each rule's own. It stops at
+// the first reason to refuse.
+func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, err error) {
+	defer func() { c.deciding = nil }()
+	for i := range c.applying {
+		a := &c.applying[i]
+		if nobody && a.rule.NeedLogin {
+			continue
+		}
+		c.deciding = a.policy
+		switch reason, err := c.countRule(a, given); {
+		case reason == Allowed:
+		case a.rule.DryRun:
+			c.reportUntried(a)
+		default:
+			return a, reason, err
+		}
+	}
+	return nil, Allowed, nil
+}
+
+// reportUntried tells of a rule in DryRun that would have refused before it counted.
+func (c *call) reportUntried(a *asked) {
+	if hear := c.limiter.options.OnDecision; hear != nil {
+		hear(c.Context(), Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: a.limit, Source: FromNobody})
+	}
+}
+
+// countRule forms the counters of one rule: one for each limit, and behind them its ban.
+func (c *call) countRule(a *asked, given string) (Reason, error) {
+	if a.rule.NeedLogin && a.rule.DryRun { // it sends nobody to the login either
+		if user, err := c.User(); err != nil || user == "" {
+			return Allowed, nil
+		}
+	}
+	cost := c.cost(a)
+	if cost == 0 {
+		return Allowed, nil
+	}
+	if err := c.findSubject(a, given); err != nil {
+		return IdentifyFailed, err
+	}
+	before := len(c.counters)
+	own, first := a.policy.quotas[0], before
+	if a.rule.LimitFor != nil {
+		if own = c.planned(a); own == nil {
+			c.listen(a, before)
+			return Allowed, nil
+		}
+	}
+	for i, q := range a.policy.quotas {
+		if i == 0 {
+			q = own
+		}
+		at, reason := c.charge(a, q, cost)
+		if reason != Allowed {
+			c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
+			return reason, nil
+		}
+		first = min(first, at)
+	}
+	if len(c.counters)-first != len(a.policy.quotas) { // others lie between, of which the ban is not to hear
+		first = before
+	}
+	c.listen(a, first)
+	return Allowed, nil
+}
+
+// listen adds the ban of a rule that has one, behind the counters from first on, which it watches; unless an earlier rule of this
+// call listens to the same ban.
+func (c *call) listen(a *asked, first int) {
+	if a.rule.Ban == (Ban{}) {
+		return
+	}
+	watched := int64(len(c.counters) - first)
+	counter := c.addCounter()
+	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
+	if c.earlier() >= 0 {
+		c.dropLast()
+		return
+	}
+	counter.Limit, counter.Cost, counter.Dry = &a.rule.ban, watched, a.rule.DryRun
+	counter.Required = a.rule.OnStoreError == FailClosed
+	ban := *a
+	ban.isBan, ban.quota = true, a.policy.quotas[0]
+	c.asked = append(c.asked, ban)
+}
+
+// charge adds the counter of a rule's limit. Where an earlier rule has the same counter, it merges the two: the call is charged
+// once, and of two limits (by user and by IP, for nobody) the smaller holds. It returns where the counter stands.
+func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
+	if q.compiled.Kind == algorithm.Concurrency {
+		cost = 1
+	}
+	if cost > q.compiled.Max {
+		return 0, CostTooHigh
+	}
+	counter := c.addCounter()
+	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
+	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
+	counter.Required, counter.Mark = a.rule.OnStoreError == FailClosed, c.mark(a, q)
+	of := *a
+	of.quota, of.limit, of.count = q, q.limit, a.rule.Count
+	at = c.earlier()
+	if at < 0 {
+		c.asked = append(c.asked, of)
+		return len(c.counters) - 1, Allowed
+	}
+	earlier := &c.counters[at]
+	earlier.Cost = max(earlier.Cost, cost)
+	earlier.Required = earlier.Required || counter.Required
+	c.dropLast()
+	c.tighten(at, &of)
+	if earlier.Cost > earlier.Limit.Max {
+		return at, CostTooHigh
+	}
+	return at, Allowed
+}
+
+// mark is what a counter keeps of the call: its note, or the name of who holds the slot.
+func (c *call) mark(a *asked, q *quota) string {
+	switch {
+	case q.compiled.Kind == algorithm.Concurrency:
+		if c.holder == "" { // one for all of them, because they are renewed under one name
+			c.holder = c.limiter.newHolder()
+		}
+		return c.holder
+	case q.compiled.Kind == algorithm.SlidingLog && a.rule.Note != nil:
+		return cutNote(a.rule.Note(c))
+	default:
+		return ""
+	}
+}
+
+// findSubject says whom to count.
+func (c *call) findSubject(a *asked, given string) error {
+	a.from = len(c.subjects)
+	switch {
+	case given != "":
+		c.subjects = append(c.subjects, given...)
+	case a.rule.Key != nil:
+		key, err := a.rule.Key(c)
+		if err != nil {
+			return err
+		}
+		c.subjects = append(c.subjects, key...)
+	case a.rule.NeedLogin:
+		c.subjects = append(append(c.subjects, "user:"...), c.user...)
+	}
+	if len(c.subjects) == a.from {
+		c.subjects = c.limiter.clientIPs.appendSubject(c.subjects, c.ClientIP())
+	}
+	a.to = len(c.subjects)
+	return nil
+}
+
+// cost is what the call weighs.
+func (c *call) cost(a *asked) int64 {
+	if a.rule.Cost == nil {
+		return 1
+	}
+	cost := a.rule.Cost(c)
+	if cost < 0 {
+		c.limiter.complains.negativeCost(a.policy.name, cost)
+		return 1
+	}
+	return int64(cost)
+}

@@ -1,0 +1,84 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	numbers, err := s.numbers(deadline, &algorithm.Reserve, reserveCall(c, patience))
+	if err == nil {
+		v, err = readReservation(numbers)
+	}
+	if err != nil {
+		var failed [1]algorithm.Verdict
+		s.fail(deadline, ctx, err, failed[:])
+		return failed[0]
+	}
+	return v
+}
+
+// GiveBack gives charges back, as far as they still count. It goes on when the context has ended: charges are given back when
+// their caller has left, too.
+func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	defer cancel()
+	var failed error
+	for _, together := range s.together(charges) {
+		if _, err := s.numbers(deadline, &algorithm.GiveBack, giveBackCall(together)); err != nil {
+			failed = s.explain(deadline, err)
+		}
+	}
+	return failed
+}
+
+// Renew keeps the slots of a call in flight for another window each.
+func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var failed error
+	for _, together := range s.together(slots) {
+		if _, err := s.numbers(deadline, &algorithm.Renew, renewCall(together)); err != nil {
+			failed = s.explain(deadline, err)
+		}
+	}
+	return failed
+}
+
+// Records are the calls that count in a log now, newest first.
+func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error) {
+	var records []algorithm.Record
+	err := s.each(ctx, func(deadline context.Context) error {
+		cmd, err := s.run(deadline, &algorithm.Records, recordsCall(key, limit))
+		if err == nil {
+			records, err = readRecords(cmd)
+		}
+		return err
+	})
+	return records, err
+}
+
+// Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
+	return s.each(ctx, func(deadline context.Context) error {
+		_, err := s.numbers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
+		return err
+	})
+}
+
+// Reset forgets a key.
+func (s *Store) Reset(ctx context.Context, key []byte) error {
+	return s.each(ctx, func(deadline context.Context) error {
+		node, err := s.router.node(deadline, string(key))
+		if err != nil {
+			return err
+		}
+		return node.process(deadline, redis.NewCmd(deadline, "del", string(key)))
+	})
+}
