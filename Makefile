@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 
-.PHONY: help test redis compiler curl format vet staticcheck build race newest newest-update pictures
+.PHONY: help test redis compiler curl format vet staticcheck build race long newest newest-update pictures
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -37,6 +37,10 @@ build: ## build every module
 
 race: ## run every module's tests under the race detector, with the oldest dependencies allowed
 	@for module in $(MODULES); do (set -x; cd "$$module" && CGO_ENABLED=1 $(TEST) -race ./...) || exit 1; done
+
+long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
+	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
+	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
 
 newest: ## run the root module's tests with the newest dependencies (.ci/newest.mod)
 	GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod" $(TEST) ./...

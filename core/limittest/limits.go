@@ -87,6 +87,8 @@ type facts struct {
 	core.Algorithm
 	// model is a new counter as it should be.
 	model func() model
+	// largest is the largest n that lasting takes.
+	largest int
 	// slack is by how much a wait may be longer than an exact count would ask for; 0 where the algorithm is exact.
 	slack func(core.Limit) time.Duration
 	// most is how many permits may pass in any half-open span of this length.
@@ -106,6 +108,7 @@ type facts struct {
 var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
+		largest:   1_000_000_000_000,
 		model:     func() model { return new(slidingModel) },
 		slack:     subWindowLasts,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
@@ -115,6 +118,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.SlidingLog,
+		largest:   10_000,
 		model:     func() model { return new(logModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
@@ -126,6 +130,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.CalendarWindow,
+		largest:   1_000_000_000_000,
 		model:     func() model { return new(alignedModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
@@ -137,6 +142,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.FixedWindow,
+		largest:   1_000_000_000_000,
 		model:     func() model { return new(fixedModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
@@ -148,6 +154,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.TokenBucket,
+		largest:   20_000, // at one a day, as lasting has it
 		model:     func() model { return new(bucketModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return atOnce(l) + refilled(l, span+tick(l)) },

@@ -37,6 +37,7 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 	workers := startWorkers(t, workerCount)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		t.Run("used up", func(t *testing.T) {
+			most := min(most, f.largest)
 			result := e.share(t, workers, job{Limit: f.lasting(most)})
 			if len(result.Admitted) != most {
 				t.Errorf("%d of %d permits passed", len(result.Admitted), most)
@@ -49,6 +50,7 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 				t.Fatalf("%d permits passed in %v: none has come back", len(result.Admitted), load)
 			}
 			wantSpans(t, f, limit, result.Admitted)
+			t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
 		})
 	})
 }
