@@ -40,7 +40,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		for i := range 5 {
 			all.Go(func() {
 				d, err := limiter.Acquire(background, "n", "s", slowly, 1)
-				if err != nil || !d.Allowed || d.Reason != core.Allowed || d.Wait != time.Duration(i)*time.Second {
+				if err != nil || !d.Allowed || d.Reason != core.Allowed || d.Wait != 0 {
 					t.Errorf("caller %d: %+v, %v", i, d, err)
 				}
 				mu.Lock()
@@ -72,7 +72,7 @@ func TestALargeCostIsGrantedAtOnceAndTheNextPays(t *testing.T) {
 		}
 		start := time.Now()
 		d, err = limiter.Acquire(background, "n", "s", limit, 100)
-		if err != nil || d.Wait != 8100*time.Millisecond || time.Since(start) != d.Wait {
+		if err != nil || !d.Allowed || time.Since(start) != 8100*time.Millisecond {
 			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
 		}
 	})

@@ -55,7 +55,8 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 
 // Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has Ban set; or as long as a
 // ban that is in force already lasts. Direct calls, as Allow, know no rules and no bans. Errors are those of Allow; when
-// this Limiter knows rules of the name of which none has Ban set, that is a *RuleError too.
+// this Limiter knows rules of the name of which none has Ban set, that is a *RuleError too. Whether a rule of the name is
+// anywhere else, it cannot know.
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) error {
 	if err := checkNamed(name, subject); err != nil {
 		return err

@@ -29,6 +29,9 @@ func (c Calendar) String() string {
 	if c == (Calendar{}) {
 		return "no calendar"
 	}
+	if c.zone == "" {
+		return c.unit.String() + " of no zone"
+	}
 	return fmt.Sprintf("%v of %s", c.unit, c.zone)
 }
 

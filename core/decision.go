@@ -18,14 +18,15 @@ type Decision struct {
 	Key string
 	// Limit is what was asked.
 	Limit Limit
-	// Remaining is how many permits are left, after this call's charge.
+	// Remaining is how many permits are left, after this call's charge; math.MaxInt of Unlimited.
 	Remaining int
 	// ResetAfter is how long until the counter equals a fresh one, if nobody charges it.
 	ResetAfter time.Duration
 	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly that, but at most Window/32
 	// too long for SlidingWindow, and an upper bound for Concurrency. 0 when allowed, and when waiting cannot help.
 	RetryAfter time.Duration
-	// Wait is how long until the turn of a reservation comes ([Limiter.Reserve]); 0 for everything else.
+	// Wait is how long to wait for the turn of a reservation ([Limiter.Reserve]); 0 for everything else, but that OnDecision
+	// hears how long Acquire and TryAcquire are going to wait.
 	Wait time.Duration
 	// Source is who answered.
 	Source Source

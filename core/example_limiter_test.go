@@ -70,5 +70,5 @@ func ExampleLimiter_Refund() {
 	fmt.Println(limiter.Refund(ctx, d, 4))
 	// Output:
 	// 7 left
-	// core: rule "rows": n = 4: is more than is left of the charge: 7 of 10 were given back before
+	// core: rule "rows": n = 4: is more than is left of the charge: 7 of 10 were refunded before
 }

@@ -112,7 +112,7 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 			return g.check(v, subject)
 		}
 	}
-	l.complains.badRule(err)
+	l.complains.badRule(rule.Name, err)
 	c := l.open(v)
 	answer := c.answer(Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody})
 	l.close(c)

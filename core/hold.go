@@ -14,6 +14,9 @@ import (
 // Hold takes a slot of a limit that counts by Concurrency, and keeps it until release is called:
 //
 //	release, d, err := limiter.Hold(ctx, "export", "user:alice", core.InFlight(3))
+//	if err != nil || !d.Allowed {
+//		return // nothing was taken
+//	}
 //	defer release()
 //
 // The context is for the taking alone. A slot is renewed every third of the limit's Window, in the background, until it is

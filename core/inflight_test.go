@@ -140,8 +140,8 @@ func TestNoSlotsInsideAHandler(t *testing.T) {
 			t.Errorf("status %d, want 500", got)
 		}
 	}
-	if log.count("level=ERROR", "rule", "Algorithm = Concurrency", "use Limiter.Hold") != 1 {
-		t.Errorf("want one complaint, got: %s", log.text.String())
+	if log.count("level=ERROR", "rule", "Algorithm = Concurrency", "use Limiter.Hold") != 2 {
+		t.Errorf("want one complaint for each rule, got: %s", log.text.String())
 	}
 }
 

@@ -93,7 +93,7 @@ func PerCalendarMonth(n int, zone string) Limit {
 func InFlight(n int) Limit { return Limit{Max: n, Window: 30 * time.Second, Algorithm: Concurrency} }
 
 // Bucket is the same rate counted by a token bucket of so many permits: PerSecond(10).Bucket(20) refills ten a second and
-// lets twenty through at once.
+// lets twenty through at once. Zero is as many as the rate has in a span.
 func (l Limit) Bucket(burst int) Limit {
 	l.Algorithm, l.Burst = TokenBucket, burst
 	return l

@@ -88,7 +88,8 @@ func New(options Options) (*Limiter, error) {
 }
 
 // Close ends what runs in the background: sweeping, renewing the slots of calls in flight, and charges that are being given
-// back, for at most Timeout. The Redis client stays open.
+// back, for at most Timeout. The Redis client stays open. Call it when no call is in flight any more: slots that are held
+// then, or taken later, are free after their Window, though their calls go on.
 func (l *Limiter) Close() {
 	l.closed.Store(true)
 	l.store.Close()
@@ -133,7 +134,8 @@ func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (
 	return l.direct(ctx, name, subject, limit, 1, false, "")
 }
 
-// Reset forgets what a subject used, as if it had never called. Errors are those of Allow.
+// Reset forgets what a subject used of one limit, as if it had never called: a rule's Also, and plans of other spans, have
+// counters of their own. Errors are those of Allow.
 func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
 	if limit == Unlimited {
 		_, err := l.unlimited(ctx, name, subject, 0)

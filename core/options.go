@@ -39,7 +39,8 @@ type Options struct {
 	// Logger takes what an operator should know: which engine runs, and a store that does not answer, at most once a
 	// minute; slog.Default() unless set.
 	Logger *slog.Logger
-	// OnDecision, when set, is called with every decision, before the handler runs and in its goroutine. Danger: what it
+	// OnDecision, when set, is called with every decision, before the handler runs and in its goroutine: once for the rules that
+	// are decided together, and once for each rule in DryRun. Danger: what it
 	// takes, every call waits for.
 	OnDecision func(context.Context, Decision)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.

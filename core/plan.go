@@ -14,7 +14,7 @@ func (c *call) planned(a *asked) *quota {
 	case limit.Algorithm == Concurrency && a.rule.inside:
 		c.limiter.complains.badPlan(a.policy.name, a.rule.noSlotsInside())
 		return own
-	case limit == own.limit:
+	case limit == own.limit || limit == Limit{}:
 		return own
 	}
 	if q, ok := a.policy.plans.get(limit); ok {

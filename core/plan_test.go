@@ -100,7 +100,7 @@ func TestPlansThatAreNone(t *testing.T) {
 	}{
 		"an error":          {core.Limit{}, errVerify, errVerify.Error()},
 		"a limit and error": {core.PerHour(9), errVerify, errVerify.Error()},
-		"zero":              {core.Limit{}, nil, "Max = 0"},
+		"no Max":            {core.Limit{Window: time.Hour}, nil, "Max = 0"},
 		"negative":          {core.PerHour(-5), nil, "Max = -5"},
 		"too large":         {core.PerHour(math.MaxInt), nil, "10^12"},
 		"no span":           {core.Limit{Max: 9}, nil, "Window = 0s"},
@@ -229,4 +229,21 @@ func heap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// The zero limit says that the caller has no plan: the rule's own limit holds, and nobody is to hear of it.
+func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
+	guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return core.Limit{}, nil }))
+	call := newView("GET", "/").as("alice")
+	wantStatus(t, guard, call, 200)
+	own := newView("GET", "/").as("alice")
+	wantStatus(t, newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), planned(nil)), own, 200)
+	if got, want := call.response.Get("Ratelimit-Policy"), own.response.Get("Ratelimit-Policy"); got != want || got == "" {
+		t.Errorf("the limit is %s, want %s", got, want)
+	}
+	if log.count("LimitFor") != 0 {
+		t.Error("it is logged")
+	}
 }

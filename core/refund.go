@@ -39,6 +39,8 @@ func (c *call) receiptOf(i int) receipt {
 // back once more, and a window that is over stays so. Of several limits each gets n back. A reservation whose turn has not
 // come gives back only what nobody has reserved behind it, because those have been told their wait.
 //
+// It is no error when nothing of the charge counts any more. The Decision must be one of this Limiter's.
+//
 // Giving back more than was charged is a *RuleError, also in several steps, and so is a decision that charged nothing. What
 // was given back is remembered for the 65,536 decisions given back last. A refund that ends in ErrStore may or may not have
 // been carried out, and cannot be tried again. Otherwise errors are those of Allow.
@@ -96,7 +98,7 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 	defer r.mu.Unlock()
 	for i := range receipts {
 		if given := r.given(receipts[i].id); given+n > receipts[i].cost {
-			return fmt.Sprintf("is more than is left of the charge: %d of %d were given back before", given, receipts[i].cost)
+			return fmt.Sprintf("is more than is left of the charge: %d of %d were refunded before", given, receipts[i].cost)
 		}
 	}
 	if r.newer == nil || len(r.newer)+len(receipts) > maxRefunds {

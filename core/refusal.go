@@ -63,10 +63,18 @@ var outcomes = map[Reason]outcome{
 	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
 }
 
-// wordings are what callers over a limit read, with the limit and the wait in seconds.
-var wordings = map[Reason]string{
-	LimitExceeded: "The limit of %v is used up; try again in %d s.",
-	Banned:        "Calls are refused for another %[2]d s.",
+// wording is what a caller over a limit reads, with the limit and the wait in seconds.
+func wording(d *Decision) string {
+	switch {
+	case d.Reason == Banned:
+		return "Calls are refused for another %[2]d s."
+	case d.Limit.Algorithm == Concurrency:
+		return "No more than %v are served; try again when another call has ended, or in %d s."
+	case d.Remaining > 0:
+		return "Too little is left of the limit of %v for this call; try again in %d s."
+	default:
+		return "The limit of %v is used up; try again in %d s."
+	}
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
@@ -91,7 +99,7 @@ func newRefusal(d Decision, message string, violated []string) *Refusal {
 		r.Wait = d.RetryAfter
 		r.Message = message
 		if message == "" {
-			r.Message = fmt.Sprintf(wordings[d.Reason], d.Limit, retrySeconds(r.Wait))
+			r.Message = fmt.Sprintf(wording(&d), d.Limit, retrySeconds(r.Wait))
 		}
 	}
 	p := problem{Type: "about:blank", Title: http.StatusText(o.status), Status: o.status, Detail: r.Message, Violated: violated}

@@ -13,7 +13,12 @@ const longestWait = time.Minute
 
 // Acquire takes n permits of a TokenBucket and waits for their turn: until the context's deadline, or for one minute when it has
 // none. When the turn would come later, it returns at once, refused and uncharged, with the wait that is too long by
-// RetryAfter.
+// RetryAfter, and no error:
+//
+//	d, err := limiter.Acquire(ctx, "mail", "provider", core.PerSecond(10).Bucket(20), 1)
+//	if err != nil || !d.Allowed {
+//		return // no permit
+//	}
 //
 // Callers take turns in the order in which Redis hears of them, across all processes. A turn comes when one permit is there; a
 // large n is granted then at once, and who comes next waits until the rest has come back, too. n is at most ten times the
@@ -36,10 +41,12 @@ func (l *Limiter) TryAcquire(ctx context.Context, name, subject string, limit Li
 		patience = min(patience, time.Until(deadline))
 	}
 	d, err := l.reserve(ctx, name, subject, limit, n, max(0, patience))
-	if err != nil || !d.Allowed || d.Wait == 0 {
+	wait := d.Wait
+	d.Wait = 0 // it is over when this returns
+	if err != nil || !d.Allowed || wait == 0 {
 		return d, err
 	}
-	turn := time.NewTimer(d.Wait)
+	turn := time.NewTimer(wait)
 	defer turn.Stop()
 	select {
 	case <-turn.C:
@@ -50,8 +57,9 @@ func (l *Limiter) TryAcquire(ctx context.Context, name, subject string, limit Li
 	}
 }
 
-// Reserve takes n permits of a TokenBucket for a later turn, and says in the Decision's Wait when that is, without waiting. What
-// the caller then does not need is given back with Refund. Otherwise as Acquire.
+// Reserve takes n permits of a TokenBucket for a later turn, and says in the Decision's Wait when that is, without waiting: any
+// time up to 366 days away, because the context is for the asking alone. What comes too late for the caller, or is not needed
+// any more, is given back with Refund. n and errors are as for Acquire.
 func (l *Limiter) Reserve(ctx context.Context, name, subject string, limit Limit, n int) (Decision, error) {
 	const anyTime = algorithm.MaxWindow * time.Microsecond
 	return l.reserve(ctx, name, subject, limit, n, anyTime)

@@ -43,13 +43,14 @@ type Rule struct {
 	// Cost is the weight of a call: 0 is not counted, a negative one counts 1 and is logged, one that can never fit gets
 	// 400. Unset, every call costs 1.
 	Cost func(Request) int
-	// LimitFor, when set, says that another limit than the rule's own holds for this caller: that of a plan. Unlimited lets the
-	// call pass uncounted, by Also too. With an error, or a limit that is none, the rule's own holds, and it is logged.
+	// LimitFor, when set, says that another limit holds for this caller in place of the rule's own: that of a plan. Also holds
+	// beside it. The zero Limit is the rule's own; Unlimited lets the call pass uncounted, by Also too. With an error, or a limit
+	// that is none, the rule's own holds, and it is logged.
 	// Danger: another Window or Algorithm is another counter, so who changes plans starts afresh.
 	LimitFor func(Request) (Limit, error)
 	// Count, when set, says by the outcome whether a call counts: the HTTP status that the handler ended with, or the gRPC
 	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so
-	// no more than MaxCount can be tried at once. Only a middleware knows the outcome: inside a handler use Limiter.Refund.
+	// no more than MaxCount can be tried at once; headers tell what was left with the charge. Only a middleware knows the outcome: inside a handler use Limiter.Refund.
 	Count func(status int) bool
 	// Note, when set, is kept with each call that a SlidingLog admits, at most 256 bytes of it: see Limiter.Records.
 	Note func(Request) string

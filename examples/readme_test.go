@@ -18,6 +18,7 @@ import (
 	"context"
 	"log"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
@@ -31,7 +32,7 @@ func main() {}
 
 func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter) {
 	_ = ginlimit.New
-	_, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool)
+	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
 	{
 %s
 	}

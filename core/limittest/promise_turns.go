@@ -69,7 +69,11 @@ func turns(c counter, steps []plannedTurn) error {
 			used += int64(step.n) * permit
 		}
 		left, reset := int(max(0, full-used)/permit), time.Duration(used)*time.Microsecond
-		if d.Allowed != (retry == 0) || d.RetryAfter != retry || d.Wait != wait || d.Remaining != left || d.ResetAfter != reset {
+		told := wait
+		if step.patience >= 0 {
+			told = 0 // it has waited, or is not to
+		}
+		if d.Allowed != (retry == 0) || d.RetryAfter != retry || d.Wait != told || d.Remaining != left || d.ResetAfter != reset {
 			return fmt.Errorf("step %d, %+v: %s, want retry %v, wait %v, %d left, reset %v", i, step, fields(d), retry, wait, left, reset)
 		}
 		if retry == 0 && step.patience >= 0 { // it has waited

@@ -147,7 +147,10 @@ func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (
 		cmd = redis.NewCmd(ctx, withText(call, script)...)
 		err = node.process(ctx, cmd)
 	}
-	return cmd, err
+	if err != nil {
+		return nil, named(err, call)
+	}
+	return cmd, nil
 }
 
 // callersEnd is the error of a context that has ended; nil while it goes on. A socket's deadline can pass a moment before
@@ -167,16 +170,21 @@ func (s *Store) explain(deadline context.Context, err error) error {
 	if deadline.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("no answer within %v: %v", s.timeout, err)
 	}
+	return err
+}
+
+// named names the keys of a script that met a value which is none of ours.
+func named(err error, call []any) error {
 	for _, sign := range foreign {
 		if strings.Contains(err.Error(), sign) {
-			return fmt.Errorf("%w: %w", ErrForeign, err)
+			return fmt.Errorf("%w: one of %q: %w", ErrForeign, call[3:3+call[2].(int)], err)
 		}
 	}
 	return err
 }
 
 // ErrForeign says that a key of ours holds what we never wrote.
-var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is: choose a Prefix that nobody else writes to, or remove the key")
+var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is; choose a Prefix that nobody else writes to, or remove the key")
 
 // foreign are the words of Redis, and of our scripts, for a value that is not a counter.
 var foreign = [...]string{"WRONGTYPE", "NOTACOUNTER", "data string too short"}

@@ -1,0 +1,28 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// What is wrong with one rule does not keep the log from saying what is wrong with another; but not of too many.
+func TestComplaintsAreToldApartByRule(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	for i := range 300 {
+		for range 2 {
+			limiter.CheckRule(newView("GET", "/"), core.Rule{Name: fmt.Sprint("rule", i), Seconds: -1}, "")
+		}
+	}
+	if n := log.count("rule0", "Seconds"); n != 1 {
+		t.Errorf("the first rule is complained of %d times", n)
+	}
+	if n := log.count("rule1\\\"", "Seconds"); n != 1 {
+		t.Errorf("the second rule is complained of %d times", n)
+	}
+	if n := log.count("Seconds"); n != 101 {
+		t.Errorf("%d lines for 300 wrong rules", n)
+	}
+}
