@@ -3,7 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"path"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -59,16 +59,19 @@ func (u calendarUnit) nominal() time.Duration {
 }
 
 // calendars are those that were asked for: all limits of one share what it worked out for now.
-var calendars sync.Map // Calendar to *algorithm.Calendar
+var calendars readMostly[Calendar, *algorithm.Calendar]
+
+// maxCalendars is more than the zone database has.
+const maxCalendars = 2000
 
 // maxZoneInKey is the longest name of a zone that stands in keys as it is, so that they stay within their 200 bytes.
 const maxZoneInKey = 21
 
 func (c Calendar) compile() (*algorithm.Calendar, error) {
-	if known, ok := calendars.Load(c); ok {
-		return known.(*algorithm.Calendar), nil
+	if known, ok := calendars.get(c); ok {
+		return known, nil
 	}
-	if c.zone == "" || c.zone == "Local" {
+	if c.zone == "" || c.zone == "Local" || path.Clean(c.zone) != c.zone {
 		return nil, errors.New(`needs a zone by name, as "Europe/Berlin" or "UTC", which means the same on every machine`)
 	}
 	zone, err := time.LoadLocation(c.zone)
@@ -79,6 +82,6 @@ func (c Calendar) compile() (*algorithm.Calendar, error) {
 	if len(name) > maxZoneInKey {
 		name = "#" + Digest(name)[:maxZoneInKey-1]
 	}
-	made, _ := calendars.LoadOrStore(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == ofMonths))
-	return made.(*algorithm.Calendar), nil
+	made, _ := calendars.add(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == ofMonths), maxCalendars)
+	return made, nil
 }

@@ -39,13 +39,17 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 		}
 	}
 	cost := c.cost(a)
-	if cost == 0 {
+	if cost == 0 && a.rule.Ban == (Ban{}) {
 		return Allowed, nil
 	}
 	if err := c.findSubject(a, given); err != nil {
 		return IdentifyFailed, err
 	}
 	before := len(c.counters)
+	if cost == 0 { // and yet a ban holds
+		c.listen(a, before)
+		return Allowed, nil
+	}
 	own, first := a.policy.quotas[0], before
 	if a.rule.LimitFor != nil {
 		if own = c.planned(a); own == nil {

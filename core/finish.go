@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"net/http"
+	"slices"
+	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -14,12 +16,15 @@ type unfinished struct {
 	slots   []algorithm.Charge // of Concurrency
 	counted []countedCharge
 	isRPC   bool
+	shown   bool // somebody was shown the decision, and may have refunded some of it
+	done    atomic.Bool
 }
 
 // countedCharge is what a rule charged that counts by the outcome.
 type countedCharge struct {
-	count  func(status int) bool
-	charge algorithm.Charge
+	count   func(status int) bool
+	charge  algorithm.Charge
+	receipt receipt
 }
 
 // NeedsStatus says whether Run wants to know how the call ended, for frameworks where that costs something to find out.
@@ -30,6 +35,10 @@ func (a Answer) NeedsStatus() bool { return a.unfinished != nil && len(a.unfinis
 // code. An adapter calls it for every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
 	if a.unfinished == nil {
+		handle()
+		return
+	}
+	if a.unfinished.done.Swap(true) { // an adapter's mistake, which must not give back twice
 		handle()
 		return
 	}
@@ -72,20 +81,31 @@ func (u *unfinished) finish(status int) {
 	charges := u.slots
 	defer func() { u.limiter.giveBack(u.ctx, charges) }()
 	for _, of := range u.counted {
-		if !of.count(status) {
+		if of.count(status) {
+			continue
+		}
+		if u.shown {
+			of.charge.Cost = u.limiter.refunds.takeRest(&of.receipt)
+		}
+		if of.charge.Cost > 0 {
 			charges = append(charges, of.charge)
 		}
 	}
 }
 
-// giveBack gives back what a call ends with. Nobody is left to hear an error but the log.
+// giveBack gives back what a call ends with. Nobody is left to hear an error but the log; slots are tried again, because
+// nothing else would free them before their Window is over.
 func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if len(charges) == 0 {
 		return
 	}
-	if err := l.store.GiveBack(ctx, charges); err != nil {
-		l.complains.notGivenBack(err)
+	err := l.store.GiveBack(ctx, charges)
+	if err == nil {
+		return
 	}
+	l.complains.notGivenBack(err)
+	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return c.Limit.Kind != algorithm.Concurrency })
+	l.late.add(slots, 1)
 }
 
 // unfinished collects what an allowed call has to give back later; nil is nothing.
@@ -99,7 +119,8 @@ func (c *call) unfinished() *unfinished {
 }
 
 func (c *call) collect() *unfinished {
-	u := &unfinished{limiter: c.limiter, isRPC: c.Method() == ""}
+	options := &c.limiter.options
+	u := &unfinished{limiter: c.limiter, isRPC: c.Method() == "", shown: options.Expose || options.OnDecision != nil}
 	for i := range c.asked {
 		a, charge := &c.asked[i], c.counters[i].Charged(&c.verdicts[i])
 		if charge.Cost == 0 {
@@ -110,7 +131,7 @@ func (c *call) collect() *unfinished {
 		case charge.Limit.Kind == algorithm.Concurrency:
 			u.slots = append(u.slots, charge)
 		case a.count != nil:
-			u.counted = append(u.counted, countedCharge{a.count, charge})
+			u.counted = append(u.counted, countedCharge{a.count, charge, c.receiptOf(i)})
 		}
 	}
 	if len(u.slots)+len(u.counted) == 0 {

@@ -55,10 +55,7 @@ func (c *call) dropDoubtfulSlots() {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
 	}
-	if len(slots) > 0 {
-		l := c.limiter
-		l.store.InBackground(func() { _ = l.store.GiveBack(context.Background(), slots) })
-	}
+	c.limiter.late.add(slots, 2)
 }
 
 // hold is the slots of one call in flight. It renews them until they are released.

@@ -31,6 +31,7 @@ type Limiter struct {
 	limits    limitCache
 	names     names
 	refunds   refunds
+	late      lateReleases
 	callIDs   atomic.Uint64
 	closed    atomic.Bool
 
@@ -74,6 +75,7 @@ func New(options Options) (*Limiter, error) {
 		keyHead: keyHead(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
 		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),
 	}
+	l.late.limiter = l
 	l.calls.New = func() any { return &call{limiter: l, id: l.callIDs.Add(1) << 32} }
 	switch client := options.Redis; {
 	case client == nil:

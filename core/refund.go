@@ -16,6 +16,7 @@ type receipt struct {
 	reset int64 // of the charge, in microseconds
 	mark  string
 	dry   bool // of a rule that is only tried
+	of    *Limiter
 	id    receiptID
 }
 
@@ -32,14 +33,15 @@ func (c *call) receiptOf(i int) receipt {
 		return receipt{}
 	}
 	charge := counter.Charged(&c.verdicts[i])
-	return receipt{counter.Limit, charge.Cost, charge.At, charge.Reset, charge.Mark, counter.Dry, receiptID{c.id, i}}
+	return receipt{counter.Limit, charge.Cost, charge.At, charge.Reset, charge.Mark, counter.Dry, c.limiter, receiptID{c.id, i}}
 }
 
 // Refund gives back n permits that a decision charged, as far as they still count: what came back by itself since is not given
 // back once more, and a window that is over stays so. Of several limits each gets n back. A reservation whose turn has not
 // come gives back only what nobody has reserved behind it, because those have been told their wait.
 //
-// It is no error when nothing of the charge counts any more. The Decision must be one of this Limiter's.
+// It is no error when nothing of the charge counts any more. A decision of another Limiter is a *RuleError. Who resets a counter
+// should not refund what was charged before: it would be taken from what others were charged since.
 //
 // Giving back more than was charged is a *RuleError, also in several steps, and so is a decision that charged nothing. What
 // was given back is remembered for the 65,536 decisions given back last. A refund that ends in ErrStore may or may not have
@@ -56,6 +58,9 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	}
 	for _, d := range decisions {
 		if r := d.receipt; r.cost > 0 {
+			if r.of != l {
+				return &RuleError{Rule: d.Rule, Field: "decision", Value: d.Key, Why: "is one of another Limiter, which alone can refund it"}
+			}
 			receipts = append(receipts, r)
 			charges = append(charges, algorithm.Charge{
 				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: r.reset, Mark: r.mark,
@@ -97,7 +102,7 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range receipts {
-		if given := r.given(receipts[i].id); given+n > receipts[i].cost {
+		if given := r.given(receipts[i].id); n > receipts[i].cost-given {
 			return fmt.Sprintf("is more than is left of the charge: %d of %d were refunded before", given, receipts[i].cost)
 		}
 	}
@@ -108,6 +113,17 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 		r.newer[receipts[i].id] = r.given(receipts[i].id) + n
 	}
 	return ""
+}
+
+// takeRest notes that all that is left of a charge is given back, and returns how much that is.
+func (r *refunds) takeRest(of *receipt) (n int64) {
+	r.mu.Lock()
+	n = of.cost - r.given(of.id)
+	r.mu.Unlock()
+	if n > 0 && r.take([]receipt{*of}, n) == "" {
+		return n
+	}
+	return 0
 }
 
 func (r *refunds) given(id receiptID) int64 {

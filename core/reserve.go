@@ -59,7 +59,8 @@ func (l *Limiter) TryAcquire(ctx context.Context, name, subject string, limit Li
 
 // Reserve takes n permits of a TokenBucket for a later turn, and says in the Decision's Wait when that is, without waiting: any
 // time up to 366 days away, because the context is for the asking alone. What comes too late for the caller, or is not needed
-// any more, is given back with Refund. n and errors are as for Acquire.
+// any more, is given back with Refund. n and errors are as for Acquire; with ErrStore, or when the context ended meanwhile, the
+// permits may be reserved all the same.
 func (l *Limiter) Reserve(ctx context.Context, name, subject string, limit Limit, n int) (Decision, error) {
 	const anyTime = algorithm.MaxWindow * time.Microsecond
 	return l.reserve(ctx, name, subject, limit, n, anyTime)

@@ -99,7 +99,10 @@ func (c *call) settle() Answer {
 		if v.Err != nil {
 			c.limiter.complains.storeFailed(a.policy.name, a.rule.OnStoreError, v.Err)
 		}
-		allowed = allowed && (c.counters[i].Dry || v.RetryAfter == 0 && (v.Err == nil || !c.counters[i].Required))
+		if c.counters[i].Refuses(v) {
+			allowed = false
+			a.banned = a.banned || a.isBan && v.Err != nil // nobody else may speak for a ban that could not be asked
+		}
 	}
 	c.passed = allowed
 	c.writeHeaders(c.ResponseHeader())

@@ -35,7 +35,7 @@ type State struct {
 	// Own is, of a SlidingWindow, the permits of sub-window At; of a TokenBucket the units of one permit when Used was
 	// written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
 	Own     int64
-	Rate    int64    // TokenBucket: units refilled per tick when Used was written
+	More    int64    // TokenBucket: units refilled per tick when Used was written; Ban: when all is forgotten, in microseconds
 	Older   []uint64 // SlidingWindow: the older sub-windows that still count, oldest first: number modulo 64, then 40 bits of permits
 	Entries []Entry  // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
 }
@@ -150,10 +150,16 @@ func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) {
 // GiveBack takes a charge back, as far as it still counts.
 func (c *Charge) GiveBack(s *State, now int64) { engines[c.Limit.Kind].giveBack(s, now, c) }
 
-// Passes says whether counters let the call pass: all that are not dry.
+// Refuses says whether what was found for this counter refuses the call: it does not fit, or the store could not answer for
+// a counter that is required. A dry counter refuses nothing.
+func (c *Counter) Refuses(v *Verdict) bool {
+	return !c.Dry && (v.RetryAfter != 0 || v.Err != nil && c.Required)
+}
+
+// Passes says whether counters let the call pass: all of them.
 func Passes(counters []Counter, verdicts []Verdict) bool {
 	for i := range verdicts {
-		if verdicts[i].RetryAfter != 0 && !counters[i].Dry {
+		if counters[i].Refuses(&verdicts[i]) {
 			return false
 		}
 	}

@@ -11,19 +11,12 @@ func (ban) place(now int64, _ *Limit) int64 { return now }
 // anchor moves the ban back with the clock, so that it lasts as long as it was to.
 func (ban) anchor(s *State, place int64, _ *Limit) {
 	s.Used -= s.At - place
+	s.More -= s.At - place
 	s.At = place
 }
 
-func (ban) look(s *State, now int64, l *Limit, _ int64) Verdict {
-	return Verdict{RetryAfter: max(0, s.Used-now), ResetAfter: max(0, s.forgotten(l)-now)}
-}
-
-// forgotten is when nothing is known of earlier bans and strikes any more.
-func (s *State) forgotten(l *Limit) int64 {
-	if s.At == 0 {
-		return 0
-	}
-	return max(s.Used, s.At) + l.longest
+func (ban) look(s *State, now int64, _ *Limit, _ int64) Verdict {
+	return Verdict{RetryAfter: max(0, s.Used-now), ResetAfter: max(0, s.More-now)}
 }
 
 func (ban) charge(s *State, _ int64, _ *Limit, _ int64, _ string) int64 { return 0 }
@@ -34,7 +27,7 @@ func (ban) giveBack(*State, int64, *Charge) {}
 // forgotten, and whether anything was noted.
 func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
 	s = l.anchored(s, now, true)
-	if s.forgotten(l) <= now {
+	if s.More <= now {
 		*s = State{}
 	}
 	bans, strikes := s.Own>>16, s.Own&0xffff
@@ -54,15 +47,20 @@ func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
 		}
 		s.Used, bans, strikes = now+span, min(bans+1, 255), 0
 	}
-	s.At, s.Own = now, bans<<16|strikes
-	return s.forgotten(l) - now, true
+	s.At, s.Own, s.More = now, bans<<16|strikes, max(s.More, max(s.Used, now)+l.longest)
+	return s.More - now, true
 }
 
-// Impose bans by hand: for so long from now, or as long as the ban in force lasts.
+// Impose bans by hand: for so long from now, or as long as the ban in force lasts. Earlier bans stay remembered for as long as
+// they were to be; strikes in a row begin anew.
 func (s *State) Impose(now, span int64) (resetAfter int64) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)
 	}
-	s.At, s.Used = now, max(s.Used, now+span)
-	return s.Used - now + span
+	if s.More <= now {
+		s.Own = 0
+	}
+	s.At, s.Own, s.Used = now, s.Own&^0xffff, max(s.Used, now+span)
+	s.More = max(s.More, s.Used)
+	return s.More - now
 }

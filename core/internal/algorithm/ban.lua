@@ -2,21 +2,21 @@
 --
 -- args      windows one after the other (0: bans by hand alone), span of the first ban, longest span, window (microseconds)
 -- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by hand (microseconds), I2
---           strikes in a row, I1 bans so far. It is forgotten when the longest span has passed since the later of the two
+--           strikes in a row, I1 bans so far, I7 when all of that is forgotten (microseconds)
 algorithms.bn1 = function(key, now, _, after, span, longest, window)
   local state = redis.call('GET', key)
   after, span, longest, window = after + 0, span + 0, longest + 0, window + 0
-  local ends, last, strikes, bans, anchored = 0, 0, 0, 0, nil
+  local ends, last, strikes, bans, forgotten, anchored = 0, 0, 0, 0, 0, nil
   if state then
-    ends, last, strikes, bans = struct.unpack('<I7I7I2I1', state)
-    if #state ~= 17 or last >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
+    ends, last, strikes, bans, forgotten = struct.unpack('<I7I7I2I1I7', state)
+    if #state ~= 24 or last >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if last > now then
       -- The clock stepped back: the ban lasts as long as it was to.
-      ends, last = math.max(0, ends - (last - now)), now
-      anchored = struct.pack('<I7I7I2I1', ends, last, strikes, bans)
+      ends, forgotten, last = math.max(0, ends - (last - now)), math.max(0, forgotten - (last - now)), now
+      anchored = struct.pack('<I7I7I2I1I7', ends, last, strikes, bans, forgotten)
     end
   end
-  local reset = last > 0 and math.max(0, math.max(ends, last) + longest - now) or 0
+  local reset = math.max(0, forgotten - now)
   if ends > now then return ends - now, 0, reset, nil, nil, anchored end
 
   if after == 0 then return 0, 0, reset, nil, nil, anchored end
@@ -27,5 +27,6 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
   if strikes >= after then
     ends, strikes, bans = now + math.min(span * 2 ^ math.min(bans, 40), longest), 0, math.min(bans + 1, 255)
   end
-  return 0, 0, reset, nil, nil, anchored, struct.pack('<I7I7I2I1', ends, now, strikes, bans), math.max(ends, now) + longest - now
+  forgotten = math.max(forgotten, math.max(ends, now) + longest)
+  return 0, 0, reset, nil, nil, anchored, struct.pack('<I7I7I2I1I7', ends, now, strikes, bans, forgotten), forgotten - now
 end

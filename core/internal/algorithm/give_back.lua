@@ -39,31 +39,39 @@ function algorithms.sw1(key, cost, charged_at, _, _, window)
   end
 end
 
--- The newest entry of that moment that has the permits, and the note.
+-- The newest entry of that moment that has the permits, and the note. Those after it sum up to less then, and are written anew.
 function algorithms.sl1(key, cost, charged_at, _, _, window, note)
-  local function entry(at)
-    local text = redis.call('LINDEX', key, at)
+  local function read(text)
     local when, sum, own = struct.unpack('<I7I7I2', text)
     ours(key, when < 2 ^ 53)
     return when, sum, own, string.sub(text, 17)
   end
 
   local function take(at)
-    for later = at, redis.call('LLEN', key) - 1 do
-      local when, sum, own, text = entry(later)
-      if later == at then own = own - cost end
-      redis.call('LSET', key, later, struct.pack('<I7I7I2', when, sum - cost, own) .. text)
-      if own == 0 then redis.call('LSET', key, later, '') end
+    local later, kept = redis.call('LRANGE', key, at, -1), {}
+    for i = 1, #later do
+      local when, sum, own, text = read(later[i])
+      if i == 1 then own = own - cost end
+      if own > 0 then kept[#kept + 1] = struct.pack('<I7I7I2', when, sum - cost, own) .. text end
     end
-    redis.call('LREM', key, 1, '')
+    if at == 0 then redis.call('DEL', key) else redis.call('LTRIM', key, 0, at - 1) end
+    for i = 1, #kept, 1000 do redis.call('RPUSH', key, unpack(kept, i, math.min(i + 999, #kept))) end
     redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
   end
 
-  for at = redis.call('LLEN', key) - 1, 0, -1 do
-    local when, _, own, text = entry(at)
-    if when < charged_at then return end
-    if when == charged_at and own >= cost and text == note then return function() take(at) end end
+  local length = redis.call('LLEN', key)
+  local low, high = 0, length
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if read(redis.call('LINDEX', key, middle)) < charged_at then low = middle + 1 else high = middle end
   end
+  local found
+  for at = low, length - 1 do
+    local when, _, own, text = read(redis.call('LINDEX', key, at))
+    if when > charged_at then break end
+    if own >= cost and text == note then found = at end
+  end
+  if found then return function() take(found) end end
 end
 
 function algorithms.fw1(key, cost, charged_at, _, _, window)

@@ -1,4 +1,5 @@
--- Bans a subject by hand, from now on for a span, or for as long as the ban in force lasts.
+-- Bans a subject by hand, from now on for a span, or for as long as the ban in force lasts. Earlier bans stay remembered for as
+-- long as they were to be; strikes in a row begin anew.
 --
 -- KEYS[1]   the ban
 -- ARGV[1]   the span (microseconds)
@@ -6,14 +7,17 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local span = ARGV[1] + 0
-local ends, strikes, bans = 0, 0, 0
+local ends, bans, forgotten = 0, 0, 0
 local state = redis.call('GET', KEYS[1])
 if state then
-  local last
-  ends, last, strikes, bans = struct.unpack('<I7I7I2I1', state)
-  if #state ~= 17 or last >= 2 ^ 53 then error('NOTACOUNTER ' .. KEYS[1]) end
-  ends = math.max(0, ends - math.max(0, last - now))
+  local last, _
+  ends, last, _, bans, forgotten = struct.unpack('<I7I7I2I1I7', state)
+  if #state ~= 24 or last >= 2 ^ 53 then error('NOTACOUNTER ' .. KEYS[1]) end
+  local back = math.max(0, last - now)
+  ends, forgotten = math.max(0, ends - back), math.max(0, forgotten - back)
+  if forgotten <= now then bans = 0 end
 end
 ends = math.max(ends, now + span)
-redis.call('SET', KEYS[1], struct.pack('<I7I7I2I1', ends, now, strikes, bans), 'PXAT', math.floor((ends + span) / 1000) + 1)
+forgotten = math.max(forgotten, ends)
+redis.call('SET', KEYS[1], struct.pack('<I7I7I2I1I7', ends, now, 0, bans, forgotten), 'PXAT', math.floor(forgotten / 1000) + 1)
 return {ends - now}

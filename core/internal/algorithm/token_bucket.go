@@ -13,7 +13,7 @@ func (tokenBucket) place(now int64, l *Limit) int64 { return now / l.Tick }
 
 // anchor lets the refill go on from now.
 func (tokenBucket) anchor(s *State, place int64, l *Limit) {
-	s.At, s.Used, s.Own, s.Rate = place, s.usedUnits(l), l.Permit, l.Refill
+	s.At, s.Used, s.Own, s.More = place, s.usedUnits(l), l.Permit, l.Refill
 }
 
 // usedUnits is what was used when the state was written, in the units of this limit.
@@ -41,7 +41,7 @@ func (s *State) usedNow(now int64, l *Limit) (used, whole int64) {
 	if s.Used == 0 {
 		return 0, math.MaxInt64
 	}
-	if whole = (s.At+ceilDiv(s.Used, s.Rate))*l.Tick - now; whole <= 0 {
+	if whole = (s.At+ceilDiv(s.Used, s.More))*l.Tick - now; whole <= 0 {
 		return 0, math.MaxInt64
 	}
 	used, ticks := s.usedUnits(l), now/l.Tick-s.At
@@ -75,7 +75,7 @@ func (tokenBucket) look(s *State, now int64, l *Limit, cost int64) Verdict {
 func (tokenBucket) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
 	used, _ := s.usedNow(now, l)
 	s.Used = used + cost*l.Permit
-	s.At, s.Own, s.Rate = now/l.Tick, l.Permit, l.Refill
+	s.At, s.Own, s.More = now/l.Tick, l.Permit, l.Refill
 	return l.refilledAfter(s.Used, now)
 }
 
@@ -129,7 +129,7 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 	at, charged := now/l.Tick, c.At/l.Tick
 	ticks := (c.At+c.Reset)/l.Tick - charged // in which all that was used after the charge has come back
 	since := at - charged                    // negative when the clock stepped back: then nobody knows what has come back
-	if s.Own != l.Permit || s.Rate != l.Refill || s.At > at || since < 0 || since >= ticks {
+	if s.Own != l.Permit || s.More != l.Refill || s.At > at || since < 0 || since >= ticks {
 		return
 	}
 	cost, refilled := c.Cost*l.Permit, since*l.Refill

@@ -100,7 +100,7 @@ func (p *part) charges() (charges []algorithm.Charge) {
 // refuses says whether this part makes the whole call a refused one.
 func (p *part) refuses() bool {
 	for i := range p.verdicts {
-		if v := &p.verdicts[i]; v.Ended != nil || v.Err != nil && p.counters[i].Required {
+		if p.verdicts[i].Ended != nil {
 			return true
 		}
 	}

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,26 +31,32 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	var failed error
-	for _, together := range s.together(charges) {
-		if _, err := s.numbers(deadline, &algorithm.GiveBack, giveBackCall(together)); err != nil {
-			failed = s.explain(deadline, err)
+	return s.sideBySide(deadline, charges, &algorithm.GiveBack, giveBackCall)
+}
+
+// sideBySide runs a script for charges on all shards that they lie on at once: one that is ill must not keep the others.
+func (s *Store) sideBySide(deadline context.Context, charges []algorithm.Charge, script *algorithm.Script, call func([]algorithm.Charge) []any) error {
+	parts := s.together(charges)
+	failed := make([]error, len(parts))
+	ask := func(i int) {
+		if _, err := s.numbers(deadline, script, call(parts[i])); err != nil {
+			failed[i] = s.explain(deadline, err)
 		}
 	}
-	return failed
+	var others sync.WaitGroup
+	for i := 1; i < len(parts); i++ {
+		others.Go(func() { ask(i) })
+	}
+	ask(0)
+	others.Wait()
+	return errors.Join(failed...)
 }
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var failed error
-	for _, together := range s.together(slots) {
-		if _, err := s.numbers(deadline, &algorithm.Renew, renewCall(together)); err != nil {
-			failed = s.explain(deadline, err)
-		}
-	}
-	return failed
+	return s.sideBySide(deadline, slots, &algorithm.Renew, renewCall)
 }
 
 // Records are the calls that count in a log now, newest first.

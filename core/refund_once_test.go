@@ -1,0 +1,134 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func done() (status int) { return 200 }
+
+// No number is so large that it wraps around and gives back what others used.
+func TestRefundOfTheLargestNumber(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		limit := core.PerHour(10)
+		d, err := limiter.AllowN(background, "n", "s", limit, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := limiter.AllowN(background, "n", "s", limit, 8); err != nil {
+			t.Fatal(err)
+		}
+		refund(t, limiter, d, 1)
+		wantNoRefund(t, limiter, d, math.MaxInt, fmt.Sprint(math.MaxInt))
+		refund(t, limiter, d, 1)
+		wantLeft(t, limiter, "n", "s", limit, 2)
+	})
+}
+
+// What a handler refunded by its decision is not given back once more when the outcome does not count.
+func TestRefundAndCountGiveBackOnce(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Expose = true
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{
+			Name: "n", Seconds: 3600, MaxCount: 4, Algorithm: core.FixedWindow,
+			Cost:  func(core.Request) int { return 2 },
+			Count: func(status int) bool { return status == 200 },
+		})
+		limit := core.Limit{Max: 4, Window: time.Hour, Algorithm: core.FixedWindow}
+		wantStatus(t, guard, newView("GET", "/"), 200).Run(done)
+		answer := wantStatus(t, guard, newView("GET", "/"), 200)
+		answer.Run(func() int {
+			d, _ := core.DecisionFrom(answer.Context)
+			refund(t, limiter, d, 1)
+			return 500
+		})
+		wantLeft(t, limiter, "n", me, limit, 2)
+	})
+}
+
+// An adapter that runs a call twice gives back once.
+func TestRunTwiceGivesBackOnce(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: func(int) bool { return false }})
+	wantStatus(t, guard, newView("GET", "/"), 200) // stays charged: nobody runs it
+	answer := wantStatus(t, guard, newView("GET", "/"), 200)
+	answer.Run(done)
+	answer.Run(done)
+	wantLeft(t, limiter, "n", me, core.PerHour(3), 2)
+}
+
+// A decision is refunded by the limiter that made it, and by no other that shares its counters.
+func TestRefundByAnotherLimiter(t *testing.T) {
+	one, two := newLimiter(t, core.Options{}), newLimiter(t, core.Options{})
+	mine, err := one.Allow(background, "n", "s", core.PerHour(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.Allow(background, "n", "s", core.PerHour(2)); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *core.RuleError
+	if err := two.Refund(background, mine, 1); !errors.As(err, &wrong) || wrong.Field != "decision" {
+		t.Errorf("another limiter refunds it: %v", err)
+	}
+	wantLeft(t, two, "n", "s", core.PerHour(2), 1)
+	refund(t, one, mine, 1)
+}
+
+// Who is banned is refused whatever the call costs, also nothing.
+func TestABanHoldsWhatCostsNothing(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{
+			Name: "n", Seconds: 3600, Ban: core.Ban{ByHand: true}, Cost: func(r core.Request) int { return int(r.Size()) },
+		})
+		free := newView("GET", "/")
+		free.size = 0
+		wantStatus(t, guard, free, 200)
+		if err := limiter.Ban(background, "n", me, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(t, guard, free, 429)
+	})
+}
+
+// A short ban by hand makes nobody better off: what is remembered of earlier bans stays so.
+func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
+	clock := int64(3_000_000_000_000_000)
+	limiter := newLimiter(t, core.Options{})
+	core.UseClock(limiter, func() int64 { return clock })
+	rule := core.Rule{Name: "n", Seconds: 1, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Minute, Max: time.Hour}}
+	guard := newGuard(t, limiter, rule)
+	strike := func() time.Duration {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		return wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision.RetryAfter
+	}
+	if wait := strike(); wait != time.Minute {
+		t.Fatalf("the first ban lasts %v", wait)
+	}
+	clock += (2 * time.Minute).Microseconds()
+	if err := limiter.Ban(background, "n", me, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	clock += (10 * time.Minute).Microseconds()
+	if wait := strike(); wait != 2*time.Minute {
+		t.Errorf("the second ban lasts %v", wait)
+	}
+}
+
+// Zones have one spelling: another would be another counter.
+func TestZonesHaveOneSpelling(t *testing.T) {
+	for _, zone := range []string{"Europe//Berlin", "Europe/./Berlin", "Europe/Berlin/", "./UTC"} {
+		var wrong *core.RuleError
+		if _, err := newLimiter(t, core.Options{}).Allow(background, "n", "s", core.PerCalendarDay(1, zone)); !errors.As(err, &wrong) || wrong.Field != "Calendar" {
+			t.Errorf("%s: %v", zone, err)
+		}
+	}
+}
