@@ -63,6 +63,24 @@ const subjects = 500
 
 func subject(i int) string { return fmt.Sprintf("user:alice-in-w-%04d", i) }
 
+// rounds is how often each algorithm is measured.
+const rounds = 3
+
+// least is the least of what some rounds found.
+func (s *server) least(ctx context.Context, a algorithm) (least costs, err error) {
+	for round := range rounds {
+		c, err := s.costs(ctx, a)
+		if err != nil {
+			return c, err
+		}
+		if round == 0 {
+			least = c
+		}
+		least.allowed, least.refused = min(least.allowed, c.allowed), min(least.refused, c.refused)
+	}
+	return least, nil
+}
+
 func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
 	run := func(times int, over time.Duration) {
 		if err == nil {
@@ -88,22 +106,18 @@ func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
 
 // callAll has every subject call so often, from some goroutines at once, spread over a time.
 func (s *server) callAll(ctx context.Context, a algorithm, times int, over time.Duration) error {
-	const callers = 16
-	failed := make([]error, callers)
-	var all sync.WaitGroup
 	begin := time.Now()
-	for caller := range callers {
-		all.Go(func() {
-			for round := range times {
-				time.Sleep(time.Until(begin.Add(over * time.Duration(round) / time.Duration(times))))
-				for i := caller; i < subjects && failed[caller] == nil; i += callers {
-					failed[caller] = s.call(ctx, a, subject(i))
+	return together(func(caller int) error {
+		for round := range times {
+			time.Sleep(time.Until(begin.Add(over * time.Duration(round) / time.Duration(times))))
+			for i := caller; i < subjects; i += callers {
+				if err := s.call(ctx, a, subject(i)); err != nil {
+					return err
 				}
 			}
-		})
-	}
-	all.Wait()
-	return errors.Join(failed...)
+		}
+		return nil
+	})
 }
 
 func (s *server) call(ctx context.Context, a algorithm, subject string) (err error) {
@@ -154,19 +168,41 @@ func (s *server) timed(ctx context.Context, micros *float64, failed *error, run 
 }
 
 // nothing is what a script costs that does nothing, as the floor.
-func (s *server) nothing(ctx context.Context) (float64, error) {
+func (s *server) nothing(ctx context.Context) (least float64, err error) {
 	script := redis.NewScript("return 0")
 	if err := script.Load(ctx, s.client).Err(); err != nil {
 		return 0, err
 	}
-	var micros float64
-	var err error
-	s.timed(ctx, &micros, &err, func() {
-		for range 20_000 {
-			if err == nil {
-				err = script.EvalSha(ctx, s.client, []string{"key"}).Err()
-			}
+	for range rounds {
+		var micros float64
+		s.timed(ctx, &micros, &err, func() {
+			failed := together(func(int) error {
+				for range 2000 {
+					if err := script.EvalSha(ctx, s.client, []string{"key"}).Err(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			err = errors.Join(err, failed)
+		})
+		if least == 0 || micros < least {
+			least = micros
 		}
-	})
-	return micros, err
+	}
+	return least, err
+}
+
+// callers is how many goroutines call at once.
+const callers = 16
+
+// together has all callers do something.
+func together(do func(caller int) error) error {
+	failed := make([]error, callers)
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() { failed[caller] = do(caller) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
 }
