@@ -52,7 +52,8 @@ type Rule struct {
 	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so
 	// no more than MaxCount can be tried at once; headers tell what was left with the charge. Only a middleware knows the outcome: inside a handler use Limiter.Refund.
 	Count func(status int) bool
-	// Note, when set, is kept with each call that a SlidingLog admits, at most 256 bytes of it: see Limiter.Records.
+	// Note, when set, is kept with each call that a SlidingLog admits, at most 256 bytes of it: see Limiter.Records. Danger: it
+	// stands in Redis as it is, so it is no place for secrets.
 	Note func(Request) string
 	// Ban, when set, refuses callers altogether for a while who do not stop when they are refused.
 	Ban Ban
