@@ -25,12 +25,12 @@ import (
 // twice that when the slot is just being renewed. Errors are those of Allow.
 func (l *Limiter) Hold(ctx context.Context, name, subject string, limit Limit) (release func(), d Decision, err error) {
 	release = func() {}
-	if limit.Algorithm != Concurrency && limit != Unlimited {
+	if limit.Algorithm != Concurrency && !limit.unlimited() {
 		return release, Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be held: use Concurrency, as InFlight does"}
 	}
 	holder := l.newHolder()
 	d, err = l.heard(ctx)(l.direct(ctx, name, subject, limit, 1, true, holder))
-	if err != nil || !d.Allowed || limit == Unlimited {
+	if err != nil || !d.Allowed || limit.unlimited() {
 		return release, d, err
 	}
 	compiled, _ := l.limits.of(limit) // direct has seen to the error

@@ -67,6 +67,9 @@ type Limit struct {
 // a direct call is asked for.
 var Unlimited = Limit{Max: -1}
 
+// unlimited says whether this is Unlimited; that it is not, for all others, at a glance.
+func (l Limit) unlimited() bool { return l.Max < 0 && l == Unlimited }
+
 // PerSecond is a sliding window of one second: at most n in any second.
 func PerSecond(n int) Limit { return Limit{Max: n, Window: time.Second} }
 

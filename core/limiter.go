@@ -139,7 +139,7 @@ func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (
 // Reset forgets what a subject used of one limit, as if it had never called: a rule's Also, and plans of other spans, have
 // counters of their own. Errors are those of Allow.
 func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
-	if limit == Unlimited {
+	if limit.unlimited() {
 		_, err := l.unlimited(ctx, name, subject, 0)
 		return err
 	}
@@ -163,7 +163,7 @@ func storeError(err error) error {
 
 // direct decides over the one counter of a direct call.
 func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit, n int, charge bool, mark string) (Decision, error) {
-	if limit == Unlimited {
+	if limit.unlimited() {
 		return l.unlimited(ctx, name, subject, n)
 	}
 	compiled, err := l.counter(name, subject, limit)

@@ -9,7 +9,7 @@ func (c *call) planned(a *asked) *quota {
 	case err != nil:
 		c.limiter.complains.badPlan(a.policy.name, err)
 		return own
-	case limit == Unlimited:
+	case limit.unlimited():
 		return nil
 	case limit.Algorithm == Concurrency && a.rule.inside:
 		c.limiter.complains.badPlan(a.policy.name, a.rule.noSlotsInside())

@@ -67,7 +67,7 @@ func (l *Limiter) Reserve(ctx context.Context, name, subject string, limit Limit
 }
 
 func (l *Limiter) reserve(ctx context.Context, name, subject string, limit Limit, n int, patience time.Duration) (Decision, error) {
-	if limit == Unlimited {
+	if limit.unlimited() {
 		return l.unlimited(ctx, name, subject, n)
 	}
 	compiled, err := l.counter(name, subject, limit)
