@@ -77,7 +77,7 @@ func (r *lateReleases) run() {
 	r.timer.Reset(r.wait)
 }
 
-// try gives slots back until the store fails, and returns those that are left to be tried again.
+// try gives all of them back once, and returns those that are left to be tried again.
 func (r *lateReleases) try(slots []lateSlot) (left []lateSlot, failed bool) {
 	now := time.Now()
 	for begin := 0; begin < len(slots); begin += lateBatch {
@@ -91,7 +91,9 @@ func (r *lateReleases) try(slots []lateSlot) (left []lateSlot, failed bool) {
 		if len(charges) == 0 {
 			continue
 		}
-		if failed = failed || r.limiter.store.GiveBack(context.Background(), charges) != nil; !failed {
+		if r.limiter.store.GiveBack(context.Background(), charges) != nil {
+			failed = true // perhaps on one shard alone: the others are not to wait for it
+		} else {
 			for i := range batch {
 				batch[i].times--
 			}
