@@ -21,8 +21,8 @@ import (
 //
 // The context is for the taking alone. A slot is renewed every third of the limit's Window, in the background, until it is
 // released; when this process dies, the slot is free after Window. release is never nil, gives back nothing when nothing was
-// taken, and does nothing the second time; it returns within Options.Timeout, or
-// twice that when the slot is just being renewed. Errors are those of Allow.
+// taken, and does nothing the second time; it returns within Options.Timeout, or twice that when the slot is just being
+// renewed. What it could not give back is tried again in the background. Errors are those of Allow.
 func (l *Limiter) Hold(ctx context.Context, name, subject string, limit Limit) (release func(), d Decision, err error) {
 	release = func() {}
 	if limit.Algorithm != Concurrency && !limit.unlimited() {
