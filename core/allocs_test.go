@@ -42,7 +42,7 @@ func TestAllocationsWhereNoRuleApplies(t *testing.T) {
 	}
 }
 
-// Three: the value of RateLimit, and the slice that http.Header keeps for each of the two headers.
+// Two: the value of RateLimit, and the lines of the two headers together.
 func TestAllocationsOfAnAllowedCall(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays, ClientIP: proxies})
 	for name, test := range map[string]struct {
@@ -50,12 +50,13 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 		view  *fakeView
 		most  float64
 	}{
-		"named":     {[]core.Rule{{Name: "a", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x"), 3},
-		"unnamed":   {[]core.Rule{{Seconds: 60, MaxCount: plenty}}, newView("GET", "/users/:id"), 3},
-		"by route":  {[]core.Rule{{Name: "b", Seconds: 60, MaxCount: plenty, Paths: []string{"/users/*"}}}, at("/users/:id", "/users/7"), 3},
-		"IPv6":      {[]core.Rule{{Name: "c", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("2001:db8::1"), 3},
-		"forwarded": {[]core.Rule{{Name: "d", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("10.0.0.1").with("X-Forwarded-For", "1.1.1.1, 203.0.113.7"), 3},
-		"bucket":    {[]core.Rule{{Name: "e", Seconds: 1, MaxCount: plenty, Algorithm: core.TokenBucket}}, newView("GET", "/x"), 3},
+		"named":      {[]core.Rule{{Name: "a", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x"), 2},
+		"unnamed":    {[]core.Rule{{Seconds: 60, MaxCount: plenty}}, newView("GET", "/users/:id"), 2},
+		"by route":   {[]core.Rule{{Name: "b", Seconds: 60, MaxCount: plenty, Paths: []string{"/users/*"}}}, at("/users/:id", "/users/7"), 2},
+		"IPv6":       {[]core.Rule{{Name: "c", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("2001:db8::1"), 2},
+		"forwarded":  {[]core.Rule{{Name: "d", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("10.0.0.1").with("X-Forwarded-For", "1.1.1.1, 203.0.113.7"), 2},
+		"two limits": {[]core.Rule{{Name: "f", Seconds: 60, MaxCount: plenty, Also: []core.Limit{core.PerHour(plenty)}}}, newView("GET", "/x"), 2},
+		"bucket":     {[]core.Rule{{Name: "e", Seconds: 1, MaxCount: plenty, Algorithm: core.TokenBucket}}, newView("GET", "/x"), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			guard := newGuard(t, limiter, test.rules...)
@@ -88,6 +89,30 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A name beyond those that are kept prepared, which a caller may have made up, costs no allocation either.
+func TestAllocationsOfMadeUpNames(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for i := range core.MaxDirectTallies {
+		_, _ = limiter.Allow(background, fmt.Sprint("made up ", i), "user:alice", core.PerMinute(plenty))
+	}
+	for range 2 { // Stats knows the names beyond after the first
+		_, _ = limiter.Allow(background, "beyond", "user:alice", core.PerMinute(plenty))
+	}
+	wantAllocs(t, 0, func() { _, _ = limiter.Allow(background, "beyond", "user:alice", core.PerMinute(plenty)) })
+	wantAllocs(t, 0, func() { _, _ = limiter.Peek(background, "beyond", "user:alice", core.PerMinute(plenty)) })
+}
+
+// The refusal, its message, its body, its list of limits, the subject, and one for the wait in it; and the two of a call.
+func TestAllocationsOfARefusedCall(t *testing.T) {
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Window: 24 * time.Hour, MaxCount: 1})
+	v := newView("GET", "/x")
+	guard.Check(v)
+	wantAllocs(t, 8, func() {
+		clear(v.response)
+		wantStatus(t, guard, v, 429)
+	})
 }
 
 // Routes beyond those that are told apart, which callers make up, cost no more than others.

@@ -10,35 +10,33 @@ func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 			c.limiter.complains.identifyFailed(a.policy.name, cause)
 		}
 	}
-	answer := c.answer(Decision{Reason: reason, Rule: a.policy.name, Limit: a.limit, Source: FromNobody})
+	answer := c.answer(&Decision{Reason: reason, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody}, a.policy.tally)
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)
 	}
 	return answer
 }
 
-// answer tells who wants to know, and puts a refusal on the wire.
-func (c *call) answer(d Decision) Answer {
-	options := &c.limiter.options
-	if options.OnDecision != nil {
-		options.OnDecision(c.Context(), d)
-	}
+// answer counts a decision, tells who wants to know, and puts a refusal on the wire.
+func (c *call) answer(d *Decision, t *tally) Answer {
+	t.count(d.Reason, d.Source, c.stripe)
+	c.limiter.hear(c.Context(), d)
 	if d.Allowed {
 		return c.letPass(d)
 	}
-	refusal := newRefusal(d, c.message(&d), c.violated(&d))
-	if options.Reply != nil {
+	refusal := newRefusal(d, c.message(d), c.violated(d))
+	if c.limiter.options.Reply != nil {
 		refusal = c.reply(*refusal)
 	}
 	return Answer{Refusal: refusal}
 }
 
 // letPass hands the call on, with what was decided where handlers are to see it.
-func (c *call) letPass(d Decision) Answer {
+func (c *call) letPass(d *Decision) Answer {
 	if !c.limiter.options.Expose {
 		return Answer{}
 	}
-	return Answer{Context: &exposed{Context: c.Context(), decision: d, user: c.user}}
+	return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: c.user}}
 }
 
 // reply lets the owner's Reply word a refusal.
@@ -54,12 +52,20 @@ func (c *call) reply(ours Refusal) *Refusal {
 	return &ours
 }
 
-// message is what the rule that binds has its owner's words for, "" for ours.
+// message is what a caller over a limit reads: the words of the rule that binds, or ours.
 func (c *call) message(d *Decision) string {
 	if !d.overLimit() {
 		return ""
 	}
-	return c.asked[c.binding()].rule.Message
+	binding := &c.asked[c.binding()]
+	switch {
+	case binding.rule.Message != "":
+		return binding.rule.Message
+	case binding.limit == &binding.quota.limit:
+		return wording(d, binding.quota.text)
+	default:
+		return wording(d, d.Limit.String())
+	}
 }
 
 // violated are the limits that a refused caller is over, as the headers call them.

@@ -12,7 +12,8 @@ import (
 type call struct {
 	View
 	limiter *Limiter
-	id      uint64 // another for each call, as long as this object lives in the pool
+	id      uint64 // of its first charge: others for each call, as long as this object lives in the pool
+	stripe  uint32 // where its decisions are counted
 
 	applying []asked // the rules that are for this call
 	asked    []asked // what they ask, one for each counter and verdict
@@ -26,6 +27,9 @@ type call struct {
 	loose    looseness
 	subjects []byte
 	text     []byte
+	telling  []*quota // several limits that headers tell
+	joined   []*quota // those of an earlier call
+	policies string   // and their RateLimit-Policy
 
 	client      netip.Addr
 	clientKnown bool
@@ -39,12 +43,15 @@ type asked struct {
 	rule     *boundRule
 	policy   *policy
 	quota    *quota
-	limit    Limit                 // the quota's, or what it and others with the same counter both allow
+	limit    *Limit                // the quota's, or what it and others with the same counter both allow
 	count    func(status int) bool // the rule's Count, or of several with this counter what any of them counts
 	isBan    bool                  // the counter is the rule's ban, which stands behind its limits
 	banned   bool                  // the ban holds, and this speaks for it
 	from, to int                   // the subject, in call.subjects
 }
+
+// asks makes it one of the rule's limits.
+func (a *asked) asks(q *quota) { a.quota, a.limit, a.count = q, &q.limit, a.rule.Count }
 
 // told says whether callers hear of it: of limits that are not only tried, and of a ban that no limit speaks for.
 func (a *asked) told() bool { return !a.rule.DryRun && (!a.isBan || a.banned) }
@@ -59,13 +66,20 @@ func (l *Limiter) open(v View) *call {
 // close puts the call back, emptied of everything that belongs to it but the room. After a panic in a rule's function it is
 // not called, and the collector gets the call.
 func (l *Limiter) close(c *call) {
-	clear(c.applying)
-	clear(c.asked)
-	clear(c.verdicts)
+	c.id += 1 + uint64(len(c.counters))
+	if len(c.applying) > 0 && c.applying[0].rule.inside { // the rule may hold the request; others live as long as the service
+		clear(c.applying)
+		clear(c.asked)
+	}
 	clear(c.paths)
-	*c = call{
-		limiter: l, id: c.id + 1, applying: c.applying[:0], asked: c.asked[:0], counters: c.counters[:0], verdicts: c.verdicts[:0],
-		paths: c.paths[:0], subjects: c.subjects[:0], text: c.text[:0],
+	c.applying, c.asked, c.counters, c.verdicts = c.applying[:0], c.asked[:0], c.counters[:0], c.verdicts[:0]
+	c.paths, c.subjects = c.paths[:0], c.subjects[:0]
+	c.View, c.passed, c.loose, c.clientKnown = nil, false, exact, false
+	if c.holder != "" {
+		c.holder = ""
+	}
+	if c.userKnown {
+		c.userKnown, c.user, c.userErr = false, "", nil
 	}
 	l.calls.Put(c)
 }
@@ -79,7 +93,8 @@ func (c *call) addCounter() *algorithm.Counter {
 	}
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
-	*counter = algorithm.Counter{Key: counter.Key[:0]}
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, for nothing large is moved then
+	counter.Required, counter.Dry, counter.Lease = false, false, 0
 	return counter
 }
 

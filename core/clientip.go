@@ -209,6 +209,9 @@ func parseHop(hop string) netip.Addr {
 // plain is the one form of an address that is compared and counted: IPv4 as IPv4 however it is dressed, and no zone. It
 // comes before any prefix is taken: masked first, all of mapped IPv4 would be one address (CVE-2026-30827).
 func plain(addr netip.Addr) netip.Addr {
+	if addr.Is4() {
+		return addr
+	}
 	addr = addr.Unmap().WithZone("")
 	if nat64.Contains(addr) {
 		bytes := addr.As16()

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/accesslimit/accesslimit/core"
 )
 
@@ -140,6 +142,31 @@ func TestUnixProxies(t *testing.T) {
 			t.Errorf("%q: %s, want ip:%s", header, got, want)
 		}
 	}
+}
+
+// PeerAddr reads what netip reads, and takes nothing that netip does not.
+func TestPeerAddrIsNetips(t *testing.T) {
+	digits := rapid.StringMatching(`[0-9]{0,6}`)
+	dotted := rapid.Custom(func(t *rapid.T) string {
+		text := digits.Draw(t, "first")
+		for range rapid.IntRange(1, 4).Draw(t, "more") {
+			text += rapid.SampledFrom([]string{".", ".", ".", ".", ":", "", "%", "x", " "}).Draw(t, "mark") + digits.Draw(t, "digits")
+		}
+		return text
+	})
+	usual := rapid.StringMatching(`(0|1?[0-9]{1,2}|2[0-5]{2}|256)(\.(0|1?[0-9]{1,2}|2[0-5]{2})){3}:(0|0?[0-9]{1,5}|6553[0-9]|-1|\+1|)`)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(usual, dotted, rapid.String()).Draw(t, "text")
+		want := netip.Addr{}
+		if peer, err := netip.ParseAddrPort(text); err == nil {
+			want = peer.Addr()
+		} else if addr, err := netip.ParseAddr(text); err == nil {
+			want = addr
+		}
+		if got := core.PeerAddr(text); got != want {
+			t.Errorf("%q is %v, want %v", text, got, want)
+		}
+	})
 }
 
 func TestPeerAddr(t *testing.T) {

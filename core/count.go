@@ -6,7 +6,6 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 // costs nothing and a counter that this call is charged to already. given is the subject, "" for each rule's own. It stops at
 // the first reason to refuse.
 func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, err error) {
-	defer func() { c.deciding = nil }()
 	for i := range c.applying {
 		a := &c.applying[i]
 		if nobody && a.rule.NeedLogin {
@@ -18,17 +17,21 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 		case a.rule.DryRun:
 			c.reportUntried(a)
 		default:
+			c.deciding = nil
 			return a, reason, err
 		}
+	}
+	c.deciding = nil
+	if len(c.counters) == 1 { // leased permits cannot be taken back from a call that another counter refuses
+		c.counters[0].Lease = int64(c.asked[0].rule.Lease)
 	}
 	return nil, Allowed, nil
 }
 
 // reportUntried tells of a rule in DryRun that would have refused before it counted.
 func (c *call) reportUntried(a *asked) {
-	if hear := c.limiter.options.OnDecision; hear != nil {
-		hear(c.Context(), Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: a.limit, Source: FromNobody})
-	}
+	a.policy.tally.count(DryRunExceeded, FromNobody, c.stripe)
+	c.limiter.hear(c.Context(), &Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 }
 
 // countRule forms the counters of one rule: one for each limit, and behind them its ban.
@@ -108,13 +111,14 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
 	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
 	counter.Required, counter.Mark = a.rule.OnStoreError == FailClosed, c.mark(a, q)
-	of := *a
-	of.quota, of.limit, of.count = q, q.limit, a.rule.Count
 	at = c.earlier()
 	if at < 0 {
-		c.asked = append(c.asked, of)
+		c.asked = append(c.asked, *a)
+		c.asked[len(c.asked)-1].asks(q)
 		return len(c.counters) - 1, Allowed
 	}
+	of := *a
+	of.asks(q)
 	earlier := &c.counters[at]
 	earlier.Cost = max(earlier.Cost, cost)
 	earlier.Required = earlier.Required || counter.Required

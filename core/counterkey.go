@@ -19,6 +19,7 @@ import (
 const (
 	maxPrefix  = 40
 	maxKeyPart = 64
+	maxKey     = 200
 )
 
 // keyHead is what every key of a limiter starts with.
@@ -57,32 +58,51 @@ func appendBan(dst []byte) []byte {
 	return append(append(append(dst, ':'), algorithm.Ban.Tag()...), ":0"...)
 }
 
-// appendEscaped appends a part of a key: what is unsafe as %XX, or all of it as its hash where that would be too long.
+// appendEscaped appends a part of a key: what is unsafe as %XX, or all of it as its hash where that would be too long. Nearly all
+// parts are short and safe, and copied as they are.
 func appendEscaped[T string | []byte](dst []byte, part T) []byte {
-	start := len(dst)
+	if len(part) > maxKeyPart {
+		return appendHash(dst, part)
+	}
 	for i := range len(part) {
-		if len(dst)-start > maxKeyPart {
-			break
-		}
-		if c := part[i]; safeInKey(c) {
-			dst = append(dst, c)
-		} else {
-			const digits = "0123456789ABCDEF"
-			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		if unsafeInKey[part[i]] {
+			return escapeFrom(dst, part, i)
 		}
 	}
-	if len(dst)-start <= maxKeyPart {
-		return dst
-	}
-	sum := sha256.Sum256([]byte(part))
-	return hex.AppendEncode(append(dst[:start], '#'), sum[:16])
+	return append(dst, part...)
 }
 
-// safeInKey is printable ASCII but what has a meaning in a key (braces, the escape, the mark of a hash) or a shell.
-func safeInKey(c byte) bool {
-	switch c {
-	case '{', '}', '%', '#', '"', '\'', '\\', '`', '$':
-		return false
+// escapeFrom appends a part whose first unsafe byte is at i.
+func escapeFrom[T string | []byte](dst []byte, part T, i int) []byte {
+	const digits = "0123456789ABCDEF"
+	start := len(dst)
+	dst = append(dst, part[:i]...)
+	for ; i < len(part); i++ {
+		if c := part[i]; unsafeInKey[c] {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		} else {
+			dst = append(dst, c)
+		}
 	}
-	return c > 0x20 && c < 0x7f
+	if len(dst)-start > maxKeyPart {
+		return appendHash(dst[:start], part)
+	}
+	return dst
 }
+
+func appendHash[T string | []byte](dst []byte, part T) []byte {
+	sum := sha256.Sum256([]byte(part))
+	return hex.AppendEncode(append(dst, '#'), sum[:16])
+}
+
+// unsafeInKey is all but printable ASCII, and of that what has a meaning in a key (braces, the escape, the mark of a hash) or a
+// shell.
+var unsafeInKey = func() (unsafe [256]bool) {
+	for c := range unsafe {
+		unsafe[c] = c <= 0x20 || c >= 0x7f
+	}
+	for _, c := range []byte("{}%#\"'\\`$") {
+		unsafe[c] = true
+	}
+	return unsafe
+}()

@@ -23,7 +23,7 @@ type Decision struct {
 	// ResetAfter is how long until the counter equals a fresh one, if nobody charges it.
 	ResetAfter time.Duration
 	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly that, but at most Window/32
-	// too long for SlidingWindow, and an upper bound for Concurrency. 0 when allowed, and when waiting cannot help.
+	// too long for SlidingWindow, and an upper bound for Concurrency and with Rule.Lease. 0 when allowed, and when waiting cannot help.
 	RetryAfter time.Duration
 	// Wait is how long to wait for the turn of a reservation ([Limiter.Reserve]); 0 for everything else, but that OnDecision
 	// hears how long Acquire and TryAcquire are going to wait.
@@ -61,41 +61,38 @@ type Source string
 const (
 	FromRedis  Source = "redis"
 	FromMemory Source = "memory"
+	// FromDenyCache is a refusal of Redis's that still holds, and was remembered here. It is remembered for at most a second,
+	// for the same limit and cost: what another process does to the counter meanwhile (Reset, Refund, Unban) is seen after that.
+	FromDenyCache Source = "deny_cache"
+	// FromLease is a permit that came from Redis together with others: see Rule.Lease.
+	FromLease  Source = "lease"
 	FromNobody Source = "none" // no counter was asked, or the store did not answer
 )
 
-// decisionOf puts an engine's answer into words.
-func decisionOf(name string, limit Limit, v *algorithm.Verdict, source Source) Decision {
-	d := Decision{
-		Allowed: v.RetryAfter == 0, Reason: Allowed, Rule: name, Limit: limit, Remaining: int(v.Remaining),
-		ResetAfter: micros(v.ResetAfter), RetryAfter: micros(v.RetryAfter), Wait: micros(v.Wait), Source: source,
+// sourceOf is who gave a verdict, of a limiter that counts there.
+func sourceOf(v *algorithm.Verdict, counts Source) Source {
+	switch v.From {
+	case algorithm.FromRefusal:
+		return FromDenyCache
+	case algorithm.FromLease:
+		return FromLease
+	default:
+		return counts
 	}
+}
+
+// fill puts an engine's answer into words, in the zero Decision. A Decision is large, so none is made to be copied.
+func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source Source) {
+	d.Allowed, d.Reason = v.RetryAfter == 0, Allowed
 	if !d.Allowed {
 		d.Reason = LimitExceeded
 	}
-	return d
+	d.Limit = *limit // by itself: assigned together with others it is copied twice
+	d.Rule, d.Source, d.Remaining = name, source, int(v.Remaining)
+	d.ResetAfter, d.RetryAfter, d.Wait = micros(v.ResetAfter), micros(v.RetryAfter), micros(v.Wait)
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-// bindsMore says whether d says more about the call as a whole than other: a refusal before an allowance, a longer wait
-// before a shorter one, fewer permits left before more, and what was counted before what was not.
-func (d *Decision) bindsMore(other *Decision) bool {
-	switch {
-	case d.Allowed != other.Allowed:
-		return !d.Allowed
-	case !d.Allowed && d.overLimit() != other.overLimit():
-		return d.overLimit()
-	case d.RetryAfter != other.RetryAfter:
-		return d.RetryAfter > other.RetryAfter
-	case (d.Source == FromNobody) != (other.Source == FromNobody):
-		return other.Source == FromNobody
-	case d.Remaining != other.Remaining:
-		return d.Remaining < other.Remaining
-	default:
-		return d.ResetAfter > other.ResetAfter
-	}
-}
 
 // overLimit says whether the caller was refused for having called too often.
 func (d *Decision) overLimit() bool { return d.Reason == LimitExceeded || d.Reason == Banned }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 )
 
 // What the tests of this package reach that users cannot.
@@ -24,6 +25,9 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
+
+// AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or in which time passes for Redis alone.
+func AskRedis(l *Limiter) { l.store = l.store.(*nearstore.Store).Shared }
 
 // UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) { l.store = answers{l.store, verdicts} }
@@ -54,3 +58,39 @@ func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) er
 	}
 	return b.store.Renew(ctx, slots)
 }
+
+// MaxDirectTallies is how many names of direct calls Stats tells apart.
+const MaxDirectTallies = maxDirectTallies
+
+// MaxPreparedLimits is how many limits of one name are kept prepared.
+const MaxPreparedLimits = maxPreparedLimits
+
+// PreparedCalls is how many names and limits of direct calls are kept prepared.
+func PreparedCalls(l *Limiter) (n int) {
+	for _, p := range l.prepared.known.all() {
+		for ; p != nil; p = p.next.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// CountDecision counts one decision for Stats.
+func CountDecision(l *Limiter, of DecisionCount) {
+	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, l.tallies.stripe())
+}
+
+// UseTrips makes a limiter's store one that counts round trips.
+func UseTrips(l *Limiter, trips, calls, merged uint64) {
+	l.store = travelled{l.store, trips, calls, merged}
+}
+
+type travelled struct {
+	store
+	trips, calls, merged uint64
+}
+
+func (t travelled) Trips() (trips, calls, merged uint64) { return t.trips, t.calls, t.merged }
+
+// EscapedKeyPart is a subject or a name as it stands in keys.
+func EscapedKeyPart(part string) string { return string(appendEscaped(nil, part)) }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,9 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 	})
 	t.Run("redis", func(t *testing.T) {
 		client := atWallClock(limittest.StartRedis(t).Client(t))
-		test(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), &client.now)
+		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+		core.AskRedis(limiter) // what went wrong in these tests went wrong there, and its time is none of this process's
+		test(t, limiter, &client.now)
 	})
 }
 
@@ -81,7 +84,12 @@ func (c *wallClockClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	done := redis.NewCmd(ctx, args...)
 	err := c.UniversalClient.Process(ctx, done)
 	cmd.SetErr(err)
-	cmd.(interface{ SetVal(any) }).SetVal(done.Val())
+	switch cmd := cmd.(type) {
+	case interface{ SetVal(any) }:
+		cmd.SetVal(done.Val())
+	case interface{ SetVal(string) }:
+		cmd.SetVal(fmt.Sprint(done.Val()))
+	}
 	return err
 }
 

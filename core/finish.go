@@ -131,7 +131,9 @@ func (c *call) collect() *unfinished {
 		case charge.Limit.Kind == algorithm.Concurrency:
 			u.slots = append(u.slots, charge)
 		case a.count != nil:
-			u.counted = append(u.counted, countedCharge{a.count, charge, c.receiptOf(i)})
+			counted := countedCharge{count: a.count, charge: charge}
+			counted.receipt.fill(c.limiter, &c.counters[i], &c.verdicts[i], c.id+uint64(i))
+			u.counted = append(u.counted, counted)
 		}
 	}
 	if len(u.slots)+len(u.counted) == 0 {

@@ -73,14 +73,14 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	if r.NeedLogin && l.options.Identify == nil {
 		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
 	}
-	rule := bind(r, "")
+	rule := l.bindAs(r, "")
 	name := rule.fixedName()
 	sameName[name]++
 	switch n := sameName[name]; {
 	case n == 2:
-		rule = bind(r, "-"+rule.limits[0].spanName())
+		rule = l.bindAs(r, "-"+rule.limits[0].spanName())
 	case n > 2:
-		rule = bind(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
+		rule = l.bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
 	}
 	return rule, nil
 }
@@ -114,7 +114,7 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 	}
 	l.complains.badRule(rule.Name, err)
 	c := l.open(v)
-	answer := c.answer(Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody})
+	answer := c.answer(&Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody}, l.tallies.ofRule(rule.Name))
 	l.close(c)
 	return answer
 }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,12 +73,37 @@ func (c *call) writeHeaders(w HeaderWriter) {
 		return
 	}
 	if style.has(HeadersDraft10) {
-		w.Add(headerPolicy, c.draft10Policy())
-		w.Add(headerRateLimit, c.draft10())
+		c.writeDraft10(w)
 	}
 	if style != HeadersDraft10 {
 		c.writeBinding(w, style)
 	}
+}
+
+// bytesAdder is a HeaderWriter that copies what it is given, as fasthttp's do: then the value needs no string of its own.
+type bytesAdder interface {
+	HeaderWriter
+	AddBytesV(name string, value []byte)
+}
+
+// writeDraft10 adds the two headers. In an http.Header they are one allocation, unless limiters stack.
+func (c *call) writeDraft10(w HeaderWriter) {
+	policy := c.draft10Policy()
+	c.text = c.appendDraft10(c.text[:0])
+	switch w := w.(type) {
+	case http.Header:
+		if w[headerPolicy] == nil && w[headerRateLimit] == nil {
+			lines := &[2]string{policy, string(c.text)}
+			w[headerPolicy], w[headerRateLimit] = lines[0:1:1], lines[1:2:2] // so short that who adds a line gets a slice of its own
+			return
+		}
+	case bytesAdder:
+		w.Add(headerPolicy, policy)
+		w.AddBytesV(headerRateLimit, c.text)
+		return
+	}
+	w.Add(headerPolicy, policy)
+	w.Add(headerRateLimit, string(c.text))
 }
 
 // writeBinding writes the headers that tell of one limit only: the one that binds.
@@ -100,22 +127,33 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	}
 }
 
-// draft10Policy is the constant of the limit when the call has only one.
+// draft10Policy is the constant of the limit when the call has only one; of several, what an earlier call joined stays, because
+// most calls have the same.
 func (c *call) draft10Policy() string {
 	if len(c.asked) == 1 {
 		return c.asked[0].quota.draft10
 	}
-	var entries []string
+	c.telling = c.telling[:0]
 	for i := range c.asked {
 		if c.tells(i) {
-			entries = append(entries, c.asked[i].quota.draft10)
+			c.telling = append(c.telling, c.asked[i].quota)
 		}
+	}
+	if !slices.Equal(c.telling, c.joined) {
+		c.joined, c.policies = append(c.joined[:0], c.telling...), joinPolicies(c.telling)
+	}
+	return c.policies
+}
+
+func joinPolicies(quotas []*quota) string {
+	entries := make([]string, len(quotas))
+	for i, q := range quotas {
+		entries[i] = q.draft10
 	}
 	return strings.Join(entries, ", ")
 }
 
-func (c *call) draft10() string {
-	text := c.text[:0]
+func (c *call) appendDraft10(text []byte) []byte {
 	for i := range c.asked {
 		if !c.tells(i) {
 			continue
@@ -130,8 +168,7 @@ func (c *call) draft10() string {
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}
 	}
-	c.text = text
-	return string(text)
+	return text
 }
 
 // tells says whether headers have an entry for the limit at i.

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -156,6 +157,50 @@ func TestStackedLimitersAddUp(t *testing.T) {
 	for i, want := range []entry{{"outer", 8, 0}, {"inner", 4, 0}, {"own", 2, 0}} {
 		if len(got) != 3 || got[i].name != want.name || got[i].a != want.a {
 			t.Fatalf("RateLimit %v", got)
+		}
+	}
+}
+
+// The lines of both headers lie together, and yet who adds one to either of them, or changes it, changes no other.
+func TestHeaderLinesAreApart(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Algorithm: core.FixedWindow})
+	first, second := newView("GET", "/x"), newView("GET", "/x")
+	guard.Check(first)
+	first.response.Add("Ratelimit-Policy", "another")
+	first.response["Ratelimit-Policy"][0] = "changed"
+	first.response.Add("Ratelimit", "another")
+	guard.Check(second)
+	for header, want := range map[*http.Header]string{&first.response: `"api";r=4;t=60`, &second.response: `"api";r=3;t=60`} {
+		if got := (*header)["Ratelimit"][0]; got != want {
+			t.Errorf("RateLimit is %s, want %s", got, want)
+		}
+	}
+	if got := second.response["Ratelimit-Policy"]; len(got) != 1 || got[0] != `"api";q=5;w=60` {
+		t.Errorf("RateLimit-Policy is %q", got)
+	}
+}
+
+// What a call joins stays for those with the same limits, and for them alone.
+func TestPoliciesByTurns(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	first, second := core.Rule{Name: "a", Seconds: 1, MaxCount: 9}, core.Rule{Name: "b", Seconds: 2, MaxCount: 9}
+	tried := core.Rule{Name: "c", Seconds: 3, MaxCount: 9, DryRun: true}
+	guards := map[string]*core.Guard{
+		`"a";q=9;w=1, "b";q=9;w=2`: newGuard(t, limiter, first, second),
+		`"b";q=9;w=2, "a";q=9;w=1`: newGuard(t, limiter, second, first),
+		`"b";q=9;w=2`:              newGuard(t, limiter, tried, second),
+		`"a";q=9;w=1`:              newGuard(t, limiter, first),
+	}
+	for range 3 {
+		for want, guard := range guards {
+			for range 2 {
+				v := newView("GET", "/x")
+				guard.Check(v)
+				if got := v.response.Get("RateLimit-Policy"); got != want {
+					t.Errorf("%s, want %s", got, want)
+				}
+			}
 		}
 	}
 }

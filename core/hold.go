@@ -29,7 +29,7 @@ func (l *Limiter) Hold(ctx context.Context, name, subject string, limit Limit) (
 		return release, Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be held: use Concurrency, as InFlight does"}
 	}
 	holder := l.newHolder()
-	d, err = l.heard(ctx)(l.direct(ctx, name, subject, limit, 1, true, holder))
+	err = l.direct(ctx, &d, &limit, &question{name: name, subject: subject, n: 1, charge: true, mark: holder})
 	if err != nil || !d.Allowed || limit.unlimited() {
 		return release, d, err
 	}
@@ -47,15 +47,15 @@ func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "
 
 // dropDoubtfulSlots gives back the slots of which nobody knows whether they were taken, because the answer did not come in time.
 // Otherwise callers with short deadlines of their own could fill all slots for a window each.
-func (c *call) dropDoubtfulSlots() {
+func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var slots []algorithm.Charge
-	for i := range c.counters {
-		counter, v := &c.counters[i], &c.verdicts[i]
+	for i := range counters {
+		counter, v := &counters[i], &verdicts[i]
 		if counter.Limit.Kind == algorithm.Concurrency && (v.Err != nil || v.Ended != nil) {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
 	}
-	c.limiter.late.add(slots, 2)
+	l.late.add(slots, 2)
 }
 
 // hold is the slots of one call in flight. It renews them until they are released.

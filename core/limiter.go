@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
@@ -28,7 +28,10 @@ type Limiter struct {
 	options   Options
 	complains complaints
 	calls     sync.Pool // of *call
+	directs   sync.Pool // of *directCall
+	prepared  preparedCalls
 	limits    limitCache
+	tallies   tallies
 	names     names
 	refunds   refunds
 	late      lateReleases
@@ -76,21 +79,24 @@ func New(options Options) (*Limiter, error) {
 		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),
 	}
 	l.late.limiter = l
-	l.calls.New = func() any { return &call{limiter: l, id: l.callIDs.Add(1) << 32} }
+	l.tallies.init()
+	l.calls.New = func() any { return &call{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.stripe()} }
+	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {
 	case client == nil:
 		l.store, l.source = memstore.New(options.MaxKeys, nil), FromMemory
+		l.keyHead = "" // nobody else writes to this process's table
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
 	default:
-		l.store, l.source = redisstore.New(client, options.Timeout), FromRedis
+		l.store, l.source = nearstore.New(redisstore.New(client, options.Timeout), options.Timeout), FromRedis
 	}
 	options.Logger.Info("accesslimit counts", slog.String("in", string(l.source)), slog.String("prefix", options.Prefix))
 	return l, nil
 }
 
-// Close ends what runs in the background: sweeping, renewing the slots of calls in flight, and charges that are being given
-// back, for at most Timeout. The Redis client stays open. Call it when no call is in flight any more: slots that are held
+// Close ends what runs in the background: sweeping, renewing the slots of calls in flight, and charges and leases that are being
+// given back, for at most Timeout each. The Redis client stays open. Call it when no call is in flight any more: slots that are held
 // then, or taken later, are free after their Window, though their calls go on.
 func (l *Limiter) Close() {
 	l.closed.Store(true)
@@ -104,44 +110,36 @@ func (l *Limiter) Close() {
 // Being refused is d.Allowed == false. An error means that there is no decision, and the Decision is the zero one: ErrStore
 // (the store did not answer: whether to go on is the caller's choice here), the context's error when it has ended, or a
 // *RuleError when the call itself is wrong (an empty name or subject, a limit that is none).
-func (l *Limiter) Allow(ctx context.Context, name, subject string, limit Limit) (Decision, error) {
-	return l.AllowN(ctx, name, subject, limit, 1)
+func (l *Limiter) Allow(ctx context.Context, name, subject string, limit Limit) (d Decision, err error) {
+	err = l.allow(ctx, &d, &limit, &question{name: name, subject: subject, n: 1, charge: true})
+	return d, err
 }
 
 // AllowN asks for n permits, all or none. No permits are always allowed and charge nothing. More than the limit can ever
 // let through at once is ErrCostExceedsLimit, a negative number a *RuleError; otherwise as Allow.
-func (l *Limiter) AllowN(ctx context.Context, name, subject string, limit Limit, n int) (Decision, error) {
-	if limit.Algorithm == Concurrency {
-		return Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "takes slots that are given back: use Hold"}
-	}
-	d, err := l.direct(ctx, name, subject, limit, n, true, "")
-	if err == nil && l.options.OnDecision != nil {
-		l.options.OnDecision(ctx, d)
-	}
+func (l *Limiter) AllowN(ctx context.Context, name, subject string, limit Limit, n int) (d Decision, err error) {
+	err = l.allow(ctx, &d, &limit, &question{name: name, subject: subject, n: n, charge: true})
 	return d, err
 }
 
-// heard passes on a direct call's decision, and tells OnDecision of it.
-func (l *Limiter) heard(ctx context.Context) func(Decision, error) (Decision, error) {
-	return func(d Decision, err error) (Decision, error) {
-		if err == nil && l.options.OnDecision != nil {
-			l.options.OnDecision(ctx, d)
-		}
-		return d, err
+func (l *Limiter) allow(ctx context.Context, d *Decision, limit *Limit, q *question) error {
+	if limit.Algorithm == Concurrency {
+		return &RuleError{Rule: q.name, Field: "Algorithm", Value: limit.Algorithm, Why: "takes slots that are given back: use Hold"}
 	}
+	return l.direct(ctx, d, limit, q)
 }
 
 // Peek says what Allow would, charging nothing: Remaining is what is left now. Errors are those of Allow.
-func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (Decision, error) {
-	return l.direct(ctx, name, subject, limit, 1, false, "")
+func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (d Decision, err error) {
+	err = l.direct(ctx, &d, &limit, &question{name: name, subject: subject, n: 1})
+	return d, err
 }
 
 // Reset forgets what a subject used of one limit, as if it had never called: a rule's Also, and plans of other spans, have
 // counters of their own. Errors are those of Allow.
 func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
 	if limit.unlimited() {
-		_, err := l.unlimited(ctx, name, subject, 0)
-		return err
+		return l.unlimited(ctx, new(Decision), &question{name: name, subject: subject})
 	}
 	compiled, err := l.counter(name, subject, limit)
 	if err != nil {
@@ -159,64 +157,6 @@ func storeError(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrStore, err)
-}
-
-// direct decides over the one counter of a direct call.
-func (l *Limiter) direct(ctx context.Context, name, subject string, limit Limit, n int, charge bool, mark string) (Decision, error) {
-	if limit.unlimited() {
-		return l.unlimited(ctx, name, subject, n)
-	}
-	compiled, err := l.counter(name, subject, limit)
-	switch {
-	case err != nil:
-		return Decision{}, err
-	case n < 0:
-		return Decision{}, negative(name, n)
-	case int64(n) > compiled.Max:
-		return Decision{}, fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, n, limit)
-	case ctx.Err() != nil:
-		return Decision{}, ctx.Err()
-	}
-	c := l.open(nil)
-	defer l.close(c)
-	counter := c.addCounter()
-	counter.Key = l.appendDirectKey(counter.Key[:0], name, subject, compiled)
-	counter.Limit, counter.Cost, counter.Mark, counter.Required = compiled, int64(n), mark, true
-	l.store.Decide(ctx, c.counters, charge, c.verdicts)
-	c.dropDoubtfulSlots()
-	d, err := c.directDecision(name, subject, limit)
-	if !charge {
-		d.receipt = receipt{}
-	}
-	return d, err
-}
-
-// directDecision is the answer for the one counter of a direct call.
-func (c *call) directDecision(name, subject string, limit Limit) (Decision, error) {
-	v := &c.verdicts[0]
-	switch {
-	case v.Ended != nil:
-		return Decision{}, v.Ended
-	case v.Err != nil:
-		return Decision{}, fmt.Errorf("%w: %w", ErrStore, v.Err)
-	}
-	d := decisionOf(name, limit, v, c.limiter.source)
-	d.Key, d.receipt = subject, c.receiptOf(0)
-	return d, nil
-}
-
-// unlimited is the answer to who has no limit.
-func (l *Limiter) unlimited(ctx context.Context, name, subject string, n int) (Decision, error) {
-	err := checkNamed(name, subject)
-	switch {
-	case err != nil:
-		return Decision{}, err
-	case n < 0:
-		return Decision{}, negative(name, n)
-	case ctx.Err() != nil:
-		return Decision{}, ctx.Err()
-	}
-	return Decision{Allowed: true, Reason: Allowed, Rule: name, Key: subject, Limit: Unlimited, Remaining: math.MaxInt, Source: FromNobody}, nil
 }
 
 // negative is the error of a cost below zero.
@@ -240,6 +180,11 @@ func (l *Limiter) counter(name, subject string, limit Limit) (*algorithm.Limit, 
 	if err := checkNamed(name, subject); err != nil {
 		return nil, err
 	}
+	return l.compiled(name, limit)
+}
+
+// compiled is the limit of a direct call as the engines calculate with it.
+func (l *Limiter) compiled(name string, limit Limit) (*algorithm.Limit, error) {
 	compiled, err := l.limits.of(limit)
 	if wrong, ok := err.(*RuleError); ok {
 		wrong.Rule = name

@@ -22,7 +22,7 @@ func (c *call) dropLast() {
 // tighten makes the counter of an earlier rule hold for a later one too: as many calls and as large a burst as both allow.
 // The rule with fewer calls is the one that callers are told of.
 func (c *call) tighten(i int, later *asked) {
-	earlier, both := c.asked[i].limit, later.limit
+	earlier, both := *c.asked[i].limit, *later.limit
 	count := eitherCounts(c.asked[i].count, later.count)
 	if both.Algorithm == TokenBucket {
 		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
@@ -34,7 +34,7 @@ func (c *call) tighten(i int, later *asked) {
 	}
 	c.asked[i].count = count
 	if compiled, err := c.limiter.limits.of(both); err == nil {
-		c.counters[i].Limit, c.asked[i].limit = compiled, both
+		c.counters[i].Limit, c.asked[i].limit = compiled, &both
 	}
 }
 

@@ -67,8 +67,10 @@ func badMethod(method string) string {
 // applies says whether the rule is for this call. A pattern counts if any reading of the path matches, an exception only if
 // all of them do: the router decides by one of them, and one canonical path leaves holes in every framework.
 func (s *scope) applies(c *call) bool {
-	if method := c.Method(); len(s.methods) > 0 && method != "" && !s.hasMethod(method) {
-		return false
+	if len(s.methods) > 0 {
+		if method := c.Method(); method != "" && !s.hasMethod(method) {
+			return false
+		}
 	}
 	if s.paths.empty() && s.except.empty() {
 		return true

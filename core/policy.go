@@ -13,13 +13,14 @@ import (
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
 type boundRule struct {
 	Rule
-	limits []Limit // its own, then those of Also
-	ban    algorithm.Limit
-	scope  scope
-	suffix string  // tells rules of one name on one guard apart in headers
-	fixed  *policy // of a rule whose name does not depend on the call
-	routes routePolicies
-	inside bool // made in a handler, where nobody hears how the call ends
+	limits  []Limit // its own, then those of Also
+	ban     algorithm.Limit
+	scope   scope
+	tallies *tallies
+	suffix  string  // tells rules of one name on one guard apart in headers
+	fixed   *policy // of a rule whose name does not depend on the call
+	routes  routePolicies
+	inside  bool // made in a handler, where nobody hears how the call ends
 	// onRoute hears of every route that an unnamed rule meets; nil for a rule made in a handler.
 	onRoute func(*policy)
 }
@@ -30,12 +31,14 @@ type policy struct {
 	quotas []*quota // one for each limit
 	plans  readMostly[Limit, *quota]
 	banKey string // what follows the subject in the key of its bans
+	tally  *tally
 }
 
 // quota is one limit of a policy: the constant parts of keys and headers.
 type quota struct {
 	limit    Limit
 	compiled *algorithm.Limit
+	text     string // the limit in words
 	title    string // the name as callers see it
 	keyTail  string
 	label    string // the title as a structured-field string, quotes included
@@ -46,8 +49,8 @@ type quota struct {
 // noRoute is the name of what an unnamed rule counts for calls without a known route, all of them together.
 const noRoute = "(no route)"
 
-func bind(r Rule, suffix string) *boundRule {
-	b := &boundRule{Rule: r, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
+	b := &boundRule{Rule: r, tallies: &l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		b.ban = r.Ban.compile(b.limits[0].span())
 	}
@@ -75,7 +78,7 @@ func (b *boundRule) fixedName() string {
 }
 
 func (b *boundRule) newPolicy(name string) *policy {
-	p := &policy{name: name, banKey: string(appendBan(b.nameTail(name)))}
+	p := &policy{name: name, tally: b.tallies.ofRule(name), banKey: string(appendBan(b.nameTail(name)))}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has seen to the error
 		p.quotas = append(p.quotas, b.newQuota(name, i, limit, &compiled))
@@ -91,7 +94,7 @@ func (b *boundRule) newQuota(name string, i int, limit Limit, compiled *algorith
 	}
 	label, size, span := quoted(title), limit.atOnce(), ceilSeconds(limit.fullAgainAfter())
 	q := &quota{
-		limit: limit, compiled: compiled, title: title, label: label,
+		limit: limit, compiled: compiled, text: limit.String(), title: title, label: label,
 		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, span),
 		draft7:  fmt.Sprintf("%d;w=%d", size, span),
 	}

@@ -13,13 +13,17 @@ type readMostly[K comparable, V any] struct {
 	mu    sync.Mutex
 }
 
-func (m *readMostly[K, V]) get(key K) (V, bool) {
+// all is what it keeps now: not to be changed.
+func (m *readMostly[K, V]) all() map[K]V {
 	if known := m.known.Load(); known != nil {
-		v, ok := (*known)[key]
-		return v, ok
+		return *known
 	}
-	var none V
-	return none, false
+	return nil
+}
+
+func (m *readMostly[K, V]) get(key K) (V, bool) {
+	v, ok := m.all()[key]
+	return v, ok
 }
 
 // add keeps a value while there are less than so many, and returns the one that is kept for the key, or this one and that it
@@ -27,16 +31,15 @@ func (m *readMostly[K, V]) get(key K) (V, bool) {
 func (m *readMostly[K, V]) add(key K, value V, most int) (_ V, kept bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := make(map[K]V)
-	if known := m.known.Load(); known != nil {
-		if earlier, ok := (*known)[key]; ok { // somebody else was faster
-			return earlier, true
-		}
-		if len(*known) >= most {
-			return value, false
-		}
-		maps.Copy(next, *known)
+	known := m.all()
+	if earlier, ok := known[key]; ok { // somebody else was faster
+		return earlier, true
 	}
+	if len(known) >= most {
+		return value, false
+	}
+	next := make(map[K]V, len(known)+1)
+	maps.Copy(next, known)
 	next[key] = value
 	m.known.Store(&next)
 	return value, true

@@ -22,19 +22,19 @@ const maxNote = 256
 
 // AllowNoted is AllowN for a SlidingLog, with a note to be kept with the call if it is admitted: at most 256 bytes of it, as
 // valid UTF-8. With any other algorithm it is a *RuleError.
-func (l *Limiter) AllowNoted(ctx context.Context, name, subject string, limit Limit, n int, note string) (Decision, error) {
+func (l *Limiter) AllowNoted(ctx context.Context, name, subject string, limit Limit, n int, note string) (d Decision, err error) {
 	if limit.Algorithm != SlidingLog && !limit.unlimited() {
-		return Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "keeps no notes: use SlidingLog"}
+		return d, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "keeps no notes: use SlidingLog"}
 	}
-	return l.heard(ctx)(l.direct(ctx, name, subject, limit, n, true, cutNote(note)))
+	err = l.direct(ctx, &d, &limit, &question{name: name, subject: subject, n: n, charge: true, mark: cutNote(note)})
+	return d, err
 }
 
 // Records are the calls of a subject that count in a SlidingLog now, newest first: who made the calls that filled the window.
 // With any other algorithm it is a *RuleError. Other errors are those of Allow.
 func (l *Limiter) Records(ctx context.Context, name, subject string, limit Limit) ([]Record, error) {
 	if limit.unlimited() { // who has no limit is not recorded
-		_, err := l.unlimited(ctx, name, subject, 0)
-		return nil, err
+		return nil, l.unlimited(ctx, new(Decision), &question{name: name, subject: subject})
 	}
 	compiled, err := l.counter(name, subject, limit)
 	switch {

@@ -71,8 +71,16 @@ func (c *cli) eval(files string, keys, argv []string) []string {
 
 func (c *cli) run(args ...string) []string {
 	c.t.Helper()
+	return c.input("", args...)
+}
+
+// input runs redis-cli with something to read.
+func (c *cli) input(text string, args ...string) []string {
+	c.t.Helper()
 	host, port, _ := strings.Cut(c.addr, ":")
-	out, err := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+	command := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...)
+	command.Stdin = strings.NewReader(text)
+	out, err := command.CombinedOutput()
 	if err != nil {
 		c.t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" // #nosec G505: it is how Redis names scripts
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestOtherLanguagesShareTheScripts(t *testing.T) {
 		if f.limit.Algorithm == core.Concurrency {
 			continue // has no direct call
 		}
-		if _, err := c.limiter.Allow(context.Background(), name, "user:alice", f.limit); err != nil {
+		if _, err := c.limiter.Peek(context.Background(), name, "user:alice", f.limit); err != nil {
 			t.Fatal(err)
 		}
 		_, _, file, _ := c.call(name, f, 1)
@@ -123,6 +124,44 @@ func TestOtherLanguagesShareTheScripts(t *testing.T) {
 		if known := c.run("SCRIPT", "EXISTS", fmt.Sprintf("%x", sha1.Sum(text))); known[0] != "1" {
 			t.Errorf("%s: the server does not know the script", name)
 		}
+	}
+}
+
+// The fast scripts and decide_equal.lua take and reply what the page says, on the same states.
+func TestOtherLanguagesDecideFaster(t *testing.T) {
+	c := newCLI(t)
+	for _, of := range []struct {
+		file  string
+		limit core.Limit
+		head  []int64
+	}{
+		{"token_bucket_fast.lua", core.PerSecond(10).Bucket(5), []int64{100_000, 1, 1, 500_000, 200_000, 400_000}},
+		{"sliding_window_fast.lua", core.PerMinute(5), []int64{5, 60_000_000, 2, 4}},
+		{"fixed_window_fast.lua", core.Limit{Max: 5, Window: time.Minute, Algorithm: core.FixedWindow}, []int64{5, 60_000_000, 2, 4}},
+	} {
+		t.Run(of.file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("internal", "algorithm", of.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sha := c.input(string(text), "-x", "SCRIPT", "LOAD")[0]
+			tag := map[core.Algorithm]string{core.TokenBucket: "tb1", core.SlidingWindow: "sw1", core.FixedWindow: "fw1"}[of.limit.Algorithm]
+			key := fmt.Sprintf("accesslimit:{user:alice}:fast:%s:%d", tag, of.limit.Window.Microseconds())
+			var arg strings.Builder
+			for _, n := range of.head {
+				for i := range 7 {
+					fmt.Fprintf(&arg, `\x%02x`, byte(n>>(8*i)))
+				}
+			}
+			// Two calls of two permits pass, of five; then none does, and one permit is left.
+			for range 2 {
+				c.input(fmt.Sprintf(`EVALSHA %s 1 %s "%s"`, sha, key, arg.String()))
+			}
+			d, err := c.limiter.Peek(context.Background(), "fast", "user:alice", of.limit)
+			if err != nil || d.Remaining != 1 || !strings.Contains(c.page, of.file) {
+				t.Errorf("%+v, %v, want one permit left", d, err)
+			}
+		})
 	}
 }
 

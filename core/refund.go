@@ -13,27 +13,19 @@ type receipt struct {
 	limit *algorithm.Limit
 	cost  int64 // 0: nothing was charged that could be given back
 	at    int64 // microseconds since the epoch, by the store's clock
-	reset int64 // of the charge, in microseconds
 	mark  string
 	dry   bool // of a rule that is only tried
 	of    *Limiter
-	id    receiptID
+	id    uint64 // of the charge: no other's
 }
 
-// receiptID tells charges apart: by the call, and the counter's place in it.
-type receiptID struct {
-	call  uint64
-	place int
-}
-
-// receiptOf is that of counter i of a call which passed.
-func (c *call) receiptOf(i int) receipt {
-	counter := &c.counters[i]
+// fill notes what a counter of a call which passed was charged, in the zero receipt.
+func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verdict, id uint64) {
 	if counter.Limit.Kind == algorithm.Concurrency {
-		return receipt{}
+		return
 	}
-	charge := counter.Charged(&c.verdicts[i])
-	return receipt{counter.Limit, charge.Cost, charge.At, charge.Reset, charge.Mark, counter.Dry, c.limiter, receiptID{c.id, i}}
+	r.limit, r.cost, r.at, r.mark = counter.Limit, counter.Taken(v), v.At, counter.Mark
+	r.dry, r.of, r.id = counter.Dry, l, id
 }
 
 // Refund gives back n permits that a decision charged, as far as they still count: what came back by itself since is not given
@@ -63,7 +55,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 			}
 			receipts = append(receipts, r)
 			charges = append(charges, algorithm.Charge{
-				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: r.reset, Mark: r.mark,
+				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: d.ResetAfter.Microseconds(), Mark: r.mark,
 			})
 		}
 	}
@@ -89,7 +81,7 @@ func (l *Limiter) receiptKey(d *Decision) []byte {
 // other. It holds two generations of so many, the older of which is forgotten when the newer is full.
 type refunds struct {
 	mu           sync.Mutex
-	newer, older map[receiptID]int64
+	newer, older map[uint64]int64
 }
 
 const maxRefunds = 65_536
@@ -107,7 +99,7 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 		}
 	}
 	if r.newer == nil || len(r.newer)+len(receipts) > maxRefunds {
-		r.older, r.newer = r.newer, make(map[receiptID]int64)
+		r.older, r.newer = r.newer, make(map[uint64]int64)
 	}
 	for i := range receipts {
 		r.newer[receipts[i].id] = r.given(receipts[i].id) + n
@@ -126,7 +118,7 @@ func (r *refunds) takeRest(of *receipt) (n int64) {
 	return 0
 }
 
-func (r *refunds) given(id receiptID) int64 {
+func (r *refunds) given(id uint64) int64 {
 	if given, ok := r.newer[id]; ok {
 		return given
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -63,51 +62,71 @@ var outcomes = map[Reason]outcome{
 	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
 }
 
-// wording is what a caller over a limit reads, with the limit and the wait in seconds.
-func wording(d *Decision) string {
+// wording is what a caller over a limit reads, with the limit in words and the wait in seconds.
+func wording(d *Decision, limit string) string {
+	wait := strconv.FormatInt(retrySeconds(d.RetryAfter), 10)
 	switch {
 	case d.Reason == Banned:
-		return "Calls are refused for another %[2]d s."
+		return "Calls are refused for another " + wait + " s."
 	case d.Limit.Algorithm == Concurrency:
-		return "No more than %v are served; try again when another call has ended, or in %d s."
+		return "No more than " + limit + " are served; try again when another call has ended, or in " + wait + " s."
 	case d.Remaining > 0:
-		return "Too little is left of the limit of %v for this call; try again in %d s."
+		return "Too little is left of the limit of " + limit + " for this call; try again in " + wait + " s."
 	default:
-		return "The limit of %v is used up; try again in %d s."
+		return "The limit of " + limit + " is used up; try again in " + wait + " s."
 	}
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// problem is the body of a refusal, RFC 9457 with the extension member of the draft.
-type problem struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail"`
-	Violated []string `json:"violated-policies,omitempty"`
-}
-
-// newRefusal puts a decision on the wire. A message of the rule takes the place of ours where the caller is over its limit.
-func newRefusal(d Decision, message string, violated []string) *Refusal {
+// newRefusal puts a decision on the wire. The message is what the caller reads who is over a limit.
+func newRefusal(d *Decision, message string, violated []string) *Refusal {
 	o := outcomes[d.Reason]
 	r := &Refusal{
 		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
-		Violated: violated, Decision: d,
+		Violated: violated, Decision: *d,
 	}
 	if d.overLimit() {
-		r.Wait = d.RetryAfter
-		r.Message = message
-		if message == "" {
-			r.Message = fmt.Sprintf(wording(&d), d.Limit, retrySeconds(r.Wait))
+		r.Wait, r.Message = d.RetryAfter, message
+	}
+	r.Body = r.appendProblem(make([]byte, 0, 192+len(r.Message)), o.problem)
+	return r
+}
+
+// appendProblem appends the body of a refusal, RFC 9457 with the extension member of the draft.
+func (r *Refusal) appendProblem(body []byte, problem string) []byte {
+	body = append(body, `{"type":"`...)
+	if problem == "" {
+		body = append(body, "about:blank"...)
+	} else {
+		body = append(append(body, problemTypes...), problem...)
+	}
+	body = appendJSON(append(body, `","title":`...), http.StatusText(r.Status))
+	body = strconv.AppendInt(append(body, `,"status":`...), int64(r.Status), 10)
+	body = appendJSON(append(body, `,"detail":`...), r.Message)
+	for i, title := range r.Violated {
+		if i == 0 {
+			body = append(body, `,"violated-policies":[`...)
+		} else {
+			body = append(body, ',')
+		}
+		body = appendJSON(body, title)
+	}
+	if len(r.Violated) > 0 {
+		body = append(body, ']')
+	}
+	return append(body, '}')
+}
+
+// appendJSON appends a text as encoding/json does, which is asked only where there is something to escape.
+func appendJSON(dst []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(text) // a string: it cannot fail
+			return append(dst, quoted...)
 		}
 	}
-	p := problem{Type: "about:blank", Title: http.StatusText(o.status), Status: o.status, Detail: r.Message, Violated: violated}
-	if o.problem != "" {
-		p.Type = problemTypes + o.problem
-	}
-	r.Body, _ = json.Marshal(p) // strings and an int: it cannot fail
-	return r
+	return append(append(append(dst, '"'), text...), '"')
 }
 
 // endedBy tells a gRPC caller who gave up from one whose deadline passed.

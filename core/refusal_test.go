@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -157,4 +159,37 @@ func TestReplyIsAskedOnceARefusal(t *testing.T) {
 	if !slices.Equal(reasons, []core.Reason{core.NotLoggedIn, core.LimitExceeded}) {
 		t.Errorf("asked about %v", reasons)
 	}
+}
+
+// The body is what encoding/json would make of the problem, whatever rules and messages say.
+func TestProblemIsJSON(t *testing.T) {
+	type problem struct {
+		Type     string   `json:"type"`
+		Title    string   `json:"title"`
+		Status   int      `json:"status"`
+		Detail   string   `json:"detail"`
+		Violated []string `json:"violated-policies,omitempty"`
+	}
+	limiter := newLimiter(t, core.Options{})
+	names := rapid.StringMatching(`[ -~]{1,40}`)
+	words := rapid.OneOf(rapid.String(), names, rapid.Just("<&>\u2028\"\\\x7f"))
+	rapid.Check(t, func(t *rapid.T) {
+		rule := core.Rule{Name: names.Draw(t, "name"), Window: 24 * time.Hour, MaxCount: 1, Message: words.Draw(t, "message")}
+		rule.Also = []core.Limit{{Max: 1, Window: time.Duration(rapid.IntRange(1, 366).Draw(t, "hours")+24) * time.Hour}}
+		limiter.CheckRule(newView("GET", "/x"), rule, "")
+		refusal := limiter.CheckRule(newView("GET", "/x"), rule, "").Refusal
+		if refusal == nil {
+			return // the name stands for another limit already
+		}
+		want := problem{"about:blank", http.StatusText(refusal.Status), refusal.Status, refusal.Message, refusal.Violated}
+		if refusal.Decision.Reason == core.LimitExceeded {
+			want.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+			if len(want.Violated) != 2 || rule.Message != "" && want.Detail != rule.Message {
+				t.Errorf("%+v of %+v", want, rule)
+			}
+		}
+		if text, _ := json.Marshal(want); string(text) != string(refusal.Body) {
+			t.Errorf("%s\nwant %s", refusal.Body, text)
+		}
+	})
 }

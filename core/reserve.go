@@ -66,28 +66,37 @@ func (l *Limiter) Reserve(ctx context.Context, name, subject string, limit Limit
 	return l.reserve(ctx, name, subject, limit, n, anyTime)
 }
 
-func (l *Limiter) reserve(ctx context.Context, name, subject string, limit Limit, n int, patience time.Duration) (Decision, error) {
+func (l *Limiter) reserve(ctx context.Context, name, subject string, limit Limit, n int, patience time.Duration) (d Decision, err error) {
+	q := question{name: name, subject: subject, n: n, charge: true}
 	if limit.unlimited() {
-		return l.unlimited(ctx, name, subject, n)
+		err = l.unlimited(ctx, &d, &q)
+		return d, err
 	}
-	compiled, err := l.counter(name, subject, limit)
-	switch {
-	case err != nil:
-		return Decision{}, err
-	case limit.Algorithm != TokenBucket:
-		return Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be waited for: use TokenBucket"}
-	case n < 1:
-		return Decision{}, &RuleError{Rule: name, Field: "n", Value: n, Why: "must be positive"}
-	case int64(n) > compiled.Reserved:
-		return Decision{}, fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, n, limit, compiled.Reserved)
-	case ctx.Err() != nil:
-		return Decision{}, ctx.Err()
+	c := l.directs.Get().(*directCall)
+	err = c.reserve(ctx, &d, &limit, &q, patience)
+	c.done()
+	if err == nil {
+		l.hear(ctx, &d)
 	}
-	c := l.open(nil)
-	defer l.close(c)
-	counter := c.addCounter()
-	counter.Key = l.appendDirectKey(counter.Key[:0], name, subject, compiled)
-	counter.Limit, counter.Cost, counter.Required = compiled, int64(n), true
-	c.verdicts[0] = l.store.Reserve(ctx, counter, patience.Microseconds())
-	return l.heard(ctx)(c.directDecision(name, subject, limit))
+	return d, err
+}
+
+func (c *directCall) reserve(ctx context.Context, d *Decision, limit *Limit, q *question, patience time.Duration) error {
+	if err := c.prepare(limit, q); err != nil {
+		return err
+	}
+	if limit.Algorithm != TokenBucket {
+		return &RuleError{Rule: q.name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be waited for: use TokenBucket"}
+	}
+	if q.n < 1 {
+		return &RuleError{Rule: q.name, Field: "n", Value: q.n, Why: "must be positive"}
+	}
+	if most := c.last.compiled.Reserved; int64(q.n) > most {
+		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, q.n, *limit, most)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.verdict[0] = c.limiter.store.Reserve(ctx, &c.counter[0], patience.Microseconds())
+	return c.answer(d, q)
 }

@@ -75,8 +75,23 @@ type Rule struct {
 	// have none, so it applies to all of them.
 	Methods []string
 
-	// OnStoreError is what happens to calls that Redis does not answer in time or with an error: while it is down, full or
-	// overloaded, or when more calls at once wait for a connection than the client's PoolSize can serve; FailOpen unless set.
+	// Lease is how many calls a process may take from Redis in one trip, to be let through here without asking again, for counters of
+	// SlidingWindow or FixedWindow that are asked millions of times a second; up to MaxCount, 0 (each call asks Redis) unless
+	// set. Never more than MaxCount pass in a span, whoever else counts there: leased permits are used within the Window/32
+	// in which they were charged, and for a second at most. A process asks for no more than it is likely to use, or who waits needs,
+	// and gives back the rest when that time is over, and on Close.
+	//
+	// Who waits for a trip gets a call of it, however many they are: Lease bounds what is taken ahead. Peek counts leased permits as used.
+	//
+	// Calls that several counters decide, those of rules with Also or Ban too, ask Redis each time; so do rules in DryRun. With
+	// LimitFor the limits of the two algorithms are leased, all with the same Lease. Without Redis it means nothing.
+	// Danger: permits that lie idle in one process are missing in another until they are given back, so RetryAfter is an upper bound,
+	// and a process that dies takes its permits with it, until their window is over. A Reset in another process is seen after Window/32, or
+	// a second; what this one holds then, and gives back after it, can pass once more.
+	Lease int
+
+	// OnStoreError is what happens to calls that Redis does not answer in time or with an error, while it is down, full or
+	// overloaded; FailOpen unless set.
 	// Danger: FailOpen in front of a login lets passwords be tried meanwhile; FailClosed refuses everybody (503).
 	OnStoreError OnStoreError
 	// Message is what a refused caller reads, in the problem's detail or the gRPC status; a sentence with the wait unless set.

@@ -45,6 +45,14 @@ func TestRulesRefused(t *testing.T) {
 		{"last unknown policy", core.Rule{Seconds: 1, OnStoreError: 255}, "OnStoreError", "255"},
 		{"NeedLogin without Identify", core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin", "true"},
 
+		{"negative Lease", core.Rule{Seconds: 1, Lease: -1}, "Lease", "-1"},
+		{"Lease over MaxCount", core.Rule{Seconds: 1, MaxCount: 10, Lease: 11}, "Lease", "11"},
+		{"Lease over the MaxCount that is unset", core.Rule{Seconds: 1, Lease: 6}, "Lease", "6"},
+		{"Lease of a bucket", core.Rule{Seconds: 1, Lease: 1, Algorithm: core.TokenBucket}, "Lease", "1"},
+		{"Lease of a log", core.Rule{Seconds: 1, Lease: 1, Algorithm: core.SlidingLog}, "Lease", "1"},
+		{"Lease of a calendar", core.Rule{Calendar: core.CalendarDay("UTC"), Lease: 1}, "Lease", "1"},
+		{"Lease of slots", core.Rule{Seconds: 1, Lease: 1, Algorithm: core.Concurrency}, "Lease", "1"},
+
 		{"name with a line break", core.Rule{Seconds: 1, Name: "a\r\nSet-Cookie: x"}, "Name", "a\r\n"},
 		{"name with a NUL", core.Rule{Seconds: 1, Name: "a\x00"}, "Name", "a\x00"},
 		{"name with DEL", core.Rule{Seconds: 1, Name: "a\x7f"}, "Name", "a\x7f"},

@@ -25,6 +25,9 @@ func (r *Rule) check() *RuleError {
 	if r.Note != nil && !r.uses(SlidingLog) {
 		return r.wrong("Note", "a function", "is kept by SlidingLog only: set Algorithm")
 	}
+	if wrong := r.checkLease(); wrong != nil {
+		return wrong
+	}
 	if wrong := r.Ban.check(); wrong != nil {
 		wrong.Rule = r.Name
 		return wrong
@@ -76,6 +79,18 @@ func (r *Rule) checkLimits() *RuleError {
 			return r.wrong("Also", limit, "has the span and the algorithm of another limit of this rule, and so its counter")
 		}
 		counters = append(counters, limit.counter())
+	}
+	return nil
+}
+
+func (r *Rule) checkLease() *RuleError {
+	switch own := r.limit().normal(); {
+	case r.Lease == 0:
+		return nil
+	case r.Lease < 0 || r.Lease > own.Max:
+		return r.wrong("Lease", r.Lease, "must be 0 to MaxCount")
+	case own.Algorithm != SlidingWindow && own.Algorithm != FixedWindow:
+		return r.wrong("Lease", r.Lease, "needs SlidingWindow or FixedWindow")
 	}
 	return nil
 }

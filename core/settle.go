@@ -22,7 +22,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	}
 	if len(c.counters) > 0 {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
-		c.dropDoubtfulSlots()
+		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 		c.hearBans()
 	}
 	switch {
@@ -30,7 +30,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 		return c.refuse(NotLoggedIn, needLogin, nil)
 	case len(c.counters) == 0: // the call costs nothing, or has no limit
 		first := &c.applying[0]
-		return c.letPass(Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: first.limit, Source: FromNobody})
+		return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: *first.limit, Source: FromNobody})
 	}
 	return c.settle()
 }
@@ -45,7 +45,7 @@ func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 		if rule.NeedLogin && login < 0 && !rule.DryRun {
 			login = len(c.applying)
 		}
-		c.applying = append(c.applying, asked{rule: rule, policy: rule.policyFor(c), limit: rule.limits[0]})
+		c.applying = append(c.applying, asked{rule: rule, policy: rule.policyFor(c), limit: &rule.limits[0]})
 	}
 	if login < 0 {
 		return nil
@@ -106,45 +106,60 @@ func (c *call) settle() Answer {
 	}
 	c.passed = allowed
 	c.writeHeaders(c.ResponseHeader())
-	options := &c.limiter.options
-	if options.OnDecision != nil {
-		c.reportTried()
-	}
-	var answer Answer
-	if !allowed || options.OnDecision != nil || options.Expose {
-		answer = c.answer(c.decision())
-	}
+	c.reportTried()
+	answer := c.answerSettled(allowed)
 	if allowed {
 		answer.unfinished = c.unfinished()
 	}
 	return answer
 }
 
+// answerSettled makes a Decision of what the store said only for those who look at it: it is large.
+func (c *call) answerSettled(allowed bool) Answer {
+	at, options := c.binding(), &c.limiter.options
+	told := &c.asked[max(0, at)]
+	if allowed && options.OnDecision == nil && !options.Expose {
+		reason, source := c.outcome(at)
+		told.policy.tally.count(reason, source, c.stripe)
+		return Answer{}
+	}
+	var d Decision
+	c.decision(&d, at)
+	return c.answer(&d, told.policy.tally)
+}
+
 // reportTried tells of the rules that are only tried, each by itself.
 func (c *call) reportTried() {
 	for i := range c.asked {
 		if a := &c.asked[i]; a.rule.DryRun && !a.isBan {
-			c.limiter.options.OnDecision(c.Context(), c.decisionAt(i))
+			reason, source := c.outcome(i)
+			a.policy.tally.count(reason, source, c.stripe)
+			if c.limiter.options.OnDecision != nil {
+				var d Decision
+				c.decisionAt(&d, i)
+				c.limiter.hear(c.Context(), &d)
+			}
 		}
 	}
 }
 
 // decision is what was decided, the limit that binds first.
-func (c *call) decision() Decision {
-	at := c.binding()
+func (c *call) decision(d *Decision, at int) {
 	if at < 0 { // all rules are only tried
-		return Decision{Allowed: true, Reason: Allowed, Rule: c.asked[0].policy.name, Limit: c.asked[0].limit, Source: FromNobody}
+		first := &c.asked[0]
+		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, first.policy.name, *first.limit, FromNobody
+		return
 	}
-	d := c.decisionAt(at)
+	c.decisionAt(d, at)
 	for i := range c.asked {
 		if i != at && c.asked[i].told() {
 			if d.All == nil {
-				d.All = []Decision{d}
+				d.All = []Decision{*d}
 			}
-			d.All = append(d.All, c.decisionAt(i))
+			d.All = append(d.All, Decision{})
+			c.decisionAt(&d.All[len(d.All)-1], i)
 		}
 	}
-	return d
 }
 
 // binding is the place of the limit that says most about the call; -1 when callers are told of none.
@@ -152,43 +167,73 @@ func (c *call) binding() (at int) { return c.bindingOf(false) }
 
 func (c *call) bindingOf(answered bool) (at int) {
 	at = -1
-	var best Decision
 	for i := range c.asked {
 		if !c.asked[i].told() || answered && c.verdicts[i].Err != nil {
 			continue
 		}
-		if len(c.asked) == 1 {
-			return i
-		}
-		if d := c.decisionAt(i); at < 0 || d.bindsMore(&best) {
-			at, best = i, d
+		if at < 0 || c.bindsMore(i, at) {
+			at = i
 		}
 	}
 	return at
 }
 
-// decisionAt is the decision of one limit.
-func (c *call) decisionAt(i int) Decision {
-	a, v := &c.asked[i], &c.verdicts[i]
-	key := string(c.subjects[a.from:a.to])
-	if v.Err != nil {
-		d := Decision{Allowed: true, Reason: StoreFailOpen, Rule: a.policy.name, Key: key, Limit: a.limit, Source: FromNobody}
-		if c.counters[i].Required && !c.counters[i].Dry {
-			d.Allowed, d.Reason = false, StoreFailClosed
-		}
-		return d
-	}
-	d := decisionOf(a.policy.name, a.limit, v, c.limiter.source)
-	d.Key = key
-	if c.passed {
-		d.receipt = c.receiptOf(i)
-	}
+// bindsMore says whether the limit at i says more about the call as a whole than the one at j: a refusal before an allowance,
+// and first one that can be waited for, a longer wait before a shorter one, what was counted before what was not, fewer permits
+// left before more.
+func (c *call) bindsMore(i, j int) bool {
+	a, b := &c.verdicts[i], &c.verdicts[j]
+	refused, other := c.counters[i].Refuses(a), c.counters[j].Refuses(b)
 	switch {
-	case d.Allowed:
-	case a.rule.DryRun:
-		d.Allowed, d.Reason, d.RetryAfter = true, DryRunExceeded, 0
-	case a.banned:
-		d.Reason = Banned
+	case refused != other:
+		return refused
+	case a.RetryAfter != b.RetryAfter:
+		return a.RetryAfter > b.RetryAfter
+	case (a.Err == nil) != (b.Err == nil):
+		return a.Err == nil
+	case a.Remaining != b.Remaining:
+		return a.Remaining < b.Remaining
+	default:
+		return a.ResetAfter > b.ResetAfter
 	}
-	return d
+}
+
+// outcome is what the limit at i makes of the call, and who says so; of none, when callers are told of none.
+func (c *call) outcome(i int) (Reason, Source) {
+	if i < 0 {
+		return Allowed, FromNobody
+	}
+	a, v := &c.asked[i], &c.verdicts[i]
+	switch {
+	case v.Err == nil && v.RetryAfter == 0:
+		return Allowed, sourceOf(v, c.limiter.source)
+	case v.Err != nil && c.counters[i].Refuses(v):
+		return StoreFailClosed, FromNobody
+	case v.Err != nil:
+		return StoreFailOpen, FromNobody
+	case a.rule.DryRun:
+		return DryRunExceeded, sourceOf(v, c.limiter.source)
+	case a.banned:
+		return Banned, sourceOf(v, c.limiter.source)
+	default:
+		return LimitExceeded, sourceOf(v, c.limiter.source)
+	}
+}
+
+// decisionAt is the decision of one limit, in the zero Decision.
+func (c *call) decisionAt(d *Decision, i int) {
+	a, v := &c.asked[i], &c.verdicts[i]
+	reason, source := c.outcome(i)
+	d.fill(a.policy.name, a.limit, v, source)
+	d.Key, d.Reason = string(c.subjects[a.from:a.to]), reason
+	switch {
+	case v.Err != nil:
+		d.Allowed = reason == StoreFailOpen
+		return
+	case reason == DryRunExceeded:
+		d.Allowed, d.RetryAfter = true, 0
+	}
+	if c.passed {
+		d.receipt.fill(c.limiter, &c.counters[i], v, c.id+uint64(i))
+	}
 }

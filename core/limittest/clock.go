@@ -38,7 +38,12 @@ func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	real := sentOnce{redis.NewCmd(context.Background(), args...)}
 	c.outside.do(func() { _ = c.UniversalClient.Process(context.Background(), real) })
 	cmd.SetErr(real.Err())
-	cmd.(interface{ SetVal(any) }).SetVal(real.Val())
+	switch cmd := cmd.(type) {
+	case interface{ SetVal(any) }:
+		cmd.SetVal(real.Val())
+	case interface{ SetVal(string) }:
+		cmd.SetVal(fmt.Sprint(real.Val()))
+	}
 	return real.Err()
 }
 

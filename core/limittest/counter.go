@@ -14,6 +14,7 @@ type counter struct {
 	prefix        string
 	name, subject string
 	limit         core.Limit
+	another       func() *core.Limiter // of another process; nil outside of lab.eachLimit
 }
 
 // take asks for n permits.

@@ -77,8 +77,20 @@ func (l *lab) eachLimit(t *testing.T, what string, test func(c counter, f facts)
 
 func (l *lab) onLimit(t *testing.T, limit core.Limit, f facts, test func(c counter, f facts)) {
 	l.bubble(t, func(t *testing.T, options core.Options) {
-		test(counter{t, newLimiter(t, options), options.Prefix, "name", "subject", limit}, f)
+		c := counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: "name", subject: "subject", limit: limit}
+		c.another = l.others(t, options, c.limiter)
+		test(c, f)
 	})
+}
+
+// others makes limiters of other processes, which know nothing of what this one was told. In process there are none.
+func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) func() *core.Limiter {
+	return func() *core.Limiter {
+		if l.client == nil {
+			return this
+		}
+		return newLimiter(t, options)
+	}
 }
 
 // step makes the servers' clocks jump, backwards for a negative d. In process nothing happens: that clock never jumps.

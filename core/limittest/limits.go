@@ -102,6 +102,8 @@ type facts struct {
 	// rounding is how many permits may be missing for having been given back: a bucket keeps the fraction of one that was
 	// refilled meanwhile.
 	rounding int
+	// leases says that permits of it can be leased.
+	leases bool
 }
 
 // algorithms are all of them.
@@ -115,6 +117,7 @@ var algorithms = []facts{
 		full:      func(l core.Limit) time.Duration { return l.Window + subWindowLasts(l) },
 		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting:   func(n int) core.Limit { return core.PerDay(n) },
+		leases:    true,
 	},
 	{
 		Algorithm: core.SlidingLog,
@@ -143,6 +146,7 @@ var algorithms = []facts{
 	{
 		Algorithm: core.FixedWindow,
 		largest:   1_000_000_000_000,
+		leases:    true,
 		model:     func() model { return new(fixedModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },

@@ -18,7 +18,7 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 	ctx := context.Background()
 	for _, l := range limits() {
 		t.Run(l.name, func(t *testing.T) {
-			c := counter{t, limiter, options.Prefix, "name", t.Name(), l.Limit}
+			c := counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: t.Name(), limit: l.Limit}
 			for _, n := range []int{atOnce(l.Limit) + 1, 1 << 62} {
 				if d, err := limiter.AllowN(ctx, c.name, c.subject, l.Limit, n); !errors.Is(err, core.ErrCostExceedsLimit) || !isZero(d) {
 					t.Errorf("%d permits: %+v, %v; want %v", n, d, err, core.ErrCostExceedsLimit)

@@ -48,7 +48,7 @@ func neverMoreInFlight(t *testing.T, e Engine) {
 
 // flight is a limiter in a bubble, and a limit of one call at once.
 func flight(t *testing.T, options core.Options) counter {
-	return counter{t, newLimiter(t, options), options.Prefix, "name", "subject", core.InFlight(1)}
+	return counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: "name", subject: "subject", limit: core.InFlight(1)}
 }
 
 // hold takes a slot, which must be there.

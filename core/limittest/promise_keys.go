@@ -70,7 +70,7 @@ func (e Engine) keysGo(t *testing.T) {
 	for _, f := range algorithms {
 		for i := range 10 {
 			limit := core.Limit{Max: 5, Window: 20 * time.Millisecond, Algorithm: f.Algorithm}
-			counter{t, limiter, options.Prefix, "name", fmt.Sprint(i), limit}.mustTake(1)
+			counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: fmt.Sprint(i), limit: limit}.mustTake(1)
 		}
 	}
 	if !waitUntil(func() bool {

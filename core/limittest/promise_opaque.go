@@ -44,7 +44,7 @@ func KeysAreOpaque(t *testing.T, e Engine) {
 func (e Engine) keysAreNoSubjects(t *testing.T) {
 	options := e.Options(t)
 	long := strings.Repeat("long", 50)
-	c := counter{t, newLimiter(t, options), options.Prefix, long, long, core.PerDay(5)}
+	c := counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: long, subject: long, limit: core.PerDay(5)}
 	c.mustTake(5)
 	keys, err := keysOf(e.clients(t), options.Prefix)
 	if err != nil {

@@ -52,16 +52,50 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 			wantSpans(t, f, limit, result.Admitted)
 			t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
 		})
+		if f.leases {
+			t.Run("leased", func(t *testing.T) { e.leasedAcross(t, f, workers, load) })
+		}
 	})
 }
 
-// share has all workers do a job at once, on counters of its own, and puts together what came of it.
+// leasedAcross has every second process lease what the others ask for one by one. Never more pass than may, by when they are used; and
+// all that was leased and not used is back when the processes are done.
+func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
+	const most = 20_000
+	used := job{Limit: f.lasting(most), Lease: 500, Prefix: newPrefix()}
+	result := e.share(t, workers, used)
+	options := e.Options(t)
+	options.Prefix = used.Prefix
+	c := counter{t: t, limiter: newLimiter(t, options), name: "name", subject: "subject", limit: used.Limit}
+	if passed := len(result.Admitted); passed > most || passed < most/2 {
+		t.Errorf("%d of %d permits passed", passed, most)
+	}
+	c.wantLeft(most - len(result.Admitted))
+
+	limit := core.Limit{Max: 800, Window: 100 * time.Millisecond, Algorithm: f.Algorithm}
+	result = e.share(t, workers, job{Limit: limit, Lease: 500, For: load})
+	if len(result.Admitted) <= limit.Max {
+		t.Fatalf("%d permits passed in %v: none has come back", len(result.Admitted), load)
+	}
+	wantSpans(t, f, limit, result.Admitted)
+	t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
+}
+
+// share has all workers do a job at once, on counters of its own, and puts together what came of it. Every second of them leases,
+// if that is the job.
 func (e Engine) share(t *testing.T, workers []worker, j job) (all done) {
 	t.Helper()
-	j.Engine, j.Addrs, j.Prefix, j.Goroutines = e.Name, addrsOf(e.Servers), newPrefix(), eachsGoroutines
+	j.Engine, j.Addrs, j.Goroutines = e.Name, addrsOf(e.Servers), eachsGoroutines
+	if j.Prefix == "" {
+		j.Prefix = newPrefix()
+	}
 	var mu sync.Mutex
 	together(len(workers), func(i int) {
 		var result done
+		j := j
+		if i%2 == 1 {
+			j.Lease = 0
+		}
 		err := firstOf(workers[i].jobs.Encode(j), workers[i].results.Decode(&result))
 		mu.Lock()
 		defer mu.Unlock()

@@ -92,7 +92,7 @@ func (p plannedTurn) ask(c counter) (core.Decision, error) {
 
 // bucketIn is a counter of turnLimit in a bubble.
 func bucketIn(t *testing.T, options core.Options) counter {
-	return counter{t, newLimiter(t, options), options.Prefix, "name", "subject", turnLimit}
+	return counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: "name", subject: "subject", limit: turnLimit}
 }
 
 func (c counter) reserve(n int) core.Decision {

@@ -35,6 +35,7 @@ type job struct {
 	Limit      core.Limit
 	Goroutines int
 	For        time.Duration // 0: until the counter is used up
+	Lease      int           // of the rule that asks; 0: direct calls do
 }
 
 // done is what came of a job.
@@ -91,9 +92,16 @@ func (j job) do() (all done) {
 		return done{Error: err.Error()}
 	}
 	defer limiter.Close()
+	allow := func() (bool, error) {
+		d, err := limiter.Allow(context.Background(), "name", "subject", j.Limit)
+		return d.Allowed, err
+	}
+	if j.Lease > 0 {
+		allow = j.leased(limiter)
+	}
 	var mu sync.Mutex
 	together(j.Goroutines, func(int) {
-		own := j.ask(limiter)
+		own := j.ask(allow)
 		mu.Lock()
 		defer mu.Unlock()
 		all.Admitted = append(all.Admitted, own.Admitted...)
@@ -103,16 +111,34 @@ func (j job) do() (all done) {
 	return all
 }
 
+// leased asks the same counter by a rule that leases.
+func (j job) leased(limiter *core.Limiter) func() (bool, error) {
+	rule := ruleOf("name", j.Limit)
+	rule.Lease, rule.OnStoreError = j.Lease, core.FailClosed
+	rule.Key = func(core.Request) (string, error) { return "subject", nil }
+	guard := limiter.MustGuard(rule)
+	return func() (bool, error) {
+		answer := guard.Check(visitBy(context.Background(), "guest"))
+		if answer.Refusal == nil {
+			return true, nil
+		}
+		if reason := answer.Refusal.Decision.Reason; reason != core.LimitExceeded {
+			return false, fmt.Errorf("refused because of %s", reason)
+		}
+		return false, nil
+	}
+}
+
 // ask is one goroutine's part of a job.
-func (j job) ask(limiter *core.Limiter) (own done) {
+func (j job) ask(allow func() (bool, error)) (own done) {
 	for begin := time.Now(); !j.over(begin, own); {
 		from := time.Now().UnixMicro()
-		d, err := limiter.Allow(context.Background(), "name", "subject", j.Limit)
+		allowed, err := allow()
 		switch {
 		case err != nil:
 			own.Error = err.Error()
 			return own
-		case d.Allowed:
+		case allowed:
 			own.Admitted = append(own.Admitted, taken{from, time.Now().UnixMicro()})
 		default:
 			own.Refused++

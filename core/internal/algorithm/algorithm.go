@@ -25,19 +25,25 @@ const (
 // Tag is the algorithm's name and the version of its state, as they stand in keys and scripts.
 func (k Kind) Tag() string { return engines[k].tag() }
 
-// State is what a counter of this process remembers; the zero State is a counter that nobody used.
+// State is what a counter of this process remembers; the zero State is a counter that nobody used. It is small, because a
+// table holds one for each key.
 type State struct {
 	// At places the state in time. SlidingWindow: number of the sub-window charged last; FixedWindow, CalendarWindow: start
 	// of the window; TokenBucket: tick; SlidingLog, Concurrency: the newest entry; Ban: the last strike. Microseconds
 	// but for numbers and ticks.
 	At   int64
 	Used int64 // permits; TokenBucket: units; Ban: the end of the ban, in microseconds
-	// Own is, of a SlidingWindow, the permits of sub-window At; of a TokenBucket the units of one permit when Used was
-	// written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
+	More *More // nil while there is no more
+}
+
+// More is what most states can do without, or share: that of a bucket is its limit's, and never written.
+type More struct {
+	// Own is, of a SlidingWindow, the permits of sub-window At, without More all that is used; of a TokenBucket the units of one
+	// permit when Used was written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
 	Own     int64
-	More    int64    // TokenBucket: units refilled per tick when Used was written; Ban: when all is forgotten, in microseconds
-	Older   []uint64 // SlidingWindow: the older sub-windows that still count, oldest first: number modulo 64, then 40 bits of permits
-	Entries []Entry  // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
+	Until   int64    // Ban: when all is forgotten, in microseconds; TokenBucket: units refilled per tick when Used was written
+	Older   *older   // SlidingWindow: the sub-windows before At
+	Entries *[]Entry // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
 }
 
 // Entry is a call that was admitted.
@@ -58,6 +64,9 @@ type Counter struct {
 	Required bool
 	// Dry says that this counter refuses no call, though it is charged like any other.
 	Dry bool
+	// Lease is how many calls of this cost may be taken in one trip, to be spent at home; 0: each call asks. Only of a counter that
+	// is alone on its call, and of SlidingWindow and FixedWindow.
+	Lease int64
 }
 
 // Verdict is an engine's answer for one counter. Times are in microseconds.
@@ -67,9 +76,20 @@ type Verdict struct {
 	ResetAfter int64 // until the state equals a fresh one
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
 	Wait       int64 // of a reservation: until its turn
+	From       Origin
 	Err        error // why the store could not answer; the rest is zero
 	Ended      error // the caller's own context ended first: its error; the rest is zero
 }
+
+// Origin is where a verdict comes from.
+type Origin uint8
+
+// The origins.
+const (
+	FromStore   Origin = iota // the store was asked
+	FromRefusal               // a refusal of the store's still holds, and was remembered
+	FromLease                 // the permits were taken from the store before, together with others
+)
 
 // Charge is what a call was charged, to be given back.
 type Charge struct {
@@ -95,13 +115,19 @@ type engine interface {
 	place(now int64, l *Limit) int64
 	// anchor brings a state that the clock has stepped back behind to the place of now: all of it counts as used now.
 	anchor(s *State, place int64, l *Limit)
-	// look says what an anchored state answers to a cost. It changes nothing: neither may a refused call.
-	look(s *State, now int64, l *Limit, cost int64) Verdict
-	// charge takes the cost, which fits, and returns when the state will equal a fresh one again.
-	charge(s *State, now int64, l *Limit, cost int64, mark string) (resetAfter int64)
+	// look says what an anchored state answers to a cost: what remains, and when the cost fits. It changes nothing: neither
+	// may a refused call.
+	look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64)
+	// resetAfter is how long until an anchored state equals a fresh one.
+	resetAfter(s *State, t moment, l *Limit) int64
+	// charge takes the cost, which fits, and returns the resetAfter of what it leaves.
+	charge(s *State, t moment, l *Limit, cost int64, mark string) (resetAfter int64)
 	// giveBack takes a charge back as far as it still counts, and never more: what others used stays used.
 	giveBack(s *State, now int64, c *Charge)
 }
+
+// moment is a time in microseconds, and the place of a state that is written then.
+type moment struct{ now, place int64 }
 
 var engines = [kinds]engine{
 	SlidingWindow: slidingWindow{}, SlidingLog: slidingLog{}, FixedWindow: fixedWindow{}, CalendarWindow: calendarWindow{},
@@ -110,41 +136,78 @@ var engines = [kinds]engine{
 
 // Look says what a counter answers to a cost. It changes nothing, but that a call which may charge anchors a clock that
 // stepped back, as in decide.lua.
-func (l *Limit) Look(s *State, now, cost int64, charge bool) Verdict {
-	counts := cost > 0 || l.Kind == Ban
-	s = l.anchored(s, now, charge && counts)
-	v := engines[l.Kind].look(s, now, l, cost)
-	v.At, v.Remaining = now, max(0, v.Remaining)
-	if !counts { // nothing always fits, also after the limit was lowered below what is used
-		v.RetryAfter = 0
-	}
-	return v
+func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
+	e := engines[l.Kind]
+	t := moment{now, e.place(now, l)}
+	s = l.look(e, s, t, cost, charge, v)
+	v.ResetAfter = e.resetAfter(s, t, l)
 }
 
-// anchored is the state, or where it may not be changed a copy, after a clock that stepped back.
-func (l *Limit) anchored(s *State, now int64, change bool) *State {
-	e := engines[l.Kind]
-	place := e.place(now, l)
-	if s.At <= place {
-		return s
+// look leaves out the ResetAfter, which a charge changes. It returns the state that it looked at.
+func (l *Limit) look(e engine, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
+	counts := cost > 0 || l.Kind == Ban
+	if s.At > t.place {
+		s = l.anchored(s, t.place, charge && counts)
 	}
+	remaining, retryAfter := e.look(s, t, l, cost)
+	if !counts { // nothing always fits, also after the limit was lowered below what is used
+		retryAfter = 0
+	}
+	*v = Verdict{At: t.now, Remaining: max(0, remaining), RetryAfter: retryAfter}
+	return s
+}
+
+// anchored is the state, or where it may not be changed a copy, brought to a place before it: the clock stepped back.
+func (l *Limit) anchored(s *State, place int64, change bool) *State {
 	if !change {
 		s = s.clone()
 	}
-	e.anchor(s, place, l)
+	engines[l.Kind].anchor(s, place, l)
 	return s
 }
 
 func (s *State) clone() *State {
 	c := *s
-	c.Older, c.Entries = slices.Clone(s.Older), slices.Clone(s.Entries)
+	if s.More != nil {
+		more := *s.More
+		c.More = &more
+		if more.Older != nil {
+			more.Older = new(*more.Older)
+		}
+		if more.Entries != nil {
+			more.Entries = new(slices.Clone(*more.Entries))
+		}
+	}
 	return &c
+}
+
+// own is the part of a state beside At and Used that is this counter's own, made when it has none.
+func (s *State) own() *More {
+	if s.More == nil {
+		s.More = new(More)
+	}
+	return s.More
 }
 
 // Charge takes a cost that [Limit.Look] found to fit at the same time.
 func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) {
-	v.ResetAfter = engines[l.Kind].charge(s, now, l, cost, mark)
+	e := engines[l.Kind]
+	v.ResetAfter = e.charge(s, moment{now, e.place(now, l)}, l, cost, mark)
 	v.Remaining -= cost
+}
+
+// Decide looks, and charges a cost that fits. It says whether it did: nothing, and a ban, is never charged.
+func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (charged bool) {
+	e := engines[l.Kind]
+	t := moment{now, e.place(now, l)}
+	s = l.look(e, s, t, cost, true, v)
+	if v.RetryAfter != 0 || cost == 0 || l.Kind == Ban {
+		v.ResetAfter = e.resetAfter(s, t, l)
+		return false
+	}
+	v.ResetAfter = e.charge(s, t, l, cost, mark)
+	v.Remaining -= cost
+	return true
 }
 
 // GiveBack takes a charge back, as far as it still counts.
@@ -182,9 +245,13 @@ func Struck(counters []Counter, verdicts []Verdict, i int) bool {
 
 // Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.
 func (c *Counter) Charged(v *Verdict) Charge {
-	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Cost, At: v.At, Reset: v.ResetAfter, Mark: c.Mark}
+	return Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Reset: v.ResetAfter, Mark: c.Mark}
+}
+
+// Taken is the Cost of what a call that passed was charged.
+func (c *Counter) Taken(v *Verdict) int64 {
 	if v.RetryAfter > 0 || v.Err != nil || c.Limit.Kind == Ban {
-		charge.Cost = 0
+		return 0
 	}
-	return charge
+	return c.Cost
 }

@@ -11,26 +11,37 @@ func (ban) place(now int64, _ *Limit) int64 { return now }
 // anchor moves the ban back with the clock, so that it lasts as long as it was to.
 func (ban) anchor(s *State, place int64, _ *Limit) {
 	s.Used -= s.At - place
-	s.More -= s.At - place
+	s.own().Until -= s.At - place
 	s.At = place
 }
 
-func (ban) look(s *State, now int64, _ *Limit, _ int64) Verdict {
-	return Verdict{RetryAfter: max(0, s.Used-now), ResetAfter: max(0, s.More-now)}
+func (ban) look(s *State, t moment, _ *Limit, _ int64) (remaining, retryAfter int64) {
+	return 0, max(0, s.Used-t.now)
 }
 
-func (ban) charge(s *State, _ int64, _ *Limit, _ int64, _ string) int64 { return 0 }
+func (ban) resetAfter(s *State, t moment, _ *Limit) int64 {
+	if s.More == nil {
+		return 0
+	}
+	return max(0, s.More.Until-t.now)
+}
+
+func (ban) charge(s *State, _ moment, _ *Limit, _ int64, _ string) int64 { return 0 }
 
 func (ban) giveBack(*State, int64, *Charge) {}
 
 // Strike notes a refusal, once for each window, and bans who has had enough of them. It returns when the state is to be
 // forgotten, and whether anything was noted.
 func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
-	s = l.anchored(s, now, true)
-	if s.More <= now {
-		*s = State{}
+	if s.At > now {
+		l.anchored(s, now, true)
 	}
-	bans, strikes := s.Own>>16, s.Own&0xffff
+	more := s.own()
+	if more.Until <= now {
+		*more = More{}
+		*s = State{More: more}
+	}
+	bans, strikes := more.Own>>16, more.Own&0xffff
 	this, last := now/l.Window, s.At/l.Window
 	switch {
 	case strikes > 0 && last == this:
@@ -47,8 +58,8 @@ func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
 		}
 		s.Used, bans, strikes = now+span, min(bans+1, 255), 0
 	}
-	s.At, s.Own, s.More = now, bans<<16|strikes, max(s.More, max(s.Used, now)+l.longest)
-	return s.More - now, true
+	s.At, more.Own, more.Until = now, bans<<16|strikes, max(more.Until, max(s.Used, now)+l.longest)
+	return more.Until - now, true
 }
 
 // Impose bans by hand: for so long from now, or as long as the ban in force lasts. Earlier bans stay remembered for as long as
@@ -57,10 +68,11 @@ func (s *State) Impose(now, span int64) (resetAfter int64) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)
 	}
-	if s.More <= now {
-		s.Own = 0
+	more := s.own()
+	if more.Until <= now {
+		more.Own = 0
 	}
-	s.At, s.Own, s.Used = now, s.Own&^0xffff, max(s.Used, now+span)
-	s.More = max(s.More, s.Used)
-	return s.More - now
+	s.At, s.Used = now, max(s.Used, now+span)
+	more.Own, more.Until = more.Own&^0xffff, max(more.Until, s.Used)
+	return more.Until - now
 }

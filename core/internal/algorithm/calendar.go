@@ -25,6 +25,11 @@ func NewCalendar(name string, zone *time.Location, month bool) *Calendar {
 	return &Calendar{Name: name, zone: zone, month: month}
 }
 
+// equal says whether two calendars, or none, are the same.
+func (c *Calendar) equal(other *Calendar) bool {
+	return c == other || c != nil && other != nil && c.Name == other.Name
+}
+
 // around is the span that a moment lies in, in microseconds since the epoch.
 func (c *Calendar) around(at int64) *span {
 	if s := c.last.Load(); s != nil && s.start <= at && at < s.middle {

@@ -4,40 +4,49 @@ type calendarWindow struct{}
 
 func (calendarWindow) tag() string { return "cw1" }
 
-// bounds are the window that now lies in.
-func (l *Limit) bounds(now int64) (first, end int64) {
+// place is when the window that now lies in begins.
+func (calendarWindow) place(now int64, l *Limit) int64 {
 	if l.calendar != nil {
-		span := l.calendar.around(now)
-		return span.start, span.middle
+		return l.calendar.around(now).start
 	}
-	first = now - now%l.Window
-	return first, first + l.Window
+	return now - now%l.Window
 }
 
-func (calendarWindow) place(now int64, l *Limit) int64 {
-	first, _ := l.bounds(now)
-	return first
+// endOf is when the window ends that begins there, and that now lies in.
+func (l *Limit) endOf(begin, now int64) int64 {
+	if l.calendar != nil {
+		return l.calendar.around(now).middle
+	}
+	return begin + l.Window
 }
 
 // anchor counts what was used as used in this window.
 func (calendarWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
-func (calendarWindow) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	first, end := l.bounds(now)
-	v := Verdict{Remaining: l.Max}
-	if s.At == first && s.Used > 0 {
-		v.Remaining, v.ResetAfter = l.Max-s.Used, end-now
+func (calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+	remaining = l.Max
+	if s.At == t.place {
+		remaining -= s.Used
 	}
-	return v.missing(cost-v.Remaining, end-now)
+	if cost > remaining {
+		retryAfter = l.endOf(t.place, t.now) - t.now
+	}
+	return remaining, retryAfter
 }
 
-func (calendarWindow) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
-	first, end := l.bounds(now)
-	if s.At != first {
-		s.At, s.Used = first, 0
+func (calendarWindow) resetAfter(s *State, t moment, l *Limit) int64 {
+	if s.At != t.place || s.Used == 0 {
+		return 0
+	}
+	return l.endOf(t.place, t.now) - t.now
+}
+
+func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+	if s.At != t.place {
+		s.At, s.Used = t.place, 0
 	}
 	s.Used += cost
-	return end - now
+	return l.endOf(t.place, t.now) - t.now
 }
 
 func (calendarWindow) giveBack(s *State, _ int64, c *Charge) {

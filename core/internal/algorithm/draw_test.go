@@ -2,6 +2,7 @@ package algorithm_test
 
 import (
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -64,9 +65,11 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 // step does something, at some time, mostly to ask for a permit.
 func (c *caller) step() {
 	c.pass()
-	switch rapid.IntRange(0, 15).Draw(c.T, "what") {
+	switch rapid.IntRange(0, 18).Draw(c.T, "what") {
 	default:
 		c.call(true)
+	case 6, 7, 8:
+		c.come()
 	case 9:
 		c.call(false)
 	case 10, 11:
@@ -120,6 +123,25 @@ func (c *caller) call(charge bool) {
 			c.charges = append(c.charges, charged)
 		}
 	}
+}
+
+// come asks for members as a crowd, as far as several calls can be decided together.
+func (c *caller) come() {
+	members := c.members
+	if oneIn(c.T, 2, "alone") {
+		members = []*member{rapid.SampledFrom(members).Draw(c.T, "who")}
+	}
+	counters := slices.DeleteFunc(c.counters(members), func(of algorithm.Counter) bool { return !of.AsOne() })
+	if len(counters) == 0 {
+		return
+	}
+	if oneIn(c.T, 2, "small") {
+		for i := range counters {
+			counters[i].Cost = min(counters[i].Cost, 1+counters[i].Limit.Max/8)
+		}
+	}
+	verdicts := c.crowd(int64(rapid.IntRange(1, 12).Draw(c.T, "calls")), c.now, counters)
+	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
 }
 
 func (c *caller) counters(members []*member) (counters []algorithm.Counter) {

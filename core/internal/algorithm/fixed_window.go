@@ -17,23 +17,26 @@ func (s *State) current(now, window int64) (start, used int64) {
 	return s.At, s.Used
 }
 
-func (fixedWindow) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	start, used := s.current(now, l.Window)
-	v := Verdict{Remaining: l.Max - used}
-	ends := start + l.Window - now
-	if used > 0 {
-		v.ResetAfter = ends
-	}
+func (fixedWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+	start, used := s.current(t.now, l.Window)
 	if used+cost > l.Max {
-		v.RetryAfter = ends
+		retryAfter = start + l.Window - t.now
 	}
-	return v
+	return l.Max - used, retryAfter
 }
 
-func (fixedWindow) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
-	s.At, s.Used = s.current(now, l.Window)
+func (fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
+	start, used := s.current(t.now, l.Window)
+	if used == 0 {
+		return 0
+	}
+	return start + l.Window - t.now
+}
+
+func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+	s.At, s.Used = s.current(t.now, l.Window)
 	s.Used += cost
-	return s.At + l.Window - now
+	return s.At + l.Window - t.now
 }
 
 func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {

@@ -32,6 +32,7 @@ type Limit struct {
 	Tick     int64 // TokenBucket: microseconds
 	Reserved int64 // TokenBucket: the most permits that one reservation takes
 
+	rate     *More     // TokenBucket: Permit and Refill, as its counters remember them
 	calendar *Calendar // CalendarWindow: the days or months that it counts in; nil: each Window since the epoch
 	after    int64     // Ban: how many windows one after the other; 0: bans by hand alone
 	span     int64     // Ban: how long the first ban lasts, in microseconds
@@ -39,6 +40,7 @@ type Limit struct {
 
 	tag, dry any    // the algorithm's name, and as it is written for a counter that refuses no call; and
 	args     [4]any // its args, as interfaces once and for all: made call by call, each would be an allocation
+	fast     any    // FastArg of one call of cost 1
 }
 
 // Windowed is the limit of an algorithm that counts in windows: at most maxPermits in window microseconds.
@@ -57,6 +59,7 @@ func Bucketed(rate, window, burst int64) (Limit, error) {
 		Kind: TokenBucket, Max: burst, Window: window, Reserved: max(burst, debt*rate),
 		Permit: window / tick / divisor, Refill: rate / divisor, Tick: tick,
 	}
+	l.rate = &More{Own: l.Permit, Until: l.Refill}
 	if burst+debt*rate > maxUnits/l.Permit || ceilDiv(burst*l.Permit, l.Refill) > maxRefill/tick {
 		return Limit{}, ErrTooLarge
 	}
@@ -79,6 +82,9 @@ func (l Limit) with(args ...int64) Limit {
 	l.tag, l.dry = l.Kind.Tag(), "~"+l.Kind.Tag()
 	for i, arg := range args {
 		l.args[i] = arg
+	}
+	if l.FastScript() != nil {
+		l.fast = l.fastArg(1, 1)
 	}
 	return l
 }
@@ -111,6 +117,13 @@ func (l *Limit) appendArgs(args []any, mark string, at int64) []any {
 	default:
 		return append(args, l.args[:]...)
 	}
+}
+
+// Equal says whether the engines calculate with the same numbers for both limits.
+func (l *Limit) Equal(other *Limit) bool {
+	return l == other || l.Kind == other.Kind && l.Max == other.Max && l.Window == other.Window && l.Permit == other.Permit &&
+		l.Refill == other.Refill && l.Tick == other.Tick && l.calendar.equal(other.calendar) &&
+		l.after == other.after && l.span == other.span && l.longest == other.longest
 }
 
 // Spell is how keys tell this limit's span from others: its microseconds, or the calendar's name.

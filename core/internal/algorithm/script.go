@@ -11,6 +11,7 @@ import (
 type Script struct {
 	Text string
 	SHA1 string // lower-case hex, for EVALSHA
+	Name any    // SHA1, as an interface once and for all
 }
 
 //go:embed *.lua
@@ -31,17 +32,24 @@ var (
 	ImposeBan = script("impose_ban.lua")
 )
 
-// deciders are the scripts that decide, by the set of algorithms that they carry: one bit for each kind. A script carries
-// no other algorithm than it needs, which makes it cheaper to run.
-var deciders [1 << kinds]atomic.Pointer[Script]
-
 // DecideScript is the script that decides over these counters together: see decide.lua for its KEYS, ARGV and reply.
-func DecideScript(counters []Counter) *Script {
+func DecideScript(counters []Counter) *Script { return deciders.of(counters, "decide.lua") }
+
+// EqualScript is the script that decides over equal calls, each with these counters: see decide_equal.lua.
+func EqualScript(counters []Counter) *Script { return equals.of(counters, "decide_equal.lua") }
+
+// byKinds are the scripts with one driver, by the set of algorithms that they carry: one bit for each kind. A script carries no
+// other algorithm than it needs, which makes it cheaper to run.
+type byKinds [1 << kinds]atomic.Pointer[Script]
+
+var deciders, equals byKinds
+
+func (b *byKinds) of(counters []Counter, driver string) *Script {
 	set := 0
 	for i := range counters {
 		set |= 1 << counters[i].Limit.Kind
 	}
-	if s := deciders[set].Load(); s != nil {
+	if s := b[set].Load(); s != nil {
 		return s
 	}
 	var files []string
@@ -50,13 +58,20 @@ func DecideScript(counters []Counter) *Script {
 			files = append(files, sources[kind])
 		}
 	}
-	s := script(append(files, "decide.lua")...)
-	deciders[set].Store(&s)
-	return deciders[set].Load()
+	s := script(append(files, driver)...)
+	b[set].Store(&s)
+	return b[set].Load()
 }
 
-func script(files ...string) Script {
-	text := "local algorithms = {}\n"
+func script(files ...string) Script { return assemble("local algorithms = {}\n", files) }
+
+// plain is a script that is one file.
+func plain(file string) *Script {
+	s := assemble("", []string{file})
+	return &s
+}
+
+func assemble(text string, files []string) Script {
 	for _, file := range files {
 		source, err := texts.ReadFile(file)
 		if err != nil {
@@ -65,5 +80,6 @@ func script(files ...string) Script {
 		text += string(source)
 	}
 	sum := sha1.Sum([]byte(text)) // #nosec G401: as above
-	return Script{Text: text, SHA1: hex.EncodeToString(sum[:])}
+	name := hex.EncodeToString(sum[:])
+	return Script{Text: text, SHA1: name, Name: name}
 }

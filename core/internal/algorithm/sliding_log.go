@@ -13,64 +13,93 @@ func (slidingLog) place(now int64, _ *Limit) int64 { return now }
 
 // anchor keeps what counted when the newest entry was made, all of it as made now.
 func (slidingLog) anchor(s *State, place int64, l *Limit) {
-	s.Entries = s.Entries[s.firstLive(s.At, l.Window):]
-	for i := range s.Entries {
-		s.Entries[i].At = place
+	entries := s.liveAt(s.At, l.Window)
+	for i := range entries {
+		entries[i].At = place
 	}
+	s.keep(entries)
 	s.At = place
 }
 
-// firstLive is the place of the first entry that still counts: each does until a whole window later.
-func (s *State) firstLive(now, window int64) int {
-	return sort.Search(len(s.Entries), func(i int) bool { return s.Entries[i].At > now-window })
+// entries are all that are kept, oldest first.
+func (s *State) entries() []Entry {
+	if s.More == nil {
+		return nil
+	}
+	return *s.More.Entries
 }
 
-func (slidingLog) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	live := s.Entries[s.firstLive(now, l.Window):]
-	if len(live) == 0 {
-		return (&Verdict{Remaining: l.Max}).missing(cost-l.Max, l.Window)
+// keep keeps these entries from now on.
+func (s *State) keep(entries []Entry) {
+	switch {
+	case s.More != nil:
+		*s.More.Entries = entries
+	case len(entries) > 0:
+		s.More = &More{Entries: &entries}
 	}
-	newest, before := live[len(live)-1], live[0].Sum-live[0].Cost
-	used := newest.Sum - before
-	v := Verdict{Remaining: l.Max - used, ResetAfter: newest.At + l.Window - now}
+}
+
+// liveAt are the entries that still count: each does until a whole window later.
+func (s *State) liveAt(now, window int64) []Entry {
+	entries := s.entries()
+	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
+}
+
+func (slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+	live := s.liveAt(t.now, l.Window)
+	var used, before int64
+	if len(live) > 0 {
+		before = live[0].Sum - live[0].Cost
+		used = live[len(live)-1].Sum - before
+	}
 	missing := used + cost - l.Max
 	freeing := sort.Search(len(live), func(i int) bool { return live[i].Sum-before >= missing })
-	if freeing == len(live) {
-		return v.missing(missing, l.Window)
-	}
-	return v.missing(missing, live[freeing].At+l.Window-now)
+	return l.Max - used, waitFor(missing, live, freeing, t.now, l.Window)
 }
 
-// missing is the verdict when so many permits are missing, which takes so long.
-func (v *Verdict) missing(permits, wait int64) Verdict {
-	if permits > 0 {
-		v.RetryAfter = wait
+// waitFor is how long until so many missing permits are back: when the entry at freeing goes, or if there is none that frees as
+// many, a whole window.
+func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 {
+	switch {
+	case missing <= 0:
+		return 0
+	case freeing < len(live):
+		return live[freeing].At + window - now
 	}
-	return *v
+	return window
 }
 
-func (slidingLog) charge(s *State, now int64, l *Limit, cost int64, note string) int64 {
-	sum := cost
-	if s.Entries = s.Entries[s.firstLive(now, l.Window):]; len(s.Entries) > 0 {
-		sum += s.Entries[len(s.Entries)-1].Sum
+func (slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
+	live := s.liveAt(t.now, l.Window)
+	if len(live) == 0 {
+		return 0
 	}
-	s.Entries = append(s.Entries, Entry{At: now, Cost: cost, Sum: sum, Mark: note})
-	s.At = now
+	return live[len(live)-1].At + l.Window - t.now
+}
+
+func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) int64 {
+	sum, live := cost, s.liveAt(t.now, l.Window)
+	if len(live) > 0 {
+		sum += live[len(live)-1].Sum
+	}
+	s.keep(append(live, Entry{At: t.now, Cost: cost, Sum: sum, Mark: note}))
+	s.At = t.now
 	return l.Window
 }
 
 // giveBack takes the permits from the newest entry of that moment that has them.
 func (slidingLog) giveBack(s *State, _ int64, c *Charge) {
-	for i := len(s.Entries) - 1; i >= 0 && s.Entries[i].At >= c.At; i-- {
-		if s.Entries[i].At != c.At || s.Entries[i].Cost < c.Cost || s.Entries[i].Mark != c.Mark {
+	entries := s.entries()
+	for i := len(entries) - 1; i >= 0 && entries[i].At >= c.At; i-- {
+		if entries[i].At != c.At || entries[i].Cost < c.Cost || entries[i].Mark != c.Mark {
 			continue
 		}
-		s.Entries[i].Cost -= c.Cost
-		for later := i; later < len(s.Entries); later++ {
-			s.Entries[later].Sum -= c.Cost
+		entries[i].Cost -= c.Cost
+		for later := i; later < len(entries); later++ {
+			entries[later].Sum -= c.Cost
 		}
-		if s.Entries[i].Cost == 0 {
-			s.Entries = slices.Delete(s.Entries, i, i+1)
+		if entries[i].Cost == 0 {
+			s.keep(slices.Delete(entries, i, i+1))
 			s.toNewest()
 		}
 		return
@@ -80,14 +109,14 @@ func (slidingLog) giveBack(s *State, _ int64, c *Charge) {
 // toNewest places the state by its newest entry, after another was taken from it.
 func (s *State) toNewest() {
 	s.At = 0
-	if n := len(s.Entries); n > 0 {
-		s.At = s.Entries[n-1].At
+	if entries := s.entries(); len(entries) > 0 {
+		s.At = entries[len(entries)-1].At
 	}
 }
 
 // Records are the calls that count now, newest first. None is told to have come later than now, where the clock stepped back.
 func (l *Limit) Records(s *State, now int64) []Record {
-	live := s.Entries[s.firstLive(max(s.At, now), l.Window):]
+	live := s.liveAt(max(s.At, now), l.Window)
 	records := make([]Record, len(live))
 	for i, e := range live {
 		records[len(live)-1-i] = Record{At: min(e.At, now), Cost: e.Cost, Note: e.Mark}

@@ -1,5 +1,7 @@
 package algorithm
 
+import "encoding/binary"
+
 // subWindows is into how many parts a sliding window is cut. Of these, 33 count at any time: see sliding_window.lua.
 const subWindows = 32
 
@@ -23,99 +25,137 @@ func freeAfter(n, now, window int64) int64 {
 func (slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
 
 func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
-	s.At, s.Own, s.Older = place, s.Used, s.Older[:0]
+	s.At = place
+	if s.More != nil {
+		s.More.Own, *s.More.Older = s.Used, older{}
+	}
 }
 
-// live is what of the state still counts in a sub-window: the permits used, and how many of the older sub-windows are over.
-func (s *State) live(index int64) (used int64, over int) {
-	used = s.Used
-	for over < len(s.Older) && s.number(s.Older[over]) < index-subWindows {
-		used -= permits(s.Older[over])
-		over++
+// older is the permits of the 32 sub-windows before the one charged last, each in five bytes at its number modulo 32: less than
+// half of what a slice of integers takes, and never made anew.
+type older [subWindows][5]byte
+
+func (o *older) permits(n int64) int64 {
+	b := &o[n&(subWindows-1)]
+	return int64(binary.LittleEndian.Uint32(b[:4])) | int64(b[4])<<32
+}
+
+func (o *older) set(n, permits int64) {
+	b := &o[n&(subWindows-1)]
+	binary.LittleEndian.PutUint32(b[:4], uint32(permits))
+	b[4] = byte(permits >> 32)
+}
+
+// latest is what sub-window At holds. A state without More never left the first.
+func (s *State) latest() int64 {
+	if s.More == nil {
+		return s.Used
 	}
+	return s.More.Own
+}
+
+// live is what of the state still counts in a sub-window, which is At or later.
+func (s *State) live(index int64) (used int64) {
 	if s.At < index-subWindows {
-		used = 0
+		return 0
 	}
-	return used, over
+	used = s.Used
+	if s.More != nil {
+		for n := s.At - subWindows; n < index-subWindows; n++ {
+			used -= s.More.Older.permits(n)
+		}
+	}
+	return used
 }
 
-// number is the sub-window of an entry of Older, told from its last six bits: it is at most 33 before At.
-func (s *State) number(older uint64) int64 {
-	return s.At - (s.At-int64(older>>40))&63
-}
-
-func permits(older uint64) int64 { return int64(older & (1<<40 - 1)) }
-
-func (slidingWindow) look(s *State, now int64, l *Limit, cost int64) Verdict {
-	index := subWindow(now, l.Window)
-	used, over := s.live(index)
-	v := Verdict{Remaining: l.Max - used}
-	if used > 0 {
-		v.ResetAfter = freeAfter(s.newest(), now, l.Window)
-	}
+func (slidingWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+	used := s.live(t.place)
 	if missing := used + cost - l.Max; missing > 0 {
-		v.RetryAfter = freeAfter(s.freeing(missing, over, index), now, l.Window)
+		retryAfter = freeAfter(s.freeing(missing, t.place), t.now, l.Window)
 	}
-	return v
+	return l.Max - used, retryAfter
+}
+
+func (slidingWindow) resetAfter(s *State, t moment, l *Limit) int64 {
+	if s.live(t.place) == 0 {
+		return 0
+	}
+	return freeAfter(s.newest(), t.now, l.Window)
 }
 
 // newest is the last sub-window that holds anything.
 func (s *State) newest() int64 {
-	if n := len(s.Older); s.Own == 0 && n > 0 {
-		return s.number(s.Older[n-1])
+	n := s.At
+	if s.latest() == 0 && s.More != nil {
+		for n--; n > s.At-subWindows && s.More.Older.permits(n) == 0; n-- {
+		}
 	}
-	return s.At
+	return n
 }
 
 // freeing is the sub-window with which the last of the missing permits comes back; what nothing frees is as if used now.
-func (s *State) freeing(missing int64, over int, index int64) int64 {
-	for _, older := range s.Older[over:] {
-		if missing -= permits(older); missing <= 0 {
-			return s.number(older)
+func (s *State) freeing(missing, index int64) int64 {
+	if s.More != nil {
+		for n := index - subWindows; n < s.At; n++ {
+			if missing -= s.More.Older.permits(n); missing <= 0 {
+				return n
+			}
 		}
 	}
-	if missing <= s.Own && s.At >= index-subWindows {
+	if missing <= s.latest() && s.At >= index-subWindows {
 		return s.At
 	}
 	return index
 }
 
-func (slidingWindow) charge(s *State, now int64, l *Limit, cost int64, _ string) int64 {
-	if index := subWindow(now, l.Window); index != s.At {
-		s.turn(index)
+func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+	if t.place != s.At {
+		s.turn(t.place)
 	}
 	s.Used += cost
-	s.Own += cost
-	return freeAfter(s.At, now, l.Window)
+	if s.More != nil {
+		s.More.Own += cost
+	}
+	return freeAfter(s.At, t.now, l.Window)
 }
 
 // turn moves the state on to a later sub-window and drops what no longer counts there.
 func (s *State) turn(index int64) {
-	used, over := s.live(index)
-	s.Older = append(s.Older[:0], s.Older[over:]...)
-	if s.Own > 0 && s.At >= index-subWindows {
-		s.Older = append(s.Older, uint64(s.At%64)<<40|uint64(s.Own))
+	used := s.live(index)
+	if used > 0 && s.More == nil {
+		s.More = &More{Own: s.Used, Older: new(older)}
 	}
-	s.At, s.Used, s.Own = index, used, 0
+	if s.More != nil {
+		s.More.turn(s.At, index)
+	}
+	s.At, s.Used = index, used
+}
+
+func (m *More) turn(at, index int64) {
+	if at < index-subWindows {
+		m.Own, *m.Older = 0, older{}
+		return
+	}
+	for n := at - subWindows; n < index-subWindows; n++ {
+		m.Older.set(n, 0)
+	}
+	m.Older.set(at, m.Own)
+	m.Own = 0
 }
 
 func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
 	index := subWindow(c.At, c.Limit.Window)
-	if s.At == index {
-		back := min(c.Cost, s.Own)
+	switch {
+	case index == s.At:
+		back := min(c.Cost, s.latest())
 		s.Used -= back
-		s.Own -= back
-		return
-	}
-	for i, older := range s.Older {
-		if s.number(older) != index {
-			continue
+		if s.More != nil {
+			s.More.Own -= back
 		}
-		back := min(c.Cost, permits(older))
+	case index < s.At && index >= s.At-subWindows && s.More != nil:
+		permits := s.More.Older.permits(index)
+		back := min(c.Cost, permits)
 		s.Used -= back
-		if s.Older[i] -= uint64(back); permits(s.Older[i]) == 0 {
-			s.Older = append(s.Older[:i], s.Older[i+1:]...)
-		}
-		return
+		s.More.Older.set(index, permits-back)
 	}
 }

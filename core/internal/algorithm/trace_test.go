@@ -32,16 +32,16 @@ type counter struct {
 
 // decide asks for a cost and takes it if it fits.
 func (c *counter) decide(now, cost int64) algorithm.Verdict {
-	v := c.limit.Look(&c.state, now, cost, true)
-	if v.RetryAfter == 0 && cost > 0 {
-		c.limit.Charge(&c.state, now, cost, "", &v)
-	}
+	var v algorithm.Verdict
+	c.limit.Decide(&c.state, now, cost, "", &v)
 	return v
 }
 
 // look says what the counter would answer.
 func (c *counter) look(now, cost int64) algorithm.Verdict {
-	return c.limit.Look(&c.state, now, cost, false)
+	var v algorithm.Verdict
+	c.limit.Look(&c.state, now, cost, false, &v)
+	return v
 }
 
 // bucket is a bucket that must be possible.

@@ -39,6 +39,31 @@ func TestDecideAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Nor do a refusal and a look make anything of a key that is not there, nor do turns that are taken and given back.
+func TestKeptAllocatesNothing(t *testing.T) {
+	s := New(100, nil)
+	defer s.Close()
+	ctx, limit := context.Background(), limits(t, 1)["bucket"]
+	call, verdicts := []algorithm.Counter{counter("key", limit)}, make([]algorithm.Verdict, 1)
+	none := []algorithm.Counter{counter("no key", limit)}
+	none[0].Cost = 2
+	charges := make([]algorithm.Charge, 1)
+	for what, do := range map[string]func(){
+		"look at no key": func() { s.Decide(ctx, none, false, verdicts) },
+		"refuse no key":  func() { s.Decide(ctx, none, true, verdicts) },
+		"take turns": func() {
+			v := s.Reserve(ctx, &call[0], second)
+			charges[0] = call[0].Charged(&v)
+			_ = s.GiveBack(ctx, charges)
+		},
+	} {
+		do()
+		if n := testing.AllocsPerRun(1000, do); n != 0 {
+			t.Errorf("to %s: %v allocations", what, n)
+		}
+	}
+}
+
 // Nothing runs while nothing is asked: a store that was used, closed or not, leaves no goroutine behind.
 func TestNoGoroutineStaysBehind(t *testing.T) {
 	before := runtime.NumGoroutine()

@@ -8,20 +8,28 @@ import (
 
 // Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
-	shard := s.shard(c.Key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	now := s.now()
-	if _, known := shard.index[string(c.Key)]; !known {
-		if v := c.Limit.Reserve(new(algorithm.State), now, c.Cost, patience); v.RetryAfter > 0 || c.Cost == 0 {
-			return v // neither a refused call makes an entry, nor one that asks for nothing
+	s.locked(c.Key, func(shard *shard, hash uint64, now int64) {
+		e, state := shard.look(c.Key, tag(hash))
+		v = c.Limit.Reserve(state, now, c.Cost, patience)
+		if v.RetryAfter > 0 || c.Cost == 0 {
+			return // neither a refused call makes an entry, nor one that asks for nothing
 		}
-	}
-	e := s.entry(shard, c.Key, now)
-	e.asked = true
-	v = c.Limit.Reserve(&e.state, now, c.Cost, patience)
-	e.freshAt = now + v.ResetAfter
+		if e == nil {
+			e = s.place(shard, c.Key, hash, now)
+			e.state = *state
+		}
+		e.setFresh(now + v.ResetAfter)
+	})
 	return v
+}
+
+// locked does something while the shard of a key is locked.
+func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, now int64)) {
+	hash := s.hash(key)
+	shard, early := s.shard(hash), s.early()
+	s.lock(shard)
+	defer shard.mu.Unlock()
+	do(shard, hash, s.now(shard, early))
 }
 
 // GiveBack gives charges back, as far as they still count.
@@ -34,12 +42,11 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 
 // change changes the entry of a key that is there.
 func (s *Store) change(key []byte, do func(e *entry, now int64)) {
-	shard := s.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if at, known := shard.index[string(key)]; known {
-		do(&shard.entries[at], s.now())
-	}
+	s.locked(key, func(shard *shard, hash uint64, now int64) {
+		if e := shard.find(key, tag(hash)); e != nil {
+			do(e, now)
+		}
+	})
 }
 
 // Renew keeps the slots of a call in flight for another window each.
@@ -51,13 +58,11 @@ func (s *Store) Renew(_ context.Context, slots []algorithm.Charge) error {
 }
 
 func (s *Store) renew(slot *algorithm.Charge) {
-	shard := s.shard(slot.Key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	now := s.now()
-	e := s.entry(shard, slot.Key, now)
-	slot.Limit.Renew(&e.state, now, slot.Mark)
-	e.freshAt = now + slot.Limit.Window
+	s.locked(slot.Key, func(shard *shard, hash uint64, now int64) {
+		e := s.entry(shard, slot.Key, hash, now)
+		slot.Limit.Renew(&e.state, now, slot.Mark)
+		e.setFresh(now + slot.Limit.Window)
+	})
 }
 
 // Records are the calls that count in a log now, newest first.
@@ -68,24 +73,21 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 
 // Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
 func (s *Store) Ban(_ context.Context, key []byte, span int64) error {
-	shard := s.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	now := s.now()
-	e := s.entry(shard, key, now)
-	e.freshAt = now + e.state.Impose(now, span)
+	s.locked(key, func(shard *shard, hash uint64, now int64) {
+		e := s.entry(shard, key, hash, now)
+		e.setFresh(now + e.state.Impose(now, span))
+	})
 	return nil
 }
 
 // Reset forgets a key.
 func (s *Store) Reset(_ context.Context, key []byte) error {
-	shard := s.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if at, known := shard.index[string(key)]; known {
-		shard.remove(at)
-		s.keys.Add(-1)
-	}
+	s.locked(key, func(shard *shard, hash uint64, _ int64) {
+		if place := shard.placeOf(key, tag(hash)); place >= 0 {
+			shard.remove(place)
+			s.keys.Add(-1)
+		}
+	})
 	return nil
 }
 

@@ -6,87 +6,73 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// entry is one counter.
-type entry struct {
-	key     string
-	state   algorithm.State
-	freshAt int64 // when the state equals a fresh one, in microseconds since the epoch
-	asked   bool  // whether anybody asked for it since it was new, or since the hand last passed
-}
+// sweptAtOnce is how many entries at most a sweep looks at while it keeps a shard locked.
+const sweptAtOnce = 64
 
-// shard is one part of the table. Entries lie side by side; the index says where a key's is.
+// shard is one part of the store. It fills two cache lines, so that two shards share none.
 type shard struct {
-	mu      sync.Mutex
-	index   map[string]int
-	entries []entry
-	hand    int // where the search for an entry to evict goes on
+	mu     sync.Mutex
+	newest int64 // the latest time that was used under the lock
+	table
+	hand    int             // where the search for an entry to evict goes on
+	evicted uint64          // how many keys lost their place while they counted
+	blank   algorithm.State // that of a key without an entry, during a call; here it is no allocation
+	open    *cell           // nil while every counter is in the table
+	// waitedFor is the place of the entry for which somebody who had to wait for the lock last charged.
+	waitedFor int
 }
 
-// look says what a counter answers. A counter that nobody charged yet gets no entry by it.
-func (s *shard) look(c *algorithm.Counter, now int64, charge bool) algorithm.Verdict {
-	at, known := s.index[string(c.Key)]
-	if !known {
-		return c.Limit.Look(new(algorithm.State), now, c.Cost, charge)
+// look is the entry of a key, now asked for, and its state; or nil, and the state that a counter begins with.
+func (s *shard) look(key []byte, hash uint16) (*entry, *algorithm.State) {
+	e := s.find(key, hash)
+	if e == nil {
+		s.blank = algorithm.State{}
+		return nil, &s.blank
 	}
-	e := &s.entries[at]
-	e.asked = true
-	return c.Limit.Look(&e.state, now, c.Cost, charge)
-}
-
-func (s *shard) add(key string) (at int) {
-	at = len(s.entries)
-	s.entries = append(s.entries, entry{key: key})
-	s.index[key] = at
-	return at
-}
-
-// remove takes an entry out and moves the last one into its place.
-func (s *shard) remove(at int) {
-	last := len(s.entries) - 1
-	delete(s.index, s.entries[at].key)
-	if at != last {
-		s.entries[at] = s.entries[last]
-		s.index[s.entries[at].key] = at
-	}
-	s.entries[last] = entry{}
-	s.entries = s.entries[:last]
+	e.ask()
+	return e, &e.state
 }
 
 // replace gives a new key the place of an entry that can go. The new entry is the last that the hand comes to.
-func (s *shard) replace(key string, now int64) (at int) {
-	at = s.victim(now)
-	delete(s.index, s.entries[at].key)
-	s.entries[at] = entry{key: key}
-	s.index[key] = at
-	s.hand = at + 1
-	return at
+func (s *shard) replace(key string, hash uint16, now int64) *entry {
+	place := s.victim(now)
+	if s.entries[place].freshAt() > now {
+		s.evicted++
+	}
+	s.free(s.slotOf(place, s.tagOf(place)))
+	s.insert(written(place, hash))
+	s.hand = place + 1
+	e := &s.entries[place]
+	*e = entry{key: key}
+	return e
 }
 
 // victim is the first entry, from the hand on, that is as good as fresh or that nobody asked for since the hand last passed.
 // There must be an entry.
-func (s *shard) victim(now int64) (at int) {
+func (s *shard) victim(now int64) (place int) {
 	for {
-		at = s.hand % len(s.entries)
-		s.hand = at
-		e := &s.entries[at]
-		if !e.asked || e.freshAt <= now {
-			return at
+		if s.hand >= len(s.entries) {
+			s.hand = 0
 		}
-		e.asked = false
+		e := &s.entries[s.hand]
+		if !e.asked() || e.freshAt() <= now {
+			return s.hand
+		}
+		e.forgetAsked()
 		s.hand++
 	}
 }
 
-// dropFresh removes the entries that are as good as fresh and says how many they were.
-func (s *shard) dropFresh(now int64) (dropped int) {
-	for at := len(s.entries) - 1; at >= 0; at-- {
-		if s.entries[at].freshAt <= now {
-			s.remove(at)
+// dropFresh looks at the last few of the entries before a place and removes those as good as fresh. It returns the place before
+// which to go on, and how many it removed. What removing moves to a place not seen yet is seen again, and nothing is left out.
+func (s *shard) dropFresh(before int, now int64) (next, dropped int) {
+	before = min(before, len(s.entries))
+	next = max(0, before-sweptAtOnce)
+	for place := before - 1; place >= next; place-- {
+		if s.entries[place].freshAt() <= now {
+			s.remove(place)
 			dropped++
 		}
 	}
-	if len(s.entries) == 0 && dropped > 0 {
-		s.entries, s.index = nil, make(map[string]int) // gives back the memory of a flood that is over
-	}
-	return dropped
+	return next, dropped
 }

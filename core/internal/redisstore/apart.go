@@ -16,11 +16,11 @@ type part struct {
 
 // decideApart decides over counters that lie on several shards: it asks them side by side, and gives back what was charged
 // when the answer as a whole is no.
-func (s *Store) decideApart(deadline, caller context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+func (s *Store) decideApart(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := split(counters)
 	var asked sync.WaitGroup
 	for _, p := range parts {
-		asked.Go(func() { s.decide(deadline, caller, p.counters, charge, p.verdicts) })
+		asked.Go(func() { s.decide(ctx, p.counters, charge, p.verdicts) })
 	}
 	asked.Wait()
 
@@ -37,7 +37,10 @@ func (s *Store) decideApart(deadline, caller context.Context, counters []algorit
 	for _, p := range parts {
 		if charges := p.charges(); len(charges) > 0 {
 			// Best effort: what cannot be given back costs that caller the permit, and admits nobody.
-			s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
+			s.InBackground(func() {
+				_ = s.GiveBack(context.Background(), charges)
+				s.hear(charges)
+			})
 			p.uncharge(verdicts)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -140,4 +142,22 @@ func (d deployment) closedWhileInUse(t *testing.T) {
 		}
 	})
 	p.wantLeft(t, 1000, 0)
+}
+
+// What a refused call over two shards gives back by itself is told, once it is back.
+func TestGivenBackIsHeard(t *testing.T) {
+	_, client := startOne(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": client.Options().Addr}})
+	t.Cleanup(func() { _ = ring.Close() })
+	s := newStore(t, ring, patient)
+	heard := make(chan []algorithm.Charge, 1)
+	s.HearGivenBack(func(charges []algorithm.Charge) { heard <- charges })
+	free, full := counter("free", daily(t, 5)), counter("full", daily(t, 1))
+	s.mustTake(t, full)
+	if v := s.take(context.Background(), free, full); v[1].RetryAfter == 0 {
+		t.Fatalf("%+v", v)
+	}
+	if charges := <-heard; len(charges) != 1 || string(charges[0].Key) != string(free.Key) || s.left(t, free) != 5 {
+		t.Errorf("heard %+v, with %d left of 5", charges, s.left(t, free))
+	}
 }

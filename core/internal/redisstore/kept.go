@@ -20,7 +20,7 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	}
 	if err != nil {
 		var failed [1]algorithm.Verdict
-		s.fail(deadline, ctx, err, failed[:])
+		s.fail(ctx, s.explain(deadline, err), failed[:])
 		return failed[0]
 	}
 	return v
@@ -83,10 +83,10 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
 // Reset forgets a key.
 func (s *Store) Reset(ctx context.Context, key []byte) error {
 	return s.each(ctx, func(deadline context.Context) error {
-		node, err := s.router.node(deadline, string(key))
+		shard, err := s.router.shard(deadline, key)
 		if err != nil {
 			return err
 		}
-		return node.process(deadline, redis.NewCmd(deadline, "del", string(key)))
+		return shard.node.process(deadline, once{redis.NewCmd(deadline, "del", string(key))})
 	})
 }

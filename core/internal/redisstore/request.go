@@ -13,9 +13,12 @@ import (
 
 // command begins a command with room for so many arguments.
 func command(script *algorithm.Script, keys, args int) []any {
-	call := make([]any, 3, 3+keys+args)
-	call[0], call[1], call[2] = "evalsha", script.SHA1, keys
-	return call
+	return commandIn(make([]any, 0, 3+keys+args), script, keys)
+}
+
+// commandIn begins a command in some room.
+func commandIn(room []any, script *algorithm.Script, keys int) []any {
+	return append(room, "evalsha", script.Name, keys)
 }
 
 // withText is the same call with the script's text, for a server that does not know it yet.
@@ -36,6 +39,18 @@ func decideCall(script *algorithm.Script, counters []algorithm.Counter, charge b
 		flag = yes
 	}
 	call = append(call, flag)
+	for i := range counters {
+		call = counters[i].AppendArgs(call, at)
+	}
+	return call
+}
+
+func equalCall(script *algorithm.Script, counters []algorithm.Counter, calls, at int64) []any {
+	call := command(script, len(counters), 1+6*len(counters))
+	for i := range counters {
+		call = append(call, string(counters[i].Key))
+	}
+	call = append(call, calls)
 	for i := range counters {
 		call = counters[i].AppendArgs(call, at)
 	}
@@ -82,40 +97,12 @@ func imposeCall(key []byte, span int64) []any {
 	return append(command(&algorithm.ImposeBan, 1, 1), string(key), span)
 }
 
-// askAgain says whether a calendar's bounds were those of another time than the server's.
-func askAgain(numbers []int64) bool {
-	for i := 1; i < len(numbers); i += 3 {
-		if numbers[i] < 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// readReply reads what decide.lua replies: now, then three numbers for each counter.
-func readReply(numbers []int64, verdicts []algorithm.Verdict) error {
-	if len(numbers) != 1+3*len(verdicts) {
-		return fmt.Errorf("the script replied %d numbers for %d counters", len(numbers), len(verdicts))
-	}
-	if askAgain(numbers) {
-		return fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", numbers[0])
-	}
-	for i := range verdicts {
-		of := numbers[1+3*i:]
-		verdicts[i] = algorithm.Verdict{At: numbers[0], RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
-	}
-	return nil
-}
-
 // readReservation reads what reserve.lua replies: the same for its counter, and the wait.
 func readReservation(numbers []int64) (algorithm.Verdict, error) {
 	if len(numbers) != 5 {
 		return algorithm.Verdict{}, fmt.Errorf("the script replied %d numbers for a reservation", len(numbers))
 	}
-	var v [1]algorithm.Verdict
-	err := readReply(numbers[:4], v[:])
-	v[0].Wait = numbers[4]
-	return v[0], err
+	return algorithm.Verdict{At: numbers[0], RetryAfter: numbers[1], Remaining: numbers[2], ResetAfter: numbers[3], Wait: numbers[4]}, nil
 }
 
 // readRecords reads what records.lua replies: three values for each call.

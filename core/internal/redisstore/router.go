@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,67 +13,75 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// router finds the server that holds a key.
+// router finds the shard that holds a key.
 type router interface {
-	// node is the server that a script with this key goes to.
-	node(ctx context.Context, key string) (node, error)
+	// shard is where a script with this key goes to. It may ask the servers first, unless it is ready.
+	shard(ctx context.Context, key []byte) (*shard, error)
+	ready() bool
 	// apart says whether keys with different tags may lie on different servers, where one script cannot reach them all.
 	apart() bool
 }
 
-func newRouter(client redis.UniversalClient, timeout time.Duration) router {
-	bound := &boundClients{timeout: timeout}
+func newRouter(client redis.UniversalClient, timeout time.Duration, t *trips) router {
+	known := &shards{timeout: timeout, trips: t}
 	switch client := client.(type) {
 	case *redis.Client:
-		return oneServer{bound.of(client)}
+		return oneShard{known.of(client)}
 	case *redis.Ring:
-		return ring{client, bound}
+		return ring{client, known}
 	case *redis.ClusterClient:
-		return &cluster{client: client, bound: bound}
-	default:
-		return anyClient{heldClient{client}}
+		known.cluster = client
+		return &cluster{client: client, shards: known}
+	default: // of a type that we do not know: it may be a cluster
+		unknown := newShard(anyNode{heldClient{client}}, 0, timeout, t)
+		unknown.several = true
+		return oneShard{unknown}
 	}
 }
 
-// oneServer is a single server, or the master that Sentinel names.
-type oneServer struct{ only boundClient }
+// oneShard is a single server, the master that Sentinel names, or a client of a type that we do not know.
+type oneShard struct{ only *shard }
 
-func (o oneServer) node(context.Context, string) (node, error) { return o.only, nil }
+func (o oneShard) shard(context.Context, []byte) (*shard, error) { return o.only, nil }
 
-func (o oneServer) apart() bool { return false }
+func (o oneShard) ready() bool { return true }
+
+func (o oneShard) apart() bool { return o.only.several }
 
 // ring is a client-side hash ring of single servers. Keys with one tag lie on one of them.
 type ring struct {
 	client *redis.Ring
-	bound  *boundClients
+	shards *shards
 }
 
-func (r ring) node(_ context.Context, key string) (node, error) {
-	shard, err := r.client.GetShardClientForKey(key)
+func (r ring) shard(_ context.Context, key []byte) (*shard, error) {
+	client, err := r.client.GetShardClientForKey(string(key))
 	if err != nil {
 		return nil, err
 	}
-	return r.bound.of(shard), nil
+	return r.shards.of(client), nil
 }
+
+func (r ring) ready() bool { return true }
 
 func (r ring) apart() bool { return true }
 
 // cluster is a Redis Cluster: the keys with one tag lie in one slot.
 type cluster struct {
 	client *redis.ClusterClient
-	bound  *boundClients
+	shards *shards
 	loads  singleflight.Group
-	mu     sync.RWMutex
-	known  bool // whether the client knows the slots, so that it can tell a master without asking the servers
+	known  atomic.Bool // whether the client knows the slots, so that it can tell a master without asking the servers
 }
 
-// node is the master of the key's slot, as far as the client knows. Only the first look at the slots asks the servers, and
+// shard is the master of the key's slot, as far as the client knows. Only the first look at the slots asks the servers, and
 // go-redis does not bound that by the context: it is made once for all that wait, and left behind by who cannot wait.
-func (c *cluster) node(ctx context.Context, key string) (node, error) {
-	if !c.slotsKnown() {
+func (c *cluster) shard(ctx context.Context, key []byte) (*shard, error) {
+	of := string(key) // the look may outlive the call
+	if !c.known.Load() {
 		loaded := c.loads.DoChan("slots", func() (any, error) {
-			_, err := c.client.MasterForKey(context.WithoutCancel(ctx), key)
-			c.setSlotsKnown(err == nil)
+			_, err := c.client.MasterForKey(context.WithoutCancel(ctx), of)
+			c.known.Store(err == nil)
 			return nil, err
 		})
 		select {
@@ -84,34 +93,52 @@ func (c *cluster) node(ctx context.Context, key string) (node, error) {
 			return nil, ctx.Err()
 		}
 	}
-	master, err := c.client.MasterForKey(ctx, key)
+	master, err := c.client.MasterForKey(ctx, of)
 	if err != nil {
-		c.setSlotsKnown(false)
+		c.known.Store(false)
 		return nil, err
 	}
-	return clusterNode{c.bound.of(master), c.client}, nil
+	return c.shards.of(master), nil
 }
+
+func (c *cluster) ready() bool { return c.known.Load() }
 
 func (c *cluster) apart() bool { return true }
 
-func (c *cluster) slotsKnown() bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.known
+// shards are the servers of a ring or a cluster, each made once. They come and go, so the table is thrown away when it has
+// grown past any cluster's size.
+type shards struct {
+	timeout time.Duration
+	trips   *trips
+	cluster *redis.ClusterClient // nil of a ring, and of a single server
+	mu      sync.RWMutex
+	made    map[*redis.Client]*shard
 }
 
-func (c *cluster) setSlotsKnown(known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known = known
+const maxShards = 1024
+
+func (s *shards) of(client *redis.Client) *shard {
+	s.mu.RLock()
+	known, ok := s.made[client]
+	s.mu.RUnlock()
+	if ok {
+		return known
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.made[client]; ok {
+		return known
+	}
+	if s.made == nil || len(s.made) >= maxShards {
+		s.made = make(map[*redis.Client]*shard)
+	}
+	var n node = bind(client, s.timeout)
+	if s.cluster != nil {
+		n = clusterNode{n, s.cluster}
+	}
+	s.made[client] = newShard(n, client.Options().PoolSize, s.timeout, s.trips)
+	return s.made[client]
 }
-
-// anyClient is a client of a type that we do not know: it may be a cluster.
-type anyClient struct{ only heldClient }
-
-func (a anyClient) node(context.Context, string) (node, error) { return a.only, nil }
-
-func (a anyClient) apart() bool { return true }
 
 // sameTag says whether all keys have the same hash tag, and with it the same cluster slot and ring shard.
 func sameTag(counters []algorithm.Counter) bool {

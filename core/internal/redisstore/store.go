@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,6 +24,10 @@ import (
 type Store struct {
 	router  router
 	timeout time.Duration
+	trips   trips
+	seed    maphash.Seed
+	rooms   sync.Pool // of *room
+	hear    func([]algorithm.Charge)
 
 	mu         sync.Mutex
 	closed     bool
@@ -30,7 +36,34 @@ type Store struct {
 
 // New makes a store. It connects to nothing. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
-	return &Store{router: newRouter(client, timeout), timeout: timeout}
+	s := &Store{timeout: timeout, seed: maphash.MakeSeed(), hear: func([]algorithm.Charge) {}}
+	s.rooms.New = func() any { return new(room) }
+	s.router = newRouter(client, timeout, &s.trips)
+	return s
+}
+
+// HearGivenBack has a function called with what is given back because a call over several shards was refused. It is to be set
+// before the first call.
+func (s *Store) HearGivenBack(hear func([]algorithm.Charge)) { s.hear = hear }
+
+// trips counts what goes to Redis.
+type trips struct {
+	sent   atomic.Uint64 // round trips
+	calls  atomic.Uint64 // calls that were to be decided
+	merged atomic.Uint64 // of these, the ones that left in another's script call
+}
+
+func (t *trips) count(calls, scripts int) {
+	t.calls.Add(uint64(calls))
+	if calls > scripts {
+		t.merged.Add(uint64(calls - scripts))
+	}
+}
+
+// Trips counts what went to Redis so far to be decided: round trips, the calls that were on them, and how many of these shared the
+// script call of another that asked the same.
+func (s *Store) Trips() (trips, calls, merged uint64) {
+	return s.trips.sent.Load(), s.trips.calls.Load(), s.trips.merged.Load()
 }
 
 // Close waits until what was to be given back has been, or could not be in time. The client stays open: it is the caller's.
@@ -60,34 +93,86 @@ func (s *Store) InBackground(do func()) {
 //
 // A caller whose own context ends gets that as Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	deadline, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	if !s.router.apart() || sameTag(counters) {
-		s.decide(deadline, ctx, counters, charge, verdicts)
+		s.decide(ctx, counters, charge, verdicts)
 		return
 	}
-	s.decideApart(deadline, ctx, counters, charge, verdicts)
+	s.decideApart(ctx, counters, charge, verdicts)
+}
+
+// Lease charges up to so many calls of a counter's cost, as many as fit, and says how many. The verdict is that of the last one
+// granted, or the refusal.
+func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
+	counter, verdict := [...]algorithm.Counter{*c}, [1]algorithm.Verdict{}
+	granted, err := s.ask(ctx, counter[:], true, calls, verdict[:])
+	if err != nil {
+		s.fail(ctx, err, verdict[:])
+	}
+	return granted, verdict[0]
 }
 
 // decide asks one shard.
-func (s *Store) decide(deadline, caller context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	at := aboutNow(counters)
-	numbers, err := s.ask(deadline, counters, charge, at)
-	if err == nil && askAgain(numbers) {
-		numbers, err = s.ask(deadline, counters, charge, numbers[0])
-	}
-	if err == nil {
-		err = readReply(numbers, verdicts)
-	}
-	if err != nil {
-		s.fail(deadline, caller, err, verdicts)
+func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if _, err := s.ask(ctx, counters, charge, 1, verdicts); err != nil {
+		s.fail(ctx, err, verdicts)
 	}
 }
 
-// ask runs the script that decides over the counters of one shard.
-func (s *Store) ask(deadline context.Context, counters []algorithm.Counter, charge bool, at int64) ([]int64, error) {
-	script := algorithm.DecideScript(counters)
-	return s.numbers(deadline, script, decideCall(script, counters, charge, at))
+// ask asks one shard for so many equal calls, and says how many of them passed, if that can be several. The verdicts are those of
+// the last that passed, or of the first.
+func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bool, calls int64, verdicts []algorithm.Verdict) (passed int64, err error) {
+	if !s.router.ready() { // the first look at a cluster is part of the call's time
+		deadline, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		ctx = deadline
+	}
+	shard, err := s.router.shard(ctx, counters[0].Key)
+	if err != nil {
+		return 0, explain(err, s.timeout)
+	}
+	hash := s.hash(counters)
+	if shard.goAlone(hash) {
+		defer shard.comeBack(hash)
+		return s.askAlone(ctx, shard, counters, charge, calls, verdicts)
+	}
+	t := shard.queue(ctx, counters, charge, calls, hash)
+	if err := t.wait(); err != nil {
+		return 0, explain(err, s.timeout)
+	}
+	defer shard.giveBack(t)
+	if t.err != nil {
+		return 0, t.err
+	}
+	return t.answer.read(t.counters, t.behind, t.calls, verdicts, &t.room)
+}
+
+// askAlone asks in the caller's own goroutine.
+func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, verdicts []algorithm.Verdict) (passed int64, err error) {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	a := new(asking)
+	a.begin(counters, charge, calls)
+	s.trips.count(1, 1)
+	for again := true; again; {
+		s.trips.sent.Add(1)
+		again, err = a.heed(shard.node.process(deadline, a.command(deadline)))
+	}
+	if err != nil {
+		return 0, s.explain(deadline, err)
+	}
+	r := s.rooms.Get().(*room)
+	defer s.rooms.Put(r)
+	answer := a.answer()
+	return answer.read(counters, 0, calls, verdicts, r)
+}
+
+// hash is a number by which calls that ask for the same counters are found to.
+func (s *Store) hash(counters []algorithm.Counter) uint64 {
+	hash := maphash.Bytes(s.seed, counters[0].Key)
+	for i := 1; i < len(counters); i++ {
+		hash = hash*31 + maphash.Bytes(s.seed, counters[i].Key)
+	}
+	return hash
 }
 
 // aboutNow is this process's idea of the time where a calendar is asked for: Redis knows no zones. It decides nothing: a
@@ -95,17 +180,19 @@ func (s *Store) ask(deadline context.Context, counters []algorithm.Counter, char
 func aboutNow(counters []algorithm.Counter) int64 {
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.CalendarWindow {
-			return time.Now().UnixMicro()
+			return nowMicros()
 		}
 	}
 	return 0
 }
 
+func nowMicros() int64 { return time.Now().UnixMicro() }
+
 // fail makes verdicts of what kept the store from answering.
-func (s *Store) fail(deadline, caller context.Context, err error, verdicts []algorithm.Verdict) {
+func (s *Store) fail(caller context.Context, err error, verdicts []algorithm.Verdict) {
 	failed := algorithm.Verdict{Ended: callersEnd(caller)}
 	if failed.Ended == nil {
-		failed.Err = s.explain(deadline, err)
+		failed.Err = err
 	}
 	for i := range verdicts {
 		verdicts[i] = failed
@@ -137,18 +224,18 @@ func (s *Store) numbers(ctx context.Context, script *algorithm.Script, call []an
 
 // run sends a script to the shard of its keys.
 func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (*redis.Cmd, error) {
-	node, err := s.router.node(ctx, call[3].(string))
+	shard, err := s.router.shard(ctx, []byte(call[3].(string)))
 	if err != nil {
 		return nil, err
 	}
 	cmd := redis.NewCmd(ctx, call...)
-	err = node.process(ctx, cmd)
+	err = shard.node.process(ctx, once{cmd})
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = redis.NewCmd(ctx, withText(call, script)...)
-		err = node.process(ctx, cmd)
+		err = shard.node.process(ctx, once{cmd})
 	}
 	if err != nil {
-		return nil, named(err, call)
+		return nil, namedKeys(err, call[3:3+call[2].(int)])
 	}
 	return cmd, nil
 }
@@ -167,17 +254,36 @@ func callersEnd(caller context.Context) error {
 
 // explain names our own timeout where that is what ended the call. It wraps no context error: that is only ever the caller's.
 func (s *Store) explain(deadline context.Context, err error) error {
-	if deadline.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("no answer within %v: %v", s.timeout, err)
+	if deadline.Err() != nil {
+		return noAnswer(s.timeout, err)
+	}
+	return explain(err, s.timeout)
+}
+
+func explain(err error, timeout time.Duration) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return noAnswer(timeout, err)
 	}
 	return err
 }
 
+func noAnswer(timeout time.Duration, err error) error {
+	return fmt.Errorf("no answer within %v: %v", timeout, err)
+}
+
 // named names the keys of a script that met a value which is none of ours.
-func named(err error, call []any) error {
+func named(err error, counters []algorithm.Counter) error {
+	keys := make([]string, len(counters))
+	for i := range counters {
+		keys[i] = string(counters[i].Key)
+	}
+	return namedKeys(err, keys)
+}
+
+func namedKeys(err error, keys any) error {
 	for _, sign := range foreign {
 		if strings.Contains(err.Error(), sign) {
-			return fmt.Errorf("%w: one of %q: %w", ErrForeign, call[3:3+call[2].(int)], err)
+			return fmt.Errorf("%w: one of %q: %w", ErrForeign, keys, err)
 		}
 	}
 	return err

@@ -1,0 +1,80 @@
+package core_test
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// BenchmarkAllow is a direct call in this process, by how many subjects call; "core alone" is what it costs above the store.
+func BenchmarkAllow(b *testing.B) {
+	for _, bench := range []struct {
+		name     string
+		subjects int
+		stub     bool
+	}{{"hot", 1, false}, {"100k", 100_000, false}, {"core alone/hot", 1, true}, {"core alone/100k", 100_000, true}} {
+		b.Run(bench.name, func(b *testing.B) {
+			limiter := newLimiter(b, core.Options{})
+			if bench.stub {
+				core.UseAnswers(limiter)
+			}
+			subjects := make([]string, bench.subjects)
+			for i := range subjects {
+				subjects[i] = "user:" + strconv.Itoa(i)
+			}
+			limit := core.Limit{Max: 1e9, Window: time.Second, Algorithm: core.TokenBucket}
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				random := rand.NewPCG(1, rand.Uint64())
+				for pb.Next() {
+					subject := subjects[random.Uint64()%uint64(len(subjects))]
+					if d, err := limiter.Allow(background, "reply", subject, limit); err != nil || !d.Allowed {
+						b.Error(d, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkCheck is what a middleware asks for each call, by what it is asked of.
+func BenchmarkCheck(b *testing.B) {
+	plain := core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket}
+	also, unnamed, refusing := plain, plain, plain
+	also.Also = []core.Limit{core.PerMinute(1e9)}
+	unnamed.Name = ""
+	refusing.MaxCount, refusing.Seconds = 1, 24*3600
+	for _, bench := range []struct {
+		name    string
+		rule    core.Rule
+		options core.Options
+		stub    bool
+	}{
+		{"named", plain, core.Options{}, false},
+		{"no headers", plain, core.Options{Headers: core.NoHeaders}, false},
+		{"unnamed", unnamed, core.Options{}, false},
+		{"two limits", also, core.Options{}, false},
+		{"refused", refusing, core.Options{}, false},
+		{"core alone", plain, core.Options{}, true},
+		{"core alone, no headers", plain, core.Options{Headers: core.NoHeaders}, true},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			limiter := newLimiter(b, bench.options)
+			if bench.stub {
+				core.UseAnswers(limiter)
+			}
+			guard := newGuard(b, limiter, bench.rule)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				v := newView("GET", "/reply")
+				for pb.Next() {
+					clear(v.response)
+					guard.Check(v)
+				}
+			})
+		})
+	}
+}

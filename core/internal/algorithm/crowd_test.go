@@ -1,0 +1,116 @@
+package algorithm_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// crowd asks for the same, several times at once. This process decides over one call after the other; Redis over all of them in one
+// script, the fast one if there is one, which must come to the same answers.
+func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []algorithm.Verdict {
+	counters = slices.Clone(counters)
+	s := step{script: crowdScript(counters), argv: []any{"", calls}, said: fmt.Sprint(calls, " times")}
+	if fast := counters[0].Limit.FastScript(); len(counters) == 1 && fast != nil {
+		s.argv[0] = counters[0].Limit.FastArg(counters[0].Cost, calls)
+	}
+	for _, c := range counters {
+		s.keys, s.argv = append(s.keys, string(c.Key)), c.AppendArgs(s.argv, at)
+		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
+	}
+	want := make([][]algorithm.Verdict, calls)
+	for i := range want {
+		want[i] = make([]algorithm.Verdict, len(counters))
+		e.process.Decide(context.Background(), counters, true, want[i])
+	}
+	if algorithm.Passes(counters, want[0]) {
+		s.writes = s.keys
+	}
+	s.check = func(reply any) error { return checkCrowd(reply, counters, want) }
+	e.add(s)
+	return want[0]
+}
+
+// checkCrowd reads what Redis replied to a crowd, and works out what each of its calls is answered.
+func checkCrowd(reply any, counters []algorithm.Counter, want [][]algorithm.Verdict) error {
+	calls := int64(len(want))
+	found := make([]algorithm.Found, len(counters))
+	read := func() error {
+		values, several := reply.([]any)
+		if !several {
+			return counters[0].Limit.ReadFast(fmt.Sprint(reply), counters[0].Cost, calls, &found[0])
+		}
+		if len(values) != 1+len(counters) {
+			return fmt.Errorf("%v for %d counters", values, len(counters))
+		}
+		for i := range counters {
+			found[i].Now = values[0].(int64)
+			if err := counters[i].Limit.ReadState(values[1+i].(string), &found[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for behind := range want {
+		passed := calls
+		if err := read(); err != nil {
+			return err
+		}
+		for i := range counters {
+			passed = min(passed, found[i].Fit(&counters[i], passed))
+		}
+		for i := range counters {
+			var got algorithm.Verdict
+			found[i].Nth(&counters[i], int64(behind), passed, &got)
+			if got.At == 0 { // a bucket's refusal
+				got.At = want[behind][i].At
+			}
+			if got != want[behind][i] {
+				return fmt.Errorf("call %d of %d, of which %d pass, counter %d: Redis says %+v, this process %+v", behind, calls, passed, i, got, want[behind][i])
+			}
+		}
+	}
+	return nil
+}
+
+var crowdScripts = map[string]*algorithm.Script{}
+
+// crowdScript is the fast script and decide_equal.lua in one, as they are asked one after the other.
+func crowdScript(counters []algorithm.Counter) *algorithm.Script {
+	fast, equal := counters[0].Limit.FastScript(), algorithm.EqualScript(counters)
+	if len(counters) > 1 || fast == nil {
+		fast = &algorithm.Script{Text: clockLines + "return -1\n"}
+	}
+	body := func(s *algorithm.Script) string { return strings.Replace(s.Text, clockLines, "", 1) }
+	text := clockLines + "local function fast(ARGV)\n" + body(fast) + "end\nlocal function equal(ARGV)\n" + body(equal) +
+		"end\nlocal reply = fast({ARGV[1]})\nif reply == -1 then reply = equal({unpack(ARGV, 2)}) end\nreturn reply\n"
+	if crowdScripts[text] == nil {
+		crowdScripts[text] = &algorithm.Script{Text: text}
+	}
+	return crowdScripts[text]
+}
+
+// What is common the fast scripts decide by themselves: a counter that is new, used, used up, over, and asked for by several.
+func TestFastScriptsDecideWhatIsCommon(t *testing.T) {
+	s := startServer(t)
+	tenPerSecond := algorithm.Windowed(algorithm.SlidingWindow, 10, second)
+	fixed := algorithm.Windowed(algorithm.FixedWindow, 10, second)
+	tokens, slow := bucket(t, 10, second, 10), bucket(t, 10, 3*hour, 10)
+	for i, limit := range []*algorithm.Limit{&tenPerSecond, &fixed, &tokens, &slow} {
+		t.Run(fmt.Sprint(limit.Kind.Tag(), i), func(t *testing.T) {
+			now := int64(early)
+			for i, calls := range []int64{1, 1, 7, 3, 1, 2, 1, 1, 40, 1} {
+				argv := []any{limit.FastArg(1, calls), now}
+				reply, err := s.Eval(context.Background(), timed(t, limit.FastScript()), []string{t.Name()}, argv...).Result()
+				if err != nil || reply == int64(-1) {
+					t.Fatalf("call %d: %v, %v", i, reply, err)
+				}
+				now += second / 7 * calls
+			}
+		})
+	}
+}

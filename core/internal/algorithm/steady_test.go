@@ -1,0 +1,144 @@
+package algorithm_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// As long as an answer is said to be steady it is, whatever the counter has been through, and for one permit that is refused it is until
+// the end of the wait.
+func TestSteadyAnswers(t *testing.T) {
+	all := families(t)
+	delete(all, "ban")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				of := rapid.SampledFrom(all[name]).Draw(t, "family")
+				c, now := counter{limit: *of.limits[0]}, early+upTo(t, hour+3*of.window, "begin")
+				var v algorithm.Verdict
+				for range several(t) {
+					c.limit = *rapid.SampledFrom(of.limits).Draw(t, "limit")
+					now = min(late, now+later(t, of.window, v))
+					cost := 1 + upTo(t, c.limit.Max-1, "cost")
+					v = c.decide(now, cost)
+					wantSteady(t, &c, v, cost)
+				}
+			})
+		})
+	}
+}
+
+func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
+	steady := c.limit.Steady(&v, cost)
+	if v.RetryAfter > 0 && (steady > v.RetryAfter || cost == 1 && steady != v.RetryAfter && c.limit.Kind != algorithm.Concurrency) {
+		t.Fatalf("steady for %d µs: %+v", steady, v)
+	}
+	if c.limit.Kind == algorithm.Concurrency && steady > 0 {
+		t.Fatalf("a slot may come back at any time, and is said to be steady for %d µs", steady)
+	}
+	if steady == 0 {
+		return
+	}
+	longest := min(steady, late-v.At) - 1
+	for _, after := range []int64{upTo(t, max(0, longest), "after"), max(0, longest)} {
+		got := c.look(v.At+after, cost)
+		want := v
+		want.At += after
+		want.ResetAfter = max(0, v.ResetAfter-after)
+		if v.RetryAfter == 0 { // it was charged: whether as much again fits is another question
+			got.RetryAfter = 0
+		} else {
+			want.RetryAfter -= after
+		}
+		if got != want {
+			t.Fatalf("steady for %d µs, and after %d\n%+v, want\n%+v", steady, after, got, want)
+		}
+	}
+}
+
+// A ban that does not hold is steady as long as it needs to hear of no further refusal; one by hand hears of none at all.
+func TestSteadyBans(t *testing.T) {
+	heard, byHand := algorithm.Banned(3, second, hour, second), algorithm.Banned(0, 0, 0, second)
+	for _, test := range []struct {
+		limit algorithm.Limit
+		v     algorithm.Verdict
+		want  int64
+	}{
+		{heard, algorithm.Verdict{At: early}, second},
+		{heard, algorithm.Verdict{At: early + second - 1}, 1},
+		{heard, algorithm.Verdict{At: early + 7, ResetAfter: 3}, second - 7},
+		{heard, algorithm.Verdict{At: early + 7, RetryAfter: hour}, hour},
+		{byHand, algorithm.Verdict{At: early + 7, RetryAfter: 5}, 5},
+	} {
+		if got := test.limit.Steady(&test.v, 2); got != test.want {
+			t.Errorf("%+v is steady for %d µs, want %d", test.v, got, test.want)
+		}
+	}
+	if got := byHand.Steady(&algorithm.Verdict{At: early}, 2); got < 1000*hour {
+		t.Errorf("a ban by hand alone is steady for %d µs", got)
+	}
+}
+
+// What is charged while a lease lives stands where a charge of its own would: the counter is the same, to the microsecond.
+func TestALeaseIsUsedWhereItWasCharged(t *testing.T) {
+	all := families(t)
+	for _, name := range []string{"sliding window", "fixed window"} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				of := rapid.SampledFrom(all[name]).Draw(t, "family")
+				leased, asked := counter{limit: *of.limits[4]}, counter{limit: *of.limits[4]}
+				now, used := early+upTo(t, hour+3*of.window, "begin"), upTo(t, 90, "used")
+				leased.decide(now, 1+used)
+				asked.decide(now, 1+used)
+				now += upTo(t, of.window, "then")
+				v := leased.decide(now, 5)
+				life := leased.limit.LeaseLife(&v)
+				if life < 1 || life > of.window/32+1 || life > v.ResetAfter {
+					t.Fatalf("a lease lives for %d µs of %d: %+v", life, of.window, v)
+				}
+				asked.decide(now, 1) // as is one of the lease, with which a fixed window may begin
+				for range 4 {
+					asked.decide(now+upTo(t, life-1, "when"), 1)
+				}
+				for _, later := range []int64{life, of.window / 2, of.window, of.window + life, 2 * of.window} {
+					if got, want := leased.look(now+later, 1), asked.look(now+later, 1); got != want {
+						t.Fatalf("%d µs after a lease of 5: %+v, and after 5 calls: %+v", later, got, want)
+					}
+				}
+			})
+		})
+	}
+	for _, kind := range []algorithm.Kind{algorithm.SlidingLog, algorithm.CalendarWindow, algorithm.Concurrency} {
+		limit := algorithm.Windowed(kind, 5, second)
+		if limit.Leasable() || limit.LeaseLife(&algorithm.Verdict{At: early, ResetAfter: second}) != 0 {
+			t.Errorf("%s is leased", kind.Tag())
+		}
+	}
+}
+
+// Limits are the same by what the engines calculate with, not by who made them.
+func TestSameLimits(t *testing.T) {
+	berlin := func() *algorithm.Calendar { return algorithm.NewCalendar("day Europe/Berlin", time.UTC, false) }
+	one := []algorithm.Limit{
+		algorithm.Windowed(algorithm.SlidingWindow, 5, second), algorithm.Windowed(algorithm.SlidingWindow, 6, second),
+		algorithm.Windowed(algorithm.SlidingWindow, 5, hour), algorithm.Windowed(algorithm.FixedWindow, 5, second),
+		bucket(t, 5, second, 5), bucket(t, 10, second, 5), bucket(t, 5, second, 6), bucket(t, 5, 2*second, 5),
+		algorithm.InCalendar(5, berlin()), algorithm.InCalendar(5, algorithm.NewCalendar("month Europe/Berlin", time.UTC, true)),
+		algorithm.Banned(3, second, hour, second), algorithm.Banned(3, second, hour, 2*second),
+	}
+	other := slices.Clone(one)
+	other[8] = algorithm.InCalendar(5, berlin())
+	for i := range one {
+		for j := range other {
+			if got := one[i].Equal(&other[j]); got != (i == j) {
+				t.Errorf("limits %d and %d are the same: %v", i, j, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package algorithm_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// A word answers as its state does, to the microsecond, for as long as it is good; and put back it is that state.
+func TestWordIsItsState(t *testing.T) {
+	all := families(t)
+	for _, name := range []string{"sliding window", "fixed window", "calendar window", "bucket"} {
+		t.Run(name, func(t *testing.T) {
+			words := 0
+			rapid.Check(t, func(t *rapid.T) {
+				of := rapid.SampledFrom(all[name]).Draw(t, "family")
+				limit := rapid.SampledFrom(of.limits).Draw(t, "limit")
+				now := early + upTo(t, hour+3*of.window, "begin")
+				state, asWord := counter{limit: *limit}, counter{limit: *limit}
+				both := func(cost int64) (v algorithm.Verdict) {
+					v = state.decide(now, cost)
+					if got := asWord.decide(now, cost); got != v {
+						t.Fatalf("at %d: %+v, and put back %+v", now, v, got)
+					}
+					return v
+				}
+				for range several(t) {
+					now += later(t, of.window, both(1+upTo(t, limit.Max-1, "cost")))
+					if both(1).RetryAfter > 0 {
+						continue
+					}
+					word, value, ok := asWord.limit.AsWord(&asWord.state, now)
+					if !ok {
+						continue
+					}
+					words++
+					for range rapid.IntRange(0, 6).Draw(t, "charges") {
+						now += upTo(t, max(1, of.window/16), "in between")
+						cost := 1 + upTo(t, limit.Max/4, "cost")
+						next, fits := word.Charge(value, now, cost)
+						if !fits {
+							break
+						}
+						value = next
+						if v, want := word.Answer(value, now), state.decide(now, cost); v != want {
+							t.Fatalf("at %d, cost %d: %+v, want %+v", now, cost, v, want)
+						}
+					}
+					fresh := word.Back(value, now, &asWord.state)
+					if want := now + state.look(now, 0).ResetAfter; fresh != want && fresh > now {
+						t.Fatalf("at %d: fresh at %d, want %d", now, fresh, want)
+					}
+				}
+			})
+			if words == 0 {
+				t.Error("no state was a word")
+			}
+		})
+	}
+}

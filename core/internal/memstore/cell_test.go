@@ -1,0 +1,121 @@
+package memstore_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+)
+
+// A key that many ask for at once is taken out of the table, and is limited as exactly as there: every call that passes is told its
+// own remaining permits, also while others look at it, ask for its neighbours, and give back what they were charged.
+func TestHotKeyIsExact(t *testing.T) {
+	const most, day = 60_000, 24 * 3600 * 1_000_000
+	bucket, err := algorithm.Bucketed(1000, 1_000_000_000, most) // one comes back per second
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, limit := range map[string]algorithm.Limit{
+		"sliding window": algorithm.Windowed(algorithm.SlidingWindow, most, 366*day), "fixed window": algorithm.Windowed(algorithm.FixedWindow, most, 366*day),
+		"calendar window": algorithm.Windowed(algorithm.CalendarWindow, most, 366*day), "bucket": bucket,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := memstore.New(100, nil) // of one shard
+			defer s.Close()
+			hot := algorithm.Counter{Key: []byte("hot"), Limit: &limit, Cost: 1}
+			var mu sync.Mutex
+			var left []int64
+			var opened atomic.Bool
+			var all sync.WaitGroup
+			for g := range max(4, 2*runtime.GOMAXPROCS(0)) {
+				all.Go(func() {
+					var mine []int64
+					v := make([]algorithm.Verdict, 1)
+					for i := 0; ; i++ {
+						if i%200 == 0 {
+							v[0] = s.Heat(&hot)
+						} else {
+							s.Decide(context.Background(), []algorithm.Counter{hot}, true, v)
+						}
+						if v[0].RetryAfter > 0 {
+							break
+						}
+						mine = append(mine, v[0].Remaining)
+						switch {
+						case g == 0 && i%1000 == 0:
+							s.Decide(context.Background(), []algorithm.Counter{hot}, false, v)
+						case g == 1 && i%1000 == 0:
+							s.Decide(context.Background(), []algorithm.Counter{{Key: fmt.Appendf(nil, "other%d", i%7), Limit: &limit, Cost: 1}}, true, v)
+						}
+						if i%200 == 0 && s.HasCell() {
+							opened.Store(true)
+						}
+					}
+					mu.Lock()
+					left = append(left, mine...)
+					mu.Unlock()
+				})
+			}
+			all.Wait()
+			if !opened.Load() {
+				t.Error("the key never left the table")
+			}
+			slices.Sort(left)
+			if n := len(slices.Compact(slices.Clone(left))); limit.Kind != algorithm.TokenBucket && (len(left) != most || n != most || left[0] != 0) {
+				t.Errorf("%d calls passed, %d of them told different numbers, want %d", len(left), n, most)
+			} else if len(left) < most || len(left) > most+60 { // a bucket gets one a second meanwhile
+				t.Errorf("%d calls passed, want %d", len(left), most)
+			}
+		})
+	}
+}
+
+// What is given back, reset or asked for together with another counter reaches a key that is out of its table.
+func TestHotKeyIsReached(t *testing.T) {
+	limit := algorithm.Windowed(algorithm.SlidingWindow, 1_000_000_000, 24*3600*1_000_000)
+	s := memstore.New(100, nil)
+	defer s.Close()
+	hot := algorithm.Counter{Key: []byte("hot"), Limit: &limit, Cost: 1}
+	heat := func() (calls int64) {
+		s.Heat(&hot)
+		if !s.HasCell() {
+			t.Fatal("the key is in its table")
+		}
+		v := make([]algorithm.Verdict, 1)
+		for range 1000 {
+			s.Decide(context.Background(), []algorithm.Counter{hot}, true, v)
+		}
+		return 1001
+	}
+	left := func() int64 {
+		v := make([]algorithm.Verdict, 1)
+		s.Decide(context.Background(), []algorithm.Counter{hot}, false, v)
+		return v[0].Remaining
+	}
+	calls := heat()
+	if got := left(); got != limit.Max-calls {
+		t.Fatalf("%d left after %d calls", got, calls)
+	}
+	calls += heat()
+	v := make([]algorithm.Verdict, 2)
+	s.Decide(context.Background(), []algorithm.Counter{hot, {Key: []byte("other"), Limit: &limit, Cost: 1}}, true, v)
+	if calls++; v[0].Remaining != limit.Max-calls {
+		t.Fatalf("together with another: %+v after %d calls", v[0], calls)
+	}
+	calls += heat()
+	s.Decide(context.Background(), []algorithm.Counter{hot}, true, v[:1])
+	charge := hot.Charged(&v[0])
+	if err := s.GiveBack(context.Background(), []algorithm.Charge{charge}); err != nil || left() != limit.Max-calls {
+		t.Fatalf("%d left after %d calls and one given back: %v", left(), calls, err)
+	}
+	heat()
+	if err := s.Reset(context.Background(), hot.Key); err != nil || left() != limit.Max {
+		t.Fatalf("%d left after a reset: %v", left(), err)
+	}
+}

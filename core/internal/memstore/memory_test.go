@@ -1,0 +1,120 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// held is how many bytes are in use after a collection.
+func held() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// keyOf writes the name of a key over another of the same length, 48 bytes, which is a size that Go wastes nothing on.
+func keyOf(name []byte, n int) []byte {
+	return fmt.Appendf(name[:0], "accesslimit:{user:%09d}:reply:tb1:600000000", n)
+}
+
+// A key takes 64 bytes beside its own name, at whatever size of the table; a sliding window of which every part is used, 256.
+func TestMemoryPerKey(t *testing.T) {
+	for name, limit := range limits(t, 100) {
+		for _, keys := range []int{60_000, 80_000} {
+			wantMemory(t, name, limit, keys, 1, 64)
+		}
+	}
+	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], 30_000, 33, 256)
+}
+
+// wantMemory charges so many keys in so many sub-windows one after the other.
+func wantMemory(t *testing.T, name string, limit *algorithm.Limit, keys, times int, most int64) {
+	t.Helper()
+	key, verdicts := make([]byte, 64), make([]algorithm.Verdict, 1)
+	if len(keyOf(key, 1)) != 48 {
+		t.Fatal("the names have another length")
+	}
+	before := held()
+	s, c := newStore(250_000)
+	for range times {
+		for i := range keys {
+			s.Decide(context.Background(), []algorithm.Counter{{Key: keyOf(key, i), Limit: limit, Cost: 1}}, true, verdicts)
+		}
+		c.now += second / 32
+	}
+	used := (held()-before)/int64(keys) - 48
+	if s.Len() != keys || used > most {
+		t.Errorf("%s, %d keys: %d bytes each beside their names, want at most %d", name, s.Len(), used, most)
+	}
+	runtime.KeepAlive(s)
+}
+
+// A flood that is over gives its memory back.
+func TestMemoryAfterAFlood(t *testing.T) {
+	before := held()
+	s, c := newStore(100_000)
+	limit := minute(1)
+	for i := range 100_000 {
+		s.take(fmt.Sprint("key", i), limit)
+	}
+	c.now += 60 * second
+	s.take("another", limit)
+	s.sweep()
+	if left := held() - before; s.Len() != 1 || left > 100_000 {
+		t.Errorf("%d keys take %d bytes", s.Len(), left)
+	}
+}
+
+// However many entries expire at once, a sweep looks at a few under each lock, and comes by all of them.
+func TestSweepLocksShortly(t *testing.T) {
+	s, c := newStore(5000)
+	for i := range 4900 {
+		s.take(fmt.Sprint("key", i), minute(1))
+	}
+	c.now += 60 * second
+	for i := range s.shards {
+		shard := &s.shards[i]
+		for next := math.MaxInt; next > 0; {
+			had := len(shard.entries)
+			now := min(next, had)
+			next = s.sweepSome(shard, next)
+			if dropped := had - len(shard.entries); dropped > sweptAtOnce || dropped != now-next {
+				t.Fatalf("%d entries of %d dropped under one lock", dropped, had)
+			}
+		}
+	}
+	if s.Len() != 0 {
+		t.Errorf("%d keys left", s.Len())
+	}
+}
+
+// However large a store is to be, a shard, which grows and is searched under one lock, is not: from 16 million keys on, it
+// holds the more, the larger the store is.
+func TestShardsStaySmall(t *testing.T) {
+	for maxKeys, most := range map[int]int{1: 1, 1023: 1023, 5000: 1024, 250_000: 1024, 16 << 20: 1024, 1 << 30: 1 << 16} {
+		s := New(maxKeys, nil)
+		if each := maxKeys / len(s.shards); each > most || len(s.shards)&(len(s.shards)-1) != 0 {
+			t.Errorf("%d shards of %d keys", len(s.shards), each)
+		}
+	}
+}
+
+// A full shard evicts, however many keys the store may hold, because places have 16 bits.
+func TestFullShardEvicts(t *testing.T) {
+	s, _ := newStore(shardKeys)
+	s.maxKeys = 1 << 20
+	limit := minute(1)
+	for i := range maxEntries + 1000 {
+		s.take(fmt.Sprint("key", i), limit)
+	}
+	if s.Len() != maxEntries || s.entries() != maxEntries {
+		t.Errorf("%d keys, of which %d are found, in a shard of at most %d", s.Len(), s.entries(), maxEntries)
+	}
+}

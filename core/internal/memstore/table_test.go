@@ -1,0 +1,112 @@
+package memstore
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// model is a table beside a map that tells what it must hold: for each key, the freshAt of its entry.
+type model struct {
+	t *testing.T
+	table
+	want map[string]int64
+}
+
+func newModel(t *testing.T) *model {
+	return &model{t: t, table: table{seed: maphash.MakeSeed()}, want: map[string]int64{}}
+}
+
+func (m *model) tag(key string) uint16 { return tag(maphash.String(m.seed, key)) }
+
+func (m *model) put(key string, freshAt int64) {
+	e := m.find([]byte(key), m.tag(key))
+	if _, known := m.want[key]; known != (e != nil) {
+		m.t.Fatalf("%s is there: %v", key, e != nil)
+	}
+	if e == nil {
+		e = m.add(key, m.tag(key))
+	}
+	e.setFresh(freshAt)
+	m.want[key] = freshAt
+}
+
+func (m *model) drop(key string) {
+	place := m.placeOf([]byte(key), m.tag(key))
+	if _, known := m.want[key]; known != (place >= 0) {
+		m.t.Fatalf("%s is there: %v", key, place >= 0)
+	}
+	if place >= 0 {
+		m.remove(place)
+	}
+	delete(m.want, key)
+}
+
+func (m *model) check() {
+	m.t.Helper()
+	if n := m.sound(); n != len(m.want) {
+		m.t.Fatalf("%d entries, want %d", n, len(m.want))
+	}
+	for key, freshAt := range m.want {
+		if e := m.find([]byte(key), m.tag(key)); e == nil || e.key != key || e.freshAt() != freshAt {
+			m.t.Fatalf("%s: %+v, want one fresh at %d", key, e, freshAt)
+		}
+	}
+}
+
+// A table that grows and shrinks holds what was put there, each once, whatever comes and goes in between.
+func TestTableHoldsWhatWasPut(t *testing.T) {
+	m, random := newModel(t), rand.New(rand.NewPCG(1, 2))
+	for round, most := range []int{3, 40, 1000, 3000, 100, 1, 0} {
+		for i := range 4000 {
+			if key := fmt.Sprint("key", random.IntN(4000)); len(m.want) < most || random.IntN(2) == 0 && len(m.want) == most {
+				m.put(key, int64(i))
+			} else {
+				m.drop(key)
+			}
+		}
+		for key := range m.want {
+			if len(m.want) > most {
+				m.drop(key)
+			}
+		}
+		m.check()
+		if len(m.entries) != 0 && cap(m.entries) > 2*len(m.entries)+24 || round == 6 && cap(m.entries)+cap(m.slots) != 0 {
+			t.Errorf("round %d: room for %d entries is kept for %d", round, cap(m.entries), len(m.entries))
+		}
+	}
+}
+
+// Keys whose hashes are alike crowd the same slots, around the end of the index too: each is found, and only under its own name.
+func TestKeysWithLikeHashes(t *testing.T) {
+	m := newModel(t)
+	var alike []string
+	for i := 0; len(alike) < 300; i++ {
+		if key := fmt.Sprint("key", i); m.tag(key)+16 < 32 { // the first and the last few of all hashes
+			alike = append(alike, key)
+		}
+	}
+	for round := range 20 {
+		rand.Shuffle(len(alike), func(i, j int) { alike[i], alike[j] = alike[j], alike[i] })
+		for i, key := range alike[:100] {
+			m.put(key, int64(i))
+		}
+		m.check()
+		for _, key := range alike[50 : 50+10*round] {
+			m.drop(key)
+		}
+		m.check()
+	}
+}
+
+// An entry stays small, and two shards share no cache line.
+func TestSizes(t *testing.T) {
+	if n := unsafe.Sizeof(entry{}); n != 48 {
+		t.Errorf("an entry takes %d bytes", n)
+	}
+	if n := unsafe.Sizeof(shard{}); n%64 != 0 {
+		t.Errorf("a shard takes %d bytes", n)
+	}
+}

@@ -1,0 +1,159 @@
+package nearstore_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/nearstore"
+)
+
+// patient is a timeout that nothing here takes, however busy the machine.
+const patient = 20 * time.Second
+
+// Spans, in microseconds.
+const (
+	second = 1_000_000
+	minute = 60 * second
+	hour   = 60 * minute
+)
+
+// shared is a store that stands for Redis: every store that is put before it is a process of its own. It counts how often it was asked
+// to decide, and does what a test wants it to do before and after.
+type shared struct {
+	*memstore.Store
+	asked         atomic.Int64
+	before, after func() // of each question; nil: nothing
+	ill           atomic.Bool
+	calls         atomic.Int64 // how many calls the last trip asked for
+	heard         func([]algorithm.Charge)
+}
+
+func newShared(t testing.TB, maxKeys int) *shared {
+	s := &shared{Store: memstore.New(maxKeys, nil)}
+	t.Cleanup(s.Store.Close)
+	return s
+}
+
+func (s *shared) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	s.asked.Add(1)
+	s.decide(ctx, counters, charge, verdicts)
+}
+
+func (s *shared) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if s.before != nil {
+		s.before()
+	}
+	s.Store.Decide(ctx, counters, charge, verdicts)
+	if s.after != nil {
+		s.after()
+	}
+	for i := range verdicts {
+		if s.ill.Load() {
+			verdicts[i] = algorithm.Verdict{Err: context.Canceled}
+		}
+	}
+}
+
+// Lease does as the store in Redis.
+func (s *shared) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (int64, algorithm.Verdict) {
+	s.asked.Add(1)
+	s.calls.Store(calls)
+	counter, verdict := []algorithm.Counter{*c}, make([]algorithm.Verdict, 1)
+	s.Store.Decide(ctx, counter, false, verdict)
+	fits := min(calls, verdict[0].Remaining/c.Cost)
+	counter[0].Cost = max(1, fits) * c.Cost
+	s.decide(ctx, counter, true, verdict)
+	if err := ctx.Err(); err != nil {
+		return 0, algorithm.Verdict{Ended: err}
+	}
+	if verdict[0].RetryAfter != 0 || verdict[0].Err != nil {
+		return 0, verdict[0]
+	}
+	return max(1, fits), verdict[0]
+}
+
+// Trips are not counted.
+func (s *shared) Trips() (trips, calls, merged uint64) { return 0, 0, 0 }
+
+// HearGivenBack keeps the function for a test to call: this is one shard, and gives nothing back by itself.
+func (s *shared) HearGivenBack(hear func([]algorithm.Charge)) { s.heard = hear }
+
+// Close leaves the store open for the other processes.
+func (s *shared) Close() {}
+
+// wantAsked checks how often the store was asked since the last look.
+func (s *shared) wantAsked(t testing.TB, want int64) {
+	t.Helper()
+	if got := s.asked.Swap(0); got != want {
+		t.Fatalf("the store was asked %d times, want %d", got, want)
+	}
+}
+
+// newProcess is a process with that store behind it.
+func newProcess(t testing.TB, behind *shared) *nearstore.Store {
+	s := nearstore.New(behind, patient)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func windowed(kind algorithm.Kind, most, window int64) *algorithm.Limit {
+	return new(algorithm.Windowed(kind, most, window))
+}
+
+func bucket(t testing.TB, rate, window, burst int64) *algorithm.Limit {
+	t.Helper()
+	l, err := algorithm.Bucketed(rate, window, burst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+// counter is what a call costs a subject.
+func counter(subject string, limit *algorithm.Limit, cost int64) algorithm.Counter {
+	window, calendar := limit.Spell()
+	key := fmt.Appendf(nil, "test:{%s}:name:%s:%d%s", subject, limit.Kind.Tag(), window, calendar)
+	return algorithm.Counter{Key: key, Limit: limit, Cost: cost}
+}
+
+// ask asks for what the counters cost.
+func ask(s *nearstore.Store, counters ...algorithm.Counter) []algorithm.Verdict {
+	verdicts := make([]algorithm.Verdict, len(counters))
+	s.Decide(context.Background(), counters, true, verdicts)
+	return verdicts
+}
+
+// mustTake takes what the counters cost, which must be there.
+func mustTake(t testing.TB, s *nearstore.Store, counters ...algorithm.Counter) algorithm.Verdict {
+	t.Helper()
+	verdicts := ask(s, counters...)
+	for _, v := range verdicts {
+		if v.RetryAfter != 0 || v.Err != nil || v.Ended != nil {
+			t.Fatalf("%s: %+v, want it taken", counters[0].Key, v)
+		}
+	}
+	return verdicts[0]
+}
+
+// mustRefuse asks for what must not be there, and checks who says so.
+func mustRefuse(t testing.TB, s *nearstore.Store, from algorithm.Origin, counters ...algorithm.Counter) algorithm.Verdict {
+	t.Helper()
+	verdicts := ask(s, counters...)
+	if v := verdicts[0]; v.RetryAfter <= 0 || v.From != from {
+		t.Fatalf("%s: %+v, want it refused from %d", counters[0].Key, v, from)
+	}
+	return verdicts[0]
+}
+
+// left is what the store has left of a counter.
+func left(t testing.TB, s *shared, c algorithm.Counter) int64 {
+	t.Helper()
+	verdicts := make([]algorithm.Verdict, 1)
+	s.Store.Decide(context.Background(), []algorithm.Counter{c}, false, verdicts)
+	return verdicts[0].Remaining
+}

@@ -1,0 +1,290 @@
+package nearstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+const (
+	// leaseSets bounds how many counters are leased at once: 4,096, or a few less where they share a set. Those beyond ask
+	// each time.
+	leaseSets = 512
+	// longestLease is for how long permits are kept at most, in microseconds: a Reset elsewhere is seen then.
+	longestLease = 1_000_000
+)
+
+// leases are the counters of which this process takes several permits in one trip.
+type leases struct {
+	store   *Store
+	timeout time.Duration
+	table   table[lease]
+	giver   giver
+}
+
+func (l *leases) init(s *Store, timeout time.Duration) {
+	l.store, l.timeout, l.table = s, timeout, newTable[lease](leaseSets)
+	l.giver.init(l)
+}
+
+// lease is one counter, asked for at one cost.
+type lease struct {
+	key   []byte
+	limit *algorithm.Limit
+	cost  int64
+	batch atomic.Pointer[batch] // what is there to be spent; nil: nothing
+
+	mu      sync.Mutex
+	most    int64 // calls that one trip may bring
+	trip    *trip // under way; who wants a permit waits for it
+	used    int64 // calls that were used of what the last trip brought
+	left    int64 // permits that the store had left then
+	idle    int64 // when it was last used up, or ended
+	dropped bool  // it has lost its place, and nobody finds it any more
+	resets  int   // under way: until they are over no trip begins
+}
+
+// leasable says whether a counter's permits may be taken ahead.
+func leasable(c *algorithm.Counter) bool {
+	return c.Lease > 0 && c.Cost > 0 && !c.Dry && c.Limit.Leasable()
+}
+
+// of says whether this is the lease of a counter.
+func (e *lease) of(c *algorithm.Counter) bool {
+	return e.cost == c.Cost && string(e.key) == string(c.Key) && e.limit.Equal(c.Limit)
+}
+
+// batch is what one trip brought, but for what those who waited for it got. Times are nanoseconds of Store.now.
+type batch struct {
+	calls   atomic.Int64 // not spent yet; below zero: spent, or taken out of use
+	granted int64        // calls, of the whole trip
+	cost    int64
+	verdict algorithm.Verdict // of the last call
+	ends    int64             // it is spent before this
+	reset   int64
+	began   int64 // when the store's clock stood at zero, in microseconds
+}
+
+// newBatch is what a trip brought that was sent at a time and has just come back.
+func (e *lease) newBatch(granted int64, v algorithm.Verdict, sent, now int64) *batch {
+	b := &batch{granted: granted, cost: e.cost, verdict: v, reset: now + v.ResetAfter*1000, began: v.At - now/1000}
+	b.ends = surely(sent, min(longestLease, e.limit.LeaseLife(&v)))
+	b.calls.Store(granted)
+	return b
+}
+
+// spend takes one call out of a batch, if it is still alive. The clock is read first: what is taken after that is taken as late as
+// an answer of the store's would be.
+func (b *batch) spend(now int64, v *algorithm.Verdict) bool {
+	if now >= b.ends || b.calls.Load() <= 0 {
+		return false
+	}
+	rest := b.calls.Add(-1)
+	if rest < 0 {
+		return false
+	}
+	*v = b.answer(now, rest)
+	return true
+}
+
+// answer is what a call is told after which so many are left here.
+func (b *batch) answer(now, rest int64) algorithm.Verdict {
+	return algorithm.Verdict{
+		At: b.began + now/1000, Remaining: b.verdict.Remaining + rest*b.cost, ResetAfter: left(b.reset, now), From: algorithm.FromLease,
+	}
+}
+
+// retire takes a batch out of use and returns how many calls were not spent.
+func (b *batch) retire() int64 { return max(0, b.calls.Swap(math.MinInt64/2)) }
+
+// spend takes a permit that is here.
+func (l *leases) spend(c *algorithm.Counter, v *algorithm.Verdict) bool {
+	hash := l.store.hash(c.Key)
+	in := l.table.set(hash)
+	if in == nil {
+		return false
+	}
+	e := in.find(hash, func(e *lease) bool { return e.of(c) })
+	if e == nil {
+		return false
+	}
+	b := e.batch.Load()
+	return b != nil && b.spend(l.store.now(), v)
+}
+
+// decide fetches permits, or waits for those that somebody else is fetching. It says whether there is an answer; if not, the
+// call asks by itself.
+func (l *leases) decide(ctx context.Context, c *algorithm.Counter, v *algorithm.Verdict) bool {
+	if *v = callersEnd(ctx); v.Ended != nil {
+		return true
+	}
+	e := l.lease(c)
+	if e == nil {
+		return false
+	}
+	w := &waiter{ctx: ctx, told: make(chan struct{})}
+	e.mu.Lock()
+	e.most = min(c.Lease, c.Limit.Max/c.Cost)
+	if b := e.batch.Load(); b != nil && b.spend(l.store.now(), v) {
+		e.mu.Unlock()
+		return true
+	}
+	joins := !e.dropped && l.join(e, w)
+	e.mu.Unlock()
+	if !joins {
+		return false
+	}
+	*v = l.wait(e, w)
+	return !w.alone
+}
+
+// wait returns when the trip is over, the caller's context has ended, or the store has had its time.
+func (l *leases) wait(e *lease, w *waiter) algorithm.Verdict {
+	patience := time.NewTimer(l.timeout)
+	defer patience.Stop()
+	select {
+	case <-w.told:
+		return w.verdict
+	case <-w.ctx.Done():
+	case <-patience.C:
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w.isTold {
+		return w.verdict
+	}
+	w.gone = true
+	v := callersEnd(w.ctx)
+	if v.Ended == nil {
+		v.Err = noAnswer(l.timeout)
+	}
+	return v
+}
+
+// callersEnd has the error of a context that has ended.
+func callersEnd(ctx context.Context) algorithm.Verdict {
+	ended := ctx.Err()
+	if at, ok := ctx.Deadline(); ok && ended == nil && !time.Now().Before(at) {
+		ended = context.DeadlineExceeded
+	}
+	return algorithm.Verdict{Ended: ended}
+}
+
+// lease is that of a counter, made when it is new; nil when there is no place for it.
+func (l *leases) lease(c *algorithm.Counter) *lease {
+	hash := l.store.hash(c.Key)
+	in := l.table.setToWrite(hash)
+	meant := func(e *lease) bool { return e.of(c) }
+	if e := in.find(hash, meant); e != nil {
+		return e
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if e := in.find(hash, meant); e != nil {
+		return e
+	}
+	e := &lease{key: append([]byte(nil), c.Key...), limit: c.Limit, cost: c.Cost}
+	gone, ok := in.put(hash, e, func(old *lease, _ bool) int64 { return old.worth() })
+	if !ok {
+		return nil
+	}
+	if gone != nil {
+		gone.mu.Lock()
+		gone.dropped = true
+		l.end(gone)
+		gone.mu.Unlock()
+	}
+	return e
+}
+
+// worth is what a lease's place is worth: what was used of it last, or all when it is in use.
+func (e *lease) worth() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b := e.batch.Load(); e.trip != nil || b != nil && b.calls.Load() > 0 {
+		return keep
+	}
+	return e.used
+}
+
+// end takes what is here out of use, and has the rest given back. The lease is locked.
+func (l *leases) end(e *lease) {
+	b := e.batch.Swap(nil)
+	if b == nil {
+		return
+	}
+	rest := b.retire()
+	e.used, e.idle = b.granted-rest, l.store.now()
+	l.giver.add(e, b, rest)
+}
+
+// reset resets a key by a function, when no trip for it is under way: so it is known what was charged before, and forgotten with
+// the rest. What is leased is dropped, and not given back.
+func (l *leases) reset(ctx context.Context, key []byte, reset func() error) error {
+	var of []*lease
+	if in := l.table.set(l.store.hash(key)); in != nil {
+		for e := range in.all {
+			if string(e.key) == string(key) {
+				of = append(of, e)
+			}
+		}
+	}
+	for _, e := range of {
+		e.mu.Lock()
+		e.resets++
+		t := e.trip
+		e.mu.Unlock()
+		defer func() {
+			e.mu.Lock()
+			e.resets--
+			e.mu.Unlock()
+		}()
+		if err := l.await(ctx, t); err != nil {
+			return err
+		}
+		e.mu.Lock()
+		if b := e.batch.Swap(nil); b != nil {
+			b.retire()
+		}
+		e.mu.Unlock()
+	}
+	l.giver.forget(key)
+	return reset()
+}
+
+// await returns when a trip is back, if there is one, or with an error when it has had its time.
+func (l *leases) await(ctx context.Context, t *trip) error {
+	if t == nil {
+		return nil
+	}
+	patience := time.NewTimer(l.timeout)
+	defer patience.Stop()
+	select {
+	case <-t.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-patience.C:
+		return noAnswer(l.timeout)
+	}
+}
+
+func noAnswer(timeout time.Duration) error { return fmt.Errorf("no answer within %v", timeout) }
+
+// close gives everything back, and waits for that as long as a call may take.
+func (l *leases) close() {
+	l.giver.stop()
+	l.table.each(func(in *set[lease]) {
+		for e := range in.all {
+			e.mu.Lock()
+			l.end(e)
+			e.mu.Unlock()
+		}
+	})
+	l.giver.finish(l.timeout)
+}

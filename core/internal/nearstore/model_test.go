@@ -1,0 +1,182 @@
+package nearstore_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/nearstore"
+)
+
+// Whatever calls come, one after the other, the answers are those that a store gives which is asked each time: every number of them, for calls
+// of one counter and of several, with bans that hear of refusals.
+func TestAnswersAreThoseOfTheStore(t *testing.T) {
+	repeated := 0
+	limits := limitsOfAll(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		few := rapid.SliceOfNDistinct(rapid.IntRange(0, len(limits)-1), 1, 3, rapid.ID[int]).Draw(rt, "counters")
+		several := rapid.SliceOfN(calls(limits, few), 1, 4).Draw(rt, "calls")
+		trace := rapid.SliceOfN(steps(several), 50, 100).Draw(rt, "trace")
+		begin := time.Duration(rapid.Int64Range(0, 3*second).Draw(rt, "begin")) * time.Microsecond
+		var wrong error
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(begin)
+			p := pair{near: newProcess(t, newShared(t, 1000)), plain: memstore.New(1000, nil)}
+			defer p.plain.Close()
+			for i := range trace {
+				if wrong = p.play(&trace[i]); wrong != nil {
+					wrong = fmt.Errorf("step %d, %s: %w", i, trace[i].do, wrong)
+					return
+				}
+			}
+			repeated += p.repeated
+		})
+		if wrong != nil {
+			rt.Fatal(wrong)
+		}
+	})
+	if repeated == 0 {
+		t.Error("no refusal was ever repeated")
+	}
+}
+
+// limitsOfAll are two limits of each counter.
+func limitsOfAll(t *testing.T) (all [][]*algorithm.Limit) {
+	for kind := algorithm.SlidingWindow; kind <= algorithm.CalendarWindow; kind++ {
+		all = append(all, []*algorithm.Limit{windowed(kind, 3, second), windowed(kind, 5, second)})
+		all = append(all, []*algorithm.Limit{windowed(kind, 4, 1_000_003), windowed(kind, 4, 1_000_003)})
+	}
+	return append(all,
+		[]*algorithm.Limit{bucket(t, 5, second, 4), bucket(t, 7, second, 3)},
+		[]*algorithm.Limit{bucket(t, 3, hour, 5), bucket(t, 3, hour, 6)},
+		[]*algorithm.Limit{windowed(algorithm.Concurrency, 2, second), windowed(algorithm.Concurrency, 2, second)})
+}
+
+// step is one thing that is done to both, some time after the last.
+type step struct {
+	do       string
+	counters []algorithm.Counter
+	wait     time.Duration
+	told     string // waits as long as it was told last, in place of wait
+	early    time.Duration
+}
+
+// calls are lists of counters, of a few that they share.
+func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.Counter] {
+	bans := []*algorithm.Limit{new(algorithm.Banned(2, second/2, 2*second, second)), new(algorithm.Banned(0, 0, 0, second))}
+	one := func(t *rapid.T, i int) algorithm.Counter {
+		limit := limits[i][rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "size")]
+		c := counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
+		c.Dry = rapid.IntRange(0, 4).Draw(t, "dry") == 4
+		if limit.Kind == algorithm.Concurrency {
+			c.Mark = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "holder")
+		}
+		return c
+	}
+	return rapid.Custom(func(t *rapid.T) (all []algorithm.Counter) {
+		members := few
+		if rapid.Bool().Draw(t, "alone") {
+			members = few[:1]
+		}
+		for _, i := range members {
+			all = append(all, one(t, i))
+		}
+		if rapid.Bool().Draw(t, "banned") {
+			at := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban")
+			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Cost: int64(len(all))})
+		}
+		return all
+	})
+}
+
+func steps(calls [][]algorithm.Counter) *rapid.Generator[step] {
+	return rapid.Custom(func(t *rapid.T) step {
+		const most = "ask ask ask ask ask ask ask ask ask ask ask look give-back reset ban reserve"
+		return step{
+			do:       rapid.SampledFrom(strings.Fields(most)).Draw(t, "do"),
+			counters: rapid.SampledFrom(calls).Draw(t, "call"),
+			wait:     time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 0, 1, 1000, 31_250, 100_000, second, 3 * second}).Draw(t, "wait")) * time.Microsecond,
+			told:     rapid.SampledFrom([]string{"", "", "", "", "retry", "reset"}).Draw(t, "as told"),
+			early:    time.Duration(rapid.IntRange(0, 1).Draw(t, "early")) * time.Microsecond,
+		}
+	})
+}
+
+// pair is a process, and the store as it would answer by itself.
+type pair struct {
+	near     *nearstore.Store
+	plain    *memstore.Store
+	last     algorithm.Verdict
+	charges  []algorithm.Charge
+	repeated int
+}
+
+func (p *pair) play(s *step) error {
+	wait := s.wait
+	switch s.told {
+	case "retry":
+		wait = time.Duration(p.last.RetryAfter)*time.Microsecond - s.early
+	case "reset":
+		wait = time.Duration(p.last.ResetAfter)*time.Microsecond - s.early
+	}
+	time.Sleep(max(0, wait))
+	ctx, last := context.Background(), &s.counters[len(s.counters)-1]
+	switch s.do {
+	case "give-back":
+		_, _ = p.near.GiveBack(ctx, p.charges), p.plain.GiveBack(ctx, p.charges)
+		p.charges = nil
+	case "reset":
+		_, _ = p.near.Reset(ctx, last.Key), p.plain.Reset(ctx, last.Key)
+	case "ban":
+		if last.Limit.Kind == algorithm.Ban {
+			_, _ = p.near.Ban(ctx, last.Key, second/2), p.plain.Ban(ctx, last.Key, second/2)
+		}
+	case "reserve":
+		for i := range s.counters {
+			if c := &s.counters[i]; c.Limit.Kind == algorithm.TokenBucket {
+				return p.same(c, p.near.Reserve(ctx, c, second), p.plain.Reserve(ctx, c, second))
+			}
+		}
+	default:
+		return p.ask(s)
+	}
+	return nil
+}
+
+func (p *pair) ask(s *step) error {
+	got, want := make([]algorithm.Verdict, len(s.counters)), make([]algorithm.Verdict, len(s.counters))
+	p.near.Decide(context.Background(), s.counters, s.do == "ask", got)
+	p.plain.Decide(context.Background(), s.counters, s.do == "ask", want)
+	for i := range got {
+		if got[i].From == algorithm.FromRefusal {
+			p.repeated++
+		}
+		if err := p.same(&s.counters[i], got[i], want[i]); err != nil {
+			return err
+		}
+		if charge := s.counters[i].Charged(&want[i]); s.do == "ask" && algorithm.Passes(s.counters, want) && charge.Cost > 0 {
+			p.charges = append(p.charges, charge)
+		}
+	}
+	p.last = want[0]
+	return nil
+}
+
+// same compares two answers. What a ban tells of its end is nobody's but its own while it holds.
+func (p *pair) same(c *algorithm.Counter, got, want algorithm.Verdict) error {
+	if c.Limit.Kind == algorithm.Ban {
+		got.ResetAfter, want.ResetAfter = 0, 0
+	}
+	got.From = want.From
+	if got != want {
+		return fmt.Errorf("%s, cost %d: %+v, want %+v", c.Key, c.Cost, got, want)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package nearstore_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/nearstore"
+)
+
+// By the time of their use, never more permits pass than the limit says: in any span of a sliding window, in a fixed window from its first
+// call on; whoever leases how many, and however slow the store is. And what was not used is all back in the end.
+func TestNeverOverTheLimitByUse(t *testing.T) {
+	fromLeases := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawPlay(rt)
+		var wrong error
+		synctest.Test(t, func(t *testing.T) {
+			wrong = p.run(t)
+			fromLeases += p.leased
+		})
+		if wrong != nil {
+			rt.Fatal(wrong)
+		}
+	})
+	if fromLeases == 0 {
+		t.Error("no permit was ever leased")
+	}
+}
+
+// player is several callers of one counter, in several processes.
+type player struct {
+	limit    *algorithm.Limit
+	begin    time.Duration
+	callers  []caller
+	mu       sync.Mutex
+	admitted []admission
+	leased   int
+}
+
+type caller struct {
+	process int
+	lease   int64
+	cost    int64
+	pauses  []time.Duration // between its calls
+}
+
+type admission struct {
+	at      time.Time
+	permits int64
+}
+
+func drawPlay(t *rapid.T) *player {
+	window := rapid.SampledFrom([]int64{32_000, 1_000_003, second}).Draw(t, "window")
+	micros := func(most int64, what string) time.Duration {
+		return time.Duration(rapid.Int64Range(0, most).Draw(t, what)) * time.Microsecond
+	}
+	p := &player{begin: micros(2*window, "begin")}
+	kind := rapid.SampledFrom([]algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow}).Draw(t, "kind")
+	p.limit = windowed(kind, rapid.SampledFrom([]int64{5, 40, 640}).Draw(t, "most"), window)
+	for range rapid.IntRange(1, 8).Draw(t, "callers") {
+		c := caller{
+			process: rapid.IntRange(0, 2).Draw(t, "process"), lease: rapid.SampledFrom([]int64{0, 3, 40, 40}).Draw(t, "lease"),
+			cost: rapid.SampledFrom([]int64{1, 1, 1, 3}).Draw(t, "cost"),
+		}
+		pause := rapid.SampledFrom([]int64{0, window / 1000, window / 40, window / 3}).Draw(t, "pause")
+		for range rapid.IntRange(1, 120).Draw(t, "calls") {
+			c.pauses = append(c.pauses, micros(pause, "pause"))
+		}
+		p.callers = append(p.callers, c)
+	}
+	return p
+}
+
+func (p *player) run(t *testing.T) error {
+	time.Sleep(p.begin)
+	behind := newShared(t, 100)
+	late := time.Duration(p.limit.Window/100) * time.Microsecond // a third of a sub-window
+	behind.before, behind.after = func() { time.Sleep(late / 2) }, func() { time.Sleep(late / 2) }
+	var processes []*nearstore.Store
+	for range 3 {
+		processes = append(processes, nearstore.New(behind, patient))
+	}
+	var all sync.WaitGroup
+	for _, c := range p.callers {
+		all.Go(func() { p.play(processes[c.process], c) })
+	}
+	all.Wait()
+	for _, s := range processes {
+		s.Close()
+	}
+	return p.check(t, behind)
+}
+
+// play is what one caller does. A permit is used when it was charged, or when it was asked for if that was later.
+func (p *player) play(s *nearstore.Store, c caller) {
+	for _, pause := range c.pauses {
+		time.Sleep(pause)
+		asked := time.Now()
+		v := ask(s, leased("user:a", p.limit, c.cost, c.lease))[0]
+		if v.RetryAfter > 0 {
+			time.Sleep(min(time.Duration(v.RetryAfter)*time.Microsecond, time.Duration(p.limit.Window/64)*time.Microsecond))
+			continue
+		}
+		p.mu.Lock()
+		used := time.UnixMicro(v.At)
+		if used.Before(asked) { // it was charged before it was asked for, and must count as if it had been charged now
+			used = asked
+			p.leased++
+		}
+		p.admitted = append(p.admitted, admission{used, c.cost})
+		p.mu.Unlock()
+	}
+}
+
+// check looks at every span of a window, and for what is left in the end.
+func (p *player) check(t *testing.T, behind *shared) error {
+	window := time.Duration(p.limit.Window) * time.Microsecond
+	for _, first := range p.admitted {
+		var within int64
+		for _, a := range p.admitted {
+			if d := a.at.Sub(first.at); d >= 0 && d < window {
+				within += a.permits
+			}
+		}
+		most := p.limit.Max
+		if p.limit.Kind == algorithm.FixedWindow {
+			most *= 2 // across a boundary
+		}
+		if within > most {
+			return fmt.Errorf("%d permits within a window from %v on, want at most %d", within, first.at, most)
+		}
+	}
+	if p.limit.Kind != algorithm.SlidingWindow || len(p.admitted) == 0 {
+		return nil
+	}
+	var counting int64 // what stands in the store is what was used, sub-window by sub-window
+	now := time.Now().UnixMicro()
+	for _, a := range p.admitted {
+		if number(a.at.UnixMicro(), p.limit.Window) >= number(now, p.limit.Window)-32 {
+			counting += a.permits
+		}
+	}
+	if got := left(t, behind, counter("user:a", p.limit, 1)); got != p.limit.Max-counting {
+		return fmt.Errorf("%d left of %d in the end, and %d were used", got, p.limit.Max, counting)
+	}
+	return nil
+}
+
+func number(at, window int64) int64 { return at * 32 / window }

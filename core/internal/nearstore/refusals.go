@@ -1,0 +1,147 @@
+package nearstore
+
+import (
+	"math/bits"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+const (
+	// refusalSets bounds what is remembered: 65,536 counters of refused calls.
+	refusalSets = 8192
+	// longestRefusal is for how long a refusal is remembered, in microseconds: what other processes do to the key is seen then.
+	longestRefusal = 1_000_000
+	// mostTogether is of how many counters a call's refusal is remembered at most.
+	mostTogether = 4
+)
+
+// refusals are the answers to calls that were refused. The answer to a call of several counters is remembered as a whole.
+type refusals struct {
+	table table[refusal]
+}
+
+// refusal is one counter of a refused call, as the store answered for it. It never changes. Times are nanoseconds of
+// Store.now, of when this or that will be. Two fields hold two numbers each, so that it has 80 bytes.
+type refusal struct {
+	key       string
+	limit     *algorithm.Limit // as it was asked; limits beyond those that core keeps are kept alive by it
+	cost      int64            // times 8, and how many counters there are from here on
+	remaining uint64           // permits, times 2^24, and the changes of all of the call's keys
+	until     int64            // it is repeated before this
+	retry     int64
+	reset     int64
+	began     int64    // when the store's clock stood at zero, in microseconds
+	next      *refusal // the next counter of the call
+}
+
+// changesKept are the bits of a count of changes that are kept: a key does not change 2^24 times in a second.
+const changesKept = 1<<24 - 1
+
+// identity is what a call is looked up by.
+type identity struct {
+	hash    uint64 // of its keys and costs
+	changes uint32 // of its keys until now
+}
+
+// identify says how a call is looked up, if a refusal of it can be remembered at all: when a slot in flight comes back nobody knows,
+// and a counter that is only tried has to hear of every call.
+func (r *refusals) identify(s *Store, counters []algorithm.Counter) (id identity, lasting bool) {
+	if len(counters) > mostTogether {
+		return id, false
+	}
+	for i := range counters {
+		c := &counters[i]
+		if c.Dry || c.Limit.Kind == algorithm.Concurrency || c.Cost == 0 && c.Limit.Kind != algorithm.Ban {
+			return id, false
+		}
+		hash := s.hash(c.Key)
+		id.changes += s.changes.of(hash).Load()
+		id.hash = bits.RotateLeft64(id.hash, 7) ^ (hash+uint64(c.Cost))*0x9e3779b97f4a7c15
+	}
+	return id, true
+}
+
+// recall answers a call as it was refused before, if that still holds.
+func (r *refusals) recall(s *Store, id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	in := r.table.set(id.hash)
+	if in == nil {
+		return false
+	}
+	e := in.find(id.hash, func(e *refusal) bool { return e.of(counters) })
+	if e == nil || e.remaining&changesKept != uint64(id.changes)&changesKept {
+		return false
+	}
+	now := s.now()
+	if now >= e.until {
+		return false
+	}
+	for i := range verdicts {
+		verdicts[i] = algorithm.Verdict{
+			At: e.began + now/1000, Remaining: int64(e.remaining >> 24), RetryAfter: left(e.retry, now), ResetAfter: left(e.reset, now),
+			From: algorithm.FromRefusal,
+		}
+		e = e.next
+	}
+	return true
+}
+
+// left is how long it is until then, in microseconds, rounded up: who waits so long is not early.
+func left(then, now int64) int64 { return max(0, then-now+999) / 1000 }
+
+// of says whether this is the answer to these very counters.
+func (e *refusal) of(counters []algorithm.Counter) bool {
+	for i := range counters {
+		c := &counters[i]
+		if e.cost != c.Cost<<3|int64(len(counters)-i) || e.key != string(c.Key) || !e.limit.Equal(c.Limit) {
+			return false
+		}
+		e = e.next
+	}
+	return true
+}
+
+// remember keeps the answer to a call that was sent at a time and has just come back, for as long as it holds for sure.
+func (r *refusals) remember(s *Store, id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+	span := int64(longestRefusal)
+	for i := range counters {
+		if verdicts[i].At != verdicts[0].At {
+			return // of several servers, of which some charge and are given back to
+		}
+		span = min(span, counters[i].Limit.Steady(&verdicts[i], counters[i].Cost))
+	}
+	now := s.now()
+	until := surely(sent, span)
+	if until <= now {
+		return
+	}
+	var e *refusal
+	for i := len(counters) - 1; i >= 0; i-- {
+		c, v := &counters[i], &verdicts[i]
+		e = &refusal{
+			key: string(c.Key), limit: c.Limit, cost: c.Cost<<3 | int64(len(counters)-i), until: until, retry: now + v.RetryAfter*1000,
+			remaining: uint64(v.Remaining)<<24 | uint64(id.changes)&changesKept,
+			reset:     now + v.ResetAfter*1000, began: v.At - now/1000, next: e,
+		}
+	}
+	r.keep(id.hash, e, counters, now)
+}
+
+// keep puts a refusal into the table, in place of an earlier one of the same call. What is over goes first, then what nobody asked
+// for again: so a flood of callers who are refused once pushes out its own.
+func (r *refusals) keep(hash uint64, e *refusal, counters []algorithm.Counter, now int64) {
+	in := r.table.setToWrite(hash)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.put(hash, e, func(old *refusal, asked bool) int64 {
+		switch {
+		case old.of(counters):
+			return replace
+		case old.until <= now:
+			return -1
+		case !asked:
+			return 0
+		default:
+			return 1
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// asking is one script call: what so many equal calls ask together. It is asked until the reply is an answer: again with the
+// script's text for a server that does not know it, again with the server's time where a calendar was that of another day, and
+// again by another script where the first leaves it to that.
+//
+// Its arguments are its own copies, because a command that hangs may outlive the calls that it was made for.
+type asking struct {
+	counters []algorithm.Counter // what each of the calls is charged to
+	charge   bool
+	calls    int64
+	form     form
+	at       int64 // about now, where a calendar is asked for
+	withText bool
+	late     bool // asked again with the server's time
+	script   *algorithm.Script
+	fast     *redis.StringCmd // of byFast
+	cmd      *redis.Cmd       // of the other forms
+	key      string
+	args     [5]any
+}
+
+// form is by which script calls are decided.
+type form uint8
+
+const (
+	byFast   form = iota // NAME_fast.lua
+	byDecide             // decide.lua
+	byEqual              // decide_equal.lua
+)
+
+func (a *asking) begin(counters []algorithm.Counter, charge bool, calls int64) {
+	for i := range counters { // of more calls than ever fit, one more says all
+		if c := &counters[i]; c.AsOne() {
+			calls = min(calls, c.Limit.Max/c.Cost+1)
+		}
+	}
+	*a = asking{counters: counters, charge: charge, calls: calls, at: aboutNow(counters)}
+	switch {
+	case len(counters) == 1 && charge && counters[0].AsOne() && counters[0].Limit.FastScript() != nil:
+		a.form = byFast
+	case calls == 1:
+		a.form = byDecide
+	default:
+		a.form = byEqual
+	}
+}
+
+// command makes the command that asks now.
+func (a *asking) command(ctx context.Context) redis.Cmder {
+	if a.form == byFast {
+		return a.fastCommand(ctx)
+	}
+	var call []any
+	if a.form == byDecide {
+		a.script = algorithm.DecideScript(a.counters)
+		call = decideCall(a.script, a.counters, a.charge, a.at)
+	} else {
+		a.script = algorithm.EqualScript(a.counters)
+		call = equalCall(a.script, a.counters, a.calls, a.at)
+	}
+	if a.withText {
+		call = withText(call, a.script)
+	}
+	a.cmd = redis.NewCmd(ctx, call...)
+	return once{a.cmd}
+}
+
+// fastCommand allocates as little as it can: the key is a pointer, and the reply a string, because an interface around either
+// would be one more each.
+func (a *asking) fastCommand(ctx context.Context) redis.Cmder {
+	c := &a.counters[0]
+	a.script, a.key = c.Limit.FastScript(), string(c.Key)
+	call := append(commandIn(a.args[:0], a.script, 1), &a.key, c.Limit.FastArg(c.Cost, a.calls))
+	if a.withText {
+		call = withText(call, a.script)
+	}
+	a.fast = redis.NewStringCmd(ctx, call...)
+	return onceString{a.fast}
+}
+
+// heed says what to make of the command that came back with this error: whether it is to be asked again, differently.
+func (a *asking) heed(err error) (again bool, _ error) {
+	switch {
+	case redis.HasErrorPrefix(err, "NOSCRIPT") && !a.withText:
+		a.withText = true
+		return true, nil
+	case err != nil:
+		return false, named(err, a.counters)
+	case a.form == byFast && a.fast.Val() == algorithm.Uncommon:
+		a.form, a.withText = byEqual, false
+		return true, nil
+	case a.form == byFast:
+		return false, nil
+	}
+	reply, _ := a.cmd.Val().([]any)
+	now, untimely := a.untimely(reply)
+	if untimely && a.late {
+		return false, fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", now)
+	}
+	if untimely {
+		a.late, a.at = true, now
+	}
+	return untimely, nil
+}
+
+// untimely says whether a calendar's bounds were those of another time than the server's, and what that is.
+func (a *asking) untimely(reply []any) (now int64, yes bool) {
+	if len(reply) == 0 {
+		return 0, false
+	}
+	now, _ = reply[0].(int64)
+	if a.form == byEqual {
+		return now, len(reply) == 1
+	}
+	for i := 1; i < len(reply); i += 3 {
+		if retry, _ := reply[i].(int64); retry < 0 {
+			return now, true
+		}
+	}
+	return now, false
+}
+
+// answer is what was replied to an asking.
+type answer struct {
+	form   form
+	text   string // of byFast
+	values []any  // of the other forms
+	calls  int64
+}
+
+func (a *asking) answer() answer {
+	if a.form == byFast {
+		return answer{form: byFast, text: a.fast.Val(), calls: a.calls}
+	}
+	values, _ := a.cmd.Val().([]any)
+	return answer{form: a.form, values: values, calls: a.calls}
+}
+
+// room is what it takes to work out an answer.
+type room struct{ found []algorithm.Found }
+
+// read works out the verdicts of calls that stand behind so many others: those of the last of them that passed, or of the first. It says
+// how many passed, of what was asked for as one; of a call that decide.lua decides, nothing.
+func (a *answer) read(counters []algorithm.Counter, behind, calls int64, verdicts []algorithm.Verdict, r *room) (passed int64, err error) {
+	if a.form == byDecide {
+		return 0, readDecided(a.values, verdicts)
+	}
+	for len(r.found) < len(counters) {
+		r.found = append(r.found, algorithm.Found{})
+	}
+	found := r.found[:len(counters)]
+	if err := a.readFound(counters, found); err != nil {
+		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
+	}
+	all := a.calls
+	for i := range counters {
+		all = found[i].Fit(&counters[i], all)
+	}
+	passed = min(max(0, all-behind), calls)
+	for i := range counters {
+		found[i].Nth(&counters[i], behind+max(0, passed-1), all, &verdicts[i])
+		if found[i].Now == 0 { // a bucket's refusal brings no time, and nothing is decided by this one
+			verdicts[i].At = nowMicros()
+		}
+	}
+	return passed, nil
+}
+
+// readFound reads what a script found before it charged anything.
+func (a *answer) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
+	if a.form == byFast {
+		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
+	}
+	if len(a.values) != 1+len(counters) {
+		return errWrongReply
+	}
+	now, _ := a.values[0].(int64)
+	for i := range counters {
+		state, ok := a.values[1+i].(string)
+		if !ok || now <= 0 {
+			return errWrongReply
+		}
+		found[i].Now = now
+		if err := counters[i].Limit.ReadState(state, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errWrongReply = errors.New("not what this script replies")
+
+// readDecided reads what decide.lua replied: now, then three numbers for each counter.
+func readDecided(values []any, verdicts []algorithm.Verdict) error {
+	if len(values) != 1+3*len(verdicts) {
+		return fmt.Errorf("the script replied %v for %d counters", values, len(verdicts))
+	}
+	for i := range verdicts {
+		now, isNow := values[0].(int64)
+		retry, isRetry := values[1+3*i].(int64)
+		left, isLeft := values[2+3*i].(int64)
+		reset, isReset := values[3+3*i].(int64)
+		if !isNow || !isRetry || !isLeft || !isReset {
+			return fmt.Errorf("the script replied %v, which are not all integers", values)
+		}
+		verdicts[i] = algorithm.Verdict{At: now, RetryAfter: retry, Remaining: left, ResetAfter: reset}
+	}
+	return nil
+}

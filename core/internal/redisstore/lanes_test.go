@@ -1,0 +1,302 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+// crowd is how many callers come at once, so many that their calls leave in pipelines.
+const crowd = 128
+
+// storm has a crowd ask so often for the same, each call with counters of its own, and returns the answers of each call.
+func (s store) storm(times int, counters func() []algorithm.Counter) (answers [][]algorithm.Verdict) {
+	var mu sync.Mutex
+	together(crowd, func(int) {
+		for range times {
+			v := s.take(context.Background(), counters()...)
+			mu.Lock()
+			answers = append(answers, v)
+			mu.Unlock()
+		}
+	})
+	return answers
+}
+
+// wantEachOnce checks that the calls which passed were told, each its own, what was left: all that was, in steps of the cost.
+func wantEachOnce(t *testing.T, answers [][]algorithm.Verdict, at int, most, cost int64) {
+	t.Helper()
+	var left []int64
+	for _, v := range answers {
+		switch {
+		case v[at].Err != nil || v[at].Ended != nil:
+			t.Fatalf("%+v", v[at])
+		case passes(v[0]) && passes(v[len(v)-1]):
+			left = append(left, v[at].Remaining)
+		}
+	}
+	slices.Sort(left)
+	for i, got := range left {
+		if want := most%cost + int64(i)*cost; got != want {
+			t.Fatalf("of %d calls that passed, number %d from the end was told %d left, want %d", len(left), i, got, want)
+		}
+	}
+	if int64(len(left)) != most/cost {
+		t.Errorf("%d calls passed, want %d", len(left), most/cost)
+	}
+}
+
+func (s store) wantMerged(t *testing.T, calls int) {
+	t.Helper()
+	trips, decided, merged := s.Trips()
+	if int(decided) != calls || merged == 0 || trips == 0 || trips >= decided {
+		t.Errorf("%d trips for %d calls, %d of them merged; %d were made", trips, decided, merged, calls)
+	}
+}
+
+// Calls that share a script call are decided as if each had been made by itself: every one has its own remaining permits.
+func TestMergedCallsHaveTheirOwnAnswers(t *testing.T) {
+	_, client := startOne(t)
+	for _, cost := range []int64{1, 3} {
+		all := limits(t, 1000)
+		calendar := algorithm.Windowed(algorithm.CalendarWindow, 1000, 366*24*3600*1_000_000)
+		all["calendar window"] = &calendar
+		for name, limit := range all {
+			t.Run(fmt.Sprint(name, " cost ", cost), func(t *testing.T) {
+				s, c := newStore(t, client, patient), counter(t.Name(), limit)
+				c.Cost = cost
+				answers := s.storm(10, func() []algorithm.Counter { return []algorithm.Counter{c} })
+				wantEachOnce(t, answers, 0, 1000, cost)
+				s.wantMerged(t, crowd*10)
+				for _, v := range answers {
+					if !passes(v[0]) && (v[0].RetryAfter <= 0 || v[0].Remaining != 1000%cost || v[0].At == 0) {
+						t.Fatalf("a refused call was told %+v", v[0])
+					}
+				}
+			})
+		}
+	}
+}
+
+// The same with several counters on each call: it is the one with the least left that ends it for all.
+func TestMergedCallsOverSeveralCounters(t *testing.T) {
+	_, client := startOne(t)
+	s := newStore(t, client, patient)
+	large, small := limits(t, 700), limits(t, 500)
+	for name := range large {
+		t.Run(name, func(t *testing.T) {
+			of := func(key string, limit *algorithm.Limit) algorithm.Counter {
+				return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:%s:%s:1", limit.Kind.Tag(), key, limit.Kind.Tag()), Limit: limit, Cost: 1}
+			}
+			answers := s.storm(6, func() []algorithm.Counter {
+				return []algorithm.Counter{of("large", large[name]), of("small", small[name])}
+			})
+			wantEachOnce(t, answers, 1, 500, 1)
+			if left := s.left(t, of("large", large[name])); left != 200 {
+				t.Errorf("%d left of the larger limit, want 200: it was charged for calls that the smaller refused", left)
+			}
+		})
+	}
+	_, _, merged := s.Trips()
+	if merged == 0 {
+		t.Error("nothing was merged")
+	}
+}
+
+// Calls on one key by different limits, or of different costs, are not taken for one another.
+func TestUnequalCallsOnOneKey(t *testing.T) {
+	_, client := startOne(t)
+	s := newStore(t, client, patient)
+	large, small := limits(t, 900), limits(t, 300)
+	for name := range large {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			used := make(map[*algorithm.Limit]int64)
+			together(crowd, func(i int) {
+				for range 12 {
+					c := counter(name, large[name])
+					if i%2 == 0 {
+						c = counter(name, small[name])
+					}
+					c.Cost = int64(1 + i%3)
+					v := s.take(context.Background(), c)[0]
+					mu.Lock()
+					switch {
+					case v.Err != nil || v.Ended != nil:
+						t.Errorf("%+v", v)
+					case passes(v):
+						used[c.Limit] += c.Cost
+					}
+					mu.Unlock()
+				}
+			})
+			if byLarge, bySmall := used[large[name]], used[small[name]]; byLarge+bySmall != 900 || bySmall > 300 {
+				t.Errorf("%d permits were used of 900, and %d by calls that stop at 300", byLarge+bySmall, bySmall)
+			}
+		})
+	}
+}
+
+// A key that holds something else fails its own calls alone.
+func TestOneBadReplyHurtsItsOwnCallsOnly(t *testing.T) {
+	server, client := startOne(t)
+	s, limit := newStore(t, client, patient), daily(t, 10_000)
+	bad := counter("bad", limit)
+	if err := server.Client(t).RPush(context.Background(), string(bad.Key), "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	together(crowd, func(i int) {
+		for n := range 20 {
+			if i%4 == 0 {
+				if v := s.take(context.Background(), bad)[0]; v.Err == nil {
+					t.Errorf("%+v, want an error", v)
+				}
+				continue
+			}
+			if v := s.take(context.Background(), counter(fmt.Sprint("good", (i+n)%7), limit))[0]; !passes(v) {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+	left := int64(0)
+	for i := range 7 {
+		left += s.left(t, counter(fmt.Sprint("good", i), limit))
+	}
+	if used := 7*10_000 - left; used != crowd*3/4*20 {
+		t.Errorf("%d permits used by %d calls", used, crowd*3/4*20)
+	}
+}
+
+// A value that is no state of ours is left as it is, also one whose first bytes look like an old moment.
+func TestForeignStringsAreLeft(t *testing.T) {
+	server, client := startOne(t)
+	s, other := newStore(t, client, patient), server.Client(t)
+	for name, limit := range limits(t, 100) {
+		for _, bits := range []int64{90, 151, 200, 223, 224, 255} {
+			c := counter(fmt.Sprint(name, bits), limit)
+			if err := other.SetBit(context.Background(), string(c.Key), bits, 1).Err(); err != nil {
+				t.Fatal(err)
+			}
+			before := other.Get(context.Background(), string(c.Key)).Val()
+			v := s.take(context.Background(), c)[0]
+			if after := other.Get(context.Background(), string(c.Key)).Val(); !errors.Is(v.Err, redisstore.ErrForeign) || after != before {
+				t.Errorf("%s: %d bits: %+v, and %q became %q", name, bits, v, before, after)
+			}
+		}
+	}
+}
+
+// Who leaves while waiting for a pipeline is never sent, and so never charged.
+func TestWhoLeavesBeforeThePipelineIsNotSent(t *testing.T) {
+	server, client := startOne(t)
+	s, limit := newStore(t, client, patient), daily(t, 100)
+	s.mustTake(t, counter("warm", limit))
+	server.Stop()
+	var first, others sync.WaitGroup
+	for i := range crowd { // these are on their way, alone and in pipelines, and keep every lane
+		first.Go(func() {
+			if v := s.take(context.Background(), counter(fmt.Sprint("first", i), limit))[0]; !passes(v) {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+	wantSoon(t, "every lane is taken", func() bool { _, all := s.Waiting(); return all })
+	ctx, leave := context.WithCancel(context.Background())
+	for i := range crowd {
+		others.Go(func() {
+			if v := s.take(ctx, counter(fmt.Sprint("left", i), limit))[0]; !errors.Is(v.Ended, context.Canceled) || v.Err != nil {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+	wantSoon(t, "the others wait", func() bool { n, _ := s.Waiting(); return n >= crowd })
+	leave()
+	others.Wait()
+	server.Continue()
+	first.Wait()
+	for i := range crowd {
+		if left := s.left(t, counter(fmt.Sprint("left", i), limit)); left != 100 {
+			t.Errorf("number %d left before it was sent, and was charged", i)
+		}
+		if left := s.left(t, counter(fmt.Sprint("first", i), limit)); left != 99 {
+			t.Errorf("number %d of those who stayed was charged %d times", i, 100-left)
+		}
+	}
+}
+
+// A lease takes as many calls as fit, also beside others that ask for the same key, and says how many.
+func TestLeaseTakesWhatFits(t *testing.T) {
+	_, client := startOne(t)
+	s := newStore(t, client, patient)
+	for name, limit := range limits(t, 1000) {
+		t.Run(name, func(t *testing.T) {
+			c := counter(name, limit)
+			c.Cost = 2
+			var mu sync.Mutex
+			var calls int64
+			together(crowd, func(i int) {
+				for range 10 {
+					passed := int64(0)
+					if i%2 == 0 {
+						granted, v := s.Lease(context.Background(), &c, 7)
+						if v.Err != nil || granted < 0 || granted > 7 || (granted == 0) != (v.RetryAfter > 0) {
+							t.Errorf("granted %d: %+v", granted, v)
+						}
+						passed = granted
+					} else if passes(s.take(context.Background(), c)[0]) {
+						passed = 1
+					}
+					mu.Lock()
+					calls += passed
+					mu.Unlock()
+				}
+			})
+			if calls != 500 || s.left(t, c) != 0 {
+				t.Errorf("%d calls of two permits passed, %d permits left, want 500 and 0", calls, s.left(t, c))
+			}
+			c.Cost = 1
+			if granted, v := s.Lease(context.Background(), &c, 5); granted != 0 || v.RetryAfter == 0 {
+				t.Errorf("granted %d of nothing: %+v", granted, v)
+			}
+		})
+	}
+}
+
+// So many calls at once that the sum of their costs is beyond any number that is counted exactly.
+func TestMoreCallsThanCanBeCounted(t *testing.T) {
+	_, client := startOne(t)
+	s := newStore(t, client, patient)
+	const most, window = 1_000_000_000_000, 24 * 3600 * 1_000_000
+	sliding, fixed := algorithm.Windowed(algorithm.SlidingWindow, most, window), algorithm.Windowed(algorithm.FixedWindow, most, window)
+	bucket, err := algorithm.Bucketed(most, most, most) // one comes back per microsecond
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []*algorithm.Limit{&sliding, &fixed, &bucket} {
+		c := counter(limit.Kind.Tag(), limit)
+		c.Cost = most / 5 * 2
+		if granted, v := s.Lease(context.Background(), &c, 1<<50); granted != 2 || v.Remaining/c.Cost != 0 || v.Remaining < most/5 {
+			t.Errorf("%s: granted %d: %+v, want the two that fit", limit.Kind.Tag(), granted, v)
+		}
+	}
+}
+
+// A crowd that asks without charging is told what is there, and takes nothing.
+func TestCrowdLooksWithoutCharging(t *testing.T) {
+	_, client := startOne(t)
+	s, c := newStore(t, client, patient), counter("subject", daily(t, 100))
+	s.mustTake(t, c)
+	together(crowd, func(int) {
+		for range 10 {
+			if left := s.left(t, c); left != 99 {
+				t.Errorf("%d left, want 99", left)
+			}
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// leaseRule lets 3200 calls an hour through, of which a process may take a hundred in one trip.
+func leaseRule() core.Rule {
+	return core.Rule{Name: "n", Seconds: 3600, MaxCount: 3200, Lease: 100}
+}
+
+// heardOf is a limiter on a Redis, and what it decides.
+func heardOf(t *testing.T, server *limittest.Redis, prefix string) (*core.Limiter, *decisions) {
+	heard := new(decisions)
+	return newLimiter(t, core.Options{Redis: server.Client(t), Prefix: prefix, Timeout: patient, OnDecision: heard.note}), heard
+}
+
+// bySource counts the decisions of each source.
+func (d *decisions) bySource() map[core.Source]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sources := make(map[core.Source]int)
+	for _, decision := range d.heard {
+		sources[decision.Source]++
+	}
+	return sources
+}
+
+// Leased permits say so, and count down; what was not used is back in Redis after Close.
+func TestLeasedCalls(t *testing.T) {
+	limiter, heard := heardOf(t, limittest.StartRedis(t), "test")
+	guard := newGuard(t, limiter, leaseRule())
+	for i := range 300 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		if d := heard.last(t, i+1); d.Remaining != 3199-i || d.ResetAfter <= 0 || d.RetryAfter != 0 {
+			t.Fatalf("call %d: %+v", i, d)
+		}
+	}
+	if sources := heard.bySource(); sources[core.FromLease] < 200 || sources[core.FromRedis] == 0 {
+		t.Errorf("300 calls were decided by %v", sources)
+	}
+	limiter.Close()
+	wantLeft(t, limiter, "n", me, core.PerHour(3200), 2900)
+}
+
+// Which rules ask Redis each time, Lease or not.
+func TestWhoIsNotLeased(t *testing.T) {
+	server := limittest.StartRedis(t)
+	other := core.Rule{Name: "other", Seconds: 60, MaxCount: 3200, Key: core.Global}
+	change := func(do func(*core.Rule)) []core.Rule {
+		rule := leaseRule()
+		do(&rule)
+		return []core.Rule{rule}
+	}
+	for name, rules := range map[string][]core.Rule{
+		"without Lease": change(func(r *core.Rule) { r.Lease = 0 }),
+		"with Also":     change(func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(5000)} }),
+		"with Ban":      change(func(r *core.Rule) { r.Ban = core.Ban{ByHand: true} }),
+		"in DryRun":     change(func(r *core.Rule) { r.DryRun = true }),
+		"a plan of another algorithm": change(func(r *core.Rule) {
+			r.LimitFor = func(core.Request) (core.Limit, error) { return core.PerHour(3200).Bucket(3200), nil }
+		}),
+		"two rules": {leaseRule(), other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter, heard := heardOf(t, server, fmt.Sprint("test", len(name)))
+			guard := newGuard(t, limiter, rules...)
+			for range 30 {
+				wantStatus(t, guard, newView("GET", "/"), 200)
+			}
+			if n := heard.bySource()[core.FromLease]; n > 0 {
+				t.Errorf("%d calls were leased", n)
+			}
+		})
+	}
+}
+
+// A plan of an algorithm that leases is leased; and so is a cost, by which each permit counts.
+func TestLeasedPlansAndCosts(t *testing.T) {
+	limiter, heard := heardOf(t, limittest.StartRedis(t), "test")
+	plan := core.Limit{Max: 9600, Window: time.Hour, Algorithm: core.FixedWindow}
+	rule := leaseRule()
+	rule.LimitFor, rule.Cost = func(core.Request) (core.Limit, error) { return plan, nil }, cost(3)
+	guard := newGuard(t, limiter, rule)
+	for range 200 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	if heard.bySource()[core.FromLease] < 100 {
+		t.Errorf("200 calls were decided by %v", heard.bySource())
+	}
+	limiter.Close()
+	wantLeft(t, limiter, "n", me, plan, 9600-600)
+}
+
+// What is refunded of a leased call is back, and so is what does not count by its outcome.
+func TestLeasedCallsAreGivenBack(t *testing.T) {
+	limiter, heard := heardOf(t, limittest.StartRedis(t), "test")
+	guard := newGuard(t, limiter, leaseRule())
+	var leased core.Decision
+	for i := 0; leased.Source != core.FromLease; i++ {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		leased = heard.last(t, i+1)
+	}
+	calls := len(heard.heard)
+	if err := limiter.Refund(background, leased, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := limiter.Refund(background, leased, 1); err == nil {
+		t.Error("refunded twice")
+	}
+	counted := leaseRule()
+	counted.Name, counted.Count = "counted", func(status int) bool { return status == 500 }
+	outcomes := newGuard(t, limiter, counted)
+	for range 50 {
+		wantServed(t, outcomes, newView("GET", "/"), ok, 200)
+	}
+	wantServed(t, outcomes, newView("GET", "/"), 500, 500)
+	limiter.Close()
+	wantLeft(t, limiter, "n", me, core.PerHour(3200), 3200-calls+1)
+	wantLeft(t, limiter, "counted", me, core.PerHour(3200), 3199)
+}
+
+// A Reset in this process drops what is leased; all the calls of the limit are there again, and no more.
+func TestResetOfALeasedCounter(t *testing.T) {
+	limiter, _ := heardOf(t, limittest.StartRedis(t), "test")
+	guard := newGuard(t, limiter, leaseRule())
+	for range 100 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	if err := limiter.Reset(background, "n", me, core.PerHour(3200)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3200 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	wantStatus(t, guard, newView("GET", "/"), 429)
+}
+
+// A refused caller who comes again is answered here, with the same headers, until something changes.
+func TestRefusalsAreRemembered(t *testing.T) {
+	server := limittest.StartRedis(t)
+	limiter, heard := heardOf(t, server, "test")
+	rules := []core.Rule{
+		{Name: "narrow", Seconds: 3600, MaxCount: 1, Ban: core.Ban{After: 2, For: time.Hour}}, {Name: "wide", Seconds: 3600, MaxCount: 9, Key: core.Global},
+	}
+	guard := newGuard(t, limiter, rules...)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	first, again := newView("GET", "/"), newView("GET", "/")
+	wantStatus(t, guard, first, 429)
+	if d := heard.last(t, 2); d.Source != core.FromRedis {
+		t.Errorf("refused first: %+v", d)
+	}
+	server.Kill() // nobody needs it for what follows
+	wantStatus(t, guard, again, 429)
+	if d := heard.last(t, 3); d.Source != core.FromDenyCache || len(d.All) != 2 || d.All[1].Source != core.FromDenyCache {
+		t.Errorf("refused again: %+v", d)
+	}
+	if fmt.Sprint(first.response["Ratelimit-Policy"]) != fmt.Sprint(again.response["Ratelimit-Policy"]) {
+		t.Errorf("%v, and first %v", again.response, first.response)
+	}
+}
+
+// A Reset by another process is seen within a second.
+func TestAResetElsewhereIsSeen(t *testing.T) {
+	t.Parallel() // it waits for real time
+	server := limittest.StartRedis(t)
+	here, _ := heardOf(t, server, "test")
+	there, _ := heardOf(t, server, "test")
+	charge(t, here, "n", "user:a", core.PerHour(1), 1)
+	if d, err := here.Allow(background, "n", "user:a", core.PerHour(1)); err != nil || d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if err := there.Reset(background, "n", "user:a", core.PerHour(1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(background, patient)
+	defer cancel()
+	for {
+		d, err := here.Allow(ctx, "n", "user:a", core.PerHour(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Stats is what a Limiter did since it was made, as [Limiter.Stats] found it. It has the form in which encoding/json and expvar
+// show it best. What counts up never goes back, and starts at zero with the process.
+type Stats struct {
+	// Decisions are how many decisions there were, in order of their Rule, Reason and Source; those that never occurred are
+	// left out. They are those that Options.OnDecision hears, whether it is set or not: one for each call that rules were
+	// asked about, one more for each rule in DryRun, and one for each direct call that charges and ends without an error.
+	Decisions []DecisionCount
+	// Keys is how many counters this process keeps now; 0 while they are all in Redis.
+	Keys int
+	// Evictions counts the counters that were forgotten though they still counted, because there were more than
+	// Options.MaxKeys: their callers started afresh.
+	Evictions uint64
+	// Trips counts round trips to Redis to decide over calls, those that had to be repeated too; 0 without Redis. One can carry
+	// hundreds of scripts. Refunds, resets, bans, reservations and renewals are not in it.
+	Trips uint64
+	// Calls counts the calls that went there; a lease of any size is one. What the deny cache or a lease answered is in
+	// Decisions only.
+	Calls uint64
+	// Merged counts the Calls that shared the script call of another that asked the same.
+	Merged uint64
+}
+
+// DecisionCount is how often one rule came to one end.
+type DecisionCount struct {
+	// Rule is the Decision's: the name of the rule, or of a direct call; OtherNames for those beyond 1,000 names of direct
+	// calls, or 4,000 of rules, in the order in which they come.
+	Rule string
+	// Reason is the Decision's.
+	Reason Reason
+	// Source is the Decision's.
+	Source Source
+	// Count is how many decisions.
+	Count uint64
+}
+
+// OtherNames is the Rule under which Stats counts together what it cannot count apart: callers may choose the names of direct
+// calls, and they are not to fill the memory, or a metrics server.
+const OtherNames = "(other names)"
+
+// tripCounter is a store that counts its round trips.
+type tripCounter interface {
+	Trips() (trips, calls, merged uint64)
+}
+
+// keyCounter is a store that keeps its counters in this process.
+type keyCounter interface {
+	Len() int
+	Evictions() uint64
+}
+
+// Stats says what the Limiter did so far. It is safe for concurrent use and cheap enough to be asked every second; calls do not
+// wait for it. Counts are exact, but each is read at its own moment: a call that is being decided may be in one and not yet
+// in another.
+//
+// With expvar, one line shows all of it:
+//
+//	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))
+//
+// A Prometheus collector makes a counter of each entry, in its Collect:
+//
+//	for _, d := range limiter.Stats().Decisions {
+//		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(d.Count), d.Rule, string(d.Reason), string(d.Source))
+//	}
+func (l *Limiter) Stats() Stats {
+	s := Stats{Decisions: l.tallies.snapshot()}
+	if local, ok := l.store.(keyCounter); ok {
+		s.Keys, s.Evictions = local.Len(), local.Evictions()
+	}
+	if remote, ok := l.store.(tripCounter); ok {
+		s.Trips, s.Calls, s.Merged = remote.Trips()
+	}
+	return s
+}
+
+// snapshot is all that was counted. A rule and direct calls of one name are one entry.
+func (t *tallies) snapshot() []DecisionCount {
+	sums := make(map[DecisionCount]uint64)
+	t.each(func(of *tally) {
+		for _, c := range of.known() {
+			sums[DecisionCount{Rule: of.name, Reason: c.reason, Source: c.source}] += c.sum()
+		}
+	})
+	counts := make([]DecisionCount, 0, len(sums))
+	for count, sum := range sums {
+		count.Count = sum
+		counts = append(counts, count)
+	}
+	slices.SortFunc(counts, func(a, b DecisionCount) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Source, b.Source))
+	})
+	return counts
+}
+
+func (t *tallies) each(do func(*tally)) {
+	for _, of := range t.rules.all() {
+		do(of)
+	}
+	for _, of := range t.direct.all() {
+		do(of)
+	}
+	do(&t.rest)
+}

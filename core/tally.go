@@ -1,0 +1,123 @@
+package core
+
+import (
+	"math/bits"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// tallies count a limiter's decisions, by name, reason and source.
+//
+// Each count is cut into stripes, a cache line each, because processors that write to one line wait for each other. A call
+// counts in the stripe of the pooled object that it works in, and the pool keeps an object on one processor.
+type tallies struct {
+	mu      sync.Mutex // held to add a count
+	stripes int        // of each count; a power of two
+	objects atomic.Uint32
+	rules   readMostly[string, *tally]
+	direct  readMostly[string, *tally]
+	rest    tally // of all names beyond
+}
+
+// The bounds: callers may choose the names of direct calls, and those of rules that are made in handlers.
+const (
+	maxTallies       = 4000
+	maxDirectTallies = 1000
+	maxStripes       = 32
+)
+
+func (t *tallies) init() {
+	t.stripes = 1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1))
+	t.rest = tally{all: t, name: OtherNames}
+}
+
+// stripe is where the next object of a pool counts.
+func (t *tallies) stripe() uint32 { return t.objects.Add(1) }
+
+// ofRule is the tally of a rule's name.
+func (t *tallies) ofRule(name string) *tally { return t.of(&t.rules, name, maxTallies) }
+
+// ofDirect is the tally of a direct call's name.
+func (t *tallies) ofDirect(name string) *tally { return t.of(&t.direct, name, maxDirectTallies) }
+
+func (t *tallies) of(known *readMostly[string, *tally], name string, most int) *tally {
+	if of, ok := known.get(name); ok {
+		return of
+	}
+	if len(known.all()) >= most {
+		return &t.rest
+	}
+	name = strings.Clone(name)
+	of, kept := known.add(name, &tally{all: t, name: name}, most)
+	if !kept {
+		return &t.rest
+	}
+	return of
+}
+
+// tally is the counts of one name, a cell for each reason and source that was seen: there are few.
+type tally struct {
+	all   *tallies
+	name  string
+	cells atomic.Pointer[[]*cell]
+}
+
+// cell is one count.
+type cell struct {
+	reason  Reason
+	source  Source
+	stripes []padded
+}
+
+// padded is a stripe of a count, alone on its cache line.
+type padded struct {
+	n atomic.Uint64
+	_ [56]byte
+}
+
+// count counts a decision.
+func (t *tally) count(reason Reason, source Source, stripe uint32) {
+	for _, c := range t.known() {
+		if c.reason == reason && c.source == source {
+			c.add(stripe)
+			return
+		}
+	}
+	t.meet(reason, source).add(stripe)
+}
+
+func (c *cell) add(stripe uint32) { c.stripes[int(stripe)&(len(c.stripes)-1)].n.Add(1) }
+
+// sum is how many were counted.
+func (c *cell) sum() (n uint64) {
+	for i := range c.stripes {
+		n += c.stripes[i].n.Load()
+	}
+	return n
+}
+
+// meet makes the cell of a reason and a source, unless somebody else was faster.
+func (t *tally) meet(reason Reason, source Source) *cell {
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	known := t.known()
+	for _, c := range known {
+		if c.reason == reason && c.source == source {
+			return c
+		}
+	}
+	made := &cell{reason, source, make([]padded, t.all.stripes)}
+	next := append(slices.Clone(known), made)
+	t.cells.Store(&next)
+	return made
+}
+
+func (t *tally) known() []*cell {
+	if cells := t.cells.Load(); cells != nil {
+		return *cells
+	}
+	return nil
+}
