@@ -14,7 +14,7 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations holds what the middleware adds to an allowed call: the value of RateLimit.
+// TestAllocations holds what the middleware adds to an allowed call: nothing.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestAllocations(t *testing.T) {
 			serve(call)
 		})
 	}
-	if added := allocs("/limited") - allocs("/bare"); added > 1 {
-		t.Errorf("%v allocations, want at most 1", added)
+	if added := allocs("/limited") - allocs("/bare"); added > 0 {
+		t.Errorf("%v allocations, want none", added)
 	}
 }

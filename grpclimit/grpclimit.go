@@ -18,6 +18,8 @@ package grpclimit
 import (
 	"context"
 	"net/netip"
+	"strings"
+	"unsafe"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -89,13 +91,13 @@ func (s inContext) Context() context.Context { return s.ctx }
 
 // check asks the core, and sends what it tells the caller.
 func check(ctx context.Context, guard *core.Guard, method string) core.Answer {
-	v := &view{ctx: ctx, method: method, trailer: trailer{}}
+	v := &view{ctx: ctx, method: method}
 	answer := guard.Check(v)
 	if answer.Refusal != nil {
-		answer.Refusal.SetPushback(v.trailer)
+		answer.Refusal.SetPushback(&v.trailer)
 	}
-	if len(v.trailer) > 0 {
-		_ = grpc.SetTrailer(ctx, metadata.MD(v.trailer)) // fails only outside a call
+	if stream := grpc.ServerTransportStreamFromContext(ctx); stream != nil && len(v.trailer.md) > 0 {
+		_ = stream.SetTrailer(v.trailer.md) // fails only when the call is over
 	}
 	return answer
 }
@@ -120,14 +122,55 @@ func refuse(r *core.Refusal) error {
 	return refusal.Err()
 }
 
-// trailer takes the headers of the core.
-type trailer metadata.MD
+// trailer takes the headers of the core. The lines of a call that is allowed lie in it, and not each by itself.
+type trailer struct {
+	md    metadata.MD
+	lines [2]string
+	used  int
+	text  [96]byte // of one line; written once
+}
 
 // Set implements core.HeaderWriter.
-func (t trailer) Set(name, value string) { metadata.MD(t).Set(name, value) }
+func (t *trailer) Set(name, value string) {
+	delete(t.md, lower(name))
+	t.Add(name, value)
+}
 
 // Add implements core.HeaderWriter.
-func (t trailer) Add(name, value string) { metadata.MD(t).Append(name, value) }
+func (t *trailer) Add(name, value string) {
+	if t.md == nil {
+		t.md = make(metadata.MD, len(t.lines))
+	}
+	name = lower(name)
+	if lines := t.md[name]; lines != nil || t.used == len(t.lines) {
+		t.md[name] = append(lines, value)
+		return
+	}
+	t.lines[t.used] = value
+	t.used++
+	t.md[name] = t.lines[t.used-1 : t.used : t.used]
+}
+
+// AddBytesV is Add for a value that is valid during the call only.
+func (t *trailer) AddBytesV(name string, value []byte) {
+	if len(value) == 0 || len(value) > len(t.text) || t.text[0] != 0 {
+		t.Add(name, string(value))
+		return
+	}
+	t.Add(name, unsafe.String(&t.text[0], copy(t.text[:], value)))
+}
+
+// lower is a name as gRPC has it, without an allocation for the two of an allowed call.
+func lower(name string) string {
+	switch name {
+	case "Ratelimit":
+		return "ratelimit"
+	case "Ratelimit-Policy":
+		return "ratelimit-policy"
+	default:
+		return strings.ToLower(name)
+	}
+}
 
 type view struct {
 	ctx     context.Context
@@ -142,7 +185,7 @@ func (v *view) Route() string                     { return v.method }
 func (v *view) Header(name string) []string       { return metadata.ValueFromIncomingContext(v.ctx, name) }
 func (v *view) Value(key any) any                 { return v.ctx.Value(key) }
 func (v *view) Size() int64                       { return -1 }
-func (v *view) ResponseHeader() core.HeaderWriter { return v.trailer }
+func (v *view) ResponseHeader() core.HeaderWriter { return &v.trailer }
 
 // RemoteAddr is the peer's; there is none in a call within the process.
 func (v *view) RemoteAddr() netip.Addr {

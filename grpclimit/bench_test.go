@@ -1,0 +1,54 @@
+package grpclimit_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/grpclimit"
+)
+
+// BenchmarkMiddleware is a call of the handler, with and without the interceptor, which sends its trailer.
+func BenchmarkMiddleware(b *testing.B) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer limiter.Close()
+	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	handler := func(context.Context, any) (any, error) { return nil, nil }
+	info := &grpc.UnaryServerInfo{FullMethod: "/shop/list"}
+	ctx := onStream(peer.NewContext(context.Background(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}}))
+	b.Run("bare", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				_, _ = handler(ctx, nil)
+			}
+		})
+	})
+	b.Run("limited", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				_, _ = limit(ctx, nil, info, handler)
+			}
+		})
+	})
+}
+
+// onStream is a context of a call, which keeps no trailer.
+func onStream(ctx context.Context) context.Context {
+	return grpc.NewContextWithServerTransportStream(ctx, noTrailer{})
+}
+
+type noTrailer struct{}
+
+func (noTrailer) Method() string               { return "/shop/list" }
+func (noTrailer) SetHeader(metadata.MD) error  { return nil }
+func (noTrailer) SendHeader(metadata.MD) error { return nil }
+func (noTrailer) SetTrailer(metadata.MD) error { return nil }

@@ -1,0 +1,57 @@
+package grpclimit_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/grpclimit"
+)
+
+// keeper is a call whose transport keeps the trailers that it is given as they are.
+type keeper struct {
+	noTrailer
+	kept []metadata.MD
+}
+
+func (k *keeper) SetTrailer(md metadata.MD) error {
+	k.kept = append(k.kept, md)
+	return nil
+}
+
+// What a call is told is its own for good: the next call writes over nothing of it.
+func TestTrailersAreTheCallsOwn(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	long := strings.Repeat("n", 120)
+	for _, name := range []string{"api", long} {
+		limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: name, Seconds: 60, MaxCount: 3, Algorithm: core.FixedWindow})
+		stream := new(keeper)
+		ctx := grpc.NewContextWithServerTransportStream(context.Background(), stream)
+		handler := func(context.Context, any) (any, error) { return nil, nil }
+		for range 4 {
+			_, _ = limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/shop/list"}, handler)
+		}
+		if len(stream.kept) != 4 {
+			t.Fatalf("%d trailers of 4 calls", len(stream.kept))
+		}
+		for i, left := range []int{2, 1, 0, 0} {
+			md := stream.kept[i]
+			want := fmt.Sprintf(`"%s";r=%d;t=60`, name, left)
+			if got := md["ratelimit"]; len(got) != 1 || got[0] != want {
+				t.Errorf("call %d: %q, want %s", i, got, want)
+			}
+			if got, want := md["ratelimit-policy"], fmt.Sprintf(`"%s";q=3;w=60`, name); len(got) != 1 || got[0] != want {
+				t.Errorf("call %d: %q, want %s", i, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package nethttplimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// BenchmarkMiddleware is a call in this process, with and without the middleware, which sends its headers.
+func BenchmarkMiddleware(b *testing.B) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer limiter.Close()
+	bare := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	limit := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	for name, handler := range map[string]http.Handler{"bare": bare, "limited": limit(bare)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				r, w := httptest.NewRequest("GET", "/", nil), &discard{header: make(http.Header)}
+				for pb.Next() {
+					clear(w.header)
+					handler.ServeHTTP(w, r)
+				}
+			})
+		})
+	}
+}
