@@ -27,18 +27,19 @@ const (
 	window   = 8 * time.Second
 )
 
+// algorithms are measured with limits of which nothing comes back, and no slot is renewed, before they are used up and refuse.
 func algorithms() []algorithm {
-	counted := func(kind core.Algorithm) core.Limit {
+	counted := func(kind core.Algorithm, window time.Duration) core.Limit {
 		return core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
 	}
 	return []algorithm{
-		{"SlidingWindow", counted(core.SlidingWindow)},
-		{"SlidingLog", counted(core.SlidingLog)},
-		{"FixedWindow", counted(core.FixedWindow)},
-		{"CalendarWindow", counted(core.CalendarWindow)},
+		{"SlidingWindow", counted(core.SlidingWindow, window)},
+		{"SlidingLog", counted(core.SlidingLog, window)},
+		{"FixedWindow", counted(core.FixedWindow, window)},
+		{"CalendarWindow", counted(core.CalendarWindow, time.Hour)},
 		{"CalendarWindow, days of a zone", core.PerCalendarDay(maxCalls, "Europe/Berlin")},
-		{"TokenBucket", core.Limit{Max: maxCalls, Window: window, Algorithm: core.TokenBucket}},
-		{"Concurrency", core.Limit{Max: maxCalls, Window: window, Algorithm: core.Concurrency}},
+		{"TokenBucket", core.Limit{Max: 1, Window: time.Minute, Burst: maxCalls, Algorithm: core.TokenBucket}},
+		{"Concurrency", counted(core.Concurrency, time.Minute)},
 	}
 }
 

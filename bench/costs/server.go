@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os/exec"
 	"regexp"
@@ -16,11 +17,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// server is a redis-server of this program's own, and limiters on it.
+// server is a redis-server of this program's own.
 type server struct {
 	process *exec.Cmd
 	client  *redis.Client
-	limiter *core.Limiter
 }
 
 func startServer() (*server, error) {
@@ -38,8 +38,7 @@ func startServer() (*server, error) {
 	s := &server{process: process, client: redis.NewClient(&redis.Options{Addr: address})}
 	for range 100 {
 		if err = s.client.Ping(context.Background()).Err(); err == nil {
-			s.limiter, err = core.New(core.Options{Redis: s.client, Timeout: time.Minute})
-			return s, err
+			return s, nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -82,36 +81,63 @@ func (s *server) least(ctx context.Context, a algorithm) (least costs, err error
 }
 
 func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
-	run := func(times int, over time.Duration) {
-		if err == nil {
-			err = s.callAll(ctx, a, times, over)
-		}
-	}
-	weigh := func() (n int64) {
-		if err == nil {
-			n, err = s.bytes(ctx)
-		}
-		return n
-	}
-	if err = s.client.FlushAll(ctx).Err(); err != nil {
+	if err := s.client.FlushAll(ctx).Err(); err != nil {
 		return c, err
 	}
-	run(1, 0)
-	c.cold = weigh()
-	s.timed(ctx, &c.allowed, &err, func() { run(maxCalls-1, a.limit.Window/2) })
-	c.busy = weigh()
-	s.timed(ctx, &c.refused, &err, func() { run(maxCalls/2, 0) })
+	limiter, err := s.newLimiter()
+	if err != nil {
+		return c, err
+	}
+	defer limiter.Close()
+	if err := callAll(ctx, limiter, a, 1, true); err != nil {
+		return c, err
+	}
+	if c.cold, err = s.bytes(ctx); err != nil {
+		return c, err
+	}
+	c.allowed, err = s.timed(ctx, func() error { return callAll(ctx, limiter, a, maxCalls-1, true) })
+	if err != nil {
+		return c, err
+	}
+	if c.busy, err = s.bytes(ctx); err != nil {
+		return c, err
+	}
+	c.refused, err = s.timed(ctx, func() error { return s.refuseAll(ctx, a) })
 	return c, err
 }
 
-// callAll has every subject call so often, from some goroutines at once, spread over a time.
-func (s *server) callAll(ctx context.Context, a algorithm, times int, over time.Duration) error {
+func (s *server) newLimiter() (*core.Limiter, error) {
+	return core.New(core.Options{Redis: s.client, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// refusals is how often every subject is refused.
+const refusals = 20
+
+// refuseAll has every subject refused, each time by a limiter that is new: one that refused it before would remember that, and
+// not ask the server.
+func (s *server) refuseAll(ctx context.Context, a algorithm) error {
+	for range refusals {
+		limiter, err := s.newLimiter()
+		if err != nil {
+			return err
+		}
+		err = callAll(ctx, limiter, a, 1, false)
+		limiter.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callAll has every subject call so often, from some goroutines at once. The calls of each are spread over half a window.
+func callAll(ctx context.Context, limiter *core.Limiter, a algorithm, times int, allowed bool) error {
 	begin := time.Now()
 	return together(func(caller int) error {
 		for round := range times {
-			time.Sleep(time.Until(begin.Add(over * time.Duration(round) / time.Duration(times))))
+			time.Sleep(time.Until(begin.Add(window / 2 * time.Duration(round) / time.Duration(times))))
 			for i := caller; i < subjects; i += callers {
-				if err := s.call(ctx, a, subject(i)); err != nil {
+				if err := call(ctx, limiter, a, subject(i), allowed); err != nil {
 					return err
 				}
 			}
@@ -120,20 +146,33 @@ func (s *server) callAll(ctx context.Context, a algorithm, times int, over time.
 	})
 }
 
-func (s *server) call(ctx context.Context, a algorithm, subject string) (err error) {
+// call asks once. It is an error when the server was not asked, or did not answer as it should: then something else is measured.
+func call(ctx context.Context, limiter *core.Limiter, a algorithm, subject string, allowed bool) (err error) {
+	var d core.Decision
 	if a.limit.Algorithm == core.Concurrency {
-		_, _, err = s.limiter.Hold(ctx, "api", subject, a.limit)
-		return err
+		_, d, err = limiter.Hold(ctx, "api", subject, a.limit)
+	} else {
+		d, err = limiter.Allow(ctx, "api", subject, a.limit)
 	}
-	_, err = s.limiter.Allow(ctx, "api", subject, a.limit)
-	return err
+	switch {
+	case err != nil:
+		return err
+	case d.Source != core.FromRedis:
+		return fmt.Errorf("%s was answered by %s", subject, d.Source)
+	case d.Allowed != allowed:
+		return fmt.Errorf("%s: allowed %v, want %v", subject, d.Allowed, allowed)
+	}
+	return nil
 }
 
 // bytes is what a key takes on average, with its name and all that Redis keeps for it.
 func (s *server) bytes(ctx context.Context) (int64, error) {
 	keys, err := s.client.Keys(ctx, "*").Result()
-	if err != nil || len(keys) != subjects {
-		return 0, fmt.Errorf("%d keys for %d subjects: %w", len(keys), subjects, err)
+	if err != nil {
+		return 0, err
+	}
+	if len(keys) != subjects {
+		return 0, fmt.Errorf("%d keys for %d subjects", len(keys), subjects)
 	}
 	var sum int64
 	for _, key := range keys {
@@ -148,23 +187,23 @@ func (s *server) bytes(ctx context.Context) (int64, error) {
 
 var usecPerCall = regexp.MustCompile(`cmdstat_evalsha:.*usec_per_call=([0-9.]+)`)
 
-// timed finds out how long the server took for each EVALSHA of a run.
-func (s *server) timed(ctx context.Context, micros *float64, failed *error, run func()) {
-	if *failed == nil {
-		*failed = s.client.ConfigResetStat(ctx).Err()
+// timed finds out how many microseconds the server took for each EVALSHA of a run.
+func (s *server) timed(ctx context.Context, run func() error) (micros float64, err error) {
+	if err := s.client.ConfigResetStat(ctx).Err(); err != nil {
+		return 0, err
 	}
-	run()
+	if err := run(); err != nil {
+		return 0, err
+	}
 	stats, err := s.client.Info(ctx, "commandstats").Result()
-	found := usecPerCall.FindStringSubmatch(stats)
-	switch {
-	case *failed != nil:
-	case err != nil:
-		*failed = err
-	case found == nil:
-		*failed = errors.New("the server ran no script")
-	default:
-		*micros, *failed = strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		return 0, err
 	}
+	found := usecPerCall.FindStringSubmatch(stats)
+	if found == nil {
+		return 0, errors.New("the server ran no script")
+	}
+	return strconv.ParseFloat(found[1], 64)
 }
 
 // nothing is what a script costs that does nothing, as the floor.
@@ -173,24 +212,24 @@ func (s *server) nothing(ctx context.Context) (least float64, err error) {
 	if err := script.Load(ctx, s.client).Err(); err != nil {
 		return 0, err
 	}
-	for range rounds {
-		var micros float64
-		s.timed(ctx, &micros, &err, func() {
-			failed := together(func(int) error {
-				for range 2000 {
-					if err := script.EvalSha(ctx, s.client, []string{"key"}).Err(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			err = errors.Join(err, failed)
-		})
-		if least == 0 || micros < least {
+	ask := func(int) error {
+		for range 2000 {
+			if err := script.EvalSha(ctx, s.client, []string{"key"}).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for round := range rounds {
+		micros, err := s.timed(ctx, func() error { return together(ask) })
+		if err != nil {
+			return 0, err
+		}
+		if round == 0 || micros < least {
 			least = micros
 		}
 	}
-	return least, err
+	return least, nil
 }
 
 // callers is how many goroutines call at once.

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
+
+	"github.com/accesslimit/accesslimit/bench/internal/paper"
 )
 
 // axis is the values that a vertical axis names beside 0, in order. The last one is where it ends.
@@ -16,7 +18,7 @@ const everySeconds = 5
 
 // panel is a coordinate system on the paper: the run's time from left to right, an axis upwards.
 type panel struct {
-	*paper
+	picture
 	left, bottom, right, top vg.Length
 	axis                     axis
 }
@@ -35,11 +37,11 @@ func (p panel) y(value int) vg.Length {
 func (p panel) grid() {
 	for second := 0; second <= int(runTime.Seconds()); second += everySeconds {
 		x := p.x(second, int(runTime.Seconds()))
-		p.line(rule, nil, x, p.bottom, x, p.top)
+		p.Line(paper.Rule, nil, x, p.bottom, x, p.top)
 	}
 	for _, value := range append(axis{0}, p.axis...) {
-		p.line(rule, nil, p.left, p.y(value), p.right, p.y(value))
-		p.write(style{size: smallSize, color: grey, align: text.XRight}, p.left-5, p.y(value)-2.8, strconv.Itoa(value))
+		p.Line(paper.Rule, nil, p.left, p.y(value), p.right, p.y(value))
+		p.Write(paper.Style{Size: paper.SmallSize, Color: paper.Grey, Align: text.XRight}, p.left-5, p.y(value)-2.8, strconv.Itoa(value))
 	}
 }
 
@@ -47,9 +49,9 @@ func (p panel) grid() {
 func (p panel) seconds() {
 	last := int(runTime.Seconds())
 	for second := 0; second < last; second += everySeconds {
-		p.write(style{size: smallSize, color: grey, align: text.XCenter}, p.x(second, last), p.bottom-11, strconv.Itoa(second))
+		p.Write(paper.Style{Size: paper.SmallSize, Color: paper.Grey, Align: text.XCenter}, p.x(second, last), p.bottom-11, strconv.Itoa(second))
 	}
-	p.write(style{size: smallSize, color: grey, align: text.XRight}, p.right, p.bottom-11, strconv.Itoa(last)+" s")
+	p.Write(paper.Style{Size: paper.SmallSize, Color: paper.Grey, Align: text.XRight}, p.right, p.bottom-11, strconv.Itoa(last)+" s")
 }
 
 // area fills what is between a base and the values, and nothing where they are below it. It is one outline, not a box for each

@@ -1,0 +1,15 @@
+package main
+
+import (
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+const hotKey = "one hot key"
+
+// hot is one key that everybody calls: all goroutines meet on the same counter.
+var hot = workload{
+	name: hotKey, limit: rivals.RoomyHot, all: []int{1, 16, 64, 256, 1024}, few: []int{1, 16, 256},
+	keys:  func(settings) int { return 1 },
+	picks: func(int) []uint32 { return harness.One() },
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+// local is what one round found of a limiter in this process.
+type local struct {
+	nanos, allocs, bytes float64
+	refused              float64 // of a hundred calls, all of which the limit allows
+}
+
+// inThisProcess measures the limiters that count in the process, called from all cores.
+func (b *bench) inThisProcess() error {
+	for range b.localRounds {
+		for _, i := range harness.Shuffled(len(rivals.InThisProcess)) {
+			r := rivals.InThisProcess[i]
+			for _, n := range []int{1, b.manyKeys} {
+				c := cell{workload: keysInProcess(n), rival: r.Name}
+				b.local[c] = append(b.local[c], b.runInProcess(r, n))
+			}
+		}
+	}
+	return nil
+}
+
+// keysInProcess names the workload.
+func keysInProcess(n int) string { return fmt.Sprintf("in process, %d keys", n) }
+
+func (b *bench) runInProcess(r rivals.InProcess, n int) local {
+	limit := rivals.Roomy
+	if n == 1 {
+		limit = rivals.RoomyHot
+	}
+	allow, closeIt := r.Open(limit, n)
+	defer closeIt()
+	keys, picks := harness.NewKeys("key", n), harness.One()
+	if n > 1 {
+		picks = harness.Uniform(n)
+	}
+	for i := range n {
+		allow(keys.At(i))
+	}
+	var refused atomic.Int64
+	p := harness.RunParallel(func(goroutine int) func(int) {
+		next, mask := goroutine*len(picks)/2, len(picks)-1
+		return func(calls int) {
+			no, at := 0, next // its own copy: next may share a cache line with another goroutine's
+			for range calls {
+				if !allow(keys.At(int(picks[at&mask]))) {
+					no++
+				}
+				at++
+			}
+			next = at
+			if no > 0 {
+				refused.Add(int64(no))
+			}
+		}
+	}, b.inProcess)
+	return local{p.NanosPerCall(), p.AllocsPerCall(), p.BytesPerCall(), 100 * float64(refused.Load()) / float64(p.Calls)}
+}

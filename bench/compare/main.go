@@ -1,0 +1,146 @@
+// Command compare measures this library beside others, in one run on one machine, and writes what it found: RESULTS.md, charts, and
+// the table in the README at the top.
+//
+//	go run ./compare [-quick]
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+func main() {
+	log.SetFlags(0)
+	quick := flag.Bool("quick", false, "a short run, to see a change: less of everything, and nothing of how it grows")
+	results := flag.String("results", "RESULTS.md", "the file for all tables")
+	charts := flag.String("charts", "charts", "the directory for the charts")
+	readme := flag.String("readme", "../README.md", "the file that has a part of the results between two marks")
+	only := flag.String("only", "", "measure only what has this in its name, print it, and write nothing")
+	worker := flag.Bool("worker", false, "be one of several processes: read a job and do it")
+	flag.Parse()
+	if *worker {
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if err := compare(*quick, *only, *results, *charts, *readme); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// background is the context of what the harness asks the servers itself.
+var background = context.Background()
+
+// bench is a run of everything.
+type bench struct {
+	settings
+	server *harness.Server
+	report
+}
+
+func compare(quick bool, only, results, charts, readme string) error {
+	b := &bench{settings: full, report: newReport()}
+	if quick {
+		b.settings = short
+	}
+	b.only = only
+	sections, err := b.chosen()
+	if err != nil {
+		return err
+	}
+	if b.server, err = harness.StartServer(); err != nil {
+		return err
+	}
+	server := b.server
+	defer server.Stop()
+	stopOnSignal(server)
+	for _, section := range sections {
+		began := time.Now()
+		if err := section.measure(); err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+		log.Printf("%-44s %5.1f s", section.name, time.Since(began).Seconds())
+	}
+	text := b.text(server.Version())
+	fmt.Println(text)
+	if only != "" {
+		return nil
+	}
+	if err := os.WriteFile(results, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if err := b.drawCharts(charts); err != nil {
+		return err
+	}
+	return b.updateReadme(readme)
+}
+
+type section struct {
+	name    string
+	measure func() error
+}
+
+// chosen is the sections that are to be measured.
+func (b *bench) chosen() (chosen []section, err error) {
+	var names []string
+	for _, s := range b.sections() {
+		names = append(names, s.name)
+		if strings.Contains(s.name, b.only) {
+			chosen = append(chosen, s)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no part has %q in its name: %s", b.only, strings.Join(names, ", "))
+	}
+	return chosen, nil
+}
+
+func (b *bench) sections() (all []section) {
+	for _, same := range together {
+		var names []string
+		for _, w := range same {
+			names = append(names, w.name)
+		}
+		all = append(all, section{strings.Join(names, "; "), func() error { return b.onRedis(same) }})
+	}
+	all = append(all,
+		section{"processes", b.processes},
+		section{"in the process", b.inThisProcess},
+		section{"heap of a key", b.heap},
+		section{"middlewares", b.middlewares},
+		section{"time of the server", b.serverCost},
+		section{"memory in Redis", b.memory})
+	if !b.quick {
+		all = append(all,
+			section{"how it grows with keys", b.growKeys},
+			section{"how it grows with Max", b.growMax},
+			section{"how it grows with masters", b.growMasters})
+	}
+	return all
+}
+
+// stopOnSignal takes the server along when this program is told to end.
+func stopOnSignal(server *harness.Server) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-told
+		server.Stop()
+		os.Exit(1)
+	}()
+}
+
+func (b *bench) place() rivals.Place {
+	return rivals.Place{Addrs: b.server.Addrs(), Cluster: b.server.Cluster}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+// What stands between the marks in the README is written here, so that no figure there is ever older than RESULTS.md.
+const (
+	beginMark = "<!-- make bench writes this table -->"
+	endMark   = "<!-- as far as here -->"
+)
+
+var errNoMarks = errors.New("the README has no place for results: " + beginMark + " and " + endMark)
+
+func (b *bench) updateReadme(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	updated, err := between(string(text), b.readmeTable())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(updated), 0o644)
+}
+
+// between puts something in place of what stands between the marks.
+func between(text, table string) (string, error) {
+	before, rest, found := strings.Cut(text, beginMark)
+	_, after, ended := strings.Cut(rest, endMark)
+	if !found || !ended {
+		return "", errNoMarks
+	}
+	return before + beginMark + "\n\n" + table + "\n" + endMark + after, nil
+}
+
+// readmeTable is the rows that say most.
+func (b *bench) readmeTable() string {
+	table := harness.NewTable(fmt.Sprintf("`%s`, %d cores for client and server", b.command(), runtime.NumCPU()), "accesslimit", "redis_rate", "ulule", "others")
+	on := func(label, workload string) {
+		speed := func(rival string) string { return harness.Number(b.speed(workload, rival, crowd).Median) }
+		table.Row(label, speed(rivals.TokenBucket)+" ("+speed(rivals.SlidingWindow)+")", speed(rivals.RedisRate), speed(rivals.Ulule),
+			"rueidis "+speed("rueidis, the same script")+", throttled "+speed("throttled"))
+	}
+	on("decisions/s on Redis, one hot key, 256 goroutines", hotKey)
+	on("the same, 100k keys", uniformKeys)
+	on("the same, 100k keys, zipf", zipfKeys)
+	on("the same, a key that is used up", refusedKey)
+	p99 := func(rival string) string {
+		return harness.Number(b.of(cell{hotKey, rival, crowd, 1}, percentile(99)).Median/1000) + " ms"
+	}
+	table.Row("p99 on Redis, one hot key, 256 goroutines", p99(rivals.TokenBucket)+" ("+p99(rivals.SlidingWindow)+")", p99(rivals.RedisRate), p99(rivals.Ulule), "")
+	cost := func(rival string) string { return harness.Number(b.costOf(rival, allowedCall).Median) + " µs" }
+	table.Row("time of the Redis server for a call", cost(rivals.TokenBucket)+" ("+cost(rivals.SlidingWindow)+")", cost(rivals.RedisRate), cost(rivals.Ulule), "")
+	many := func(rival string) string {
+		return harness.Number(b.nanos(cell{workload: keysInProcess(b.manyKeys), rival: rival}).Median) + " ns"
+	}
+	table.Row("a decision in the process, 100k keys", many(rivals.TokenBucket)+" ("+many(rivals.SlidingWindow)+")", "", many(rivals.Ulule),
+		"go-limiter "+many("sethvargo/go-limiter")+", x/time/rate in a map "+many("x/time/rate in a map"))
+	gin := func(name string) string {
+		nanos, allocs := b.added(rivals.Middleware{Framework: "gin", Name: name})
+		if math.IsNaN(nanos) {
+			return "-"
+		}
+		return fmt.Sprintf("%s ns, %.0f allocations", harness.Number(nanos), allocs)
+	}
+	table.Row("what a middleware adds to gin", gin("accesslimit"), "", gin(rivals.Ulule), "")
+	return table.String()
+}

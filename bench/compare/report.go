@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+// report is all that was measured.
+type report struct {
+	outcomes  map[cell][]*harness.Outcome
+	local     map[cell][]local
+	heapBytes map[string]float64
+	busyHeap  float64 // of our SlidingWindow, after several calls; not a number: not measured
+	costs     []*cost
+	weights   map[string]weight
+	growths   []growth
+	ceiling   []float64
+	ceilingBy string
+
+	ceilingScript [][]byte // the calls that the ceiling is of
+}
+
+func newReport() report {
+	return report{
+		outcomes: make(map[cell][]*harness.Outcome), local: make(map[cell][]local),
+		heapBytes: make(map[string]float64), busyHeap: math.NaN(), weights: make(map[string]weight),
+	}
+}
+
+// What a table says of an outcome.
+
+func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors) / o.Took.Seconds() }
+
+func each(n float64, o *harness.Outcome) float64 { return harness.Ratio(n, float64(o.Decisions)) }
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// percentile is a latency in microseconds.
+func percentile(p float64) func(*harness.Outcome) float64 {
+	return func(o *harness.Outcome) float64 { return micros(o.Latency.Percentile(p)) }
+}
+
+// of is the spread of one number of a cell's rounds.
+func (r *report) of(c cell, number func(*harness.Outcome) float64) harness.Spread {
+	return harness.SpreadBy(r.outcomes[c], number)
+}
+
+// speed is the decisions per second of one process; a call that failed is none.
+func (r *report) speed(workload, rival string, goroutines int) harness.Spread {
+	return r.of(cell{workload, rival, goroutines, 1}, perSecond)
+}
+
+// heapOf is the bytes that a limiter in the process keeps for a key; not a number: not measured.
+func (r *report) heapOf(rival string) float64 {
+	if bytes, found := r.heapBytes[rival]; found {
+		return bytes
+	}
+	return math.NaN()
+}
+
+// weightOf is what a rival's key takes in Redis; not a number: not measured.
+func (r *report) weightOf(rival string) weight {
+	if w, found := r.weights[rival]; found {
+		return w
+	}
+	return weight{math.NaN(), math.NaN()}
+}
+
+// part writes a table and what stands before it, or nothing where nothing of it was measured.
+func part(t *strings.Builder, before string, table *harness.Table) {
+	if !table.Empty() {
+		t.WriteString(before + table.String() + "\n")
+	}
+}
+
+// text is RESULTS.md.
+func (b *bench) text(redisVersion string) string {
+	var t strings.Builder
+	b.head(&t, redisVersion)
+	t.WriteString("## Targets\n\n" + b.targetTable().String() + "\n")
+	for _, w := range workloads {
+		b.onRedisText(&t, w)
+	}
+	b.processText(&t)
+	b.localText(&t)
+	b.middlewareText(&t)
+	b.costText(&t)
+	b.memoryText(&t)
+	b.growthText(&t)
+	b.fleetText(&t)
+	return strings.TrimRight(t.String(), "\n") + "\n"
+}
+
+func (b *bench) head(t *strings.Builder, redisVersion string) {
+	t.WriteString("# Results\n\n")
+	fmt.Fprintf(t, "Written by `%s`; [README.md](README.md) says what is measured and how to read it. ", b.command())
+	if b.quick {
+		t.WriteString("**A quick run**: few and short rounds, figures waver by a quarter. ")
+	}
+	t.WriteString("Client and server share the machine, so ratios count, not the figures. Median (least..most) of the rounds.\n\n")
+	for _, line := range machine(redisVersion) {
+		t.WriteString("- " + line + "\n")
+	}
+	t.WriteString("\nNot measured:\n\n")
+	for _, left := range rivals.Left {
+		fmt.Fprintf(t, "- %s: %s\n", left[0], left[1])
+	}
+	t.WriteString("\n")
+}
+
+func (b *bench) onRedisText(t *strings.Builder, w workload) {
+	before := fmt.Sprintf("## On Redis: %s\n\n", w.name)
+	if w.ceiling && len(b.ceiling) > 0 {
+		before += fmt.Sprintf("TokenBucket's script from %s, with nothing around it: %s calls/s.\n\n", b.ceilingBy, spread(harness.SpreadOf(b.ceiling)))
+	}
+	if w.exact {
+		before += fmt.Sprintf("The key admits %d calls and then none; \"admitted\" is how many it did, in the worst round.\n\n", w.limit.Max)
+	}
+	head := []string{
+		"limiter", "goroutines", "decisions/s", "to TokenBucket", "p50 µs", "p99 µs", "client CPU µs", "server CPU µs",
+		"scripts per decision", "allocs", "bytes", "errors",
+	}
+	if w.exact {
+		head = append(head, "admitted", "answered by")
+	}
+	table := harness.NewTable(head...)
+	for _, n := range w.counts(b.settings) {
+		ours := b.speed(w.name, rivals.TokenBucket, n).Median
+		for _, r := range rivals.OnRedis {
+			c := cell{w.name, r.Name, n, 1}
+			if len(b.outcomes[c]) > 0 {
+				b.outcomeRow(table, w, c, ours)
+			}
+		}
+	}
+	part(t, before, table)
+}
+
+func (b *bench) outcomeRow(table *harness.Table, w workload, c cell, ours float64) {
+	rounds := b.outcomes[c]
+	number := func(f func(*harness.Outcome) float64) float64 { return b.of(c, f).Median }
+	speed := b.of(c, perSecond)
+	row := []any{
+		c.rival, c.goroutines, spread(speed), harness.Times(harness.Ratio(speed.Median, ours)),
+		measured(number(percentile(50))), measured(number(percentile(99))),
+		number(func(o *harness.Outcome) float64 { return each(micros(o.ClientCPU), o) }),
+		number(func(o *harness.Outcome) float64 { return each(micros(o.Server.CPU), o) }),
+		number(func(o *harness.Outcome) float64 { return each(float64(o.Server.Scripts), o) }),
+		number(func(o *harness.Outcome) float64 { return each(float64(o.Mallocs), o) }),
+		number(func(o *harness.Outcome) float64 { return each(float64(o.Bytes), o) }),
+		errorsOf(rounds, !w.exact),
+	}
+	if w.exact {
+		row = append(row, mostAdmitted(rounds), answeredBy(rounds))
+	}
+	table.Row(row...)
+}
+
+// errorsOf is the share of calls that failed, and where all should have been admitted, that of those which were not.
+func errorsOf(rounds []*harness.Outcome, allAdmitted bool) string {
+	var decisions, errors, refused int64
+	for _, o := range rounds {
+		decisions, errors, refused = decisions+o.Decisions, errors+o.Errors, refused+o.Decisions-o.Errors-o.Allowed
+	}
+	share := func(n int64) string { return fmt.Sprintf("%.2g %%", 100*harness.Ratio(float64(n), float64(decisions))) }
+	switch {
+	case decisions == 0:
+		return "-"
+	case refused > 0 && allAdmitted:
+		return share(errors) + ", " + share(refused) + " refused"
+	case errors > 0:
+		return share(errors)
+	default:
+		return "0"
+	}
+}
+
+// mostAdmitted is what a used-up key admitted in the round that admitted most.
+func mostAdmitted(rounds []*harness.Outcome) (most int64) {
+	for _, o := range rounds {
+		most = max(most, o.Ever)
+	}
+	return most
+}
+
+// answeredBy says who answered, where the limiter says so.
+func answeredBy(rounds []*harness.Outcome) string {
+	var all int64
+	by := make(map[string]int64)
+	for _, o := range rounds {
+		for source, n := range o.Sources {
+			by[source], all = by[source]+n, all+n
+		}
+	}
+	var parts []string
+	for source, n := range by {
+		if source != "" {
+			parts = append(parts, fmt.Sprintf("%s %.3g %%", source, 100*float64(n)/float64(all)))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+func spread(s harness.Spread) string {
+	if math.IsNaN(s.Median) {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%s..%s)", harness.Number(s.Median), harness.Number(s.Min), harness.Number(s.Max))
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+func TestTargetMet(t *testing.T) {
+	for _, test := range []struct {
+		target target
+		want   bool
+	}{
+		{target{want: 10, reached: 10}, true},
+		{target{want: 10, reached: 9.99}, false},
+		{target{want: 10, reached: 10, atMost: true}, true},
+		{target{want: 10, reached: 10.01, atMost: true}, false},
+		{target{want: 10, reached: math.NaN(), atMost: true}, false},
+	} {
+		if got := test.target.met(); got != test.want {
+			t.Errorf("%+v: met %v", test.target, got)
+		}
+	}
+}
+
+// made is a run in which our TokenBucket does 2000 decisions a second, and every other rival 1000.
+func made() *bench {
+	b := &bench{settings: short, report: newReport()}
+	for _, w := range workloads {
+		for _, r := range rivals.OnRedis {
+			for _, n := range w.counts(b.settings) {
+				o := &harness.Outcome{Decisions: 1000, Allowed: 1000, Took: time.Second, Mallocs: 5000}
+				if r.Name == rivals.TokenBucket {
+					o.Took = time.Second / 2
+				}
+				o.Latency.Add(time.Millisecond)
+				c := cell{w.name, r.Name, n, 1}
+				b.outcomes[c] = []*harness.Outcome{o}
+			}
+		}
+	}
+	b.ceiling, b.ceilingBy = []float64{4000}, "a test"
+	return b
+}
+
+func TestTargetsAreOfTheRun(t *testing.T) {
+	found := make(map[string]target)
+	for _, target := range made().targets() {
+		found[target.row] = target
+	}
+	for row, want := range map[string]float64{
+		"one hot key, 256 goroutines, to redis_rate":                      2,
+		"100k keys uniform, 256 goroutines, to ulule":                     2,
+		"100k keys uniform, 256 goroutines, SlidingWindow to TokenBucket": 0.5,
+		"100k keys uniform, 256 goroutines, to the script alone":          0.5,
+		"allocations on Redis, uniform, 64 goroutines":                    5,
+		"one goroutine, p50 to a bare EvalSha":                            1,
+	} {
+		if got := found[row].reached; got != want {
+			t.Errorf("%s: %v, want %v", row, got, want)
+		}
+	}
+	if lease := found["leased permits, one hot key, 256 goroutines, decisions/s"]; lease.met() {
+		t.Error("what was not measured is met")
+	}
+}
+
+// What was not measured reads so in every row, and has no section: a 0 would be read as a figure.
+func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
+	b := &bench{settings: full, report: newReport()}
+	b.only = "nothing of it"
+	for _, target := range b.targets() {
+		if !math.IsNaN(target.reached) || target.cells()[2] != "not measured" {
+			t.Errorf("%s: %v", target.row, target.cells())
+		}
+	}
+	text := b.text("7.0")
+	if n := strings.Count(text, "\n## "); n != 1 {
+		t.Errorf("%d sections, want that of the targets:\n%s", n, text)
+	}
+	if !strings.Contains(text, "Written by `go run ./compare -only \"nothing of it\"`") || strings.Contains(text, "make bench") {
+		t.Errorf("the text does not say what wrote it:\n%s", text)
+	}
+	if err := b.drawCharts(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	for want, s := range map[string]settings{
+		"make bench": full, "make bench-quick": short,
+		`go run ./compare -only "hot"`: {only: "hot"}, `go run ./compare -quick -only "hot"`: {quick: true, only: "hot"},
+	} {
+		if got := s.command(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestChosen(t *testing.T) {
+	b := &bench{settings: short, report: newReport()}
+	if all, err := b.chosen(); err != nil || len(all) != len(b.sections()) {
+		t.Errorf("%d sections without -only: %v", len(all), err)
+	}
+	b.only = "hot"
+	if some, err := b.chosen(); err != nil || len(some) != 1 || some[0].name != hotKey {
+		t.Errorf("-only hot: %v, %v", some, err)
+	}
+	b.only = "nosuchpart"
+	_, err := b.chosen()
+	if err == nil || !strings.HasPrefix(err.Error(), `no part has "nosuchpart" in its name: one hot key, `) {
+		t.Errorf("-only nosuchpart: %v", err)
+	}
+}
+
+// Workloads that are measured in one visit find the same keys, and each is measured once.
+func TestWorkloadsTogetherHaveTheSameKeys(t *testing.T) {
+	n := 0
+	for _, same := range together {
+		for _, w := range same {
+			n++
+			if w.limit != same[0].limit || w.keys(full) != same[0].keys(full) || w.exact != same[0].exact {
+				t.Errorf("%s and %s have other keys", w.name, same[0].name)
+			}
+			if w.exact && len(w.counts(full)) > w.keys(full) {
+				t.Errorf("%s has a key too few", w.name)
+			}
+		}
+	}
+	if n != len(workloads) {
+		t.Errorf("%d of %d workloads are measured", n, len(workloads))
+	}
+}
+
+func TestFleet(t *testing.T) {
+	f := fleet{processes: 1000, decisions: 10e6, busy: 0.5, micros: 5, bytes: 250}
+	for name, test := range map[string][2]float64{
+		"scripts of a master":  {f.scriptsOfMaster(), 100_000},
+		"masters":              {f.masters(10e6), 100},
+		"gigabits":             {f.gigabits(1e6), 2},
+		"calls in a script":    {f.merged(), 100},
+		"milliseconds of turn": {f.trip(), 10},
+	} {
+		if test[0] != test[1] {
+			t.Errorf("%s: %v, want %v", name, test[0], test[1])
+		}
+	}
+}
+
+// A failed call is no decision, so a rival that only fails is not fast.
+func TestFailedCallsAreNotCounted(t *testing.T) {
+	o := &harness.Outcome{Decisions: 1000, Errors: 900, Took: time.Second}
+	if got := perSecond(o); got != 100 {
+		t.Errorf("%v decisions a second, want 100", got)
+	}
+}
+
+func TestErrorsOf(t *testing.T) {
+	rounds := []*harness.Outcome{{Decisions: 60, Allowed: 60}, {Decisions: 40, Allowed: 20, Errors: 10}}
+	if got := errorsOf(rounds, true); got != "10 %, 10 % refused" {
+		t.Errorf("all should be admitted: %q", got)
+	}
+	if got := errorsOf(rounds, false); got != "10 %" {
+		t.Errorf("some should be refused: %q", got)
+	}
+	if got := errorsOf(rounds[:1], true); got != "0" {
+		t.Errorf("nothing failed: %q", got)
+	}
+}
+
+// What a used-up key admitted is that of the worst round, or over-admission would hide behind a median.
+func TestMostAdmitted(t *testing.T) {
+	if got := mostAdmitted([]*harness.Outcome{{Ever: 1000}, {Ever: 1007}, {Ever: 1000}}); got != 1007 {
+		t.Errorf("%d admitted", got)
+	}
+}
+
+func TestAnsweredBy(t *testing.T) {
+	rounds := []*harness.Outcome{{Sources: map[string]int64{"redis": 1, "near": 2, "": 9}}, {Sources: map[string]int64{"near": 88}}}
+	if got := answeredBy(rounds); got != "near 90 %, redis 1 %" {
+		t.Errorf("answered by %q", got)
+	}
+}
+
+func TestBetween(t *testing.T) {
+	got, err := between("a\n"+beginMark+"\nold\n"+endMark+"\nb\n", "new\n")
+	if want := "a\n" + beginMark + "\n\nnew\n\n" + endMark + "\nb\n"; got != want || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if again, _ := between(got, "new\n"); again != got {
+		t.Errorf("a second run changes %q to %q", got, again)
+	}
+	for _, broken := range []string{"", beginMark, endMark + beginMark} {
+		if _, err := between(broken, "new"); err == nil {
+			t.Errorf("%q has a place for results", broken)
+		}
+	}
+}
+
+func TestRotatedKeepsAllPicks(t *testing.T) {
+	picks := []uint32{1, 2, 3, 4}
+	got := rotated(picks, 3)
+	if slices.Equal(got, picks) || len(got) != 4 {
+		t.Errorf("rotated by 3: %v", got)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, picks) {
+		t.Errorf("picks got lost: %v", got)
+	}
+}
+
+// Everything that a run writes can be written, also of a run in which some things were not measured.
+func TestWriting(t *testing.T) {
+	b, dir := made(), t.TempDir()
+	text := b.text("7.0")
+	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis: one hot key", "not measured", "0.50x"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the results do not say %q", want)
+		}
+	}
+	if err := b.drawCharts(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"} {
+		svg, err := os.ReadFile(filepath.Join(dir, name+".svg"))
+		if err != nil || !strings.Contains(string(svg), "</svg>") {
+			t.Errorf("%s is no picture: %v", name, err)
+		}
+	}
+	if table := b.readmeTable(); !strings.Contains(table, "2000 (1000)") || !strings.HasPrefix(table, "| `make bench-quick`, ") {
+		t.Errorf("the README would say\n%s", table)
+	}
+}
+
+// The README has its place for results, and shows charts that are there.
+func TestReadmeShowsTheRun(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := between(string(text), ""); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"hot", "uniform", "process", "middleware"} {
+		path := "bench/charts/" + name + ".svg"
+		if !strings.Contains(string(text), path) {
+			t.Errorf("the README does not show %s", path)
+		}
+		if _, err := os.Stat(filepath.Join("..", "..", path)); err != nil {
+			t.Errorf("%v: run make bench", err)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+// The cost of a script is the time of the server's main thread for a call, as the library sends it: recorded, and then repeated over 2
+// connections with 64 calls under way on each, on keys that live.
+
+const (
+	costConnections = 2
+	costDepth       = 64
+)
+
+// cost is a script's, of which there are a setup to bring the keys into their state, and the calls.
+type cost struct {
+	script, answer string
+	setup, calls   [][]byte
+	micros         []float64 // of the main thread for a call, each round
+	perSecond      []float64
+	in, out        float64 // bytes of a call and of its reply
+}
+
+// costFor finds what was measured of a script, or nothing.
+func (r *report) costFor(script, answer string) *cost {
+	for _, c := range r.costs {
+		if c.script == script && c.answer == answer {
+			return c
+		}
+	}
+	return new(cost)
+}
+
+// costOf is the microseconds of a script.
+func (r *report) costOf(script, answer string) harness.Spread {
+	return harness.SpreadOf(r.costFor(script, answer).micros)
+}
+
+// The answers that a cost is of.
+const (
+	allowedCall = "allowed"
+	refusedCall = "refused"
+	anyCall     = ""
+)
+
+// Names of what is measured beside the rivals' scripts.
+const (
+	nothingScript = "EVALSHA of nothing"
+	plainSet      = "SET with PX"
+)
+
+func (b *bench) serverCost() error {
+	keys := harness.NewKeys("key", b.costKeys)
+	if err := b.server.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rivals.OnRedis {
+		if r.Script && r.Name != "rueidis, the same script" {
+			if err := b.recordCosts(r.Name, keys); err != nil {
+				return fmt.Errorf("%s: %w", r.Name, err)
+			}
+		}
+	}
+	floors, err := b.floors(keys)
+	if err != nil {
+		return err
+	}
+	b.costs = append(b.costs, floors...)
+	for range b.costRounds {
+		for _, i := range harness.Shuffled(len(b.costs)) {
+			if err := b.measureCost(b.costs[i]); err != nil {
+				return fmt.Errorf("%s, %s: %w", b.costs[i].script, b.costs[i].answer, err)
+			}
+		}
+	}
+	return nil
+}
+
+// costLimit admits all calls of a round; costUsedUp admits one. What is refused is asked by another limiter than the one that used it up,
+// as by another process, which cannot know that it will be refused.
+var (
+	costLimit  = rivals.Limit{Max: 1000, Window: rivals.Roomy.Window, Permit: 30 * time.Second}
+	costUsedUp = rivals.Limit{Max: 1, Window: time.Hour, Permit: 5 * time.Minute}
+)
+
+func (b *bench) recordCosts(rival string, keys harness.Keys) error {
+	allowed, err := b.record(rival, costLimit, keys)
+	if err != nil {
+		return err
+	}
+	first, err := b.record(rival, costUsedUp, keys)
+	if err != nil {
+		return err
+	}
+	refused, err := b.record(rival, costUsedUp, keys)
+	b.costs = append(b.costs,
+		&cost{script: rival, answer: allowedCall, setup: allowed, calls: allowed},
+		&cost{script: rival, answer: refusedCall, setup: first, calls: refused})
+	return err
+}
+
+// floors are what nothing costs.
+func (b *bench) floors(keys harness.Keys) ([]*cost, error) {
+	client := b.server.Client()
+	sha, err := client.ScriptLoad(background, "return 0").Result()
+	if err != nil {
+		return nil, err
+	}
+	nothing, set := make([][]byte, keys.Len()), make([][]byte, keys.Len())
+	for i := range keys.Len() {
+		nothing[i] = harness.Encode([]string{"evalsha", sha, "1", keys.At(i)})
+		set[i] = harness.Encode([]string{"set", keys.At(i), "1234567890123456", "px", "60000"})
+	}
+	return []*cost{
+		{script: nothingScript, answer: anyCall, setup: nothing, calls: nothing},
+		{script: plainSet, answer: anyCall, setup: set, calls: set},
+	}, nil
+}
+
+func (b *bench) measureCost(c *cost) error {
+	if err := b.server.Flush(); err != nil {
+		return err
+	}
+	addr := b.server.Addrs()[0]
+	if _, err := harness.Replay(addr, c.setup, len(c.setup), costConnections, costDepth); err != nil {
+		return err
+	}
+	before, err := b.server.Usage()
+	if err != nil {
+		return err
+	}
+	took, err := harness.Replay(addr, c.calls, b.costCalls, costConnections, costDepth)
+	if err != nil {
+		return err
+	}
+	after, err := b.server.Usage()
+	spent, calls := after.Since(before), float64(b.costCalls)
+	c.micros = append(c.micros, micros(spent.CPU)/calls)
+	c.perSecond = append(c.perSecond, calls/took.Seconds())
+	c.in, c.out = float64(spent.In)/calls, float64(spent.Out)/calls
+	return err
+}

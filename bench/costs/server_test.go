@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// A refused call that a limiter remembers does not reach the server, and is an error here; one that a new limiter asks does.
+func TestRefusedCallsReachTheServer(t *testing.T) {
+	s, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	limiter, err := s.newLimiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	ctx, a := context.Background(), algorithm{"FixedWindow", core.Limit{Max: 1, Window: time.Hour, Algorithm: core.FixedWindow}}
+	for _, allowed := range []bool{true, false} {
+		if err := call(ctx, limiter, a, "user", allowed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := call(ctx, limiter, a, "user", false); err == nil || !strings.Contains(err.Error(), "deny_cache") {
+		t.Errorf("a refusal that is remembered: %v", err)
+	}
+	if err := callAll(ctx, limiter, a, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	micros, err := s.timed(ctx, func() error { return s.refuseAll(ctx, a) })
+	if err != nil || micros <= 0 {
+		t.Errorf("%v µs, %v", micros, err)
+	}
+	if err := callAll(ctx, limiter, a, 1, true); err == nil {
+		t.Error("a refusal passes as an allowed call")
+	}
+}
+
+// A key too many or too few is told, not divided by.
+func TestBytesAreOfOneKeyForEachSubject(t *testing.T) {
+	s, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	_, err = s.bytes(context.Background())
+	if err == nil || err.Error() != "0 keys for 500 subjects" {
+		t.Errorf("no keys: %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package harness
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestSpread(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   Spread
+	}{
+		{[]float64{7}, Spread{7, 7, 7}},
+		{[]float64{9, 1, 5}, Spread{5, 1, 9}},
+		{[]float64{4, 1, 3, 100}, Spread{3.5, 1, 100}},
+	} {
+		if got := SpreadOf(test.values); got != test.want {
+			t.Errorf("SpreadOf(%v) = %v, want %v", test.values, got, test.want)
+		}
+	}
+}
+
+// The spread of nothing is no figure: a zero would be read as one.
+func TestSpreadOfNothing(t *testing.T) {
+	if got := SpreadOf(nil); !math.IsNaN(got.Median) || !math.IsNaN(got.Min) || !math.IsNaN(got.Max) {
+		t.Errorf("SpreadOf(nil) = %v", got)
+	}
+}
+
+// The median is of a copy: rounds keep their order.
+func TestSpreadLeavesTheRoundsAlone(t *testing.T) {
+	rounds := []float64{3, 1, 2}
+	SpreadOf(rounds)
+	if rounds[0] != 3 || rounds[1] != 1 {
+		t.Errorf("the rounds are %v now", rounds)
+	}
+}
+
+func TestRatio(t *testing.T) {
+	if got := Ratio(3, 2); got != 1.5 {
+		t.Errorf("Ratio(3, 2) = %v", got)
+	}
+	if got := Ratio(3, 0); !math.IsNaN(got) {
+		t.Errorf("Ratio(3, 0) = %v, want none", got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 0.954: "0.95", 12.34: "12.3", 123.4: "123", 9999: "9999", 12_345: "12k", 1_234_567: "1.23M", math.NaN(): "-",
+		math.Inf(1): "-", -0.5: "-0.50",
+	} {
+		if got := Number(v); got != want {
+			t.Errorf("Number(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	if a, b := Times(1.5), Times(math.NaN()); a != "1.50x" || b != "-" {
+		t.Errorf("Times = %q and %q", a, b)
+	}
+}
+
+// A percentile is of all latencies, and off by less than one in a hundred.
+func TestPercentiles(t *testing.T) {
+	var h Histogram
+	for i := 1; i <= 100_000; i++ {
+		h.Add(time.Duration(i) * time.Microsecond)
+	}
+	for _, p := range []float64{1, 50, 90, 99, 99.9, 100} {
+		want := p / 100 * 100_000 * 1000
+		if got := float64(h.Percentile(p)); math.Abs(got-want)/want > 0.01 {
+			t.Errorf("the %v. percentile is %v ns, want %v", p, got, want)
+		}
+	}
+}
+
+func TestHistogramEnds(t *testing.T) {
+	var h Histogram
+	if got := h.Percentile(50); got != 0 {
+		t.Errorf("the median of nothing is %v", got)
+	}
+	h.Add(-time.Second)
+	h.Add(time.Hour)
+	if low, high := h.Percentile(50), h.Percentile(100); low != 0 || high < time.Minute {
+		t.Errorf("the ends are %v and %v", low, high)
+	}
+}
+
+// Every latency is in a bucket whose middle is near, and buckets follow one another.
+func TestBucketsAreNear(t *testing.T) {
+	last := -1
+	for ns := int64(0); ns < 1<<longest; ns += 1 + ns/50 {
+		at := bucket(time.Duration(ns))
+		if at < last || at >= buckets {
+			t.Fatalf("%d ns is in bucket %d, after %d", ns, at, last)
+		}
+		last = at
+		if off := math.Abs(float64(middle(at)) - float64(ns)); off > 1+float64(ns)/100 {
+			t.Fatalf("%d ns is in a bucket around %v", ns, middle(at))
+		}
+	}
+}
+
+func TestMergedHistograms(t *testing.T) {
+	var a, b, all Histogram
+	for i := range 1000 {
+		d := time.Duration(i*i) * time.Nanosecond
+		all.Add(d)
+		if i%2 == 0 {
+			a.Add(d)
+		} else {
+			b.Add(d)
+		}
+	}
+	a.AddSparse(b.Sparse())
+	if a != all {
+		t.Error("two halves are not the whole")
+	}
+}

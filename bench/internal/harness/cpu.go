@@ -1,0 +1,15 @@
+package harness
+
+import (
+	"syscall"
+	"time"
+)
+
+// CPU is what this process has spent, in user and system mode.
+func CPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,69 @@
+package harness
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// KeyLen is how long every subject is.
+const KeyLen = 20
+
+// Digits are those at the end of a subject: as many as redis-benchmark writes for its __rand_int__.
+const Digits = 12
+
+// Keys are subjects, made before anything is measured. They lie side by side in one string, so that ten million of them are one
+// object to the garbage collector.
+type Keys struct {
+	text string
+	n    int
+}
+
+// NewKeys makes n subjects. The tag of three letters tells them from others.
+func NewKeys(tag string, n int) Keys {
+	var b strings.Builder
+	b.Grow(n * KeyLen)
+	for i := range n {
+		fmt.Fprintf(&b, "user:%.3s%0*d", tag, Digits, i)
+	}
+	return Keys{b.String(), n}
+}
+
+// At is the subject of a number. It allocates nothing.
+func (k Keys) At(i int) string { return k.text[i*KeyLen : (i+1)*KeyLen] }
+
+// Len is how many there are.
+func (k Keys) Len() int { return k.n }
+
+// picksAtLeast is how long a sequence of picks is, unless there are more keys.
+const picksAtLeast = 1 << 20
+
+// seed is the same for every run, so that all meet the same calls.
+const seed = 3
+
+// One picks the same key always.
+func One() []uint32 { return make([]uint32, 1) }
+
+// Uniform picks from n keys, each as likely as the others. The length is a power of two.
+func Uniform(n int) []uint32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	return picks(n, func() uint32 { return rng.Uint32N(uint32(n)) })
+}
+
+// Zipf picks from n keys, the first most often and the k-th k^s times less often than that.
+func Zipf(n int, s float64) []uint32 {
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(seed, 2)), s, 1, uint64(n-1))
+	return picks(n, func() uint32 { return uint32(zipf.Uint64()) })
+}
+
+func picks(n int, next func() uint32) []uint32 {
+	length := picksAtLeast
+	for length < n {
+		length *= 2
+	}
+	sequence := make([]uint32, length)
+	for i := range sequence {
+		sequence[i] = next()
+	}
+	return sequence
+}

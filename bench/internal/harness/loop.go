@@ -1,0 +1,210 @@
+package harness
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Answer is what a limiter said to one call.
+type Answer struct {
+	Allowed bool
+	Source  string // who answered, of a limiter that says so
+}
+
+// AllowFunc asks for one permit.
+type AllowFunc func(ctx context.Context, subject string) (Answer, error)
+
+// Load is how a limiter is called: in a closed loop, by so many goroutines.
+type Load struct {
+	Goroutines int
+	Keys       Keys
+	Picks      []uint32 // which key is called next; its length is a power of two
+	Warm       time.Duration
+	Measure    time.Duration
+	Every      int // a latency is taken of every so manieth call of a goroutine, so that the clock does not slow down fast ones
+}
+
+// Meter reads what a server has spent. It may be nil.
+type Meter interface{ Usage() (Usage, error) }
+
+// Usage is what a server has spent since it started.
+type Usage struct {
+	CPU     time.Duration
+	Scripts int64 // EVALSHA and EVAL that it was asked for
+	In, Out int64 // bytes on the network
+}
+
+// Since is what was spent after before.
+func (u Usage) Since(before Usage) Usage {
+	return Usage{u.CPU - before.CPU, u.Scripts - before.Scripts, u.In - before.In, u.Out - before.Out}
+}
+
+// Outcome is what a run of the loop gave. Everything but Ever is of the calls that ended while it was measured.
+type Outcome struct {
+	Decisions int64
+	Allowed   int64
+	Errors    int64
+	Ever      int64            // admitted since the first call, warm-up and all
+	Sources   map[string]int64 // decisions by who answered
+	Took      time.Duration
+	Latency   Histogram
+	Mallocs   uint64
+	Bytes     uint64
+	ClientCPU time.Duration
+	Server    Usage
+	FirstErr  string
+}
+
+// The phases of a run. The calls go on through all of them, so what is measured is neither a start nor an end.
+const (
+	warming = iota
+	measuring
+	ended
+)
+
+// run is a loop under way. What the goroutines read is here, what they write is each one's own.
+type run struct {
+	Load
+	allow AllowFunc
+	phase atomic.Int32
+	epoch time.Time
+}
+
+// Loop calls a limiter and measures it.
+func Loop(allow AllowFunc, load Load, meter Meter) (*Outcome, error) {
+	r := &run{Load: load, allow: allow, epoch: time.Now()}
+	callers := make([]*caller, load.Goroutines)
+	var all sync.WaitGroup
+	for i := range callers {
+		callers[i] = &caller{run: r, next: i * len(load.Picks) / load.Goroutines}
+		all.Go(callers[i].work)
+	}
+	time.Sleep(load.Warm)
+	before, err := readings(meter)
+	began := time.Now()
+	r.phase.Store(measuring)
+	time.Sleep(load.Measure)
+	r.phase.Store(ended)
+	took := time.Since(began)
+	after, failed := readings(meter)
+	all.Wait()
+	o := &Outcome{Took: took, Sources: make(map[string]int64)}
+	o.between(before, after)
+	for _, c := range callers {
+		o.add(c)
+	}
+	if err == nil {
+		err = failed
+	}
+	return o, err
+}
+
+// caller is one goroutine's part. It writes only here, and allocates nothing.
+type caller struct {
+	run       *run
+	next      int
+	decisions int64
+	allowed   int64
+	errors    int64
+	ever      int64
+	sources   [maxSources]sourceCount
+	latency   Histogram
+	firstErr  error
+}
+
+const maxSources = 4
+
+type sourceCount struct {
+	source string
+	n      int64
+}
+
+func (c *caller) work() {
+	ctx, r, mask := context.Background(), c.run, len(c.run.Picks)-1
+	for untimed := 0; ; untimed++ {
+		subject := r.Keys.At(int(r.Picks[c.next&mask]))
+		c.next++
+		var began time.Duration
+		timed := untimed%r.Every == 0
+		if timed {
+			began = time.Since(r.epoch)
+		}
+		answer, err := r.allow(ctx, subject)
+		if answer.Allowed && err == nil {
+			c.ever++
+		}
+		switch r.phase.Load() {
+		case ended:
+			return
+		case measuring:
+			c.count(answer, err)
+			if timed {
+				c.latency.Add(time.Since(r.epoch) - began)
+			}
+		}
+	}
+}
+
+func (c *caller) count(answer Answer, err error) {
+	c.decisions++
+	switch {
+	case err != nil:
+		c.errors++
+		if c.firstErr == nil {
+			c.firstErr = err
+		}
+		return
+	case answer.Allowed:
+		c.allowed++
+	}
+	for i := range c.sources {
+		if s := &c.sources[i]; s.n == 0 || s.source == answer.Source {
+			s.source = answer.Source
+			s.n++
+			return
+		}
+	}
+}
+
+// add sums up what a goroutine counted.
+func (o *Outcome) add(c *caller) {
+	o.Decisions += c.decisions
+	o.Allowed += c.allowed
+	o.Errors += c.errors
+	o.Ever += c.ever
+	o.Latency.Merge(&c.latency)
+	for _, s := range c.sources {
+		if s.n > 0 {
+			o.Sources[s.source] += s.n
+		}
+	}
+	if o.FirstErr == "" && c.firstErr != nil {
+		o.FirstErr = c.firstErr.Error()
+	}
+}
+
+// reading is all that is read before and after.
+type reading struct {
+	memory runtime.MemStats
+	cpu    time.Duration
+	server Usage
+}
+
+func readings(meter Meter) (r reading, err error) {
+	if meter != nil {
+		r.server, err = meter.Usage()
+	}
+	runtime.ReadMemStats(&r.memory)
+	r.cpu = CPU()
+	return r, err
+}
+
+func (o *Outcome) between(before, after reading) {
+	o.Mallocs = after.memory.Mallocs - before.memory.Mallocs
+	o.Bytes = after.memory.TotalAlloc - before.memory.TotalAlloc
+	o.ClientCPU = after.cpu - before.cpu
+	o.Server = after.server.Since(before.server)
+}

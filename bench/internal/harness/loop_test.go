@@ -1,0 +1,93 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What was asked is what is counted: each answer in its place, and nothing before the warm-up ended.
+func TestLoopCounts(t *testing.T) {
+	var calls atomic.Int64
+	broken := errors.New("broken")
+	allow := func(context.Context, string) (Answer, error) {
+		time.Sleep(100 * time.Microsecond)
+		switch calls.Add(1) % 4 {
+		case 0:
+			return Answer{}, broken
+		case 1:
+			return Answer{Source: "here"}, nil
+		default:
+			return Answer{Allowed: true, Source: "there"}, nil
+		}
+	}
+	load := Load{
+		Goroutines: 4, Keys: NewKeys("key", 8), Picks: []uint32{0, 1, 2, 3, 4, 5, 6, 7},
+		Warm: 20 * time.Millisecond, Measure: 50 * time.Millisecond, Every: 1,
+	}
+	o, err := Loop(allow, load, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Decisions == 0 || o.Decisions >= calls.Load() {
+		t.Errorf("%d of %d calls were measured: none, or the warm-up too", o.Decisions, calls.Load())
+	}
+	near := func(what string, got, want int64) {
+		if got < want-4 || got > want+4 {
+			t.Errorf("%s: %d of %d, want %d", what, got, o.Decisions, want)
+		}
+	}
+	near("errors", o.Errors, o.Decisions/4)
+	near("allowed", o.Allowed, o.Decisions/2)
+	near("here", o.Sources["here"], o.Decisions/4)
+	near("there", o.Sources["there"], o.Decisions/2)
+	near("admitted ever", o.Ever, calls.Load()/2)
+	if o.FirstErr != "broken" {
+		t.Errorf("the first error is %q", o.FirstErr)
+	}
+	if p := o.Latency.Percentile(50); p < 100*time.Microsecond || p > 20*time.Millisecond {
+		t.Errorf("the median of sleeps of 100 µs is %v", p)
+	}
+}
+
+// The loop itself must not allocate, or limiters would be charged with it.
+func TestLoopAllocatesNothing(t *testing.T) {
+	allow := func(context.Context, string) (Answer, error) { return Answer{Allowed: true}, nil }
+	load := Load{
+		Goroutines: 2, Keys: NewKeys("key", 4), Picks: []uint32{0, 1, 2, 3},
+		Warm: 10 * time.Millisecond, Measure: 30 * time.Millisecond, Every: 1,
+	}
+	o, err := Loop(allow, load, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Decisions < 1000 || o.Mallocs > uint64(o.Decisions)/100 {
+		t.Errorf("%d allocations in %d calls", o.Mallocs, o.Decisions)
+	}
+}
+
+func TestRunParallelCountsCalls(t *testing.T) {
+	var calls atomic.Int64
+	p := RunParallel(func(int) func(int) {
+		return func(n int) {
+			time.Sleep(time.Millisecond)
+			calls.Add(int64(n))
+		}
+	}, 40*time.Millisecond)
+	if p.Calls == 0 || p.Calls > calls.Load() || p.Calls%batch != 0 {
+		t.Errorf("%d of %d calls were measured", p.Calls, calls.Load())
+	}
+	atLeast := float64(time.Millisecond.Nanoseconds()) / batch / float64(runtime.GOMAXPROCS(0)) / 2
+	if p.NanosPerCall() < atLeast {
+		t.Errorf("%v ns for a call, want at least %v", p.NanosPerCall(), atLeast)
+	}
+}
+
+func TestHeapOf(t *testing.T) {
+	if got := HeapOf(func() any { return make([]byte, 4<<20) }); got < 4<<20 || got > 5<<20 {
+		t.Errorf("4 MiB weigh %d", got)
+	}
+}

@@ -1,0 +1,84 @@
+package harness
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Parallel is what a run on all cores gave, for work too short to be timed call by call.
+type Parallel struct {
+	Calls   int64
+	Took    time.Duration
+	Mallocs uint64
+	Bytes   uint64
+}
+
+// batch is how many calls pass between two looks at whether to stop.
+const batch = 64
+
+// RunParallel calls something from one goroutine for each core, for a time, after a quarter of that to warm up. Each goroutine gets
+// a function of its own, that is told how many calls to make.
+func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Duration) Parallel {
+	cores := runtime.GOMAXPROCS(0)
+	counts := make([]int64, cores)
+	var phase atomic.Int32
+	var all sync.WaitGroup
+	for g := range cores {
+		call := newCaller(g)
+		all.Go(func() {
+			var n int64
+			for {
+				call(batch)
+				switch phase.Load() {
+				case ended:
+					counts[g] = n
+					return
+				case measuring:
+					n += batch
+				}
+			}
+		})
+	}
+	time.Sleep(measure / 4)
+	before, _ := readings(nil)
+	began := time.Now()
+	phase.Store(measuring)
+	time.Sleep(measure)
+	phase.Store(ended)
+	p := Parallel{Took: time.Since(began)}
+	after, _ := readings(nil)
+	all.Wait()
+	for _, n := range counts {
+		p.Calls += n
+	}
+	p.Mallocs, p.Bytes = after.memory.Mallocs-before.memory.Mallocs, after.memory.TotalAlloc-before.memory.TotalAlloc
+	return p
+}
+
+// NanosPerCall is the time that passed for each call, all cores together.
+func (p Parallel) NanosPerCall() float64 { return float64(p.Took.Nanoseconds()) / float64(p.Calls) }
+
+// AllocsPerCall is how often each call allocated.
+func (p Parallel) AllocsPerCall() float64 { return float64(p.Mallocs) / float64(p.Calls) }
+
+// BytesPerCall is how much each call allocated.
+func (p Parallel) BytesPerCall() float64 { return float64(p.Bytes) / float64(p.Calls) }
+
+// HeapOf is by how many bytes the live heap grows with what fill makes. What fill returns stays alive until it was weighed.
+func HeapOf(fill func() (alive any)) int64 {
+	before := liveHeap()
+	alive := fill()
+	after := liveHeap()
+	runtime.KeepAlive(alive)
+	return after - before
+}
+
+func liveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first leaves what pools still hold
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,116 @@
+package rivals
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+	"google.golang.org/grpc"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/echolimit"
+	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// silent keeps our own log out of the tables.
+var silent = slog.New(slog.DiscardHandler)
+
+// ourLimit is the limit in our words, of the algorithm that the name ends with.
+func ourLimit(name string, l Limit) core.Limit {
+	limit := core.Limit{Max: l.Max, Window: l.Window}
+	switch {
+	case strings.HasSuffix(name, core.TokenBucket.String()):
+		limit.Algorithm, limit.Burst = core.TokenBucket, l.Max
+		limit.Max, limit.Window = l.rate()
+	case strings.HasSuffix(name, core.FixedWindow.String()):
+		limit.Algorithm = core.FixedWindow
+	}
+	return limit
+}
+
+func onRedis(name string) Redis {
+	return Redis{Name: name, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+		client := p.client()
+		limiter, err := core.New(core.Options{Redis: client, Logger: silent})
+		if err != nil {
+			return Opened{}, err
+		}
+		limit := ourLimit(name, l)
+		allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+			d, err := limiter.Allow(ctx, "bench", subject, limit)
+			return harness.Answer{Allowed: d.Allowed, Source: string(d.Source)}, err
+		}
+		return Opened{allow, func() { limiter.Close(); _ = client.Close() }}, nil
+	}}
+}
+
+func inProcess(name string) InProcess {
+	return InProcess{name, func(l Limit, keys int) (func(string) bool, func()) {
+		limiter := must(core.New(core.Options{MaxKeys: max(2*keys, 250_000), Logger: silent}))
+		limit := ourLimit(name, l)
+		return func(subject string) bool {
+			d, err := limiter.Allow(background, "bench", subject, limit)
+			return err == nil && d.Allowed
+		}, limiter.Close
+	}}
+}
+
+// ourRule is the rule of our middlewares: the default algorithm, the caller's address, full headers.
+var ourRule = core.Rule{Name: "api", Seconds: 60, MaxCount: middlewareMax}
+
+func ours(framework string, newCaller func(*core.Limiter) func() func()) Middleware {
+	return Middleware{framework, "accesslimit", func() (func() func(), func()) {
+		limiter := must(core.New(core.Options{Logger: silent}))
+		return newCaller(limiter), limiter.Close
+	}}
+}
+
+var ourNetHTTP = ours("net/http", func(limiter *core.Limiter) func() func() {
+	return httpCaller(nethttplimit.New(limiter, ourRule)(http.HandlerFunc(nothing)))
+})
+
+var ourGin = ours("gin", func(limiter *core.Limiter) func() func() {
+	return httpCaller(ginWith(gin.HandlersChain{ginlimit.New(limiter, ourRule)}))
+})
+
+var ourEcho = ours("echo", func(limiter *core.Limiter) func() func() {
+	return httpCaller(echoWith([]echo.MiddlewareFunc{echolimit.New(limiter, ourRule)}))
+})
+
+var ourFiber = ours("fiber", func(limiter *core.Limiter) func() func() {
+	return fastCaller(fiberWith([]fiber.Handler{fiberlimit.New(limiter, ourRule)}))
+})
+
+var ourGRPC = ours("gRPC", func(limiter *core.Limiter) func() func() {
+	limit := grpclimit.UnaryServerInterceptor(limiter, ourRule)
+	return grpcCaller(func(ctx context.Context, handler grpc.UnaryHandler) {
+		_, _ = limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/shop/list"}, handler)
+	})
+})
+
+// must is for what only a mistake in this program makes fail.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// peerAddr is who calls the middlewares: always the same, as the limits are large enough.
+var peerAddr = &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 1234}
+
+// middlewareMax is how many calls a limit on a middleware admits in middlewareWindow.
+const (
+	middlewareMax    = 1e9
+	middlewareWindow = time.Minute
+)

@@ -1,0 +1,48 @@
+package rivals
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+)
+
+// goodScript is a token bucket (GCRA) with little more in it than it needs, and one number back: what a good script costs that nothing
+// stands around. KEYS[1] is the key; ARGV is microseconds: what a call uses up, how much there is room for, and in milliseconds how
+// long a key lives.
+const goodScript = `
+local call = redis.call
+local clock = call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local full = call('GET', KEYS[1])
+if full then full = full + 0 if full < now then full = now end else full = now end
+local used = full + ARGV[1] - now
+local left = ARGV[2] - used
+if left < 0 then return left end
+call('SET', KEYS[1], string.format('%d', now + used), 'PX', ARGV[3])
+return left
+`
+
+// goodArgs are the script's ARGV.
+func goodArgs(l Limit) []string {
+	permit := l.Permit.Microseconds()
+	room := permit * int64(l.Max)
+	return []string{strconv.FormatInt(permit, 10), strconv.FormatInt(room, 10), strconv.FormatInt(room/1000+1, 10)}
+}
+
+// bare is go-redis and the script, as one would write it by hand: what any limiter on go-redis stands on.
+var bare = Redis{Name: Bare, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+	client := p.client()
+	script := redis.NewScript(goodScript)
+	var args []any
+	for _, arg := range goodArgs(l) {
+		args = append(args, arg)
+	}
+	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+		left, err := script.Run(ctx, client, []string{subject}, args...).Int64()
+		return harness.Answer{Allowed: err == nil && left >= 0}, err
+	}
+	return Opened{allow, func() { _ = client.Close() }}, nil
+}}

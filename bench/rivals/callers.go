@@ -1,0 +1,83 @@
+package rivals
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/valyala/fasthttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+)
+
+// What calls a handler: each goroutine has its own request and writer, which it uses again for each call.
+
+func nothing(http.ResponseWriter, *http.Request) {}
+
+// httpCaller makes callers of a net/http handler.
+func httpCaller(h http.Handler) func() func() {
+	return func() func() {
+		r := httptest.NewRequest("GET", "/list", nil)
+		r.RemoteAddr = peerAddr.String()
+		w := &noWriter{header: make(http.Header)}
+		return func() {
+			clear(w.header)
+			w.status = 0
+			h.ServeHTTP(w, r)
+			w.check()
+		}
+	}
+}
+
+// noWriter keeps nothing of a response but the status.
+type noWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *noWriter) Header() http.Header         { return w.header }
+func (w *noWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *noWriter) WriteHeader(status int)      { w.status = status }
+
+// check panics if the call was refused: nothing could be said about its time then. throttled answers some with 500, because its
+// store gives up on a key that others change at the same time.
+func (w *noWriter) check() { mustServe(w.status) }
+
+func mustServe(status int) {
+	if status == http.StatusTooManyRequests {
+		panic("a call that the limit allows was refused")
+	}
+}
+
+// fastCaller makes callers of a fasthttp handler.
+func fastCaller(h fasthttp.RequestHandler) func() func() {
+	return func() func() {
+		call := new(fasthttp.RequestCtx)
+		call.Request.SetRequestURI("/list")
+		call.SetRemoteAddr(peerAddr)
+		return func() {
+			call.Response.Reset()
+			h(call)
+			mustServe(call.Response.StatusCode())
+		}
+	}
+}
+
+// grpcCaller makes callers of an interceptor, outside of a server.
+func grpcCaller(intercept func(context.Context, grpc.UnaryHandler)) func() func() {
+	handler := func(context.Context, any) (any, error) { return nil, nil }
+	return func() func() {
+		ctx := peer.NewContext(background, &peer.Peer{Addr: peerAddr})
+		ctx = grpc.NewContextWithServerTransportStream(ctx, noStream{})
+		return func() { intercept(ctx, handler) }
+	}
+}
+
+// noStream takes headers and trailers and keeps none.
+type noStream struct{}
+
+func (noStream) Method() string               { return "/shop/list" }
+func (noStream) SetHeader(metadata.MD) error  { return nil }
+func (noStream) SendHeader(metadata.MD) error { return nil }
+func (noStream) SetTrailer(metadata.MD) error { return nil }

@@ -1,0 +1,54 @@
+package rivals
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/valyala/fasthttp"
+	"google.golang.org/grpc"
+)
+
+// The frameworks with a handler that does nothing, and what stands in front of it.
+
+// unlimited is a handler without a limit.
+func unlimited(framework string, newCaller func() func() func()) Middleware {
+	return Middleware{framework, None, func() (func() func(), func()) { return newCaller(), func() {} }}
+}
+
+// limited is a handler with a limit that needs no closing.
+func limited(framework, name string, newCaller func() func() func()) Middleware {
+	return Middleware{framework, name, func() (func() func(), func()) { return newCaller(), func() {} }}
+}
+
+var (
+	bareNetHTTP  = unlimited("net/http", func() func() func() { return httpCaller(http.HandlerFunc(nothing)) })
+	bareGin      = unlimited("gin", func() func() func() { return httpCaller(ginWith(nil)) })
+	bareEcho     = unlimited("echo", func() func() func() { return httpCaller(echoWith(nil)) })
+	bareFiber    = unlimited("fiber", func() func() func() { return fastCaller(fiberWith(nil)) })
+	bareFastHTTP = unlimited("fasthttp", func() func() func() { return fastCaller(func(*fasthttp.RequestCtx) {}) })
+	bareGRPC     = unlimited("gRPC", func() func() func() {
+		return grpcCaller(func(ctx context.Context, handler grpc.UnaryHandler) { _, _ = handler(ctx, nil) })
+	})
+)
+
+func ginWith(middlewares gin.HandlersChain) http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.GET("/list", append(middlewares, func(*gin.Context) {})...)
+	return router
+}
+
+func echoWith(middlewares []echo.MiddlewareFunc) http.Handler {
+	router := echo.New()
+	router.GET("/list", func(echo.Context) error { return nil }, middlewares...)
+	return router
+}
+
+func fiberWith(middlewares []fiber.Handler) fasthttp.RequestHandler {
+	app := fiber.New()
+	app.Get("/list", append(middlewares, func(*fiber.Ctx) error { return nil })...)
+	return app.Handler()
+}

@@ -1,0 +1,33 @@
+package rivals
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/httprate"
+)
+
+// github.com/go-chi/httprate: two windows, the earlier one weighed.
+
+// httprateCounter does what the middleware does for each call: reads both windows and counts.
+var httprateCounter = InProcess{"httprate", func(l Limit, _ int) (func(string) bool, func()) {
+	counter := httprate.NewLocalLimitCounter(l.Window)
+	counter.Config(l.Max, l.Window)
+	return func(subject string) bool {
+		now := time.Now().UTC()
+		window := now.Truncate(l.Window)
+		current, previous, err := counter.Get(subject, window, window.Add(-l.Window))
+		weight := float64(l.Window-now.Sub(window)) / float64(l.Window)
+		if err != nil || float64(previous)*weight+float64(current) >= float64(l.Max) {
+			return false
+		}
+		return counter.IncrementBy(subject, window, 1) == nil
+	}, func() {}
+}}
+
+var httprateNetHTTP = limited("net/http", "httprate", func() func() func() {
+	limit := httprate.LimitBy(middlewareMax, middlewareWindow, func(r *http.Request) (string, error) {
+		return httprate.CanonicalizeIP(r.RemoteAddr), nil
+	})
+	return httpCaller(limit(http.HandlerFunc(nothing)))
+})

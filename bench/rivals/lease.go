@@ -1,0 +1,80 @@
+package rivals
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Leased is our SlidingWindow as a rule that leases permits, through the face that the adapters use.
+var Leased = Redis{Name: "accesslimit SlidingWindow, leased", Open: openLeased}
+
+func leaseRule(l Limit) core.Rule {
+	return core.Rule{
+		Name: "bench", MaxCount: l.Max, Window: l.Window, OnStoreError: core.FailClosed, Lease: min(l.Max, 100_000),
+		Key: func(r core.Request) (string, error) { return r.Path(), nil },
+	}
+}
+
+func openLeased(p Place, l Limit) (Opened, error) {
+	client := p.client()
+	limiter, err := core.New(core.Options{Redis: client, Logger: silent, Headers: core.NoHeaders})
+	if err != nil {
+		return Opened{}, err
+	}
+	guard, err := limiter.Guard(leaseRule(l))
+	if err != nil {
+		return Opened{}, err
+	}
+	allow := func(ctx context.Context, subject string) (harness.Answer, error) { return check(ctx, guard, subject) }
+	return Opened{allow, func() { limiter.Close(); _ = client.Close() }}, nil
+}
+
+var errNoAnswer = errors.New("the store did not answer")
+
+func check(ctx context.Context, guard *core.Guard, subject string) (harness.Answer, error) {
+	v := views.Get().(*view)
+	v.ctx, v.path = ctx, subject
+	answer := guard.Check(v)
+	views.Put(v)
+	switch {
+	case answer.Refusal == nil:
+		answer.Run(noHandler)
+		return harness.Answer{Allowed: true}, nil
+	case answer.Refusal.Status == http.StatusServiceUnavailable:
+		return harness.Answer{}, errNoAnswer
+	default:
+		return harness.Answer{}, nil
+	}
+}
+
+func noHandler() int { return http.StatusOK }
+
+// view is a call of no framework.
+type view struct {
+	ctx    context.Context
+	path   string
+	header noHeader
+}
+
+var views = sync.Pool{New: func() any { return new(view) }}
+
+func (v *view) Context() context.Context          { return v.ctx }
+func (v *view) Method() string                    { return "GET" }
+func (v *view) Path() string                      { return v.path }
+func (v *view) Route() string                     { return "" }
+func (v *view) RemoteAddr() netip.Addr            { return netip.Addr{} }
+func (v *view) Header(string) []string            { return nil }
+func (v *view) Value(any) any                     { return nil }
+func (v *view) Size() int64                       { return 0 }
+func (v *view) ResponseHeader() core.HeaderWriter { return &v.header }
+
+type noHeader struct{}
+
+func (*noHeader) Set(string, string) {}
+func (*noHeader) Add(string, string) {}

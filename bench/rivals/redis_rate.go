@@ -1,0 +1,22 @@
+package rivals
+
+import (
+	"context"
+
+	"github.com/go-redis/redis_rate/v10"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+)
+
+// redisRate is github.com/go-redis/redis_rate/v10: GCRA, one script.
+var redisRate = Redis{Name: RedisRate, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+	client := p.client()
+	limiter := redis_rate.NewLimiter(client)
+	rate, span := l.rate()
+	limit := redis_rate.Limit{Rate: rate, Burst: l.Max, Period: span}
+	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+		result, err := limiter.Allow(ctx, subject, limit)
+		return harness.Answer{Allowed: err == nil && result.Allowed > 0}, err
+	}
+	return Opened{allow, func() { _ = client.Close() }}, nil
+}}

@@ -1,0 +1,23 @@
+package rivals
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+)
+
+// rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself: what a client can do that go-redis cannot.
+var rueidisScript = Redis{Name: "rueidis, the same script", Script: true, Open: func(p Place, l Limit) (Opened, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: p.Addrs, DisableCache: true, ForceSingleClient: !p.Cluster})
+	if err != nil {
+		return Opened{}, err
+	}
+	script, args := rueidis.NewLuaScript(goodScript), goodArgs(l)
+	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+		left, err := script.Exec(ctx, client, []string{subject}, args).AsInt64()
+		return harness.Answer{Allowed: err == nil && left >= 0}, err
+	}
+	return Opened{allow, client.Close}, nil
+}}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// All of them count alike: what is compared does the same work.
+func TestContendersAdmitTheSame(t *testing.T) {
+	for _, c := range contenders {
+		table := c.open(1000, 50, time.Hour)
+		for _, subject := range []string{"alice", "bob"} {
+			admitted := 0
+			for range 100 {
+				if table.take(subject) {
+					admitted++
+				}
+			}
+			if admitted != 50 {
+				t.Errorf("%s: %d admitted, want 50", c.name, admitted)
+			}
+		}
+		table.close()
+	}
+}
