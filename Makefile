@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 
-.PHONY: help test redis compiler curl format vet staticcheck build race long newest newest-update pictures
+.PHONY: help test redis compiler curl format vet staticcheck build race long newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -12,9 +12,10 @@ help: ## list the targets
 
 test: redis compiler curl format vet staticcheck build race newest ## run all of the checks and tests below, in this order
 
-redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
+redis: ## install redis-server, redis-cli and redis-benchmark unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
 	@sh .ci/install redis-cli
+	@sh .ci/install redis-benchmark
 
 curl: ## install curl unless it is there (the examples' own commands are tried with it)
 	@sh .ci/install curl
@@ -50,3 +51,9 @@ newest-update: ## write .ci/newest.mod anew from go.mod and today's newest relea
 
 pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
 	cd bench && go run ./pictures
+
+bench: redis ## measure this library beside others, and write bench/RESULTS.md, its charts and the README's table (about 10 minutes)
+	cd bench && go run ./compare
+
+bench-quick: redis ## the same in little more than a minute, with figures that waver more
+	cd bench && go run ./compare -quick
