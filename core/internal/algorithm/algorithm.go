@@ -62,7 +62,8 @@ type Counter struct {
 	Mark  string // SlidingLog: the note; Concurrency: the holder
 	// Required says that the call is refused when the store cannot answer for this counter.
 	Required bool
-	// Dry says that this counter refuses no call, though it is charged like any other.
+	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry where what it watches is: all of
+	// them, or none.
 	Dry bool
 	// Lease is how many calls of this cost may be taken in one trip, to be spent at home; 0: each call asks. Only of a counter that
 	// is alone on its call, and of SlidingWindow and FixedWindow.

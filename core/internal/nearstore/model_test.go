@@ -68,13 +68,14 @@ type step struct {
 	early    time.Duration
 }
 
-// calls are lists of counters, of a few that they share.
+// calls are lists of counters, of a few that they share. A ban is tried where what it watches is: they are of one rule.
 func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.Counter] {
 	bans := []*algorithm.Limit{new(algorithm.Banned(2, second/2, 2*second, second)), new(algorithm.Banned(0, 0, 0, second))}
+	dry := rapid.Map(rapid.IntRange(0, 4), func(n int) bool { return n == 4 })
 	one := func(t *rapid.T, i int) algorithm.Counter {
 		limit := limits[i][rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "size")]
 		c := counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
-		c.Dry = rapid.IntRange(0, 4).Draw(t, "dry") == 4
+		c.Dry = dry.Draw(t, "dry")
 		if limit.Kind == algorithm.Concurrency {
 			c.Mark = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "holder")
 		}
@@ -89,8 +90,11 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 			all = append(all, one(t, i))
 		}
 		if rapid.Bool().Draw(t, "banned") {
-			at := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban")
-			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Cost: int64(len(all))})
+			at, tried := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban"), dry.Draw(t, "all dry")
+			for i := range all {
+				all[i].Dry = tried
+			}
+			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Cost: int64(len(all)), Dry: tried})
 		}
 		return all
 	})
