@@ -1,0 +1,82 @@
+package faults_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The table's lines, in their order. A test gives each of its own a figure, with report.
+var faults = []fault{}
+
+// fault is one line of the table in SECURITY.md.
+type fault struct {
+	name  string // what happens
+	holds string // what must hold nevertheless
+}
+
+// figures are what the faults of this run came to.
+var figures struct {
+	sync.Mutex
+	of map[string]string // by the fault's name
+}
+
+// long says whether the long forms are to run, whose figures go into SECURITY.md.
+func long() bool { return os.Getenv("ACCESSLIMIT_CHAOS") != "" }
+
+// report gives a fault its figure.
+func report(t *testing.T, name, format string, args ...any) {
+	t.Helper()
+	for _, f := range faults {
+		if f.name == name {
+			figures.Lock()
+			defer figures.Unlock()
+			if figures.of == nil {
+				figures.of = make(map[string]string)
+			}
+			figures.of[name] = fmt.Sprintf(format, args...)
+			t.Logf("%s: %s", name, figures.of[name])
+			return
+		}
+	}
+	t.Errorf("the table has no fault %q", name)
+}
+
+// TestMain writes the figures of a long run in which everything held.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 && long() {
+		if err := writeTable("../../SECURITY.md"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// The lines of SECURITY.md between which the table stands.
+const begin, end = "<!-- faults: written by \"make chaos\" -->\n", "<!-- end of faults -->"
+
+func writeTable(path string) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return fmt.Errorf("%s has no place for the table: the lines %s and %s", path, strings.TrimSpace(begin), end)
+	}
+	var table strings.Builder
+	table.WriteString("| fault | holds | figure |\n|---|---|---|\n")
+	for _, f := range faults {
+		figure, ok := figures.of[f.name]
+		if !ok {
+			return fmt.Errorf("the fault %q has no figure, so the table is left as it was", f.name)
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", f.name, f.holds, figure)
+	}
+	return os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644)
+}
