@@ -22,6 +22,7 @@ type asking struct {
 	form     form
 	at       int64 // about now, where a calendar is asked for
 	withText bool
+	unknown  bool // the server did not know a script
 	late     bool // asked again with the server's time
 	script   *algorithm.Script
 	fast     *redis.StringCmd // of byFast
@@ -93,7 +94,7 @@ func (a *asking) fastCommand(ctx context.Context) redis.Cmder {
 func (a *asking) heed(err error) (again bool, _ error) {
 	switch {
 	case redis.HasErrorPrefix(err, "NOSCRIPT") && !a.withText:
-		a.withText = true
+		a.withText, a.unknown = true, true
 		return true, nil
 	case err != nil:
 		return false, named(err, a.counters)

@@ -20,7 +20,7 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	}
 	if err != nil {
 		var failed [1]algorithm.Verdict
-		s.fail(ctx, s.explain(deadline, err), failed[:])
+		s.fail(ctx, err, failed[:])
 		return failed[0]
 	}
 	return v
@@ -40,7 +40,7 @@ func (s *Store) sideBySide(deadline context.Context, charges []algorithm.Charge,
 	failed := make([]error, len(parts))
 	ask := func(i int) {
 		if _, err := s.numbers(deadline, script, call(parts[i])); err != nil {
-			failed[i] = s.explain(deadline, err)
+			failed[i] = s.failed(err)
 		}
 	}
 	var others sync.WaitGroup

@@ -21,11 +21,13 @@ import (
 // A pipeline runs under Timeout, never under one caller's context. Each caller waits by their own: who leaves before the pipeline
 // does is not sent.
 type shard struct {
+	*common
 	node    node
-	several bool // it may be more than one server, of which a sick one must not keep the others: then every call goes alone
-	most    int  // calls on their way alone
-	timeout time.Duration
-	trips   *trips
+	addr    string
+	breaker *breaker // nil where it may be several servers
+	watch   *watch   // nil there, too
+	several bool     // it may be more than one server, of which a sick one must not keep the others: then every call goes alone
+	most    int      // calls on their way alone
 	start   time.Time
 
 	mu    sync.Mutex
@@ -81,8 +83,8 @@ const (
 	left         // by its caller
 )
 
-func newShard(n node, connections int, timeout time.Duration, t *trips) *shard {
-	s := &shard{node: n, most: max(1, min(connections-laneCount, maxAlone)), timeout: timeout, trips: t, start: time.Now()}
+func newShard(n node, connections int, c *common) *shard {
+	s := &shard{common: c, node: n, most: max(1, min(connections-laneCount, maxAlone)), start: time.Now()}
 	s.spare.New = func() any { return &ticket{done: make(chan struct{}, 1)} }
 	return s
 }
@@ -196,7 +198,7 @@ func (s *shard) serve(l *lane) {
 		}
 		p.run(s, tickets)
 		s.land(l)
-		p.end(s.timeout)
+		p.end()
 	}
 }
 
@@ -247,13 +249,16 @@ func (s *shard) expire() {
 	s.armed = false
 	next, now := time.Duration(-1), time.Since(s.start)
 	for i := range s.lanes {
-		for _, tickets := range [...][]*ticket{s.lanes[i].flying, s.lanes[i].waiting} {
-			for _, t := range tickets {
+		for _, of := range [...]struct {
+			tickets []*ticket
+			late    error
+		}{{s.lanes[i].flying, errAwaited}, {s.lanes[i].waiting, errWaited}} {
+			for _, t := range of.tickets {
 				left := t.since + s.timeout - now
 				switch {
 				case t.state.Load() != waits:
 				case left <= 0:
-					t.end(noAnswer(s.timeout, context.DeadlineExceeded))
+					t.end(of.late)
 				case next < 0 || left < next:
 					next = left
 				}

@@ -41,7 +41,7 @@ func (n *lostNode) pipe(_ context.Context, cmds []redis.Cmder) error {
 func TestLostPipelinesKeepTheirCommands(t *testing.T) {
 	const calls = 400
 	n := &lostNode{seen: make(map[string]bool)}
-	s := newShard(n, 10, time.Minute, new(trips))
+	s := newShard(n, 10, &common{timeout: time.Minute, listener: nobody{}})
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
 	var all sync.WaitGroup
 	for i := range calls {

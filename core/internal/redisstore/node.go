@@ -37,19 +37,40 @@ type boundClient struct {
 	timeout time.Duration
 	prompt  *redis.Client // its reads end with the context, which costs the connection
 	patient *redis.Client // its reads go on for the timeout, and keep the connection
+	breaker *breaker
 }
 
 // process leaves a read that Redis owes us by the timeout, and a caller who cannot wait that long by their own deadline. The
 // latter's read goes on without them: callers choose their deadlines, and with each they could cost us a connection.
 func (b boundClient) process(ctx context.Context, cmd redis.Cmder) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < b.timeout*9/10 {
-		return heldClient{b.patient}.process(ctx, cmd)
+		return held(ctx, func() error { // the breaker hears how it ends, whoever has left
+			return b.breaker.run(func() error { return b.patient.Process(ctx, cmd) })
+		})
 	}
-	return b.prompt.Process(ctx, cmd)
+	return b.breaker.run(func() error { return b.prompt.Process(ctx, cmd) })
 }
 
 func (b boundClient) pipe(ctx context.Context, cmds []redis.Cmder) error {
-	execute(ctx, b.prompt, cmds)
+	err := b.breaker.run(func() error {
+		execute(ctx, b.prompt, cmds)
+		return failed(cmds)
+	})
+	if err == errOpen {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return nil
+}
+
+// failed is what kept the server from answering commands.
+func failed(cmds []redis.Cmder) error {
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !answers(err) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -62,8 +83,8 @@ func execute(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmd
 
 // bind makes the bound client of a server. WithTimeout gives each client options of its own, so this changes nothing for their
 // owner. Without it, a wait for a connection and the read that follows could take the timeout each.
-func bind(client *redis.Client, timeout time.Duration) boundClient {
-	b := boundClient{timeout: timeout, prompt: client.WithTimeout(timeout), patient: client.WithTimeout(timeout)}
+func bind(client *redis.Client, timeout time.Duration, br *breaker) boundClient {
+	b := boundClient{timeout: timeout, prompt: client.WithTimeout(timeout), patient: client.WithTimeout(timeout), breaker: br}
 	b.prompt.Options().ContextTimeoutEnabled = true
 	b.patient.Options().ContextTimeoutEnabled = false
 	return b
@@ -95,7 +116,7 @@ func held(ctx context.Context, do func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered{ctx.Err()}
 	}
 }
 
@@ -170,17 +191,7 @@ func findable(cmd redis.Cmder) {
 // reloadAfter looks for the masters anew, in the background, when one did not answer: a replica may have taken its place.
 func (n clusterNode) reloadAfter(ctx context.Context, err error) {
 	var answer redis.Error
-	if err != nil && !errors.As(err, &answer) && !errors.Is(err, context.Canceled) {
+	if err != nil && err != errOpen && !errors.As(err, &answer) && !errors.Is(err, context.Canceled) {
 		n.cluster.ReloadState(ctx)
 	}
-}
-
-// movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.
-func movedAway(err error) bool {
-	for _, prefix := range [...]string{"MOVED ", "ASK ", "TRYAGAIN", "CLUSTERDOWN", "READONLY"} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
 }

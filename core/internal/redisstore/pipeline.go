@@ -3,7 +3,6 @@ package redisstore
 import (
 	"bytes"
 	"context"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,6 +15,8 @@ type pipeline struct {
 	cmds    []redis.Cmder
 	todo    []int
 	lost    bool // the commands are still on their way, so what they are made of is nobody's to use again
+
+	answered, unknown bool // some call was answered; the server did not know a script
 }
 
 // group is the tickets that ask the same, which leave as one script call.
@@ -28,7 +29,7 @@ type group struct {
 
 // run sends the tickets and waits for what is replied.
 func (p *pipeline) run(s *shard, tickets []*ticket) {
-	p.tickets = append(p.tickets[:0], tickets...)
+	p.tickets, p.answered, p.unknown = append(p.tickets[:0], tickets...), false, false
 	p.sort()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -41,6 +42,9 @@ func (p *pipeline) run(s *shard, tickets []*ticket) {
 	s.trips.count(len(p.tickets), len(p.groups))
 	for len(p.todo) > 0 {
 		p.ask(ctx, s)
+	}
+	if p.answered {
+		s.watch.hears(p.unknown)
 	}
 }
 
@@ -60,10 +64,12 @@ func (p *pipeline) ask(ctx context.Context, s *shard) {
 	}
 	again := p.todo[:0]
 	for at, i := range p.todo {
-		repeat, err := p.groups[i].heed(p.cmds[at].Err())
-		if p.groups[i].err = err; repeat {
+		g := &p.groups[i]
+		repeat, err := g.heed(p.cmds[at].Err())
+		if g.err = err; repeat {
 			again = append(again, i)
 		}
+		p.answered, p.unknown = p.answered || err == nil, p.unknown || g.unknown
 	}
 	p.todo = again
 }
@@ -128,11 +134,11 @@ func (t *ticket) asksLike(other *ticket) bool {
 }
 
 // end hands out the answers.
-func (p *pipeline) end(timeout time.Duration) {
+func (p *pipeline) end() {
 	for _, t := range p.tickets {
 		g := &p.groups[t.group]
 		if g.err != nil {
-			t.end(explain(g.err, timeout))
+			t.end(g.err)
 			continue
 		}
 		t.answer = g.answer()

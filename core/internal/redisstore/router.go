@@ -3,9 +3,10 @@ package redisstore
 import (
 	"bytes"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
@@ -20,10 +21,12 @@ type router interface {
 	ready() bool
 	// apart says whether keys with different tags may lie on different servers, where one script cannot reach them all.
 	apart() bool
+	// all are the shards that it has found so far.
+	all() []*shard
 }
 
-func newRouter(client redis.UniversalClient, timeout time.Duration, t *trips) router {
-	known := &shards{timeout: timeout, trips: t}
+func newRouter(client redis.UniversalClient, c *common) router {
+	known := &shards{common: c}
 	switch client := client.(type) {
 	case *redis.Client:
 		return oneShard{known.of(client)}
@@ -33,7 +36,7 @@ func newRouter(client redis.UniversalClient, timeout time.Duration, t *trips) ro
 		known.cluster = client
 		return &cluster{client: client, shards: known}
 	default: // of a type that we do not know: it may be a cluster
-		unknown := newShard(anyNode{heldClient{client}}, 0, timeout, t)
+		unknown := newShard(anyNode{heldClient{client}}, 0, c)
 		unknown.several = true
 		return oneShard{unknown}
 	}
@@ -47,6 +50,8 @@ func (o oneShard) shard(context.Context, []byte) (*shard, error) { return o.only
 func (o oneShard) ready() bool { return true }
 
 func (o oneShard) apart() bool { return o.only.several }
+
+func (o oneShard) all() []*shard { return []*shard{o.only} }
 
 // ring is a client-side hash ring of single servers. Keys with one tag lie on one of them.
 type ring struct {
@@ -65,6 +70,8 @@ func (r ring) shard(_ context.Context, key []byte) (*shard, error) {
 func (r ring) ready() bool { return true }
 
 func (r ring) apart() bool { return true }
+
+func (r ring) all() []*shard { return r.shards.all() }
 
 // cluster is a Redis Cluster: the keys with one tag lie in one slot.
 type cluster struct {
@@ -105,11 +112,12 @@ func (c *cluster) ready() bool { return c.known.Load() }
 
 func (c *cluster) apart() bool { return true }
 
+func (c *cluster) all() []*shard { return c.shards.all() }
+
 // shards are the servers of a ring or a cluster, each made once. They come and go, so the table is thrown away when it has
 // grown past any cluster's size.
 type shards struct {
-	timeout time.Duration
-	trips   *trips
+	*common
 	cluster *redis.ClusterClient // nil of a ring, and of a single server
 	mu      sync.RWMutex
 	made    map[*redis.Client]*shard
@@ -132,12 +140,40 @@ func (s *shards) of(client *redis.Client) *shard {
 	if s.made == nil || len(s.made) >= maxShards {
 		s.made = make(map[*redis.Client]*shard)
 	}
-	var n node = bind(client, s.timeout)
+	s.made[client] = s.open(client)
+	return s.made[client]
+}
+
+// open makes the shard of a server.
+func (s *shards) open(client *redis.Client) *shard {
+	addr := client.Options().Addr
+	look := &watch{addr: addr, all: s.common}
+	b := newBreaker(s.timeout, func(c change) { s.inBackground(func() { s.tell(c, look) }) }) // a lane does not wait for the owner's log
+	bound := bind(client, s.timeout, b)
+	look.read = func(ctx context.Context) (string, error) { return bound.prompt.Info(ctx).Result() }
+	var n node = bound
 	if s.cluster != nil {
 		n = clusterNode{n, s.cluster}
 	}
-	s.made[client] = newShard(n, client.Options().PoolSize, s.timeout, s.trips)
-	return s.made[client]
+	opened := newShard(n, client.Options().PoolSize, s.common)
+	opened.addr, opened.breaker, opened.watch = addr, b, look
+	return opened
+}
+
+// tell tells of a breaker. A server that is back is looked at.
+func (s *shards) tell(c change, look *watch) {
+	if c.open {
+		s.listener.BreakerOpened(look.addr)
+		return
+	}
+	s.listener.BreakerClosed(look.addr, c.after)
+	look.look()
+}
+
+func (s *shards) all() []*shard {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.made))
 }
 
 // sameTag says whether all keys have the same hash tag, and with it the same cluster slot and ring shard.

@@ -7,9 +7,8 @@ package redisstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,29 +21,27 @@ import (
 
 // Store decides through one client. It is safe for concurrent use.
 type Store struct {
-	router  router
-	timeout time.Duration
-	trips   trips
-	seed    maphash.Seed
-	rooms   sync.Pool // of *room
-	hear    func([]algorithm.Charge)
-
-	mu         sync.Mutex
-	closed     bool
-	background sync.WaitGroup // charges that are being given back; none is added once closed
+	*common
+	router router
+	seed   maphash.Seed
+	rooms  sync.Pool // of *room
+	hear   func([]algorithm.Charge)
 }
 
 // New makes a store. It connects to nothing. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
-	s := &Store{timeout: timeout, seed: maphash.MakeSeed(), hear: func([]algorithm.Charge) {}}
+	s := &Store{common: &common{timeout: timeout, listener: nobody{}}, seed: maphash.MakeSeed(), hear: func([]algorithm.Charge) {}}
 	s.rooms.New = func() any { return new(room) }
-	s.router = newRouter(client, timeout, &s.trips)
+	s.router = newRouter(client, s.common)
 	return s
 }
 
 // HearGivenBack has a function called with what is given back because a call over several shards was refused. It is to be set
 // before the first call.
 func (s *Store) HearGivenBack(hear func([]algorithm.Charge)) { s.hear = hear }
+
+// Listen has somebody told of the servers. It is to be called before the first call.
+func (s *Store) Listen(l Listener) { s.listener = l }
 
 // trips counts what goes to Redis.
 type trips struct {
@@ -66,23 +63,41 @@ func (s *Store) Trips() (trips, calls, merged uint64) {
 	return s.trips.sent.Load(), s.trips.calls.Load(), s.trips.merged.Load()
 }
 
-// Close waits until what was to be given back has been, or could not be in time. The client stays open: it is the caller's.
-func (s *Store) Close() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.background.Wait()
+// Failures counts the calls so far that got no answer, by class.
+func (s *Store) Failures() (n [classes]uint64) {
+	for class := range n {
+		n[class] = s.failures[class].Load()
+	}
+	return n
 }
+
+// Losses counts how often a server was found to have been restarted or replaced.
+func (s *Store) Losses() uint64 { return s.losses.Load() }
+
+// ShardState is how a server's breaker stands.
+type ShardState struct {
+	Addr   string
+	State  State
+	Opened uint64 // how often
+}
+
+// Shards are the servers that calls went to, in order of their addresses. A client of unknown type has none.
+func (s *Store) Shards() (all []ShardState) {
+	for _, known := range s.router.all() {
+		if b := known.breaker; b != nil {
+			all = append(all, ShardState{known.addr, b.circuit.State(), b.opened.Load()})
+		}
+	}
+	slices.SortFunc(all, func(a, b ShardState) int { return strings.Compare(a.Addr, b.Addr) })
+	return all
+}
+
+// Close waits until what was to be given back has been, or could not be in time. The client stays open: it is the caller's.
+func (s *Store) Close() { s.close() }
 
 // InBackground runs what Close waits for. Once closed, the caller waits for it.
 func (s *Store) InBackground(do func()) {
-	s.mu.Lock()
-	closed := s.closed
-	if !closed {
-		s.background.Go(do)
-	}
-	s.mu.Unlock()
-	if closed {
+	if !s.inBackground(do) {
 		do()
 	}
 }
@@ -128,7 +143,7 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 	}
 	shard, err := s.router.shard(ctx, counters[0].Key)
 	if err != nil {
-		return 0, explain(err, s.timeout)
+		return 0, err
 	}
 	hash := s.hash(counters)
 	if shard.goAlone(hash) {
@@ -137,7 +152,7 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 	}
 	t := shard.queue(ctx, counters, charge, calls, hash)
 	if err := t.wait(); err != nil {
-		return 0, explain(err, s.timeout)
+		return 0, err
 	}
 	defer shard.giveBack(t)
 	if t.err != nil {
@@ -158,8 +173,9 @@ func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm
 		again, err = a.heed(shard.node.process(deadline, a.command(deadline)))
 	}
 	if err != nil {
-		return 0, s.explain(deadline, err)
+		return 0, err
 	}
+	shard.watch.hears(a.unknown)
 	r := s.rooms.Get().(*room)
 	defer s.rooms.Put(r)
 	answer := a.answer()
@@ -192,7 +208,7 @@ func nowMicros() int64 { return time.Now().UnixMicro() }
 func (s *Store) fail(caller context.Context, err error, verdicts []algorithm.Verdict) {
 	failed := algorithm.Verdict{Ended: callersEnd(caller)}
 	if failed.Ended == nil {
-		failed.Err = err
+		failed.Err = s.failed(err)
 	}
 	for i := range verdicts {
 		verdicts[i] = failed
@@ -210,7 +226,7 @@ func (s *Store) each(ctx context.Context, do func(deadline context.Context) erro
 	if ended := callersEnd(ctx); ended != nil {
 		return ended
 	}
-	return s.explain(deadline, err)
+	return s.failed(err)
 }
 
 // numbers runs a script that replies integers.
@@ -251,46 +267,3 @@ func callersEnd(caller context.Context) error {
 	}
 	return nil
 }
-
-// explain names our own timeout where that is what ended the call. It wraps no context error: that is only ever the caller's.
-func (s *Store) explain(deadline context.Context, err error) error {
-	if deadline.Err() != nil {
-		return noAnswer(s.timeout, err)
-	}
-	return explain(err, s.timeout)
-}
-
-func explain(err error, timeout time.Duration) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return noAnswer(timeout, err)
-	}
-	return err
-}
-
-func noAnswer(timeout time.Duration, err error) error {
-	return fmt.Errorf("no answer within %v: %v", timeout, err)
-}
-
-// named names the keys of a script that met a value which is none of ours.
-func named(err error, counters []algorithm.Counter) error {
-	keys := make([]string, len(counters))
-	for i := range counters {
-		keys[i] = string(counters[i].Key)
-	}
-	return namedKeys(err, keys)
-}
-
-func namedKeys(err error, keys any) error {
-	for _, sign := range foreign {
-		if strings.Contains(err.Error(), sign) {
-			return fmt.Errorf("%w: one of %q: %w", ErrForeign, keys, err)
-		}
-	}
-	return err
-}
-
-// ErrForeign says that a key of ours holds what we never wrote.
-var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is; choose a Prefix that nobody else writes to, or remove the key")
-
-// foreign are the words of Redis, and of our scripts, for a value that is not a counter.
-var foreign = [...]string{"WRONGTYPE", "NOTACOUNTER", "data string too short"}

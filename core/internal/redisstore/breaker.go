@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// breaker keeps calls away from a server that does not answer. A run of trips that fail opens it; then every call is told so at
+// once, until after a while one is let through to try. If that one is answered all are let through again.
+//
+// What counts is whether the server answers, not what: a caller's own end says nothing about it, and an error of configuration is an
+// answer.
+type breaker struct {
+	circuit *gobreaker.CircuitBreaker[struct{}]
+	timeout time.Duration
+	opened  atomic.Uint64 // how often
+	since   time.Time     // when it opened; the circuit's lock guards it
+	changed atomic.Pointer[change]
+	hear    func(change)
+}
+
+// change is a breaker's opening, or its closing after a time.
+type change struct {
+	open  bool
+	after time.Duration
+}
+
+// errOpen is what calls are told while the breaker is open.
+var errOpen = errors.New("not asked: the server did not answer before, and is tried again within a second")
+
+// errFailed and errUncounted are what the circuit is told of trips that failed, and of those that say nothing about the server.
+var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
+
+const (
+	// mostFailures in a row open a breaker, or fewer where each takes long: about half a second of one caller's time is enough.
+	mostFailures = 5
+	// openFor is for how long it stays open, at least; at most half as much again, so that a fleet does not come back as one. go-redis, once all
+	// its connections failed to open, looks for the server once a second by itself: with that, and this, a server that is back is in
+	// use again within two seconds.
+	openFor = 600 * time.Millisecond
+)
+
+func newBreaker(timeout time.Duration, hear func(change)) *breaker {
+	b := &breaker{timeout: timeout, hear: hear}
+	failures := uint32(min(max(int64(500*time.Millisecond/timeout), 2), mostFailures))
+	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout:       openFor + rand.N(openFor/2),
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failures },
+		IsExcluded:    func(err error) bool { return err == errUncounted },
+		OnStateChange: b.note,
+	})
+	return b
+}
+
+// run makes a trip, unless the breaker is open.
+func (b *breaker) run(trip func() error) (err error) {
+	began := time.Now()
+	_, told := b.circuit.Execute(func() (struct{}, error) {
+		err = trip()
+		return struct{}{}, b.judge(err, time.Since(began))
+	})
+	if told == gobreaker.ErrOpenState || told == gobreaker.ErrTooManyRequests {
+		err = errOpen
+	}
+	if c := b.changed.Swap(nil); c != nil {
+		b.hear(*c) // not in note: it holds the circuit's lock, and the owner's log may ask for Stats
+	}
+	return err
+}
+
+// judge is what the circuit is told of a trip that took so long.
+func (b *breaker) judge(err error, took time.Duration) error {
+	switch class := classOf(err); {
+	case answers(err):
+		return nil
+	case (class == Timeout || class == NoConnection) && took < b.timeout*9/10: // the caller had no more time, or left
+		return errUncounted
+	default:
+		return errFailed
+	}
+}
+
+// answers says whether a trip that ended so shows that the server can answer, be it that a key is elsewhere, or that we may not.
+func answers(err error) bool {
+	var reply redis.Error
+	if err == nil {
+		return true
+	}
+	return errors.As(err, &reply) && (classOf(err) != NotReady || elsewhere(err))
+}
+
+// note keeps what changed, to be told.
+func (b *breaker) note(_ string, from, to gobreaker.State) {
+	switch {
+	case from == gobreaker.StateClosed:
+		b.since = time.Now()
+		b.opened.Add(1)
+		b.changed.Store(&change{open: true})
+	case to == gobreaker.StateClosed:
+		b.changed.Store(&change{after: time.Since(b.since)})
+	}
+}
+
+// State is a breaker's.
+type State = gobreaker.State
