@@ -69,7 +69,7 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return storeError(l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds()))
+	return l.storeError(name, l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds()))
 }
 
 // Unban ends the ban of a subject, if there is one, and forgets its earlier ones. Errors are those of Allow.
@@ -80,7 +80,7 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return storeError(l.store.Reset(ctx, l.banKey(name, subject)))
+	return l.storeError(name, l.store.Reset(ctx, l.banKey(name, subject)))
 }
 
 func (l *Limiter) banKey(name, subject string) []byte {

@@ -94,7 +94,7 @@ func (c *call) addCounter() *algorithm.Counter {
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, for nothing large is moved then
-	counter.Required, counter.Dry, counter.Lease = false, false, 0
+	counter.Required, counter.Dry, counter.Lease, counter.LocalShare = false, false, 0, 0
 	return counter
 }
 

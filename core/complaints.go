@@ -6,62 +6,70 @@ import (
 	"time"
 )
 
-// complaints are what an operator should know, each at most once a minute for a rule, with how often it happened since it was
-// said last.
+// complaints are what an operator should know, each at most once a minute for a rule or a server, with how often it happened since
+// it was said last.
 type complaints struct {
 	logger *slog.Logger
-	store  seldom
-	cost   seldom
-	rule   seldom
-	ident  seldom
-	plan   seldom
-	back   seldom
-	renew  seldom
+	about  [complaintKinds]seldom
 }
 
-func (c *complaints) storeFailed(rule string, policy OnStoreError, err error) {
-	c.store.say(rule, func(times int) {
-		c.logger.Warn("accesslimit: the store does not answer", slog.Any("error", err),
-			slog.String("rule", rule), slog.String("policy", policy.String()), slog.Int("calls", times))
-	})
+// The kinds of complaints.
+const (
+	aboutStore = iota
+	aboutCost
+	aboutRule
+	aboutIdentify
+	aboutPlan
+	aboutGivingBack
+	aboutRenewing
+	aboutBreakers
+	aboutEviction
+	complaintKinds
+)
+
+// close says what was not yet said.
+func (c *complaints) close() {
+	for i := range c.about {
+		c.about[i].close()
+	}
 }
 
 func (c *complaints) negativeCost(rule string, cost int) {
-	c.cost.say(rule, func(times int) {
+	c.about[aboutCost].say(rule, func(times int) {
 		c.logger.Warn("accesslimit: a rule's Cost is negative, counted as 1",
 			slog.String("rule", rule), slog.Int("cost", cost), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) identifyFailed(rule string, err error) {
-	c.ident.say(rule, func(times int) {
+	c.about[aboutIdentify].say(rule, func(times int) {
 		c.logger.Warn("accesslimit: could not find out whom to count", slog.Any("error", err),
 			slog.String("rule", rule), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) badRule(rule string, err error) {
-	c.rule.say(rule, func(times int) {
+	c.about[aboutRule].say(rule, func(times int) {
 		c.logger.Error("accesslimit: a rule given in a handler is wrong, its calls get 500",
 			slog.Any("error", err), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) badPlan(rule string, err error) {
-	c.plan.say(rule, func(times int) {
+	c.about[aboutPlan].say(rule, func(times int) {
 		c.logger.Warn("accesslimit: a rule's LimitFor gave no limit, the rule's own holds", slog.Any("error", err),
 			slog.String("rule", rule), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) notGivenBack(err error) {
-	c.back.say("", func(times int) {
+	c.about[aboutGivingBack].say("", func(times int) {
 		c.logger.Warn("accesslimit: what does not count could not be given back", slog.Any("error", err), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) notRenewed(err error) {
-	c.renew.say("", func(times int) {
+	c.about[aboutRenewing].say("", func(times int) {
 		c.logger.Warn("accesslimit: the slot of a call in flight could not be renewed", slog.Any("error", err), slog.Int("calls", times))
 	})
 }
@@ -77,26 +85,28 @@ const complainEvery = time.Minute
 // maxSubjects bounds of how many rules the same complaint is told apart.
 const maxSubjects = 100
 
-// seldom lets one of many through, for each rule.
+// seldom lets one of many through, for each rule: the first at once, and once a minute all since then together.
 type seldom struct {
-	mu    sync.Mutex
-	rules map[string]*said
+	mu     sync.Mutex
+	rules  map[string]*said
+	closed bool
 }
 
-// said is when a complaint was made last, and how often there was reason for it since.
+// said is how often there was reason for a complaint since it was made last, and how it is made.
 type said struct {
-	last  time.Time
 	times int
+	do    func(times int)
+	timer *time.Timer // set for a minute after it was made
 }
 
 func (s *seldom) say(rule string, do func(times int)) {
-	if times := s.due(rule); times > 0 {
+	if times := s.due(rule, do); times > 0 {
 		do(times)
 	}
 }
 
 // due is how often there was reason to complain, if it is time to; otherwise 0.
-func (s *seldom) due(rule string) (times int) {
+func (s *seldom) due(rule string, do func(times int)) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.rules[rule]
@@ -111,10 +121,43 @@ func (s *seldom) due(rule string) (times int) {
 		of = new(said)
 		s.rules[rule] = of
 	}
-	of.times++
-	if !of.last.IsZero() && time.Since(of.last) < complainEvery {
+	of.times, of.do = of.times+1, do
+	if of.timer != nil {
 		return 0
 	}
-	times, of.times, of.last = of.times, 0, time.Now()
+	return s.take(of)
+}
+
+// take is how often there was reason, and begins another minute, unless there was none.
+func (s *seldom) take(of *said) (times int) {
+	times, of.times, of.timer = of.times, 0, nil
+	if times > 0 && !s.closed {
+		of.timer = time.AfterFunc(complainEvery, func() { s.minuteOver(of) })
+	}
 	return times
+}
+
+func (s *seldom) minuteOver(of *said) {
+	s.mu.Lock()
+	times, do := s.take(of), of.do
+	s.mu.Unlock()
+	if times > 0 {
+		do(times)
+	}
+}
+
+// close says at once what waits for its minute.
+func (s *seldom) close() {
+	s.mu.Lock()
+	s.closed = true
+	var waiting []*said
+	for _, of := range s.rules {
+		if of.timer != nil && of.timer.Stop() {
+			waiting = append(waiting, of)
+		}
+	}
+	s.mu.Unlock()
+	for _, of := range waiting {
+		s.minuteOver(of)
+	}
 }

@@ -92,7 +92,7 @@ func (c *call) listen(a *asked, first int) {
 		return
 	}
 	counter.Limit, counter.Cost, counter.Dry = &a.rule.ban, watched, a.rule.DryRun
-	counter.Required = a.rule.OnStoreError == FailClosed
+	a.rule.askStore(counter)
 	ban := *a
 	ban.isBan, ban.quota = true, a.policy.quotas[0]
 	c.asked = append(c.asked, ban)
@@ -110,7 +110,8 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
 	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
-	counter.Required, counter.Mark = a.rule.OnStoreError == FailClosed, c.mark(a, q)
+	counter.Mark = c.mark(a, q)
+	a.rule.askStore(counter)
 	at = c.earlier()
 	if at < 0 {
 		c.asked = append(c.asked, *a)
@@ -122,6 +123,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	earlier := &c.counters[at]
 	earlier.Cost = max(earlier.Cost, cost)
 	earlier.Required = earlier.Required || counter.Required
+	earlier.LocalShare = stricter(earlier.LocalShare, counter.LocalShare)
 	c.dropLast()
 	c.tighten(at, &of)
 	if earlier.Cost > earlier.Limit.Max {

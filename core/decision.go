@@ -65,7 +65,9 @@ const (
 	// for the same limit and cost: what another process does to the counter meanwhile (Reset, Refund, Unban) is seen after that.
 	FromDenyCache Source = "deny_cache"
 	// FromLease is a permit that came from Redis together with others: see Rule.Lease.
-	FromLease  Source = "lease"
+	FromLease Source = "lease"
+	// FromLocal is this process's own count, because Redis did not answer and the rule has the policy FallBackLocal.
+	FromLocal  Source = "local"
 	FromNobody Source = "none" // no counter was asked, or the store did not answer
 )
 
@@ -76,6 +78,8 @@ func sourceOf(v *algorithm.Verdict, counts Source) Source {
 		return FromDenyCache
 	case algorithm.FromLease:
 		return FromLease
+	case algorithm.FromLocal:
+		return FromLocal
 	default:
 		return counts
 	}

@@ -105,7 +105,7 @@ func (c *directCall) answer(d *Decision, q *question) error {
 	case v.Ended != nil:
 		return v.Ended
 	case v.Err != nil:
-		return fmt.Errorf("%w: %w", ErrStore, v.Err)
+		return c.limiter.storeError(q.name, v.Err)
 	}
 	d.fill(q.name, &c.last.limit, v, sourceOf(v, c.limiter.source))
 	d.Key = q.subject

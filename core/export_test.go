@@ -80,17 +80,5 @@ func CountDecision(l *Limiter, of DecisionCount) {
 	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, l.tallies.stripe())
 }
 
-// UseTrips makes a limiter's store one that counts round trips.
-func UseTrips(l *Limiter, trips, calls, merged uint64) {
-	l.store = travelled{l.store, trips, calls, merged}
-}
-
-type travelled struct {
-	store
-	trips, calls, merged uint64
-}
-
-func (t travelled) Trips() (trips, calls, merged uint64) { return t.trips, t.calls, t.merged }
-
 // EscapedKeyPart is a subject or a name as it stands in keys.
 func EscapedKeyPart(part string) string { return string(appendEscaped(nil, part)) }

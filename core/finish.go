@@ -103,6 +103,7 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if err == nil {
 		return
 	}
+	l.failures[failureOf(err)].Add(1)
 	l.complains.notGivenBack(err)
 	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return c.Limit.Kind != algorithm.Concurrency })
 	l.late.add(slots, 1)

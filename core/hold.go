@@ -51,7 +51,8 @@ func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []alg
 	var slots []algorithm.Charge
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
-		if counter.Limit.Kind == algorithm.Concurrency && (v.Err != nil || v.Ended != nil) {
+		doubtful := v.Ended != nil || v.From == algorithm.FromLocal || v.Err != nil && classOf(v.Err).MayHaveCharged()
+		if counter.Limit.Kind == algorithm.Concurrency && doubtful {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
 	}
@@ -91,6 +92,7 @@ func (h *hold) renew() {
 	}
 	next := h.every
 	if err := h.limiter.store.Renew(context.Background(), h.slots); err != nil {
+		h.limiter.failures[failureOf(err)].Add(1)
 		h.limiter.complains.notRenewed(err)
 		next /= 4
 	}

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
@@ -21,6 +21,7 @@ import (
 // subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
 type Limiter struct {
 	store     store
+	redis     *redisstore.Store // what store asks; nil without Redis
 	source    Source
 	keyHead   string
 	clientIPs *clientIPs
@@ -37,6 +38,7 @@ type Limiter struct {
 	late      lateReleases
 	callIDs   atomic.Uint64
 	closed    atomic.Bool
+	failures  [failure.Classes]atomic.Uint64
 
 	holderPrefix string
 	holders      atomic.Uint64
@@ -89,7 +91,9 @@ func New(options Options) (*Limiter, error) {
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
 	default:
-		l.store, l.source = nearstore.New(redisstore.New(client, options.Timeout), options.Timeout), FromRedis
+		l.redis = redisstore.New(client, options.Timeout)
+		l.redis.Listen(&l.complains)
+		l.store, l.source = nearstore.New(l.redis, options.Timeout, options.MaxKeys), FromRedis
 	}
 	options.Logger.Info("accesslimit counts", slog.String("in", string(l.source)), slog.String("prefix", options.Prefix))
 	return l, nil
@@ -101,6 +105,7 @@ func New(options Options) (*Limiter, error) {
 func (l *Limiter) Close() {
 	l.closed.Store(true)
 	l.store.Close()
+	l.complains.close()
 }
 
 // Allow asks for one permit: may this subject do this now?
@@ -148,15 +153,7 @@ func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return storeError(l.store.Reset(ctx, l.appendDirectKey(nil, name, subject, compiled)))
-}
-
-// storeError names the store as what failed, unless the caller's own context ended.
-func storeError(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrStore, err)
+	return l.storeError(name, l.store.Reset(ctx, l.appendDirectKey(nil, name, subject, compiled)))
 }
 
 // negative is the error of a cost below zero.

@@ -47,7 +47,7 @@ func (l *Limiter) Records(ctx context.Context, name, subject string, limit Limit
 	}
 	kept, err := l.store.Records(ctx, l.appendDirectKey(nil, name, subject, compiled), compiled)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, l.storeError(name, err)
 	}
 	records := make([]Record, len(kept))
 	for i, r := range kept {

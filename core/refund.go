@@ -14,7 +14,8 @@ type receipt struct {
 	cost  int64 // 0: nothing was charged that could be given back
 	at    int64 // microseconds since the epoch, by the store's clock
 	mark  string
-	dry   bool // of a rule that is only tried
+	local float64 // Charge.LocalShare
+	dry   bool    // of a rule that is only tried
 	of    *Limiter
 	id    uint64 // of the charge: no other's
 }
@@ -26,6 +27,9 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 	}
 	r.limit, r.cost, r.at, r.mark = counter.Limit, counter.Taken(v), v.At, counter.Mark
 	r.dry, r.of, r.id = counter.Dry, l, id
+	if v.From == algorithm.FromLocal {
+		r.local = counter.LocalShare
+	}
 }
 
 // Refund gives back n permits that a decision charged, as far as they still count: what came back by itself since is not given
@@ -55,7 +59,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 			}
 			receipts = append(receipts, r)
 			charges = append(charges, algorithm.Charge{
-				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: d.ResetAfter.Microseconds(), Mark: r.mark,
+				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: d.ResetAfter.Microseconds(), Mark: r.mark, LocalShare: r.local,
 			})
 		}
 	}
@@ -65,7 +69,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	if why := l.refunds.take(receipts, int64(n)); why != "" {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
 	}
-	return storeError(l.store.GiveBack(ctx, charges))
+	return l.storeError(d.Rule, l.store.GiveBack(ctx, charges))
 }
 
 // receiptKey is the key of the counter that a decision charged.

@@ -92,28 +92,14 @@ type Rule struct {
 
 	// OnStoreError is what happens to calls that Redis does not answer in time or with an error, while it is down, full or
 	// overloaded; FailOpen unless set.
-	// Danger: FailOpen in front of a login lets passwords be tried meanwhile; FailClosed refuses everybody (503).
+	// Danger: FailOpen in front of a login lets passwords be tried meanwhile; FailClosed refuses everybody (503); with FallBackLocal the
+	// processes of a service do not know of each other's counts.
 	OnStoreError OnStoreError
+	// LocalShare is the part of every limit of the rule that FallBackLocal counts by in each process, above 0 to 1; 1 unless set. The
+	// limit is rounded up to a whole call. With ten processes and 0.1 they admit together what one limit would.
+	LocalShare float64
 	// Message is what a refused caller reads, in the problem's detail or the gRPC status; a sentence with the wait unless set.
 	Message string
-}
-
-// OnStoreError is a rule's policy for calls that the store cannot answer.
-type OnStoreError uint8
-
-const (
-	// FailOpen lets the calls pass, uncounted.
-	FailOpen OnStoreError = iota
-	// FailClosed refuses them: 503, or UNAVAILABLE.
-	FailClosed
-)
-
-// String is the policy's name, as it is spelled in Go.
-func (p OnStoreError) String() string {
-	if p == FailClosed {
-		return "FailClosed"
-	}
-	return "FailOpen"
 }
 
 // defaultMaxCount is what MaxCount is unless set.

@@ -41,8 +41,12 @@ func TestRulesRefused(t *testing.T) {
 		{"Burst on a fixed window", core.Rule{Seconds: 1, Burst: 1, Algorithm: core.FixedWindow}, "Burst", "1"},
 		{"unknown algorithm", core.Rule{Seconds: 1, Algorithm: 6}, "Algorithm", "Algorithm(6)"},
 		{"last unknown algorithm", core.Rule{Seconds: 1, Algorithm: 255}, "Algorithm", "Algorithm(255)"},
-		{"unknown policy", core.Rule{Seconds: 1, OnStoreError: 2}, "OnStoreError", "2"},
+		{"unknown policy", core.Rule{Seconds: 1, OnStoreError: 3}, "OnStoreError", "3"},
 		{"last unknown policy", core.Rule{Seconds: 1, OnStoreError: 255}, "OnStoreError", "255"},
+		{"negative share", core.Rule{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: -0.5}, "LocalShare", "-0.5"},
+		{"share above the whole", core.Rule{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: 1.5}, "LocalShare", "1.5"},
+		{"share that is no number", core.Rule{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.NaN()}, "LocalShare", "NaN"},
+		{"share of nothing local", core.Rule{Seconds: 1, LocalShare: 0.5}, "LocalShare", "0.5"},
 		{"NeedLogin without Identify", core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin", "true"},
 
 		{"negative Lease", core.Rule{Seconds: 1, Lease: -1}, "Lease", "-1"},

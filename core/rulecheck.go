@@ -10,8 +10,8 @@ func (r *Rule) check() *RuleError {
 	if wrong := r.checkSpan(); wrong != nil {
 		return wrong
 	}
-	if r.OnStoreError > FailClosed {
-		return r.wrong("OnStoreError", uint8(r.OnStoreError), "must be FailOpen or FailClosed")
+	if wrong := r.checkFailure(); wrong != nil {
+		return wrong
 	}
 	if why := badName(r.Name); why != "" {
 		return r.wrong("Name", r.Name, why)
@@ -79,6 +79,21 @@ func (r *Rule) checkLimits() *RuleError {
 			return r.wrong("Also", limit, "has the span and the algorithm of another limit of this rule, and so its counter")
 		}
 		counters = append(counters, limit.counter())
+	}
+	return nil
+}
+
+// checkFailure looks at what is to happen when the store fails.
+func (r *Rule) checkFailure() *RuleError {
+	switch {
+	case r.OnStoreError > FallBackLocal:
+		return r.wrong("OnStoreError", uint8(r.OnStoreError), "must be FailOpen, FailClosed or FallBackLocal")
+	case r.LocalShare == 0:
+		return nil
+	case !(0 < r.LocalShare && r.LocalShare <= 1): // nor NaN
+		return r.wrong("LocalShare", r.LocalShare, "must be above 0, up to 1")
+	case r.OnStoreError != FallBackLocal:
+		return r.wrong("LocalShare", r.LocalShare, "is for the policy FallBackLocal: set OnStoreError")
 	}
 	return nil
 }

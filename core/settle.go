@@ -22,6 +22,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	}
 	if len(c.counters) > 0 {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
+		c.storeFailures()
 		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 		c.hearBans()
 	}
@@ -95,9 +96,6 @@ func (c *call) settle() Answer {
 		a, v := &c.asked[i], &c.verdicts[i]
 		if v.Ended != nil {
 			return c.refuse(ContextEnded, a, v.Ended)
-		}
-		if v.Err != nil {
-			c.limiter.complains.storeFailed(a.policy.name, a.rule.OnStoreError, v.Err)
 		}
 		if c.counters[i].Refuses(v) {
 			allowed = false

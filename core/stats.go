@@ -12,7 +12,7 @@ type Stats struct {
 	// left out. They are those that Options.OnDecision hears, whether it is set or not: one for each call that rules were
 	// asked about, one more for each rule in DryRun, and one for each direct call that charges and ends without an error.
 	Decisions []DecisionCount
-	// Keys is how many counters this process keeps now; 0 while they are all in Redis.
+	// Keys is how many counters this process keeps now: all of them without Redis, with it those that FallBackLocal counted here.
 	Keys int
 	// Evictions counts the counters that were forgotten though they still counted, because there were more than
 	// Options.MaxKeys: their callers started afresh.
@@ -25,6 +25,15 @@ type Stats struct {
 	Calls uint64
 	// Merged counts the Calls that shared the script call of another that asked the same.
 	Merged uint64
+	// StoreErrors are how often Redis did not answer, in order of the class; those that never occurred are left out. Each rule of a call,
+	// each direct call, and each attempt to give back or to renew counts once.
+	StoreErrors []StoreErrorCount
+	// Shards are the Redis servers that calls went to, in order of their addresses: one, or those of a cluster or a ring, with those that
+	// are not in use any more. A client of another type has none, and no breaker.
+	Shards []ShardStats
+	// Losses counts how often a server was found to have been restarted, or replaced by a replica: what it had not saved or replicated was
+	// lost. It is found out by INFO, so it stays 0 where our user may not call that.
+	Losses uint64
 }
 
 // DecisionCount is how often one rule came to one end.
@@ -40,14 +49,35 @@ type DecisionCount struct {
 	Count uint64
 }
 
+// StoreErrorCount is how often Redis did not answer for one kind of reason.
+type StoreErrorCount struct {
+	Class StoreErrorClass
+	Count uint64
+}
+
+// ShardStats is how one Redis server is doing.
+type ShardStats struct {
+	// Addr is the server's address as the client has it; FailoverClient for the master that Sentinel names.
+	Addr string
+	// Breaker says whether calls are made.
+	Breaker BreakerState
+	// Opened is how often the breaker opened.
+	Opened uint64
+}
+
+// BreakerState says whether a server is asked. Its text is stable, for logs and metrics.
+type BreakerState string
+
+// The states.
+const (
+	BreakerClosed   BreakerState = "closed"    // all calls are made
+	BreakerOpen     BreakerState = "open"      // none is, because a run of them got no answer: each gets its rule's policy at once
+	BreakerHalfOpen BreakerState = "half-open" // one is let through next, or is under way, to see
+)
+
 // OtherNames is the Rule under which Stats counts together what it cannot count apart: callers may choose the names of direct
 // calls, and they are not to fill the memory, or a metrics server.
 const OtherNames = "(other names)"
-
-// tripCounter is a store that counts its round trips.
-type tripCounter interface {
-	Trips() (trips, calls, merged uint64)
-}
 
 // keyCounter is a store that keeps its counters in this process.
 type keyCounter interface {
@@ -73,9 +103,19 @@ func (l *Limiter) Stats() Stats {
 	if local, ok := l.store.(keyCounter); ok {
 		s.Keys, s.Evictions = local.Len(), local.Evictions()
 	}
-	if remote, ok := l.store.(tripCounter); ok {
-		s.Trips, s.Calls, s.Merged = remote.Trips()
+	if l.redis != nil {
+		s.Trips, s.Calls, s.Merged = l.redis.Trips()
+		s.Losses = l.redis.Losses()
+		for _, shard := range l.redis.Shards() {
+			s.Shards = append(s.Shards, ShardStats{shard.Addr, BreakerState(shard.Breaker), shard.Opened})
+		}
 	}
+	for class := range l.failures {
+		if n := l.failures[class].Load(); n > 0 {
+			s.StoreErrors = append(s.StoreErrors, StoreErrorCount{storeErrorClasses[class], n})
+		}
+	}
+	slices.SortFunc(s.StoreErrors, func(a, b StoreErrorCount) int { return cmp.Compare(a.Class, b.Class) })
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // counts are the decisions of Stats, by what is counted apart.
@@ -192,12 +193,22 @@ func TestStatsOfKeys(t *testing.T) {
 
 func TestStatsOfTrips(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	if s := limiter.Stats(); s.Trips != 0 || s.Calls != 0 || s.Merged != 0 {
+	if s := limiter.Stats(); s.Trips != 0 || s.Calls != 0 || s.Merged != 0 || s.Shards != nil {
 		t.Errorf("%+v in process", s)
 	}
-	core.UseTrips(limiter, 2, 9, 4)
-	if s := limiter.Stats(); s.Trips != 2 || s.Calls != 9 || s.Merged != 4 {
-		t.Errorf("%+v, want what the store says", s)
+	server := limittest.StartRedis(t)
+	limiter = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	for range 3 {
+		if _, err := limiter.Allow(background, "n", "s", core.PerHour(5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := limiter.Stats()
+	if s.Trips != 4 || s.Calls != 3 || s.Merged != 0 { // the first had to be sent with the script's text
+		t.Errorf("%+v for three calls one after the other", s)
+	}
+	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: core.BreakerClosed}) || s.StoreErrors != nil || s.Losses != 0 {
+		t.Errorf("%+v of a healthy server", s)
 	}
 }
 

@@ -68,6 +68,9 @@ type Counter struct {
 	// Lease is how many calls of this cost may be taken in one trip, to be spent at home; 0: each call asks. Only of a counter that
 	// is alone on its call, and of SlidingWindow and FixedWindow.
 	Lease int64
+	// LocalShare is the part of the limit by which this process counts by itself while the store that it shares cannot answer, up to 1; 0: it
+	// does not.
+	LocalShare float64
 }
 
 // Verdict is an engine's answer for one counter. Times are in microseconds.
@@ -80,6 +83,7 @@ type Verdict struct {
 	From       Origin
 	Err        error // why the store could not answer; the rest is zero
 	Ended      error // the caller's own context ended first: its error; the rest is zero
+	Instead    error // FromLocal: why the store could not answer
 }
 
 // Origin is where a verdict comes from.
@@ -90,6 +94,7 @@ const (
 	FromStore   Origin = iota // the store was asked
 	FromRefusal               // a refusal of the store's still holds, and was remembered
 	FromLease                 // the permits were taken from the store before, together with others
+	FromLocal                 // the store did not answer, so this process counted by itself
 )
 
 // Charge is what a call was charged, to be given back.
@@ -100,6 +105,8 @@ type Charge struct {
 	At    int64  // when they were charged: Verdict.At
 	Reset int64  // Verdict.ResetAfter of the charge
 	Mark  string // Counter.Mark
+	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
+	LocalShare float64
 }
 
 // Record is one call in the log of a SlidingLog.
@@ -246,7 +253,11 @@ func Struck(counters []Counter, verdicts []Verdict, i int) bool {
 
 // Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.
 func (c *Counter) Charged(v *Verdict) Charge {
-	return Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Reset: v.ResetAfter, Mark: c.Mark}
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Reset: v.ResetAfter, Mark: c.Mark}
+	if v.From == FromLocal {
+		charge.LocalShare = c.LocalShare
+	}
+	return charge
 }
 
 // Taken is the Cost of what a call that passed was charged.

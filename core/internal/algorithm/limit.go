@@ -1,6 +1,9 @@
 package algorithm
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // The bounds within which both engines calculate exactly, in doubles on one side and int64 on the other.
 const (
@@ -75,6 +78,36 @@ func InCalendar(maxPermits int64, calendar *Calendar) Limit {
 // longest. Times are in microseconds.
 func Banned(after, span, longest, window int64) Limit {
 	return Limit{Kind: Ban, Window: window, after: after, span: span, longest: longest}.with(after, span, longest, window)
+}
+
+// Share is a part of the limit: so much of Max, and of a bucket's rate, rounded up, in the same window. A bucket's part that cannot be
+// counted exactly is the whole.
+func (l *Limit) Share(part float64) Limit {
+	switch l.Kind {
+	case TokenBucket:
+		rate := l.Window / l.Tick / l.Permit * l.Refill
+		shared, err := Bucketed(ceilPart(rate, part), l.Window, ceilPart(l.Max, part))
+		if err != nil {
+			return *l
+		}
+		return shared
+	case Ban:
+		return *l
+	case CalendarWindow:
+		if l.calendar != nil {
+			return InCalendar(ceilPart(l.Max, part), l.calendar)
+		}
+	}
+	return Windowed(l.Kind, ceilPart(l.Max, part), l.Window)
+}
+
+// ceilPart is a part of n, rounded up but for what floating point adds: a tenth of 30 is 3.
+func ceilPart(n int64, part float64) int64 {
+	exact := float64(n) * part
+	if whole := math.Round(exact); math.Abs(exact-whole) < 1e-9*whole {
+		exact = whole
+	}
+	return max(1, int64(math.Ceil(exact)))
 }
 
 // with boxes what the scripts take for the limit.

@@ -77,9 +77,6 @@ func (s *shared) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (
 	return max(1, fits), verdict[0]
 }
 
-// Trips are not counted.
-func (s *shared) Trips() (trips, calls, merged uint64) { return 0, 0, 0 }
-
 // HearGivenBack keeps the function for a test to call: this is one shard, and gives nothing back by itself.
 func (s *shared) HearGivenBack(hear func([]algorithm.Charge)) { s.heard = hear }
 
@@ -96,7 +93,7 @@ func (s *shared) wantAsked(t testing.TB, want int64) {
 
 // newProcess is a process with that store behind it.
 func newProcess(t testing.TB, behind *shared) *nearstore.Store {
-	s := nearstore.New(behind, patient)
+	s := nearstore.New(behind, patient, 1000)
 	t.Cleanup(s.Close)
 	return s
 }

@@ -2,13 +2,14 @@ package nearstore
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 const (
@@ -120,7 +121,7 @@ func (l *leases) spend(c *algorithm.Counter, v *algorithm.Verdict) bool {
 // decide fetches permits, or waits for those that somebody else is fetching. It says whether there is an answer; if not, the
 // call asks by itself.
 func (l *leases) decide(ctx context.Context, c *algorithm.Counter, v *algorithm.Verdict) bool {
-	if *v = callersEnd(ctx); v.Ended != nil {
+	if *v = (algorithm.Verdict{Ended: failure.CallersEnd(ctx)}); v.Ended != nil {
 		return true
 	}
 	e := l.lease(c)
@@ -159,20 +160,10 @@ func (l *leases) wait(e *lease, w *waiter) algorithm.Verdict {
 		return w.verdict
 	}
 	w.gone = true
-	v := callersEnd(w.ctx)
-	if v.Ended == nil {
-		v.Err = noAnswer(l.timeout)
+	if ended := failure.CallersEnd(w.ctx); ended != nil {
+		return algorithm.Verdict{Ended: ended}
 	}
-	return v
-}
-
-// callersEnd has the error of a context that has ended.
-func callersEnd(ctx context.Context) algorithm.Verdict {
-	ended := ctx.Err()
-	if at, ok := ctx.Deadline(); ok && ended == nil && !time.Now().Before(at) {
-		ended = context.DeadlineExceeded
-	}
-	return algorithm.Verdict{Ended: ended}
+	return algorithm.Verdict{Err: l.noAnswer()}
 }
 
 // lease is that of a counter, made when it is new; nil when there is no place for it.
@@ -270,11 +261,13 @@ func (l *leases) await(ctx context.Context, t *trip) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-patience.C:
-		return noAnswer(l.timeout)
+		return l.noAnswer()
 	}
 }
 
-func noAnswer(timeout time.Duration) error { return fmt.Errorf("no answer within %v", timeout) }
+func (l *leases) noAnswer() error {
+	return failure.NoAnswer(failure.Timeout, l.timeout, errors.New("a trip for several calls is not back"))
+}
 
 // close gives everything back, and waits for that as long as a call may take.
 func (l *leases) close() {

@@ -84,7 +84,7 @@ func (p *player) run(t *testing.T) error {
 	behind.before, behind.after = func() { time.Sleep(late / 2) }, func() { time.Sleep(late / 2) }
 	var processes []*nearstore.Store
 	for range 3 {
-		processes = append(processes, nearstore.New(behind, patient))
+		processes = append(processes, nearstore.New(behind, patient, 1000))
 	}
 	var all sync.WaitGroup
 	for _, c := range p.callers {

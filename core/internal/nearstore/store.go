@@ -1,5 +1,6 @@
 // Package nearstore stands before the store that all processes share, and answers here what it can answer truthfully:
-// refusals that still hold, and permits that were leased.
+// refusals that still hold, and permits that were leased. While that store does not answer, it counts here what is to be counted
+// then.
 //
 // A refusal is remembered for at most a second, and never longer than it holds for sure: from when the store was asked until
 // time alone can change any number of the answer ([algorithm.Limit.Steady]). Who is told to wait is told so from when the answer came. So
@@ -13,10 +14,12 @@ package nearstore
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
 // Shared is the store behind this one. Its methods are those of core's store, and Lease.
@@ -34,8 +37,6 @@ type Shared interface {
 	InBackground(do func())
 	// HearGivenBack has a function called with what the store gave back by itself, when a call over several shards was refused.
 	HearGivenBack(hear func([]algorithm.Charge))
-	// Trips counts what went to Redis.
-	Trips() (trips, calls, merged uint64)
 	Close()
 }
 
@@ -47,11 +48,12 @@ type Store struct {
 	changes  changes
 	refusals refusals
 	leases   leases
+	local    local
 }
 
-// New puts a store before another, whose calls end by the timeout.
-func New(behind Shared, timeout time.Duration) *Store {
-	s := &Store{Shared: behind, begun: time.Now(), seed: maphash.MakeSeed()}
+// New puts a store before another, whose calls end by the timeout. While that fails it counts at most so many keys itself.
+func New(behind Shared, timeout time.Duration, maxKeys int) *Store {
+	s := &Store{Shared: behind, local: local{maxKeys: maxKeys}, begun: time.Now(), seed: maphash.MakeSeed()}
 	s.refusals.table = newTable[refusal](refusalSets)
 	s.leases.init(s, timeout)
 	behind.HearGivenBack(s.gaveBack)
@@ -65,8 +67,25 @@ func (s *Store) now() int64 { return int64(time.Since(s.begun)) }
 // time. The store's clock counts whole microseconds: when it was read it may have been almost one more.
 func surely(sent, micros int64) int64 { return sent + micros*1000 - 999 }
 
-// Decide answers for one call's counters; verdicts is as long as counters.
+// Decide answers for one call's counters; verdicts is as long as counters. What the store behind cannot answer for is counted here, where
+// that is wanted.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	s.decide(ctx, counters, charge, verdicts)
+	for i := range verdicts {
+		if wanted(&counters[i], &verdicts[i]) {
+			s.standIn(ctx, counters, charge, verdicts)
+			return
+		}
+	}
+}
+
+func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if charged := s.local.standIn(ctx, counters, charge, verdicts); len(charged) > 0 {
+		s.InBackground(func() { _ = s.GiveBack(context.Background(), charged) }) // best effort, as over several shards
+	}
+}
+
+func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !charge {
 		s.Shared.Decide(ctx, counters, false, verdicts)
 		return
@@ -115,10 +134,29 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	return s.Shared.Reserve(ctx, c, patience)
 }
 
-// GiveBack gives charges back.
+// GiveBack gives charges back where they were made.
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	defer s.gaveBack(charges)
-	return s.Shared.GiveBack(ctx, charges)
+	return s.whereMade(ctx, charges, s.Shared.GiveBack, (*memstore.Store).GiveBack)
+}
+
+// Renew keeps the slots of a call in flight for another window each.
+func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	return s.whereMade(ctx, slots, s.Shared.Renew, (*memstore.Store).Renew)
+}
+
+// whereMade does something about charges, be they the store's behind or this process's own.
+func (s *Store) whereMade(ctx context.Context, charges []algorithm.Charge, behind func(context.Context, []algorithm.Charge) error,
+	here func(*memstore.Store, context.Context, []algorithm.Charge) error) error {
+	if !anyHere(charges) {
+		return behind(ctx, charges)
+	}
+	own, others := s.local.split(charges)
+	err := here(s.local.store(), ctx, own)
+	if len(others) == 0 {
+		return err
+	}
+	return errors.Join(err, behind(ctx, others))
 }
 
 // gaveBack forgets what was known of keys of which something was given back.
@@ -144,4 +182,21 @@ func (s *Store) Reset(ctx context.Context, key []byte) error {
 func (s *Store) Close() {
 	s.leases.close()
 	s.Shared.Close()
+	s.local.close()
+}
+
+// Len is how many counters this process counts by itself now.
+func (s *Store) Len() int {
+	if counts := s.local.counts.Load(); counts != nil {
+		return counts.Len()
+	}
+	return 0
+}
+
+// Evictions counts those that were forgotten though they still counted, because there were too many.
+func (s *Store) Evictions() uint64 {
+	if counts := s.local.counts.Load(); counts != nil {
+		return counts.Evictions()
+	}
+	return 0
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // breaker keeps calls away from a server that does not answer. A run of trips that fail opens it; then every call is told so at
@@ -18,6 +20,8 @@ import (
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 	timeout time.Duration
+	start   time.Time
+	failing atomic.Int64  // when the first trip of the run of failures began, after start; 0: there is none
 	opened  atomic.Uint64 // how often
 	since   time.Time     // when it opened; the circuit's lock guards it
 	changed atomic.Pointer[change]
@@ -37,8 +41,11 @@ var errOpen = errors.New("not asked: the server did not answer before, and is tr
 var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
 
 const (
-	// mostFailures in a row open a breaker, or fewer where each takes long: about half a second of one caller's time is enough.
-	mostFailures = 5
+	// A run of failures opens the breaker when it is as long as manyFailures; or, where each takes long, when it lasts for longTime and is
+	// of fewFailures.
+	manyFailures = 5
+	fewFailures  = 2
+	longTime     = 500 * time.Millisecond
 	// openFor is for how long it stays open, at least; at most half as much again, so that a fleet does not come back as one. go-redis, once all
 	// its connections failed to open, looks for the server once a second by itself: with that, and this, a server that is back is in
 	// use again within two seconds.
@@ -46,23 +53,28 @@ const (
 )
 
 func newBreaker(timeout time.Duration, hear func(change)) *breaker {
-	b := &breaker{timeout: timeout, hear: hear}
-	failures := uint32(min(max(int64(500*time.Millisecond/timeout), 2), mostFailures))
+	b := &breaker{timeout: timeout, start: time.Now(), hear: hear}
 	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:       openFor + rand.N(openFor/2),
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failures },
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return b.isEnough(int(c.ConsecutiveFailures)) },
 		IsExcluded:    func(err error) bool { return err == errUncounted },
 		OnStateChange: b.note,
 	})
 	return b
 }
 
+// isEnough says whether so many failures in a row open it.
+func (b *breaker) isEnough(failures int) bool {
+	lasted := time.Since(b.start) - time.Duration(b.failing.Load())
+	return failures >= manyFailures || failures >= fewFailures && lasted >= longTime
+}
+
 // run makes a trip, unless the breaker is open.
 func (b *breaker) run(trip func() error) (err error) {
-	began := time.Now()
+	began := time.Since(b.start)
 	_, told := b.circuit.Execute(func() (struct{}, error) {
 		err = trip()
-		return struct{}{}, b.judge(err, time.Since(began))
+		return struct{}{}, b.judge(err, began)
 	})
 	if told == gobreaker.ErrOpenState || told == gobreaker.ErrTooManyRequests {
 		err = errOpen
@@ -73,25 +85,30 @@ func (b *breaker) run(trip func() error) (err error) {
 	return err
 }
 
-// judge is what the circuit is told of a trip that took so long.
-func (b *breaker) judge(err error, took time.Duration) error {
-	switch class := classOf(err); {
-	case answers(err):
+// judge is what the circuit is told of a trip that began then, after start.
+func (b *breaker) judge(err error, began time.Duration) error {
+	if answers(err) {
+		if b.failing.Load() != 0 {
+			b.failing.Store(0)
+		}
 		return nil
-	case (class == Timeout || class == NoConnection) && took < b.timeout*9/10: // the caller had no more time, or left
+	}
+	switch class := classOf(err); {
+	case (class == failure.Timeout || class == failure.NoConnection) && time.Since(b.start)-began < b.timeout*9/10: // the caller had no more time, or left
 		return errUncounted
 	default:
+		b.failing.CompareAndSwap(0, int64(began))
 		return errFailed
 	}
 }
 
 // answers says whether a trip that ended so shows that the server can answer, be it that a key is elsewhere, or that we may not.
 func answers(err error) bool {
-	var reply redis.Error
 	if err == nil {
 		return true
 	}
-	return errors.As(err, &reply) && (classOf(err) != NotReady || elsewhere(err))
+	var reply redis.Error // here, because it is allocated where it is declared
+	return errors.As(err, &reply) && (classOf(err) != failure.NotReady || elsewhere(err))
 }
 
 // note keeps what changed, to be told.
@@ -105,6 +122,3 @@ func (b *breaker) note(_ string, from, to gobreaker.State) {
 		b.changed.Store(&change{after: time.Since(b.since)})
 	}
 }
-
-// State is a breaker's.
-type State = gobreaker.State

@@ -12,35 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-)
-
-// Failure is why a call got no answer from Redis.
-type Failure struct {
-	Class Class
-	Err   error
-}
-
-// Error implements error.
-func (f *Failure) Error() string { return f.Err.Error() }
-
-// Unwrap implements errors.Unwrap. It leads to no context's error: that is only ever the caller's.
-func (f *Failure) Unwrap() error { return f.Err }
-
-// Class is the kind of a failure.
-type Class int
-
-// The classes. After Timeout and Lost nobody knows whether the call was charged; after all others but Unexpected it surely was not.
-const (
-	Timeout      Class = iota // asked, and not answered in time
-	Lost                      // the connection broke while the answer was awaited
-	Unreachable               // no connection could be opened
-	NoConnection              // no connection, or no place in a pipeline, came free in time
-	NotReady                  // the server says that it cannot at the moment
-	BreakerOpen               // not asked, because others got no answer
-	Refused                   // the server says that we may not, or has no room: somebody has to change something
-	Foreign                   // a key of ours holds what we never wrote
-	Unexpected                // an answer that the script does not give
-	classes
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // ErrForeign says that a key of ours holds what we never wrote.
@@ -57,58 +29,58 @@ func (u unanswered) Error() string { return u.end.Error() }
 func (u unanswered) Unwrap() error { return u.end }
 
 // replies are what error replies begin with, but for an ERR.
-var replies = map[string]Class{
-	"LOADING": NotReady, "READONLY": NotReady, "MASTERDOWN": NotReady, "BUSY": NotReady, "NOREPLICAS": NotReady, "CLUSTERDOWN": NotReady,
-	"TRYAGAIN": NotReady, "MOVED": NotReady, "ASK": NotReady, "max number of clients": NotReady,
-	"OOM": Refused, "NOAUTH": Refused, "WRONGPASS": Refused, "NOPERM": Refused, "CROSSSLOT": Refused, "MISCONF": Refused, "unknown command": Refused,
+var replies = map[string]failure.Class{
+	"LOADING": failure.NotReady, "READONLY": failure.NotReady, "MASTERDOWN": failure.NotReady, "BUSY": failure.NotReady, "NOREPLICAS": failure.NotReady, "CLUSTERDOWN": failure.NotReady,
+	"TRYAGAIN": failure.NotReady, "MOVED": failure.NotReady, "ASK": failure.NotReady, "max number of clients": failure.NotReady,
+	"OOM": failure.Refused, "NOAUTH": failure.Refused, "WRONGPASS": failure.Refused, "NOPERM": failure.Refused, "CROSSSLOT": failure.Refused, "MISCONF": failure.Refused, "unknown command": failure.Refused,
 }
 
 // signs are words anywhere in the error of a script, in which other words stand in front.
 var signs = []struct {
 	words string
-	class Class
+	class failure.Class
 }{
-	{"WRONGTYPE", Foreign}, {"NOTACOUNTER", Foreign}, {"data string too short", Foreign}, // a value that is not a counter
-	{"The user executing the script", Refused}, {"NOPERM", Refused}, {"OOM", Refused}, {"READONLY", NotReady},
+	{"WRONGTYPE", failure.Foreign}, {"NOTACOUNTER", failure.Foreign}, {"data string too short", failure.Foreign}, // a value that is not a counter
+	{"The user executing the script", failure.Refused}, {"NOPERM", failure.Refused}, {"OOM", failure.Refused}, {"READONLY", failure.NotReady},
 }
 
 // classOf is the kind of an error.
-func classOf(err error) Class {
-	var known *Failure
+func classOf(err error) failure.Class {
+	var known *failure.Error
 	var reply redis.Error
 	var late unanswered
 	var dial *net.OpError
 	var network net.Error
 	switch {
 	case err == nil:
-		return Unexpected
+		return failure.Unexpected
 	case errors.As(err, &known):
 		return known.Class
 	case errors.Is(err, errOpen):
-		return BreakerOpen
+		return failure.BreakerOpen
 	case errors.Is(err, ErrForeign):
-		return Foreign
+		return failure.Foreign
 	case errors.As(err, &reply):
 		return classOfReply(err)
 	case errors.As(err, &late):
-		return Timeout
+		return failure.Timeout
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, redis.ErrClosed):
-		return Unreachable
+		return failure.Unreachable
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, errWaited),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // a read ends by the socket's deadline, not by the context's
-		return NoConnection
+		return failure.NoConnection
 	case errors.As(err, &network) && network.Timeout():
-		return Timeout
+		return failure.Timeout
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return Lost
+		return failure.Lost
 	case strings.HasPrefix(err.Error(), "redis: "): // the client's own: no node, no Sentinel, no shard of the ring
-		return Unreachable
+		return failure.Unreachable
 	default:
-		return Unexpected
+		return failure.Unexpected
 	}
 }
 
-func classOfReply(err error) Class {
+func classOfReply(err error) failure.Class {
 	for prefix, class := range replies {
 		if redis.HasErrorPrefix(err, prefix) {
 			return class
@@ -119,26 +91,24 @@ func classOfReply(err error) Class {
 			return sign.class
 		}
 	}
-	return Unexpected
+	return failure.Unexpected
 }
 
-// explain makes a failure of an error. It names our own timeout where that is what ended the call, and wraps no context's error:
-// that is only ever the caller's.
-func explain(err error, timeout time.Duration) *Failure {
-	var known *Failure
+// explain makes a failure of an error, and names our own timeout where that is what ended the call.
+func explain(err error, timeout time.Duration) *failure.Error {
+	var known *failure.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	class := classOf(err)
-	if class == Timeout || class == NoConnection {
-		err = fmt.Errorf("no answer within %v: %v", timeout, err)
+	if class := classOf(err); class != failure.Timeout && class != failure.NoConnection {
+		return &failure.Error{Class: class, Err: err}
 	}
-	return &Failure{class, err}
+	return failure.NoAnswer(classOf(err), timeout, err)
 }
 
 // named names the keys of a script that met a value which is none of ours.
 func named(err error, counters []algorithm.Counter) error {
-	if classOf(err) != Foreign {
+	if classOf(err) != failure.Foreign {
 		return err
 	}
 	keys := make([]string, len(counters))
@@ -149,7 +119,7 @@ func named(err error, counters []algorithm.Counter) error {
 }
 
 func namedKeys(err error, keys any) error {
-	if classOf(err) != Foreign {
+	if classOf(err) != failure.Foreign {
 		return err
 	}
 	return fmt.Errorf("%w: one of %q: %w", ErrForeign, keys, err)

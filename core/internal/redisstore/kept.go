@@ -40,7 +40,7 @@ func (s *Store) sideBySide(deadline context.Context, charges []algorithm.Charge,
 	failed := make([]error, len(parts))
 	ask := func(i int) {
 		if _, err := s.numbers(deadline, script, call(parts[i])); err != nil {
-			failed[i] = s.failed(err)
+			failed[i] = explain(err, s.timeout)
 		}
 	}
 	var others sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // Store decides through one client. It is safe for concurrent use.
@@ -63,29 +64,21 @@ func (s *Store) Trips() (trips, calls, merged uint64) {
 	return s.trips.sent.Load(), s.trips.calls.Load(), s.trips.merged.Load()
 }
 
-// Failures counts the calls so far that got no answer, by class.
-func (s *Store) Failures() (n [classes]uint64) {
-	for class := range n {
-		n[class] = s.failures[class].Load()
-	}
-	return n
-}
-
 // Losses counts how often a server was found to have been restarted or replaced.
 func (s *Store) Losses() uint64 { return s.losses.Load() }
 
 // ShardState is how a server's breaker stands.
 type ShardState struct {
-	Addr   string
-	State  State
-	Opened uint64 // how often
+	Addr    string
+	Breaker string // closed, open or half-open
+	Opened  uint64 // how often
 }
 
 // Shards are the servers that calls went to, in order of their addresses. A client of unknown type has none.
 func (s *Store) Shards() (all []ShardState) {
 	for _, known := range s.router.all() {
 		if b := known.breaker; b != nil {
-			all = append(all, ShardState{known.addr, b.circuit.State(), b.opened.Load()})
+			all = append(all, ShardState{known.addr, b.circuit.State().String(), b.opened.Load()})
 		}
 	}
 	slices.SortFunc(all, func(a, b ShardState) int { return strings.Compare(a.Addr, b.Addr) })
@@ -206,9 +199,9 @@ func nowMicros() int64 { return time.Now().UnixMicro() }
 
 // fail makes verdicts of what kept the store from answering.
 func (s *Store) fail(caller context.Context, err error, verdicts []algorithm.Verdict) {
-	failed := algorithm.Verdict{Ended: callersEnd(caller)}
+	failed := algorithm.Verdict{Ended: failure.CallersEnd(caller)}
 	if failed.Ended == nil {
-		failed.Err = s.failed(err)
+		failed.Err = explain(err, s.timeout)
 	}
 	for i := range verdicts {
 		verdicts[i] = failed
@@ -223,10 +216,10 @@ func (s *Store) each(ctx context.Context, do func(deadline context.Context) erro
 	if err == nil {
 		return nil
 	}
-	if ended := callersEnd(ctx); ended != nil {
+	if ended := failure.CallersEnd(ctx); ended != nil {
 		return ended
 	}
-	return s.failed(err)
+	return explain(err, s.timeout)
 }
 
 // numbers runs a script that replies integers.
@@ -254,16 +247,4 @@ func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (
 		return nil, namedKeys(err, call[3:3+call[2].(int)])
 	}
 	return cmd, nil
-}
-
-// callersEnd is the error of a context that has ended; nil while it goes on. A socket's deadline can pass a moment before
-// the context's own timer fires, so the time is looked at too.
-func callersEnd(caller context.Context) error {
-	if ended := caller.Err(); ended != nil {
-		return ended
-	}
-	if at, ok := caller.Deadline(); ok && !time.Now().Before(at) {
-		return context.DeadlineExceeded
-	}
-	return nil
 }

@@ -108,7 +108,6 @@ func fields(info string) map[string]string {
 type common struct {
 	timeout  time.Duration
 	trips    trips
-	failures [classes]atomic.Uint64
 	losses   atomic.Uint64
 	listener Listener
 
@@ -133,13 +132,6 @@ func (c *common) close() {
 	c.closed = true
 	c.mu.Unlock()
 	c.background.Wait()
-}
-
-// failed counts a failure, and explains it.
-func (c *common) failed(err error) *Failure {
-	f := explain(err, c.timeout)
-	c.failures[f.Class].Add(1)
-	return f
 }
 
 func (c *common) lose(addr, how string) {

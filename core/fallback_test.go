@@ -1,0 +1,204 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// fallBack is a rule that counts in this process while Redis is down, by its share of each limit.
+func fallBack(maxCount int, share float64) core.Rule {
+	return core.Rule{Name: "local", Seconds: 3600, MaxCount: maxCount, OnStoreError: core.FallBackLocal, LocalShare: share}
+}
+
+// While Redis is down, calls are counted here from zero: the share of the limit, rounded up, whatever the algorithm.
+func TestFallBackLocal(t *testing.T) {
+	for _, test := range []struct {
+		share float64
+		rule  func(*core.Rule)
+		want  int
+	}{
+		{0, func(*core.Rule) {}, 30},
+		{1, func(*core.Rule) {}, 30},
+		{0.1, func(*core.Rule) {}, 3},
+		{0.11, func(*core.Rule) {}, 4},
+		{0.001, func(*core.Rule) {}, 1},
+		{0.5, func(r *core.Rule) { r.Algorithm = core.SlidingLog }, 15},
+		{0.5, func(r *core.Rule) { r.Algorithm = core.FixedWindow }, 15},
+		{0.5, func(r *core.Rule) { r.Seconds, r.Calendar = 0, core.CalendarDay("Europe/Berlin") }, 15},
+		{0.5, func(r *core.Rule) { r.Algorithm = core.CalendarWindow }, 15},
+		{0.5, func(r *core.Rule) { r.Algorithm, r.MaxCount, r.Burst = core.TokenBucket, 1, 30 }, 15},
+		{0.5, func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(9)} }, 5},
+		{0.5, func(r *core.Rule) { r.Lease = 10 }, 15},
+		{0.5, func(r *core.Rule) { r.Cost = func(core.Request) int { return 4 } }, 3},
+		{0.5, func(r *core.Rule) { r.Cost = func(core.Request) int { return 20 } }, 1}, // it takes all that is here
+	} {
+		rule := fallBack(30, test.share)
+		test.rule(&rule)
+		t.Run(fmt.Sprintf("%v of %v", test.share, rule.Algorithm), func(t *testing.T) {
+			var heard decisions
+			options := deadRedis(t)
+			options.OnDecision = heard.note
+			guard := newGuard(t, newLimiter(t, options), rule)
+			for i := range test.want + 3 {
+				want := 200
+				if i >= test.want {
+					want = 429
+				}
+				wantStatus(t, guard, newView("GET", "/"), want)
+				if d := heard.last(t, i+1); d.Source != core.FromLocal || d.Allowed == (d.Reason == core.LimitExceeded) || d.RetryAfter > 0 == d.Allowed {
+					t.Fatalf("call %d: %+v", i, d)
+				}
+			}
+		})
+	}
+}
+
+// Redis goes on from what it had; what was counted here stays here.
+func TestFallBackLocalAndBack(t *testing.T) {
+	server := limittest.StartRedis(t)
+	var heard decisions
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, OnDecision: heard.note})
+	guard := newGuard(t, limiter, fallBack(5, 0.4))
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	server.Stop()
+	for _, want := range []int{200, 200, 429, 429} {
+		wantStatus(t, guard, newView("GET", "/"), want)
+	}
+	if s := limiter.Stats(); s.Keys != 1 || len(s.StoreErrors) == 0 {
+		t.Errorf("%+v, want one counter in this process", s)
+	}
+	server.Continue()
+	for i := 6; ; i++ {
+		guard.Check(newView("GET", "/"))
+		switch d := heard.last(t, i); d.Source {
+		case core.FromLocal:
+			time.Sleep(10 * time.Millisecond) // Redis is not asked yet
+		case core.FromRedis:
+			if !d.Allowed || d.Remaining > 3 {
+				t.Errorf("%+v, want what Redis had", d)
+			}
+			return
+		default:
+			t.Fatalf("%+v", d)
+		}
+	}
+}
+
+// What was charged here is given back here: by Count, by Refund, and the slots of calls in flight.
+func TestFallBackLocalGivesBack(t *testing.T) {
+	t.Run("what does not count", func(t *testing.T) {
+		rule := fallBack(1, 1)
+		rule.Count = func(status int) bool { return status >= 400 }
+		guard := newGuard(t, newLimiter(t, deadRedis(t)), rule)
+		for range 3 {
+			wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int { return 200 })
+		}
+		wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int { return 500 })
+		wantStatus(t, guard, newView("GET", "/"), 429)
+	})
+	t.Run("what is refunded", func(t *testing.T) {
+		var heard decisions
+		options := deadRedis(t)
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, fallBack(4, 0.5))
+		for range 2 {
+			wantStatus(t, guard, newView("GET", "/"), 200)
+		}
+		if err := limiter.Refund(background, heard.last(t, 2), 1); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		wantStatus(t, guard, newView("GET", "/"), 429)
+	})
+	t.Run("slots in flight", func(t *testing.T) {
+		rule := fallBack(2, 0.5)
+		rule.Algorithm = core.Concurrency
+		guard := newGuard(t, newLimiter(t, deadRedis(t)), rule)
+		for range 2 {
+			wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int {
+				wantStatus(t, guard, newView("GET", "/"), 429)
+				return 200
+			})
+		}
+	})
+}
+
+// Bans hold here, too.
+func TestFallBackLocalBans(t *testing.T) {
+	rule := fallBack(1, 1)
+	rule.Seconds, rule.Window = 0, 10*time.Millisecond
+	rule.Ban = core.Ban{After: 1, For: time.Hour, Max: time.Hour}
+	var heard decisions
+	options := deadRedis(t)
+	options.OnDecision = heard.note
+	guard := newGuard(t, newLimiter(t, options), rule)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	var d core.Decision
+	for i := 2; d.Reason != core.Banned && i < 100; i++ {
+		guard.Check(newView("GET", "/"))
+		d = heard.last(t, i)
+	}
+	if d.Reason != core.Banned || d.Source != core.FromLocal || d.RetryAfter < 59*time.Minute {
+		t.Errorf("%+v, want a ban", d)
+	}
+}
+
+// Each rule's own policy answers for its part; one no is a no, and then nothing is charged here.
+func TestFallBackLocalBesideOthers(t *testing.T) {
+	local := fallBack(1, 1)
+	for _, test := range []struct {
+		name  string
+		other core.Rule
+		want  []int
+	}{
+		{"open", open, []int{200, 429}},
+		{"closed", closed, []int{503, 503}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			limiter := newLimiter(t, deadRedis(t))
+			both := newGuard(t, limiter, local, test.other)
+			for _, want := range test.want {
+				wantStatus(t, both, newView("GET", "/"), want)
+			}
+			if test.name == "closed" {
+				wantStatus(t, newGuard(t, limiter, local), newView("GET", "/"), 200) // the refused calls were not charged
+			}
+		})
+	}
+}
+
+// What lasts is said once a minute, with how often it happened, also when it ends before the minute does.
+func TestComplaintsTellHowOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logbook
+		limiter, err := core.New(core.Options{Logger: log.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := func(times int) {
+			for range times {
+				limiter.CheckRule(newView("GET", "/"), core.Rule{Name: "r", Seconds: -1}, "")
+			}
+		}
+		wrong(5)
+		if n := log.count("calls=1"); n != 1 || log.count("Seconds") != 1 {
+			t.Errorf("at once: %s", log.text.String())
+		}
+		time.Sleep(61 * time.Second)
+		if n := log.count("calls=4"); n != 1 || log.count("Seconds") != 2 {
+			t.Errorf("after a minute: %s", log.text.String())
+		}
+		time.Sleep(3 * time.Minute)
+		wrong(3)
+		limiter.Close()
+		if log.count("calls=1") != 2 || log.count("calls=2") != 1 || log.count("Seconds") != 4 {
+			t.Errorf("closed: %s", log.text.String())
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// OnStoreError is a rule's policy for calls that the store cannot answer.
+type OnStoreError uint8
+
+const (
+	// FailOpen lets the calls pass, uncounted.
+	FailOpen OnStoreError = iota
+	// FailClosed refuses them: 503, or UNAVAILABLE.
+	FailClosed
+	// FallBackLocal counts them in this process, from zero, by the rule's LocalShare of each limit; bans, too. Redis goes on from what it had.
+	// So an outage admits at most Max times LocalShare more in each process, for each span that it lasts. What one process counted stays
+	// with it until its time is over, so that a Redis which fails again and again does not start it afresh.
+	FallBackLocal
+)
+
+var policyNames = [...]string{FailOpen: "FailOpen", FailClosed: "FailClosed", FallBackLocal: "FallBackLocal"}
+
+// String is the policy's name, as it is spelled in Go.
+func (p OnStoreError) String() string {
+	if int(p) < len(policyNames) {
+		return policyNames[p]
+	}
+	return fmt.Sprintf("OnStoreError(%d)", uint8(p))
+}
+
+// askStore says what of a counter's is to happen when the store fails.
+func (r *Rule) askStore(counter *algorithm.Counter) {
+	switch r.OnStoreError {
+	case FailClosed:
+		counter.Required = true
+	case FallBackLocal:
+		counter.LocalShare = cmp.Or(r.LocalShare, 1)
+	}
+}
+
+// stricter is the share of a counter that two rules have, either of which may not want any, 0.
+func stricter(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// StoreErrorClass is the kind of what kept Redis from answering. Its text is stable, for logs and metrics.
+type StoreErrorClass string
+
+// The classes. After the first two nobody knows whether the call was charged, after StoreUnexpected neither; after all others it
+// surely was not.
+const (
+	StoreTimeout        StoreErrorClass = "timeout"          // asked, and not answered within Timeout
+	StoreConnectionLost StoreErrorClass = "connection_lost"  // the connection broke while the answer was awaited
+	StoreUnreachable    StoreErrorClass = "unreachable"      // no connection could be opened
+	StoreNoConnection   StoreErrorClass = "no_connection"    // none of the client's connections came free within Timeout
+	StoreNotReady       StoreErrorClass = "not_ready"        // Redis says that it cannot now: LOADING, READONLY, CLUSTERDOWN, BUSY, too many clients
+	StoreBreakerOpen    StoreErrorClass = "breaker_open"     // not asked, because calls just before got no answer
+	StoreRefused        StoreErrorClass = "refused_by_redis" // OOM, NOAUTH, NOPERM, CROSSSLOT and the like: somebody has to change something
+	StoreForeignValue   StoreErrorClass = "foreign_value"    // a key of ours holds what is no counter, and is left as it is
+	StoreUnexpected     StoreErrorClass = "unexpected"       // an answer that cannot be read
+)
+
+// storeErrorClasses are the classes in the order of package failure's.
+var storeErrorClasses = [...]StoreErrorClass{
+	failure.Timeout: StoreTimeout, failure.Lost: StoreConnectionLost, failure.Unreachable: StoreUnreachable,
+	failure.NoConnection: StoreNoConnection, failure.NotReady: StoreNotReady, failure.BreakerOpen: StoreBreakerOpen,
+	failure.Refused: StoreRefused, failure.Foreign: StoreForeignValue, failure.Unexpected: StoreUnexpected,
+}
+
+// MayHaveCharged says whether a call that ended so may have been charged, so that asking again might charge it twice.
+func (c StoreErrorClass) MayHaveCharged() bool {
+	return c == StoreTimeout || c == StoreConnectionLost || c == StoreUnexpected
+}
+
+// StoreError is what a direct call returns when Redis did not answer: errors.Is(err, ErrStore) finds it, errors.As tells the class.
+type StoreError struct {
+	Class StoreErrorClass
+	Err   error // the cause
+}
+
+// Error implements error.
+func (e *StoreError) Error() string { return fmt.Sprintf("%v: %v", ErrStore, e.Err) }
+
+// Unwrap implements errors.Unwrap.
+func (e *StoreError) Unwrap() []error { return []error{ErrStore, e.Err} }
+
+// classOf is the class of a store's failure.
+func classOf(err error) StoreErrorClass { return storeErrorClasses[failureOf(err)] }
+
+func failureOf(err error) failure.Class {
+	var known *failure.Error
+	if errors.As(err, &known) {
+		return known.Class
+	}
+	return failure.Unexpected
+}
+
+// storeFailed counts what got no answer from the store, and tells the log.
+func (l *Limiter) storeFailed(name, policy string, err error) {
+	l.failures[failureOf(err)].Add(1)
+	l.complains.storeFailed(name, policy, err)
+}
+
+// directCallsPolicy is the policy of a direct call: its caller gets the error.
+const directCallsPolicy = "none: a direct call"
+
+// storeError is what a direct call returns: the store as what failed, unless the caller's own context ended.
+func (l *Limiter) storeError(name string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	l.storeFailed(name, directCallsPolicy, err)
+	return &StoreError{classOf(err), err}
+}
+
+// storeFailures tells of the rules for which the store did not answer, once for each.
+func (c *call) storeFailures() {
+	for i := range c.asked {
+		a, v := &c.asked[i], &c.verdicts[i]
+		err := cmp.Or(v.Err, v.Instead)
+		if err == nil || i > 0 && c.asked[i-1].rule == a.rule && cmp.Or(c.verdicts[i-1].Err, c.verdicts[i-1].Instead) != nil {
+			continue
+		}
+		c.limiter.storeFailed(a.policy.name, a.rule.OnStoreError.String(), err)
+	}
+}
