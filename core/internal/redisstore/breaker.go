@@ -97,7 +97,7 @@ func (b *breaker) judge(err error, began time.Duration) error {
 	case (class == failure.Timeout || class == failure.NoConnection) && time.Since(b.start)-began < b.timeout*9/10: // the caller had no more time, or left
 		return errUncounted
 	default:
-		b.failing.CompareAndSwap(0, int64(began))
+		b.failing.CompareAndSwap(0, max(1, int64(began)))
 		return errFailed
 	}
 }
