@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // Listener hears what an operator should know of the servers.
@@ -70,9 +72,12 @@ func (w *watch) look() {
 		w.last = time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), w.all.timeout)
 		defer cancel()
-		if info, err := w.read(ctx); err == nil {
-			w.learn(info)
+		info, err := w.read(ctx)
+		if err != nil { // the next answer is as good as this one
+			w.begun.Store(classOf(err) == failure.Refused) // but for who may not ask
+			return
 		}
+		w.learn(info)
 	})
 }
 

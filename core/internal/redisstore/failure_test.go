@@ -1,0 +1,78 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// The classes tell what may have been charged from what surely was not.
+func TestClassOf(t *testing.T) {
+	on := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
+	for _, test := range []struct {
+		err  error
+		want failure.Class
+	}{
+		{on("read", os.ErrDeadlineExceeded), failure.Timeout},
+		{errAwaited, failure.Timeout},
+		{unanswered{context.Canceled}, failure.Timeout},
+		{io.EOF, failure.Lost},
+		{io.ErrUnexpectedEOF, failure.Lost},
+		{on("read", syscall.ECONNRESET), failure.Lost},
+		{on("write", syscall.EPIPE), failure.Lost},
+		{on("dial", syscall.ECONNREFUSED), failure.Unreachable},
+		{on("dial", os.ErrDeadlineExceeded), failure.Unreachable},
+		{on("dial", &net.DNSError{Err: "no such host"}), failure.Unreachable},
+		{redis.ErrClosed, failure.Unreachable},
+		{errors.New("redis: all sentinels specified in configuration are unreachable"), failure.Unreachable},
+		{errors.New("redis: all ring shards are down"), failure.Unreachable},
+		{redis.ErrPoolTimeout, failure.NoConnection},
+		{redis.ErrPoolExhausted, failure.NoConnection},
+		{context.DeadlineExceeded, failure.NoConnection},
+		{errWaited, failure.NoConnection},
+		{reply("LOADING Redis is loading the dataset in memory"), failure.NotReady},
+		{reply("READONLY You can't write against a read only replica."), failure.NotReady},
+		{reply("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), failure.NotReady},
+		{reply("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."), failure.NotReady},
+		{reply("NOREPLICAS Not enough good replicas to write."), failure.NotReady},
+		{reply("CLUSTERDOWN The cluster is down"), failure.NotReady},
+		{reply("MOVED 1 127.0.0.1:1"), failure.NotReady},
+		{reply("ERR max number of clients reached"), failure.NotReady},
+		{errOpen, failure.BreakerOpen},
+		{reply("OOM command not allowed when used memory > 'maxmemory'."), failure.Refused},
+		{reply("NOAUTH Authentication required."), failure.Refused},
+		{reply("WRONGPASS invalid username-password pair or user is disabled."), failure.Refused},
+		{reply("NOPERM this user has no permissions to run the 'evalsha' command"), failure.Refused},
+		{reply("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: f"), failure.Refused},
+		{reply("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), failure.Refused},
+		{reply("CROSSSLOT Keys in request don't hash to the same slot"), failure.Refused},
+		{reply("ERR unknown command 'evalsha', with args beginning with: "), failure.Refused},
+		{reply("WRONGTYPE Operation against a key holding the wrong kind of value script: f"), failure.Foreign},
+		{reply("NOTACOUNTER script: f"), failure.Foreign},
+		{named(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
+		{reply("ERR something new"), failure.Unexpected},
+		{errWrongReply, failure.Unexpected},
+	} {
+		for _, err := range []error{test.err, fmt.Errorf("wrapped: %w", test.err)} {
+			if _, own := test.err.(interface{ RedisError() }); !own && err != test.err && test.want == failure.Unreachable {
+				continue // the client's own errors are known by how they begin, and come as they are
+			}
+			if got := classOf(err); got != test.want {
+				t.Errorf("%v: class %d, want %d", err, got, test.want)
+			}
+		}
+		explained := explain(test.err, breakerTimeout)
+		if errors.Is(explained, context.Canceled) || errors.Is(explained, context.DeadlineExceeded) || explained.Class != test.want {
+			t.Errorf("%v: %v of class %d", test.err, explained, explained.Class)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// watched is a limiter, what it logs, and a call of it.
+func watched(t *testing.T, server *limittest.Redis, change ...func(*redis.Options)) (limiter *core.Limiter, log *logbook, call func()) {
+	log = new(logbook)
+	limiter = newLimiter(t, core.Options{Redis: server.Client(t, change...), Logger: log.logger()})
+	return limiter, log, func() { _, _ = limiter.Allow(background, "n", "s", core.PerSecond(1000)) }
+}
+
+// A server that was killed and is back, empty, shows in the log and in Stats: that it did not answer, that it answers again, and that it
+// has lost what it counted.
+func TestALostRedisIsTold(t *testing.T) {
+	server := limittest.StartRedis(t)
+	limiter, log, call := watched(t, server)
+	call()
+	asked := 0 // INFO by this test, which does not count the one that is under way
+	eventually(t, "the limiter knows the server", func() bool {
+		asked++
+		stats := server.Client(t).Info(background, "commandstats").Val()
+		return strings.Contains(stats, "cmdstat_info:") && !strings.Contains(stats, fmt.Sprintf("cmdstat_info:calls=%d,", asked-1))
+	})
+	for losses := range uint64(2) {
+		server.Kill()
+		eventually(t, "the breaker opens", func() bool { call(); return limiter.Stats().Shards[0].Breaker == core.BreakerOpen })
+		server.Restart()
+		eventually(t, "the loss is found", func() bool { call(); return limiter.Stats().Losses > losses })
+		if s := limiter.Stats(); s.Losses != losses+1 || s.Shards[0].Breaker != core.BreakerClosed || s.Shards[0].Opened < losses+1 {
+			t.Errorf("%+v", s)
+		}
+	}
+	limiter.Close()
+	if log.count("level=WARN", "is asked once in a while", "addr="+server.Addr()) == 0 || log.count("level=INFO", "answers again", "after=") == 0 ||
+		log.count("level=WARN", "restarted or replaced", "addr="+server.Addr()) != 2 {
+		t.Error(log.text.String())
+	}
+}
+
+// A server that forgot its scripts, or all its counters by command, is the same one.
+func TestARedisThatStayedIsNotLost(t *testing.T) {
+	server := limittest.StartRedis(t)
+	limiter, log, call := watched(t, server)
+	for range 20 {
+		call()
+		server.Client(t).ScriptFlush(background)
+		server.Client(t).FlushAll(background)
+	}
+	limiter.Close() // it waits for who is looking
+	if s := limiter.Stats(); s.Losses != 0 || s.StoreErrors != nil || log.count("WARN") != 0 {
+		t.Errorf("%+v, %s", s, log.text.String())
+	}
+}
+
+// A server that evicts counters is told of, where it may be asked.
+func TestAnEvictingRedisIsTold(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		args   []string
+		rights string
+		want   int
+	}{
+		{"it evicts", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}, "+info", 1},
+		{"it would, but has no bound", []string{"--maxmemory-policy", "allkeys-lru"}, "+info", 0},
+		{"it does not", []string{"--maxmemory", "100mb"}, "+info", 0},
+		{"it may not be asked", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}, "-info", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := limittest.StartRedis(t, test.args...)
+			if err := server.Client(t).Do(background, "acl", "setuser", "default", test.rights).Err(); err != nil {
+				t.Fatal(err)
+			}
+			limiter, log, call := watched(t, server)
+			call()
+			limiter.Close() // it waits for who is looking
+			if n := log.count("level=WARN", "maxmemory-policy=allkeys-lru", "set maxmemory-policy noeviction"); n != test.want {
+				t.Errorf("%d lines: %s", n, log.text.String())
+			}
+		})
+	}
+}
