@@ -68,8 +68,8 @@
 // Any number of processes and goroutines on one counter never get one permit more than the algorithm allows, as long as
 // Redis keeps its memory. A refused call changes nothing. A call is charged at most once: nothing is sent again that may
 // have charged. A call returns by its context's deadline or Options.Timeout, whichever comes first, also while Redis
-// hangs. A store that does not answer is not a refusal: [Rule].OnStoreError says what happens then. A caller whose own
-// context ends is refused with that, and never let through by FailOpen.
+// hangs. A store that does not answer is not a refusal: [Rule].OnStoreError says what happens then, at once after a run of
+// calls that got no answer. A caller whose own context ends is refused with that, and never let through by FailOpen.
 //
 // Every key in Redis dies by itself once its counter is as good as fresh. One clock counts, Redis's own: when it steps back,
 // nothing is minted and nobody waits longer than one window. Raising or lowering a limit takes effect at once and keeps what

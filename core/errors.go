@@ -7,8 +7,8 @@ import (
 
 // Every error that this package makes. Being refused is not among them: that is a [Decision].
 var (
-	// ErrStore says that Redis could not answer in time; it wraps the cause. Whether the call was charged is not known when
-	// the cause is a timeout. The Decision beside it is the zero one.
+	// ErrStore says that Redis could not answer in time. It comes as a *StoreError, which has the cause and its class: whether
+	// the call may have been charged. The Decision beside it is the zero one.
 	ErrStore = errors.New("core: the store did not answer")
 
 	// ErrCostExceedsLimit says that a cost is more than the limit ever lets through at once, so that waiting cannot help:

@@ -123,7 +123,7 @@ func TestForeignValuesOfRules(t *testing.T) {
 					t.Errorf("%+v", answer.Refusal.Decision)
 				}
 				wantLeft(t, limiter, "n", "s", core.PerHour(5), 5)
-				if log.count("level=WARN", "rule=n", "choose a Prefix") != 1 {
+				if log.count("level=ERROR", "rule=n", "class=foreign_value", "choose a Prefix") != 1 {
 					t.Errorf("the log does not say what to do: %s", log.text.String())
 				}
 			})

@@ -21,8 +21,8 @@ type Options struct {
 	// Timeout bounds each decision in Redis, 1 ms to 1 minute; 100 ms unless set. A nearer deadline of the caller's own
 	// context is kept too. Danger: it is by how much a hanging Redis can delay every call.
 	Timeout time.Duration
-	// MaxKeys bounds the counters kept in this process; 250,000 unless set. Danger: with more callers than this at once,
-	// those that were not heard of for longest are forgotten, and start afresh.
+	// MaxKeys bounds the counters kept in this process, with Redis those of FallBackLocal; 250,000 unless set. Danger: with more
+	// callers than this at once, those that were not heard of for longest are forgotten, and start afresh.
 	MaxKeys int
 
 	// Identify says who calls; required by rules with NeedLogin. See BearerToken, Cookie, ContextValue and FirstOf.
@@ -36,8 +36,9 @@ type Options struct {
 	// once; nothing else of what it returns is taken, nor a status outside 200 to 599, nor an empty content type.
 	Reply func(Request, Refusal) Refusal
 
-	// Logger takes what an operator should know: which engine runs, and a store that does not answer, at most once a
-	// minute; slog.Default() unless set.
+	// Logger takes what an operator should know: which engine runs; that Redis does not answer, why, what to change and how many
+	// calls it touches, at most once a minute while it lasts; that it answers again; that it was restarted, or evicts keys.
+	// slog.Default() unless set.
 	Logger *slog.Logger
 	// OnDecision, when set, is called with every decision, before the handler runs and in its goroutine: once for the rules that
 	// are decided together, and once for each rule in DryRun. Danger: what it
