@@ -14,8 +14,8 @@ import (
 type node interface {
 	// process runs one command.
 	process(ctx context.Context, cmd redis.Cmder) error
-	// pipe runs several in one trip, each with an error of its own. An error of pipe's says that they are still on their way when
-	// the context has ended: then they are nobody's to look at.
+	// pipe runs several in one trip, each with an error of its own. An error of pipe's says that they were not sent, errOpen; or
+	// that they are still on their way when the context has ended: then they are nobody's to look at.
 	pipe(ctx context.Context, cmds []redis.Cmder) error
 }
 
@@ -57,9 +57,7 @@ func (b boundClient) pipe(ctx context.Context, cmds []redis.Cmder) error {
 		return failed(cmds)
 	})
 	if err == errOpen {
-		for _, cmd := range cmds {
-			cmd.SetErr(err)
-		}
+		return err
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ type pipeline struct {
 	table   []int32 // of the groups, by hash: the place of one, plus one
 	cmds    []redis.Cmder
 	todo    []int
-	lost    bool // the commands are still on their way, so what they are made of is nobody's to use again
+	failed  error // what kept the last trip from coming back
+	lost    bool  // the commands are still on their way, so what they are made of is nobody's to use again
 
 	answered, unknown bool // some call was answered; the server did not know a script
 }
@@ -39,9 +40,9 @@ func (p *pipeline) run(s *shard, tickets []*ticket) {
 		g.begin(g.first.counters, g.first.charge, g.calls)
 		p.todo = append(p.todo, i)
 	}
-	s.trips.count(len(p.tickets), len(p.groups))
-	for len(p.todo) > 0 {
+	for trips := 0; len(p.todo) > 0; trips++ {
 		p.ask(ctx, s)
+		s.trips.made(p.failed, trips, len(p.tickets), len(p.groups))
 	}
 	if p.answered {
 		s.watch.hears(p.unknown)
@@ -54,12 +55,11 @@ func (p *pipeline) ask(ctx context.Context, s *shard) {
 	for _, i := range p.todo {
 		p.cmds = append(p.cmds, p.groups[i].command(ctx))
 	}
-	s.trips.sent.Add(1)
-	if err := s.node.pipe(ctx, p.cmds); err != nil {
+	if p.failed = s.node.pipe(ctx, p.cmds); p.failed != nil {
 		for _, i := range p.todo {
-			p.groups[i].err = err
+			p.groups[i].err = p.failed
 		}
-		p.todo, p.lost = nil, true
+		p.todo, p.lost = nil, p.failed != errOpen
 		return
 	}
 	again := p.todo[:0]

@@ -51,7 +51,15 @@ type trips struct {
 	merged atomic.Uint64 // of these, the ones that left in another's script call
 }
 
-func (t *trips) count(calls, scripts int) {
+// made counts a trip that ended so, with the calls that it was the first for, unless the breaker spared it.
+func (t *trips) made(failed error, earlier, calls, scripts int) {
+	if failed == errOpen {
+		return
+	}
+	t.sent.Add(1)
+	if earlier > 0 {
+		return
+	}
 	t.calls.Add(uint64(calls))
 	if calls > scripts {
 		t.merged.Add(uint64(calls - scripts))
@@ -160,10 +168,10 @@ func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm
 	defer cancel()
 	a := new(asking)
 	a.begin(counters, charge, calls)
-	s.trips.count(1, 1)
-	for again := true; again; {
-		s.trips.sent.Add(1)
-		again, err = a.heed(shard.node.process(deadline, a.command(deadline)))
+	for again, trips := true, 0; again; trips++ {
+		failed := shard.node.process(deadline, a.command(deadline))
+		s.trips.made(failed, trips, 1, 1)
+		again, err = a.heed(failed)
 	}
 	if err != nil {
 		return 0, err
