@@ -2,10 +2,14 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -170,4 +174,46 @@ func ExampleRule_note() {
 	// /search/c 429
 	// counted: /search/lua
 	// counted: /search/go
+}
+
+// What does a caller get while Redis is down? Nobody listens at this address.
+func ExampleRule_onStoreError() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
+	defer client.Close()
+	limiter, _ := core.New(core.Options{Redis: client, Logger: slog.New(slog.DiscardHandler)})
+	defer limiter.Close()
+
+	rule := core.Rule{Name: "api", Seconds: 60, MaxCount: 4}
+	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed, core.FallBackLocal} {
+		rule.OnStoreError = policy
+		if policy == core.FallBackLocal {
+			rule.LocalShare = 0.5 // two processes share the work
+		}
+		service := nethttplimit.New(limiter, rule)(hello)
+		fmt.Print(policy, ":")
+		for range 4 {
+			fmt.Print(" ", get(service, "/").StatusCode)
+		}
+		fmt.Println()
+	}
+	// Output:
+	// FailOpen: 200 200 200 200
+	// FailClosed: 503 503 503 503
+	// FallBackLocal: 200 200 429 429
+}
+
+// May a call that Redis did not answer be tried again without being charged twice?
+func ExampleStoreError() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
+	defer client.Close()
+	limiter, _ := core.New(core.Options{Redis: client, Logger: slog.New(slog.DiscardHandler)})
+	defer limiter.Close()
+
+	_, err := limiter.Allow(context.Background(), "reply", "user:alice", core.PerMinute(5))
+	var failed *core.StoreError
+	fmt.Println(errors.Is(err, core.ErrStore), errors.As(err, &failed))
+	fmt.Println(failed.Class, failed.Class.MayHaveCharged())
+	// Output:
+	// true true
+	// unreachable false
 }

@@ -30,7 +30,7 @@ import (
 
 func main() {}
 
-func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter) {
+func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter, login, search gin.HandlerFunc) {
 	_ = ginlimit.New
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
 	{
