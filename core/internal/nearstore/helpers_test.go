@@ -3,6 +3,7 @@ package nearstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type shared struct {
 	asked         atomic.Int64
 	before, after func() // of each question; nil: nothing
 	ill           atomic.Bool
+	illFor        string // for the counters of this subject alone
 	calls         atomic.Int64 // how many calls the last trip asked for
 	heard         func([]algorithm.Charge)
 }
@@ -53,7 +55,7 @@ func (s *shared) decide(ctx context.Context, counters []algorithm.Counter, charg
 		s.after()
 	}
 	for i := range verdicts {
-		if s.ill.Load() {
+		if s.ill.Load() || s.illFor != "" && strings.Contains(string(counters[i].Key), s.illFor) {
 			verdicts[i] = algorithm.Verdict{Err: context.Canceled}
 		}
 	}

@@ -1,0 +1,53 @@
+package algorithm_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// A share is so much of the limit, rounded up to whole permits, but not by what floating point adds.
+func TestShare(t *testing.T) {
+	for _, test := range []struct {
+		most int64
+		part float64
+		want int64
+	}{
+		{30, 0.1, 3}, {10, 0.1, 1}, {10, 0.11, 2}, {1, 0.001, 1}, {7, 1, 7}, {3, 1. / 3, 1}, {1_000_000_000_000, 0.7, 700_000_000_000},
+	} {
+		for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.SlidingLog, algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.Concurrency} {
+			whole := algorithm.Windowed(kind, test.most, 1_000_000)
+			want := algorithm.Windowed(kind, test.want, 1_000_000)
+			if got := whole.Share(test.part); !got.Equal(&want) {
+				t.Errorf("%v of %d: %+v", test.part, test.most, got)
+			}
+		}
+	}
+	ban := algorithm.Banned(1, 2, 3, 4)
+	if got := ban.Share(0.1); !got.Equal(&ban) {
+		t.Errorf("%+v of a ban", got)
+	}
+}
+
+// A share of a bucket has the share of its rate and of its size, in the same window.
+func TestShareOfABucket(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate, burst := rapid.Int64Range(1, 1_000_000).Draw(t, "rate"), rapid.Int64Range(1, 1_000_000).Draw(t, "burst")
+		window := rapid.SampledFrom([]int64{1_000_000, 60_000_000, 999_983, 3_600_000_000, 86_400_000_000}).Draw(t, "window")
+		percent := rapid.Int64Range(1, 100).Draw(t, "percent")
+		whole, err := algorithm.Bucketed(rate, window, burst)
+		if err != nil {
+			return // no limit at all
+		}
+		part := func(n int64) int64 { return (n*percent + 99) / 100 }
+		want, err := algorithm.Bucketed(part(rate), window, part(burst))
+		if err != nil {
+			want = whole
+		}
+		if got := whole.Share(float64(percent) / 100); !got.Equal(&want) {
+			t.Errorf("%d%% of %d in %d, at most %d: %+v, want %+v", percent, rate, window, burst, got, want)
+		}
+	})
+}
