@@ -16,25 +16,31 @@ const (
 	slots   = 16384
 )
 
-// Cluster is a real Redis cluster of this test alone: three masters without replicas, which divide the slots evenly.
+// Cluster is a real Redis cluster of this test alone: three masters, which divide the slots evenly, without replicas until
+// AddReplicas.
 //
 // It goes on serving the slots of the masters that are left when one is down (cluster-require-full-coverage is off), as a cluster
 // does whose operators prefer a part to nothing. A master that was stopped for less than 15 seconds, Redis's own node timeout, is
 // merely slow in the others' eyes. One that was restarted keeps its slots, and takes calls again about two seconds later.
 type Cluster struct {
-	nodes []*Redis
+	nodes    []*Redis
+	replicas []*Redis
+	args     []string
 }
 
 // StartCluster starts a cluster and returns when all masters agree that it is complete, which takes about two seconds. As with
-// StartRedis, the test fails when redis-server is not installed, and the cluster is gone when the test ends.
-func StartCluster(t testing.TB) *Cluster {
+// StartRedis, the test fails when redis-server is not installed, the cluster is gone when the test ends, and the args come last on
+// the command line of each server.
+func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{}
+	c := &Cluster{args: append([]string{
+		"--cluster-enabled", "yes",
+		"--cluster-announce-ip", loopback,
+		"--cluster-require-full-coverage", "no",
+		"--repl-diskless-sync-delay", "0", // what a replica waits for, five seconds unless set
+	}, args...)}
 	for range masters {
-		c.nodes = append(c.nodes, StartRedis(t,
-			"--cluster-enabled", "yes",
-			"--cluster-announce-ip", loopback,
-			"--cluster-require-full-coverage", "no"))
+		c.nodes = append(c.nodes, StartRedis(t, c.args...))
 	}
 	for i := range c.nodes {
 		if err := c.join(i); err != nil {

@@ -1,5 +1,5 @@
-// Package limittest is what access limits are tested with: real Redis servers, alone, as a cluster or as a ring, that a test has
-// for itself and can stop, kill and restart.
+// Package limittest is what access limits are tested with: real Redis servers, alone, as a cluster, as a ring or watched by
+// Sentinels, that a test has for itself and can stop, kill and restart.
 package limittest
 
 import (
@@ -31,6 +31,7 @@ const (
 type Redis struct {
 	t       testing.TB
 	port    int
+	config  string // the path of a configuration file, for a Sentinel, which keeps what it knows there; otherwise none
 	args    []string
 	process *process
 }
@@ -76,7 +77,11 @@ func (r *Redis) start(next func() int) {
 
 // launch runs the server on its port. The error holds what the server printed before it gave up.
 func (r *Redis) launch() error {
-	p, err := launch("redis-server", append([]string{"--port", strconv.Itoa(r.port)}, r.args...)...)
+	args := append([]string{"--port", strconv.Itoa(r.port)}, r.args...)
+	if r.config != "" {
+		args = append([]string{r.config}, args...)
+	}
+	p, err := launch("redis-server", args...)
 	if err != nil {
 		return err
 	}
