@@ -1,0 +1,147 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const oneOfTwoIll = "a call over two shards of which one is ill"
+
+// apart is a call over two shards: a rule on the one that is well, and one on the other.
+type apart struct {
+	name        string
+	door        door
+	limit       core.Limit // of the rule on the shard that is well
+	well        string     // its subject
+	atWell, ill core.OnStoreError
+	usedUp      bool // the subject has nothing left
+}
+
+// TestOneOfTwoShardsIsIll decides by two rules whose counters lie on two shards, one of which is stopped, then killed: under every pair of
+// policies, with every algorithm on the shard that is well, which lets the call pass or refuses it.
+func TestOneOfTwoShardsIsIll(t *testing.T) {
+	cluster := clustered(t, limittest.StartCluster(t))
+	wells, ill := cluster.subjects(t, 0, 200), cluster.subject(t, 1)
+	timeout := 500 * time.Millisecond
+	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, unhurried)
+	var calls []apart
+	for _, limit := range eachAlgorithm(2) {
+		for _, atWell := range policies {
+			for _, atIll := range policies {
+				for _, usedUp := range []bool{false, true} {
+					calls = append(calls, newApart(limiter, limit, wells[len(calls)], ill, atWell, atIll, usedUp))
+				}
+			}
+		}
+	}
+	for _, c := range calls {
+		c.prepare(t, patient)
+	}
+	var refused, passed int
+	for _, breaks := range []func(){cluster.nodes[1].Stop, cluster.nodes[1].Kill} {
+		breaks()
+		var longest waits
+		var all sync.WaitGroup
+		for _, c := range calls {
+			all.Go(func() { longest.add(c.decide(t, patient, timeout)) })
+		}
+		all.Wait()
+		t.Logf("%d calls, the longest %v", len(calls), longest.percentile(100))
+		for _, c := range calls {
+			if c.passes() {
+				passed++
+			} else {
+				refused++
+			}
+		}
+	}
+	report(t, oneOfTwoIll, "%d calls of which every one was answered by its rules' policies; all of the %d that were refused had their charges back", passed+refused, refused)
+}
+
+var policies = []core.OnStoreError{core.FailOpen, core.FailClosed}
+
+func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.OnStoreError, usedUp bool) apart {
+	name := fmt.Sprintf("%v, %v beside an ill %v, used up %v", limit.Algorithm, atWell, atIll, usedUp)
+	here, there := ruleFor("well", limit, atWell), ruleFor(fmt.Sprint("ill", atIll), core.PerDay(1000), atIll)
+	here.Name, here.Key, there.Key = "well "+name, alwaysOf(well), alwaysOf(ill)
+	return apart{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp}
+}
+
+func (c apart) passes() bool { return !c.usedUp && c.ill != core.FailClosed }
+
+// prepare uses up what the call is to find used up.
+func (c apart) prepare(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	if !c.usedUp {
+		return
+	}
+	for range c.limit.Max {
+		if c.limit.Algorithm == core.Concurrency {
+			release, d, err := limiter.Hold(context.Background(), "well "+c.name, c.well, c.limit)
+			if err != nil || !d.Allowed {
+				t.Fatalf("%s: %+v, %v", c.name, d, err)
+			}
+			t.Cleanup(release)
+		} else if d, err := limiter.Allow(context.Background(), "well "+c.name, c.well, c.limit); err != nil || !d.Allowed {
+			t.Fatalf("%s: %+v, %v", c.name, d, err)
+		}
+	}
+}
+
+// decide calls while the other shard is ill, and says how long that took.
+func (c apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duration) time.Duration {
+	before := used(t, limiter, "well "+c.name, c.well, c.limit)
+	k := c.door.knock("")
+	if k.took > timeout+mayBeLate {
+		t.Errorf("%s: back after %v, with a Timeout of %v", c.name, k.took, timeout)
+	}
+	c.wantAnswers(t, k)
+	after := before
+	if c.passes() && c.limit.Algorithm != core.Concurrency { // a slot is free again when the call has ended
+		after++
+	}
+	comesTrue(t, c.name+": the shard that is well has charged what it is to keep", func() bool {
+		return used(t, limiter, "well "+c.name, c.well, c.limit) == after
+	})
+	if c.passes() && after == c.limit.Max { // so that it passes the next time, too
+		if err := limiter.Reset(context.Background(), "well "+c.name, c.well, c.limit); err != nil {
+			t.Error(err)
+		}
+	}
+	return k.took
+}
+
+// wantAnswers checks what each rule said.
+func (c apart) wantAnswers(t *testing.T, k knocked) {
+	t.Helper()
+	status, here, there := http.StatusOK, core.Allowed, core.StoreFailOpen
+	if c.ill == core.FailClosed {
+		status, there = http.StatusServiceUnavailable, core.StoreFailClosed
+	}
+	if c.usedUp {
+		status, here = http.StatusTooManyRequests, core.LimitExceeded
+	}
+	if k.status != status || len(k.All) != 2 {
+		t.Errorf("%s: %d %+v, want %d and what each rule says", c.name, k.status, k.Decision, status)
+		return
+	}
+	for _, d := range k.All {
+		switch d.Rule {
+		case "well " + c.name:
+			if d.Reason != here || d.Source != core.FromRedis && d.Source != core.FromDenyCache {
+				t.Errorf("%s: the rule on the shard that is well says %+v, want %s", c.name, d, here)
+			}
+		default:
+			if d.Reason != there || d.Source != core.FromNobody {
+				t.Errorf("%s: the rule on the ill shard says %+v, want %s", c.name, d, there)
+			}
+		}
+	}
+}

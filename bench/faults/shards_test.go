@@ -1,0 +1,216 @@
+package faults_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+const (
+	// unhurried is the Timeout of limiters whose servers are well, however busy this machine is.
+	unhurried = 20 * time.Second
+	// mayBeLate is by how much a call may miss its deadline on a machine that has other things to do. What these tests guard against
+	// takes longer: go-redis waits three seconds for an answer, five for a connection, and asks four times.
+	mayBeLate = time.Second
+)
+
+// shards are several servers behind one client.
+type shards struct {
+	client redis.UniversalClient
+	nodes  []*limittest.Redis
+	// at is the server that a key lies on.
+	at func(ctx context.Context, key string) (*redis.Client, error)
+}
+
+// clustered are the masters of a cluster.
+func clustered(t *testing.T, c *limittest.Cluster) shards {
+	client := c.Client(t)
+	return shards{client, c.Nodes(), client.MasterForKey}
+}
+
+// ringed are the servers of a ring.
+func ringed(t *testing.T, r *limittest.Ring, change ...func(*redis.RingOptions)) shards {
+	client := r.Client(t, change...)
+	return shards{client, r.Nodes(), func(_ context.Context, key string) (*redis.Client, error) { return client.GetShardClientForKey(key) }}
+}
+
+// limiter makes a limiter on these servers, that leaves each decision where knock looks for it.
+func (s shards) limiter(t *testing.T, timeout time.Duration) *core.Limiter {
+	return limiterOn(t, s.client, timeout)
+}
+
+func limiterOn(t *testing.T, client redis.UniversalClient, timeout time.Duration) *core.Limiter {
+	t.Helper()
+	limiter, err := core.New(core.Options{
+		Redis: client, Timeout: timeout, Logger: slog.New(slog.DiscardHandler), OnDecision: leaveDecision,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// subjects are n subjects whose counters lie on one of the servers.
+func (s shards) subjects(t *testing.T, node, n int) []string {
+	t.Helper()
+	var found []string
+	for i := 0; len(found) < n; i++ {
+		subject := fmt.Sprintf("%s-%d", t.Name(), i)
+		on, err := s.at(context.Background(), "{"+subject+"}")
+		if err != nil || i > 100*n+1000 {
+			t.Fatalf("%d of %d subjects lie on server %d: %v", len(found), n, node, err)
+		}
+		if on.Options().Addr == s.nodes[node].Addr() {
+			found = append(found, subject)
+		}
+	}
+	return found
+}
+
+// subject is one whose counters lie on one of the servers.
+func (s shards) subject(t *testing.T, node int) string {
+	t.Helper()
+	return s.subjects(t, node, 1)[0]
+}
+
+// decisionKey is where a call's context carries what was decided.
+type decisionKey struct{}
+
+// leaveDecision is an OnDecision.
+func leaveDecision(ctx context.Context, d core.Decision) {
+	if into, ok := ctx.Value(decisionKey{}).(*core.Decision); ok {
+		*into = d
+	}
+}
+
+// door is rules before a handler of net/http, that counts by who knocks.
+type door struct{ http.Handler }
+
+// knocked is what came of a call.
+type knocked struct {
+	status int
+	core.Decision
+	took time.Duration
+}
+
+// newDoor puts rules before a handler. Those without a Key count by who knocks.
+func newDoor(limiter *core.Limiter, rules ...core.Rule) door {
+	for i := range rules {
+		if rules[i].Key == nil {
+			rules[i].Key = func(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
+		}
+	}
+	return door{nethttplimit.New(limiter, rules...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+}
+
+// knock calls.
+func (d door) knock(subject string) (k knocked) {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Subject", subject)
+	w := httptest.NewRecorder()
+	begin := time.Now()
+	d.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), decisionKey{}, &k.Decision)))
+	k.took, k.status = time.Since(begin), w.Code
+	return k
+}
+
+// byRedis says whether Redis decided, now or for a time that is not over.
+func (k knocked) byRedis() bool { return k.Source == core.FromRedis || k.Source == core.FromDenyCache }
+
+// wantPolicy fails unless Redis decided the call or the rule's policy did, and the caller waited no longer than allowed.
+func (k knocked) wantPolicy(t *testing.T, policy core.OnStoreError, timeout time.Duration) {
+	t.Helper()
+	if k.took > timeout+mayBeLate {
+		t.Errorf("a call was back after %v, with a Timeout of %v", k.took, timeout)
+	}
+	switch {
+	case k.byRedis() && (k.status == http.StatusOK || k.status == http.StatusTooManyRequests):
+	case policy == core.FailOpen && k.Reason == core.StoreFailOpen && k.status == http.StatusOK:
+	case policy == core.FailClosed && k.Reason == core.StoreFailClosed && k.status == http.StatusServiceUnavailable:
+	default:
+		t.Errorf("a call ended with %d: %+v, want what Redis or %v says", k.status, k.Decision, policy)
+	}
+}
+
+// alwaysOf is a Key for a rule that counts one subject, whoever knocks.
+func alwaysOf(subject string) core.KeyFunc {
+	return func(core.Request) (string, error) { return subject, nil }
+}
+
+// eachAlgorithm is a limit of each algorithm, of which nothing comes back while a test runs.
+func eachAlgorithm(most int) []core.Limit {
+	limits := []core.Limit{core.PerDay(most), core.PerDay(most).Bucket(most)}
+	for _, a := range []core.Algorithm{core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.Concurrency} {
+		limits = append(limits, core.Limit{Max: most, Window: 30 * 24 * time.Hour, Algorithm: a})
+	}
+	return limits
+}
+
+// ruleFor is a rule that counts as a limit does.
+func ruleFor(name string, l core.Limit, policy core.OnStoreError) core.Rule {
+	return core.Rule{Name: name, MaxCount: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst, OnStoreError: policy}
+}
+
+// used is how much of a limit a subject has used.
+func used(t *testing.T, limiter *core.Limiter, name, subject string, limit core.Limit) int {
+	t.Helper()
+	d, err := limiter.Peek(context.Background(), name, subject, limit)
+	if err != nil {
+		t.Errorf("%s of %s cannot be looked at: %v", name, subject, err)
+	}
+	return limit.Max - d.Remaining
+}
+
+// comesTrue waits until something is so.
+func comesTrue(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(unhurried); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
+// waits are how long calls took, from any goroutine.
+type waits struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (w *waits) add(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, d)
+}
+
+// percentile is what so many of a hundred calls did not exceed.
+func (w *waits) percentile(p int) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) == 0 {
+		return 0
+	}
+	slices.SortFunc(w.all, cmp.Compare[time.Duration])
+	return w.all[min(len(w.all)*p/100, len(w.all)-1)]
+}
+
+// hush keeps go-redis from logging each connection that a test breaks.
+type hush struct{}
+
+func (hush) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(hush{}) }

@@ -1,0 +1,163 @@
+package faults_test
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers over all shards"
+
+// TestOneMasterStopped has 256 callers call over all shards, while one master is stopped and runs on, by turns.
+func TestOneMasterStopped(t *testing.T) {
+	rounds, runs, stands, timeout := 4, 300*time.Millisecond, 500*time.Millisecond, 500*time.Millisecond
+	if long() {
+		rounds, runs, stands, timeout = 6, 5*time.Second, 5*time.Second, 100*time.Millisecond
+	}
+	cluster := clustered(t, limittest.StartCluster(t))
+	limit := core.PerDay(1_000_000)
+	limiter := cluster.limiter(t, timeout)
+	crowd := newCrowd(t, cluster, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 256)
+	sick := cluster.nodes[crowdSick]
+	crowd.gather()
+	for range rounds {
+		time.Sleep(runs)
+		crowd.sickness.Store(true)
+		sick.Stop()
+		time.Sleep(stands)
+		crowd.sickness.Store(false)
+		sick.Continue()
+	}
+	crowd.disperse()
+
+	crowd.wantCounted(t, cluster.limiter(t, unhurried), limit)
+	ratio := crowd.wantUnmoved(t, timeout)
+	report(t, stoppedMaster, "p99 of the other shards %.2f times that before (%.1f ms, %.1f ms before); answered on the stopped one within %d ms (Timeout %d ms)",
+		ratio, millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)), crowd.ill.percentile(100).Milliseconds(), timeout.Milliseconds())
+}
+
+// crowd is callers over all shards of which one falls sick, each with a counter of their own.
+type crowd struct {
+	t       *testing.T
+	door    door
+	callers []*crowdCaller
+	stop    chan struct{}
+	all     sync.WaitGroup
+
+	sickness            atomic.Bool // whether it is sick now
+	before, during, ill waits       // of calls on shards that are well, while all are and while one is not; and of those on the sick one
+}
+
+// crowdSick is the shard that falls sick, and crowdPace how often each caller calls.
+const (
+	crowdSick = 1
+	crowdPace = 100 * time.Millisecond
+)
+
+// crowdCaller is one of them.
+type crowdCaller struct {
+	subject              string
+	shard                int
+	calls, counted, open int // all; those that Redis let pass; those that passed without it
+}
+
+func newCrowd(t *testing.T, s shards, d door, n int) *crowd {
+	c := &crowd{t: t, door: d, stop: make(chan struct{})}
+	for shard := range s.nodes {
+		for _, subject := range s.subjects(t, shard, (n+len(s.nodes)-1)/len(s.nodes)) {
+			c.callers = append(c.callers, &crowdCaller{subject: subject, shard: shard})
+		}
+	}
+	c.callers = c.callers[:n]
+	return c
+}
+
+// gather has all of them call, each for the first time before it returns, which makes the connections.
+func (c *crowd) gather() {
+	var first sync.WaitGroup
+	for i, caller := range c.callers {
+		first.Add(1)
+		c.all.Go(func() {
+			c.call(caller, false)
+			first.Done()
+			time.Sleep(crowdPace * time.Duration(i) / time.Duration(len(c.callers)))
+			for tick := time.NewTicker(crowdPace); ; {
+				select {
+				case <-c.stop:
+					return
+				case <-tick.C:
+					c.call(caller, true)
+				}
+			}
+		})
+	}
+	first.Wait()
+}
+
+// disperse ends the calling.
+func (c *crowd) disperse() {
+	close(c.stop)
+	c.all.Wait()
+}
+
+// call calls once. How long it took counts if the sick shard was in one state all the time.
+func (c *crowd) call(caller *crowdCaller, timed bool) {
+	sick := c.sickness.Load()
+	k := c.door.knock(caller.subject)
+	caller.calls++
+	switch {
+	case k.byRedis():
+		caller.counted++
+	case k.status == http.StatusOK:
+		caller.open++
+	}
+	switch {
+	case caller.shard == crowdSick:
+		c.ill.add(k.took)
+	case !k.byRedis() || k.status != http.StatusOK:
+		c.t.Errorf("a call on a shard that is well ended with %d after %v: %+v", k.status, k.took, k.Decision)
+	case !timed || sick != c.sickness.Load():
+	case sick:
+		c.during.add(k.took)
+	default:
+		c.before.add(k.took)
+	}
+}
+
+// wantCounted fails unless each call on a shard that is well was charged once, and each on the sick one at most once, though all
+// that passed by Redis's word were.
+func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limit) {
+	t.Helper()
+	for _, caller := range c.callers {
+		switch charged := used(t, limiter, "crowd", caller.subject, limit); {
+		case caller.shard != crowdSick && charged != caller.calls:
+			t.Errorf("%s, on a shard that is well: %d charged for %d calls", caller.subject, charged, caller.calls)
+		case charged > caller.calls || charged < caller.counted:
+			t.Errorf("%s: %d charged for %d calls, of which Redis let %d pass", caller.subject, charged, caller.calls, caller.counted)
+		}
+	}
+}
+
+// wantUnmoved fails when calls on the shards that are well took longer while the other was sick, and returns how many times as long. It
+// allows for a busy machine: a call that waits for the sick shard in any way takes all of the Timeout.
+func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64) {
+	t.Helper()
+	before, during := c.before.percentile(99), c.during.percentile(99)
+	if before == 0 || during == 0 {
+		t.Fatal("no call was timed")
+	}
+	if during > max(3*before, timeout/4) {
+		t.Errorf("the other shards' p99 is %v while one is sick, and %v before", during, before)
+	}
+	if most := c.ill.percentile(100); most > timeout+mayBeLate {
+		t.Errorf("a call on the sick shard was back after %v, with a Timeout of %v", most, timeout)
+	}
+	return float64(during) / float64(before)
+}
+
+func millisecs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
