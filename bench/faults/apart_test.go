@@ -83,14 +83,8 @@ func (c apart) prepare(t *testing.T, limiter *core.Limiter) {
 		return
 	}
 	for range c.limit.Max {
-		if c.limit.Algorithm == core.Concurrency {
-			release, d, err := limiter.Hold(context.Background(), "well "+c.name, c.well, c.limit)
-			if err != nil || !d.Allowed {
-				t.Fatalf("%s: %+v, %v", c.name, d, err)
-			}
-			t.Cleanup(release)
-		} else if d, err := limiter.Allow(context.Background(), "well "+c.name, c.well, c.limit); err != nil || !d.Allowed {
-			t.Fatalf("%s: %+v, %v", c.name, d, err)
+		if allowed, err := take(t, limiter, "well "+c.name, c.well, c.limit); err != nil || !allowed {
+			t.Fatalf("%s: %v, %v", c.name, allowed, err)
 		}
 	}
 }

@@ -143,21 +143,26 @@ func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limi
 	}
 }
 
-// wantUnmoved fails when calls on the shards that are well took longer while the other was sick, and returns how many times as long. It
-// allows for a busy machine: a call that waits for the sick shard in any way takes all of the Timeout.
+// wantUnmoved fails when calls on the shards that are well took longer while the other was sick, and returns how many times as long. A call
+// that waits for the sick shard in any way takes most of the Timeout. In a short run one stall of a busy machine is more than a hundredth
+// of the calls, so it looks at their p90.
 func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64) {
 	t.Helper()
-	before, during := c.before.percentile(99), c.during.percentile(99)
+	p := 90
+	if long() {
+		p = 99
+	}
+	before, during := c.before.percentile(p), c.during.percentile(p)
 	if before == 0 || during == 0 {
 		t.Fatal("no call was timed")
 	}
 	if during > max(3*before, timeout/4) {
-		t.Errorf("the other shards' p99 is %v while one is sick, and %v before", during, before)
+		t.Errorf("the other shards' p%d is %v while one is sick, and %v before", p, during, before)
 	}
 	if most := c.ill.percentile(100); most > timeout+mayBeLate {
 		t.Errorf("a call on the sick shard was back after %v, with a Timeout of %v", most, timeout)
 	}
-	return float64(during) / float64(before)
+	return float64(c.during.percentile(99)) / float64(c.before.percentile(99))
 }
 
 func millisecs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

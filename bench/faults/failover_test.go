@@ -1,0 +1,169 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const killedMaster = "cluster: a master killed, its replica takes over"
+
+// TestReplicaTakesOver kills a master under callers over all shards. In a long run the replica is killed next, when the old master has
+// become its replica, and so on.
+func TestReplicaTakesOver(t *testing.T) {
+	times, timeout := 1, 500*time.Millisecond
+	if long() {
+		times, timeout = 10, 100*time.Millisecond
+	}
+	servers := limittest.StartCluster(t, "--cluster-node-timeout", "1000")
+	servers.AddReplicas(t)
+	cluster := clustered(t, servers)
+	limiter := cluster.limiter(t, timeout)
+	subject := cluster.subject(t, crowdSick)
+	roles := []*limittest.Redis{cluster.nodes[crowdSick], servers.Replicas()[crowdSick]}
+	limit := core.PerDay(1_000_000)
+	crowd := newCrowd(t, cluster, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 64)
+	crowd.gather()
+	time.Sleep(time.Second)
+	var outages waits
+	for range times {
+		o := beginOutage(t, limiter, subject, timeout)
+		crowd.sickness.Store(true)
+		outages.add(o.last(roles[0].Kill))
+		crowd.sickness.Store(false)
+		wantExact(t, limiter, subject)
+		if long() {
+			time.Sleep(5 * time.Second)
+			roles[0].Restart()
+			follows(t, roles[0])
+			roles[0], roles[1] = roles[1], roles[0]
+		}
+	}
+	crowd.disperse()
+	ratio := crowd.wantUnmoved(t, timeout)
+	crowd.wantKept(t, cluster.limiter(t, unhurried), limit)
+	report(t, killedMaster, "right limits again %.1f s after the kill (of %d, the longest %.1f s; node timeout 1 s); p99 of the other shards %.2f times that before",
+		outages.percentile(50).Seconds(), times, outages.percentile(100).Seconds(), ratio)
+}
+
+// follows waits until a server that was restarted is a replica which has all that its master has.
+func follows(t *testing.T, server *limittest.Redis) {
+	t.Helper()
+	client := server.Client(t)
+	comesTrue(t, "the old master follows", func() bool {
+		info, _ := client.InfoMap(context.Background(), "replication").Result()
+		return info["Replication"]["role"] == "slave" && info["Replication"]["master_link_status"] == "up"
+	})
+}
+
+// outage is callers of one subject, each with another policy, from before a fault until after it.
+type outage struct {
+	t       *testing.T
+	timeout time.Duration
+	stop    chan struct{}
+	all     sync.WaitGroup
+	without atomic.Int64 // when a call last began that Redis did not decide, in nanoseconds since begun
+	open    atomic.Int64 // how many calls passed without Redis
+	closed  atomic.Int64 // how many were refused without it
+	begun   time.Time
+}
+
+// beginOutage has a caller of each policy call all the time. All counters are of the subject.
+func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout time.Duration) *outage {
+	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
+	for _, policy := range policies {
+		d := newDoor(limiter, ruleFor(fmt.Sprint("outage", policy), core.PerDay(1_000_000), policy))
+		if k := d.knock(subject); !k.byRedis() {
+			t.Fatalf("before the fault: %+v", k.Decision)
+		}
+		o.all.Go(func() { o.call(d, subject, policy) })
+	}
+	return o
+}
+
+func (o *outage) call(d door, subject string, policy core.OnStoreError) {
+	for {
+		select {
+		case <-o.stop:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+		at := time.Since(o.begun)
+		k := d.knock(subject)
+		k.wantPolicy(o.t, policy, o.timeout)
+		switch {
+		case k.byRedis():
+			continue
+		case k.status == http.StatusOK:
+			o.open.Add(1)
+		default:
+			o.closed.Add(1)
+		}
+		o.without.Store(max(o.without.Load(), int64(at)))
+	}
+}
+
+// last lets the fault happen, and says how long after it the last call began that Redis did not decide. It fails unless each policy had
+// something to say meanwhile.
+func (o *outage) last(happens func()) time.Duration {
+	o.t.Helper()
+	at := time.Since(o.begun)
+	happens()
+	comesTrue(o.t, "each policy answers", func() bool { return o.open.Load() > 0 && o.closed.Load() > 0 })
+	comesTrue(o.t, "Redis decides again, for a second", func() bool {
+		return time.Since(o.begun)-time.Duration(o.without.Load()) > time.Second+o.timeout
+	})
+	close(o.stop)
+	o.all.Wait()
+	return time.Duration(o.without.Load()) - at
+}
+
+// wantExact fails unless a fresh limit of each algorithm lets exactly as many pass as it says.
+func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
+	t.Helper()
+	for _, limit := range eachAlgorithm(20) {
+		name, passed := fmt.Sprintf("exact %v %d", limit.Algorithm, time.Now().UnixNano()), 0
+		for range 2 * limit.Max {
+			allowed, err := take(t, limiter, name, subject, limit)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if allowed {
+				passed++
+			}
+		}
+		if passed != limit.Max {
+			t.Errorf("%s: %d passed of %d", name, passed, limit.Max)
+		}
+	}
+}
+
+// take takes one permit, a slot until the test ends.
+func take(t *testing.T, limiter *core.Limiter, name, subject string, limit core.Limit) (allowed bool, err error) {
+	t.Helper()
+	if limit.Algorithm == core.Concurrency {
+		release, d, err := limiter.Hold(context.Background(), name, subject, limit)
+		t.Cleanup(release)
+		return d.Allowed, err
+	}
+	d, err := limiter.Allow(context.Background(), name, subject, limit)
+	return d.Allowed, err
+}
+
+// wantKept fails unless each call on the shards that were well was charged once; the other's master may have taken with it what its
+// replica did not have yet.
+func (c *crowd) wantKept(t *testing.T, limiter *core.Limiter, limit core.Limit) {
+	t.Helper()
+	for _, caller := range c.callers {
+		charged := used(t, limiter, "crowd", caller.subject, limit)
+		if charged > caller.calls || caller.shard != crowdSick && charged != caller.calls {
+			t.Errorf("%s on shard %d: %d charged for %d calls", caller.subject, caller.shard, charged, caller.calls)
+		}
+	}
+}
