@@ -1,0 +1,270 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// aclLines are the lines that SECURITY.md tells operators to give to Redis, in their order: for everybody, for a cluster, for a ring, and
+// what is optional.
+func aclLines(t *testing.T) (everybody, cluster, ring, optional []string) {
+	t.Helper()
+	page, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]string
+	for line := range strings.Lines(string(page)) {
+		if words := strings.Fields(line); len(words) > 3 && words[0] == "ACL" && words[1] == "SETUSER" {
+			lines = append(lines, words)
+		}
+	}
+	if len(lines) != 4 {
+		t.Fatalf("SECURITY.md has %d lines ACL SETUSER, want 4", len(lines))
+	}
+	return lines[0], lines[1], lines[2], lines[3]
+}
+
+// rights are the commands that a line permits.
+func rights(line []string) (commands []string) {
+	for _, word := range line {
+		if command, ok := strings.CutPrefix(word, "+"); ok {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+// The line permits what the scripts call, what sends them, and nothing else.
+func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
+	scripts, err := filepath.Glob("internal/algorithm/*.lua")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	want := map[string]bool{"eval": true, "evalsha": true, "del": true} // DEL by itself: Reset
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(string(text), -1)
+		if calls := strings.Count(string(text), "redis.call") + strings.Count(string(text), "redis.pcall"); calls != len(named) {
+			t.Errorf("%s: %d of %d calls name their command", script, len(named), calls)
+		}
+		for _, call := range named {
+			want[strings.ToLower(call[1])] = true
+		}
+	}
+	everybody, _, _, _ := aclLines(t)
+	got := rights(everybody)
+	for _, command := range got {
+		if !want[command] {
+			t.Errorf("SECURITY.md permits %s, which nothing sends", command)
+		}
+		delete(want, command)
+	}
+	for command := range want {
+		t.Errorf("SECURITY.md does not permit %s", command)
+	}
+	if !slices.IsSorted(got) || !slices.Contains(everybody, "~accesslimit:*") {
+		t.Errorf("SECURITY.md has the commands unsorted, or not for the keys of the default Prefix alone: %q", everybody)
+	}
+}
+
+// permit gives a server's user the rights of these lines, less one.
+func permit(t *testing.T, server *redis.Client, less string, lines ...[]string) {
+	t.Helper()
+	ctx := context.Background()
+	rest := func(word string) bool { return word != "+"+less }
+	if err := server.Do(ctx, "acl", "deluser", lines[0][2]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		var command []any
+		for _, word := range line {
+			if rest(word) {
+				command = append(command, word)
+			}
+		}
+		if err := server.Do(ctx, command...).Err(); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+	}
+}
+
+// userOf is whom the line makes.
+func userOf(line []string) (user, password string) {
+	for _, word := range line {
+		if secret, ok := strings.CutPrefix(word, ">"); ok {
+			password = secret
+		}
+	}
+	return line[2], password
+}
+
+// wantDenied fails unless one of the servers refused commands since they were asked last, or none did.
+func wantDenied(t *testing.T, want bool, servers ...*redis.Client) {
+	t.Helper()
+	denied := 0
+	for _, server := range servers {
+		log, err := server.Do(background, "acl", "log").Slice()
+		if err = errors.Join(err, server.Do(background, "acl", "log", "reset").Err()); err != nil {
+			t.Fatal(err)
+		}
+		if denied += len(log); len(log) > 0 && !want {
+			t.Errorf("the server refused %v", log)
+		}
+	}
+	if denied == 0 && want {
+		t.Error("no server refused anything")
+	}
+}
+
+// With the rights of the line, and no others, everything works on one server; without any one of them something does not.
+func TestTheACLLineOnOneServer(t *testing.T) {
+	server := limittest.StartRedis(t)
+	admin := server.Client(t)
+	line, _, _, optional := aclLines(t)
+	user, password := userOf(line)
+	connect := func() redis.UniversalClient {
+		return server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })
+	}
+	states := states{at: func(string) *redis.Client { return admin }}
+	for of, lines := range map[string][][]string{"least": {line}, "more": {line, optional}} {
+		permit(t, admin, "", lines...)
+		for _, err := range useEverything(t, connect(), states, of) {
+			t.Errorf("with the rights of %q: %v", lines, err)
+		}
+		renewsSlots(t, connect())
+		wantDenied(t, false, admin)
+	}
+	for _, right := range rights(line) {
+		permit(t, admin, right, line)
+		errs := useEverything(t, connect(), states, "less-"+right)
+		if right != "eval" && len(errs) == 0 { // which is for scripts that the server does not know yet
+			t.Errorf("everything works without %s", right)
+		}
+		for _, err := range errs {
+			if text := err.Error(); err != errUnseen && (!errors.Is(err, core.ErrStore) || !strings.Contains(text, "NOPERM") && !strings.Contains(text, "can't run this command")) {
+				t.Errorf("without %s: %v", right, err)
+			}
+		}
+	}
+	if err := admin.ScriptFlush(context.Background()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	permit(t, admin, "eval", line)
+	if errs := useEverything(t, connect(), states, "unknown"); len(errs) == 0 {
+		t.Error("scripts that the server does not know run without eval")
+	}
+}
+
+// The same in a cluster, also while a slot moves.
+func TestTheACLLineInACluster(t *testing.T) {
+	cluster := limittest.StartCluster(t)
+	line, more, _, _ := aclLines(t)
+	user, password := userOf(line)
+	connect := func() redis.UniversalClient {
+		return cluster.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = user, password })
+	}
+	var admins []*redis.Client
+	for _, node := range cluster.Nodes() {
+		admins = append(admins, node.Client(t))
+	}
+	allow := func(less string) {
+		for _, admin := range admins {
+			permit(t, admin, less, line, more)
+		}
+	}
+	finder := cluster.Client(t)
+	states := states{at: func(key string) *redis.Client {
+		node, err := finder.MasterForKey(context.Background(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return node
+	}}
+	allow("")
+	for _, err := range useEverything(t, connect(), states, "") {
+		t.Errorf("with the rights of %q, %q: %v", line, more, err)
+	}
+	subject := moving(t, cluster)
+	ask := func() error {
+		_, err := newLimiter(t, core.Options{Redis: connect(), Timeout: patient}).Allow(background, "name", subject, core.PerHour(100))
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Errorf("while the slot moves: %v", err)
+	}
+	wantDenied(t, false, admins...)
+	for _, right := range rights(more) {
+		allow(right)
+		if err := ask(); right != "command" && !errors.Is(err, core.ErrStore) { // without which go-redis goes on, and logs it
+			t.Errorf("without %s: %v, want that the store does not answer", right, err)
+		}
+		wantDenied(t, true, admins...)
+	}
+}
+
+// moving is a subject whose slot is moving: its old server sends calls on to the new one.
+func moving(t *testing.T, cluster *limittest.Cluster) (subject string) {
+	t.Helper()
+	from, to := cluster.Nodes()[0].Client(t), cluster.Nodes()[1].Client(t)
+	for i := range 1000 {
+		subject = fmt.Sprint("moving", i)
+		slot := from.ClusterKeySlot(background, subject).Val()
+		if slot >= 16384/3 {
+			continue
+		}
+		err := errors.Join(
+			to.Do(background, "cluster", "setslot", slot, "importing", from.ClusterMyID(background).Val()).Err(),
+			from.Do(background, "cluster", "setslot", slot, "migrating", to.ClusterMyID(background).Val()).Err())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return subject
+	}
+	t.Fatal("no subject lies on the first server")
+	return ""
+}
+
+// And with a ring, whose client asks for a PING of each server and takes those that refuse it for dead.
+func TestTheACLLineInARing(t *testing.T) {
+	ring := limittest.StartRing(t, 2)
+	line, _, more, _ := aclLines(t)
+	user, password := userOf(line)
+	for _, less := range append(rights(more), "") {
+		for _, node := range ring.Nodes() {
+			permit(t, node.Client(t), less, line, more)
+		}
+		client := ring.Client(t, func(o *redis.RingOptions) {
+			o.Username, o.Password, o.HeartbeatFrequency = user, password, 20*time.Millisecond
+		})
+		end := time.Now().Add(300 * time.Millisecond)
+		if less != "" {
+			end = time.Now().Add(patient)
+		}
+		for ; client.Len() == 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		}
+		if alive := client.Len(); (alive == 2) != (less == "") {
+			t.Errorf("without %q the client thinks that %d of 2 servers live", less, alive)
+		}
+	}
+	if _, err := newLimiter(t, core.Options{Redis: ring.Client(t, func(o *redis.RingOptions) { o.Username, o.Password = user, password }), Timeout: patient}).
+		Allow(background, "name", "subject", core.PerHour(5)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,213 @@
+package core_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// states puts into Redis what a counter would hold if the server's clock had been set back since.
+type states struct {
+	at func(key string) *redis.Client
+}
+
+// fromTheFuture makes a SlidingLog and a Concurrency of a subject, whose newest entries are an hour away.
+func (s states) fromTheFuture(t *testing.T, subject string, log, slots core.Limit) {
+	t.Helper()
+	later := time.Now().Add(time.Hour).UnixMicro()
+	entry := make([]byte, 24)
+	binary.LittleEndian.PutUint64(entry, uint64(later)) // seven bytes each, of which the next overwrite the eighth
+	binary.LittleEndian.PutUint64(entry[7:], 1)
+	binary.LittleEndian.PutUint64(entry[14:], 1)
+	of := s.at("{" + subject + "}")
+	err := errors.Join(
+		of.RPush(background, core.CounterKey("accesslimit", subject, "future", log), entry[:16]).Err(),
+		of.ZAdd(background, core.CounterKey("accesslimit", subject, "future", slots), redis.Z{Score: float64(later), Member: "holder"}).Err())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything is uses of the public API, and what went wrong with them.
+type everything struct {
+	t       *testing.T
+	limiter *core.Limiter
+	of      string // part of every subject
+	mu      sync.Mutex
+	wrong   []error
+}
+
+// errUnseen is an error of Redis's that only the log hears of.
+var errUnseen = fmt.Errorf("%w: something was left undone", core.ErrStore)
+
+// note keeps an error.
+func (e *everything) note(err error) {
+	if err != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.wrong = append(e.wrong, err)
+	}
+}
+
+// passes notes what kept a call from being allowed by Redis.
+func (e *everything) passes(d core.Decision, err error) core.Decision {
+	if err == nil && (!d.Allowed || d.Source != core.FromRedis) {
+		e.t.Errorf("%+v, want that Redis allows it", d)
+	}
+	e.note(err)
+	return d
+}
+
+// useEverything uses all of the public API that asks Redis, by a client, with counters of its own, and returns what went wrong.
+func useEverything(t *testing.T, client redis.UniversalClient, s states, of string) []error {
+	t.Helper()
+	e := &everything{t: t, limiter: newLimiter(t, core.Options{Redis: client, Timeout: patient}), of: of}
+	for _, limit := range []core.Limit{
+		core.PerHour(8), core.PerHour(8).Bucket(8), core.PerCalendarDay(8, "Europe/Berlin"), core.PerSecond(1_000_000),
+		{Max: 8, Window: time.Hour, Algorithm: core.SlidingLog}, {Max: 8, Window: time.Hour, Algorithm: core.FixedWindow},
+		{Max: 8, Window: 30 * 24 * time.Hour, Algorithm: core.CalendarWindow},
+	} {
+		e.count(limit)
+	}
+	e.bucket()
+	e.log(s)
+	e.slots()
+	e.bans()
+	e.rules()
+	return e.wrong
+}
+
+// count uses a limit by direct calls, alone and from many goroutines at once, up to its end and back.
+func (e *everything) count(limit core.Limit) {
+	subject := "count" + e.of
+	e.passes(e.limiter.Peek(background, "name", subject, limit))
+	e.passes(e.limiter.Allow(background, "name", subject, limit))
+	d := e.passes(e.limiter.AllowN(background, "name", subject, limit, 2))
+	if d.Allowed {
+		e.note(e.limiter.Refund(background, d, 1))
+	}
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			_, err := e.limiter.Allow(background, "name", subject, limit)
+			e.note(err)
+		})
+	}
+	all.Wait()
+	e.note(e.limiter.Reset(background, "name", subject, limit))
+}
+
+// bucket uses what buckets alone can do.
+func (e *everything) bucket() {
+	limit := core.PerHour(3600).Bucket(2)
+	e.passes(e.limiter.Acquire(background, "bucket", "bucket"+e.of, limit, 1))
+	e.passes(e.limiter.TryAcquire(background, "bucket", "bucket"+e.of, limit, 1, time.Second))
+	if d := e.passes(e.limiter.Reserve(background, "bucket", "bucket"+e.of, limit, 2)); d.Allowed {
+		e.note(e.limiter.Refund(background, d, 2))
+	}
+}
+
+// log uses what a SlidingLog alone can do.
+func (e *everything) log(s states) {
+	limit := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
+	subject := "log" + e.of
+	var last core.Decision
+	for i := range 3 {
+		last = e.passes(e.limiter.AllowNoted(background, "log", subject, limit, 1, fmt.Sprint("note ", i)))
+	}
+	records, err := e.limiter.Records(background, "log", subject, limit)
+	if err == nil && last.Allowed && len(records) != 3 {
+		e.t.Errorf("%d records of 3 calls", len(records))
+	}
+	e.note(err)
+	if last.Allowed {
+		e.note(e.limiter.Refund(background, last, 1))
+	}
+	short := core.Limit{Max: 3, Window: 20 * time.Millisecond, Algorithm: core.SlidingLog}
+	for range 2 { // the second time the first call is forgotten
+		e.passes(e.limiter.Allow(background, "short", subject, short))
+		time.Sleep(2 * time.Millisecond)
+		e.passes(e.limiter.Allow(background, "short", subject, short))
+		time.Sleep(short.Window - 2*time.Millisecond)
+	}
+	slots := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.Concurrency}
+	s.fromTheFuture(e.t, subject, limit, slots)
+	_, err = e.limiter.Allow(background, "future", subject, limit)
+	e.note(err)
+	release, _, err := e.limiter.Hold(background, "future", subject, slots)
+	e.note(err)
+	release()
+}
+
+// slots uses Concurrency up to its end.
+func (e *everything) slots() {
+	limit := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.Concurrency}
+	for range 3 {
+		release, _, err := e.limiter.Hold(background, "slots", "slots"+e.of, limit)
+		e.note(err)
+		defer release()
+	}
+	_, err := e.limiter.Peek(background, "slots", "slots"+e.of, limit)
+	e.note(err)
+	release, _, err := e.limiter.Hold(background, "released", "slots"+e.of, limit)
+	e.note(err)
+	release()
+	if d, err2 := e.limiter.Peek(background, "released", "slots"+e.of, limit); err == nil && err2 == nil && d.Remaining != 2 {
+		e.note(errUnseen)
+	}
+}
+
+// bans uses bans by hand, and a rule that listens to them.
+func (e *everything) bans() {
+	e.note(e.limiter.Ban(background, "banned", "banned"+e.of, time.Hour))
+	e.note(e.limiter.Unban(background, "banned", "banned"+e.of))
+}
+
+// rules uses what only rules can do: several counters of one subject and of several, what is given back by the outcome, leases.
+func (e *everything) rules() {
+	subject := func(s string) core.KeyFunc {
+		return func(core.Request) (string, error) { return s + e.of, nil }
+	}
+	rule := func(name string, a core.Algorithm) core.Rule {
+		return core.Rule{Name: name, Window: time.Hour, MaxCount: 100, Algorithm: a, Key: subject("rules"), OnStoreError: core.FailClosed}
+	}
+	several := rule("several", core.SlidingWindow)
+	several.Also, several.Ban = []core.Limit{core.PerDay(2), core.PerDay(3).Bucket(3)}, core.Ban{After: 1, For: time.Hour}
+	elsewhere, flight, back := rule("elsewhere", core.SlidingWindow), rule("flight", core.Concurrency), rule("back", core.SlidingLog)
+	elsewhere.Key, back.Count = subject("other rules"), func(int) bool { return false }
+	leased := rule("leased", core.FixedWindow)
+	leased.Lease = 10
+	for _, rules := range [][]core.Rule{{several, elsewhere}, {flight, back}, {leased}} {
+		guard := newGuard(e.t, e.limiter, rules...)
+		for range 4 {
+			answer := guard.Check(newView("GET", "/"))
+			if answer.Refusal != nil && answer.Refusal.Decision.Reason == core.StoreFailClosed {
+				e.note(errUnseen)
+			}
+			answer.Run(func() int { return 200 })
+		}
+	}
+}
+
+// renewsSlots holds a slot for longer than its Window, which only works if it is renewed.
+func renewsSlots(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	limit := core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
+	release, d, err := limiter.Hold(background, "renewed", "subject", limit)
+	if err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	for end := time.Now().Add(3 * limit.Window / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		wantLeft(t, limiter, "renewed", "subject", limit, 0)
+	}
+	release()
+	wantLeft(t, limiter, "renewed", "subject", limit, 1)
+}
