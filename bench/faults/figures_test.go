@@ -11,6 +11,7 @@ import (
 // The table's lines, in their order. A test gives each of its own a figure, with report.
 var faults = []fault{
 	{killedMaster, "each policy answers meanwhile, nobody waits past the deadline; then right limits again; other shards' calls as fast as before, all decided"},
+	{movedSlot, "no error to any caller, every count exact, for all algorithms and for calls of several counters"},
 	{stoppedMaster, "other shards' calls as fast as before, all decided; nobody waits past the deadline; each call charged at most once"},
 	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the shard that is well is given back"},
 }
