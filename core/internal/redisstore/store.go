@@ -149,29 +149,36 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 	hash := s.hash(counters)
 	if shard.goAlone(hash) {
 		defer shard.comeBack(hash)
-		return s.askAlone(ctx, shard, counters, charge, calls, verdicts)
+		return s.askAlone(ctx, shard, counters, charge, calls, 0, verdicts)
 	}
 	t := shard.queue(ctx, counters, charge, calls, hash)
 	if err := t.wait(); err != nil {
 		return 0, err
 	}
 	defer shard.giveBack(t)
-	if t.err != nil {
+	switch {
+	case torn(t.err): // a pipeline does not wait: others are behind it
+		rest, cancel := context.WithDeadline(ctx, shard.start.Add(t.since+s.timeout))
+		defer cancel()
+		return s.askAlone(rest, shard, counters, charge, calls, 1, verdicts)
+	case t.err != nil:
 		return 0, t.err
 	}
 	return t.answer.read(t.counters, t.behind, t.calls, verdicts, &t.room)
 }
 
-// askAlone asks in the caller's own goroutine.
-func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, verdicts []algorithm.Verdict) (passed int64, err error) {
+// askAlone asks in the caller's own goroutine, for whom so many trips were made before.
+func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, trips int, verdicts []algorithm.Verdict) (passed int64, err error) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	a := new(asking)
 	a.begin(counters, charge, calls)
-	for again, trips := true, 0; again; trips++ {
+	var p patience
+	for again := true; again; trips++ {
 		failed := shard.node.process(deadline, a.command(deadline))
 		s.trips.made(failed, trips, 1, 1)
 		again, err = a.heed(failed)
+		again = again || p.again(deadline, err)
 	}
 	if err != nil {
 		return 0, err
@@ -245,14 +252,19 @@ func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (
 	if err != nil {
 		return nil, err
 	}
-	cmd := redis.NewCmd(ctx, call...)
-	err = shard.node.process(ctx, once{cmd})
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = redis.NewCmd(ctx, withText(call, script)...)
+	var p patience
+	for {
+		cmd := redis.NewCmd(ctx, call...)
 		err = shard.node.process(ctx, once{cmd})
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			cmd = redis.NewCmd(ctx, withText(call, script)...)
+			err = shard.node.process(ctx, once{cmd})
+		}
+		switch {
+		case err == nil:
+			return cmd, nil
+		case !p.again(ctx, err):
+			return nil, namedKeys(err, call[3:3+call[2].(int)])
+		}
 	}
-	if err != nil {
-		return nil, namedKeys(err, call[3:3+call[2].(int)])
-	}
-	return cmd, nil
 }
