@@ -27,6 +27,7 @@ type apart struct {
 // TestOneOfTwoShardsIsIll decides by two rules whose counters lie on two shards, one of which is stopped, then killed: under every pair of
 // policies, with every algorithm on the shard that is well, which lets the call pass or refuses it.
 func TestOneOfTwoShardsIsIll(t *testing.T) {
+	t.Parallel()
 	cluster := clustered(t, limittest.StartCluster(t))
 	wells, ill := cluster.subjects(t, 0, 200), cluster.subject(t, 1)
 	timeout := 500 * time.Millisecond

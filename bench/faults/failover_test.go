@@ -36,7 +36,10 @@ func TestReplicaTakesOver(t *testing.T) {
 	for range times {
 		o := beginOutage(t, limiter, subject, timeout)
 		crowd.sickness.Store(true)
-		outages.add(o.last(roles[0].Kill))
+		o.mark()
+		roles[0].Kill()
+		o.wantPolicies()
+		outages.add(o.over())
 		crowd.sickness.Store(false)
 		wantExact(t, limiter, subject)
 		if long() {
@@ -73,6 +76,7 @@ type outage struct {
 	open    atomic.Int64 // how many calls passed without Redis
 	closed  atomic.Int64 // how many were refused without it
 	begun   time.Time
+	marked  time.Duration
 }
 
 // beginOutage has a caller of each policy call all the time. All counters are of the subject.
@@ -110,19 +114,24 @@ func (o *outage) call(d door, subject string, policy core.OnStoreError) {
 	}
 }
 
-// last lets the fault happen, and says how long after it the last call began that Redis did not decide. It fails unless each policy had
-// something to say meanwhile.
-func (o *outage) last(happens func()) time.Duration {
+// mark is the moment from which over counts.
+func (o *outage) mark() { o.marked = time.Since(o.begun) }
+
+// wantPolicies waits until each policy has answered for Redis.
+func (o *outage) wantPolicies() {
 	o.t.Helper()
-	at := time.Since(o.begun)
-	happens()
 	comesTrue(o.t, "each policy answers", func() bool { return o.open.Load() > 0 && o.closed.Load() > 0 })
-	comesTrue(o.t, "Redis decides again, for a second", func() bool {
-		return time.Since(o.begun)-time.Duration(o.without.Load()) > time.Second+o.timeout
+}
+
+// over waits until Redis has decided all calls for a second, and says how long after the mark the last call began that it did not decide.
+func (o *outage) over() time.Duration {
+	o.t.Helper()
+	comesTrue(o.t, "Redis decides again", func() bool {
+		return time.Since(o.begun)-max(o.marked, time.Duration(o.without.Load())) > time.Second+o.timeout
 	})
 	close(o.stop)
 	o.all.Wait()
-	return time.Duration(o.without.Load()) - at
+	return max(0, time.Duration(o.without.Load())-o.marked)
 }
 
 // wantExact fails unless a fresh limit of each algorithm lets exactly as many pass as it says.

@@ -13,6 +13,10 @@ var faults = []fault{
 	{killedMaster, "each policy answers meanwhile, nobody waits past the deadline; then right limits again; other shards' calls as fast as before, all decided"},
 	{movedSlot, "no error to any caller, every count exact, for all algorithms and for calls of several counters"},
 	{stoppedMaster, "other shards' calls as fast as before, all decided; nobody waits past the deadline; each call charged at most once"},
+	{sentinelKilled, "each policy answers meanwhile, nobody waits past the deadline; then right limits again, without a restart of the service"},
+	{sentinelPlanned, "the same"},
+	{demotedMaster, "the same; what was counted before still counts"},
+	{ringServer, "each policy answers meanwhile, nobody waits past the deadline; keys of the other servers are counted on as before; at most one Max more for each change"},
 	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the shard that is well is given back"},
 }
 

@@ -21,6 +21,7 @@ const movedSlot = "cluster: a slot moved while in use (ASK, MOVED, TRYAGAIN)"
 // TestSlotMovesInUse moves a slot to another master and back, key by key, under callers of every algorithm, and of rules with several
 // counters in that slot.
 func TestSlotMovesInUse(t *testing.T) {
+	t.Parallel()
 	times := 4
 	if long() {
 		times = 60

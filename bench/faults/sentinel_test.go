@@ -1,0 +1,91 @@
+package faults_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const (
+	sentinelKilled  = "Sentinel: the master killed, its replica takes over"
+	sentinelPlanned = "Sentinel: a planned failover (SENTINEL FAILOVER)"
+	demotedMaster   = "a master demoted while connections stay open (READONLY), and promoted again"
+)
+
+// TestSentinelFailsOver kills the master. In a long run it kills the next one when the old one has become its replica, and so on.
+func TestSentinelFailsOver(t *testing.T) {
+	t.Parallel()
+	took, times := failOvers(t, func(_ *limittest.Sentinel, master *limittest.Redis, o *outage) {
+		master.Kill()
+		o.wantPolicies()
+	})
+	report(t, sentinelKilled, "right limits again %.1f s after the kill (of %d, the longest %.1f s; the Sentinels wait 1 s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
+}
+
+// TestSentinelFailsOverAsPlanned tells a Sentinel to have the replica take over. No call need go without Redis then.
+func TestSentinelFailsOverAsPlanned(t *testing.T) {
+	t.Parallel()
+	took, times := failOvers(t, func(s *limittest.Sentinel, _ *limittest.Redis, _ *outage) { s.FailOver(t) })
+	report(t, sentinelPlanned, "right limits again %.1f s after the command (of %d, the longest %.1f s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
+}
+
+// failOvers has something happen to a master, because of which its replica takes over, and says how long it took each time until Redis
+// decided all calls again.
+func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis, *outage)) (took *waits, times int) {
+	t.Helper()
+	times, timeout := 1, 500*time.Millisecond
+	if long() {
+		times, timeout = 4, 100*time.Millisecond
+	}
+	sentinel, took := limittest.StartSentinel(t), new(waits)
+	limiter := limiterOn(t, sentinel.Client(t), timeout)
+	master, replica := sentinel.Nodes()[0], sentinel.Nodes()[1]
+	for i := range times {
+		o := beginOutage(t, limiter, "subject", timeout)
+		o.mark()
+		happens(sentinel, master, o)
+		comesTrue(t, "the Sentinels name the replica", func() bool { return sentinel.Master(t) == replica.Addr() })
+		took.add(o.over())
+		wantExact(t, limiter, "subject")
+		if i+1 < times {
+			master.Restart()
+			follows(t, master)
+			master, replica = replica, master
+			time.Sleep(10 * time.Second) // the Sentinels begin none so soon after the last
+		}
+	}
+	return took, times
+}
+
+// TestMasterIsDemoted makes a master a replica, which refuses writes from then on, and a master again, while the client's connections stay
+// open and nothing tells it.
+func TestMasterIsDemoted(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	server := limittest.StartRedis(t)
+	admin, limiter := server.Client(t), limiterOn(t, server.Client(t), timeout)
+	ctx, limit := context.Background(), core.PerDay(1000)
+	for range 7 {
+		if _, err := limiter.Allow(ctx, "kept", "subject", limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := beginOutage(t, limiter, "subject", timeout)
+	if err := admin.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // where no master is
+		t.Fatal(err)
+	}
+	o.wantPolicies()
+	o.mark()
+	if err := admin.ReplicaOf(ctx, "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	took := o.over()
+	wantExact(t, limiter, "subject")
+	if n := used(t, limiter, "kept", "subject", limit); n != 7 {
+		t.Errorf("%d are charged, want the 7 from before", n)
+	}
+	report(t, demotedMaster, "right limits again %.2f s after it was promoted", took.Seconds())
+}
