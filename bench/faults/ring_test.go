@@ -16,7 +16,7 @@ func TestRingServerKilled(t *testing.T) {
 	t.Parallel()
 	times, timeout := 1, 500*time.Millisecond
 	if long() {
-		times, timeout = 5, 100*time.Millisecond
+		times, timeout = 5, 250*time.Millisecond
 	}
 	ring := ringed(t, limittest.StartRing(t, 3))
 	limiter := ring.limiter(t, timeout)

@@ -38,7 +38,7 @@ func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis,
 	t.Helper()
 	times, timeout := 1, 500*time.Millisecond
 	if long() {
-		times, timeout = 4, 100*time.Millisecond
+		times, timeout = 4, 250*time.Millisecond
 	}
 	sentinel, took := limittest.StartSentinel(t), new(waits)
 	limiter := limiterOn(t, sentinel.Client(t), timeout)
@@ -48,6 +48,7 @@ func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis,
 		o.mark()
 		happens(sentinel, master, o)
 		comesTrue(t, "the Sentinels name the replica", func() bool { return sentinel.Master(t) == replica.Addr() })
+		o.repaired(replica)
 		took.add(o.over())
 		wantExact(t, limiter, "subject")
 		if i+1 < times {
@@ -82,6 +83,7 @@ func TestMasterIsDemoted(t *testing.T) {
 	if err := admin.ReplicaOf(ctx, "no", "one").Err(); err != nil {
 		t.Fatal(err)
 	}
+	o.repaired(server)
 	took := o.over()
 	wantExact(t, limiter, "subject")
 	if n := used(t, limiter, "kept", "subject", limit); n != 7 {
