@@ -35,18 +35,19 @@ func TestReplicaTakesOver(t *testing.T) {
 	var outages waits
 	for range times {
 		o := beginOutage(t, limiter, subject, timeout)
-		crowd.sickness.Store(true)
+		crowd.health.Store(isSick)
 		o.mark()
 		roles[0].Kill()
 		o.wantPolicies()
 		o.repaired(roles[1])
 		outages.add(o.over())
-		crowd.sickness.Store(false)
+		crowd.health.Store(isRecovering)
 		wantExact(t, limiter, subject)
 		if long() {
-			time.Sleep(5 * time.Second)
 			roles[0].Restart()
 			follows(t, roles[0])
+			crowd.health.Store(isWell)
+			time.Sleep(5 * time.Second)
 			roles[0], roles[1] = roles[1], roles[0]
 		}
 	}

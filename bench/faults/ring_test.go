@@ -38,7 +38,7 @@ func TestRingServerKilled(t *testing.T) {
 		fill()
 		o := beginOutage(t, limiter, subject, timeout)
 		o.mark()
-		crowd.sickness.Store(true)
+		crowd.health.Store(isSick)
 		sick.Kill()
 		o.wantPolicies()
 		down.add(o.over())
@@ -48,7 +48,7 @@ func TestRingServerKilled(t *testing.T) {
 		sick.Restart()
 		comesTrue(t, "the server has counters again", func() bool { return sick.Client(t).DBSize(t.Context()).Val() > 0 })
 		back.add(o.over())
-		crowd.sickness.Store(false)
+		crowd.health.Store(isWell)
 		fill()
 	}
 	crowd.disperse()
