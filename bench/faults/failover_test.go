@@ -3,7 +3,6 @@ package faults_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +32,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	crowd.gather()
 	time.Sleep(time.Second)
 	var outages waits
-	for range times {
+	for n := range times {
 		o := beginOutage(t, limiter, subject, timeout)
 		crowd.health.Store(isSick)
 		o.mark()
@@ -43,6 +42,7 @@ func TestReplicaTakesOver(t *testing.T) {
 		outages.add(o.over())
 		crowd.health.Store(isRecovering)
 		wantExact(t, limiter, subject)
+		wantLosses(t, limiter, n+1)
 		if long() {
 			roles[0].Restart()
 			follows(t, roles[0])
@@ -75,28 +75,36 @@ type outage struct {
 	timeout time.Duration
 	stop    chan struct{}
 	all     sync.WaitGroup
-	without atomic.Int64 // when a call last began that Redis did not decide, in nanoseconds since begun
-	open    atomic.Int64 // how many calls passed without Redis
-	closed  atomic.Int64 // how many were refused without it
 	begun   time.Time
 	marked  time.Duration
 	repair  time.Duration // 0: not known
+
+	without atomic.Int64                // when a call last began that Redis did not decide, since begun
+	answers [len(policies)]atomic.Int64 // how often each policy answered
+	local   atomic.Int64                // how many calls passed that were counted in this process
 }
+
+// shareAtHome is what FallBackLocal lets pass in this process.
+const shareAtHome = 4
 
 // beginOutage has a caller of each policy call all the time. All counters are of the subject.
 func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout time.Duration) *outage {
 	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
-	for _, policy := range policies {
-		d := newDoor(limiter, ruleFor(fmt.Sprint("outage", policy), core.PerDay(1_000_000), policy))
+	for i, policy := range policies {
+		rule := ruleFor(fmt.Sprintf("outage %v %d", policy, o.begun.UnixNano()), core.PerDay(1<<20), policy)
+		if policy == core.FallBackLocal {
+			rule.LocalShare = shareAtHome / float64(rule.MaxCount)
+		}
+		d := newDoor(limiter, rule)
 		if k := d.knock(subject); !k.byRedis() {
 			t.Fatalf("before the fault: %+v", k.Decision)
 		}
-		o.all.Go(func() { o.call(d, subject, policy) })
+		o.all.Go(func() { o.call(d, subject, i) })
 	}
 	return o
 }
 
-func (o *outage) call(d door, subject string, policy core.OnStoreError) {
+func (o *outage) call(d door, subject string, policy int) {
 	for {
 		select {
 		case <-o.stop:
@@ -105,26 +113,31 @@ func (o *outage) call(d door, subject string, policy core.OnStoreError) {
 		}
 		at := time.Since(o.begun)
 		k := d.knock(subject)
-		k.wantPolicy(o.t, policy, o.timeout)
-		switch {
-		case k.byRedis():
+		k.wantPolicy(o.t, policies[policy], o.timeout)
+		if k.byRedis() {
 			continue
-		case k.status == http.StatusOK:
-			o.open.Add(1)
-		default:
-			o.closed.Add(1)
 		}
-		o.without.Store(max(o.without.Load(), int64(at)))
+		o.answers[policy].Add(1)
+		if k.Source == core.FromLocal && k.Allowed {
+			o.local.Add(1)
+		}
+		for last := o.without.Load(); int64(at) > last && !o.without.CompareAndSwap(last, int64(at)); last = o.without.Load() {
+		}
 	}
 }
 
 // mark is the moment from which over counts.
 func (o *outage) mark() { o.marked = time.Since(o.begun) }
 
-// wantPolicies waits until each policy has answered for Redis.
+// wantPolicies waits until each policy has answered for Redis more than once, and FallBackLocal has let pass exactly what it may.
 func (o *outage) wantPolicies() {
 	o.t.Helper()
-	comesTrue(o.t, "each policy answers", func() bool { return o.open.Load() > 0 && o.closed.Load() > 0 })
+	for i, policy := range policies {
+		comesTrue(o.t, policy.String()+" answers", func() bool { return o.answers[i].Load() > 2*shareAtHome })
+	}
+	if n := o.local.Load(); n != shareAtHome {
+		o.t.Errorf("%d calls passed in this process, want %d", n, shareAtHome)
+	}
 }
 
 // repaired waits until a server takes writes, as far as it is concerned, and marks when it did.
@@ -174,6 +187,12 @@ func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 			t.Errorf("%s: %d passed of %d", name, passed, limit.Max)
 		}
 	}
+}
+
+// wantLosses waits until Stats tell of so many servers that were replaced.
+func wantLosses(t *testing.T, limiter *core.Limiter, n int) {
+	t.Helper()
+	comesTrue(t, "Stats tell of the loss", func() bool { return limiter.Stats().Losses >= uint64(n) })
 }
 
 // take takes one permit, a slot until the test ends.

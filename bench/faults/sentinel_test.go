@@ -51,6 +51,7 @@ func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis,
 		o.repaired(replica)
 		took.add(o.over())
 		wantExact(t, limiter, "subject")
+		wantLosses(t, limiter, i+1)
 		if i+1 < times {
 			master.Restart()
 			follows(t, master)

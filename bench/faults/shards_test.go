@@ -141,6 +141,8 @@ func (k knocked) wantPolicy(t *testing.T, policy core.OnStoreError, timeout time
 	case k.byRedis() && (k.status == http.StatusOK || k.status == http.StatusTooManyRequests):
 	case policy == core.FailOpen && k.Reason == core.StoreFailOpen && k.status == http.StatusOK:
 	case policy == core.FailClosed && k.Reason == core.StoreFailClosed && k.status == http.StatusServiceUnavailable:
+	case policy == core.FallBackLocal && k.Source == core.FromLocal && k.Reason == core.Allowed && k.status == http.StatusOK:
+	case policy == core.FallBackLocal && k.Source == core.FromLocal && k.Reason == core.LimitExceeded && k.status == http.StatusTooManyRequests:
 	default:
 		t.Errorf("a call ended with %d: %+v, want what Redis or %v says", k.status, k.Decision, policy)
 	}
