@@ -18,24 +18,30 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// aclLines are the lines that SECURITY.md tells operators to give to Redis, in their order: for everybody, for a cluster, for a ring, and
-// what is optional.
-func aclLines(t *testing.T) (everybody, cluster, ring, optional []string) {
+// aclLines are the lines that SECURITY.md tells operators to give to Redis, as words.
+type aclLines struct{ everybody, cluster, ring, database, optional []string }
+
+func readACL(t *testing.T) (l aclLines) {
 	t.Helper()
 	page, err := os.ReadFile("../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines [][]string
+	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional} // the order of the page
 	for line := range strings.Lines(string(page)) {
-		if words := strings.Fields(line); len(words) > 3 && words[0] == "ACL" && words[1] == "SETUSER" {
-			lines = append(lines, words)
+		words := strings.Fields(line)
+		if len(words) < 4 || words[0] != "ACL" || words[1] != "SETUSER" {
+			continue
 		}
+		if len(in) == 0 {
+			t.Fatalf("SECURITY.md has one line ACL SETUSER too many: %s", line)
+		}
+		*in[0], in = words, in[1:]
 	}
-	if len(lines) != 4 {
-		t.Fatalf("SECURITY.md has %d lines ACL SETUSER, want 4", len(lines))
+	if len(in) > 0 {
+		t.Fatalf("SECURITY.md lacks %d lines ACL SETUSER", len(in))
 	}
-	return lines[0], lines[1], lines[2], lines[3]
+	return l
 }
 
 // rights are the commands that a line permits.
@@ -68,7 +74,7 @@ func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
 			want[strings.ToLower(call[1])] = true
 		}
 	}
-	everybody, _, _, _ := aclLines(t)
+	everybody := readACL(t).everybody
 	got := rights(everybody)
 	for _, command := range got {
 		if !want[command] {
@@ -142,7 +148,8 @@ func isRefused(err error) bool {
 func TestTheACLLineOnOneServer(t *testing.T) {
 	server := limittest.StartRedis(t)
 	admin := server.Client(t)
-	line, _, _, optional := aclLines(t)
+	acl := readACL(t)
+	line := acl.everybody
 	user, password := userOf(line)
 	connect := func() redis.UniversalClient {
 		return server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })
@@ -151,7 +158,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	for _, test := range []struct {
 		lines   [][]string
 		refused string
-	}{{[][]string{line}, "info"}, {[][]string{line, optional}, ""}} {
+	}{{[][]string{line}, "info"}, {[][]string{line, acl.optional}, ""}} {
 		permit(t, admin, "", test.lines...)
 		for _, err := range useEverything(t, connect(), states, "all-but-"+test.refused) {
 			t.Errorf("with the rights of %q: %v", test.lines, err)
@@ -182,10 +189,26 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	}
 }
 
+// A client that counts in another database of the server's has to choose it.
+func TestTheACLLineForADatabase(t *testing.T) {
+	server := limittest.StartRedis(t)
+	acl := readACL(t)
+	user, password := userOf(acl.everybody)
+	for _, less := range append(rights(acl.database), "") {
+		permit(t, server.Client(t), less, acl.everybody, acl.database)
+		client := server.Client(t, func(o *redis.Options) { o.Username, o.Password, o.DB = user, password, 1 })
+		_, err := newLimiter(t, core.Options{Redis: client, Timeout: patient}).Allow(background, "name", "subject", core.PerHour(5))
+		if less == "" && err != nil || less != "" && !isRefused(err) {
+			t.Errorf("without %q: %v", less, err)
+		}
+	}
+}
+
 // The same in a cluster, also while a slot moves.
 func TestTheACLLineInACluster(t *testing.T) {
 	cluster := limittest.StartCluster(t)
-	line, more, _, _ := aclLines(t)
+	acl := readACL(t)
+	line, more := acl.everybody, acl.cluster
 	user, password := userOf(line)
 	connect := func() redis.UniversalClient {
 		return cluster.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = user, password })
@@ -258,7 +281,8 @@ func moving(t *testing.T, cluster *limittest.Cluster) (subject string) {
 // And with a ring, whose client asks for a PING of each server and takes those that refuse it for dead.
 func TestTheACLLineInARing(t *testing.T) {
 	ring := limittest.StartRing(t, 2)
-	line, _, more, _ := aclLines(t)
+	acl := readACL(t)
+	line, more := acl.everybody, acl.ring
 	user, password := userOf(line)
 	for _, less := range append(rights(more), "") {
 		for _, node := range ring.Nodes() {
