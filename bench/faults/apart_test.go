@@ -32,7 +32,7 @@ func TestOneOfTwoShardsIsIll(t *testing.T) {
 	t.Parallel()
 	cluster := clustered(t, limittest.StartCluster(t))
 	wells, ill := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)
-	timeout := 500 * time.Millisecond
+	timeout := sturdy
 	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, unhurried)
 	var calls []*apart
 	for _, limit := range eachAlgorithm(2) {

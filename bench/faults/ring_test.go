@@ -14,7 +14,7 @@ const ringServer = "ring: one server killed, and back"
 // others stay where they are. Its own are counted elsewhere meanwhile, afresh, and on the empty server again when it is back.
 func TestRingServerKilled(t *testing.T) {
 	t.Parallel()
-	times, timeout := 1, 500*time.Millisecond
+	times, timeout := 1, sturdy
 	if long() {
 		times, timeout = 5, 250*time.Millisecond
 	}

@@ -36,7 +36,7 @@ func TestSentinelFailsOverAsPlanned(t *testing.T) {
 // decided all calls again.
 func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis, *outage)) (took *waits, times int) {
 	t.Helper()
-	times, timeout := 1, 500*time.Millisecond
+	times, timeout := 1, sturdy
 	if long() {
 		times, timeout = 4, 250*time.Millisecond
 	}
@@ -66,7 +66,7 @@ func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis,
 // open and nothing tells it.
 func TestMasterIsDemoted(t *testing.T) {
 	t.Parallel()
-	const timeout = 500 * time.Millisecond
+	const timeout = sturdy
 	server := limittest.StartRedis(t)
 	admin, limiter := server.Client(t), limiterOn(t, server.Client(t), timeout)
 	ctx, limit := context.Background(), core.PerDay(1000)

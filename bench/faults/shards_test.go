@@ -22,9 +22,11 @@ import (
 const (
 	// unhurried is the Timeout of limiters whose servers are well, however busy this machine is.
 	unhurried = 20 * time.Second
-	// mayBeLate is by how much a call may miss its deadline on a machine that has other things to do. What these tests guard against
-	// takes longer: go-redis waits three seconds for an answer, five for a connection, and asks four times.
-	mayBeLate = time.Second
+	// sturdy is that of limiters of which one server is not, in short runs: what the others say still comes in time on a busy machine.
+	sturdy = 1500 * time.Millisecond
+	// mayBeLate is by how much a call may miss its deadline on such a machine. What these tests guard against takes longer: go-redis waits
+	// three seconds for an answer, five for a connection, and asks four times.
+	mayBeLate = 2 * time.Second
 )
 
 // shards are several servers behind one client.

@@ -15,7 +15,7 @@ const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers 
 
 // TestOneMasterStopped has 256 callers call over all shards, while one master is stopped and runs on, by turns.
 func TestOneMasterStopped(t *testing.T) {
-	rounds, runs, stands, timeout := 3, 400*time.Millisecond, 700*time.Millisecond, 500*time.Millisecond
+	rounds, runs, stands, timeout := 2, 400*time.Millisecond, sturdy+500*time.Millisecond, sturdy
 	if long() {
 		rounds, runs, stands, timeout = 6, 5*time.Second, 5*time.Second, 250*time.Millisecond
 	}
