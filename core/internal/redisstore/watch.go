@@ -39,8 +39,9 @@ type watch struct {
 	all     *common
 	begun   atomic.Bool
 	running atomic.Bool
+	again   atomic.Bool // it was to look while it did
 
-	mu    sync.Mutex
+	mu    sync.Mutex // held while it looks
 	runID string
 	last  time.Time
 }
@@ -57,28 +58,38 @@ func (w *watch) hears(unknown bool) {
 	w.look()
 }
 
-// look looks in the background.
+// look looks in the background; once more, when it is called meanwhile: what is to be seen may be newer.
 func (w *watch) look() {
-	if w.read == nil || w.running.Swap(true) {
+	if w.read == nil {
+		return
+	}
+	if w.running.Swap(true) {
+		w.again.Store(true)
 		return
 	}
 	w.all.inBackground(func() {
-		defer w.running.Store(false)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if time.Since(w.last) < lookEvery {
-			return
+		w.lookNow()
+		w.running.Store(false)
+		if w.again.Swap(false) {
+			w.look()
 		}
-		w.last = time.Now()
-		ctx, cancel := context.WithTimeout(context.Background(), w.all.timeout)
-		defer cancel()
-		info, err := w.read(ctx)
-		if err != nil { // the next answer is as good as this one
-			w.begun.Store(classOf(err) == failure.Refused) // but for who may not ask
-			return
-		}
-		w.learn(info)
 	})
+}
+
+// lookNow looks, as soon as it may.
+func (w *watch) lookNow() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	time.Sleep(time.Until(w.last.Add(lookEvery)))
+	w.last = time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), w.all.timeout)
+	defer cancel()
+	info, err := w.read(ctx)
+	if err != nil { // the next answer is as good as this one
+		w.begun.Store(classOf(err) == failure.Refused) // but for who may not ask
+		return
+	}
+	w.learn(info)
 }
 
 // learn reads what INFO says.
