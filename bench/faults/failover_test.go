@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
@@ -23,7 +25,8 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 	servers := limittest.StartCluster(t, "--cluster-node-timeout", "1000")
 	servers.AddReplicas(t)
-	cluster := clustered(t, servers)
+	var look lookout
+	cluster := clustered(t, servers, func(o *redis.ClusterOptions) { o.Dialer = look.dial })
 	limiter := cluster.limiter(t, timeout)
 	subject := cluster.subject(t, crowdSick)
 	roles := []*limittest.Redis{cluster.nodes[crowdSick], servers.Replicas()[crowdSick]}
@@ -34,6 +37,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	var outages waits
 	for n := range times {
 		o := beginOutage(t, limiter, subject, timeout)
+		look.await(t, roles[0].Addr())
 		crowd.health.Store(isSick)
 		o.mark()
 		roles[0].Kill()

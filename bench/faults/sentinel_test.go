@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
@@ -41,10 +43,12 @@ func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis,
 		times, timeout = 4, 250*time.Millisecond
 	}
 	sentinel, took := limittest.StartSentinel(t), new(waits)
-	limiter := limiterOn(t, sentinel.Client(t), timeout)
+	var look lookout
+	limiter := limiterOn(t, sentinel.Client(t, func(o *redis.FailoverOptions) { o.Dialer = look.dial }), timeout)
 	master, replica := sentinel.Nodes()[0], sentinel.Nodes()[1]
 	for i := range times {
 		o := beginOutage(t, limiter, "subject", timeout)
+		look.await(t, master.Addr())
 		o.mark()
 		happens(sentinel, master, o)
 		comesTrue(t, "the Sentinels name the replica", func() bool { return sentinel.Master(t) == replica.Addr() })

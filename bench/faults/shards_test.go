@@ -38,8 +38,8 @@ type shards struct {
 }
 
 // clustered are the masters of a cluster.
-func clustered(t *testing.T, c *limittest.Cluster) shards {
-	client := c.Client(t)
+func clustered(t *testing.T, c *limittest.Cluster, change ...func(*redis.ClusterOptions)) shards {
+	client := c.Client(t, change...)
 	return shards{client, c.Nodes(), client.MasterForKey}
 }
 
