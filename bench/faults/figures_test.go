@@ -9,7 +9,10 @@ import (
 )
 
 // The table's lines, in their order. A test gives each of its own a figure, with report.
-var faults = []fault{}
+var faults = []fault{
+	{stoppedFault, "every call is back by its deadline, and charged at most once; who left before the send never is"},
+	{lostReplyFault, "the call is charged once, and answered by the rule's policy"},
+}
 
 // fault is one line of the table in SECURITY.md.
 type fault struct {
