@@ -11,7 +11,10 @@ import (
 // The table's lines, in their order. A test gives each of its own a figure, with report.
 var faults = []fault{
 	{stoppedFault, "every call is back by its deadline, and charged at most once; who left before the send never is"},
+	{killedFault, "no panic, no goroutine left, and at most the limit for each life of the server is let in"},
 	{lostReplyFault, "the call is charged once, and answered by the rule's policy"},
+	{scriptFlushFault, "no error to any caller, and no count lost"},
+	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},
 }
 
 // fault is one line of the table in SECURITY.md.
