@@ -17,6 +17,15 @@ var faults = []fault{
 	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},
 }
 
+func init() {
+	for _, s := range sicknesses {
+		faults = append(faults, fault{s.fault, s.bears()})
+	}
+	for _, a := range ailments {
+		faults = append(faults, fault{a.fault, "the rule's policy answers, and without a restart decides again within 2 s of the cure"})
+	}
+}
+
 // fault is one line of the table in SECURITY.md.
 type fault struct {
 	name  string // what happens

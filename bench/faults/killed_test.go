@@ -42,7 +42,7 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 		defer over.Store(true)
 		probe := s.direct("probe", core.PerDay(1_000_000))
 		for range restarts {
-			time.Sleep(1700 * time.Millisecond)
+			time.Sleep(shortOr(400*time.Millisecond, 1700*time.Millisecond))
 			s.server.Kill()
 			time.Sleep(300 * time.Millisecond)
 			s.server.Restart()
@@ -50,7 +50,7 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 			soon(s.t, "the limiter decides again", func() bool { return decided(probe(context.Background(), "probe")) })
 			out = max(out, time.Since(back))
 		}
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(shortOr(400*time.Millisecond, 1500*time.Millisecond))
 	}()
 	rules := make(map[string]core.Rule)
 	for name, limit := range perDay(most) {

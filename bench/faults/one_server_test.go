@@ -134,6 +134,19 @@ func wantPolicy(t *testing.T, way string, d core.Decision, err error) {
 // decided says whether Redis answered.
 func decided(d core.Decision, err error) bool { return err == nil && d.Source == core.FromRedis }
 
+// breaker is how that of the server stands.
+func (s *service) breaker() core.BreakerState { return s.limiter.Stats().Shards[0].Breaker }
+
+// failures are how many calls got no answer for a reason of this class.
+func (s *service) failures(class core.StoreErrorClass) int {
+	for _, e := range s.limiter.Stats().StoreErrors {
+		if e.Class == class {
+			return int(e.Count)
+		}
+	}
+	return 0
+}
+
 // connect opens so many connections, and all that go-redis says first on each has been said.
 func (s *service) connect(connections int) {
 	s.t.Helper()

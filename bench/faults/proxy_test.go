@@ -3,7 +3,9 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -13,10 +15,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
+func init() { zerolog.SetGlobalLevel(zerolog.Disabled) } // toxiproxy logs what it is told to do
+
 // wire is the network between a limiter and its server, which a test can make ill.
 type wire struct {
-	t     *testing.T
-	proxy *toxiproxy.Proxy
+	t        *testing.T
+	proxy    *toxiproxy.Proxy
+	vanished atomic.Bool // new connections are never answered
 }
 
 // newWire lays a healthy wire to a server.
@@ -32,7 +37,16 @@ func newWire(t *testing.T, server *limittest.Redis) *wire {
 }
 
 // over lets a client go over the wire.
-func (w *wire) over(o *redis.Options) { o.Addr = w.proxy.Listen }
+func (w *wire) over(o *redis.Options) {
+	o.Addr = w.proxy.Listen
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if w.vanished.Load() {
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+}
 
 // toxic is an illness of a wire, in toxiproxy's words.
 type toxic struct {
@@ -41,7 +55,7 @@ type toxic struct {
 	attr   string // such as "latency": 30
 }
 
-// make ill until heal.
+// suffer makes the wire ill until heal.
 func (w *wire) suffer(toxics ...toxic) {
 	w.t.Helper()
 	for _, x := range toxics {

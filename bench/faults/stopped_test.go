@@ -25,7 +25,7 @@ func TestServerStandsStill(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 	})
 	s.rest()
-	calls.wantChargedOnce(t, server, limit)
+	calls.wantChargedOnce(s, limit)
 	calls.wantPolicies(t)
 	report(t, stoppedFault, "%s", calls.wantInTime(t))
 }
