@@ -58,15 +58,15 @@ func (s *service) under(callers int, pace time.Duration, limit core.Limit, happe
 	return all
 }
 
-// travel makes one call: in one of the three ways, to the hot key or to one that nobody else calls, without a deadline of the
+// travel makes one call: in one of the four ways, to the hot key or to one that nobody else calls, without a deadline of the
 // caller's own or, one of four, with one.
 func travel(ways map[string]ask, caller, n int) trip {
-	t := trip{way: [...]string{"direct", "open", "closed"}[caller%3], subject: "hot"}
-	if caller/3%2 == 0 {
+	t := trip{way: [...]string{"direct", "open", "closed", "local"}[caller%4], subject: "hot"}
+	if caller/4%2 == 0 {
 		t.subject = fmt.Sprintf("call-%d-%d", caller, n)
 	}
 	ctx, within := context.Background(), timeout
-	if caller/6%4 == 0 {
+	if caller/8%4 == 0 {
 		within = timeout / 3
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, within)
@@ -98,7 +98,7 @@ func (all trips) wantChargedOnce(s *service, limit core.Limit) {
 	s.t.Helper()
 	type place struct{ way, subject string }
 	made, told, subjects := make(map[place]int), make(map[place]int), make(map[string][]string)
-	doubtful := s.failures("timeout") + s.failures("connection_lost")
+	doubtful := s.failures(core.StoreTimeout) + s.failures(core.StoreConnectionLost)
 	for _, trip := range all {
 		at := place{trip.way, trip.subject}
 		if made[at]++; made[at] == 1 {

@@ -15,6 +15,9 @@ var faults = []fault{
 	{lostReplyFault, "the call is charged once, and answered by the rule's policy"},
 	{scriptFlushFault, "no error to any caller, and no count lost"},
 	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},
+	{foreignFault, "calls of that key get their rule's policy, all others are decided"},
+	{poolFault, "every call is decided, and exactly"},
+	{manyKeysFault, "every key is gone after two windows at most"},
 	{clockBackFault, "nothing is minted, and nobody blocked for longer than a window"},
 	{clockForwardFault, "at most the limit is let in once more"},
 }

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 // ailment is a state of a server in which it answers with errors, or not in time.
 type ailment struct {
 	fault string // the line of the table
-	class core.StoreErrorClass
+	// classes are those of what it does to calls, one of which there must be.
+	classes []core.StoreErrorClass
+	tells   string // what the log says is to be changed; "" for what ends by itself
 	// args are the server's, and change is to the limiter's client.
 	args   []string
 	change func(*redis.Options)
@@ -42,56 +45,57 @@ var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+
 
 var ailments = []ailment{
 	{
-		fault: "READONLY: the server has become a replica", class: "not_ready",
+		fault: "READONLY: the server has become a replica", classes: []core.StoreErrorClass{core.StoreNotReady}, tells: "connect to the master",
 		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
 	},
 	{
-		fault: "MASTERDOWN: the server is a replica without a master", class: "not_ready", args: []string{"--replica-serve-stale-data", "no"},
+		fault: "MASTERDOWN: the server is a replica without a master", classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--replica-serve-stale-data", "no"},
 		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
 	},
 	{
-		fault: "LOADING: the server has restarted, and reads its file", class: "not_ready",
+		fault: "LOADING: the server has restarted, and reads its file", classes: []core.StoreErrorClass{core.StoreNotReady},
 		args:   []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"},
 		sicken: load, cure: loaded, forgets: true,
 	},
 	{
-		fault: "BUSY: somebody's script runs without end", class: "not_ready", args: []string{"--busy-reply-threshold", "50"},
+		fault: "BUSY: somebody's script runs without end", classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--busy-reply-threshold", "50"},
 		sicken: endless, cure: do([]any{"script", "kill"}),
 	},
 	{
 		// go-redis makes nothing of the reply to its first word on the connection, and writes on, to one that is closed.
-		fault: "max number of clients reached: the server closes each connection", class: "connection_lost",
+		fault: "max number of clients reached: the server closes each connection", classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost},
 		sicken: do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
 		cure:   do([]any{"config", "set", "maxclients", "1000"}),
 	},
 	{
-		fault: "a pool of one connection, which somebody else holds", class: "no_connection", change: func(o *redis.Options) { o.PoolSize = 1 },
+		// Calls that wait for it together look as if they waited for an answer.
+		fault: "a pool of one connection, which somebody else holds", classes: []core.StoreErrorClass{core.StoreNoConnection, core.StoreTimeout}, change: func(o *redis.Options) { o.PoolSize = 1 },
 		sicken: hold, cure: do([]any{"rpush", "held", "go on"}),
 	},
 	{
-		fault: "OOM: the server's memory is full", class: "refused_by_redis",
+		fault: "OOM: the server's memory is full", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "more maxmemory",
 		sicken: do([]any{"config", "set", "maxmemory", "1"}), cure: do([]any{"config", "set", "maxmemory", "0"}),
 	},
 	{
-		fault: "NOAUTH: a password is set", class: "refused_by_redis",
+		fault: "NOAUTH: a password is set", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
 		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">secret"}, []any{"client", "kill", "user", "default"}),
 		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
-		fault: "WRONGPASS: the password is changed", class: "refused_by_redis", change: func(o *redis.Options) { o.Password = "old" },
+		fault: "WRONGPASS: the password is changed", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
 		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
 		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
-		fault: "NOPERM: the user may not run scripts", class: "refused_by_redis",
+		fault: "NOPERM: the user may not run scripts", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
 		sicken: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 	{
-		fault: "NOPERM: the user may not touch the keys", class: "refused_by_redis",
+		fault: "NOPERM: the user may not touch the keys", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
 		sicken: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), cure: do([]any{"acl", "setuser", "default", "allkeys"}),
 	},
 	{
-		fault: "NOPERM: the user may not run the scripts' commands", class: "refused_by_redis",
+		fault: "NOPERM: the user may not run the scripts' commands", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
 		sicken: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 }
@@ -141,7 +145,8 @@ func TestServerIll(t *testing.T) {
 func (a ailment) befall(t *testing.T) {
 	server, limit := limittest.StartRedis(t, append(operatorUser, a.args...)...), core.PerDay(10_000_000)
 	operator := server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 })
-	s := newService(t, server, func(o *redis.Options) {
+	var told journal
+	s := limited(t, server, core.Options{Logger: slog.New(slog.NewJSONHandler(&told, nil))}, func(o *redis.Options) {
 		if a.change != nil {
 			a.change(o)
 		}
@@ -149,14 +154,22 @@ func (a ailment) befall(t *testing.T) {
 	var recovery time.Duration
 	calls := s.under(shortOr(32, 64), shortOr(10*time.Millisecond, 5*time.Millisecond), limit, func() { recovery = a.pass(s, operator) })
 	_ = operator.Close()
+	for _, class := range a.classes {
+		told.wantOnce(t, class, a.tells)
+	}
 	s.rest()
+	failed := 0
+	for _, class := range a.classes {
+		told.wantAll(t, class, s.failures(class))
+		failed += s.failures(class)
+	}
+	if failed == 0 {
+		t.Errorf("%+v; want some of %v", s.limiter.Stats().StoreErrors, a.classes)
+	}
 	calls.wantPolicies(t)
 	calls.wantInTime(t)
 	if !a.forgets {
 		calls.wantChargedOnce(s, limit)
-	}
-	if s.failures(a.class) == 0 {
-		t.Errorf("%+v; want some of class %s", s.limiter.Stats().StoreErrors, a.class)
 	}
 	if recovery > 2*time.Second {
 		t.Errorf("decided again %v after the cure, want within 2 s", recovery)
@@ -175,7 +188,7 @@ func (a ailment) pass(s *service, operator *redis.Client) (recovery time.Duratio
 	cured := time.Now()
 	soon(s.t, "the server decides again", decides)
 	recovery = time.Since(cured)
-	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == "closed" })
+	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == core.BreakerClosed })
 	time.Sleep(50 * time.Millisecond)
 	return recovery
 }

@@ -95,7 +95,7 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	w.vanished.Store(x.vanishes)
 	w.suffer(x.toxics...)
 	for time.Since(begin) < shortOr(time.Second, 5*time.Second) && (opened == 0 || long()) {
-		if opened == 0 && s.breaker() != "closed" {
+		if opened == 0 && s.breaker() != core.BreakerClosed {
 			opened = time.Since(begin)
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -103,7 +103,7 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	w.vanished.Store(false)
 	w.heal()
 	back := time.Now()
-	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == "closed" })
+	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == core.BreakerClosed })
 	closed = time.Since(back)
 	if !x.bearable && !x.some && (opened == 0 || opened > time.Second) {
 		s.t.Errorf("the breaker opened after %v (0: never), want within 1 s", opened)

@@ -111,6 +111,7 @@ func (s *service) ways(limit core.Limit) map[string]ask {
 		"direct": s.direct("direct", limit),
 		"open":   s.guarded(ruleOf("open", limit, core.FailOpen)),
 		"closed": s.guarded(ruleOf("closed", limit, core.FailClosed)),
+		"local":  s.guarded(ruleOf("local", limit, core.FallBackLocal)),
 	}
 }
 
@@ -125,6 +126,8 @@ func wantPolicy(t *testing.T, way string, d core.Decision, err error) {
 		held = err == nil && d.Allowed && d.Reason == core.StoreFailOpen
 	case "closed":
 		held = err == nil && !d.Allowed && d.Reason == core.StoreFailClosed
+	case "local":
+		held = err == nil && d.Allowed && d.Reason == core.Allowed && d.Source == core.FromLocal
 	}
 	if !held {
 		t.Errorf("%s: %+v, %v; want the policy's answer", way, d, err)
