@@ -18,6 +18,7 @@ var faults = []fault{
 	{foreignFault, "calls of that key get their rule's policy, all others are decided"},
 	{poolFault, "every call is decided, and exactly"},
 	{manyKeysFault, "every key is gone after two windows at most"},
+	{exampleFault, "no leak (goroutines, heap, connections), and nobody too many let in"},
 	{clockBackFault, "nothing is minted, and nobody blocked for longer than a window"},
 	{clockForwardFault, "at most the limit is let in once more"},
 }
