@@ -44,7 +44,7 @@ func TestWhoLeavesBeforeIsNotCharged(t *testing.T) {
 			}
 		})
 	})
-	soon(t, "the early are on their way", func() bool { return s.limiter.Stats().Trips >= 8 })
+	soon(t, "the early are on their way", func() bool { return s.client.PoolStats().TotalConns >= 8 })
 	gone := make([]string, 256)
 	together(len(gone), func(i int) {
 		gone[i] = fmt.Sprint("gone", i)
