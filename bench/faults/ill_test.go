@@ -167,7 +167,7 @@ func (a ailment) befall(t *testing.T) {
 		t.Errorf("%+v; want some of %v", s.limiter.Stats().StoreErrors, a.classes)
 	}
 	calls.wantPolicies(t)
-	calls.wantInTime(t)
+	calls.wantInTime(s)
 	if !a.forgets {
 		calls.wantChargedOnce(s, limit)
 	}

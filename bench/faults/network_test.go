@@ -72,7 +72,7 @@ func (x sickness) suffer(t *testing.T) {
 	})
 	s.rest()
 	calls.wantChargedOnce(s, limit)
-	inTime := calls.wantInTime(t)
+	inTime := calls.wantInTime(s)
 	switch {
 	case x.bearable:
 		calls.wantDecided(t)

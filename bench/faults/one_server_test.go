@@ -40,6 +40,9 @@ type service struct {
 	server  *limittest.Redis
 	client  *redis.Client
 	limiter *core.Limiter
+
+	mutex sync.Mutex
+	bare  []time.Duration // by how much bare timers were late while callers called
 }
 
 // newService puts a limiter on a server, by a client with go-redis's own options but for the changes.

@@ -27,7 +27,7 @@ func TestServerStandsStill(t *testing.T) {
 	s.rest()
 	calls.wantChargedOnce(s, limit)
 	calls.wantPolicies(t)
-	report(t, stoppedFault, "%s", calls.wantInTime(t))
+	report(t, stoppedFault, "%s", calls.wantInTime(s))
 }
 
 // Who leaves before their call is sent is never charged, however late the server goes on.
