@@ -54,7 +54,7 @@ func TestExampleUnderLoad(t *testing.T) {
 	calls := &traffic{t: t, url: e.url}
 	calls.run(shortOr(time.Second, 10*time.Second), func() {}) // until it has what it needs
 	before := e.rest()
-	span := shortOr(4*time.Second, 5*time.Minute)
+	span := shortOr(3*time.Second, 5*time.Minute)
 	calls.run(span, func() {
 		for range 2 {
 			time.Sleep(span / 4)
