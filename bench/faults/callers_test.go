@@ -116,7 +116,8 @@ func (all trips) wantInTime(s *service) string {
 	if slack := shortOr(time.Second, 10*time.Millisecond); most > slack+bare {
 		s.t.Errorf("%d calls waited: 99.9 %% of them at most %v late, and %v at worst; a bare timer %v and %v", len(late), most, worst, bare, bareWorst)
 	}
-	return fmt.Sprintf("%d calls; of %d that waited for their deadline 99.9 %% back within %.1f ms of it, all within %.1f ms (a bare timer: %.1f and %.1f ms)",
+	return fmt.Sprintf("%d calls; of %d that waited for their deadline "+
+		"99.9 %% back within %.1f ms of it, all within %.1f ms (a bare timer: %.1f and %.1f ms)",
 		len(all), len(late), millis(most), millis(worst), millis(bare), millis(bareWorst))
 }
 

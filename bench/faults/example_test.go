@@ -73,7 +73,8 @@ func TestExampleUnderLoad(t *testing.T) {
 	if after.connections > 10*runtime.GOMAXPROCS(0) || after.heap > before.heap+2<<20 { // go-redis keeps ten for each processor
 		t.Errorf("at rest before: %+v, after: %+v", before, after)
 	}
-	report(t, exampleFault, "%d calls, %.0f a second; at rest before and after: %d and %d goroutines, %.1f and %.1f MB of heap, %d and %d connections to Redis",
+	report(t, exampleFault, "%d calls, %.0f a second; at rest before and after: "+
+		"%d and %d goroutines, %.1f and %.1f MB of heap, %d and %d connections to Redis",
 		calls.calls.Load(), float64(calls.calls.Load())/calls.took.Seconds(), before.goroutines, after.goroutines,
 		float64(before.heap)/1e6, float64(after.heap)/1e6, before.connections, after.connections)
 }
@@ -86,17 +87,15 @@ type example struct {
 	redis *redis.Client
 }
 
-// startExample builds the example for net/http, with what makes it tell what it holds, and starts it.
-func startExample(t *testing.T, server *limittest.Redis) *example {
+// buildExample builds the example for net/http in a directory, with what makes it tell what it holds.
+func buildExample(t *testing.T, dir string) (program string) {
 	t.Helper()
-	dir := t.TempDir()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(root, "examples", "nethttp", "debug.go"): filepath.Join(dir, "debug.go"),
-	}})
+	beside := filepath.Join(root, "examples", "nethttp", "debug.go")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{beside: filepath.Join(dir, "debug.go")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,13 +104,20 @@ func startExample(t *testing.T, server *limittest.Redis) *example {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "nethttp"), "./examples/nethttp")
+	program = filepath.Join(dir, "nethttp")
+	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./examples/nethttp")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	socket := filepath.Join(dir, "debug.socket")
-	c := exec.Command(filepath.Join(dir, "nethttp"))
+	return program
+}
+
+// startExample starts the example on a server, and has it end in order with the test.
+func startExample(t *testing.T, server *limittest.Redis) *example {
+	t.Helper()
+	dir := t.TempDir()
+	socket, c := filepath.Join(dir, "debug.socket"), exec.Command(buildExample(t, dir))
 	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=redis://"+server.Addr(), "TRUSTED_PROXIES=127.0.0.1", "DEBUG="+socket)
 	stdout, err := c.StdoutPipe()
 	if err != nil {

@@ -45,11 +45,13 @@ var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+
 
 var ailments = []ailment{
 	{
-		fault: "READONLY: the server has become a replica", classes: []core.StoreErrorClass{core.StoreNotReady}, tells: "connect to the master",
+		fault:   "READONLY: the server has become a replica",
+		classes: []core.StoreErrorClass{core.StoreNotReady}, tells: "connect to the master",
 		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
 	},
 	{
-		fault: "MASTERDOWN: the server is a replica without a master", classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--replica-serve-stale-data", "no"},
+		fault:   "MASTERDOWN: the server is a replica without a master",
+		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--replica-serve-stale-data", "no"},
 		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
 	},
 	{
@@ -58,18 +60,21 @@ var ailments = []ailment{
 		sicken: load, cure: loaded, forgets: true,
 	},
 	{
-		fault: "BUSY: somebody's script runs without end", classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--busy-reply-threshold", "50"},
+		fault:   "BUSY: somebody's script runs without end",
+		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--busy-reply-threshold", "50"},
 		sicken: endless, cure: do([]any{"script", "kill"}),
 	},
 	{
 		// go-redis makes nothing of the reply to its first word on the connection, and writes on, to one that is closed.
-		fault: "max number of clients reached: the server closes each connection", classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost},
-		sicken: do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
-		cure:   do([]any{"config", "set", "maxclients", "1000"}),
+		fault:   "max number of clients reached: the server closes each connection",
+		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost},
+		sicken:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
+		cure:    do([]any{"config", "set", "maxclients", "1000"}),
 	},
 	{
 		// Calls that wait for it together look as if they waited for an answer.
-		fault: "a pool of one connection, which somebody else holds", classes: []core.StoreErrorClass{core.StoreNoConnection, core.StoreTimeout}, change: func(o *redis.Options) { o.PoolSize = 1 },
+		fault:   "a pool of one connection, which somebody else holds",
+		classes: []core.StoreErrorClass{core.StoreNoConnection, core.StoreTimeout}, change: func(o *redis.Options) { o.PoolSize = 1 },
 		sicken: hold, cure: do([]any{"rpush", "held", "go on"}),
 	},
 	{
@@ -77,25 +82,30 @@ var ailments = []ailment{
 		sicken: do([]any{"config", "set", "maxmemory", "1"}), cure: do([]any{"config", "set", "maxmemory", "0"}),
 	},
 	{
-		fault: "NOAUTH: a password is set", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
+		fault:   "NOAUTH: a password is set",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
 		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">secret"}, []any{"client", "kill", "user", "default"}),
 		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
-		fault: "WRONGPASS: the password is changed", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
+		fault:   "WRONGPASS: the password is changed",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
 		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
 		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
-		fault: "NOPERM: the user may not run scripts", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		fault:   "NOPERM: the user may not run scripts",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
 		sicken: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 	{
-		fault: "NOPERM: the user may not touch the keys", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		fault:   "NOPERM: the user may not touch the keys",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
 		sicken: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), cure: do([]any{"acl", "setuser", "default", "allkeys"}),
 	},
 	{
-		fault: "NOPERM: the user may not run the scripts' commands", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		fault:   "NOPERM: the user may not run the scripts' commands",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
 		sicken: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 }
