@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 
-.PHONY: help test redis compiler curl format vet staticcheck build race long chaos newest newest-update pictures bench bench-quick
+.PHONY: help test redis compiler curl faketime format vet staticcheck build race long chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -43,7 +43,10 @@ long: ## run the longer proofs: many more traces, and 10 s of load from four pro
 	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
 	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
 
-chaos: redis ## do to real processes whatever can happen to a service, at length, and write the figures into SECURITY.md (about 30 minutes)
+faketime: ## install faketime unless it is there ("make chaos" sets a server's clock)
+	@sh .ci/install faketime
+
+chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into SECURITY.md (about 30 minutes)
 	cd bench && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v ./faults
 
 newest: ## run the root module's tests with the newest dependencies (.ci/newest.mod)

@@ -10,6 +10,17 @@ import (
 
 // The table's lines, in their order. A test gives each of its own a figure, with report.
 var faults = []fault{
+	{stoppedFault, "every call is back by its deadline, and charged at most once; who left before the send never is"},
+	{killedFault, "no panic, no goroutine left, and at most the limit for each life of the server is let in"},
+	{lostReplyFault, "the call is charged once, and answered by the rule's policy"},
+	{scriptFlushFault, "no error to any caller, and no count lost"},
+	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},
+	{foreignFault, "calls of that key get their rule's policy, all others are decided"},
+	{poolFault, "every call is decided, and exactly"},
+	{manyKeysFault, "every key is gone after two windows at most"},
+	{exampleFault, "no leak (goroutines, heap, connections), and nobody too many let in"},
+	{clockBackFault, "nothing is minted, and nobody blocked for longer than a window"},
+	{clockForwardFault, "at most the limit is let in once more"},
 	{killedMaster, "each policy answers meanwhile, nobody waits past the deadline; then right limits again; other shards' calls as fast as before, all decided"},
 	{movedSlot, "no error to any caller, every count exact, for all algorithms and for calls of several counters"},
 	{stoppedMaster, "other shards' calls as fast as before, all decided; nobody waits past the deadline; each call charged at most once"},
@@ -18,6 +29,15 @@ var faults = []fault{
 	{demotedMaster, "the same; what was counted before still counts"},
 	{ringServer, "each policy answers meanwhile, nobody waits past the deadline; keys of the other servers are counted on as before; at most one Max more for each change"},
 	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the shard that is well is given back"},
+}
+
+func init() {
+	for _, s := range sicknesses {
+		faults = append(faults, fault{s.fault, s.bears()})
+	}
+	for _, a := range ailments {
+		faults = append(faults, fault{a.fault, "the rule's policy answers, and without a restart decides again within 2 s of the cure"})
+	}
 }
 
 // fault is one line of the table in SECURITY.md.

@@ -72,11 +72,18 @@ func failed(cmds []redis.Cmder) error {
 	return nil
 }
 
-// execute sends commands together. Their errors are in them.
+// execute sends commands together. Their errors are in them. What a server says against a new connection, as that the password is wrong,
+// go-redis tells of the pipeline alone: then no command was sent, and that is each one's error.
 func execute(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder) {
 	pipe := client.Pipeline()
 	_ = pipe.BatchProcess(ctx, cmds...)
-	_, _ = pipe.Exec(ctx)
+	_, err := pipe.Exec(ctx)
+	if err == nil || slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+		return
+	}
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
 }
 
 // bind makes the bound client of a server. WithTimeout gives each client options of its own, so this changes nothing for their

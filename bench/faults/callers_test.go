@@ -1,0 +1,196 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// trip is one call as its caller saw it.
+type trip struct {
+	way, subject string
+	late         time.Duration // by how much it came back after its deadline; negative when before
+	decision     core.Decision
+	err          error
+}
+
+// decided says whether Redis answered.
+func (t trip) decided() bool { return decided(t.decision, t.err) }
+
+// ended says whether the caller had left by then.
+func (t trip) ended() bool {
+	return t.decision.Reason == core.ContextEnded || errors.Is(t.err, context.DeadlineExceeded)
+}
+
+// trips are those of many callers.
+type trips []trip
+
+// under has so many callers call, each at this pace, from before something happens until after it.
+func (s *service) under(callers int, pace time.Duration, limit core.Limit, happens func()) trips {
+	var (
+		over  atomic.Bool
+		mutex sync.Mutex
+		all   trips
+		ways  = s.ways(limit)
+	)
+	go func() {
+		defer over.Store(true)
+		happens()
+	}()
+	var timers sync.WaitGroup
+	defer timers.Wait()
+	for range 16 {
+		timers.Go(func() { s.time(&over) })
+	}
+	together(callers, func(i int) {
+		var own trips
+		for n := 0; !over.Load(); n++ {
+			own = append(own, travel(ways, i, n))
+			time.Sleep(pace)
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		all = append(all, own...)
+	})
+	return all
+}
+
+// travel makes one call: in one of the four ways, to the hot key or to one that nobody else calls, without a deadline of the
+// caller's own or, one of four, with one.
+func travel(ways map[string]ask, caller, n int) trip {
+	t := trip{way: [...]string{"direct", "open", "closed", "local"}[caller%4], subject: "hot"}
+	if caller/4%2 == 0 {
+		t.subject = fmt.Sprintf("call-%d-%d", caller, n)
+	}
+	ctx, within := context.Background(), timeout
+	if caller/8%4 == 0 {
+		within = timeout / 3
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	begin := time.Now()
+	t.decision, t.err = ways[t.way](ctx, t.subject)
+	t.late = time.Since(begin) - within
+	return t
+}
+
+// time measures by how much the machine is late to wake somebody at a deadline, with nothing to do for them, beside the callers.
+func (s *service) time(over *atomic.Bool) {
+	var late []time.Duration
+	for !over.Load() {
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), timeout/10)
+		<-ctx.Done()
+		late = append(late, time.Since(begin)-timeout/10)
+		cancel()
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.bare = append(s.bare, late...)
+}
+
+// wantInTime checks when the calls came back that had to wait for their deadline, and says it: 99.9 % by 10 ms after it, beyond what the
+// machine takes to wake anybody. Under the race detector, beside other tests, that is no measure of the limiter: what is guarded against
+// then takes seconds.
+func (all trips) wantInTime(s *service) string {
+	s.t.Helper()
+	var late []time.Duration
+	for _, trip := range all {
+		if trip.late > -timeout/10 {
+			late = append(late, trip.late)
+		}
+	}
+	if len(late) == 0 {
+		return fmt.Sprintf("%d calls, none had to wait for its deadline", len(all))
+	}
+	most, worst := tail(late)
+	bare, bareWorst := tail(s.bare)
+	if slack := shortOr(time.Second, 10*time.Millisecond); most > slack+bare {
+		s.t.Errorf("%d calls waited: 99.9 %% of them at most %v late, and %v at worst; a bare timer %v and %v", len(late), most, worst, bare, bareWorst)
+	}
+	return fmt.Sprintf("%d calls; of %d that waited for their deadline "+
+		"99.9 %% back within %.1f ms of it, all within %.1f ms (a bare timer: %.1f and %.1f ms)",
+		len(all), len(late), millis(most), millis(worst), millis(bare), millis(bareWorst))
+}
+
+// tail is the 99.9th percentile and the largest.
+func tail(of []time.Duration) (most, worst time.Duration) {
+	slices.Sort(of)
+	return of[len(of)*999/1000], of[len(of)-1]
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// wantChargedOnce checks what the server charged in the end: each call at most once, and once if it was told so. Only of calls that
+// left, or of which nobody knows, it may have charged some.
+func (all trips) wantChargedOnce(s *service, limit core.Limit) {
+	s.t.Helper()
+	type place struct{ way, subject string }
+	made, told, subjects := make(map[place]int), make(map[place]int), make(map[string][]string)
+	doubtful := s.failures(core.StoreTimeout) + s.failures(core.StoreConnectionLost)
+	for _, trip := range all {
+		at := place{trip.way, trip.subject}
+		if made[at]++; made[at] == 1 {
+			subjects[trip.way] = append(subjects[trip.way], trip.subject)
+		}
+		switch {
+		case trip.decided():
+			told[at]++
+		case trip.ended():
+			doubtful++
+		}
+	}
+	untold := 0
+	for way, of := range subjects {
+		for i, used := range charged(s.t, s.server, way, limit, of) {
+			at := place{way, of[i]}
+			if used < told[at] || used > made[at] {
+				s.t.Errorf("%s, %s: charged %d times by %d calls, of which %d were told so", way, of[i], used, made[at], told[at])
+			}
+			untold += used - told[at]
+		}
+	}
+	if untold > doubtful {
+		s.t.Errorf("%d calls were charged and not told so, of %d that left or may have been charged", untold, doubtful)
+	}
+}
+
+// wantPolicies checks the answers to those whom Redis gave none, of whom there must be some.
+func (all trips) wantPolicies(t *testing.T) {
+	t.Helper()
+	failed := 0
+	for _, trip := range all {
+		if !trip.decided() && !trip.ended() {
+			failed++
+			wantPolicy(t, trip.way, trip.decision, trip.err)
+		}
+	}
+	if failed == 0 {
+		t.Errorf("all of %d calls were decided, so nothing was ill", len(all))
+	}
+}
+
+// wantDecided checks that Redis answered every call.
+func (all trips) wantDecided(t *testing.T) {
+	t.Helper()
+	failed := 0
+	for _, trip := range all {
+		if trip.decided() || trip.ended() {
+			continue
+		}
+		if failed++; failed == 1 {
+			t.Errorf("%+v; want it decided", trip)
+		}
+	}
+	if failed > 1 {
+		t.Errorf("%d of %d calls were not decided", failed, len(all))
+	}
+}

@@ -1,0 +1,162 @@
+package faults_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const (
+	clockBackFault    = "the server's clock is set back an hour"
+	clockForwardFault = "the server's clock is set forward a day"
+)
+
+// A server's clock that is set mints nothing when it goes back, and blocks nobody longer than a window; forward it lets in at most the
+// limit once more. This is a real server whose clock is set by libfaketime, in the long form only, which installs it: the same is
+// tested step by step, with the time as an argument, in the core.
+func TestServerClockSet(t *testing.T) {
+	if !long() {
+		return
+	}
+	const most, window = 10, 4 * time.Second
+	for _, set := range []struct {
+		fault, by string
+		step      time.Duration
+		fresh     int // how many times the limit may be let in by the step
+	}{
+		{clockBackFault, "-3600", -time.Hour, 0},
+		{clockForwardFault, "+86400", 24 * time.Hour, 1},
+	} {
+		t.Run(set.by, func(t *testing.T) {
+			server, turn := startOnClock(t)
+			s, other := newService(t, server), newService(t, server) // the other remembers no refusal
+			again, most, limits := time.Duration(0), most, lasting(most, window)
+			for name, limit := range limits {
+				s.useUp(name, limit)
+			}
+			wantClock(t, server, 0)
+			turn(set.by)
+			wantClock(t, server, set.step)
+			turned := time.Now()
+			var mutex sync.Mutex
+			together(len(limits), func(i int) {
+				name := core.Algorithm(i).String()
+				early, first := other.watch(name, limits[name], turned, window)
+				mutex.Lock()
+				defer mutex.Unlock()
+				again = max(again, first)
+				comesBack := 0
+				if name == core.TokenBucket.String() || name == core.CalendarWindow.String() { // all the time; when the clock says so
+					comesBack = most
+				}
+				if early > most*set.fresh+comesBack {
+					t.Errorf("%s: %d let in within a window of the step, want at most %d", name, early, most*set.fresh+comesBack)
+				}
+				if set.fresh == 0 && first > window+500*time.Millisecond {
+					t.Errorf("%s: nobody let in for %v, want one window at most", name, first)
+				}
+			})
+			report(t, set.fault, "at most %d x the limit more in the window after it; somebody let in again after %.1f windows at most",
+				set.fresh, again.Seconds()/window.Seconds())
+		})
+	}
+}
+
+// lasting are limits of so many in a window by every algorithm, by the names that they count under.
+func lasting(most int, window time.Duration) map[string]core.Limit {
+	limits := make(map[string]core.Limit)
+	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+		limits[a.String()] = core.Limit{Max: most, Window: window, Algorithm: a}
+	}
+	return limits
+}
+
+// useUp takes all permits that there are.
+func (s *service) useUp(name string, limit core.Limit) {
+	s.t.Helper()
+	for n := 0; ; n++ {
+		d, err := s.limiter.Allow(context.Background(), name, "hot", limit)
+		switch {
+		case err != nil:
+			s.t.Fatal(err)
+		case d.Allowed:
+		case n < limit.Max:
+			s.t.Fatalf("%s: refused after %d calls: %+v", name, n, d)
+		default:
+			return
+		}
+	}
+}
+
+// watch calls for a window and a half from the clock's step on, and says how many were let in in its first window, less a little for the
+// way there, and when somebody was let in first.
+func (s *service) watch(name string, limit core.Limit, turned time.Time, window time.Duration) (early int, first time.Duration) {
+	for time.Since(turned) < window*3/2 {
+		d, err := s.limiter.Allow(context.Background(), name, "hot", limit)
+		since := time.Since(turned)
+		if err != nil {
+			s.t.Error(err)
+		}
+		if d.Allowed && since < window-500*time.Millisecond {
+			early++
+		}
+		if d.Allowed && first == 0 {
+			first = since
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if first == 0 {
+		first = window * 2 // not in this time
+	}
+	return early, first
+}
+
+// startOnClock starts a server whose clock can be set, by seconds with a sign.
+func startOnClock(t *testing.T) (server *limittest.Redis, turn func(by string)) {
+	t.Helper()
+	lent, err := exec.Command("faketime", "-m", "now", "printenv", "LD_PRELOAD").Output()
+	if err != nil {
+		t.Fatalf(`the program faketime is missing; "make chaos" installs it: %v`, err)
+	}
+	file := filepath.Join(t.TempDir(), "clock")
+	turn = func(by string) {
+		next := file + ".next" // put in its place at once: the server reads the file whenever it asks for the time
+		if err := os.WriteFile(next, []byte(by+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn("+0")
+	for name, value := range map[string]string{
+		// The C library's own malloc comes before jemalloc, which asks for the time before libfaketime is ready to tell it.
+		"LD_PRELOAD": strings.TrimSpace(string(lent)) + ":libc.so.6",
+
+		"FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1",
+		"FAKETIME_DONT_FAKE_MONOTONIC": "1", // as on a machine whose clock is set: how long something takes stays what it is
+	} {
+		t.Setenv(name, value)
+	}
+	return limittest.StartRedis(t), turn
+}
+
+// wantClock checks what time the server believes it is.
+func wantClock(t *testing.T, server *limittest.Redis, step time.Duration) {
+	t.Helper()
+	now, err := server.Client(t).Time(context.Background()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := time.Until(now) - step; off.Abs() > time.Minute {
+		t.Fatalf("the server's clock is off by %v, want %v", time.Until(now), step)
+	}
+}

@@ -1,0 +1,106 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const (
+	scriptFlushFault = "SCRIPT FLUSH in a loop"
+	flushAllFault    = "FLUSHALL in a loop"
+)
+
+// perDay are limits of so many a day by every algorithm, by the names that they count under. A bucket gets the same back in a day.
+func perDay(most int) map[string]core.Limit {
+	limits := make(map[string]core.Limit)
+	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+		limits[a.String()] = core.Limit{Max: most, Window: 24 * time.Hour, Algorithm: a}
+	}
+	return limits
+}
+
+// A server that forgets its scripts again and again answers every call, and each once.
+func TestScriptsForgotten(t *testing.T) {
+	const most = 50
+	made, flushes := forget(t, most, 0, func(ctx context.Context, server *redis.Client) error {
+		return server.ScriptFlush(ctx).Err()
+	}, func(t *testing.T, name string, admitted, flushes int) {
+		if admitted != most {
+			t.Errorf("%s: %d admitted, want %d", name, admitted, most)
+		}
+	})
+	report(t, scriptFlushFault, "%d calls during %d flushes, no error, exact", made, flushes)
+}
+
+// A server that forgets everything again and again answers every call, by limits that start fresh.
+func TestEverythingForgotten(t *testing.T) {
+	const most = 5
+	made, flushes := forget(t, most, 20*time.Millisecond, func(ctx context.Context, server *redis.Client) error {
+		return server.FlushAll(ctx).Err()
+	}, func(t *testing.T, name string, admitted, flushes int) {
+		if admitted > most*(1+flushes) || admitted <= most {
+			t.Errorf("%s: %d admitted, want more than %d and at most %d, which is a fresh limit for each of %d flushes",
+				name, admitted, most, most*(1+flushes), flushes)
+		}
+	})
+	report(t, flushAllFault, "%d calls during %d flushes, no error, at most the limit for each flush", made, flushes)
+}
+
+// forget has callers use up hot keys by every algorithm, and other keys, while a client has their server forget at this pace. It
+// checks that there is no error, has what was admitted of each hot key checked, and says how many calls and flushes there were.
+func forget(t *testing.T, most int, pace time.Duration, flush func(context.Context, *redis.Client) error,
+	check func(t *testing.T, name string, admitted, flushes int)) (made, flushes int) {
+	server, ctx := limittest.StartRedis(t), context.Background()
+	s := limited(t, server, core.Options{Timeout: patience}) // a busy test machine is no failing server
+	limits := perDay(most)
+	var (
+		over     atomic.Bool
+		calls    atomic.Int64
+		admitted = make(map[string]*atomic.Int64)
+	)
+	for name := range limits {
+		admitted[name] = new(atomic.Int64)
+	}
+	go func() {
+		defer over.Store(true)
+		forgetful := server.Client(t)
+		for until := time.Now().Add(shortOr(time.Second, 30*time.Second)); time.Now().Before(until); time.Sleep(pace) {
+			if err := flush(ctx, forgetful); err != nil {
+				t.Error(err)
+				return
+			}
+			flushes++
+		}
+	}()
+	together(64, func(i int) {
+		for n := 0; !over.Load(); n++ {
+			for name, limit := range limits {
+				hot, err := s.limiter.Allow(ctx, name, "hot", limit)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if hot.Allowed {
+					admitted[name].Add(1)
+				}
+				if d, err := s.limiter.Allow(ctx, name, fmt.Sprint(i, ".", n), limit); err != nil || !d.Allowed {
+					t.Errorf("%+v, %v; want a new caller allowed", d, err)
+					return
+				}
+				calls.Add(2)
+			}
+		}
+	})
+	for name := range limits {
+		check(t, name, int(admitted[name].Load()), flushes)
+	}
+	return int(calls.Load()), flushes
+}

@@ -1,0 +1,204 @@
+package faults_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// ailment is a state of a server in which it answers with errors, or not in time.
+type ailment struct {
+	fault string // the line of the table
+	// classes are those of what it does to calls, one of which there must be.
+	classes []core.StoreErrorClass
+	tells   string // what the log says is to be changed; "" for what ends by itself
+	// args are the server's, and change is to the limiter's client.
+	args   []string
+	change func(*redis.Options)
+	// sicken begins it, cure ends it. The client is the operator's, with rights of its own.
+	sicken, cure func(s *service, operator *redis.Client)
+	// forgets says that the server loses what it counted.
+	forgets bool
+}
+
+// do runs commands as redis-cli takes them.
+func do(commands ...[]any) func(*service, *redis.Client) {
+	return func(s *service, operator *redis.Client) {
+		s.t.Helper()
+		for _, command := range commands {
+			if err := operator.Do(context.Background(), command...).Err(); err != nil {
+				s.t.Errorf("%v: %v", command, err)
+			}
+		}
+	}
+}
+
+// operatorUser is who cures: another user than the limiter's, which is the default one.
+var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+@all"}
+
+var ailments = []ailment{
+	{
+		fault:   "READONLY: the server has become a replica",
+		classes: []core.StoreErrorClass{core.StoreNotReady}, tells: "connect to the master",
+		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
+	},
+	{
+		fault:   "MASTERDOWN: the server is a replica without a master",
+		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--replica-serve-stale-data", "no"},
+		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
+	},
+	{
+		fault: "LOADING: the server has restarted, and reads its file", classes: []core.StoreErrorClass{core.StoreNotReady},
+		args:   []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"},
+		sicken: load, cure: loaded, forgets: true,
+	},
+	{
+		fault:   "BUSY: somebody's script runs without end",
+		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--busy-reply-threshold", "50"},
+		sicken: endless, cure: do([]any{"script", "kill"}),
+	},
+	{
+		// go-redis makes nothing of the reply to its first word on the connection, and writes on, to one that is closed.
+		fault:   "max number of clients reached: the server closes each connection",
+		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost},
+		sicken:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
+		cure:    do([]any{"config", "set", "maxclients", "1000"}),
+	},
+	{
+		// Calls that wait for it together look as if they waited for an answer.
+		fault:   "a pool of one connection, which somebody else holds",
+		classes: []core.StoreErrorClass{core.StoreNoConnection, core.StoreTimeout}, change: func(o *redis.Options) { o.PoolSize = 1 },
+		sicken: hold, cure: do([]any{"rpush", "held", "go on"}),
+	},
+	{
+		fault: "OOM: the server's memory is full", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "more maxmemory",
+		sicken: do([]any{"config", "set", "maxmemory", "1"}), cure: do([]any{"config", "set", "maxmemory", "0"}),
+	},
+	{
+		fault:   "NOAUTH: a password is set",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
+		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">secret"}, []any{"client", "kill", "user", "default"}),
+		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
+	},
+	{
+		fault:   "WRONGPASS: the password is changed",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
+		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
+		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
+	},
+	{
+		fault:   "NOPERM: the user may not run scripts",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		sicken: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
+	},
+	{
+		fault:   "NOPERM: the user may not touch the keys",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		sicken: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), cure: do([]any{"acl", "setuser", "default", "allkeys"}),
+	},
+	{
+		fault:   "NOPERM: the user may not run the scripts' commands",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		sicken: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
+	},
+}
+
+// load has the server restart with so many keys to read that it takes a second.
+func load(s *service, operator *redis.Client) {
+	do([]any{"eval", "for i = 1, ARGV[1] do redis.call('SET', 'other' .. i, string.rep('x', 100)) end return 1", 0, 1000}, []any{"save"})(s, operator)
+	s.server.Restart()
+}
+
+// loaded waits until it has read them.
+func loaded(s *service, operator *redis.Client) {
+	soon(s.t, "the server has read its file", func() bool { return operator.Get(context.Background(), "other1").Err() == nil })
+}
+
+// endless has the server run a script that does not end, and returns when it says so.
+func endless(s *service, operator *redis.Client) {
+	another := s.server.Client(s.t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries, o.Username = -1, -1, "operator" })
+	go func() {
+		another.Do(context.Background(), "eval", "while true do end", 0)
+		_ = another.Close()
+	}()
+	soon(s.t, "the server says that it is busy", func() bool { return redis.HasErrorPrefix(operator.Ping(context.Background()).Err(), "BUSY") })
+}
+
+// hold takes the limiter's client for something that takes its time, and returns when the server has been asked for it.
+func hold(s *service, operator *redis.Client) {
+	go s.client.BLPop(context.Background(), patience, "held")
+	soon(s.t, "the client waits", func() bool {
+		list, err := operator.ClientList(context.Background()).Result()
+		return err == nil && strings.Contains(list, "cmd=blpop")
+	})
+}
+
+// A server that answers with errors gets each rule's policy, and decides again, without a restart here, as soon as it can.
+func TestServerIll(t *testing.T) {
+	for _, a := range ailments {
+		t.Run(a.fault, func(t *testing.T) {
+			if !long() { // the long forms measure times
+				t.Parallel()
+			}
+			a.befall(t)
+		})
+	}
+}
+
+func (a ailment) befall(t *testing.T) {
+	server, limit := limittest.StartRedis(t, append(operatorUser, a.args...)...), core.PerDay(10_000_000)
+	operator := server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 })
+	var told journal
+	s := limited(t, server, core.Options{Logger: slog.New(slog.NewJSONHandler(&told, nil))}, func(o *redis.Options) {
+		if a.change != nil {
+			a.change(o)
+		}
+	})
+	var recovery time.Duration
+	calls := s.under(shortOr(32, 64), shortOr(10*time.Millisecond, 5*time.Millisecond), limit, func() { recovery = a.pass(s, operator) })
+	_ = operator.Close()
+	for _, class := range a.classes {
+		told.wantOnce(t, class, a.tells)
+	}
+	s.rest()
+	failed := 0
+	for _, class := range a.classes {
+		told.wantAll(t, class, s.failures(class))
+		failed += s.failures(class)
+	}
+	if failed == 0 {
+		t.Errorf("%+v; want some of %v", s.limiter.Stats().StoreErrors, a.classes)
+	}
+	calls.wantPolicies(t)
+	calls.wantInTime(s)
+	if !a.forgets {
+		calls.wantChargedOnce(s, limit)
+	}
+	if recovery > 2*time.Second {
+		t.Errorf("decided again %v after the cure, want within 2 s", recovery)
+	}
+	report(t, a.fault, "decided again %.2f s after the cure", recovery.Seconds())
+}
+
+// pass has the server fall ill and be cured, and says how long after that it decided again.
+func (a ailment) pass(s *service, operator *redis.Client) (recovery time.Duration) {
+	probe := s.direct("probe", core.PerDay(10_000_000))
+	decides := func() bool { return decided(probe(context.Background(), "probe")) }
+	soon(s.t, "the healthy server decides", decides)
+	a.sicken(s, operator)
+	time.Sleep(shortOr(300*time.Millisecond, 3*time.Second))
+	a.cure(s, operator)
+	cured := time.Now()
+	soon(s.t, "the server decides again", decides)
+	recovery = time.Since(cured)
+	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == core.BreakerClosed })
+	time.Sleep(50 * time.Millisecond)
+	return recovery
+}

@@ -1,0 +1,76 @@
+package faults_test
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// journal is what a limiter logged, as JSON.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Write implements io.Writer. A handler of slog's writes each line at once.
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, string(line))
+	return len(line), nil
+}
+
+// complaint is a line about calls that got no answer.
+type complaint struct {
+	Level, Class, Change, Policy, Error string
+	Calls                               int
+}
+
+// complaints are the lines about failures of a class.
+func (j *journal) complaints(t *testing.T, class core.StoreErrorClass) (all []complaint) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, line := range j.lines {
+		var c complaint
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		if c.Class == string(class) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// wantOnce checks that an operator is told what to change, and once for each policy, however many calls there were in less than a minute.
+func (j *journal) wantOnce(t *testing.T, class core.StoreErrorClass, change string) {
+	t.Helper()
+	said := make(map[string]int)
+	for _, c := range j.complaints(t, class) {
+		if said[c.Policy]++; said[c.Policy] > 1 {
+			t.Errorf("%+v is said %d times within a minute", c, said[c.Policy])
+		}
+		if !strings.Contains(c.Change, change) {
+			t.Errorf("%+v, want it to say %q", c, change)
+		}
+		if somebodyHasTo := class == core.StoreRefused || class == core.StoreForeignValue; somebodyHasTo != (c.Level == "ERROR") {
+			t.Errorf("%+v is at the wrong level", c)
+		}
+	}
+}
+
+// wantAll checks that, with what is said when the limiter is closed, so many calls are told of.
+func (j *journal) wantAll(t *testing.T, class core.StoreErrorClass, calls int) {
+	t.Helper()
+	told := 0
+	for _, c := range j.complaints(t, class) {
+		told += c.Calls
+	}
+	if told != calls {
+		t.Errorf("the log tells of %d calls of class %s, Stats of %d", told, class, calls)
+	}
+}

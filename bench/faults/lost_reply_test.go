@@ -1,0 +1,67 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const lostReplyFault = "a reply is lost after the write"
+
+// A reply that is lost costs its caller one permit, and is answered by policy.
+func TestReplyLost(t *testing.T) {
+	lost := 0
+	for name, how := range map[string]toxic{
+		"swallowed": {"timeout", "downstream", `"timeout": 0`},
+		"closed":    {"limit_data", "downstream", `"bytes": 0`},
+		"reset":     {"reset_peer", "downstream", `"timeout": 0`},
+	} {
+		t.Run(name, func(t *testing.T) { lost += loseReplies(t, how) })
+	}
+	report(t, lostReplyFault, "%d replies lost, each call charged once", lost)
+}
+
+// loseReplies makes calls whose replies are lost, and says how many.
+func loseReplies(t *testing.T, how toxic) int {
+	server, limit := limittest.StartRedis(t), core.PerDay(100)
+	w := newWire(t, server)
+	s := newService(t, server, w.over)
+	ways, crowd := s.ways(limit), make([]string, 64)
+	for _, ask := range ways { // so that the server knows the script, or a lost reply might be that it does not
+		if d, err := ask(context.Background(), "before"); !decided(d, err) {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	s.connect(16)
+	w.suffer(how)
+	for way, ask := range ways { // over connections that are up, so each is sent
+		d, err := ask(context.Background(), "first")
+		wantPolicy(t, way, d, err)
+	}
+	together(len(crowd), func(i int) {
+		crowd[i] = fmt.Sprint("crowd", i)
+		for way, ask := range ways {
+			d, err := ask(context.Background(), crowd[i])
+			wantPolicy(t, way, d, err)
+		}
+	})
+	w.heal()
+	s.rest()
+	lost := 0
+	for way := range ways {
+		if used := charged(t, server, way, limit, []string{"first"})[0]; used != 1 {
+			t.Errorf("%s: charged %d, want once", way, used)
+		}
+		lost++
+		for i, used := range charged(t, server, way, limit, crowd) {
+			if used > 1 {
+				t.Errorf("%s: %s is charged %d", way, crowd[i], used)
+			}
+			lost += used
+		}
+	}
+	return lost
+}

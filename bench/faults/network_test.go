@@ -1,0 +1,115 @@
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// sickness is what a network suffers from.
+type sickness struct {
+	fault  string // the line of the table
+	toxics []toxic
+	// vanishes says that nobody answers a new connection either.
+	vanishes bool
+	// bearable says that every call is decided nevertheless; some, that some are, so that the breaker need not open.
+	bearable, some bool
+}
+
+var sicknesses = []sickness{
+	{fault: "latency of 30 ms", toxics: []toxic{{"latency", "upstream", `"latency": 30`}}, bearable: true},
+	{fault: "latency of 200 ms", toxics: []toxic{{"latency", "downstream", `"latency": 200`}}},
+	{fault: "bandwidth of 10 kB/s", toxics: []toxic{{"bandwidth", "upstream", `"rate": 10`}, {"bandwidth", "downstream", `"rate": 10`}}, some: true},
+	{fault: "connections closed mid-pipeline, after 400 bytes of replies", toxics: []toxic{{"limit_data", "downstream", `"bytes": 400`}}, some: true},
+	{fault: "connections reset with a call on its way", toxics: []toxic{{"reset_peer", "upstream", `"timeout": 5`}}},
+	{fault: "half-open connections: accepted, and never answered", toxics: []toxic{
+		{"timeout", "upstream", `"timeout": 0`}, {"timeout", "downstream", `"timeout": 0`},
+	}},
+	{fault: "the server's host vanishes without a word", toxics: []toxic{
+		{"timeout", "upstream", `"timeout": 0`}, {"timeout", "downstream", `"timeout": 0`},
+	}, vanishes: true},
+}
+
+// bears is what must hold of each.
+func (s sickness) bears() string {
+	switch {
+	case s.bearable:
+		return "every call is decided"
+	case s.some:
+		return "every call is back by its deadline, and charged at most once; the breaker is closed within 2 s of recovery"
+	default:
+		return "every call is back by its deadline, and charged at most once; the breaker opens within 1 s, and is closed within 2 s of recovery"
+	}
+}
+
+// A network that is ill delays nobody past their deadline, and costs nobody two permits. Its calls stop soon, and soon go on.
+func TestNetwork(t *testing.T) {
+	for _, s := range sicknesses {
+		t.Run(s.fault, func(t *testing.T) {
+			if !long() { // the long forms measure times
+				t.Parallel()
+			}
+			s.suffer(t)
+		})
+	}
+}
+
+func (x sickness) suffer(t *testing.T) {
+	server, limit := limittest.StartRedis(t), core.PerDay(10_000_000)
+	w := newWire(t, server)
+	options := core.Options{}
+	if x.bearable {
+		options.Timeout = shortOr(patience, timeout) // in short, a busy machine may take more than the network does
+	}
+	s := limited(t, server, options, w.over)
+	var opened, closed time.Duration
+	calls := s.under(shortOr(32, 64), shortOr(20*time.Millisecond, 5*time.Millisecond), limit, func() {
+		time.Sleep(100 * time.Millisecond)
+		opened, closed = x.pass(s, w)
+		time.Sleep(100 * time.Millisecond)
+	})
+	s.rest()
+	calls.wantChargedOnce(s, limit)
+	inTime := calls.wantInTime(s)
+	switch {
+	case x.bearable:
+		calls.wantDecided(t)
+		if opened != 0 {
+			t.Error("the breaker opened, though every call was answered")
+		}
+		report(t, x.fault, "%s; all decided", inTime)
+	case x.some && opened == 0:
+		calls.wantPolicies(t)
+		report(t, x.fault, "%s; breaker not opened", inTime)
+	default:
+		calls.wantPolicies(t)
+		report(t, x.fault, "%s; breaker opened after %.2f s, closed %.2f s after recovery", inTime, opened.Seconds(), closed.Seconds())
+	}
+}
+
+// pass has the wire fall ill and recover. It says when the breaker opened, or 0, and how long after recovery it was closed.
+func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
+	begin := time.Now()
+	w.vanished.Store(x.vanishes)
+	w.suffer(x.toxics...)
+	for time.Since(begin) < shortOr(time.Second, 5*time.Second) && (opened == 0 || long()) {
+		if opened == 0 && s.breaker() != core.BreakerClosed {
+			opened = time.Since(begin)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	w.vanished.Store(false)
+	w.heal()
+	back := time.Now()
+	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == core.BreakerClosed })
+	closed = time.Since(back)
+	if !x.bearable && !x.some && (opened == 0 || opened > time.Second) {
+		s.t.Errorf("the breaker opened after %v (0: never), want within 1 s", opened)
+	}
+	if closed > 2*time.Second {
+		s.t.Errorf("the breaker was closed %v after recovery, want within 2 s", closed)
+	}
+	return opened, closed
+}

@@ -1,0 +1,230 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+const (
+	// patience is how long a healthy server may take on a busy machine. It is used up only by what is broken.
+	patience = 20 * time.Second
+	// timeout is the limiters' Timeout, as it is unless set.
+	timeout = 100 * time.Millisecond
+)
+
+func init() { redis.SetLogger(quiet{}) }
+
+// quiet keeps go-redis from logging every connection that these tests break.
+type quiet struct{}
+
+// Printf implements go-redis's logger.
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// service is a limiter as a service has it, on a redis-server that a test makes ill.
+type service struct {
+	t       *testing.T
+	server  *limittest.Redis
+	client  *redis.Client
+	limiter *core.Limiter
+
+	mutex sync.Mutex
+	bare  []time.Duration // by how much bare timers were late while callers called
+}
+
+// newService puts a limiter on a server, by a client with go-redis's own options but for the changes.
+func newService(t *testing.T, server *limittest.Redis, change ...func(*redis.Options)) *service {
+	t.Helper()
+	return limited(t, server, core.Options{}, change...)
+}
+
+// limited is newService with options of the limiter's own, which get the client.
+func limited(t *testing.T, server *limittest.Redis, options core.Options, change ...func(*redis.Options)) *service {
+	t.Helper()
+	s := &service{t: t, server: server, client: server.Client(t, change...)}
+	options.Redis = s.client
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	options.OnDecision = func(ctx context.Context, d core.Decision) {
+		if heard, ok := ctx.Value(hearing{}).(*core.Decision); ok {
+			*heard = d
+		}
+	}
+	var err error
+	if s.limiter, err = core.New(options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.limiter.Close)
+	return s
+}
+
+// hearing is under what a call's context has room for the decision.
+type hearing struct{}
+
+// ask is one way to ask a limiter for a permit of a subject. The error is that of a direct call; a guarded one has none.
+type ask func(ctx context.Context, subject string) (core.Decision, error)
+
+// direct asks as a program does, without any framework.
+func (s *service) direct(name string, limit core.Limit) ask {
+	return func(ctx context.Context, subject string) (core.Decision, error) {
+		return s.limiter.Allow(ctx, name, subject, limit)
+	}
+}
+
+// guarded asks as a middleware of net/http does. The rule counts by who says to call.
+func (s *service) guarded(rule core.Rule) ask {
+	rule.Key = func(r core.Request) (string, error) { return r.Header("X-Caller")[0], nil }
+	handler := nethttplimit.New(s.limiter, rule)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	return func(ctx context.Context, subject string) (core.Decision, error) {
+		var d core.Decision
+		ctx = context.WithValue(ctx, hearing{}, &d)
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+		request.Header.Set("X-Caller", subject)
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if letIn := answer.Code == http.StatusOK; letIn != d.Allowed {
+			s.t.Errorf("status %d beside the decision %+v", answer.Code, d)
+		}
+		return d, nil
+	}
+}
+
+// ruleOf is a rule that counts where a direct call of this name and limit does.
+func ruleOf(name string, limit core.Limit, policy core.OnStoreError) core.Rule {
+	return core.Rule{Name: name, MaxCount: limit.Max, Window: limit.Window, Algorithm: limit.Algorithm, Burst: limit.Burst, OnStoreError: policy}
+}
+
+// ways are a direct call and a rule of each policy, by the names that they count under.
+func (s *service) ways(limit core.Limit) map[string]ask {
+	return map[string]ask{
+		"direct": s.direct("direct", limit),
+		"open":   s.guarded(ruleOf("open", limit, core.FailOpen)),
+		"closed": s.guarded(ruleOf("closed", limit, core.FailClosed)),
+		"local":  s.guarded(ruleOf("local", limit, core.FallBackLocal)),
+	}
+}
+
+// wantPolicy checks the answer to a call that the store could not decide.
+func wantPolicy(t *testing.T, way string, d core.Decision, err error) {
+	t.Helper()
+	var held bool
+	switch way {
+	case "direct":
+		held = errors.Is(err, core.ErrStore) && d.Reason == ""
+	case "open":
+		held = err == nil && d.Allowed && d.Reason == core.StoreFailOpen
+	case "closed":
+		held = err == nil && !d.Allowed && d.Reason == core.StoreFailClosed
+	case "local":
+		held = err == nil && d.Allowed && d.Reason == core.Allowed && d.Source == core.FromLocal
+	}
+	if !held {
+		t.Errorf("%s: %+v, %v; want the policy's answer", way, d, err)
+	}
+}
+
+// decided says whether Redis answered.
+func decided(d core.Decision, err error) bool { return err == nil && d.Source == core.FromRedis }
+
+// breaker is how that of the server stands.
+func (s *service) breaker() core.BreakerState { return s.limiter.Stats().Shards[0].Breaker }
+
+// failures are how many calls got no answer for a reason of this class.
+func (s *service) failures(class core.StoreErrorClass) int {
+	for _, e := range s.limiter.Stats().StoreErrors {
+		if e.Class == class {
+			return int(e.Count)
+		}
+	}
+	return 0
+}
+
+// connect opens so many connections, and all that go-redis says first on each has been said.
+func (s *service) connect(connections int) {
+	s.t.Helper()
+	together(connections, func(int) {
+		if err := s.client.Do(context.Background(), "blpop", "nothing", "0.1").Err(); !errors.Is(err, redis.Nil) {
+			s.t.Error(err)
+		}
+	})
+}
+
+// rest ends the service's limiter and client, and returns when the server has carried out all that they had sent.
+func (s *service) rest() {
+	s.t.Helper()
+	s.limiter.Close()
+	_ = s.client.Close()
+	watcher := s.server.Client(s.t)
+	defer func() { _ = watcher.Close() }()
+	soon(s.t, "the server has no client any more but the one that asks", func() bool {
+		runtime.GC() // go-redis before 9.23 leaves the closing of some connections to the collector
+		list, err := watcher.ClientList(context.Background()).Result()
+		return err == nil && strings.Count(list, "\n") == 1
+	})
+}
+
+// charged is how many permits of a limit are charged to the subjects, looked up by another process.
+func charged(t *testing.T, server *limittest.Redis, name string, limit core.Limit, subjects []string) []int {
+	t.Helper()
+	other := limited(t, server, core.Options{Timeout: patience})
+	used := make([]int, len(subjects))
+	const at = 64
+	together(at, func(first int) {
+		for i := first; i < len(subjects); i += at {
+			d, err := other.limiter.Peek(context.Background(), name, subjects[i], limit)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			used[i] = limit.Max - d.Remaining
+		}
+	})
+	return used
+}
+
+// together runs a function in so many goroutines that begin at once, and waits for them.
+func together(n int, do func(goroutine int)) {
+	begin := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			<-begin
+			do(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// soon waits until something holds, which on a healthy machine is at once.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("never came: %s", what)
+}
+
+// shortOr is the short form's figure, or the long one's.
+func shortOr[T any](short, whole T) T {
+	if long() {
+		return whole
+	}
+	return short
+}

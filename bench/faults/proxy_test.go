@@ -1,0 +1,70 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+func init() { zerolog.SetGlobalLevel(zerolog.Disabled) } // toxiproxy logs what it is told to do
+
+// wire is the network between a limiter and its server, which a test can make ill.
+type wire struct {
+	t        *testing.T
+	proxy    *toxiproxy.Proxy
+	vanished atomic.Bool // new connections are never answered
+}
+
+// newWire lays a healthy wire to a server.
+func newWire(t *testing.T, server *limittest.Redis) *wire {
+	t.Helper()
+	none := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	w := &wire{t: t, proxy: toxiproxy.NewProxy(none, t.Name(), "127.0.0.1:0", server.Addr())}
+	if err := w.proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.proxy.Stop)
+	return w
+}
+
+// over lets a client go over the wire.
+func (w *wire) over(o *redis.Options) {
+	o.Addr = w.proxy.Listen
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if w.vanished.Load() {
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+}
+
+// toxic is an illness of a wire, in toxiproxy's words.
+type toxic struct {
+	kind   string
+	stream string // upstream is to the server, downstream from it
+	attr   string // such as "latency": 30
+}
+
+// suffer makes the wire ill until heal.
+func (w *wire) suffer(toxics ...toxic) {
+	w.t.Helper()
+	for _, x := range toxics {
+		text := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {%s}}`, x.kind, x.stream, x.attr)
+		if _, err := w.proxy.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// heal ends what the wire suffers from.
+func (w *wire) heal() { w.proxy.Toxics.ResetToxics(context.Background()) }
