@@ -91,14 +91,14 @@ type routed struct {
 // The rules of the whole router, and for which routes each is.
 var (
 	treeRule = core.Rule{
-		Name: "tree", Seconds: 600, MaxCount: 1e12, Paths: []string{"/limit/**", "/files/**", "/at/*/admin", "/sl/**"},
+		Name: "tree", Seconds: 600, MaxCount: 1e12, Paths: []string{"/limit/**", "/files/**", "/at/*/admin", "/open/*", "/sl/**"},
 		Except: []string{"/limit/free", "/limit/free/**"},
 	}
 	mostRule = core.Rule{Name: "most", Seconds: 600, MaxCount: 1e12, Except: []string{"/free/**"}}
 	postRule = core.Rule{Name: "posts", Seconds: 600, MaxCount: 1e12, Methods: []string{"POST"}}
 
-	inTree = []string{"/limit/admin", "/limit/{id}", "/files/{rest...}", "/at/{tenant}/admin", "/sl/"}
-	others = []string{"/limit/free", "/limit/free/{name}", "/open/{id}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
+	inTree = []string{"/limit/admin", "/limit/{id}", "/files/{rest...}", "/at/{tenant}/admin", "/open/{id}", "/sl/"}
+	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
 )
 
 // wantAllServed checks that every route serves its own spelling, so that what is tried afterwards means something.
