@@ -19,7 +19,7 @@ func FuzzRule(f *testing.F) {
 	add := func(r core.Rule, zone string) {
 		days := core.CalendarDay(zone) == r.Calendar
 		f.Add(r.Seconds, int64(r.Window), days, zone, r.MaxCount, byte(r.Algorithm), r.Burst, r.Name, strings.Join(r.Paths, "\n"),
-			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, byte(r.OnStoreError), r.Message, r.Ban.After, int64(r.Ban.For),
+			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, byte(r.OnStoreError), r.LocalShare, r.Message, r.Ban.After, int64(r.Ban.For),
 			int64(r.Ban.Max), r.NeedLogin, r.DryRun)
 	}
 	year := 366 * 24 * time.Hour
@@ -31,7 +31,9 @@ func FuzzRule(f *testing.F) {
 		{Seconds: 1, MaxCount: 7, Algorithm: core.FixedWindow, Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
 		{Seconds: 3600, MaxCount: 7, Algorithm: core.CalendarWindow}, {Seconds: 7, MaxCount: 3, Algorithm: core.TokenBucket},
 		{Seconds: 7, MaxCount: 3, Burst: 11, Algorithm: core.TokenBucket}, {Seconds: 7, MaxCount: 3, Burst: math.MaxInt, Algorithm: core.TokenBucket},
-		{Window: year - time.Microsecond, MaxCount: 1e12 - 1, Algorithm: core.TokenBucket}, {Seconds: 1, OnStoreError: 255},
+		{Window: year - time.Microsecond, MaxCount: 1e12 - 1, Algorithm: core.TokenBucket}, {Seconds: 1, OnStoreError: 255}, {Seconds: 1, LocalShare: 1},
+		{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: 0.5}, {Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.NaN()},
+		{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.SmallestNonzeroFloat64}, {Seconds: 1, LocalShare: math.Inf(-1)},
 		{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
 		{Seconds: 1, Paths: []string{"/[", "x"}}, {Seconds: 1, Paths: []string{"/{id}"}}, {Seconds: 1, Except: []string{"/\xff"}},
 		{Seconds: 1, Methods: []string{"GET", "get"}}, {Seconds: 1, Message: "\xff"}, {Seconds: 1, Ban: core.Ban{After: 3, For: time.Hour}},
@@ -43,10 +45,10 @@ func FuzzRule(f *testing.F) {
 	add(core.Rule{}, "../../etc/passwd")
 	add(core.Rule{Seconds: 1}, "Local\x00")
 	f.Fuzz(func(t *testing.T, seconds int, window int64, days bool, zone string, most int, algorithm byte, burst int, name, paths, except, methods string,
-		lease int, onStoreError byte, message string, banAfter int, banFor, banMax int64, needLogin, dryRun bool) {
+		lease int, onStoreError byte, localShare float64, message string, banAfter int, banFor, banMax int64, needLogin, dryRun bool) {
 		rule := core.Rule{
 			Seconds: seconds, Window: time.Duration(window), MaxCount: most, Algorithm: core.Algorithm(algorithm), Burst: burst, Name: name,
-			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: core.OnStoreError(onStoreError),
+			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: core.OnStoreError(onStoreError), LocalShare: localShare,
 			Message: message, Ban: core.Ban{After: banAfter, For: time.Duration(banFor), Max: time.Duration(banMax)}, NeedLogin: needLogin, DryRun: dryRun,
 		}
 		switch {
