@@ -3,8 +3,9 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
+FUZZTIME    = 10m
 
-.PHONY: help test redis compiler curl faketime format vet staticcheck build race long chaos newest newest-update pictures bench bench-quick
+.PHONY: help test redis compiler curl faketime format vet staticcheck build race long fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -42,6 +43,9 @@ race: ## run every module's tests under the race detector, with the oldest depen
 long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
 	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
 	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
+
+fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after the other; what fails is left in testdata/fuzz, to be committed
+	sh .ci/fuzz $(FUZZTIME)
 
 faketime: ## install faketime unless it is there ("make chaos" sets a server's clock)
 	@sh .ci/install faketime

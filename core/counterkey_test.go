@@ -141,25 +141,3 @@ func TestKeysInRedis(t *testing.T) {
 		}
 	})
 }
-
-func FuzzCounterKey(f *testing.F) {
-	f.Add("user:alice", "reply", "user:bob", "reply")
-	f.Add("a}:b", "c", "a", "b}:c")
-	f.Add("%7D", "n", "}", "n")
-	f.Add(strings.Repeat("x", 65), "n", "#"+core.Digest(strings.Repeat("x", 65)), "n")
-	f.Add("s", "a:sw1:60000000", "s", "a")
-	f.Add("\xff\x00", "{", "\xff", "\x00{")
-	f.Fuzz(func(t *testing.T, subjectA, nameA, subjectB, nameB string) {
-		if subjectA == "" || subjectB == "" || nameA == "" || nameB == "" {
-			return // refused before a key is formed
-		}
-		a, b := core.CounterKey("p", subjectA, nameA, core.PerMinute(1)), core.CounterKey("p", subjectB, nameB, core.PerMinute(1))
-		tagA, tagB := checkKey(t, a), checkKey(t, b)
-		if (a == b) != (subjectA == subjectB && nameA == nameB) {
-			t.Errorf("%q of %q is %s, %q of %q is %s", nameA, subjectA, a, nameB, subjectB, b)
-		}
-		if (tagA == tagB) != (subjectA == subjectB) {
-			t.Errorf("%q has the tag %s, %q has %s", subjectA, tagA, subjectB, tagB)
-		}
-	})
-}

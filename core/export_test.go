@@ -23,6 +23,19 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 	return string(appendTail(appendKey(nil, keyHead(prefix), subject, ""), name, &compiled))
 }
 
+// RuleKey is the Redis key of a rule's counter under a limit; of its ban for no limit.
+func RuleKey(prefix, subject, name string, dry bool, limit Limit) string {
+	tail := (&boundRule{Rule: Rule{DryRun: dry}}).nameTail(name)
+	if limit == (Limit{}) {
+		return string(appendKey(nil, keyHead(prefix), subject, string(appendBan(tail))))
+	}
+	compiled, err := limit.compile()
+	if err != nil {
+		panic(err)
+	}
+	return string(appendKey(nil, keyHead(prefix), subject, string(appendLimit(tail, &compiled))))
+}
+
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
 

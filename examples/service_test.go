@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // httpExamples share one contract.
@@ -26,10 +28,14 @@ var (
 var programs string
 
 func TestMain(m *testing.M) {
-	os.Exit(buildAndRun(m))
+	limittest.Main(built{m})
 }
 
-func buildAndRun(m *testing.M) (code int) {
+// built is the tests, before which the examples are built.
+type built struct{ *testing.M }
+
+// Run builds the examples and runs the tests.
+func (b built) Run() (code int) {
 	dir, err := os.MkdirTemp("", "accesslimit-examples")
 	if err != nil {
 		panic(err)
@@ -45,7 +51,7 @@ func buildAndRun(m *testing.M) (code int) {
 	if err := build.Run(); err != nil {
 		return 1
 	}
-	return m.Run()
+	return b.M.Run()
 }
 
 // command is an example that is ready to start, on a free port unless the environment given says otherwise.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // The table's lines, in their order. A test gives each of its own a figure, with report.
@@ -73,16 +75,21 @@ func report(t *testing.T, name, format string, args ...any) {
 	t.Errorf("the table has no fault %q", name)
 }
 
-// TestMain writes the figures of a long run in which everything held.
-func TestMain(m *testing.M) {
-	code := m.Run()
+func TestMain(m *testing.M) { limittest.Main(written{m}) }
+
+// written is the tests, after which the figures of a long run are written, if everything held.
+type written struct{ *testing.M }
+
+// Run runs the tests.
+func (w written) Run() (code int) {
+	code = w.M.Run()
 	if code == 0 && long() {
 		if err := writeTable("../../SECURITY.md"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
 	}
-	os.Exit(code)
+	return code
 }
 
 // The lines of SECURITY.md between which the table stands.

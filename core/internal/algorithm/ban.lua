@@ -3,13 +3,14 @@
 -- args      windows one after the other (0: bans by hand alone), span of the first ban, longest span, window (microseconds)
 -- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by hand (microseconds), I2
 --           strikes in a row, I1 bans so far, I7 when all of that is forgotten (microseconds)
+-- keeps     a ban ends before it is forgotten
 algorithms.bn1 = function(key, now, _, after, span, longest, window)
   local state = redis.call('GET', key)
   after, span, longest, window = after + 0, span + 0, longest + 0, window + 0
   local ends, last, strikes, bans, forgotten, anchored = 0, 0, 0, 0, 0, nil
   if state then
     ends, last, strikes, bans, forgotten = struct.unpack('<I7I7I2I1I7', state)
-    if #state ~= 24 or last >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
+    if #state ~= 24 or last >= 2 ^ 53 or ends > forgotten or forgotten >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if last > now then
       -- The clock stepped back: the ban lasts as long as it was to.
       ends, forgotten, last = math.max(0, ends - (last - now)), math.max(0, forgotten - (last - now)), now

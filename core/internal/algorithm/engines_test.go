@@ -133,7 +133,7 @@ func (e *engines) reset(key string) {
 var forget = algorithm.Script{Text: clockLines + "return {now, redis.call('DEL', KEYS[1])}"}
 
 // form is a script made ready for a test.
-type form func(*testing.T, *algorithm.Script) string
+type form func(testing.TB, *algorithm.Script) string
 
 // run plays the steps in an empty Redis and compares every answer. After each it looks closer, if that is wanted.
 func (e *engines) run(t failer, s *server, as form, closer func(redis.Pipeliner, step)) {

@@ -70,6 +70,9 @@ func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
 	case l.Kind == TokenBucket && f.all:
 		f.Now = littleEndian(reply[:7])
 		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - calls*cost*l.Permit, More: l.rate}
+		if f.State.Used < 0 || f.State.Used+calls*cost*l.Permit > l.Max*l.Permit {
+			return errReply
+		}
 	case l.Kind == TokenBucket && len(reply) == 21:
 		f.Now = littleEndian(reply[:7])
 		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.rate}
@@ -82,13 +85,16 @@ func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
 	case f.all: // whether they were used in this sub-window or before tells nothing here
 		f.Now = littleEndian(reply[:7])
 		f.State = State{At: subWindow(f.Now, l.Window), Used: littleEndian(reply[7:])}
-	case len(reply) >= 7:
+		if f.State.Used+calls*cost > l.Max {
+			return errReply
+		}
+	case l.Kind == SlidingWindow && len(reply) >= 7, len(reply) == 20:
 		f.Now = littleEndian(reply[:7])
 		return l.ReadState(reply[7:], f)
 	default:
 		return errReply
 	}
-	return nil
+	return f.sane(l)
 }
 
 // ReadState reads a state as it stands in Redis, of the algorithms whose state is a string; "" is that of a counter which nobody used.
@@ -106,12 +112,30 @@ func (l *Limit) ReadState(text string, f *Found) error {
 		f.older = older{}
 		f.more = More{Own: littleEndian(text[13:19]), Older: &f.older}
 		f.State = State{littleEndian(text[:7]), littleEndian(text[7:13]), &f.more}
+		held := f.more.Own
 		for at := 19; at < len(text); at += 6 {
-			f.older.set(int64(text[at]), littleEndian(text[at+1:at+6]))
+			slot, permits := int64(text[at]), littleEndian(text[at+1:at+6])
+			if age := (f.State.At - slot) & 63; age == 0 || age > subWindows {
+				return errReply
+			}
+			f.older.set(slot, permits)
+			held += permits
+		}
+		if held != f.State.Used {
+			return errReply
 		}
 	case (l.Kind == FixedWindow || l.Kind == CalendarWindow) && len(text) == 13:
 		f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:])}
 	default:
+		return errReply
+	}
+	return f.sane(l)
+}
+
+// sane is an error where a number is none that a script writes.
+func (f *Found) sane(l *Limit) error {
+	const never = 1 << 53
+	if f.Now >= never || f.State.At >= never || l.Kind == TokenBucket && f.State.Used > maxUnits {
 		return errReply
 	}
 	return nil

@@ -92,7 +92,7 @@ func TestForeignValuesAreLeftAlone(t *testing.T) {
 }
 
 // oneOfEach is a limit of every algorithm.
-func oneOfEach(t *testing.T) []algorithm.Limit {
+func oneOfEach(t testing.TB) []algorithm.Limit {
 	all := []algorithm.Limit{bucket(t, 7, second, 7), algorithm.Banned(2, second, hour, second)}
 	for _, kind := range []algorithm.Kind{
 		algorithm.SlidingWindow, algorithm.SlidingLog, algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.Concurrency,

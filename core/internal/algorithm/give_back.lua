@@ -31,6 +31,7 @@ function algorithms.sw1(key, cost, charged_at, _, _, window)
   for at = 1, #older, 6 do
     local slot, permits = struct.unpack('<I1I5', older, at)
     if charged - (charged - slot) % 64 == index then
+      ours(key, permits <= used - own)
       local back = math.min(cost, permits)
       local entry = permits > back and struct.pack('<I1I5', slot, permits - back) or ''
       older = string.sub(older, 1, at - 1) .. entry .. string.sub(older, at + 6)
@@ -52,11 +53,14 @@ function algorithms.sl1(key, cost, charged_at, _, _, window, note)
     for i = 1, #later do
       local when, sum, own, text = read(later[i])
       if i == 1 then own = own - cost end
+      ours(key, sum >= cost)
       if own > 0 then kept[#kept + 1] = struct.pack('<I7I7I2', when, sum - cost, own) .. text end
     end
-    if at == 0 then redis.call('DEL', key) else redis.call('LTRIM', key, 0, at - 1) end
-    for i = 1, #kept, 1000 do redis.call('RPUSH', key, unpack(kept, i, math.min(i + 999, #kept))) end
-    redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
+    return function()
+      if at == 0 then redis.call('DEL', key) else redis.call('LTRIM', key, 0, at - 1) end
+      for i = 1, #kept, 1000 do redis.call('RPUSH', key, unpack(kept, i, math.min(i + 999, #kept))) end
+      redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
+    end
   end
 
   local length = redis.call('LLEN', key)
@@ -71,7 +75,7 @@ function algorithms.sl1(key, cost, charged_at, _, _, window, note)
     if when > charged_at then break end
     if own >= cost and text == note then found = at end
   end
-  if found then return function() take(found) end end
+  if found then return take(found) end
 end
 
 function algorithms.fw1(key, cost, charged_at, _, _, window)
@@ -99,7 +103,7 @@ function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tic
   if not state then return end
   local at, charged = math.floor(now / tick), math.floor(charged_at / tick)
   local last, used, unit, rate = struct.unpack('<I7I7I7I7', state)
-  ours(key, #state == 28 and last < 2 ^ 53 and unit > 0 and rate > 0)
+  ours(key, #state == 28 and last < 2 ^ 53 and used <= 2 ^ 52 and unit > 0 and rate > 0)
   local ticks = math.floor((charged_at + reset) / tick) - charged -- in which all that was used after the charge has come back
   local since = at - charged -- negative when the clock stepped back: then nobody knows what has come back
   if unit ~= permit or rate ~= refill or last > at or since < 0 or since >= ticks then return end

@@ -12,7 +12,7 @@ local state = redis.call('GET', KEYS[1])
 if state then
   local last, _
   ends, last, _, bans, forgotten = struct.unpack('<I7I7I2I1I7', state)
-  if #state ~= 24 or last >= 2 ^ 53 then error('NOTACOUNTER ' .. KEYS[1]) end
+  if #state ~= 24 or last >= 2 ^ 53 or ends > forgotten or forgotten >= 2 ^ 53 then error('NOTACOUNTER ' .. KEYS[1]) end
   local back = math.max(0, last - now)
   ends, forgotten = math.max(0, ends - back), math.max(0, forgotten - back)
   if forgotten <= now then bans = 0 end

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // TestMain settles how much is drawn: the same few hundred cases each time, so that a run fails or passes for a reason that is in
@@ -18,5 +20,5 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	limittest.Main(m)
 }

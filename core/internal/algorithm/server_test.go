@@ -16,7 +16,7 @@ const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 100
 
 // timed is a script whose clock is its last argument instead of Redis's. It is made here from the very text that runs in
 // production, which therefore cannot be told a time.
-func timed(t *testing.T, script *algorithm.Script) string {
+func timed(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
 	if strings.Count(script.Text, clockLines) != 1 {
 		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clockLines)
@@ -25,7 +25,7 @@ func timed(t *testing.T, script *algorithm.Script) string {
 }
 
 // expiring is a timed script before which every key has gone whose time had come by the script's clock.
-func expiring(t *testing.T, script *algorithm.Script) string {
+func expiring(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
 	const clock = "local now = ARGV[#ARGV] + 0\n"
 	return strings.Replace(timed(t, script), clock, clock+`for i = 1, #KEYS do
@@ -38,11 +38,11 @@ end
 // server is a Redis that plays calls at times that the test says.
 type server struct {
 	*redis.Client
-	t      *testing.T
+	t      testing.TB
 	loaded map[*algorithm.Script]string // by their names, in the one form that a test plays
 }
 
-func startServer(t *testing.T) *server {
+func startServer(t testing.TB) *server {
 	t.Helper()
 	return &server{limittest.StartRedis(t).Client(t), t, make(map[*algorithm.Script]string)}
 }

@@ -33,22 +33,25 @@ algorithms.sl1 = function(key, now, cost, max, window, note)
       local _, upto, own = entry(first)
       before = upto - own
       used = sum - before
+      if newest <= now - window or before < 0 or used < own then error('NOTACOUNTER ' .. key) end
     end
   end
 
-  local function keep(when)
+  local moved = {} -- what is written anew is read here, where an entry that is none of ours is still an error that changed nothing
+  local function keep()
     if first > 0 then redis.call('LTRIM', key, first, -1) end
-    for at = 0, when and length - first - 1 or -1 do
-      local _, upto, own, text = entry(at)
-      redis.call('LSET', key, at, struct.pack('<I7I7I2', when, upto, own) .. text)
-    end
+    for at = 1, #moved do redis.call('LSET', key, at - 1, moved[at]) end
   end
 
   local back = newest > now
   if back then
     -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.
     newest = now
-    anchored = function() keep(now) end
+    for at = first, length - 1 do
+      local _, upto, own, text = entry(at)
+      moved[at - first + 1] = struct.pack('<I7I7I2', now, upto, own) .. text
+    end
+    anchored = keep
   end
   local reset = used > 0 and newest + window - now or 0
 
@@ -58,11 +61,12 @@ algorithms.sl1 = function(key, now, cost, max, window, note)
     if not back then
       local freeing = search(first, 2, before + missing - 1)
       if freeing < length then wait = entry(freeing) + window - now end
+      if wait < 1 or wait > window then error('NOTACOUNTER ' .. key) end
     end
     return wait, max - used, reset, nil, nil, anchored
   end
   return 0, max - used, reset, window, function()
-    keep(back and now)
+    keep()
     redis.call('RPUSH', key, struct.pack('<I7I7I2', now, (first < length and sum or 0) + cost, cost) .. note)
   end, anchored
 end

@@ -14,8 +14,9 @@ algorithms.sw1 = function(key, now, cost, max, window)
   local index = (now - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own, older, anchored = index, 0, 0, '', nil
 
-  -- When the permits of sub-window n are free again: the first microsecond of sub-window n + 33.
+  -- When the permits of sub-window n, which still count, are free again: the first microsecond of sub-window n + 33.
   local function free_after(n)
+    if n < index - 32 then error('NOTACOUNTER ' .. key) end
     local part = (n + 33) % 32
     return (n + 33 - part) / 32 * window + math.ceil(part * window / 32) - now
   end
@@ -35,6 +36,7 @@ algorithms.sw1 = function(key, now, cost, max, window)
         if charged - (charged - slot) % 64 >= index - 32 then break end
         used, keep = used - permits, keep + 6
       end
+      if used < own then error('NOTACOUNTER ' .. key) end
       older = string.sub(older, keep)
       if charged < index - 32 then
         used = 0

@@ -28,6 +28,7 @@ if state then
       if charged - (charged - slot) % 64 >= index - 32 then break end
       used, keep = used - permits, keep + 6
     end
+    if used < own then return -1 end
     if keep > 1 then older = string.sub(older, keep) end
     if charged < index - 32 then
       used = 0

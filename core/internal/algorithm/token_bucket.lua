@@ -19,7 +19,7 @@ algorithms.tb1 = function(key, now, cost, burst, permit, refill, tick, patience)
   if state then
     local last, unit, rate
     last, used, unit, rate = struct.unpack('<I7I7I7I7', state)
-    if #state ~= 28 or last >= 2 ^ 53 or unit == 0 or rate == 0 then error('NOTACOUNTER ' .. key) end
+    if #state ~= 28 or last >= 2 ^ 53 or used > 2 ^ 52 or unit == 0 or rate == 0 then error('NOTACOUNTER ' .. key) end
     -- When that is over, all has come back for everybody, whether the key is gone or not.
     if last <= at and used > 0 then whole = (last + math.ceil(used / rate)) * tick - now end
     if whole <= 0 then used, whole = 0, math.huge end

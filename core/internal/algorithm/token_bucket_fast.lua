@@ -20,7 +20,7 @@ local used = 0
 if state then
   local last, unit, rate
   last, used, unit, rate = struct.unpack('<I7I7I7I7', state)
-  if unit ~= permit or rate ~= refill or last > at or #state ~= 28 then return -1 end
+  if unit ~= permit or rate ~= refill or last > at or used > 2 ^ 52 or #state ~= 28 then return -1 end
   used = used - (at - last) * refill
   if used < 0 then used = 0 end
 end

@@ -1,6 +1,12 @@
 package redisstore
 
-import "context"
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
 
 // Waiting is how many calls wait in lanes for a pipeline, and whether every lane has one on its way.
 func (s *Store) Waiting() (n int, allFly bool) {
@@ -14,3 +20,41 @@ func (s *Store) Waiting() (n int, allFly bool) {
 	}
 	return n, allFly
 }
+
+// Reply is what came of a script call for so many equal calls, to be read for one that stands behind some of the others.
+type Reply struct {
+	Counters      []algorithm.Counter
+	Calls, Behind int64
+	Text          string
+	Values        []any
+}
+
+// Fast reads the reply of a fast script.
+func (r Reply) Fast(verdicts []algorithm.Verdict) (passed int64, err error) {
+	return r.read(byFast, verdicts)
+}
+
+// Equal reads the reply of decide_equal.lua.
+func (r Reply) Equal(verdicts []algorithm.Verdict) (passed int64, err error) {
+	return r.read(byEqual, verdicts)
+}
+
+// Decided reads the reply of decide.lua.
+func (r Reply) Decided(verdicts []algorithm.Verdict) (passed int64, err error) {
+	return r.read(byDecide, verdicts)
+}
+
+func (r Reply) read(by form, verdicts []algorithm.Verdict) (passed int64, err error) {
+	a := answer{form: by, text: r.Text, values: r.Values, calls: r.Calls}
+	return a.read(r.Counters, r.Behind, 1, verdicts, new(room))
+}
+
+// ReadRecords reads the reply of records.lua.
+func ReadRecords(reply any) ([]algorithm.Record, error) {
+	cmd := redis.NewCmd(context.Background())
+	cmd.SetVal(reply)
+	return readRecords(cmd)
+}
+
+// ReadReservation reads the reply of reserve.lua.
+func ReadReservation(numbers []int64) (algorithm.Verdict, error) { return readReservation(numbers) }

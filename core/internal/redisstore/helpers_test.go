@@ -25,7 +25,7 @@ const (
 // TestMain keeps go-redis from logging every connection that these tests break.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
-	m.Run()
+	limittest.Main(m)
 }
 
 type silent struct{}

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+func TestMain(m *testing.M) { limittest.Main(m) }

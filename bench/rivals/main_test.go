@@ -1,0 +1,19 @@
+package rivals
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+func TestMain(m *testing.M) {
+	limittest.Main(m,
+		// The stores of ulule and of fiber's limiter clean up for as long as the process runs: nothing ends them.
+		goleak.IgnoreTopFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"),
+		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.(*Storage).gc"),
+		// fiber looks at the clock once a second, for all who ask it.
+		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/utils.StartTimeStampUpdater.func1.1"),
+	)
+}

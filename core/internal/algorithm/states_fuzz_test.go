@@ -1,0 +1,309 @@
+package algorithm_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// FuzzStates puts whatever bytes in the place of a counter in a real Redis, of the type that the algorithm uses, and has every script
+// come upon them. Each must answer within the limit, and leave a state that is answered to again; or find that this is no counter, say
+// so and leave it alone. What no state of ours looks like must be found, and what is one must be answered to. Between the two are
+// states whose parts contradict each other, for which either will do.
+func FuzzStates(f *testing.F) {
+	s := startServer(f)
+	limits := append(oneOfEach(f), bucket(f, 7, 3*hour, 21), algorithm.Windowed(algorithm.SlidingWindow, 1000, hour))
+	for i := range limits {
+		l := &limits[i]
+		for _, used := range [][]int64{{1}, {7}, {1, second / 32, 2, second / 2, 3}, {2, second, 1}, {1, hour, 1}} {
+			state := s.stateAfter(f, l, used)
+			for _, later := range []int64{0, 1, second / 32, second, hour, -1, -second, -hour} {
+				f.Add(byte(i), state, later)
+			}
+		}
+		for _, state := range []string{"hello", "12345", strings.Repeat("\x00", 24), strings.Repeat("\xff", 28), strings.Repeat("\x01", 31), strings.Repeat("\x05", 19)} {
+			f.Add(byte(i), []byte(state), int64(0))
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind byte, state []byte, later int64) {
+		s.t = t
+		l := &limits[int(kind)%len(limits)]
+		planted := planted{server: s, TB: t, limit: l, state: state, now: early + later%(10*hour)}
+		if len(state) == 0 || len(state) > 2000 || planted.put() == nil {
+			return
+		}
+		for name, a := range planted.attempts() {
+			planted.try(name, a)
+		}
+	})
+}
+
+// stateAfter is what a counter holds after these costs, with the time that passed between them, in the form that put takes.
+func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []byte {
+	f.Helper()
+	ctx, now := context.Background(), int64(early)
+	s.FlushDB(ctx)
+	for i, n := range used {
+		if i%2 == 1 {
+			now += n
+			continue
+		}
+		a := ask{now, true, []algorithm.Counter{{Key: []byte("counter"), Limit: l, Cost: n, Mark: fmt.Sprint("mark", i)}}}
+		keys, argv := a.args()
+		if l.Kind == algorithm.Ban {
+			s.EvalSha(ctx, s.sha(timed, &algorithm.ImposeBan), keys, second, now)
+			continue
+		}
+		s.EvalSha(ctx, s.sha(timed, algorithm.DecideScript(a.counters)), keys, argv...)
+	}
+	var state []byte
+	switch l.Kind {
+	case algorithm.SlidingLog:
+		for _, entry := range s.LRange(ctx, "counter", 0, -1).Val() {
+			state = append(append(state, byte(len(entry))), entry...)
+		}
+	case algorithm.Concurrency:
+		for _, z := range s.ZRangeWithScores(ctx, "counter", 0, -1).Val() {
+			state = binary.LittleEndian.AppendUint64(state, math.Float64bits(z.Score))
+		}
+	default:
+		state = []byte(s.Get(ctx, "counter").Val())
+	}
+	if len(state) == 0 {
+		f.Fatalf("%s: nothing is kept of %v", l.Kind.Tag(), used)
+	}
+	return state
+}
+
+// planted is bytes in the place of a counter.
+type planted struct {
+	*server
+	testing.TB
+	limit *algorithm.Limit
+	state []byte
+	now   int64
+}
+
+// entries are the bytes as a list of texts, each behind its length.
+func (p *planted) entries() (all []any) {
+	for rest := p.state; len(rest) > 0; {
+		n := min(int(rest[0]), len(rest)-1)
+		all, rest = append(all, string(rest[1:1+n])), rest[1+n:]
+	}
+	return all
+}
+
+// scores are the bytes as the scores of a sorted set, whose members are no holder's.
+func (p *planted) scores() (all []redis.Z) {
+	for rest := p.state; len(rest) >= 8; rest = rest[8:] {
+		if score := math.Float64frombits(binary.LittleEndian.Uint64(rest)); !math.IsNaN(score) {
+			all = append(all, redis.Z{Score: score, Member: fmt.Sprint("member ", len(all))})
+		}
+	}
+	return all
+}
+
+// put is how the bytes get there; nil when they come to nothing.
+func (p *planted) put() plant {
+	ctx := context.Background()
+	switch p.limit.Kind {
+	case algorithm.SlidingLog:
+		return func(pipe redis.Pipeliner, key string) { pipe.RPush(ctx, key, p.entries()...) }
+	case algorithm.Concurrency:
+		if len(p.scores()) == 0 {
+			return nil
+		}
+		return func(pipe redis.Pipeliner, key string) { pipe.ZAdd(ctx, key, p.scores()...) }
+	default:
+		return func(pipe redis.Pipeliner, key string) { pipe.Set(ctx, key, p.state, 0) }
+	}
+}
+
+// sound says whether the bytes could be a state, of a list or a set what every script looks at first.
+func (p *planted) sound() bool {
+	const moment = 1 << 53
+	switch at, size := p.at, len(p.state); p.limit.Kind {
+	case algorithm.SlidingWindow:
+		return size >= 19 && size%6 == 1 && at(0, 7) < moment && at(13, 6) <= at(7, 6)
+	case algorithm.FixedWindow, algorithm.CalendarWindow:
+		return size == 13 && at(0, 7) < moment
+	case algorithm.TokenBucket:
+		return size == 28 && at(0, 7) < moment && at(7, 7) <= 1<<52 && at(14, 7) > 0 && at(21, 7) > 0
+	case algorithm.Ban:
+		return size == 24 && at(7, 7) < moment && at(0, 7) <= at(17, 7) && at(17, 7) < moment
+	case algorithm.SlidingLog:
+		entries := p.entries()
+		last := entries[len(entries)-1].(string)
+		return len(last) >= 16 && int64(binary.LittleEndian.Uint64([]byte(last))<<8>>8) < moment
+	default:
+		newest := slices.MaxFunc(p.scores(), func(a, b redis.Z) int { return cmpFloat(a.Score, b.Score) }).Score
+		return newest >= 1<<50 && newest < moment
+	}
+}
+
+// whole says whether the bytes are a state that contradicts itself nowhere. Of a list or a set nothing is said.
+func (p *planted) whole() bool {
+	switch p.limit.Kind {
+	case algorithm.SlidingLog, algorithm.Concurrency:
+		return false
+	case algorithm.SlidingWindow:
+		if !p.sound() {
+			return false
+		}
+		charged, used, held := p.at(0, 7), p.at(7, 6), p.at(13, 6)
+		ageBefore := uint64(33)
+		for from := 19; from < len(p.state); from += 6 {
+			age := (charged - p.at(from, 1)) % 64
+			if age == 0 || age >= ageBefore {
+				return false
+			}
+			ageBefore, held = age, held+p.at(from+1, 5)
+		}
+		return held == used
+	}
+	return p.sound()
+}
+
+// at is a number that so many of the bytes are, little-endian.
+func (p *planted) at(from, length int) (n uint64) {
+	for i := length - 1; i >= 0; i-- {
+		n = n<<8 | uint64(p.state[from+i])
+	}
+	return n
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// attempts are what is done with the counter: what comes upon foreign values, with those scripts that decide over several calls.
+func (p *planted) attempts() map[string]attempt {
+	all := attempts(p.limit, "counter")
+	this := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}
+	if this.AsOne() {
+		all["equal"] = attempt{algorithm.EqualScript([]algorithm.Counter{this}), []string{"counter"}, this.AppendArgs([]any{3}, p.now)}
+	}
+	if fast := p.limit.FastScript(); fast != nil {
+		all["fast"] = attempt{fast, []string{"counter"}, []any{p.limit.FastArg(1, 3)}}
+	}
+	return all
+}
+
+// try runs one script upon the bytes, and looks at the counter afterwards.
+func (p *planted) try(name string, a attempt) {
+	p.Helper()
+	ctx, pipe := context.Background(), p.Pipeline()
+	pipe.FlushDB(ctx)
+	p.put()(pipe, "counter")
+	before := pipe.Dump(ctx, "counter")
+	reply := pipe.EvalSha(ctx, p.sha(timed, a.script), a.keys, append(slices.Clone(a.argv), p.now)...)
+	after, lives, others := pipe.Dump(ctx, "counter"), pipe.Do(ctx, "pttl", "counter"), pipe.DBSize(ctx)
+	look := ask{p.now, false, []algorithm.Counter{{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}}}
+	again := look.queue(pipe, p.sha(timed, algorithm.DecideScript(look.counters)))
+	_, _ = pipe.Exec(ctx)
+	changed := before.Val() != after.Val()
+	switch err := reply.Err(); {
+	case before.Err() != nil:
+		p.Fatalf("the bytes were not put in place: %v", before.Err())
+	case err != nil:
+		if p.whole() {
+			p.failf(name, "a state of ours is answered with %v", err)
+		}
+		if !strings.Contains(err.Error(), "NOTACOUNTER") && !strings.Contains(err.Error(), "data string too short") {
+			p.failf(name, "%v", err)
+		}
+		if changed || others.Val() != 1 {
+			p.failf(name, "an error, %v, and yet %q became %q, beside %d keys", err, before.Val(), after.Val(), others.Val()-1)
+		}
+	case !p.sound() && (changed || name != "give back" && name != "records" && reply.Val() != int64(-1)):
+		p.failf(name, "no state of ours is answered with %v, and became %q", reply.Val(), after.Val())
+	case changed && after.Err() == nil && lives.Val().(int64) < 0:
+		p.failf(name, "what was written lives for ever")
+	default:
+		p.read(name, a, reply.Val())
+		if changed {
+			values, err := again.Slice()
+			switch {
+			case err == nil:
+				p.within(name+", then a look", values[1:])
+			case p.whole():
+				p.failf(name, "what was written is none of ours: %v", err)
+			}
+		}
+	}
+}
+
+// read looks at what a script replied.
+func (p *planted) read(name string, a attempt, reply any) {
+	p.Helper()
+	values, _ := reply.([]any)
+	switch name {
+	case "charge", "look": // the counter before it is none of this
+		p.within(name, values[4:7])
+	case "reserve":
+		p.within(name, values[1:4])
+		if wait := values[4].(int64); wait < 0 || wait > 1<<51 {
+			p.failf(name, "waits for %d µs", wait)
+		}
+	case "equal", "fast":
+		if reply == int64(-1) {
+			return
+		}
+		counter := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1}
+		for behind := range int64(4) {
+			var found algorithm.Found
+			var err error
+			if name == "fast" {
+				err = p.limit.ReadFast(fmt.Sprint(reply), 1, 3, &found)
+			} else {
+				found.Now = values[0].(int64)
+				err = p.limit.ReadState(values[1].(string), &found)
+			}
+			if err != nil && p.whole() {
+				p.failf(name, "%q cannot be read: %v", reply, err)
+			}
+			if err != nil {
+				return
+			}
+			passed := found.Fit(&counter, 3)
+			var v algorithm.Verdict
+			found.Nth(&counter, min(behind, 2), passed, &v)
+			p.within(fmt.Sprint(name, ", call ", behind), []any{v.RetryAfter, v.Remaining, v.ResetAfter})
+		}
+	}
+}
+
+// within checks a verdict: retry after, left, reset after.
+func (p *planted) within(name string, numbers []any) {
+	p.Helper()
+	retry, left, reset := numbers[0].(int64), numbers[1].(int64), numbers[2].(int64)
+	longest := p.limit.Window + (p.limit.Window+31)/32 // SlidingWindow's
+	switch p.limit.Kind {
+	case algorithm.TokenBucket: // what the most units take at the slowest rate
+		longest = 1<<52*p.limit.Tick + p.limit.Tick
+	case algorithm.Ban: // what stands there
+		longest = 1 << 53
+	}
+	if retry < 0 || retry > longest || left < 0 || left > p.limit.Max || reset < 0 || reset > longest {
+		p.failf(name, "retry after %d µs, %d left of %d, reset after %d µs", retry, left, p.limit.Max, reset)
+	}
+}
+
+func (p *planted) failf(name, format string, args ...any) {
+	p.Helper()
+	p.Errorf("%s %s of %d, at %d: %s", p.limit.Kind.Tag(), name, p.limit.Window, p.now-early, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,251 @@
+package redisstore_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+// replyReader makes whatever a Redis can reply out of bytes: a kind, then what the kind takes.
+type replyReader struct{ rest []byte }
+
+func (r *replyReader) byte() (b byte) {
+	if len(r.rest) > 0 {
+		b, r.rest = r.rest[0], r.rest[1:]
+	}
+	return b
+}
+
+func (r *replyReader) take(n int) (taken []byte) {
+	n = min(n, len(r.rest))
+	taken, r.rest = r.rest[:n], r.rest[n:]
+	return taken
+}
+
+func (r *replyReader) reply(depth int) any {
+	switch kind := r.byte(); kind % 9 {
+	case 0, 1, 2:
+		var n int64
+		for _, b := range r.take(8) {
+			n = n<<8 | int64(b)
+		}
+		return n
+	case 3, 4:
+		return string(r.take(int(r.byte())))
+	case 5:
+		return nil
+	case 6:
+		return 1.5
+	case 7:
+		return true
+	default:
+		list := []any{}
+		for range r.byte() % 16 {
+			if depth < 3 && len(r.rest) > 0 {
+				list = append(list, r.reply(depth+1))
+			}
+		}
+		return list
+	}
+}
+
+// list is a reply that is one.
+func (r *replyReader) list() (list []any) {
+	for len(r.rest) > 0 && len(list) < 64 {
+		list = append(list, r.reply(0))
+	}
+	return list
+}
+
+// asBytes are the bytes that list makes this of: integers and texts.
+func asBytes(values ...any) (bytes []byte) {
+	for _, value := range values {
+		switch value := value.(type) {
+		case int:
+			bytes = append(bytes, 0)
+			for shift := 56; shift >= 0; shift -= 8 {
+				bytes = append(bytes, byte(value>>shift))
+			}
+		case string:
+			bytes = append(append(bytes, 3, byte(len(value))), value...)
+		}
+	}
+	return bytes
+}
+
+// FuzzReplies reads replies that no script of ours makes, as from a proxy or a server that is broken. There is never a panic; what is
+// not of a reply's form is an error; and what is taken for a reply lets no more calls pass than were asked for, and leaves none of
+// more permits than there are.
+func FuzzReplies(f *testing.F) {
+	const now = 1_800_000_000_000_000
+	window, bucket := "\x00\x40\x66\x52\x17\x65\x06", "\x00\x40\x66\x52\x17\x65\x06\x01\x00\x00\x00\x00\x00\x00\x40\x42\x0f\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00"
+	for form := range byte(5) {
+		for _, text := range []string{
+			"", "-1", "0", "7", "99999999999999999999", window, window + "\x01\x00\x00\x00\x00\x00", window + window + "\x01\x00\x00\x00\x00\x00",
+			window + window + "\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", bucket, bucket[:21], window + bucket, "hello, world, this is text",
+		} {
+			for kind := range byte(4) {
+				f.Add(byte(0), kind, byte(2), byte(1), []byte(text))
+			}
+			f.Add(form, byte(1), byte(3), byte(0), asBytes(now, text))
+			f.Add(form, byte(2), byte(200), byte(3), asBytes(now, text, text))
+			f.Add(form, byte(3), byte(2), byte(0), asBytes(now, 1, text))
+		}
+		f.Add(form, byte(0), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000))
+		f.Add(form, byte(1), byte(1), byte(0), asBytes(now, -1, 6, 1_000_000))
+		f.Add(form, byte(2), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000, 5))
+		f.Add(form, byte(3), byte(1), byte(0), asBytes(now, 2, "note", now, 1, ""))
+	}
+	of := limits(f, 7)
+	kinds := []*algorithm.Limit{of["sliding window"], of["fixed window"], of["bucket"], new(algorithm.Windowed(algorithm.CalendarWindow, 7, 1_000_000))}
+	f.Fuzz(func(t *testing.T, form, kind, calls, behind byte, bytes []byte) {
+		reader := &replyReader{bytes}
+		counters := []algorithm.Counter{{Key: []byte("test:{a}:b"), Limit: kinds[int(kind)%len(kinds)], Cost: 1 + int64(kind)/16%7}}
+		asked := redisstore.Reply{Counters: counters, Calls: 1 + int64(calls), Behind: int64(behind)}
+		verdicts := make([]algorithm.Verdict, len(counters))
+		switch form % 5 {
+		case 0:
+			if counters[0].Limit.FastScript() == nil {
+				return
+			}
+			asked.Text = string(bytes)
+			passed, err := asked.Fast(verdicts)
+			wantWithin(t, asked, passed, err, verdicts)
+			wantForm(t, "fast", err, fastForm(counters[0].Limit, asked.Text, asked.Calls*counters[0].Cost))
+		case 1:
+			asked.Values = reader.list()
+			passed, err := asked.Equal(verdicts)
+			wantWithin(t, asked, passed, err, verdicts)
+			wantForm(t, "equal", err, equalForm(counters[0].Limit, asked.Values))
+		case 2:
+			asked.Values = reader.list()
+			_, err := asked.Decided(verdicts)
+			wantForm(t, "decided", err, integers(asked.Values, 4))
+			if err == nil && fmt.Sprint(verdicts[0].At, verdicts[0].RetryAfter, verdicts[0].Remaining, verdicts[0].ResetAfter) != fmt.Sprint(asked.Values...) {
+				t.Errorf("%v is read as %+v", asked.Values, verdicts[0])
+			}
+		case 3:
+			records, err := redisstore.ReadRecords(reader.reply(0))
+			if err == nil && records == nil {
+				t.Error("neither records nor an error")
+			}
+		case 4:
+			numbers := make([]int64, 0, 8)
+			for _, value := range reader.list() {
+				n, _ := value.(int64)
+				numbers = append(numbers, n)
+			}
+			_, err := redisstore.ReadReservation(numbers)
+			wantForm(t, "reservation", err, len(numbers) == 5)
+		}
+	})
+}
+
+// fastForm says whether a text has the form that a fast script's reply has, for calls of this limit that cost so much together.
+func fastForm(l *algorithm.Limit, text string, cost int64) bool {
+	switch l.Kind {
+	case algorithm.TokenBucket:
+		if _, now := cutMoment(text); (len(text) == 21 || len(text) == 28) && !now {
+			return false
+		}
+		used, err := strconv.ParseInt(text, 10, 64)
+		if len(text) == 28 { // as written: with all calls
+			return units(text[7:14]) >= cost*l.Permit && units(text[7:14]) <= l.Max*l.Permit
+		}
+		if len(text) == 21 {
+			return units(text[7:14]) <= 1<<52
+		}
+		return err == nil && used >= 0 && used <= 1<<52
+	case algorithm.SlidingWindow:
+		if _, now := cutMoment(text); !now {
+			return false
+		}
+		if len(text) == 13 { // used before
+			return units(text[7:])+cost <= l.Max
+		}
+		return len(text) >= 7 && stateForm(l, text[7:])
+	default:
+		state, now := cutMoment(text)
+		return now && len(text) == 20 && stateForm(l, state)
+	}
+}
+
+// equalForm says the same of decide_equal.lua.
+func equalForm(l *algorithm.Limit, values []any) bool {
+	if len(values) != 2 {
+		return false
+	}
+	now, whole := values[0].(int64)
+	state, text := values[1].(string)
+	return whole && text && now > 0 && now < 1<<53 && stateForm(l, state)
+}
+
+// units are a number of six or seven bytes, little-endian.
+func units(text string) int64 {
+	return int64(binary.LittleEndian.Uint64(append([]byte(text), 0, 0)[:8]))
+}
+
+// cutMoment takes a time off a text, and says whether it is one.
+func cutMoment(text string) (rest string, ok bool) {
+	if len(text) < 7 {
+		return "", false
+	}
+	return text[7:], text[6] < 1<<5 // of 53 bits, the last five stand there
+}
+
+func stateForm(l *algorithm.Limit, state string) bool {
+	_, moment := cutMoment(state)
+	switch {
+	case state == "":
+		return true
+	case !moment:
+		return false
+	case l.Kind == algorithm.TokenBucket:
+		return len(state) == 28 && units(state[7:14]) <= 1<<52 && strings.Trim(state[14:21], "\x00") != "" && strings.Trim(state[21:], "\x00") != ""
+	case l.Kind == algorithm.SlidingWindow:
+		if len(state) < 19 || len(state)%6 != 1 {
+			return false
+		}
+		held := units(state[13:19])
+		for at := 19; at < len(state); at += 6 {
+			held += units(state[at+1:at+6] + "\x00")
+			if age := (state[0] - state[at]) % 64; age < 1 || age > 32 {
+				return false
+			}
+		}
+		return held == units(state[7:13])
+	default:
+		return len(state) == 13
+	}
+}
+
+// integers says whether these are so many integers.
+func integers(values []any, n int) bool {
+	return len(values) == n && !slices.ContainsFunc(values, func(value any) bool { _, whole := value.(int64); return !whole })
+}
+
+// wantForm checks that what has another form than a reply is an error, and only that.
+func wantForm(t *testing.T, what string, err error, right bool) {
+	t.Helper()
+	if (err == nil) != right {
+		t.Errorf("%s: of the right form %v, and the error is %v", what, right, err)
+	}
+}
+
+// wantWithin checks what was made of a reply.
+func wantWithin(t *testing.T, asked redisstore.Reply, passed int64, err error, verdicts []algorithm.Verdict) {
+	t.Helper()
+	if err != nil {
+		return
+	}
+	v, l := verdicts[0], asked.Counters[0].Limit
+	if passed < 0 || passed > 1 || v.Remaining < 0 || v.Remaining > l.Max || v.RetryAfter < 0 || v.ResetAfter < 0 || passed == 1 && v.RetryAfter != 0 {
+		t.Errorf("%q, %v: %d passed, %+v", asked.Text, asked.Values, passed, v)
+	}
+}

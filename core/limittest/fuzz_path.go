@@ -1,0 +1,219 @@
+package limittest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// FuzzPaths sends whatever stands in a request line to the real server of a framework, once for each configuration of its router, and
+// holds of the handler that ran, if any: the rules of the whole router that are for it were charged; an exception held for it only if
+// it is the excepted one; and the rule of its route counted it under the one name that this route has. The router decides what a path
+// means, so nothing here reads one.
+//
+//	func FuzzPaths(f *testing.F) { limittest.FuzzPaths(f, limittest.Adapter{Serve: serve}) }
+func FuzzPaths(f *testing.F, configurations ...Adapter) {
+	sites := make([]*routed, len(configurations))
+	for i, adapter := range configurations {
+		sites[i] = newRouted(f, adapter)
+		sites[i].wantAllServed(f, i)
+	}
+	for _, target := range slices.Concat(tricks, fuzzTargets) {
+		for method := range fuzzMethods {
+			f.Add(byte(method), target)
+		}
+	}
+	for i := range pathWords { // each word before and behind each
+		for k := range pathWords {
+			f.Add(byte(0), string([]byte{byte(1 + i), byte(1 + k)}))
+			f.Add(byte(0), string([]byte{byte(1 + i), byte(1 + k), byte(1 + i), 'x'}))
+		}
+	}
+	f.Fuzz(func(t *testing.T, method byte, target string) {
+		if target = spelled(target); strings.ContainsAny(target, " \r\n") || len(target) > 2000 {
+			return // that is another request line, or none
+		}
+		for i, site := range sites {
+			site.try(t, i, fuzzMethods[int(method)%len(fuzzMethods)], target)
+		}
+	})
+}
+
+var fuzzMethods = [...]string{"GET", "HEAD", "POST", "OPTIONS", "post", "BREW"}
+
+// pathWords are what paths here are made of. The fuzzer writes each as one byte, from 1 on, so that it comes upon paths that mean
+// something to the routers; the controls that these bytes are it can still write as %01.
+var pathWords = [...]string{
+	"/limit", "/free", "/files", "/admin", "/at", "/open", "/sl", "/any", "/..", "/x", "limit/", "free/", "../", "%2f", "%2e%2e", "/%2e", "/.", "//",
+}
+
+// spelled is a target with its words written out.
+func spelled(target string) string {
+	var text strings.Builder
+	for i := range len(target) {
+		if c := int(target[i]); c > 0 && c <= len(pathWords) {
+			text.WriteString(pathWords[c-1])
+		} else {
+			text.WriteByte(target[i])
+		}
+	}
+	return text.String()
+}
+
+// fuzzTargets are each route in its own spelling, and ways between the excepted and the others.
+var fuzzTargets = []string{
+	"/limit/7", "/limit/free", "/limit/free/x", "/files/a/b", "/files/", "/at/acme/admin", "/open/x", "/free/x", "/free", "/sl/", "/sl", "/sl/x", "/any/x",
+	"/limit/free/../admin", "/limit/free/%2e%2e/admin", "/limit/free%2f..%2fadmin", "/limit/free%2Fx", "/limit//free", "/limit/free//x", "/limit/FREE/x",
+	"/limit/free/x/", "/limit/free/x/y", "/limit/fre%65", "/free%2f..%2flimit/admin", "/free/..", "/free/%2e", "/free/%2e%2e", "/free/x%2fy", "/free/x/y",
+	"/files/../free/x", "/files/%2e%2e/free/x", "/files/..%2ffree%2fx", "/files/%2e%2e%2flimit%2ffree", "/at/free%2fx/admin", "/at/..%2f..%2ffree/admin",
+	"/at/%2e%2e/admin", "/open/..", "/open/%2e%2e", "/open/a%2fb", "/open/a/b", "//free/x", "/./free/x", "/%66ree/x", "/free/x?y", "/free/x#y", "*", "/",
+	"http://service.test/free/x", "http://service.test", "/limit/%zz", "/free/%zz", "/free/%", "/free/%00", "/free/\x80", "/free/%ff", "/free/%252e%252e",
+	"/limit+free", "/free/+", "/free/x;/../y", "/FREE/x", "/Free/../limit/admin", "/limit\\admin", "/free/..%5climit", "/.../free/x", "/free/x/%2e%2e/",
+}
+
+// routed is an app behind a router, and what it heard of the call at hand.
+type routed struct {
+	pipes *pipes
+
+	mu        sync.Mutex
+	ran       []string // the routes whose handlers ran, as the app spells them
+	decisions []core.Decision
+	names     map[string]string // of each route: the path in the name that it counts under
+}
+
+// The rules of the whole router, and for which routes each is.
+var (
+	treeRule = core.Rule{
+		Name: "tree", Seconds: 600, MaxCount: 1e12, Paths: []string{"/limit/**", "/files/**", "/at/*/admin", "/open/*", "/sl/**"},
+		Except: []string{"/limit/free", "/limit/free/**"},
+	}
+	mostRule = core.Rule{Name: "most", Seconds: 600, MaxCount: 1e12, Except: []string{"/free/**"}}
+	postRule = core.Rule{Name: "posts", Seconds: 600, MaxCount: 1e12, Methods: []string{"POST"}}
+
+	inTree = []string{"/limit/admin", "/limit/{id}", "/files/{rest...}", "/at/{tenant}/admin", "/open/{id}", "/sl/"}
+	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
+)
+
+// wantAllServed checks that every route serves its own spelling, so that what is tried afterwards means something.
+func (r *routed) wantAllServed(f *testing.F, configuration int) {
+	f.Helper()
+	plain := strings.NewReplacer("{rest...}", "a/b", "{id}", "7", "{name}", "x", "{tenant}", "acme")
+	for _, route := range slices.Concat(others, inTree) {
+		if r.try(f, configuration, "GET", plain.Replace(route)); !slices.Equal(r.ran, []string{route}) {
+			f.Fatalf("configuration %d: GET %s ran %q", configuration, plain.Replace(route), r.ran)
+		}
+	}
+	if r.try(f, configuration, "GET", "/free/x"); r.charged(mostRule.Name) != 0 {
+		f.Fatalf("configuration %d: what is excepted is charged", configuration)
+	}
+}
+
+// rulesFor are the names of the rules that must have been charged when this route's handler ran.
+func rulesFor(method, route string) (names []string) {
+	if slices.Contains(inTree, route) {
+		names = append(names, treeRule.Name)
+	}
+	if route != "/free/{name}" {
+		names = append(names, mostRule.Name)
+	}
+	if strings.EqualFold(method, "POST") {
+		names = append(names, postRule.Name)
+	}
+	return names
+}
+
+func newRouted(f *testing.F, adapter Adapter) *routed {
+	r := &routed{pipes: newPipes(), names: make(map[string]string)}
+	app := App{Use: [][]core.Rule{{treeRule}, {mostRule}, {postRule}}}
+	app.Limiter = newLimiter(f, core.Options{MaxKeys: 1000, Logger: silent, OnDecision: func(_ context.Context, d core.Decision) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.decisions = append(r.decisions, d)
+	}})
+	for _, path := range slices.Concat(others, inTree) {
+		route := Route{Path: path, Limits: limit(core.Rule{Seconds: 600, MaxCount: 1e12}), Handle: func(h Handling) {
+			r.mu.Lock()
+			r.ran = append(r.ran, path)
+			r.mu.Unlock()
+			h.Text("ok")
+		}}
+		if path == "/any/{id}" {
+			route.Method = "*"
+		}
+		app.Routes = append(app.Routes, route)
+	}
+	f.Cleanup(adapter.Serve(f, r.pipes, app))
+	return r
+}
+
+// try makes one call and checks what came of it.
+func (r *routed) try(t testing.TB, configuration int, method, target string) {
+	t.Helper()
+	r.mu.Lock()
+	r.ran, r.decisions = nil, nil
+	r.mu.Unlock()
+	r.send(t, method, target)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ran) > 1 {
+		t.Fatalf("configuration %d: %s %q ran %q", configuration, method, target, r.ran)
+	}
+	for _, route := range r.ran {
+		for _, name := range rulesFor(method, route) {
+			if n := r.charged(name); n != 1 {
+				t.Errorf("configuration %d: %s %q ran the handler of %s, and charged the rule %q %d times", configuration, method, target, route, name, n)
+			}
+		}
+		r.wantOneName(t, configuration, method, target, route)
+	}
+}
+
+// send makes a call and waits until the server has closed its connection, after which nothing more can come of it.
+func (r *routed) send(t testing.TB, method, target string) {
+	t.Helper()
+	conn, err := r.pipes.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patient))
+	_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\n\r\n", method, target)
+	if _, err := io.Copy(io.Discard, conn); err != nil && err != io.ErrClosedPipe {
+		t.Fatalf("%s %q: %v", method, target, err)
+	}
+}
+
+// charged is how often a rule let the call at hand through, and counted it.
+func (r *routed) charged(name string) (times int) {
+	for _, d := range r.decisions {
+		if d.Rule == name && d.Reason == core.Allowed && d.Source == core.FromMemory {
+			times++
+		}
+	}
+	return times
+}
+
+// wantOneName checks that the unnamed rule of a route counted the call, under the name that this route alone has.
+func (r *routed) wantOneName(t testing.TB, configuration int, method, target, route string) {
+	t.Helper()
+	own := r.decisions[len(r.decisions)-1]
+	counted, path, _ := strings.Cut(own.Rule, " ")
+	if own.Reason != core.Allowed || own.Source != core.FromMemory || !slices.Contains([]string{"GET", "POST", "OPTIONS", "OTHER"}, counted) {
+		t.Errorf("configuration %d: %s %q: the rule of %s answered %+v", configuration, method, target, route, own)
+	}
+	if r.names[route] == "" {
+		r.names[route] = path
+	}
+	for known, name := range r.names {
+		if (known == route) != (name == path) {
+			t.Errorf("configuration %d: %s %q: %s counts under %q, %s under %q", configuration, method, target, route, path, known, name)
+		}
+	}
+}

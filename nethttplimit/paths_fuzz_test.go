@@ -1,0 +1,16 @@
+package nethttplimit_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+// FuzzPaths tries paths on a *http.ServeMux, which the adapter asks for the route, and on a router that it cannot ask.
+func FuzzPaths(f *testing.F) {
+	limittest.FuzzPaths(f,
+		limittest.Adapter{Serve: serve},
+		limittest.Adapter{Serve: serveWith(func(mux http.Handler) http.Handler { return http.HandlerFunc(mux.ServeHTTP) })},
+	)
+}
