@@ -26,7 +26,7 @@ func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 	e.Use(middleware.Recover(), before(app))
 	e.Use(limits(app.Limiter, app.Use)...)
 	for _, route := range app.Routes {
-		path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+		path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
 		middlewares := limits(app.Limiter, route.Limits)
 		if route.Recovers {
 			middlewares = append(middlewares, middleware.Recover())

@@ -44,7 +44,7 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, limittest.App) (s
 			router.Use(limit)
 		}
 		for _, route := range app.Routes {
-			path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+			path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
 			handlers := limits(app.Limiter, route.Limits)
 			if route.Recovers {
 				handlers = append(handlers, recover.New())

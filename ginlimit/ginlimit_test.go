@@ -33,7 +33,7 @@ func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, limittest
 		router.Use(gin.RecoveryWithWriter(io.Discard), before(app))
 		router.Use(limits(app.Limiter, app.Use)...)
 		for _, route := range app.Routes {
-			path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+			path := strings.NewReplacer("{rest...}", "*rest", "{", ":", "}", "").Replace(route.Path)
 			handlers := limits(app.Limiter, route.Limits)
 			if route.Recovers {
 				handlers = append(handlers, gin.RecoveryWithWriter(io.Discard))
