@@ -76,11 +76,16 @@ func (s *site) doRaw(t *testing.T, method, target string, lines ...string) Reply
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patient))
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\n%s\r\n", method, target, crlf(lines))
-	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	from := bufio.NewReader(conn)
+	response, err := http.ReadResponse(from, &http.Request{Method: strings.ToUpper(method)})
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
 	}
-	return readReply(t, response)
+	reply := readReply(t, response)
+	if rest, _ := io.ReadAll(from); len(rest) > 0 {
+		t.Errorf("%s %.200q: behind the reply came %q", method, target, rest)
+	}
+	return reply
 }
 
 // crlf ends lines as HTTP does.
