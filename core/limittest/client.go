@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,15 +76,15 @@ func (s *site) doRaw(t *testing.T, method, target string, lines ...string) Reply
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patient))
-	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\n%s\r\n", method, target, crlf(lines))
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\nX-Before: a\r\n%s\r\n", method, target, crlf(lines))
 	from := bufio.NewReader(conn)
-	response, err := http.ReadResponse(from, &http.Request{Method: strings.ToUpper(method)})
+	response, err := http.ReadResponse(from, &http.Request{Method: method})
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
 	}
 	reply := readReply(t, response)
-	if rest, _ := io.ReadAll(from); len(rest) > 0 {
-		t.Errorf("%s %.200q: behind the reply came %q", method, target, rest)
+	if rest, _ := io.ReadAll(from); bytes.HasPrefix(rest, []byte("HTTP/")) {
+		t.Errorf("%s %.200q: behind the reply came another one: %q", method, target, rest)
 	}
 	return reply
 }
