@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -195,6 +196,7 @@ func (c httpClient) Do(t testing.TB, call limittest.Call) limittest.Reply {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection is used again
 	_ = response.Body.Close()
 	return limittest.Reply{Status: response.StatusCode, Header: response.Header}
 }
