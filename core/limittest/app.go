@@ -47,7 +47,7 @@ func (v valued) Value(key any) any {
 // Route is one route of an App.
 type Route struct {
 	Method string // GET unless set
-	// Path is /word/word, or with a parameter /word/{id}, or with one for all the rest /word/{rest...}, in the spelling of net/http.
+	// Path is /word/word, or with a parameter /word/{id}, or /word/{rest...} for all below, in the spelling of net/http.
 	Path string
 	// Limits of this route, each list a middleware, the outermost first.
 	Limits [][]core.Rule
