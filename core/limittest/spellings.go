@@ -25,6 +25,7 @@ var overrides = lines("X-Http-Method-Override: POST", "X-Http-Method: DELETE", "
 	"X-Rewrite-Url: /free/x", "X-Original-Uri: /free/x", "X-Forwarded-Prefix: /free", "X-Forwarded-Host: other.test", "X-Forwarded-Path: /free/x")
 
 var spelledMethods = []try{
+	{"POST", "/limit/admin", lines("X-Http-Method-Override: GET")}, {"POST", "/files/a", lines("X-Http-Method-Override: HEAD")},
 	{"get", "/limit/admin", nil}, {"Get", "/limit/admin", nil}, {"GET ", "/limit/admin", nil}, {"HEAD", "/limit/admin", nil},
 	{"head", "/limit/admin", nil}, {"POST", "/limit/admin?_method=GET", nil}, {"OPTIONS", "*", nil}, {"GET", "*", nil},
 	{"OPTIONS", "/limit/admin", nil}, {"TRACE", "/limit/admin", nil}, {"CONNECT", "/limit/admin", nil},
