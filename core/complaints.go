@@ -2,6 +2,7 @@ package core
 
 import (
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -119,7 +120,7 @@ func (s *seldom) due(rule string, do func(times int)) (times int) {
 			s.rules = make(map[string]*said)
 		}
 		of = new(said)
-		s.rules[rule] = of
+		s.rules[strings.Clone(rule)] = of // it may be a framework's, for the call only
 	}
 	of.times, of.do = of.times+1, do
 	if of.timer != nil {

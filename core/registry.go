@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -78,10 +77,20 @@ func (n *names) claim(rules []*boundRule) *RuleError {
 	if n.claims == nil {
 		n.claims = make(map[string]claim)
 	}
-	if len(n.claims) < maxNames {
-		maps.Copy(n.claims, fresh)
-	}
+	n.keep(fresh)
 	return nil
+}
+
+// keep keeps what is new. A name that a handler gave may be its framework's, for the call only, so it is copied.
+func (n *names) keep(fresh map[string]claim) {
+	if len(n.claims) >= maxNames {
+		return
+	}
+	for name, claim := range fresh {
+		if known, ok := n.claims[name]; !ok || known.bans != claim.bans {
+			n.claims[strings.Clone(name)] = claim
+		}
+	}
 }
 
 // deaf says whether the rules of this name are known, and none of them listens to bans.

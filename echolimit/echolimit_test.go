@@ -20,7 +20,27 @@ func TestAdapter(t *testing.T) {
 	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
 }
 
-func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+// TestMethodOverride holds the adapter to the same where callers may name another method in a header, which echo heeds before Use.
+func TestMethodOverride(t *testing.T) {
+	limittest.RunPaths(t, limittest.Adapter{Serve: serveAfter(middleware.MethodOverride())})
+}
+
+func serve(t testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	return serveAfter()(t, l, app)
+}
+
+// serveAfter serves with middlewares in front of the router.
+func serveAfter(pre ...echo.MiddlewareFunc) func(testing.TB, net.Listener, limittest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+		e := newEcho(app)
+		e.Pre(pre...)
+		server := &http.Server{Handler: e}
+		go func() { _ = server.Serve(l) }()
+		return func() { _ = server.Close() }
+	}
+}
+
+func newEcho(app limittest.App) *echo.Echo {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.Use(middleware.Recover(), before(app))
@@ -45,9 +65,7 @@ func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 			e.Add(route.Method, path, handler, middlewares...)
 		}
 	}
-	server := &http.Server{Handler: e}
-	go func() { _ = server.Serve(l) }()
-	return func() { _ = server.Close() }
+	return e
 }
 
 func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []echo.MiddlewareFunc) {

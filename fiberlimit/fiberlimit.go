@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
@@ -96,8 +97,22 @@ func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLe
 func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
 
 func (v view) Header(name string) (values []string) {
+	if v.c.App().Config().DisableHeaderNormalizing {
+		return v.headerAsWritten(name)
+	}
 	for _, value := range v.c.Request().Header.PeekAll(name) {
 		values = append(values, string(value))
+	}
+	return values
+}
+
+// headerAsWritten finds a header where fiber leaves its name as it was sent, and so would find one spelling of it only: a caller could
+// choose another than the proxy's.
+func (v view) headerAsWritten(name string) (values []string) {
+	for key, value := range v.c.Request().Header.All() {
+		if strings.EqualFold(string(key), name) {
+			values = append(values, string(value))
+		}
 	}
 	return values
 }

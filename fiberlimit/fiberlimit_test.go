@@ -99,3 +99,8 @@ func (h *handling) Reply(status int)         { _ = h.c.Status(status).SendString
 func (h *handling) Allow(rule core.Rule, subject string) bool {
 	return fiberlimit.Allow(h.c, h.limiter, rule, subject)
 }
+
+// TestHeadersAsWritten holds the adapter to the same where fiber leaves the names of headers as they were sent.
+func TestHeadersAsWritten(t *testing.T) {
+	limittest.RunTricks(t, limittest.Adapter{Serve: serve(fiber.Config{DisableHeaderNormalizing: true}), NoRouteInUse: true, LeavingUnnoticed: true})
+}

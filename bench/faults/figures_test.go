@@ -31,6 +31,13 @@ var faults = []fault{
 	{demotedMaster, "the same; what was counted before still counts"},
 	{ringServer, "each policy answers meanwhile, nobody waits past the deadline; keys of the other servers are counted on as before; at most one Max more for each change"},
 	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the shard that is well is given back"},
+	{callersLeave, "none of them reaches the handler uncounted"},
+	{floodOfKeys, "memory within the bound, a limited busy key still limited"},
+	{oversized, "nothing injected, nothing aliased, nothing unlimited"},
+	{hostileNames, "nothing injected, nothing aliased, nothing unlimited"},
+	{addressTricks, "the same client in all five frameworks: the design's"},
+	{pathTricks, "no way round a rule, no second counter for one route, no exception that should not hold"},
+	{triedTokens, "the rule by IP before it stops them; Identify is asked at most once a call"},
 }
 
 func init() {

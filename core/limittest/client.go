@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -56,8 +58,17 @@ func (c *httpClient) Do(t testing.TB, call Call) Reply {
 	return readReply(t, response)
 }
 
-// doRaw sends a request line that no client library would send as it is.
-func (s *site) doRaw(t *testing.T, method, target string) Reply {
+// raw makes a call with header lines of any spelling: in HTTP to the letter, in an RPC as far as its client sends them.
+func (s *site) raw(t *testing.T, method, path string, lines ...string) Reply {
+	t.Helper()
+	if s.adapter.RPC {
+		return s.do(t, method, path, lines...)
+	}
+	return s.doRaw(t, method, path, lines...)
+}
+
+// doRaw sends a request line, and header lines, that no client library would send as they are.
+func (s *site) doRaw(t *testing.T, method, target string, lines ...string) Reply {
 	t.Helper()
 	conn, err := s.dial(context.Background())
 	if err != nil {
@@ -65,12 +76,27 @@ func (s *site) doRaw(t *testing.T, method, target string) Reply {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patient))
-	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\n\r\n", method, target)
-	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\nX-Before: a\r\n%s\r\n", method, target, crlf(lines))
+	from := bufio.NewReader(conn)
+	response, err := http.ReadResponse(from, &http.Request{Method: method})
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
 	}
-	return readReply(t, response)
+	reply := readReply(t, response)
+	if rest, _ := io.ReadAll(from); bytes.HasPrefix(rest, []byte("HTTP/")) {
+		t.Errorf("%s %.200q: behind the reply came another one: %q", method, target, rest)
+	}
+	return reply
+}
+
+// crlf ends lines as HTTP does.
+func crlf(lines []string) string {
+	var all strings.Builder
+	for _, line := range lines {
+		all.WriteString(line)
+		all.WriteString("\r\n")
+	}
+	return all.String()
 }
 
 func readReply(t testing.TB, response *http.Response) Reply {

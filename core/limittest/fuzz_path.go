@@ -25,7 +25,7 @@ func FuzzPaths(f *testing.F, configurations ...Adapter) {
 		sites[i] = newRouted(f, adapter)
 		sites[i].wantAllServed(f, i)
 	}
-	for _, target := range slices.Concat(tricks, fuzzTargets) {
+	for _, target := range slices.Concat(spelledTargets, fuzzTargets) {
 		for method := range fuzzMethods {
 			f.Add(byte(method), target)
 		}

@@ -3,6 +3,8 @@ package limittest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -18,6 +20,7 @@ var loginScenarios = []scenario{
 	{name: "Identify failing is not a refusal", run: identifyFailing},
 	{name: "Identify is asked once, and only when needed", run: identifyOnce},
 	{name: "429 comes before 401", run: refusedBeforeLogin},
+	{name: "tokens tried by many are stopped by a rule by IP", run: triedTokens},
 }
 
 // verify knows two users by their tokens.
@@ -114,4 +117,52 @@ func refusedBeforeLogin(t *testing.T, s *site) {
 	s.want(t, 401, "/shop/stacked") // stays charged to the rule by IP: that is what guards the login
 	s.want(t, 401, "/shop/stacked")
 	s.want(t, 429, "/shop/stacked")
+}
+
+// triedTokens has many callers guess tokens at once, behind a rule by IP that stands before the login. However many rules want to
+// know the user, Identify is asked once for each call which that rule lets through, and for no other.
+func triedTokens(t *testing.T, s *site) {
+	const tries, callers, most = 160, 8, 20
+	var asked atomic.Int32
+	identify := func(r core.Request) (string, error) {
+		asked.Add(1)
+		return core.BearerToken(verify)(r)
+	}
+	user := core.Rule{Name: "user", Seconds: 600, MaxCount: 100, NeedLogin: true}
+	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Routes: []Route{{Path: "/shop/reply", Limits: [][]core.Rule{
+		{{Name: "ip", Seconds: 600, MaxCount: most}}, askingAgain(user),
+	}}}})
+	for range 3 {
+		s.want(t, 200, "/shop/reply", "Authorization: Bearer alice-token")
+	}
+	var statuses [600]atomic.Int32
+	var crowd sync.WaitGroup
+	for caller := range callers {
+		crowd.Go(func() {
+			for i := range tries / callers {
+				statuses[s.get(t, "/shop/reply", fmt.Sprintf("Authorization: Bearer guess-%d-%d", caller, i)).Status].Add(1)
+			}
+		})
+	}
+	crowd.Wait()
+	s.want(t, 429, "/shop/reply", "Authorization: Bearer alice-token")
+	if statuses[401].Load() != most-3 || statuses[429].Load() != tries-(most-3) {
+		t.Errorf("of %d tries %d got 401 and %d 429, want %d and the rest", tries, statuses[401].Load(), statuses[429].Load(), most-3)
+	}
+	if n := asked.Load(); n != most {
+		t.Errorf("Identify was asked %d times, want once for each of the %d calls let through by the rule by IP", n, most)
+	}
+}
+
+// askingAgain are rules of one middleware that all want to know the user, in every way there is.
+func askingAgain(user core.Rule) []core.Rule {
+	byUser := func(r core.Request) string { name, _ := r.User(); return name }
+	again, key, cost, plan, note, tried := user, user, user, user, user, user
+	again.Name = "again"
+	key.Name, key.NeedLogin, key.Key = "key", false, core.Join(core.ByUser, core.ByIP)
+	cost.Name, cost.Cost = "cost", func(r core.Request) int { return len(byUser(r)) }
+	plan.Name, plan.LimitFor = "plan", func(r core.Request) (core.Limit, error) { return core.PerHour(100 + len(byUser(r))), nil }
+	note.Name, note.Algorithm, note.Note = "note", core.SlidingLog, byUser
+	tried.Name, tried.DryRun = "tried", true
+	return []core.Rule{user, again, key, cost, plan, note, tried}
 }

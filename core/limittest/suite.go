@@ -81,8 +81,8 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 
 func scenarios() (all []scenario) {
 	for _, group := range [][]scenario{
-		limitScenarios, wireScenarios, loginScenarios, addressScenarios, pathScenarios, handlerScenarios, failureScenarios,
-		outcomeScenarios, flightScenarios, ruleScenarios,
+		limitScenarios, wireScenarios, loginScenarios, addressScenarios, hopScenarios, pathScenarios, handlerScenarios, failureScenarios,
+		outcomeScenarios, flightScenarios, ruleScenarios, hostileScenarios,
 	} {
 		all = append(all, group...)
 	}
@@ -94,6 +94,7 @@ type site struct {
 	adapter Adapter
 	client  redis.UniversalClient
 	network string // tcp or unix
+	peers   *from  // shows the app's connections from somewhere else; nil: from where they are
 	dial    Dial
 }
 
@@ -131,6 +132,10 @@ func (s *site) serve(t *testing.T, app App) {
 	}
 	s.dial = func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, l.Addr().Network(), l.Addr().String())
+	}
+	if s.peers != nil {
+		s.peers.Listener = l
+		l = s.peers
 	}
 	t.Cleanup(s.adapter.Serve(t, l, app))
 }

@@ -1,0 +1,125 @@
+package faults_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/core"
+)
+
+const floodOfKeys = "10 million distinct keys in one minute, in process"
+
+// heldBy is the bound on memory: 64 bytes beside each key, of which each takes a piece of 48 bytes in this test; a tenth more for what
+// lies around them, and what a Limiter takes by itself.
+func heldBy(keys int) int { return keys*(64+48)*11/10 + 1<<20 }
+
+// TestFloodOfKeys floods a Limiter in this process with new callers, every other of whom comes twice at once and so looks as busy as
+// anybody, while some who have used up their limit go on asking: a flood must not give them a fresh counter.
+func TestFloodOfKeys(t *testing.T) {
+	keys, kept, within := 60_000, 25_000, time.Duration(0)
+	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: kept}
+	if long() {
+		keys, kept, within = 10_000_000, 250_000, time.Minute
+		options.MaxKeys = 0 // the default
+	}
+	before := heap()
+	limiter, err := core.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	f := &flood{limiter: limiter, keys: keys, within: within, started: time.Now()}
+	var callers sync.WaitGroup
+	for i := range floods {
+		callers.Go(func() { f.pour(t, i) })
+	}
+	callers.Wait()
+	took, held := time.Since(f.started), heap()-before
+	for i := range f.busy {
+		if f.busy[i].admitted.Load() != busyMax {
+			t.Errorf("a busy caller (%v) was let in %d times of %d, want %d", busyLimits[i].Algorithm, f.busy[i].admitted.Load(), f.busy[i].asked.Load(), busyMax)
+		}
+	}
+	if held > heldBy(kept) {
+		t.Errorf("%d keys hold %.1f MB of heap, want at most %.1f MB", keys, mega(held), mega(heldBy(kept)))
+	}
+	stats := limiter.Stats()
+	if stats.Keys > kept || stats.Evictions == 0 {
+		t.Errorf("%d keys are kept, want at most %d, and %d were evicted", stats.Keys, kept, stats.Evictions)
+	}
+	f.calls[0].Merge(&f.calls[1])
+	report(t, floodOfKeys, "%d keys in %.0f s: %d are kept, in %.1f MB of heap (bound %.1f MB); p99 of a call %v; each of %d busy callers let in %d times "+
+		"in some %d calls, its limit being %d", keys, took.Seconds(), stats.Keys, mega(held), mega(heldBy(kept)), f.calls[0].Percentile(99), len(f.busy),
+		busyMax, f.busy[0].asked.Load(), busyMax)
+}
+
+const (
+	floods    = 2   // goroutines
+	busyEvery = 500 // one call in so many is a busy caller's
+	busyMax   = 5
+)
+
+// busyLimits are those of the busy callers.
+var busyLimits = [...]core.Limit{
+	core.PerHour(busyMax), core.PerHour(busyMax).Bucket(busyMax), {Max: busyMax, Window: time.Hour, Algorithm: core.FixedWindow},
+}
+
+// flood is many new callers, and a few busy ones.
+type flood struct {
+	limiter *core.Limiter
+	keys    int
+	within  time.Duration // evenly, or as fast as possible
+	started time.Time
+	calls   [floods]harness.Histogram
+	busy    [len(busyLimits)]struct{ asked, admitted atomic.Int64 }
+}
+
+// pour makes the calls of one goroutine.
+func (f *flood) pour(t *testing.T, which int) {
+	for i := which; i < f.keys; i += floods {
+		subject := "caller:" + strconv.Itoa(i)
+		for range 1 + i/floods%2 {
+			began := time.Now()
+			d, err := f.limiter.Allow(context.Background(), "flood", subject, core.PerHour(busyMax))
+			f.calls[which].Add(time.Since(began))
+			if err != nil || !d.Allowed {
+				t.Errorf("a new caller is refused: %+v, %v", d, err)
+				return
+			}
+		}
+		if i%busyEvery < floods {
+			f.ask(t, i/busyEvery%len(f.busy))
+			time.Sleep(time.Until(f.started.Add(f.within * time.Duration(i) / time.Duration(f.keys))))
+		}
+	}
+}
+
+// ask is a busy caller's call.
+func (f *flood) ask(t *testing.T, which int) {
+	d, err := f.limiter.Allow(context.Background(), "busy", "caller:busy", busyLimits[which])
+	if err != nil {
+		t.Error(err)
+	}
+	f.busy[which].asked.Add(1)
+	if d.Allowed {
+		f.busy[which].admitted.Add(1)
+	}
+}
+
+func mega(bytes int) float64 { return float64(bytes) / (1 << 20) }
+
+// heap is what lives on the heap.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // what the first one put out of the pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

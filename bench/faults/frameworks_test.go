@@ -1,0 +1,203 @@
+package faults_test
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/echolimit"
+	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// framework is one of the five, and how to serve an app with it.
+type framework struct {
+	name string
+	limittest.Adapter
+}
+
+// usual is how many bytes of headers servers take.
+const usual = 16 << 10
+
+// serveFunc is limittest.Adapter.Serve.
+type serveFunc = func(testing.TB, net.Listener, limittest.App) (stop func())
+
+// frameworks are all five, with servers that take so many bytes of headers.
+func frameworks(room int) []framework {
+	gin.SetMode(gin.TestMode)
+	return []framework{
+		{"gin", limittest.Adapter{Serve: overHTTP(ginHandler, room)}},
+		{"echo", limittest.Adapter{Serve: overHTTP(echoHandler, room)}},
+		{"fiber", limittest.Adapter{Serve: serveFiber(room), NoRouteInUse: true, LeavingUnnoticed: true}},
+		{"net/http", limittest.Adapter{Serve: overHTTP(muxHandler, room)}},
+		{"gRPC", limittest.Adapter{Serve: serveGRPC(room), Connect: connectGRPC, RPC: true}},
+	}
+}
+
+// overHTTP serves a handler by net/http's server, over HTTP/1.1 and HTTP/2.
+func overHTTP(handler func(limittest.App) http.Handler, room int) serveFunc {
+	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+		server := &http.Server{Handler: handler(app), MaxHeaderBytes: room, Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0)}
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
+		go func() { _ = server.Serve(l) }()
+		return func() { _ = server.Close() }
+	}
+}
+
+func ginHandler(app limittest.App) http.Handler {
+	router := gin.New()
+	router.Use(func(c *gin.Context) { c.Request = c.Request.WithContext(app.Enter(c.Request.Context())) })
+	limits := func(lists [][]core.Rule) (all []gin.HandlerFunc) {
+		for _, rules := range lists {
+			all = append(all, ginlimit.New(app.Limiter, rules...))
+		}
+		return all
+	}
+	router.Use(limits(app.Use)...)
+	for _, route := range app.Routes {
+		router.Match(methodsOf(route), pathFor(route, "*rest"), append(limits(route.Limits), func(c *gin.Context) {
+			route.Serve(handling{c.Request.Context(), c.Writer, func(rule core.Rule, subject string) bool {
+				return ginlimit.Allow(c, app.Limiter, rule, subject)
+			}})
+		})...)
+	}
+	return router
+}
+
+func echoHandler(app limittest.App) http.Handler {
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard)
+	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.SetRequest(c.Request().WithContext(app.Enter(c.Request().Context())))
+			return next(c)
+		}
+	})
+	limits := func(lists [][]core.Rule) (all []echo.MiddlewareFunc) {
+		for _, rules := range lists {
+			all = append(all, echolimit.New(app.Limiter, rules...))
+		}
+		return all
+	}
+	e.Use(limits(app.Use)...)
+	for _, route := range app.Routes {
+		e.Match(methodsOf(route), pathFor(route, "*"), func(c echo.Context) error {
+			route.Serve(handling{c.Request().Context(), c.Response(), func(rule core.Rule, subject string) bool {
+				return echolimit.Allow(c, app.Limiter, rule, subject)
+			}})
+			return nil
+		}, limits(route.Limits)...)
+	}
+	return e
+}
+
+func muxHandler(app limittest.App) http.Handler {
+	limited := func(handler http.Handler, lists [][]core.Rule) http.Handler {
+		for i := len(lists) - 1; i >= 0; i-- {
+			handler = nethttplimit.New(app.Limiter, lists[i]...)(handler)
+		}
+		return handler
+	}
+	mux := http.NewServeMux()
+	for _, route := range app.Routes {
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			route.Serve(handling{r.Context(), w, func(rule core.Rule, subject string) bool {
+				return nethttplimit.Allow(w, r, app.Limiter, rule, subject)
+			}})
+		})
+		mux.Handle(patternOf(route), limited(handler, route.Limits))
+	}
+	use := limited(mux, app.Use)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { use.ServeHTTP(w, r.WithContext(app.Enter(r.Context()))) })
+}
+
+func serveFiber(room int) serveFunc {
+	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+		router := fiberApp(app, fiber.Config{DisableStartupMessage: true, ReadBufferSize: room})
+		go func() { _ = router.Listener(l) }()
+		return func() { _ = l.Close() }
+	}
+}
+
+func fiberApp(app limittest.App, config fiber.Config) *fiber.App {
+	router := fiber.New(config)
+	router.Use(func(c *fiber.Ctx) error {
+		c.SetUserContext(app.Enter(c.UserContext()))
+		return c.Next()
+	})
+	for _, rules := range app.Use {
+		router.Use(fiberlimit.New(app.Limiter, rules...))
+	}
+	for _, route := range app.Routes {
+		var handlers []fiber.Handler
+		for _, rules := range route.Limits {
+			handlers = append(handlers, fiberlimit.New(app.Limiter, rules...))
+		}
+		handlers = append(handlers, func(c *fiber.Ctx) error {
+			route.Serve(handling{c.UserContext(), c, func(rule core.Rule, subject string) bool {
+				return fiberlimit.Allow(c, app.Limiter, rule, subject)
+			}})
+			return nil
+		})
+		for _, method := range methodsOf(route) {
+			router.Add(method, pathFor(route, "*"), handlers...)
+		}
+	}
+	return router
+}
+
+// methodsOf are a route's methods.
+func methodsOf(route limittest.Route) []string {
+	switch route.Method {
+	case "":
+		return []string{"GET"}
+	case "*":
+		return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
+	default:
+		return []string{route.Method}
+	}
+}
+
+// patternOf is a route's pattern for a mux.
+func patternOf(route limittest.Route) string {
+	if route.Method == "*" {
+		return route.Path
+	}
+	return methodsOf(route)[0] + " " + route.Path
+}
+
+// pathFor is a route's path in the spelling of gin, echo and fiber, which differ in how they write all the rest.
+func pathFor(route limittest.Route, rest string) string {
+	return strings.NewReplacer("{rest...}", rest, "{", ":", "}", "").Replace(route.Path)
+}
+
+// handling is a call in a handler that writes its reply as bytes.
+type handling struct {
+	ctx   context.Context
+	reply io.Writer
+	allow func(rule core.Rule, subject string) bool
+}
+
+// Context implements limittest.Handling.
+func (h handling) Context() context.Context { return h.ctx }
+
+// Allow implements limittest.Handling.
+func (h handling) Allow(rule core.Rule, subject string) bool { return h.allow(rule, subject) }
+
+// Text implements limittest.Handling.
+func (h handling) Text(text string) { _, _ = io.WriteString(h.reply, text) }
+
+// Reply implements limittest.Handling.
+func (h handling) Reply(int) { panic("no fault is about another status than 200") }

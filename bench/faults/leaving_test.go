@@ -1,0 +1,353 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const callersLeave = "callers that cancel at once, or bring a 1 ms deadline (grpc-timeout, HTTP/2 RST_STREAM, HTTP/1 connection closed), with FailOpen, " +
+	"while Redis is stopped, slow (30 ms), healthy"
+
+// leaving is how much is allowed: more than all of the calls, so that every one of them may reach the handler if it is counted.
+var leaving = core.Limit{Max: 1_000_000, Window: time.Hour, Algorithm: core.FixedWindow}
+
+// party is a service in one framework, and what became of its calls.
+type party struct {
+	name               string
+	unnoticed          bool // the framework does not tell that a caller left
+	call               func()
+	limiter            *core.Limiter
+	dial               limittest.Dial
+	entered, ran       atomic.Int64 // calls that came to the service, and that reached the handler
+	counted, uncounted atomic.Int64 // decisions that let pass: by Redis, and by FailOpen
+	refused            atomic.Int64 // decisions that the caller's end made
+	decided            atomic.Int64
+}
+
+// newParty serves one route with one rule, counted in Redis.
+func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time.Duration) *party {
+	t.Helper()
+	p := new(party)
+	limiter, err := core.New(core.Options{
+		Redis: rdb, Timeout: timeout, Prefix: fmt.Sprint("leaving", time.Now().UnixNano()), Logger: slog.New(slog.DiscardHandler), OnDecision: p.hear,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	p.limiter = limiter
+	rule := core.Rule{Name: "leaving", MaxCount: leaving.Max, Window: leaving.Window, Algorithm: leaving.Algorithm, Key: core.Global}
+	p.dial = listenAndServe(t, f, limittest.App{
+		Limiter: limiter,
+		Before:  func(ctx context.Context) context.Context { p.entered.Add(1); return ctx },
+		Routes: []limittest.Route{{Path: "/shop/list", Limits: [][]core.Rule{{rule}}, Handle: func(h limittest.Handling) {
+			p.ran.Add(1)
+			h.Text("ok")
+		}}},
+	})
+	return p
+}
+
+func (p *party) hear(_ context.Context, d core.Decision) {
+	switch {
+	case d.Reason == core.ContextEnded:
+		p.refused.Add(1)
+	case d.Allowed && d.Source == core.FromRedis:
+		p.counted.Add(1)
+	case d.Allowed:
+		p.uncounted.Add(1)
+	}
+	p.decided.Add(1)
+}
+
+// listenAndServe serves an app with a framework.
+func listenAndServe(t *testing.T, f framework, app limittest.App) limittest.Dial {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Serve(t, l, app))
+	return func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	}
+}
+
+// charged is what Redis holds, when all calls are decided and what they sent has been done.
+func (p *party) charged(t *testing.T) int64 {
+	t.Helper()
+	eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
+	var charged, before int64 = 0, -1
+	eventually(t, "Redis has done what it was sent", func() bool {
+		d, err := p.limiter.Peek(context.Background(), "leaving", "leaving", leaving)
+		if err != nil {
+			return false
+		}
+		charged, before = int64(leaving.Max-d.Remaining), charged
+		return charged == before && charged >= p.counted.Load()
+	})
+	return charged
+}
+
+// eventually waits until it is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came about that %s", what)
+		}
+	}
+}
+
+// TestCallersLeave has callers leave in every way that a framework's protocols know, while Redis is in every state.
+func TestCallersLeave(t *testing.T) {
+	calls, timeout := 48, 2*time.Second
+	if long() {
+		calls, timeout = 2000, 15*time.Second
+	}
+	server := limittest.StartRedis(t)
+	quick, slow := server.Client(t), server.Client(t, late(30*time.Millisecond))
+	var sum tallied
+	for _, state := range []struct {
+		name  string
+		redis redis.UniversalClient
+		stops bool
+	}{{"stopped", quick, true}, {"slow", slow, false}, {"healthy", quick, false}} {
+		t.Run(state.name, func(t *testing.T) {
+			parties := partiesOf(t, state.redis, timeout)
+			if state.stops {
+				server.Stop()
+			}
+			leaveAll(t, parties, calls)
+			server.Continue()
+			for _, p := range parties {
+				sum.add(t, p, state.stops)
+			}
+		})
+	}
+	if !t.Failed() {
+		report(t, callersLeave, "%s", &sum)
+	}
+}
+
+// partiesOf are one for each framework and each way to leave it. The timeout is so long that all have left before.
+func partiesOf(t *testing.T, rdb redis.UniversalClient, timeout time.Duration) (parties []*party) {
+	for _, f := range frameworks(usual) {
+		for _, way := range waysOf(f) {
+			p := newParty(t, f, rdb, timeout)
+			p.name, p.unnoticed, p.call = f.name+", "+way.name, f.LeavingUnnoticed, way.leave(t, p.dial)
+			parties = append(parties, p)
+		}
+	}
+	return parties
+}
+
+// leaveAll has all parties' callers come and leave at once, and returns when all calls are decided.
+func leaveAll(t *testing.T, parties []*party, calls int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, p := range parties {
+		all.Go(func() { sixteenAtOnce(calls, p.call) })
+	}
+	all.Wait()
+	for _, p := range parties {
+		eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
+	}
+}
+
+// TestDeadlinesNearTimeout has a caller bring a deadline that ends just before Timeout: no matter how near, the store has not
+// failed yet, and FailOpen has no say.
+func TestDeadlinesNearTimeout(t *testing.T) {
+	const timeout = 200
+	server := limittest.StartRedis(t)
+	rpc := frameworks(usual)[4]
+	var all sync.WaitGroup
+	var deadlines []time.Duration
+	var parties []*party
+	for _, millis := range []time.Duration{1, 2, 5, 20, 50, 100, 150, 180, 190, 195, 198, timeout - 1} {
+		p := newParty(t, rpc, server.Client(t), timeout*time.Millisecond) // each its own, or one would wait behind another
+		p.call = grpcCall(t, p.dial, func(int64) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), 10*time.Second)
+		})
+		p.call()
+		if p.ran.Load() != 1 {
+			t.Fatal("a healthy call did not reach the handler")
+		}
+		parties, deadlines = append(parties, p), append(deadlines, millis*time.Millisecond)
+	}
+	server.Stop()
+	defer server.Continue()
+	for i, p := range parties {
+		call := grpcCall(t, p.dial, func(int64) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), deadlines[i])
+		})
+		all.Go(call)
+	}
+	all.Wait()
+	for i, p := range parties {
+		eventually(t, "the call is decided", func() bool { return p.decided.Load() == p.entered.Load() })
+		if p.ran.Load() != 1 || p.uncounted.Load() != 0 {
+			t.Errorf("a call with %v to live reached the handler uncounted, Timeout being 200 ms", deadlines[i])
+		}
+	}
+}
+
+// tallied is what became of all calls.
+type tallied struct {
+	entered, ran, charged, refused, unnoticed int64
+}
+
+// add checks a party and adds it up. What ran must have been counted; only fiber, which is not told that a caller left, asks the
+// rule's own policy when Redis has really not answered within Timeout.
+func (s *tallied) add(t *testing.T, p *party, stopped bool) {
+	t.Helper()
+	charged := p.charged(t)
+	entered, ran, counted, uncounted := p.entered.Load(), p.ran.Load(), p.counted.Load(), p.uncounted.Load()
+	if uncounted != 0 && !(stopped && p.unnoticed) {
+		t.Errorf("%s: %d calls were let in uncounted", p.name, uncounted)
+	}
+	if ran != counted+uncounted || counted > charged || charged > entered {
+		t.Errorf("%s: %d calls entered, %d reached the handler, %d by Redis's word; Redis holds %d", p.name, entered, ran, counted, charged)
+	}
+	if stopped && counted != 0 {
+		t.Errorf("%s: %d calls were counted by a Redis that stood still", p.name, counted)
+	}
+	s.unnoticed += uncounted
+	s.entered += entered
+	s.ran += ran - uncounted
+	s.charged += charged
+	s.refused += p.refused.Load()
+}
+
+// String is the figure.
+func (s *tallied) String() string {
+	return fmt.Sprintf("of %d calls in five frameworks %d ended with their callers, %d reached the handler, all counted: Redis holds %d; "+
+		"in fiber, which does not tell that a caller left, %d more got the rule's policy when Timeout had passed", s.entered, s.refused, s.ran, s.charged, s.unnoticed)
+}
+
+// sixteenAtOnce makes so many calls, 16 at once.
+func sixteenAtOnce(calls int, call func()) {
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for range calls / 16 {
+				call()
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// late makes every answer of Redis come so much later.
+func late(by time.Duration) func(*redis.Options) {
+	return func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return lateConn{conn, by}, err
+		}
+	}
+}
+
+// lateConn is a connection on which everything read is on its way for a while.
+type lateConn struct {
+	net.Conn
+	by time.Duration
+}
+
+// Read implements net.Conn.
+func (c lateConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	time.Sleep(c.by)
+	return n, err
+}
+
+// way is a way to leave.
+type way struct {
+	name  string
+	leave func(t *testing.T, dial limittest.Dial) (call func())
+}
+
+// waysOf are the ways that a framework's protocols know.
+func waysOf(f framework) []way {
+	switch {
+	case f.RPC:
+		return []way{{"deadline of 1 ms", grpcDeadline}, {"cancelled", grpcCancelled}}
+	case f.LeavingUnnoticed:
+		return []way{{"connection closed", hangUp}}
+	default:
+		return []way{{"connection closed", hangUp}, {"stream reset", resetStream}}
+	}
+}
+
+// hangUp sends a request over HTTP/1.1 and closes the connection at once, or very soon.
+func hangUp(_ *testing.T, dial limittest.Dial) func() {
+	var calls atomic.Int64
+	return func() {
+		conn, err := dial(context.Background())
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte("GET /shop/list HTTP/1.1\r\nHost: service.test\r\n\r\n"))
+		time.Sleep(time.Duration(calls.Add(1)%4) * time.Millisecond)
+		_ = conn.Close()
+	}
+}
+
+// resetStream calls over HTTP/2 and resets the stream at once, or very soon.
+func resetStream(t *testing.T, dial limittest.Dial) func() {
+	transport := &http.Transport{
+		Protocols:   new(http.Protocols),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	var calls atomic.Int64
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(calls.Add(1)%4)*time.Millisecond+100*time.Microsecond)
+		defer cancel()
+		request, _ := http.NewRequestWithContext(ctx, "GET", "http://service.test/shop/list", nil)
+		if response, err := transport.RoundTrip(request); err == nil {
+			_ = response.Body.Close()
+		}
+	}
+}
+
+// grpcDeadline calls with a grpc-timeout of a millisecond.
+func grpcDeadline(t *testing.T, dial limittest.Dial) func() {
+	return grpcCall(t, dial, func(int64) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.Background(), time.Millisecond)
+	})
+}
+
+// grpcCancelled calls without a deadline, and resets the stream at once, or very soon.
+func grpcCancelled(t *testing.T, dial limittest.Dial) func() {
+	return grpcCall(t, dial, func(call int64) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Duration(call%4)*time.Millisecond+100*time.Microsecond, cancel)
+		return ctx, cancel
+	})
+}
+
+func grpcCall(t *testing.T, dial limittest.Dial, until func(call int64) (context.Context, context.CancelFunc)) func() {
+	client := connectGRPC(t, dial)
+	t.Cleanup(client.Close)
+	client.Do(t, limittest.Call{Path: "/no/such"}) // so that the connection is up
+	var calls atomic.Int64
+	return func() {
+		ctx, cancel := until(calls.Add(1))
+		defer cancel()
+		client.Do(t, limittest.Call{Path: "/shop/list", Context: ctx})
+	}
+}

@@ -1,0 +1,209 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const oversized = "1 MB headers, 10,000 cookies, 1,000 hops, paths of 500 kB"
+
+// roomy is how many bytes of headers the servers take here: more than they do by themselves, so that what is large reaches the limits.
+const roomy = 4 << 20
+
+// TestOversized sends headers and paths that are as large as a server lets them be. Each caller must have one counter, under a key of
+// at most 200 bytes, and no call may keep the limits busy for long.
+func TestOversized(t *testing.T) {
+	server := limittest.StartRedis(t)
+	calls, longest := 0, time.Duration(0)
+	for _, f := range frameworks(roomy) {
+		t.Run(f.name, func(t *testing.T) {
+			s := newOversizedService(t, f, server)
+			s.run(t)
+			s.wantShortKeys(t, server)
+			calls += s.calls
+			longest = max(longest, s.longest)
+		})
+	}
+	if !t.Failed() {
+		report(t, oversized, "%d calls in five frameworks: each caller has one counter and is refused after one call, keys under 200 bytes; slowest call %v",
+			calls, longest.Round(time.Millisecond))
+	}
+}
+
+// oversizedService is an app, and a client of it.
+type oversizedService struct {
+	rpc     bool
+	prefix  string
+	client  limittest.Client
+	counted atomic.Value // whom the last decision was for
+	callers map[string]bool
+	calls   int
+	longest time.Duration
+}
+
+func newOversizedService(t *testing.T, f framework, server *limittest.Redis) *oversizedService {
+	t.Helper()
+	s := &oversizedService{rpc: f.RPC, prefix: "oversized-" + strings.ReplaceAll(f.name, "/", "-"), callers: make(map[string]bool)}
+	limiter, err := core.New(core.Options{
+		Redis: server.Client(t), Prefix: s.prefix, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		ClientIP:   core.ClientIP{TrustedProxies: []string{"127.0.0.0/8"}},
+		Identify:   core.Cookie("session", func(_ context.Context, token string) (string, error) { return token, nil }),
+		OnDecision: func(_ context.Context, d core.Decision) { s.counted.Store(d.Key) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	one := func(name string, change func(*core.Rule)) [][]core.Rule {
+		rule := core.Rule{Name: name, Seconds: 600, MaxCount: 1}
+		change(&rule)
+		return [][]core.Rule{{rule}}
+	}
+	app := limittest.App{Limiter: limiter, Routes: []limittest.Route{
+		{Path: "/shop/key", Limits: one("key", func(r *core.Rule) { r.Key = core.ByHeader("X-Key") })},
+		{Path: "/shop/user", Limits: one("user", func(r *core.Rule) { r.NeedLogin = true })},
+		{Path: "/shop/anyone", Limits: one("anyone", func(r *core.Rule) { r.Key = core.ByUser })},
+		{Path: "/shop/hops", Limits: one("hops", func(*core.Rule) {})},
+	}}
+	if !f.RPC {
+		app.Routes = append(app.Routes, limittest.Route{Path: "/item/{id}", Limits: one("", func(*core.Rule) {})},
+			limittest.Route{Path: "/deep/{rest...}", Limits: one("deep", func(r *core.Rule) { r.Paths = []string{"/**/admin/**/edit/**/{a,b}*c", "/deep/**"} })})
+	}
+	dial := listenAndServe(t, f, app)
+	if s.client = connectHTTP(dial); f.RPC {
+		s.client = connectGRPC(t, dial)
+	}
+	t.Cleanup(s.client.Close)
+	return s
+}
+
+// call makes a call and compares the status. The first call of a caller with this outcome is a counter.
+func (s *oversizedService) call(t *testing.T, status int, path string, header http.Header) {
+	t.Helper()
+	s.counted.Store("")
+	began := time.Now()
+	reply := s.client.Do(t, limittest.Call{Method: "GET", Path: path, Header: header})
+	s.longest = max(s.longest, time.Since(began))
+	s.calls++
+	if reply.Status != status {
+		t.Errorf("%.40s with %d headers: status %d, want %d", path, len(header), reply.Status, status)
+	}
+	if status == 200 {
+		s.callers[path[:min(20, len(path))]+" "+s.counted.Load().(string)] = true
+	}
+}
+
+// once is a caller who is let in once.
+func (s *oversizedService) once(t *testing.T, path string, header http.Header) {
+	t.Helper()
+	s.call(t, 200, path, header)
+	s.call(t, 429, path, header)
+}
+
+func (s *oversizedService) run(t *testing.T) {
+	size := 1 << 20
+	if !long() {
+		size = 1 << 17
+	}
+	large := strings.Repeat("k", size-1)
+	s.once(t, "/shop/key", http.Header{"X-Key": {large + "a"}})
+	s.once(t, "/shop/key", http.Header{"X-Key": {large + "b"}})
+	s.once(t, "/shop/key", http.Header{"X-Key": {large}})
+	s.call(t, 429, "/shop/key", http.Header{"X-Key": {large}, "X-Other": {large}})
+
+	s.once(t, "/shop/user", http.Header{"Cookie": {"session=" + large}})
+	s.once(t, "/shop/user", http.Header{"Cookie": {"session=" + large + "a"}})
+	s.once(t, "/shop/user", http.Header{"Cookie": {manyCookies(2000) + "session=alice"}})
+	s.call(t, 429, "/shop/user", http.Header{"Cookie": {"session=alice; " + manyCookies(2000) + "session=bob"}})
+	s.call(t, 401, "/shop/user", http.Header{"Cookie": {manyCookies(10_000) + "session=alice"}}) // net/http reads no more than 3,000
+	s.once(t, "/shop/anyone", http.Header{"Cookie": {manyCookies(10_000) + "session=alice"}})    // so that this is nobody, by IP
+	s.call(t, 429, "/shop/anyone", nil)
+
+	s.once(t, "/shop/hops", http.Header{"X-Forwarded-For": {strings.Repeat("1.1.1.1, ", 1000) + "203.0.113.1"}})
+	s.call(t, 429, "/shop/hops", http.Header{"X-Forwarded-For": append(hopLines(1000), "203.0.113.1")})
+	s.call(t, 429, "/shop/hops", http.Header{"X-Forwarded-For": {"203.0.113.1" + strings.Repeat(", 127.0.0.9", 1000)}})
+	s.once(t, "/shop/hops", http.Header{"X-Forwarded-For": {strings.Repeat(",", size)}}) // nonsense: the peer itself
+	s.call(t, 429, "/shop/hops", http.Header{"X-Forwarded-For": {strings.Repeat("9", size)}})
+	s.call(t, 429, "/shop/hops", http.Header{"X-Forwarded-For": {strings.Repeat(`"`, size)}})
+	if s.rpc {
+		return
+	}
+	s.once(t, "/item/"+strings.Repeat("i", size/2), nil)
+	s.call(t, 429, "/item/"+strings.Repeat("%7B", size/6), nil)
+	s.call(t, 429, "/item/i", nil)
+	s.once(t, "/deep/"+strings.Repeat("admin/edit/ab", size/26), nil)
+	s.call(t, 429, "/deep/"+strings.Repeat("admin/", size/12)+"edit", nil)
+	s.call(t, 429, "/deep/"+strings.Repeat("edit/a/admin/", size/26)+"bc", nil)
+	s.call(t, 429, "/deep/"+strings.Repeat("a", size/2), nil)
+}
+
+func manyCookies(n int) string {
+	var all strings.Builder
+	for i := range n {
+		fmt.Fprintf(&all, "c%d=%d; ", i, i)
+	}
+	return all.String()
+}
+
+func hopLines(n int) (lines []string) {
+	for range n {
+		lines = append(lines, "1.1.1.1")
+	}
+	return lines
+}
+
+// wantShortKeys holds that Redis has one key for each caller, none of them long.
+func (s *oversizedService) wantShortKeys(t *testing.T, server *limittest.Redis) {
+	t.Helper()
+	keys, err := server.Client(t).Keys(t.Context(), s.prefix+":*").Result()
+	if err != nil || len(keys) != len(s.callers) {
+		t.Errorf("Redis has %d keys, want one for each of %d callers: %v", len(keys), len(s.callers), err)
+	}
+	for _, key := range keys {
+		if len(key) > 200 {
+			t.Errorf("there is the key %q", key)
+		}
+	}
+}
+
+// httpClient speaks HTTP/1.1.
+type httpClient struct{ *http.Transport }
+
+func connectHTTP(dial limittest.Dial) limittest.Client {
+	return httpClient{&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}}
+}
+
+// Do implements limittest.Client.
+func (c httpClient) Do(t testing.TB, call limittest.Call) limittest.Reply {
+	t.Helper()
+	target, err := url.Parse("http://service.test" + call.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if call.Header == nil {
+		call.Header = make(http.Header)
+	}
+	request := (&http.Request{Method: call.Method, URL: target, Header: call.Header}).WithContext(call.Until())
+	response, err := c.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection is used again
+	_ = response.Body.Close()
+	return limittest.Reply{Status: response.StatusCode, Header: response.Header}
+}
+
+// Close implements limittest.Client.
+func (c httpClient) Close() { c.CloseIdleConnections() }

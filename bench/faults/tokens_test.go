@@ -1,0 +1,105 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+)
+
+const triedTokens = "tokens tried at full speed against NeedLogin"
+
+// guesses is how many calls an hour the rule by IP lets an address make.
+const guesses = 100
+
+// TestTriedTokens guesses tokens as fast as it can, in every framework, against two rules that want a login behind one by IP.
+func TestTriedTokens(t *testing.T) {
+	enough := func(tries int64, _ time.Time) bool { return tries >= 600 }
+	if long() {
+		enough = func(_ int64, started time.Time) bool { return time.Since(started) >= 10*time.Second }
+	}
+	server := limittest.StartRedis(t)
+	var tries, asked int64
+	var took time.Duration
+	for _, f := range frameworks(usual) {
+		t.Run(f.name, func(t *testing.T) {
+			g := newGuessed(t, f, server)
+			started := time.Now()
+			g.guess(t, func() bool { return enough(g.tries.Load(), started) })
+			took += time.Since(started)
+			if g.asked.Load() != guesses || g.unauthorized.Load() != guesses || g.refused.Load() != g.tries.Load()-guesses || g.ran.Load() != 0 {
+				t.Errorf("of %d tries %d got 401 and %d 429, Identify was asked %d times, the handler ran %d times; want %d, the rest, %d and never",
+					g.tries.Load(), g.unauthorized.Load(), g.refused.Load(), g.asked.Load(), g.ran.Load(), guesses, guesses)
+			}
+			tries, asked = tries+g.tries.Load(), asked+g.asked.Load()
+		})
+	}
+	if !t.Failed() {
+		report(t, triedTokens, "%d tries in five frameworks, %.0f a second: Identify was asked %d times, %d for each address, as the rule by IP allows",
+			tries, float64(tries)/took.Seconds(), asked, guesses)
+	}
+}
+
+// guessed is a service whose tokens are guessed.
+type guessed struct {
+	connect                                  func() limittest.Client
+	tries, unauthorized, refused, asked, ran atomic.Int64
+}
+
+func newGuessed(t *testing.T, f framework, server *limittest.Redis) *guessed {
+	t.Helper()
+	g := new(guessed)
+	limiter, err := core.New(core.Options{
+		Redis: server.Client(t), Prefix: "tokens/" + f.name, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Identify: core.BearerToken(func(context.Context, string) (string, error) { g.asked.Add(1); return "", nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	dial := listenAndServe(t, f, limittest.App{Limiter: limiter, Routes: []limittest.Route{{
+		Path: "/shop/reply",
+		Limits: [][]core.Rule{
+			{{Name: "ip", Seconds: 3600, MaxCount: guesses}},
+			{{Name: "minute", Seconds: 60, NeedLogin: true}, {Name: "day", Seconds: 86_400, NeedLogin: true}, {Name: "user", Seconds: 60, Key: core.ByUser}},
+		},
+		Handle: func(h limittest.Handling) { g.ran.Add(1); h.Text("ok") },
+	}}})
+	g.connect = func() limittest.Client {
+		if f.RPC {
+			return connectGRPC(t, dial)
+		}
+		return connectHTTP(dial)
+	}
+	return g
+}
+
+// guess has 16 callers guess until it is enough.
+func (g *guessed) guess(t *testing.T, enough func() bool) {
+	var callers sync.WaitGroup
+	for caller := range 16 {
+		callers.Go(func() {
+			client := g.connect()
+			defer client.Close()
+			for i := 0; !enough(); i++ {
+				token := fmt.Sprintf("Bearer guess-%d-%d", caller, i)
+				reply := client.Do(t, limittest.Call{Method: "GET", Path: "/shop/reply", Header: http.Header{"Authorization": {token}}})
+				g.tries.Add(1)
+				switch reply.Status {
+				case http.StatusUnauthorized:
+					g.unauthorized.Add(1)
+				case http.StatusTooManyRequests:
+					g.refused.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}

@@ -1,0 +1,146 @@
+package limittest
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// hostileTexts are what callers may call themselves, each another one: for who reads keys, headers and logs, all of it is rubbish
+// that must stay where it is and mean nothing.
+var hostileTexts = []string{
+	"a", "A", "a ", " a", "a\t", "a\x00", "a\x00b", "\x00", "\x00\x00", "\x7f", "\x1b[2J", "\b\b\b",
+	"}{", "{", "}", "{}", "a}:{b", "{a}", "a}:rule:sw1:1", "a:b", ":", "::", "%", "%7D%7B", "%7d", "%25", "%00", "a%00",
+	"#", "#" + core.Digest(strings.Repeat("a", 65)), "user:a", "ip:127.0.0.1", "ip:unknown", "ip:127.0.0.1 ", "value:a", "header:x-key:a",
+	"|", "a|b", "a%7Cb", "a,b", "a, b", ",", ";", "=", "a=b; c=d", "*", "?", "[a]", "a\\", "\\", `"`, `""`, `a"`, `";r=99;t=0`, `", "b";q=9`, "'",
+	"\r\nX-Injected: 1", "a\r\nSet-Cookie: a=b", "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "\n", "\r", "a\nb", "a\rb", "\u2028", "\u0085",
+	"\nlevel=ERROR msg=injected", "\n{\"level\":\"ERROR\",\"msg\":\"injected\"}", "*3\r\n$8\r\nFLUSHALL\r\n", "redis.call('FLUSHALL')", "$(id)", "`id`", "${a}",
+	"\xff", "\xfe", "\xff\xfe", "\xff\xff", "\xc0\xaf", "\xed\xa0\x80", "\xed\xb0\x80", "\xf4\x90\x80\x80", "\ufffd", "\ufffd\ufffd", "\ufeff", "\ufeffa",
+	"\u00e9", "e\u0301", "\u202ea", "\u200ba", "\U0001f600", "null", "nil", "undefined", "0", "-1", "true", "<script>", "<!--", "../../etc/passwd", "a/b", "/",
+	strings.Repeat("a", 58), strings.Repeat("a", 59), strings.Repeat("a", 60), strings.Repeat("a", 64), strings.Repeat("a", 65),
+	strings.Repeat("a", 64) + "b", strings.Repeat("}", 22), strings.Repeat("}", 21), strings.Repeat("\x00", 100), strings.Repeat("\x00", 101),
+	strings.Repeat("\xff", 900), strings.Repeat("\xff", 899) + "\xfe", strings.Repeat("\r\n", 450), strings.Repeat("}{", 450),
+}
+
+// witness hears what a limiter logs, in both of slog's forms, and knows its keys.
+type witness struct {
+	mu     sync.Mutex
+	json   bytes.Buffer
+	text   bytes.Buffer
+	prefix string
+}
+
+// hear makes the limiter log to the witness. It is an option for site.limiter.
+func (w *witness) hear(o *core.Options) {
+	w.prefix = o.Prefix
+	o.Logger = slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&locked{w, &w.json}, nil), slog.NewTextHandler(&locked{w, &w.text}, nil)))
+}
+
+// locked writes to one of a witness's buffers.
+type locked struct {
+	w  *witness
+	to *bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *locked) Write(p []byte) (int, error) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	return l.to.Write(p)
+}
+
+// textLine is a line as slog's TextHandler writes it: names, and values that are plain or quoted, all of it printable.
+var textLine = regexp.MustCompile(`^time=[^ ="]+ level=[A-Z]+ msg="accesslimit[^"]*"( [a-z]+=("([^"\\]|\\.)*"|[^ ="]*))*$`)
+
+// wantSoundLog holds that nobody but the library began a line, and says how many there are.
+func (w *witness) wantSoundLog(t *testing.T) (lines int) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for line := range strings.Lines(w.json.String()) {
+		lines++
+		var said struct{ Msg string }
+		if err := json.Unmarshal([]byte(line), &said); err != nil || !strings.HasPrefix(said.Msg, "accesslimit") {
+			t.Errorf("the log has the line %q: %v", line, err)
+		}
+	}
+	for line := range strings.Lines(w.text.String()) {
+		lines--
+		if line = strings.TrimSuffix(line, "\n"); !textLine.MatchString(line) || !printable(line) {
+			t.Errorf("the log has the line %q", line)
+		}
+	}
+	if lines != 0 {
+		t.Errorf("the log has %d lines more as JSON than as text", lines)
+	}
+	return strings.Count(w.text.String(), "\n")
+}
+
+// soundKey is the form that every key has; the prefix stands in front.
+var soundKey = regexp.MustCompile(`^:\{[!-z|~]+\}:[!-z|~]+:[a-z]+[0-9]+:[0-9]+$`)
+
+// wantSoundKeys holds that every key of the limiter has that form and is short, and that there are so many. In process there are
+// none to be seen.
+func (w *witness) wantSoundKeys(t *testing.T, s *site, many int) {
+	t.Helper()
+	if s.client == nil {
+		return
+	}
+	var keys []string
+	found := s.client.Scan(t.Context(), 0, w.prefix+":*", 1000).Iterator()
+	for found.Next(t.Context()) {
+		keys = append(keys, found.Val())
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) != many { // SCAN may name a key twice
+		t.Errorf("there are %d keys, want one for each of %d callers", len(keys), many)
+	}
+	for _, key := range keys {
+		if !soundKey.MatchString(strings.TrimPrefix(key, w.prefix)) || len(key) > 200 {
+			t.Errorf("there is the key %q", key)
+		}
+	}
+}
+
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
+}
+
+// ours are the headers that a reply may have: the library's, and those that servers add by themselves.
+var ours = []string{
+	"Ratelimit", "Ratelimit-Policy", "Retry-After", "Cache-Control", "Www-Authenticate", "Content-Type", "Content-Length", "Date",
+	"Connection", "Server", "X-Content-Type-Options", "Allow", "Location", "Grpc-Retry-Pushback-Ms", details,
+}
+
+// details are the one header that holds any bytes, as its name says.
+const details = "Grpc-Status-Details-Bin"
+
+// wantSoundReply holds that a reply has no header which nobody set, and nothing in one but printable ASCII.
+func wantSoundReply(t *testing.T, reply Reply) {
+	t.Helper()
+	for name, values := range reply.Header {
+		if !slices.Contains(ours, name) {
+			t.Errorf("the reply has the header %s: %q", name, values)
+		}
+		for _, value := range values {
+			if name != details && strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
+				t.Errorf("the reply has the header %s: %q", name, value)
+			}
+		}
+	}
+	if strings.Contains(reply.Body, "injected") || strings.Contains(reply.Body, "\n") && reply.Status == 429 {
+		t.Errorf("the reply has the body %q", reply.Body)
+	}
+}

@@ -1,0 +1,49 @@
+package limittest
+
+import (
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// from is a listener whose connections, real ones, show the peer that the test wants: an address that no machine at hand has.
+type from struct {
+	net.Listener
+	peer atomic.Pointer[net.Addr] // of the connections accepted next
+}
+
+// show chooses the peer of the connections that are opened from now on. It must be called before the first is.
+func (l *from) show(peer net.Addr) { l.peer.Store(&peer) }
+
+// Accept implements net.Listener.
+func (l *from) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return shownFrom{conn, *l.peer.Load()}, nil
+}
+
+// shownFrom is a connection that shows another peer.
+type shownFrom struct {
+	net.Conn
+	peer net.Addr
+}
+
+// RemoteAddr implements net.Conn.
+func (c shownFrom) RemoteAddr() net.Addr { return c.peer }
+
+// peerNamed reads "10.0.0.1", "fe80::1%eth0", or "unix" for a peer without an address.
+func peerNamed(t *testing.T, text string) net.Addr {
+	t.Helper()
+	if text == "unix" {
+		return &net.UnixAddr{Name: "@", Net: "unix"}
+	}
+	text, zone, _ := strings.Cut(text, "%")
+	ip := net.ParseIP(text)
+	if ip == nil {
+		t.Fatalf("%q is no address", text)
+	}
+	return &net.TCPAddr{IP: ip, Port: 4711, Zone: zone}
+}

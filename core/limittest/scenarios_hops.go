@@ -1,0 +1,79 @@
+package limittest
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// hopScenarios are tricks with addresses: every adapter must count the same caller, whatever the peer is and the headers say.
+var hopScenarios = []scenario{
+	{name: "tricks with the peer", run: hopsBy("", peerTricks)},
+	{name: "tricks with X-Forwarded-For", run: hopsBy("X-Forwarded-For", forTricks)},
+	{name: "tricks with Forwarded", run: hopsBy("Forwarded", forwardedTricks)},
+	{name: "tricks with a header of one address", run: hopsBy("X-Real-IP", realTricks)},
+	{name: "tricks with header lines", run: hopsBy("X-Forwarded-For", lineTricks), httpOnly: true},
+}
+
+// trick is a call through a proxy, and whom it must be counted for.
+type trick struct {
+	peer  string   // whom the connection comes from; unset: 10.0.0.1, a trusted proxy
+	lines []string // the header's lines; with a colon and a space in it, a whole line of its own
+	want  string   // without the ip: in front
+}
+
+// refused is in place of a caller where the framework's server takes no such line: 400, and nobody is counted.
+const refused = ""
+
+// hopsBy serves one app that reads the header (none: it trusts nobody), and tries every trick on it.
+func hopsBy(header string, tricks []trick) func(*testing.T, *site) {
+	return func(t *testing.T, s *site) {
+		var ip core.ClientIP
+		if header != "" {
+			ip = core.ClientIP{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8", "unix"}, Header: header}
+		}
+		var counted atomic.Value
+		s.peers = new(from)
+		s.serve(t, App{
+			Limiter: s.limiter(t, func(o *core.Options) {
+				o.ClientIP = ip
+				o.OnDecision = func(_ context.Context, d core.Decision) { counted.Store(strings.Clone(d.Key)) }
+			}),
+			Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 100_000})}},
+		})
+		for _, trick := range tricks {
+			counted.Store("nobody")
+			s.peers.show(peerNamed(t, cmp.Or(trick.peer, "10.0.0.1")))
+			reply := s.raw(t, "GET", "/shop/list", trick.headers(header)...)
+			if want, status := trick.counted(); counted.Load() != want || reply.Status != status {
+				t.Errorf("from %q with %.200q: counted as %v, status %d; want %s", trick.peer, trick.lines, counted.Load(), reply.Status, want)
+			}
+		}
+	}
+}
+
+// counted is whom the call must be counted for, and the status that it must get.
+func (trick trick) counted() (subject string, status int) {
+	if trick.want == refused {
+		return "nobody", 400
+	}
+	return "ip:" + trick.want, 200
+}
+
+// headers are whole lines.
+func (trick trick) headers(name string) (headers []string) {
+	for _, line := range trick.lines {
+		if !strings.Contains(line, ": ") {
+			line = name + ": " + line
+		}
+		headers = append(headers, line)
+	}
+	return headers
+}
+
+// lines is short for one header's.
+func lines(of ...string) []string { return of }

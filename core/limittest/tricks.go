@@ -1,0 +1,47 @@
+package limittest
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Tricks says how many tricks an adapter was tried with.
+type Tricks struct {
+	Addresses int // calls of which the peer or the headers lie about the caller's address
+	Requests  int // requests whose line or headers are spelled in another way; 0 for an RPC
+	Served    int // of these, how many reach a handler where there is no rule
+	Names     int // callers who are called what no text is
+}
+
+// RunTricks holds an adapter to the scenarios of callers who are up to something, counting in process, and says how many tricks it
+// was tried with.
+func RunTricks(t *testing.T, adapter Adapter) Tricks {
+	for _, list := range [][]scenario{hopScenarios, pathScenarios, hostileScenarios} {
+		adapter.run(t, list, func(*testing.T) redis.UniversalClient { return nil })
+	}
+	tried := Tricks{Addresses: len(peerTricks) + len(forTricks) + len(forwardedTricks) + len(realTricks), Names: len(hostileTexts)}
+	if !adapter.RPC {
+		tried.Addresses += len(lineTricks)
+		tried.Requests = len(tries())
+		tried.Served = servedTries(t, &site{adapter: adapter, network: "tcp"})
+	}
+	return tried
+}
+
+// servedTries is how many of the tries reach a guarded handler where there is no rule.
+func servedTries(t *testing.T, s *site) int {
+	var served atomic.Int32
+	routes := ruledRoutes()
+	for i := range routes {
+		if !everybodys(routes[i]) {
+			routes[i].Handle = func(h Handling) { served.Add(1); h.Text("ok") }
+		}
+	}
+	s.serve(t, App{Limiter: s.limiter(t), Routes: routes})
+	for _, try := range tries() {
+		s.doRaw(t, try.method, try.target, try.lines...)
+	}
+	return int(served.Load())
+}

@@ -1,0 +1,111 @@
+package grpclimit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/dunglas/httpsfv"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/grpclimit"
+)
+
+// TestMethodsOfAnyName holds that a proxy, whose callers choose the methods' names, counts each name by itself, under a short key, and
+// tells it in trailers as a structured field, whatever it is.
+func TestMethodsOfAnyName(t *testing.T) {
+	rdb := limittest.StartRedis(t).Client(t)
+	limiter, err := core.New(core.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	conn := proxied(t, core.Rule{Seconds: 600, MaxCount: 1}, limiter)
+	names := []string{
+		"/a/b", "/a/B", "/A/b", "/a/b ", "/a/b%20", "/a//b", "/a/b/", `/a"/b`, `/a\/b`, `/"};r=99;t=0, "x/b`, "/}{/b", "/{a}/b", "/a:sw1:1/b",
+		"/%7D%7B/b", "/#/b", "/\u00e9/b", "/e\u0301/b", "/\xff/b", "/\xfe/b", "/\ufffd/b", "/a/" + strings.Repeat("b", 64), "/a/" + strings.Repeat("b", 65),
+		"/a/" + strings.Repeat("b", 200), "/a/" + strings.Repeat("b", 201), "/a/" + strings.Repeat("}", 900),
+	}
+	for _, want := range []codes.Code{codes.OK, codes.ResourceExhausted} {
+		for _, name := range names {
+			trailer, err := callUnknown(t, conn, name)
+			if status.Code(err) != want {
+				t.Errorf("%.60q: %v, want %v", name, err, want)
+			}
+			if list, err := httpsfv.UnmarshalList(trailer.Get("ratelimit")); err != nil || len(list) != 1 {
+				t.Errorf("%.60q: the trailer %q is no list of one: %v", name, trailer.Get("ratelimit"), err)
+			}
+		}
+	}
+	keys, err := rdb.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) != len(names) {
+		t.Errorf("there are %d keys, want one for each of %d names: %v", len(keys), len(names), err)
+	}
+	for _, key := range keys {
+		if len(key) > 200 || strings.Count(key, "{") != 1 || strings.Count(key, "}") != 1 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Errorf("there is the key %q", key)
+		}
+	}
+}
+
+// TestMethodsOfNoName holds that names which no header may carry never come as far as the limits.
+func TestMethodsOfNoName(t *testing.T) {
+	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	conn := proxied(t, core.Rule{Seconds: 600, MaxCount: 1}, limiter)
+	for _, name := range []string{"/a\r\nx: y/b", "/a\x00/b", "/a\n/b", "/\x7f/b"} {
+		if _, err := callUnknown(t, conn, name); err == nil {
+			t.Errorf("%q was served", name)
+		}
+	}
+	if decided := limiter.Stats().Decisions; len(decided) != 0 {
+		t.Errorf("there were decisions: %+v", decided)
+	}
+}
+
+// proxied is a connection to a server that serves every method, as a proxy does.
+func proxied(t *testing.T, rule core.Rule, limiter *core.Limiter) *grpc.ClientConn {
+	t.Helper()
+	server := grpc.NewServer(
+		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rule)),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return nil }))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	conn := connect(t, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	})
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// callUnknown calls a method as a stream of nothing.
+func callUnknown(t *testing.T, conn *grpc.ClientConn, method string) (metadata.MD, error) {
+	t.Helper()
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, method)
+	if err != nil {
+		return nil, err
+	}
+	_ = stream.CloseSend()
+	if err = stream.RecvMsg(new([]byte)); err == io.EOF {
+		err = nil
+	} else if err == nil {
+		err = fmt.Errorf("%q was answered by a message", method)
+	}
+	return stream.Trailer(), err
+}
