@@ -30,7 +30,7 @@ type shared struct {
 	asked         atomic.Int64
 	before, after func() // of each question; nil: nothing
 	ill           atomic.Bool
-	illFor        string // for the counters of this subject alone
+	illFor        string       // for the counters of this subject alone
 	calls         atomic.Int64 // how many calls the last trip asked for
 	heard         func([]algorithm.Charge)
 }
