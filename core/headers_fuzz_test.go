@@ -18,7 +18,14 @@ import (
 // answers: structured fields and plain numbers, from which what was put in comes back; no control byte in any header; a problem
 // detail that is JSON and calls the limit by the same name.
 func FuzzHeaders(f *testing.F) {
+	every := make([]byte, 256)
+	for c := range every {
+		every[c] = byte(c)
+	}
 	for style := range byte(4) {
+		for _, some := range []string{string(every[:32]), string(every[32:64]), string(every[120:140])} {
+			f.Add(style, "", "", "/"+some, byte(core.SlidingWindow), int64(60e6), int64(100), int64(0), int64(0), int64(1), int64(1))
+		}
 		f.Add(style, "api", "", "/users/:id", byte(core.SlidingWindow), int64(60e6), int64(100), int64(0), int64(99), int64(0), int64(61e6))
 		f.Add(style, `say "hi" \`, "", "", byte(core.TokenBucket), int64(1e6), int64(10), int64(25), int64(0), int64(100_001), int64(1))
 		f.Add(style, "", "/größe/**", "", byte(core.FixedWindow), int64(1000), int64(1), int64(0), int64(0), int64(1), int64(1))
