@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,7 +47,7 @@ func TestReplicaTakesOver(t *testing.T) {
 		outages.add(o.over())
 		crowd.health.Store(isRecovering)
 		wantExact(t, limiter, subject)
-		wantLosses(t, limiter, n+1)
+		wantLosses(t, limiter, subject, n+1)
 		if long() {
 			roles[0].Restart()
 			follows(t, roles[0])
@@ -144,7 +145,7 @@ func (o *outage) wantPolicies() {
 	}
 }
 
-// repaired waits until a server takes writes, as far as it is concerned, and marks when it did.
+// repaired waits until a server takes writes, as far as it is concerned, and marks when it did; then until calls go there.
 func (o *outage) repaired(server *limittest.Redis) {
 	o.t.Helper()
 	client := server.Client(o.t)
@@ -153,6 +154,17 @@ func (o *outage) repaired(server *limittest.Redis) {
 		return info["Replication"]["role"] == "master"
 	})
 	o.repair = time.Since(o.begun)
+	o.reaches(server)
+}
+
+// reaches waits until calls go to a server, which was not the master before. While the old master is well it may decide them for a while.
+func (o *outage) reaches(server *limittest.Redis) {
+	o.t.Helper()
+	client := server.Client(o.t)
+	comesTrue(o.t, "the calls go there", func() bool {
+		info, _ := client.Info(context.Background(), "commandstats").Result()
+		return strings.Contains(info, "cmdstat_eval")
+	})
 }
 
 // over waits until Redis has decided all calls for a while, and says how long after the mark the last call began that it did not decide.
@@ -193,10 +205,13 @@ func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 	}
 }
 
-// wantLosses waits until Stats tell of so many servers that were replaced.
-func wantLosses(t *testing.T, limiter *core.Limiter, n int) {
+// wantLosses waits, with calls, until Stats tell of so many servers that were replaced.
+func wantLosses(t *testing.T, limiter *core.Limiter, subject string, n int) {
 	t.Helper()
-	comesTrue(t, "Stats tell of the loss", func() bool { return limiter.Stats().Losses >= uint64(n) })
+	comesTrue(t, "Stats tell of the loss", func() bool {
+		_, _ = limiter.Allow(context.Background(), "losses", subject, core.PerDay(1_000_000))
+		return limiter.Stats().Losses >= uint64(n)
+	})
 }
 
 // take takes one permit, a slot until the test ends.

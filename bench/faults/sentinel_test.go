@@ -20,9 +20,10 @@ const (
 // TestSentinelFailsOver kills the master. In a long run it kills the next one when the old one has become its replica, and so on.
 func TestSentinelFailsOver(t *testing.T) {
 	t.Parallel()
-	took, times := failOvers(t, func(_ *limittest.Sentinel, master *limittest.Redis, o *outage) {
+	took, times := failOvers(t, func(_ *limittest.Sentinel, master, replica *limittest.Redis, o *outage) {
 		master.Kill()
 		o.wantPolicies()
+		o.repaired(replica)
 	})
 	report(t, sentinelKilled, "right limits again %.1f s after the kill (of %d, the longest %.1f s; the Sentinels wait 1 s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
 }
@@ -30,13 +31,16 @@ func TestSentinelFailsOver(t *testing.T) {
 // TestSentinelFailsOverAsPlanned tells a Sentinel to have the replica take over. No call need go without Redis then.
 func TestSentinelFailsOverAsPlanned(t *testing.T) {
 	t.Parallel()
-	took, times := failOvers(t, func(s *limittest.Sentinel, _ *limittest.Redis, _ *outage) { s.FailOver(t) })
+	took, times := failOvers(t, func(s *limittest.Sentinel, _, replica *limittest.Redis, o *outage) {
+		s.FailOver(t)
+		o.reaches(replica)
+	})
 	report(t, sentinelPlanned, "right limits again %.1f s after the command (of %d, the longest %.1f s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
 }
 
 // failOvers has something happen to a master, because of which its replica takes over, and says how long it took each time until Redis
 // decided all calls again.
-func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis, *outage)) (took *waits, times int) {
+func failOvers(t *testing.T, happens func(s *limittest.Sentinel, master, replica *limittest.Redis, o *outage)) (took *waits, times int) {
 	t.Helper()
 	times, timeout := 1, sturdy
 	if long() {
@@ -50,12 +54,11 @@ func failOvers(t *testing.T, happens func(*limittest.Sentinel, *limittest.Redis,
 		o := beginOutage(t, limiter, "subject", timeout)
 		look.await(t, master.Addr())
 		o.mark()
-		happens(sentinel, master, o)
+		happens(sentinel, master, replica, o)
 		comesTrue(t, "the Sentinels name the replica", func() bool { return sentinel.Master(t) == replica.Addr() })
-		o.repaired(replica)
 		took.add(o.over())
 		wantExact(t, limiter, "subject")
-		wantLosses(t, limiter, i+1)
+		wantLosses(t, limiter, "subject", i+1)
 		if i+1 < times {
 			master.Restart()
 			follows(t, master)
