@@ -110,9 +110,9 @@ var ailments = []ailment{
 	},
 }
 
-// load has the server restart with so many keys to read that it takes a second.
+// load has the server restart with so many keys to read that it takes longer than the breaker stays open.
 func load(s *service, operator *redis.Client) {
-	do([]any{"eval", "for i = 1, ARGV[1] do redis.call('SET', 'other' .. i, string.rep('x', 100)) end return 1", 0, 1000}, []any{"save"})(s, operator)
+	do([]any{"eval", "for i = 1, ARGV[1] do redis.call('SET', 'other' .. i, string.rep('x', 100)) end return 1", 0, shortOr(2000, 4000)}, []any{"save"})(s, operator)
 	s.server.Restart()
 }
 

@@ -61,7 +61,7 @@ func (x sickness) suffer(t *testing.T) {
 	w := newWire(t, server)
 	options := core.Options{}
 	if x.bearable {
-		options.Timeout = shortOr(patience, timeout) // in short, a busy machine may take more than the network does
+		options.Timeout = patience // a busy machine may take more than the network does
 	}
 	s := limited(t, server, options, w.over)
 	var opened, closed time.Duration
