@@ -113,7 +113,7 @@ func (all trips) wantInTime(s *service) string {
 	}
 	most, worst := tail(late)
 	bare, bareWorst := tail(s.bare)
-	if slack := shortOr(time.Second, 10*time.Millisecond); most > slack+bare {
+	if slack := shortOr(time.Second, 10*time.Millisecond); most > slack+bareWorst {
 		s.t.Errorf("%d calls waited: 99.9 %% of them at most %v late, and %v at worst; a bare timer %v and %v", len(late), most, worst, bare, bareWorst)
 	}
 	return fmt.Sprintf("%d calls; of %d that waited for their deadline "+
