@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
@@ -82,7 +84,11 @@ func report(t *testing.T, name, format string, args ...any) {
 	t.Errorf("the table has no fault %q", name)
 }
 
-func TestMain(m *testing.M) { limittest.Main(written{m}) }
+func TestMain(m *testing.M) {
+	// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection ended.
+	const pipes = "github.com/Shopify/toxiproxy/v2/toxics."
+	limittest.Main(written{m}, goleak.IgnoreTopFunction(pipes+"(*BandwidthToxic).Pipe"), goleak.IgnoreTopFunction(pipes+"(*LatencyToxic).Pipe"))
+}
 
 // written is the tests, after which the figures of a long run are written, if everything held.
 type written struct{ *testing.M }

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,14 +111,15 @@ var ailments = []ailment{
 	},
 }
 
-// load has the server restart with so many keys to read that it takes longer than the breaker stays open.
+// load has the server restart with so many keys to read, slowly, that it is not done before loaded.
 func load(s *service, operator *redis.Client) {
-	do([]any{"eval", "for i = 1, ARGV[1] do redis.call('SET', 'other' .. i, string.rep('x', 100)) end return 1", 0, shortOr(2000, 4000)}, []any{"save"})(s, operator)
+	do([]any{"eval", "for i = 1, ARGV[1] do redis.call('SET', 'other' .. i, string.rep('x', 100)) end return 1", 0, 20_000}, []any{"save"})(s, operator)
 	s.server.Restart()
 }
 
-// loaded waits until it has read them.
+// loaded has it read them at its own speed, and returns when it has.
 func loaded(s *service, operator *redis.Client) {
+	do([]any{"config", "set", "key-load-delay", "0"})(s, operator)
 	soon(s.t, "the server has read its file", func() bool { return operator.Get(context.Background(), "other1").Err() == nil })
 }
 
@@ -168,21 +170,16 @@ func (a ailment) befall(t *testing.T) {
 		told.wantOnce(t, class, a.tells)
 	}
 	s.rest()
-	failed := 0
 	for _, class := range a.classes {
 		told.wantAll(t, class, s.failures(class))
-		failed += s.failures(class)
-	}
-	if failed == 0 {
-		t.Errorf("%+v; want some of %v", s.limiter.Stats().StoreErrors, a.classes)
 	}
 	calls.wantPolicies(t)
 	calls.wantInTime(s)
 	if !a.forgets {
 		calls.wantChargedOnce(s, limit)
 	}
-	if recovery > 2*time.Second {
-		t.Errorf("decided again %v after the cure, want within 2 s", recovery)
+	if recovery > closeWithin {
+		t.Errorf("decided again %v after the cure, want within %v", recovery, closeWithin)
 	}
 	report(t, a.fault, "decided again %.2f s after the cure", recovery.Seconds())
 }
@@ -193,7 +190,10 @@ func (a ailment) pass(s *service, operator *redis.Client) (recovery time.Duratio
 	decides := func() bool { return decided(probe(context.Background(), "probe")) }
 	soon(s.t, "the healthy server decides", decides)
 	a.sicken(s, operator)
-	time.Sleep(shortOr(300*time.Millisecond, 3*time.Second))
+	time.Sleep(shortOr(200*time.Millisecond, 3*time.Second))
+	soon(s.t, "the illness has been met", func() bool {
+		return slices.ContainsFunc(a.classes, func(class core.StoreErrorClass) bool { return s.failures(class) > 0 })
+	})
 	a.cure(s, operator)
 	cured := time.Now()
 	soon(s.t, "the server decides again", decides)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/redis/go-redis/v9"
@@ -40,9 +41,12 @@ func newWire(t *testing.T, server *limittest.Redis) *wire {
 func (w *wire) over(o *redis.Options) {
 	o.Addr = w.proxy.Listen
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if w.vanished.Load() {
-			<-ctx.Done()
-			return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+		for w.vanished.Load() { // as the first packets of a connection are sent again and again
+			select {
+			case <-ctx.Done():
+				return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
