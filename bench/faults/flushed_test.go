@@ -72,7 +72,8 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 	go func() {
 		defer over.Store(true)
 		forgetful := server.Client(t)
-		for until := time.Now().Add(shortOr(time.Second, 30*time.Second)); time.Now().Before(until); time.Sleep(pace) {
+		// Longer than the second for which a refusal is remembered here.
+		for until := time.Now().Add(shortOr(2*time.Second, 30*time.Second)); time.Now().Before(until); time.Sleep(pace) {
 			if err := flush(ctx, forgetful); err != nil {
 				t.Error(err)
 				return
