@@ -36,7 +36,7 @@ var remedies = []struct{ words, change string }{
 	{"MISCONF", "Redis cannot save to its disk: see its log; or set stop-writes-on-bgsave-error no"},
 	{"unknown command", "this server has no scripts: EVAL and EVALSHA are required"},
 	{"max number of clients", "raise maxclients in Redis, or lower PoolSize in the clients' options"},
-	{"connection pool timeout", "raise PoolSize in the Redis client's options"},
+	{"DB index is out of range", "set DB in the Redis client's options to one that Redis has"},
 }
 
 // remedy is what to change about an error; "" where Redis is just not there.
@@ -45,6 +45,9 @@ func remedy(err error) string {
 		if strings.Contains(err.Error(), r.words) {
 			return r.change
 		}
+	}
+	if classOf(err) == StoreNoConnection {
+		return "if Redis itself answers, raise PoolSize in the client's options"
 	}
 	return ""
 }

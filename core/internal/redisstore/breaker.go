@@ -41,11 +41,10 @@ var errOpen = errors.New("not asked: the server did not answer before, and is tr
 var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
 
 const (
-	// A run of failures opens the breaker when it is as long as manyFailures; or, where each takes long, when it lasts for longTime and is
-	// of fewFailures.
-	manyFailures = 5
-	fewFailures  = 2
-	longTime     = 500 * time.Millisecond
+	// A run of failures opens the breaker when it is long and has lasted for a while, so that one pause of the server's, or the end of all
+	// connections at once, under many trips, does not; or where each failure takes long, when it has lasted for twice that.
+	manyFailures, aWhile  = 5, 250 * time.Millisecond
+	fewFailures, longTime = 2, 500 * time.Millisecond
 	// openFor is for how long it stays open, at least; at most half as much again, so that a fleet does not come back as one. go-redis, once all
 	// its connections failed to open, looks for the server once a second by itself: with that, and this, a server that is back is in
 	// use again within two seconds.
@@ -66,7 +65,7 @@ func newBreaker(timeout time.Duration, hear func(change)) *breaker {
 // isEnough says whether so many failures in a row open it.
 func (b *breaker) isEnough(failures int) bool {
 	lasted := time.Since(b.start) - time.Duration(b.failing.Load())
-	return failures >= manyFailures || failures >= fewFailures && lasted >= longTime
+	return failures >= manyFailures && lasted >= aWhile || failures >= fewFailures && lasted >= longTime
 }
 
 // run makes a trip, unless the breaker is open.

@@ -80,9 +80,10 @@ func TestBreakerOpens(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *tested) {
-				for i := range manyFailures {
+				began := time.Now()
+				for i := 0; i < manyFailures || time.Since(began) <= aWhile; i++ {
 					b.wantState(t, "closed")
-					if err := b.trip(test.took, test.err); err != test.err {
+					if err := b.trip(max(test.took, aWhile/20), test.err); err != test.err {
 						t.Fatalf("trip %d: %v", i, err)
 					}
 				}
@@ -156,6 +157,20 @@ func TestBreakerStaysClosed(t *testing.T) {
 			b.wantState(t, "closed")
 		})
 	})
+	t.Run("many failures at once", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, b *tested) {
+			var all sync.WaitGroup
+			for range 10 * manyFailures {
+				all.Go(func() { _ = b.trip(breakerTimeout, late) })
+			}
+			all.Wait()
+			b.wantState(t, "closed")
+			_ = b.trip(0, nil)
+			time.Sleep(aWhile)
+			_ = b.trip(0, reset)
+			b.wantState(t, "closed")
+		})
+	})
 	t.Run("few failures, long ago", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *tested) {
 			_ = b.trip(0, reset)
@@ -172,7 +187,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 func open() *tested {
 	b := newTested()
 	for range manyFailures {
-		_ = b.trip(0, reset)
+		_ = b.trip(aWhile/manyFailures+time.Millisecond, reset)
 	}
 	return b
 }
@@ -241,7 +256,7 @@ func TestBreakerIgnoresLateNews(t *testing.T) {
 		}
 		synctest.Wait()
 		for range manyFailures {
-			_ = b.trip(0, reset)
+			_ = b.trip(aWhile/manyFailures+time.Millisecond, reset)
 		}
 		time.Sleep(2 * openFor)
 		_ = b.trip(0, nil)

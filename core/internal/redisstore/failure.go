@@ -33,6 +33,7 @@ var replies = map[string]failure.Class{
 	"LOADING": failure.NotReady, "READONLY": failure.NotReady, "MASTERDOWN": failure.NotReady, "BUSY": failure.NotReady, "NOREPLICAS": failure.NotReady, "CLUSTERDOWN": failure.NotReady,
 	"TRYAGAIN": failure.NotReady, "MOVED": failure.NotReady, "ASK": failure.NotReady, "max number of clients": failure.NotReady,
 	"OOM": failure.Refused, "NOAUTH": failure.Refused, "WRONGPASS": failure.Refused, "NOPERM": failure.Refused, "CROSSSLOT": failure.Refused, "MISCONF": failure.Refused, "unknown command": failure.Refused,
+	"DB index is out of range": failure.Refused,
 }
 
 // signs are words anywhere in the error of a script, in which other words stand in front.

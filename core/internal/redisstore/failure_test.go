@@ -56,6 +56,7 @@ func TestClassOf(t *testing.T) {
 		{reply("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), failure.Refused},
 		{reply("CROSSSLOT Keys in request don't hash to the same slot"), failure.Refused},
 		{reply("ERR unknown command 'evalsha', with args beginning with: "), failure.Refused},
+		{reply("ERR DB index is out of range"), failure.Refused},
 		{reply("WRONGTYPE Operation against a key holding the wrong kind of value script: f"), failure.Foreign},
 		{reply("NOTACOUNTER script: f"), failure.Foreign},
 		{named(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
