@@ -12,7 +12,8 @@ import (
 // Options are a Limiter's. The zero value counts in this process.
 type Options struct {
 	// Redis holds the counters: a single server, Sentinel, Cluster or Ring; unset, they are in this process alone. The
-	// client stays yours: its options are not changed and Close does not close it, but its hooks do not see our commands.
+	// client stays yours: its options are not changed and Close does not close it, but its hooks do not see our commands. A client
+	// of a type of your own works, too, but one call at a time and without a breaker: it may stand for several servers.
 	// Needs Redis 6.2 or later. Danger: an evicting maxmemory policy forgets counters; use noeviction.
 	Redis redis.UniversalClient
 	// Prefix is what every key starts with, at most 40 bytes of letters, digits and -._~:/@ ; "accesslimit" unless set.
