@@ -71,7 +71,7 @@ type BreakerState string
 // The states.
 const (
 	BreakerClosed   BreakerState = "closed"    // all calls are made
-	BreakerOpen     BreakerState = "open"      // none is, because a run of them got no answer: each gets its rule's policy at once
+	BreakerOpen     BreakerState = "open"      // none is, because for a while none got an answer: each gets its rule's policy at once
 	BreakerHalfOpen BreakerState = "half-open" // one is let through next, or is under way, to see
 )
 

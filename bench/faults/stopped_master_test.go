@@ -17,7 +17,7 @@ const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers 
 func TestOneMasterStopped(t *testing.T) {
 	rounds, runs, stands, timeout := 2, 400*time.Millisecond, sturdy+500*time.Millisecond, sturdy
 	if long() {
-		rounds, runs, stands, timeout = 6, 5*time.Second, 5*time.Second, 250*time.Millisecond
+		rounds, runs, stands, timeout = 6, 5*time.Second, 5*time.Second, time.Second
 	}
 	cluster := clustered(t, limittest.StartCluster(t))
 	limit := core.PerDay(1_000_000)

@@ -21,7 +21,7 @@ type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 	timeout time.Duration
 	start   time.Time
-	failing atomic.Int64  // when the first trip of the run of failures began, after start; 0: there is none
+	failing atomic.Int64  // when the first trip of the run of failures failed, after start; 0: there is none
 	opened  atomic.Uint64 // how often
 	since   time.Time     // when it opened; the circuit's lock guards it
 	changed atomic.Pointer[change]
@@ -41,10 +41,9 @@ var errOpen = errors.New("not asked: the server did not answer before, and is tr
 var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
 
 const (
-	// A run of failures opens the breaker when it is long and has lasted for a while, so that one pause of the server's, or the end of all
-	// connections at once, under many trips, does not; or where each failure takes long, when it has lasted for twice that.
-	manyFailures, aWhile  = 5, 250 * time.Millisecond
-	fewFailures, longTime = 2, 500 * time.Millisecond
+	// The breaker opens when for aWhile after a failure there were failures only, so many of them with it. The end of all connections at once, or one
+	// pause of the server's or of this machine, makes many trips fail, but all in one moment.
+	aWhile, severalFailures = 250 * time.Millisecond, 2
 	// openFor is for how long it stays open, at least; at most half as much again, so that a fleet does not come back as one. go-redis, once all
 	// its connections failed to open, looks for the server once a second by itself: with that, and this, a server that is back is in
 	// use again within two seconds.
@@ -65,7 +64,7 @@ func newBreaker(timeout time.Duration, hear func(change)) *breaker {
 // isEnough says whether so many failures in a row open it.
 func (b *breaker) isEnough(failures int) bool {
 	lasted := time.Since(b.start) - time.Duration(b.failing.Load())
-	return failures >= manyFailures && lasted >= aWhile || failures >= fewFailures && lasted >= longTime
+	return failures >= severalFailures && lasted >= aWhile
 }
 
 // run makes a trip, unless the breaker is open.
@@ -92,11 +91,12 @@ func (b *breaker) judge(err error, began time.Duration) error {
 		}
 		return nil
 	}
+	now := time.Since(b.start)
 	switch class := classOf(err); {
-	case (class == failure.Timeout || class == failure.NoConnection) && time.Since(b.start)-began < b.timeout*9/10: // the caller had no more time, or left
+	case (class == failure.Timeout || class == failure.NoConnection) && now-began < b.timeout*9/10: // the caller had no more time, or left
 		return errUncounted
 	default:
-		b.failing.CompareAndSwap(0, max(1, int64(began)))
+		b.failing.CompareAndSwap(0, max(1, int64(now)))
 		return errFailed
 	}
 }
