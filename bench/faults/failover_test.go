@@ -22,7 +22,7 @@ const killedMaster = "cluster: a master killed, its replica takes over"
 func TestReplicaTakesOver(t *testing.T) {
 	times, timeout := 1, sturdy
 	if long() {
-		times, timeout = 10, 250*time.Millisecond
+		times, timeout = 10, 500*time.Millisecond
 	}
 	servers := limittest.StartCluster(t, "--cluster-node-timeout", "1000")
 	servers.AddReplicas(t)

@@ -16,7 +16,7 @@ func TestRingServerKilled(t *testing.T) {
 	t.Parallel()
 	times, timeout := 1, sturdy
 	if long() {
-		times, timeout = 5, 250*time.Millisecond
+		times, timeout = 5, 500*time.Millisecond
 	}
 	ring := ringed(t, limittest.StartRing(t, 3))
 	limiter := ring.limiter(t, timeout)

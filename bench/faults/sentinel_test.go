@@ -44,7 +44,7 @@ func failOvers(t *testing.T, happens func(s *limittest.Sentinel, master, replica
 	t.Helper()
 	times, timeout := 1, sturdy
 	if long() {
-		times, timeout = 4, 250*time.Millisecond
+		times, timeout = 4, 500*time.Millisecond
 	}
 	sentinel, took := limittest.StartSentinel(t), new(waits)
 	var look lookout
