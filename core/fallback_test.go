@@ -204,5 +204,9 @@ func TestComplaintsTellHowOften(t *testing.T) {
 		if log.count("calls=1") != 2 || log.count("calls=2") != 1 || log.count("Seconds") != 4 {
 			t.Errorf("closed: %s", log.text.String())
 		}
+		wrong(3)
+		if n := log.count("Seconds"); n != 4 {
+			t.Errorf("%d more lines from calls that went on after Close", n-4)
+		}
 	})
 }
