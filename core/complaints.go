@@ -98,6 +98,7 @@ type said struct {
 	times int
 	do    func(times int)
 	timer *time.Timer // set for a minute after it was made
+	made  bool        // once at least
 }
 
 func (s *seldom) say(rule string, do func(times int)) {
@@ -123,7 +124,7 @@ func (s *seldom) due(rule string, do func(times int)) (times int) {
 		s.rules[strings.Clone(rule)] = of // it may be a framework's, for the call only
 	}
 	of.times, of.do = of.times+1, do
-	if of.timer != nil {
+	if of.timer != nil || s.closed && of.made { // no timer runs any more: once is enough
 		return 0
 	}
 	return s.take(of)
@@ -132,6 +133,7 @@ func (s *seldom) due(rule string, do func(times int)) (times int) {
 // take is how often there was reason, and begins another minute, unless there was none.
 func (s *seldom) take(of *said) (times int) {
 	times, of.times, of.timer = of.times, 0, nil
+	of.made = of.made || times > 0
 	if times > 0 && !s.closed {
 		of.timer = time.AfterFunc(complainEvery, func() { s.minuteOver(of) })
 	}

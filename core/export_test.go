@@ -95,3 +95,10 @@ func CountDecision(l *Limiter, of DecisionCount) {
 
 // EscapedKeyPart is a subject or a name as it stands in keys.
 func EscapedKeyPart(part string) string { return string(appendEscaped(nil, part)) }
+
+// LateSlots is how many slots wait to be given back in the background.
+func LateSlots(l *Limiter) int {
+	l.late.mu.Lock()
+	defer l.late.mu.Unlock()
+	return len(l.late.slots)
+}

@@ -119,12 +119,16 @@ func TestFallBackLocalGivesBack(t *testing.T) {
 	t.Run("slots in flight", func(t *testing.T) {
 		rule := fallBack(2, 0.5)
 		rule.Algorithm = core.Concurrency
-		guard := newGuard(t, newLimiter(t, deadRedis(t)), rule)
+		limiter := newLimiter(t, deadRedis(t))
+		guard := newGuard(t, limiter, rule)
 		for range 2 {
 			wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int {
 				wantStatus(t, guard, newView("GET", "/"), 429)
 				return 200
 			})
+		}
+		if late := core.LateSlots(limiter); late != 0 {
+			t.Errorf("%d slots are to be given back to a server that was never asked for them", late)
 		}
 	})
 }
@@ -199,6 +203,10 @@ func TestComplaintsTellHowOften(t *testing.T) {
 		limiter.Close()
 		if log.count("calls=1") != 2 || log.count("calls=2") != 1 || log.count("Seconds") != 4 {
 			t.Errorf("closed: %s", log.text.String())
+		}
+		wrong(3)
+		if n := log.count("Seconds"); n != 4 {
+			t.Errorf("%d more lines from calls that went on after Close", n-4)
 		}
 	})
 }

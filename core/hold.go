@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -45,13 +46,15 @@ func (l *Limiter) newHolder() string {
 
 func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "-" }
 
-// dropDoubtfulSlots gives back the slots of which nobody knows whether they were taken, because the answer did not come in time.
-// Otherwise callers with short deadlines of their own could fill all slots for a window each.
+// dropDoubtfulSlots gives back the slots of which nobody knows whether the store took them, because the answer did not come in time.
+// Otherwise callers with short deadlines of their own could fill all slots for a window each. A slot that was taken here
+// instead is not meant.
 func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var slots []algorithm.Charge
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
-		doubtful := v.Ended != nil || v.From == algorithm.FromLocal || v.Err != nil && classOf(v.Err).MayHaveCharged()
+		err := cmp.Or(v.Err, v.Instead)
+		doubtful := v.Ended != nil || err != nil && classOf(err).MayHaveCharged()
 		if counter.Limit.Kind == algorithm.Concurrency && doubtful {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}

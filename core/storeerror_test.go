@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -147,4 +148,22 @@ type sending struct {
 func (s sending) Write(b []byte) (int, error) {
 	s.tell()
 	return s.Conn.Write(b)
+}
+
+// What a dial that takes too long ends with passes for a context's end. It is the store's failure all the same: the caller's context goes on.
+func TestADialThatTakesTooLong(t *testing.T) {
+	_, late := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
+	client := redis.NewClient(&redis.Options{
+		DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, late },
+	})
+	defer func() { _ = client.Close() }()
+	limiter := newLimiter(t, core.Options{Redis: client})
+	_, err := limiter.Allow(t.Context(), "a", "b", core.PerHour(5))
+	var failed *core.StoreError
+	if !errors.As(err, &failed) || failed.Class != core.StoreUnreachable || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%T %v", err, err)
+	}
+	if counted := limiter.Stats().StoreErrors; len(counted) != 1 || counted[0] != (core.StoreErrorCount{Class: core.StoreUnreachable, Count: 1}) {
+		t.Errorf("%+v", counted)
+	}
 }

@@ -64,6 +64,13 @@ func (l *local) store() *memstore.Store {
 	return s
 }
 
+// reset forgets a key.
+func (l *local) reset(ctx context.Context, key []byte) {
+	if s := l.counts.Load(); s != nil {
+		_ = s.Reset(ctx, key) // it cannot fail here
+	}
+}
+
 func (l *local) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -96,3 +96,30 @@ func TestLocalOfACallerWhoLeft(t *testing.T) {
 		t.Errorf("%+v, %d counters here", v[0], s.Len())
 	}
 }
+
+// What is reset, or unbanned, is so here, too.
+func TestLocalIsReset(t *testing.T) {
+	behind := newShared(t, 1000)
+	s := newProcess(t, behind)
+	c := local("user:a", windowed(algorithm.FixedWindow, 1, hour), 1, 1)
+	ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(1, hour, hour, second)), Cost: 1, LocalShare: 1}
+	passes := func() bool {
+		v := make([]algorithm.Verdict, 2)
+		s.Decide(context.Background(), []algorithm.Counter{c, ban}, true, v)
+		return algorithm.Passes([]algorithm.Counter{c, ban}, v)
+	}
+	behind.ill.Store(true)
+	if !passes() || passes() {
+		t.Fatal("want one call to pass, and the next to be refused and banned")
+	}
+	behind.ill.Store(false)
+	for _, key := range [][]byte{c.Key, ban.Key} {
+		if err := s.Reset(context.Background(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	behind.ill.Store(true)
+	if !passes() {
+		t.Error("what was reset is still counted here")
+	}
+}

@@ -172,9 +172,10 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
 	return s.Shared.Ban(ctx, key, span)
 }
 
-// Reset forgets a key, and what is leased of it.
+// Reset forgets a key, what is leased of it, and what was counted here while the store behind did not answer.
 func (s *Store) Reset(ctx context.Context, key []byte) error {
 	defer s.changed(key)
+	s.local.reset(ctx, key)
 	return s.leases.reset(ctx, key, func() error { return s.Shared.Reset(ctx, key) })
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,13 @@ var signs = []struct {
 	{"The user executing the script", failure.Refused}, {"NOPERM", failure.Refused}, {"OOM", failure.Refused}, {"READONLY", failure.NotReady},
 }
 
+// nobodyThere is what the client's own errors begin with when it had nowhere to send a command to. Others it makes of replies that it
+// cannot read: what they answer may have been charged.
+var nobodyThere = []string{
+	"redis: all sentinels", "redis: no sentinels", "redis: all ring shards are down", "redis: cluster has no nodes", "redis: connection not available",
+	"redis: connection is not usable",
+}
+
 // classOf is the kind of an error.
 func classOf(err error) failure.Class {
 	var known *failure.Error
@@ -74,7 +82,7 @@ func classOf(err error) failure.Class {
 		return failure.Timeout
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return failure.Lost
-	case strings.HasPrefix(err.Error(), "redis: "): // the client's own: no node, no Sentinel, no shard of the ring
+	case slices.ContainsFunc(nobodyThere, func(words string) bool { return strings.HasPrefix(err.Error(), words) }):
 		return failure.Unreachable
 	default:
 		return failure.Unexpected
@@ -101,10 +109,14 @@ func explain(err error, timeout time.Duration) *failure.Error {
 	if errors.As(err, &known) {
 		return known
 	}
-	if class := classOf(err); class != failure.Timeout && class != failure.NoConnection {
+	switch class := classOf(err); {
+	case class == failure.Timeout || class == failure.NoConnection:
+		return failure.NoAnswer(class, timeout, err)
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled): // net says so of a dial's own timeout
+		return &failure.Error{Class: class, Err: errors.New(err.Error())}
+	default:
 		return &failure.Error{Class: class, Err: err}
 	}
-	return failure.NoAnswer(classOf(err), timeout, err)
 }
 
 // named names the keys of a script that met a value which is none of ours.

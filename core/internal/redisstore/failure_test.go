@@ -9,11 +9,24 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
+
+// dialTimeout is what net says of a server that does not take a connection in time. It passes for a context's end.
+func dialTimeout() error {
+	_, err := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
+	return err
+}
+
+// notIntegers is what the client says of a reply that a script does not give.
+func notIntegers() error {
+	_, err := redis.NewCmdResult("OK", nil).Int64Slice()
+	return err
+}
 
 // The classes tell what may have been charged from what surely was not.
 func TestClassOf(t *testing.T) {
@@ -31,10 +44,12 @@ func TestClassOf(t *testing.T) {
 		{on("write", syscall.EPIPE), failure.Lost},
 		{on("dial", syscall.ECONNREFUSED), failure.Unreachable},
 		{on("dial", os.ErrDeadlineExceeded), failure.Unreachable},
+		{dialTimeout(), failure.Unreachable},
 		{on("dial", &net.DNSError{Err: "no such host"}), failure.Unreachable},
 		{redis.ErrClosed, failure.Unreachable},
 		{errors.New("redis: all sentinels specified in configuration are unreachable"), failure.Unreachable},
 		{errors.New("redis: all ring shards are down"), failure.Unreachable},
+		{errors.New("redis: cluster has no nodes"), failure.Unreachable},
 		{redis.ErrPoolTimeout, failure.NoConnection},
 		{redis.ErrPoolExhausted, failure.NoConnection},
 		{context.DeadlineExceeded, failure.NoConnection},
@@ -62,6 +77,8 @@ func TestClassOf(t *testing.T) {
 		{named(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
 		{reply("ERR something new"), failure.Unexpected},
 		{errWrongReply, failure.Unexpected},
+		{errors.New("redis: can't parse \"!\""), failure.Unexpected},
+		{notIntegers(), failure.Unexpected},
 	} {
 		for _, err := range []error{test.err, fmt.Errorf("wrapped: %w", test.err)} {
 			if _, own := test.err.(interface{ RedisError() }); !own && err != test.err && test.want == failure.Unreachable {

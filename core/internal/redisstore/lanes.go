@@ -152,7 +152,7 @@ func (t *ticket) copy(counters []algorithm.Counter) {
 }
 
 // wait returns when the ticket has an answer or an error, or with the error of its caller's context when that ends first: then the
-// ticket is lost.
+// ticket is lost, and nobody knows whether it flies.
 func (t *ticket) wait() error {
 	if t.ctx.Done() == nil {
 		<-t.done
@@ -164,7 +164,7 @@ func (t *ticket) wait() error {
 	case <-t.ctx.Done():
 	}
 	if t.state.CompareAndSwap(waits, left) {
-		return t.ctx.Err()
+		return unanswered{t.ctx.Err()}
 	}
 	<-t.done
 	return nil

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // lostNode gives up on every pipeline, while its commands stay on their way and are read there.
@@ -57,5 +59,31 @@ func TestLostPipelinesKeepTheirCommands(t *testing.T) {
 	n.on.Wait()
 	if len(n.seen) != calls {
 		t.Errorf("%d keys arrived, want %d", len(n.seen), calls)
+	}
+}
+
+// stoppedNode answers no pipeline until it is released.
+type stoppedNode struct{ asked, release chan struct{} }
+
+func (n stoppedNode) process(ctx context.Context, _ redis.Cmder) error { return ctx.Err() }
+
+func (n stoppedNode) pipe(context.Context, []redis.Cmder) error {
+	n.asked <- struct{}{}
+	<-n.release
+	return errAwaited
+}
+
+// Whose time is up while the pipeline is on its way may have been charged, also where that time began before the call came to its lane.
+func TestWhoseTimeIsUpOnTheWayMayHaveBeenCharged(t *testing.T) {
+	n := stoppedNode{make(chan struct{}, 1), make(chan struct{})}
+	defer close(n.release)
+	s := newShard(n, 10, &common{timeout: time.Minute, listener: nobody{}})
+	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
+	ctx, end := context.WithCancel(context.Background())
+	ticket := s.queue(ctx, []algorithm.Counter{{Key: []byte("test:{k}:name:sw1:1000000"), Limit: &limit, Cost: 1}}, true, 1, 1)
+	<-n.asked
+	end()
+	if err := ticket.wait(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {
+		t.Errorf("class %d: %v", classOf(err), err)
 	}
 }

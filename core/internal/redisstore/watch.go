@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // Listener hears what an operator should know of the servers.
@@ -34,12 +32,11 @@ func (nobody) Evicts(string, string)               {}
 // watch looks who a shard's server is, where INFO may be read: after the first answer, whenever it turns out not to know a script
 // that it knew, as after a restart, and when it answers again after it had not.
 type watch struct {
-	addr    string
-	read    func(context.Context) (string, error)
-	all     *common
-	begun   atomic.Bool
-	running atomic.Bool
-	again   atomic.Bool // it was to look while it did
+	addr   string
+	read   func(context.Context) (string, error)
+	all    *common
+	begun  atomic.Bool
+	wanted atomic.Int32 // 0: nobody looks; else how often it was to look since it began to
 
 	mu    sync.Mutex // held while it looks
 	runID string
@@ -60,18 +57,17 @@ func (w *watch) hears(unknown bool) {
 
 // look looks in the background; once more, when it is called meanwhile: what is to be seen may be newer.
 func (w *watch) look() {
-	if w.read == nil {
-		return
+	if w.read != nil && w.wanted.Add(1) == 1 {
+		w.lookOn()
 	}
-	if w.running.Swap(true) {
-		w.again.Store(true)
-		return
-	}
+}
+
+func (w *watch) lookOn() {
 	w.all.inBackground(func() {
+		wanted := w.wanted.Load()
 		w.lookNow()
-		w.running.Store(false)
-		if w.again.Swap(false) {
-			w.look()
+		if !w.wanted.CompareAndSwap(wanted, 0) {
+			w.lookOn()
 		}
 	})
 }
@@ -86,7 +82,7 @@ func (w *watch) lookNow() {
 	defer cancel()
 	info, err := w.read(ctx)
 	if err != nil { // the next answer is as good as this one
-		w.begun.Store(classOf(err) == failure.Refused) // but for who may not ask
+		w.begun.Store(answers(err)) // but for who may not ask, or does not know how to answer
 		return
 	}
 	w.learn(info)
@@ -157,6 +153,9 @@ func (c *common) lose(addr, how string) {
 
 // remember keeps a master's replication ID, by which a replica that takes its place is known. There are few.
 func (c *common) remember(id string) {
+	if id == "" { // it does not say
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.replicated == nil || len(c.replicated) >= maxShards {

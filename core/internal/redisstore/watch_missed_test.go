@@ -54,3 +54,40 @@ func TestNoLookIsMissed(t *testing.T) {
 		finds(t, "new", w)
 	})
 }
+
+// told counts what it is told.
+type told struct {
+	nobody
+	lost atomic.Int32
+}
+
+func (t *told) Lost(string, string) { t.lost.Add(1) }
+
+// Servers that say nothing of their replication are not taken for replicas of each other.
+func TestNothingSaidOfReplicationIsNoLoss(t *testing.T) {
+	heard := new(told)
+	all := &common{timeout: time.Minute, listener: heard}
+	for _, id := range []string{"one", "other"} {
+		w := &watch{all: all}
+		w.learn("run_id:" + id + "\r\n")
+	}
+	if n := heard.lost.Load(); n != 0 || all.losses.Load() != 0 {
+		t.Errorf("%d servers are taken for lost", n)
+	}
+}
+
+// Who answers that it knows no INFO is not asked for it again and again.
+func TestWhoKnowsNoInfoIsAskedOnce(t *testing.T) {
+	var looks atomic.Int32
+	w := &watch{all: &common{timeout: time.Minute, listener: nobody{}}, read: func(context.Context) (string, error) {
+		looks.Add(1)
+		return "", reply("ERR unsupported command 'info'")
+	}}
+	for end := time.Now().Add(3 * lookEvery); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		w.hears(false)
+	}
+	w.all.close()
+	if n := looks.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
