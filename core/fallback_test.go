@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -115,6 +116,23 @@ func TestFallBackLocalGivesBack(t *testing.T) {
 		}
 		wantStatus(t, guard, newView("GET", "/"), 200)
 		wantStatus(t, guard, newView("GET", "/"), 429)
+	})
+	t.Run("no more than was charged here", func(t *testing.T) {
+		var heard decisions
+		options := deadRedis(t)
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		rule := fallBack(10, 0.3)
+		rule.Cost = func(core.Request) int { return 10 } // of which 3 can be had here
+		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
+		d := heard.last(t, 1)
+		if err := limiter.Refund(background, d, 3); err != nil {
+			t.Fatal(err)
+		}
+		var wrong *core.RuleError
+		if err := limiter.Refund(background, d, 7); !errors.As(err, &wrong) {
+			t.Errorf("%v for what was not charged", err)
+		}
 	})
 	t.Run("slots in flight", func(t *testing.T) {
 		rule := fallBack(2, 0.5)

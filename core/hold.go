@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -53,7 +52,7 @@ func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []alg
 	var slots []algorithm.Charge
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
-		err := cmp.Or(v.Err, v.Instead)
+		err := v.Failure()
 		doubtful := v.Ended != nil || err != nil && classOf(err).MayHaveCharged()
 		if counter.Limit.Kind == algorithm.Concurrency && doubtful {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})

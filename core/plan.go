@@ -1,5 +1,7 @@
 package core
 
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+
 // planned is the quota that holds for this caller in place of the rule's own limit, as LimitFor says; nil: no limit holds.
 // What LimitFor cannot say, or says wrongly, the rule's own limit stands in for.
 func (c *call) planned(a *asked) *quota {
@@ -23,6 +25,10 @@ func (c *call) planned(a *asked) *quota {
 	compiled, err := c.limiter.limits.of(limit)
 	if err != nil {
 		c.limiter.complains.badPlan(a.policy.name, err)
+		return own
+	}
+	if a.rule.OnStoreError == FallBackLocal && !a.rule.canShare(compiled) {
+		c.limiter.complains.badPlan(a.policy.name, a.rule.wrong("LocalShare", a.rule.LocalShare, "of the plan is "+algorithm.ErrTooLarge.Error()))
 		return own
 	}
 	q, _ := a.policy.plans.add(limit, a.rule.newQuota(a.policy.name, 0, limit, compiled), maxLimits)

@@ -96,7 +96,8 @@ type Rule struct {
 	// processes of a service do not know of each other's counts.
 	OnStoreError OnStoreError
 	// LocalShare is the part of every limit of the rule that FallBackLocal counts by in each process, above 0 to 1; 1 unless set. The
-	// limit is rounded up to a whole call. With ten processes and 0.1 they admit together what one limit would.
+	// limit is rounded up to a whole call. With ten processes and 0.1 they admit together what one limit would. A call that costs more than
+	// that can hold takes all of it.
 	LocalShare float64
 	// Message is what a refused caller reads, in the problem's detail or the gRPC status; a sentence with the wait unless set.
 	Message string

@@ -46,6 +46,9 @@ func TestRulesRefused(t *testing.T) {
 		{"negative share", core.Rule{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: -0.5}, "LocalShare", "-0.5"},
 		{"share above the whole", core.Rule{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: 1.5}, "LocalShare", "1.5"},
 		{"share that is no number", core.Rule{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.NaN()}, "LocalShare", "NaN"},
+		{"share that cannot be counted", core.Rule{
+			Seconds: 86400, MaxCount: 100_000_000, Algorithm: core.TokenBucket, OnStoreError: core.FallBackLocal, LocalShare: 1. / 3,
+		}, "LocalShare", "0.3333333333333333"},
 		{"share of nothing local", core.Rule{Seconds: 1, LocalShare: 0.5}, "LocalShare", "0.5"},
 		{"NeedLogin without Identify", core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin", "true"},
 

@@ -1,8 +1,12 @@
 package core
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // check finds what is wrong with a rule by itself; nil is nothing.
@@ -95,7 +99,18 @@ func (r *Rule) checkFailure() *RuleError {
 	case r.OnStoreError != FallBackLocal:
 		return r.wrong("LocalShare", r.LocalShare, "is for the policy FallBackLocal: set OnStoreError")
 	}
+	for _, limit := range append([]Limit{r.limit()}, r.Also...) {
+		if compiled, err := limit.compile(); err == nil && !r.canShare(&compiled) {
+			return r.wrong("LocalShare", r.LocalShare, fmt.Sprintf("of %v is %v", limit, algorithm.ErrTooLarge))
+		}
+	}
 	return nil
+}
+
+// canShare says whether the rule's LocalShare of a limit can be counted exactly.
+func (r *Rule) canShare(limit *algorithm.Limit) bool {
+	_, err := limit.Share(cmp.Or(r.LocalShare, 1))
+	return err == nil
 }
 
 func (r *Rule) checkLease() *RuleError {

@@ -55,8 +55,7 @@ func stricter(a, b float64) float64 {
 // StoreErrorClass is the kind of what kept Redis from answering. Its text is stable, for logs and metrics.
 type StoreErrorClass string
 
-// The classes. After the first two nobody knows whether the call was charged, after StoreUnexpected neither; after all others it
-// surely was not.
+// The classes.
 const (
 	StoreTimeout        StoreErrorClass = "timeout"          // asked, and not answered within Timeout
 	StoreConnectionLost StoreErrorClass = "connection_lost"  // the connection broke while the answer was awaited
@@ -76,9 +75,11 @@ var storeErrorClasses = [...]StoreErrorClass{
 	failure.Refused: StoreRefused, failure.Foreign: StoreForeignValue, failure.Unexpected: StoreUnexpected,
 }
 
-// MayHaveCharged says whether a call that ended so may have been charged, so that asking again might charge it twice.
+// MayHaveCharged says whether a call that ended so may have been charged, so that asking again might charge it twice: when an answer was
+// due that did not come or could not be read, and when Redis may have ended a script halfway, for a right that our user has not. After the
+// other classes it surely was not.
 func (c StoreErrorClass) MayHaveCharged() bool {
-	return c == StoreTimeout || c == StoreConnectionLost || c == StoreUnexpected
+	return c == StoreTimeout || c == StoreConnectionLost || c == StoreRefused || c == StoreUnexpected
 }
 
 // StoreError is what a direct call returns when Redis did not answer: errors.Is(err, ErrStore) finds it, errors.As tells the class.
@@ -126,8 +127,8 @@ func (l *Limiter) storeError(name string, err error) error {
 func (c *call) storeFailures() {
 	for i := range c.asked {
 		a, v := &c.asked[i], &c.verdicts[i]
-		err := cmp.Or(v.Err, v.Instead)
-		if err == nil || i > 0 && c.asked[i-1].rule == a.rule && cmp.Or(c.verdicts[i-1].Err, c.verdicts[i-1].Instead) != nil {
+		err := v.Failure()
+		if err == nil || i > 0 && c.asked[i-1].rule == a.rule && c.verdicts[i-1].Failure() != nil {
 			continue
 		}
 		c.limiter.storeFailed(a.policy.name, a.rule.OnStoreError.String(), err)

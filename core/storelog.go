@@ -15,10 +15,10 @@ func (c *complaints) storeFailed(name, policy string, err error) {
 		if class == StoreRefused || class == StoreForeignValue {
 			level = slog.LevelError
 		}
-		if change := remedy(err); change != "" {
+		if change := remedy(class, err); change != "" {
 			attrs = append(attrs, slog.String("change", change))
 		}
-		attrs = append(attrs, slog.String("rule", name), slog.String("policy", policy), slog.Int("calls", times))
+		attrs = append(attrs, slog.String("latest_rule", name), slog.String("policy", policy), slog.Int("calls", times))
 		c.logger.Log(context.Background(), level, "accesslimit: the store does not answer", attrs...)
 	})
 }
@@ -39,14 +39,16 @@ var remedies = []struct{ words, change string }{
 	{"DB index is out of range", "set DB in the Redis client's options to one that Redis has"},
 }
 
-// remedy is what to change about an error; "" where Redis is just not there.
-func remedy(err error) string {
-	for _, r := range remedies {
-		if strings.Contains(err.Error(), r.words) {
-			return r.change
+// remedy is what to change about an error; "" where Redis is just not there, or the error says it.
+func remedy(class StoreErrorClass, err error) string {
+	switch class {
+	case StoreRefused, StoreNotReady:
+		for _, r := range remedies {
+			if strings.Contains(err.Error(), r.words) {
+				return r.change
+			}
 		}
-	}
-	if classOf(err) == StoreNoConnection {
+	case StoreNoConnection:
 		return "if Redis itself answers, raise PoolSize in the client's options"
 	}
 	return ""

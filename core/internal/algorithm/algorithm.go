@@ -5,7 +5,10 @@
 // [Kind.Tag], so that old scripts beside new ones never misread a state.
 package algorithm
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Kind names an algorithm.
 type Kind uint8
@@ -85,6 +88,9 @@ type Verdict struct {
 	Ended      error // the caller's own context ended first: its error; the rest is zero
 	Instead    error // FromLocal: why the store could not answer
 }
+
+// Failure is why the store could not answer, whoever did instead; nil when it did.
+func (v *Verdict) Failure() error { return cmp.Or(v.Err, v.Instead) }
 
 // Origin is where a verdict comes from.
 type Origin uint8
@@ -262,8 +268,12 @@ func (c *Counter) Charged(v *Verdict) Charge {
 
 // Taken is the Cost of what a call that passed was charged.
 func (c *Counter) Taken(v *Verdict) int64 {
-	if v.RetryAfter > 0 || v.Err != nil || c.Limit.Kind == Ban {
+	switch {
+	case v.RetryAfter > 0 || v.Err != nil || c.Limit.Kind == Ban:
 		return 0
+	case v.From == FromLocal:
+		return min(c.Cost, ceilPart(c.Limit.Max, c.LocalShare))
+	default:
+		return c.Cost
 	}
-	return c.Cost
 }

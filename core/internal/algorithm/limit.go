@@ -80,25 +80,20 @@ func Banned(after, span, longest, window int64) Limit {
 	return Limit{Kind: Ban, Window: window, after: after, span: span, longest: longest}.with(after, span, longest, window)
 }
 
-// Share is a part of the limit: so much of Max, and of a bucket's rate, rounded up, in the same window. A bucket's part that cannot be
-// counted exactly is the whole.
-func (l *Limit) Share(part float64) Limit {
-	switch l.Kind {
-	case TokenBucket:
+// Share is a part of the limit: so much of Max, and of a bucket's rate, rounded up, in the same window. The error is that a bucket's part cannot
+// be counted exactly.
+func (l *Limit) Share(part float64) (Limit, error) {
+	switch {
+	case l.Kind == Ban:
+		return *l, nil
+	case l.Kind == TokenBucket:
 		rate := l.Window / l.Tick / l.Permit * l.Refill
-		shared, err := Bucketed(ceilPart(rate, part), l.Window, ceilPart(l.Max, part))
-		if err != nil {
-			return *l
-		}
-		return shared
-	case Ban:
-		return *l
-	case CalendarWindow:
-		if l.calendar != nil {
-			return InCalendar(ceilPart(l.Max, part), l.calendar)
-		}
+		return Bucketed(ceilPart(rate, part), l.Window, ceilPart(l.Max, part))
+	case l.calendar != nil:
+		return InCalendar(ceilPart(l.Max, part), l.calendar), nil
+	default:
+		return Windowed(l.Kind, ceilPart(l.Max, part), l.Window), nil
 	}
-	return Windowed(l.Kind, ceilPart(l.Max, part), l.Window)
 }
 
 // ceilPart is a part of n, rounded up but for what floating point adds: a tenth of 30 is 3.

@@ -20,14 +20,14 @@ func TestShare(t *testing.T) {
 		for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.SlidingLog, algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.Concurrency} {
 			whole := algorithm.Windowed(kind, test.most, 1_000_000)
 			want := algorithm.Windowed(kind, test.want, 1_000_000)
-			if got := whole.Share(test.part); !got.Equal(&want) {
-				t.Errorf("%v of %d: %+v", test.part, test.most, got)
+			if got, err := whole.Share(test.part); err != nil || !got.Equal(&want) {
+				t.Errorf("%v of %d: %+v, %v", test.part, test.most, got, err)
 			}
 		}
 	}
 	ban := algorithm.Banned(1, 2, 3, 4)
-	if got := ban.Share(0.1); !got.Equal(&ban) {
-		t.Errorf("%+v of a ban", got)
+	if got, err := ban.Share(0.1); err != nil || !got.Equal(&ban) {
+		t.Errorf("%+v of a ban, %v", got, err)
 	}
 }
 
@@ -42,12 +42,9 @@ func TestShareOfABucket(t *testing.T) {
 			return // no limit at all
 		}
 		part := func(n int64) int64 { return (n*percent + 99) / 100 }
-		want, err := algorithm.Bucketed(part(rate), window, part(burst))
-		if err != nil {
-			want = whole
-		}
-		if got := whole.Share(float64(percent) / 100); !got.Equal(&want) {
-			t.Errorf("%d%% of %d in %d, at most %d: %+v, want %+v", percent, rate, window, burst, got, want)
+		want, tooLarge := algorithm.Bucketed(part(rate), window, part(burst))
+		if got, err := whole.Share(float64(percent) / 100); err != tooLarge || err == nil && !got.Equal(&want) {
+			t.Errorf("%d%% of %d in %d, at most %d: %+v, %v; want %+v, %v", percent, rate, window, burst, got, err, want, tooLarge)
 		}
 	})
 }

@@ -22,8 +22,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Class is the kind of a failure.
 type Class int
 
-// The classes. After Timeout and Lost nobody knows whether the call was charged, after Unexpected neither; after all others it surely was
-// not.
+// The classes; core tells after which of them a call may have been charged.
 const (
 	Timeout      Class = iota // asked, and not answered in time
 	Lost                      // the connection broke while the answer was awaited

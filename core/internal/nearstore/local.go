@@ -40,7 +40,10 @@ func (l *local) of(limit *algorithm.Limit, part float64) *algorithm.Limit {
 		if l.shares == nil || len(l.shares) >= maxShares {
 			l.shares = make(map[share]*algorithm.Limit)
 		}
-		made = new(limit.Share(part))
+		made = limit // of two rules together, perhaps, whose share nobody could look at before
+		if shared, err := limit.Share(part); err == nil {
+			made = &shared
+		}
 		l.shares[share{limit, part}] = made
 	}
 	return made
@@ -152,7 +155,6 @@ func (l *local) split(charges []algorithm.Charge) (here, behind []algorithm.Char
 			continue
 		}
 		c.Limit = l.of(c.Limit, c.LocalShare)
-		c.Cost = min(c.Cost, c.Limit.Max)
 		here = append(here, c)
 	}
 	return here, behind
