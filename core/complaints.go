@@ -35,7 +35,11 @@ func (c *complaints) close() {
 	}
 }
 
+// A complaint may be made a minute after its reason, so it keeps copies: a rule's name, or what an error says, may be a framework's text, for
+// the call only.
+
 func (c *complaints) negativeCost(rule string, cost int) {
+	rule = strings.Clone(rule)
 	c.about[aboutCost].say(rule, func(times int) {
 		c.logger.Warn("accesslimit: a rule's Cost is negative, counted as 1",
 			slog.String("rule", rule), slog.Int("cost", cost), slog.Int("calls", times))
@@ -43,37 +47,45 @@ func (c *complaints) negativeCost(rule string, cost int) {
 }
 
 func (c *complaints) identifyFailed(rule string, err error) {
+	rule, why := strings.Clone(rule), kept(err)
 	c.about[aboutIdentify].say(rule, func(times int) {
-		c.logger.Warn("accesslimit: could not find out whom to count", slog.Any("error", err),
+		c.logger.Warn("accesslimit: could not find out whom to count", slog.String("error", why),
 			slog.String("rule", rule), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) badRule(rule string, err error) {
+	why := kept(err)
 	c.about[aboutRule].say(rule, func(times int) {
 		c.logger.Error("accesslimit: a rule given in a handler is wrong, its calls get 500",
-			slog.Any("error", err), slog.Int("calls", times))
+			slog.String("error", why), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) badPlan(rule string, err error) {
+	rule, why := strings.Clone(rule), kept(err)
 	c.about[aboutPlan].say(rule, func(times int) {
-		c.logger.Warn("accesslimit: a rule's LimitFor gave no limit, the rule's own holds", slog.Any("error", err),
+		c.logger.Warn("accesslimit: a rule's LimitFor gave no limit, the rule's own holds", slog.String("error", why),
 			slog.String("rule", rule), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) notGivenBack(err error) {
+	why := kept(err)
 	c.about[aboutGivingBack].say("", func(times int) {
-		c.logger.Warn("accesslimit: what does not count could not be given back", slog.Any("error", err), slog.Int("calls", times))
+		c.logger.Warn("accesslimit: what does not count could not be given back", slog.String("error", why), slog.Int("calls", times))
 	})
 }
 
 func (c *complaints) notRenewed(err error) {
+	why := kept(err)
 	c.about[aboutRenewing].say("", func(times int) {
-		c.logger.Warn("accesslimit: the slot of a call in flight could not be renewed", slog.Any("error", err), slog.Int("calls", times))
+		c.logger.Warn("accesslimit: the slot of a call in flight could not be renewed", slog.String("error", why), slog.Int("calls", times))
 	})
 }
+
+// kept is what an error says, as a copy.
+func kept(err error) string { return strings.Clone(err.Error()) }
 
 func (c *complaints) sharedRoute(name string) {
 	c.logger.Warn("accesslimit: two unnamed rules count the same route in one counter, so that its calls are charged twice: "+
@@ -83,13 +95,13 @@ func (c *complaints) sharedRoute(name string) {
 // complainEvery is how often the same complaint is made.
 const complainEvery = time.Minute
 
-// maxSubjects bounds of how many rules the same complaint is told apart.
+// maxSubjects bounds of how many rules, servers or the like the same complaint is told apart.
 const maxSubjects = 100
 
-// seldom lets one of many through, for each rule: the first at once, and once a minute all since then together.
+// seldom lets one of many through, for each thing that is complained of: the first at once, and once a minute all since then together.
 type seldom struct {
 	mu     sync.Mutex
-	rules  map[string]*said
+	of     map[string]*said
 	closed bool
 }
 
@@ -101,27 +113,27 @@ type said struct {
 	made  bool        // once at least
 }
 
-func (s *seldom) say(rule string, do func(times int)) {
-	if times := s.due(rule, do); times > 0 {
+func (s *seldom) say(about string, do func(times int)) {
+	if times := s.due(about, do); times > 0 {
 		do(times)
 	}
 }
 
 // due is how often there was reason to complain, if it is time to; otherwise 0.
-func (s *seldom) due(rule string, do func(times int)) (times int) {
+func (s *seldom) due(about string, do func(times int)) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.rules[rule]
-	if of == nil && len(s.rules) >= maxSubjects {
-		rule = ""
-		of = s.rules[rule]
+	of := s.of[about]
+	if of == nil && len(s.of) >= maxSubjects {
+		about = ""
+		of = s.of[about]
 	}
 	if of == nil {
-		if s.rules == nil {
-			s.rules = make(map[string]*said)
+		if s.of == nil {
+			s.of = make(map[string]*said)
 		}
 		of = new(said)
-		s.rules[strings.Clone(rule)] = of // it may be a framework's, for the call only
+		s.of[strings.Clone(about)] = of // it may be a framework's, for the call only
 	}
 	of.times, of.do = of.times+1, do
 	if of.timer != nil || s.closed && of.made { // no timer runs any more: once is enough
@@ -154,7 +166,7 @@ func (s *seldom) close() {
 	s.mu.Lock()
 	s.closed = true
 	var waiting []*said
-	for _, of := range s.rules {
+	for _, of := range s.of {
 		if of.timer != nil && of.timer.Stop() {
 			waiting = append(waiting, of)
 		}

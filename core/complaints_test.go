@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -24,5 +25,24 @@ func TestComplaintsAreToldApartByRule(t *testing.T) {
 	}
 	if n := log.count("Seconds"); n != 101 {
 		t.Errorf("%d lines for 300 wrong rules", n)
+	}
+}
+
+// What is said later is what was so then, though a framework writes over the names that it gave.
+func TestComplaintsKeepCopies(t *testing.T) {
+	var log logbook
+	options := deadRedis(t)
+	options.Logger = log.logger()
+	limiter := newLimiter(t, options)
+	lent := []byte("lent")
+	for range 2 {
+		if _, err := limiter.Allow(background, unsafe.String(&lent[0], len(lent)), "s", core.PerHour(5)); err == nil {
+			t.Fatal("allowed without Redis")
+		}
+	}
+	copy(lent, "else")
+	limiter.Close()
+	if log.count("latest_rule=lent") != 2 || log.count("latest_rule=else") != 0 {
+		t.Error(log.text.String())
 	}
 }

@@ -9,13 +9,13 @@ import (
 
 // storeFailed says that a call got no answer from the store, and what became of it: once for each kind of error and policy.
 func (c *complaints) storeFailed(name, policy string, err error) {
-	class := classOf(err)
+	class, change, name, why := classOf(err), remedy(classOf(err), err), strings.Clone(name), kept(err)
 	c.about[aboutStore].say(string(class)+policy, func(times int) {
-		level, attrs := slog.LevelWarn, []any{slog.Any("error", err), slog.String("class", string(class))}
+		level, attrs := slog.LevelWarn, []any{slog.String("error", why), slog.String("class", string(class))}
 		if class == StoreRefused || class == StoreForeignValue {
 			level = slog.LevelError
 		}
-		if change := remedy(class, err); change != "" {
+		if change != "" {
 			attrs = append(attrs, slog.String("change", change))
 		}
 		attrs = append(attrs, slog.String("latest_rule", name), slog.String("policy", policy), slog.Int("calls", times))
