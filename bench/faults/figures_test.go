@@ -85,9 +85,14 @@ func report(t *testing.T, name, format string, args ...any) {
 }
 
 func TestMain(m *testing.M) {
-	// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection ended.
-	const pipes = "github.com/Shopify/toxiproxy/v2/toxics."
-	limittest.Main(written{m}, goleak.IgnoreTopFunction(pipes+"(*BandwidthToxic).Pipe"), goleak.IgnoreTopFunction(pipes+"(*LatencyToxic).Pipe"))
+	limittest.Main(written{m},
+		// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection ended.
+		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
+		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
+		// Fiber's server keeps the time of its Date header for ever, and a worker of its pool for ten seconds.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
 }
 
 // written is the tests, after which the figures of a long run are written, if everything held.
