@@ -50,7 +50,7 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after 
 faketime: ## install faketime unless it is there ("make chaos" sets a server's clock)
 	@sh .ci/install faketime
 
-chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into SECURITY.md (about 30 minutes)
+chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into SECURITY.md (about 20 minutes)
 	cd bench && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v ./faults
 
 newest: ## run the root module's tests with the newest dependencies (.ci/newest.mod)
