@@ -5,10 +5,7 @@
 // [Kind.Tag], so that old scripts beside new ones never misread a state.
 package algorithm
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Kind names an algorithm.
 type Kind uint8
@@ -90,7 +87,12 @@ type Verdict struct {
 }
 
 // Failure is why the store could not answer, whoever did instead; nil when it did.
-func (v *Verdict) Failure() error { return cmp.Or(v.Err, v.Instead) }
+func (v *Verdict) Failure() error {
+	if v.Err != nil {
+		return v.Err
+	}
+	return v.Instead
+}
 
 // Origin is where a verdict comes from.
 type Origin uint8

@@ -93,7 +93,7 @@ func (b *breaker) judge(err error, began time.Duration) error {
 	}
 	now := time.Since(b.start)
 	switch class := classOf(err); {
-	case (class == failure.Timeout || class == failure.NoConnection) && now-began < b.timeout*9/10: // the caller had no more time, or left
+	case (class == failure.Timeout || class == failure.NoConnection) && now-began < nearly(b.timeout): // the caller had no more time, or left
 		return errUncounted
 	default:
 		b.failing.CompareAndSwap(0, max(1, int64(now)))

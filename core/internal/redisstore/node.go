@@ -43,7 +43,7 @@ type boundClient struct {
 // process leaves a read that Redis owes us by the timeout, and a caller who cannot wait that long by their own deadline. The
 // latter's read goes on without them: callers choose their deadlines, and with each they could cost us a connection.
 func (b boundClient) process(ctx context.Context, cmd redis.Cmder) error {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < b.timeout*9/10 {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < nearly(b.timeout) {
 		return held(ctx, func() error { // the breaker hears how it ends, whoever has left
 			return b.breaker.run(func() error { return b.patient.Process(ctx, cmd) })
 		})
@@ -71,6 +71,10 @@ func failed(cmds []redis.Cmder) error {
 	}
 	return nil
 }
+
+// nearly is the time from which on a deadline is as good as the timeout: who has less leaves by a deadline of their own, and so says nothing
+// about the server.
+func nearly(timeout time.Duration) time.Duration { return timeout * 9 / 10 }
 
 // execute sends commands together. Their errors are in them. What a server says against a new connection, as that the password is wrong,
 // go-redis tells of the pipeline alone: then no command was sent, and that is each one's error.
