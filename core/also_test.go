@@ -51,6 +51,23 @@ func TestAllLimitsOfARuleOrNone(t *testing.T) {
 	})
 }
 
+// The limits of a rule hold also where MaxKeys is smaller than their number, in the process and while Redis is down.
+func TestAllLimitsOfARuleInATinyTable(t *testing.T) {
+	rule := mixed
+	rule.OnStoreError, rule.LocalShare = core.FallBackLocal, 1
+	for name, options := range map[string]core.Options{"in process": {}, "falling back": deadRedis(t)} {
+		for _, maxKeys := range []int{1, 2, 5} {
+			options.MaxKeys = maxKeys
+			guard := newGuard(t, newLimiter(t, options), rule)
+			for i, want := range []int{200, 200, 200, 429, 429} {
+				if got := serve(guard, newView("GET", "/"), ok); got != want {
+					t.Errorf("%s, MaxKeys %d, call %d: %d, want %d", name, maxKeys, i, got, want)
+				}
+			}
+		}
+	}
+}
+
 // A refused caller hears of the limit that makes them wait longest.
 func TestTheLongestWaitBinds(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})

@@ -22,8 +22,9 @@ type Options struct {
 	// Timeout bounds each decision in Redis, 1 ms to 1 minute; 100 ms unless set. A nearer deadline of the caller's own
 	// context is kept too. Danger: it is by how much a hanging Redis can delay every call.
 	Timeout time.Duration
-	// MaxKeys bounds the counters kept in this process, with Redis those of FallBackLocal; 250,000 unless set. Danger: with more
-	// callers than this at once, those that were not heard of for longest are forgotten, and start afresh.
+	// MaxKeys bounds the counters kept in this process, with Redis those of FallBackLocal; 250,000 unless set. A call needs one
+	// for each limit and ban of its rules; if that is more than MaxKeys, so many are kept. Danger: with more counters than this
+	// at once, those that were not used for longest are forgotten, and start afresh.
 	MaxKeys int
 
 	// Identify says who calls; required by rules with NeedLogin. See BearerToken, Cookie, ContextValue and FirstOf.

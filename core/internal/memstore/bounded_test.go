@@ -3,6 +3,8 @@ package memstore
 import (
 	"fmt"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // sizes are a table of one shard and one of many.
@@ -63,6 +65,41 @@ func TestFloodDoesNotEvictTheBusy(t *testing.T) {
 			if !s.take("busy", limit) {
 				t.Errorf("%s, table of %d: no permit after a window", name, maxKeys)
 			}
+		}
+	}
+}
+
+// The counters of one call keep each other's places, also where they are more than the table may hold, or where the hand
+// finds all others busy.
+func TestCountersOfOneCallDoNotEvictEachOther(t *testing.T) {
+	for _, maxKeys := range []int{1, 2, 3, 4} {
+		for name, limit := range limits(t, 2) {
+			s, _ := newStore(maxKeys)
+			for i := range 2 { // busy keys of others
+				s.take(fmt.Sprint("other", i), limit)
+				s.take(fmt.Sprint("other", i), limit)
+			}
+			call := []algorithm.Counter{counter("first", limit), counter("second", minute(5)), counter("third", minute(5))}
+			for i := range 5 {
+				if passed := algorithm.Passes(call, s.decide(true, call...)); passed != (i < 2) {
+					t.Errorf("%s, table of %d: call %d passed: %v", name, maxKeys, i, passed)
+				}
+			}
+			if most := max(maxKeys, len(call)); s.Len() > most || s.Len() != s.entries() {
+				t.Errorf("%s, table of %d: %d keys, of which %d are there", name, maxKeys, s.Len(), s.entries())
+			}
+		}
+	}
+}
+
+// A ban that is struck does not take the place of the counter that refused.
+func TestBanDoesNotEvictWhatItWatches(t *testing.T) {
+	s, _ := newStore(1)
+	limit, ban := minute(1), algorithm.Banned(3, 60*second, 60*second, 60*second)
+	watching := algorithm.Counter{Key: []byte("ban"), Limit: &ban, Cost: 1}
+	for i := range 5 {
+		if passed := s.decide(true, counter("key", limit), watching)[0].RetryAfter == 0; passed != (i == 0) {
+			t.Errorf("call %d passed: %v", i, passed)
 		}
 	}
 }

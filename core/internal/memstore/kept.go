@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -15,7 +16,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 			return // neither a refused call makes an entry, nor one that asks for nothing
 		}
 		if e == nil {
-			e = s.place(shard, c.Key, hash, now)
+			e = s.place(shard, c.Key, hash, now, nil)
 			e.state = *state
 		}
 		e.setFresh(now + v.ResetAfter)
@@ -51,15 +52,18 @@ func (s *Store) change(key []byte, do func(e *entry, now int64)) {
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(_ context.Context, slots []algorithm.Charge) error {
+	own := func(key string) bool {
+		return slices.ContainsFunc(slots, func(slot algorithm.Charge) bool { return string(slot.Key) == key })
+	}
 	for i := range slots {
-		s.renew(&slots[i])
+		s.renew(&slots[i], own)
 	}
 	return nil
 }
 
-func (s *Store) renew(slot *algorithm.Charge) {
+func (s *Store) renew(slot *algorithm.Charge, own ownKeys) {
 	s.locked(slot.Key, func(shard *shard, hash uint64, now int64) {
-		e := s.entry(shard, slot.Key, hash, now)
+		e := s.entry(shard, slot.Key, hash, now, own)
 		slot.Limit.Renew(&e.state, now, slot.Mark)
 		e.setFresh(now + slot.Limit.Window)
 	})
@@ -74,7 +78,7 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 // Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
 func (s *Store) Ban(_ context.Context, key []byte, span int64) error {
 	s.locked(key, func(shard *shard, hash uint64, now int64) {
-		e := s.entry(shard, key, hash, now)
+		e := s.entry(shard, key, hash, now, nil)
 		e.setFresh(now + e.state.Impose(now, span))
 	})
 	return nil

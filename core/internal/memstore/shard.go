@@ -34,8 +34,7 @@ func (s *shard) look(key []byte, hash uint16) (*entry, *algorithm.State) {
 }
 
 // replace gives a new key the place of an entry that can go. The new entry is the last that the hand comes to.
-func (s *shard) replace(key string, hash uint16, now int64) *entry {
-	place := s.victim(now)
+func (s *shard) replace(place int, key string, hash uint16, now int64) *entry {
 	if s.entries[place].freshAt() > now {
 		s.evicted++
 	}
@@ -47,20 +46,21 @@ func (s *shard) replace(key string, hash uint16, now int64) *entry {
 	return e
 }
 
-// victim is the first entry, from the hand on, that is as good as fresh or that nobody asked for since the hand last passed.
-// There must be an entry.
-func (s *shard) victim(now int64) (place int) {
-	for {
+// victim returns the first entry, from the hand on, that is as good as fresh or that nobody asked for since the hand last
+// passed. It returns -1 if all entries are the call's own. There must be an entry.
+func (s *shard) victim(now int64, own ownKeys) (place int) {
+	for range 2 * len(s.entries) { // the second round finds none that was asked for
 		if s.hand >= len(s.entries) {
 			s.hand = 0
 		}
 		e := &s.entries[s.hand]
-		if !e.asked() || e.freshAt() <= now {
+		if (!e.asked() || e.freshAt() <= now) && (own == nil || !own(e.key)) {
 			return s.hand
 		}
 		e.forgetAsked()
 		s.hand++
 	}
+	return -1
 }
 
 // dropFresh looks at the last few of the entries before a place and removes those as good as fresh. It returns the place before

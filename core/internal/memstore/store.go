@@ -43,7 +43,7 @@ type Store struct {
 	sweeper sweeper
 }
 
-// New makes a table of at most maxKeys keys. The clock gives microseconds since the epoch; nil is this process's own: the
+// New makes a table of at most maxKeys keys, or as many as one call needs, if that is more. The clock gives microseconds since the epoch; nil is this process's own: the
 // wall clock as it is now, carried on by the monotonic one, which never steps back.
 func New(maxKeys int, clock func() int64) *Store {
 	count := 1
@@ -114,7 +114,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, early int64, v *alg
 		return
 	}
 	if e == nil {
-		e = s.place(shard, c.Key, hash, now)
+		e = s.place(shard, c.Key, hash, now, nil)
 		e.state = *state
 	}
 	e.setFresh(now + v.ResetAfter)
@@ -134,47 +134,58 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 		return
 	}
 	passes := algorithm.Passes(counters, verdicts)
+	own := func(key string) bool {
+		return slices.ContainsFunc(counters, func(c algorithm.Counter) bool { return string(c.Key) == key })
+	}
 	for i := len(counters) - 1; i >= 0; i-- { // backwards, so that a ban which is struck does not strike one behind it
 		switch c, v := &counters[i], &verdicts[i]; {
 		case algorithm.Struck(counters, verdicts, i):
-			s.strike(c, hashes[i], now, v)
+			s.strike(c, hashes[i], now, v, own)
 		case passes && v.RetryAfter == 0:
-			s.charge(c, hashes[i], now, v)
+			s.charge(c, hashes[i], now, v, own)
 		}
 	}
 }
 
 // charge takes a cost that fits, making room for the key when it is new.
-func (s *Store) charge(c *algorithm.Counter, hash uint64, now int64, v *algorithm.Verdict) {
+func (s *Store) charge(c *algorithm.Counter, hash uint64, now int64, v *algorithm.Verdict, own ownKeys) {
 	if c.Cost == 0 || c.Limit.Kind == algorithm.Ban {
 		return
 	}
-	e := s.entry(s.shard(hash), c.Key, hash, now)
+	e := s.entry(s.shard(hash), c.Key, hash, now, own)
 	c.Limit.Charge(&e.state, now, c.Cost, c.Mark, v)
 	e.setFresh(now + v.ResetAfter)
 }
 
 // strike tells a ban of a refusal, which may be the one too many.
-func (s *Store) strike(c *algorithm.Counter, hash uint64, now int64, v *algorithm.Verdict) {
-	e := s.entry(s.shard(hash), c.Key, hash, now)
+func (s *Store) strike(c *algorithm.Counter, hash uint64, now int64, v *algorithm.Verdict, own ownKeys) {
+	e := s.entry(s.shard(hash), c.Key, hash, now, own)
 	if reset, noted := c.Limit.Strike(&e.state, now); noted {
 		e.setFresh(now + reset)
 	}
 	v.RetryAfter = max(0, e.state.Used-now)
 }
 
-// entry is that of a key, made when it is new. It is valid while the shard is locked, until the next is asked for.
-func (s *Store) entry(shard *shard, key []byte, hash uint64, now int64) *entry {
+// ownKeys reports whether a key is one of the call that is being decided: such an entry is not evicted for another of them, or
+// a call with more counters than the table may hold would never find its own. nil is a call with one key.
+type ownKeys func(key string) bool
+
+// entry returns the entry of a key, made if it is new. It is valid while the shard is locked, until the next is asked for.
+func (s *Store) entry(shard *shard, key []byte, hash uint64, now int64, own ownKeys) *entry {
 	if e := shard.find(key, tag(hash)); e != nil {
 		return e
 	}
-	return s.place(shard, key, hash, now)
+	return s.place(shard, key, hash, now, own)
 }
 
-// place makes an entry for a new key: beside the others, or in a full store in the place of one that can go.
-func (s *Store) place(shard *shard, key []byte, hash uint64, now int64) *entry {
+// place makes an entry for a new key: beside the others, or in a full store in the place of one that can go. If all entries
+// of the shard are the call's own, there is one more than the store should hold.
+func (s *Store) place(shard *shard, key []byte, hash uint64, now int64, own ownKeys) *entry {
 	if !s.oneMore(shard) {
-		return shard.replace(string(key), tag(hash), now)
+		if place := shard.victim(now, own); place >= 0 {
+			return shard.replace(place, string(key), tag(hash), now)
+		}
+		s.keys.Add(1)
 	}
 	s.sweeper.start()
 	return shard.add(string(key), tag(hash))
