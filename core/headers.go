@@ -22,13 +22,16 @@ const (
 	// r is what is left; t is how many seconds to wait when refused, and otherwise until all of it is back, which a sliding
 	// window promises for at most 1/32 of the window later. A bucket shows its burst and how long that takes to refill.
 	HeadersDraft10 HeaderStyle = 1 << iota
-	// HeadersDraft7 is the older form of the same two headers, for the limit that binds. Parsers that do not know draft-10 yet
-	// (npm's ratelimit-header-parser 0.1.0, say) read this one and X-RateLimit, but neither beside HeadersDraft10.
+	// HeadersDraft7 is the older form of the same two headers, for the limit that binds: of all middlewares around a handler,
+	// the one with the fewest permits left. Concurrency is left out until it refuses a call, because this form gives each
+	// limit a time to wait. Parsers that do not know draft-10 yet (npm's ratelimit-header-parser 0.1.0, say) read this one
+	// and X-RateLimit, but neither beside HeadersDraft10.
 	//
 	//	RateLimit-Policy: 100;w=60
 	//	RateLimit: limit=100, remaining=99, reset=60
 	HeadersDraft7
-	// HeadersXRateLimit is X-RateLimit-Limit, -Remaining and -Reset for the limit that binds, the reset in unix seconds.
+	// HeadersXRateLimit is X-RateLimit-Limit, -Remaining and -Reset for the same limit as in HeadersDraft7, the reset in unix
+	// seconds.
 	HeadersXRateLimit
 	// HeadersXRateLimitDelta is the same with the reset as seconds left, as some gateways send it.
 	HeadersXRateLimitDelta
@@ -66,7 +69,7 @@ const (
 )
 
 // writeHeaders tells the caller what was decided. The list headers are added, so that limiters that stack each have their
-// entry; the others are set.
+// entry; of the others, the limit that binds most is told.
 func (c *call) writeHeaders(w HeaderWriter) {
 	style := c.limiter.headers
 	if style == NoHeaders || !c.answered() {
@@ -106,24 +109,96 @@ func (c *call) writeDraft10(w HeaderWriter) {
 	w.Add(headerRateLimit, string(c.text))
 }
 
-// writeBinding writes the headers that tell of one limit only: the one that binds.
+// writeBinding writes the headers that have room for one limit only. It leaves them alone where a middleware around this
+// one has described a limit that binds more.
 func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
-	at := c.bindingOf(true)
-	binding, v := &c.asked[at], &c.verdicts[at]
-	limit := binding.limit.atOnce()
-	if style.has(HeadersDraft7) {
-		w.Add(headerPolicy, binding.quota.draft7)
-		w.Set(headerRateLimit, "limit="+strconv.Itoa(limit)+", remaining="+strconv.FormatInt(v.Remaining, 10)+
-			", reset="+strconv.FormatInt(waitSeconds(v), 10))
+	at := c.bindingInTime()
+	if at < 0 {
+		return
 	}
-	if style.has(HeadersXRateLimit) || style.has(HeadersXRateLimitDelta) {
-		reset := waitSeconds(v)
-		if style.has(HeadersXRateLimit) {
-			reset = ceilSeconds(time.Duration(time.Now().UnixNano()) + wait(v))
+	q, v := c.asked[at].quota, &c.verdicts[at]
+	told := oneLimit{limit: int64(c.asked[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
+	outranks := func(there oneLimit, ok bool) bool { return ok && v.RetryAfter == 0 && !told.bindsMore(there) }
+	if style.has(HeadersDraft7) && !outranks(readDraft7(w)) {
+		w.Set(headerPolicy, q.draft7)
+		w.Set(headerRateLimit, told.draft7())
+	}
+	if style.has(HeadersXRateLimit) {
+		told.reset = ceilSeconds(time.Duration(time.Now().UnixNano()) + wait(v))
+	}
+	if (style.has(HeadersXRateLimit) || style.has(HeadersXRateLimitDelta)) && !outranks(readXRateLimit(w)) {
+		told.writeXRateLimit(w)
+	}
+}
+
+// bindingInTime returns the place of the limit that binds, of those that the older styles can describe, or -1. They give
+// each limit a time until its permits are back. A slot of Concurrency comes back when its call ends, usually before the
+// caller has read the reply, so it is left out unless a caller has to wait for one.
+func (c *call) bindingInTime() (at int) {
+	at = -1
+	for i := range c.asked {
+		slot := c.asked[i].limit.Algorithm == Concurrency && c.verdicts[i].RetryAfter == 0
+		if c.tells(i) && !slot && (at < 0 || c.bindsMore(i, at)) {
+			at = i
 		}
-		w.Set(headerXLimit, strconv.Itoa(limit))
-		w.Set(headerXRemaining, strconv.FormatInt(v.Remaining, 10))
-		w.Set(headerXReset, strconv.FormatInt(reset, 10))
+	}
+	return at
+}
+
+// oneLimit is what the older styles tell of a limit.
+type oneLimit struct{ limit, remaining, reset int64 }
+
+// bindsMore reports whether l leaves a caller less than other does. Of two that allow the call alike, the later reset
+// binds.
+func (l oneLimit) bindsMore(other oneLimit) bool {
+	if l.remaining != other.remaining {
+		return l.remaining < other.remaining
+	}
+	return l.reset > other.reset
+}
+
+func (l oneLimit) draft7() string {
+	return "limit=" + strconv.FormatInt(l.limit, 10) + ", remaining=" + strconv.FormatInt(l.remaining, 10) +
+		", reset=" + strconv.FormatInt(l.reset, 10)
+}
+
+func (l oneLimit) writeXRateLimit(w HeaderWriter) {
+	w.Set(headerXLimit, strconv.FormatInt(l.limit, 10))
+	w.Set(headerXRemaining, strconv.FormatInt(l.remaining, 10))
+	w.Set(headerXReset, strconv.FormatInt(l.reset, 10))
+}
+
+// readDraft7 returns what a middleware around this one has written, as far as it is needed to compare.
+func readDraft7(w HeaderWriter) (l oneLimit, ok bool) {
+	_, rest, _ := strings.Cut(written(w, headerRateLimit), ", remaining=")
+	remaining, reset, _ := strings.Cut(rest, ", reset=")
+	return readOneLimit(remaining, reset)
+}
+
+// readXRateLimit is readDraft7 for the other style.
+func readXRateLimit(w HeaderWriter) (l oneLimit, ok bool) {
+	return readOneLimit(written(w, headerXRemaining), written(w, headerXReset))
+}
+
+func readOneLimit(remaining, reset string) (l oneLimit, ok bool) {
+	if remaining == "" {
+		return l, false
+	}
+	var wrong, wrongToo error
+	l.remaining, wrong = strconv.ParseInt(remaining, 10, 64)
+	l.reset, wrongToo = strconv.ParseInt(reset, 10, 64)
+	return l, wrong == nil && wrongToo == nil
+}
+
+// written returns the first value of a header that was written before, "" where w cannot show it: [HeaderWriter].
+func written(w HeaderWriter, name string) string {
+	switch w := w.(type) {
+	case interface{ Get(name string) string }: // http.Header
+		return w.Get(name)
+	case interface{ Peek(name string) []byte }: // fasthttp's ResponseHeader
+		return string(w.Peek(name))
+	default:
+		return ""
 	}
 }
 

@@ -94,6 +94,12 @@ func (h heardHeaders) check(burst int) (title string) {
 	if h.style&core.HeadersDraft10 != 0 {
 		title = h.checkDraft10(int64(size), ceilSeconds(span), seconds)
 	}
+	if h.rule.Algorithm == core.Concurrency && h.verdict.RetryAfter == 0 { // the older styles say nothing about it
+		if lines := len(h.header["X-Ratelimit-Limit"]); lines != 0 || h.style == core.HeadersDraft7 && len(h.header) != 0 {
+			h.Errorf("%v", h.header)
+		}
+		return title
+	}
 	if h.style&core.HeadersDraft7 != 0 {
 		limit, remaining, reset := strconv.Itoa(size), strconv.FormatInt(h.verdict.Remaining, 10), strconv.FormatInt(seconds, 10)
 		if got, want := h.header.Get("RateLimit"), "limit="+limit+", remaining="+remaining+", reset="+reset; got != want {

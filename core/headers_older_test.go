@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -130,24 +131,61 @@ func TestWhichHeadersAStyleWrites(t *testing.T) {
 	}
 }
 
-// Headers that are no lists are set: the innermost limiter speaks. What a framework or handler wrote before is gone.
-func TestStackedLimitersSetWhatIsNoList(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
-	v := newView("GET", "/")
-	v.response.Set("X-RateLimit-Limit", "7")
-	wantStatus(t, newGuard(t, limiter, wide), v, 200)
-	wantStatus(t, newGuard(t, limiter, narrow), v, 200)
-	for _, name := range []string{"Ratelimit", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
-		if len(v.response[name]) != 1 {
-			t.Errorf("%s: %q", name, v.response[name])
+// Headers with room for one limit describe the one that binds, whichever of the middlewares that stack it belongs to. What
+// somebody else wrote, and does not describe a limit, is replaced.
+func TestOlderHeadersOfStackedLimiters(t *testing.T) {
+	few := core.Rule{Name: "few", Seconds: 60, MaxCount: 3, Algorithm: core.FixedWindow}
+	late := core.Rule{Name: "late", Seconds: 600, MaxCount: 3, Algorithm: core.FixedWindow}
+	for _, test := range []struct {
+		name         string
+		outer, inner core.Rule
+		want, policy string
+	}{
+		{"the outer has less left", few, wide, "limit=3, remaining=2, reset=60", "3;w=60"},
+		{"the inner has less left", wide, few, "limit=3, remaining=2, reset=60", "3;w=60"},
+		{"the outer comes back later", late, few, "limit=3, remaining=2, reset=600", "3;w=600"},
+		{"the inner comes back later", few, late, "limit=3, remaining=2, reset=600", "3;w=600"},
+		{"they are alike", few, few, "limit=3, remaining=1, reset=60", "3;w=60"},
+	} {
+		for _, style := range []core.HeaderStyle{core.HeadersXRateLimitDelta, core.HeadersXRateLimit} {
+			limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | style})
+			v := newView("GET", "/")
+			v.response.Set("X-RateLimit-Limit", "7")
+			v.response.Set("RateLimit", "limit=7, remaining=none, reset=0")
+			wantStatus(t, newGuard(t, limiter, test.outer), v, 200)
+			wantStatus(t, newGuard(t, limiter, test.inner), v, 200)
+			if got := v.response["Ratelimit"]; !slices.Equal(got, []string{test.want}) {
+				t.Errorf("%s: RateLimit %q, want %s", test.name, got, test.want)
+			}
+			if got := v.response["Ratelimit-Policy"]; !slices.Equal(got, []string{test.policy}) {
+				t.Errorf("%s: RateLimit-Policy %q, want %s", test.name, got, test.policy)
+			}
+			match := draft7.FindStringSubmatch(test.want)
+			if got := v.response; len(got["X-Ratelimit-Limit"]) != 1 || got.Get("X-Ratelimit-Limit") != match[1] || got.Get("X-Ratelimit-Remaining") != match[2] {
+				t.Errorf("%s: %v, want %s", test.name, got, test.want)
+			}
+			if got := v.response.Get("X-Ratelimit-Reset"); style == core.HeadersXRateLimitDelta && got != match[3] {
+				t.Errorf("%s: X-RateLimit-Reset %s, want %s", test.name, got, match[3])
+			}
 		}
 	}
-	if got := v.response.Get("X-RateLimit-Limit"); got != "5" {
-		t.Errorf("X-RateLimit-Limit %s", got)
+}
+
+// A refusal is told even if a limit around it has none left either: the caller waits for this one.
+func TestOlderHeadersOfARefusalInside(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
+	v := newView("GET", "/")
+	last := core.Rule{Name: "last", Seconds: 60, MaxCount: 1, Algorithm: core.FixedWindow}
+	wantStatus(t, newGuard(t, limiter, last), v, 200)
+	core.UseAnswers(limiter, algorithm.Verdict{RetryAfter: micros(9 * time.Second)})
+	wantStatus(t, newGuard(t, limiter, narrow), v, 429)
+	if got := v.response["Ratelimit"]; !slices.Equal(got, []string{"limit=5, remaining=0, reset=9"}) {
+		t.Errorf("RateLimit %q", got)
 	}
-	if got := v.response["Ratelimit-Policy"]; !slices.Equal(got, []string{"1000;w=3600", "5;w=2"}) {
-		t.Errorf("RateLimit-Policy %q", got)
-	}
+	wantX(t, &fakeView{response: http.Header{
+		"X-Ratelimit-Limit": v.response["X-Ratelimit-Limit"], "X-Ratelimit-Remaining": v.response["X-Ratelimit-Remaining"],
+		"X-Ratelimit-Reset": v.response["X-Ratelimit-Reset"],
+	}}, "5", "0")
 }
 
 // A limit that nobody counted says nothing: the headers are of the one that was.

@@ -36,7 +36,9 @@ type LooseView interface {
 	Loose() (anyCase, anySlash bool)
 }
 
-// HeaderWriter takes the answer's headers. http.Header is one, and so is fasthttp's ResponseHeader.
+// HeaderWriter takes the answer's headers. http.Header is one, and so is fasthttp's ResponseHeader. One that can also show
+// what it holds, by Get(name) string or Peek(name) []byte, lets middlewares that stack agree on the limit that headers with
+// room for one limit describe.
 type HeaderWriter interface {
 	Set(name, value string)
 	Add(name, value string)

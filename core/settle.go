@@ -161,15 +161,10 @@ func (c *call) decision(d *Decision, at int) {
 }
 
 // binding is the place of the limit that says most about the call; -1 when callers are told of none.
-func (c *call) binding() (at int) { return c.bindingOf(false) }
-
-func (c *call) bindingOf(answered bool) (at int) {
+func (c *call) binding() (at int) {
 	at = -1
 	for i := range c.asked {
-		if !c.asked[i].told() || answered && c.verdicts[i].Err != nil {
-			continue
-		}
-		if at < 0 || c.bindsMore(i, at) {
+		if c.asked[i].told() && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
 	}

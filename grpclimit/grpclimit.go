@@ -18,7 +18,9 @@ package grpclimit
 import (
 	"context"
 	"net/netip"
+	"reflect"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -37,12 +39,16 @@ import (
 func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.UnaryServerInterceptor {
 	guard := limiter.MustGuard(rules...)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-		answer := check(ctx, guard, info.FullMethod)
+		answer, last := check(ctx, guard, info.FullMethod)
 		if answer.Refusal != nil {
 			return nil, refuse(answer.Refusal)
 		}
 		if answer.Context != nil {
 			ctx = answer.Context
+		}
+		if last != nil {
+			ctx = context.WithValue(ctx, lastTrailersKey{}, last)
+			defer last.send()
 		}
 		answer.Run(func() (status int) {
 			reply, err = handler(ctx, req)
@@ -57,12 +63,16 @@ func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.Unar
 func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.StreamServerInterceptor {
 	guard := limiter.MustGuard(rules...)
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		answer := check(stream.Context(), guard, info.FullMethod)
+		answer, last := check(stream.Context(), guard, info.FullMethod)
 		if answer.Refusal != nil {
 			return refuse(answer.Refusal)
 		}
 		if answer.Context != nil {
 			stream = inContext{stream, answer.Context}
+		}
+		if last != nil {
+			stream = inContext{stream, context.WithValue(stream.Context(), lastTrailersKey{}, last)}
+			defer last.send()
 		}
 		answer.Run(func() (status int) {
 			err = handler(srv, stream)
@@ -89,17 +99,26 @@ type inContext struct {
 // Context implements grpc.ServerStream.
 func (s inContext) Context() context.Context { return s.ctx }
 
-// check asks the core, and sends what it tells the caller.
-func check(ctx context.Context, guard *core.Guard, method string) core.Answer {
-	v := &view{ctx: ctx, method: method}
-	answer := guard.Check(v)
+// check asks the core, and sends what it tells the caller. What an interceptor inside may replace, it returns instead, to be
+// sent when the handler has returned.
+func check(ctx context.Context, guard *core.Guard, method string) (answer core.Answer, last *lastTrailers) {
+	v := &view{method: method, trailer: trailer{ctx: ctx}}
+	answer = guard.Check(v)
 	if answer.Refusal != nil {
 		answer.Refusal.SetPushback(&v.trailer)
 	}
-	if stream := grpc.ServerTransportStreamFromContext(ctx); stream != nil && len(v.trailer.md) > 0 {
+	stream := grpc.ServerTransportStreamFromContext(ctx)
+	if stream != nil && len(v.trailer.md) > 0 {
 		_ = stream.SetTrailer(v.trailer.md) // fails only when the call is over
 	}
-	return answer
+	switch last = v.trailer.last; {
+	case last == nil || v.trailer.outer:
+		return answer, nil
+	case answer.Refusal != nil:
+		last.send()
+		return answer, nil
+	}
+	return answer, last
 }
 
 // refuse makes the status. Waiting helps against some refusals only, and clients retry those which carry a RetryInfo.
@@ -122,18 +141,83 @@ func refuse(r *core.Refusal) error {
 	return refusal.Err()
 }
 
+// lastTrailers are trailers that an interceptor inside may still replace. gRPC only adds to the trailers that it was given,
+// so the outermost interceptor sends these when the handler has returned.
+type lastTrailers struct {
+	stream grpc.ServerTransportStream
+	mu     sync.Mutex // a handler may call others in its own context, side by side
+	md     metadata.MD
+}
+
+type lastTrailersKey struct{}
+
+// lastTrailersOf returns those that an interceptor around this one has started for the same call, or nil.
+func lastTrailersOf(ctx context.Context, stream grpc.ServerTransportStream) *lastTrailers {
+	last, _ := ctx.Value(lastTrailersKey{}).(*lastTrailers)
+	if last == nil || !reflect.ValueOf(stream).Comparable() || last.stream != stream {
+		return nil // there are none, or ctx is that of a handler that calls this method within the process
+	}
+	return last
+}
+
+func (l *lastTrailers) set(name, value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.md[name] = []string{value}
+}
+
+func (l *lastTrailers) get(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lines := l.md[name]; len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
+}
+
+func (l *lastTrailers) send() {
+	if l.stream == nil { // a call within the process
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.stream.SetTrailer(l.md) // fails only when the call is over
+}
+
 // trailer takes the headers of the core. The lines of a call that is allowed lie in it, and not each by itself.
 type trailer struct {
+	ctx   context.Context
 	md    metadata.MD
 	lines [2]string
 	used  int
-	text  [96]byte // of one line; written once
+	text  [96]byte      // of one line; written once
+	last  *lastTrailers // once they are needed
+	outer bool          // an interceptor around this one sends them
 }
 
 // Set implements core.HeaderWriter.
 func (t *trailer) Set(name, value string) {
-	delete(t.md, lower(name))
-	t.Add(name, value)
+	if !t.findLast() {
+		t.last = &lastTrailers{stream: grpc.ServerTransportStreamFromContext(t.ctx), md: make(metadata.MD)}
+	}
+	t.last.set(lower(name), value)
+}
+
+// Get returns what Set was given, by this interceptor or one around it.
+func (t *trailer) Get(name string) string {
+	if !t.findLast() {
+		return ""
+	}
+	return t.last.get(lower(name))
+}
+
+// findLast reports whether there are trailers that are sent last.
+func (t *trailer) findLast() bool {
+	if t.last == nil {
+		t.last = lastTrailersOf(t.ctx, grpc.ServerTransportStreamFromContext(t.ctx))
+		t.outer = t.last != nil
+	}
+	return t.last != nil
 }
 
 // Add implements core.HeaderWriter.
@@ -173,23 +257,24 @@ func lower(name string) string {
 }
 
 type view struct {
-	ctx     context.Context
 	method  string
 	trailer trailer
 }
 
-func (v *view) Context() context.Context          { return v.ctx }
-func (v *view) Method() string                    { return "" }
-func (v *view) Path() string                      { return v.method }
-func (v *view) Route() string                     { return v.method }
-func (v *view) Header(name string) []string       { return metadata.ValueFromIncomingContext(v.ctx, name) }
-func (v *view) Value(key any) any                 { return v.ctx.Value(key) }
+func (v *view) Context() context.Context { return v.trailer.ctx }
+func (v *view) Method() string           { return "" }
+func (v *view) Path() string             { return v.method }
+func (v *view) Route() string            { return v.method }
+func (v *view) Header(name string) []string {
+	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
+}
+func (v *view) Value(key any) any                 { return v.trailer.ctx.Value(key) }
 func (v *view) Size() int64                       { return -1 }
 func (v *view) ResponseHeader() core.HeaderWriter { return &v.trailer }
 
 // RemoteAddr is the peer's; there is none in a call within the process.
 func (v *view) RemoteAddr() netip.Addr {
-	if p, ok := peer.FromContext(v.ctx); ok {
+	if p, ok := peer.FromContext(v.trailer.ctx); ok {
 		return core.PeerOf(p.Addr)
 	}
 	return netip.Addr{}

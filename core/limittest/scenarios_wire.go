@@ -16,6 +16,8 @@ var wireScenarios = []scenario{
 	{name: "draft-10 headers", run: draft10Headers},
 	{name: "draft-7 headers", run: draft7Headers},
 	{name: "X-RateLimit headers", run: xRateLimitHeaders},
+	{name: "older headers tell of the limit that binds", run: olderHeadersBind},
+	{name: "older headers leave out slots", run: olderHeadersWithoutSlots},
 	{name: "no headers", run: noHeaders},
 	{name: "several rules are one list", run: severalRules},
 	{name: "a refusal says when to retry", run: refusalSaysWhen},
@@ -72,6 +74,54 @@ func xRateLimitHeaders(t *testing.T, s *site) {
 	reply = s.want(t, 200, "/shop/list")
 	wantPrefix(t, reply, "X-Ratelimit-Reset", "6")
 	wantEntries(t, reply, `"shop";r=1;t=`)
+}
+
+// olderHeadersBind requires headers with room for one limit to describe the one that the caller reaches first, whichever
+// of the stacked middlewares it belongs to.
+func olderHeadersBind(t *testing.T, s *site) {
+	few, many := core.Rule{Name: "few", Seconds: 600, MaxCount: 3}, core.Rule{Name: "many", Seconds: 6000, MaxCount: 100}
+	for name, rules := range map[string][2]core.Rule{"outer": {few, many}, "inner": {many, few}} {
+		s.serve(t, App{
+			Limiter: s.limiter(t, styled(core.HeadersDraft7|core.HeadersXRateLimitDelta)), Use: limit(rules[0]),
+			Routes: []Route{{Path: "/shop/list", Limits: limit(rules[1])}},
+		})
+		for i, status := range []int{200, 200, 200, 429} {
+			reply, left := s.want(t, status, "/shop/list"), strconv.Itoa(max(0, 2-i))
+			wantOnly(t, reply, "X-Ratelimit-Limit", "3")
+			wantOnly(t, reply, "X-Ratelimit-Remaining", left)
+			wantOnly(t, reply, "X-Ratelimit-Reset", "6")
+			wantOnly(t, reply, "Ratelimit", "limit=3, remaining="+left+", reset=6")
+			wantOnly(t, reply, "Ratelimit-Policy", "3;w=600")
+			if t.Failed() {
+				t.Fatalf("the %s limit binds, call %d: %v", name, i, reply.Header)
+			}
+		}
+	}
+}
+
+// olderHeadersWithoutSlots requires headers that speak of spans to say nothing about slots, which come back when a call
+// ends, until a caller has to wait for one.
+func olderHeadersWithoutSlots(t *testing.T, s *site) {
+	gate := newGate(t)
+	slot := limit(core.Rule{Name: "slot", Seconds: 30, MaxCount: 1, Algorithm: core.Concurrency})
+	s.serve(t, App{Limiter: s.limiter(t, styled(core.HeadersDraft7|core.HeadersXRateLimitDelta)), Routes: []Route{
+		{Path: "/shop/slot", Limits: slot, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
+		{Path: "/shop/quick", Limits: slot},
+		{Path: "/shop/both", Limits: append(limit(core.Rule{Name: "many", Seconds: 600, MaxCount: 100}), slot...)},
+	}})
+	reply := s.want(t, 200, "/shop/quick")
+	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit", "Ratelimit-Policy"} {
+		wantHeader(t, reply, name, "")
+	}
+	reply = s.want(t, 200, "/shop/both")
+	wantOnly(t, reply, "Ratelimit", "limit=100, remaining=99, reset=6")
+	wantOnly(t, reply, "X-Ratelimit-Remaining", "99")
+	call := s.enter(t, gate, "/shop/slot")
+	reply = s.want(t, 429, "/shop/both")
+	wantOnly(t, reply, "Ratelimit", "limit=1, remaining=0, reset=")
+	wantOnly(t, reply, "Ratelimit-Policy", "1;w=30")
+	wantOnly(t, reply, "X-Ratelimit-Remaining", "0")
+	call.wantEnd(200)
 }
 
 func noHeaders(t *testing.T, s *site) {
@@ -212,5 +262,13 @@ func wantPrefix(t *testing.T, reply Reply, name, prefix string) {
 	t.Helper()
 	if got := reply.Header.Get(name); !strings.HasPrefix(got, prefix) {
 		t.Errorf("%s is %q, want %q...", name, got, prefix)
+	}
+}
+
+// wantOnly checks that a header has one line, which starts with prefix.
+func wantOnly(t *testing.T, reply Reply, name, prefix string) {
+	t.Helper()
+	if lines := reply.Header.Values(name); len(lines) != 1 || !strings.HasPrefix(lines[0], prefix) {
+		t.Errorf("%s is %q, want the one line %q...", name, lines, prefix)
 	}
 }
