@@ -153,13 +153,15 @@ func (r *Refusal) SetHeader(w HeaderWriter) {
 // longestPushback is the longest wait that a gRPC client is asked to sit out by itself.
 const longestPushback = 5 * time.Second
 
-// SetPushback tells gRPC's own retry policy, in the trailer grpc-retry-pushback-ms, how long to wait. A client that would have
-// to wait longer than 5 s is told nothing, so that its caller decides by the RetryInfo.
+// SetPushback tells gRPC's own retry policy, in the trailer grpc-retry-pushback-ms, how long to wait. A client that would
+// have to wait longer than 5 s, or in vain, is told not to retry, and leaves the decision to its caller: without a word it
+// would retry at once.
 func (r *Refusal) SetPushback(trailer HeaderWriter) {
-	if r.Wait > 0 && r.Wait <= longestPushback {
-		millis := (r.Wait + time.Millisecond - 1) / time.Millisecond
-		trailer.Set("grpc-retry-pushback-ms", strconv.FormatInt(int64(millis), 10))
+	millis := int64(-1)
+	if 0 < r.Wait && r.Wait <= longestPushback {
+		millis = int64((r.Wait + time.Millisecond - 1) / time.Millisecond)
 	}
+	trailer.Add("grpc-retry-pushback-ms", strconv.FormatInt(millis, 10))
 }
 
 // retrySeconds is a wait in whole seconds, rounded up and at least one: a zero would be an invitation to hammer.

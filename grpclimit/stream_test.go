@@ -133,19 +133,54 @@ func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	}
 }
 
-// TestLongWaitIsNotPushedBack holds that no client sits out an hour by itself.
-func TestLongWaitIsNotPushedBack(t *testing.T) {
-	conn := serveHealth(t, nil, core.Rule{Seconds: 3600, MaxCount: 1})
-	client := grpc_health_v1.NewHealthClient(conn)
-	var trailer metadata.MD
-	_, _ = client.Check(t.Context(), nil)
-	_, err := client.Check(t.Context(), nil, grpc.Trailer(&trailer))
-	if status.Code(err) != codes.ResourceExhausted || len(trailer["grpc-retry-pushback-ms"]) != 0 {
-		t.Errorf("%v with trailer %v", err, trailer)
+// TestRetryingClientLeavesWhatItCannotSitOut holds that gRPC's own retry policy, left to itself, does not call again at once
+// where the wait is long or would not help.
+func TestRetryingClientLeavesWhatItCannotSitOut(t *testing.T) {
+	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.001s",
+		"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"]}}]}`
+	for _, test := range []struct {
+		code    codes.Code
+		cost    int
+		details int // RetryInfo and QuotaFailure, or none
+	}{{codes.ResourceExhausted, 1, 2}, {codes.InvalidArgument, 2, 0}} {
+		for _, kind := range []string{"unary", "stream"} {
+			var attempts atomic.Int32
+			rule := core.Rule{Name: "long", Seconds: 3600, MaxCount: 1, Key: core.Global, Cost: func(core.Request) int {
+				if attempts.Add(1) == 1 {
+					return 1
+				}
+				return test.cost
+			}}
+			conn := serveHealth(t, []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}, rule)
+			if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			trailer, err := callOnce(t.Context(), conn, kind)
+			if status.Code(err) != test.code || len(status.Convert(err).Details()) != test.details {
+				t.Errorf("%s: %v with details %v, want %v and %d", kind, err, status.Convert(err).Details(), test.code, test.details)
+			}
+			if got := trailer["grpc-retry-pushback-ms"]; len(got) != 1 || got[0] != "-1" {
+				t.Errorf("%s: the pushback of %v is %q, want -1", kind, test.code, got)
+			}
+			if n := attempts.Load() - 1; n != 1 {
+				t.Errorf("%s: the client tried %d times against %v, want once", kind, n, test.code)
+			}
+		}
 	}
-	if len(status.Convert(err).Details()) != 2 {
-		t.Errorf("the details are %v, want RetryInfo and QuotaFailure", status.Convert(err).Details())
+}
+
+// callOnce makes one call of the client's, and returns what it got.
+func callOnce(ctx context.Context, conn *grpc.ClientConn, kind string) (trailer metadata.MD, err error) {
+	if kind == "unary" {
+		_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, nil, grpc.Trailer(&trailer))
+		return trailer, err
 	}
+	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = ask(stream)
+	return stream.Trailer(), err
 }
 
 // TestCallersDeadlineIsTheirs holds that a deadline of the caller's is told as such.
