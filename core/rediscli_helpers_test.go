@@ -155,7 +155,7 @@ func (c *cli) decide(flag, name string, f foreignLimit, cost int, left int64) []
 	c.t.Helper()
 	key, _, file, args := c.call(name, f, cost)
 	reply := c.numbers(c.eval(file+", decide.lua", []string{key}, append([]string{flag}, args...)))
-	if len(reply) != 4 || reply[1] != 0 || reply[2] != left {
+	if len(reply) != 5 || reply[1] != 0 || reply[2] != left {
 		c.t.Fatalf("%s: the script replied %v, want %d left", name, reply, left)
 	}
 	return reply

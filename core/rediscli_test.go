@@ -40,7 +40,7 @@ func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 		c.decide("0", name, f, 1, int64(left-1))
 
 		key, _, _, args := c.call(name, f, cost)
-		giveBack := append([]string{args[0], args[1], fmt.Sprint(charged[0]), fmt.Sprint(charged[3])}, args[2:]...)
+		giveBack := append([]string{args[0], args[1], fmt.Sprint(charged[0]), fmt.Sprint(charged[3]), fmt.Sprint(charged[4])}, args[2:]...)
 		if changed := c.numbers(c.eval(c.row("give back")[1], []string{key}, giveBack)); changed[0] != 1 {
 			t.Errorf("%s: %d counters changed", name, changed[0])
 		}
@@ -79,7 +79,7 @@ func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
 	bucket := of["bucket"]
 	key, _, _, args := c.call("turn", bucket, 50)
 	reserved := c.numbers(c.eval(c.row("reserve")[1], []string{key}, append([]string{"0", "50"}, args[2:]...)))
-	if d, err := c.limiter.Reserve(ctx, "turn", "user:alice", bucket.limit, 1); err != nil || d.Wait < 9*time.Hour || len(reserved) != 5 || reserved[1] != 0 {
+	if d, err := c.limiter.Reserve(ctx, "turn", "user:alice", bucket.limit, 1); err != nil || d.Wait < 9*time.Hour || len(reserved) != 6 || reserved[1] != 0 {
 		t.Errorf("reserved %v; the next turn is %+v, %v", reserved, d, err)
 	}
 

@@ -10,14 +10,15 @@ import (
 
 // receipt is what a Decision remembers of its charge, so that it can be given back.
 type receipt struct {
-	limit *algorithm.Limit
-	cost  int64 // 0: nothing was charged that could be given back
-	at    int64 // microseconds since the epoch, by the store's clock
-	mark  string
-	local float64 // Charge.LocalShare
-	dry   bool    // of a rule that is only tried
-	of    *Limiter
-	id    uint64 // of the charge: no other's
+	limit    *algorithm.Limit
+	cost     int64 // 0: nothing was charged that could be given back
+	at       int64 // microseconds since the epoch, by the store's clock
+	position int64 // Charge.Position
+	mark     string
+	local    float64 // Charge.LocalShare
+	dry      bool    // of a rule that is only tried
+	of       *Limiter
+	id       uint64 // of the charge: no other's
 }
 
 // fill notes what a counter of a call which passed was charged, in the zero receipt.
@@ -25,7 +26,7 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 	if counter.Limit.Kind == algorithm.Concurrency {
 		return
 	}
-	r.limit, r.cost, r.at, r.mark = counter.Limit, counter.Taken(v), v.At, counter.Mark
+	r.limit, r.cost, r.at, r.position, r.mark = counter.Limit, counter.Taken(v), v.At, v.Position, counter.Mark
 	r.dry, r.of, r.id = counter.Dry, l, id
 	if v.From == algorithm.FromLocal {
 		r.local = counter.LocalShare
@@ -59,7 +60,8 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 			}
 			receipts = append(receipts, r)
 			charges = append(charges, algorithm.Charge{
-				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: d.ResetAfter.Microseconds(), Mark: r.mark, LocalShare: r.local,
+				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: d.ResetAfter.Microseconds(), Position: r.position,
+				Mark: r.mark, LocalShare: r.local,
 			})
 		}
 	}

@@ -80,6 +80,7 @@ type Verdict struct {
 	ResetAfter int64 // until the state equals a fresh one
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
 	Wait       int64 // of a reservation: until its turn
+	Position   int64 // of the charge: see Charge; 0 where nothing was charged
 	From       Origin
 	Err        error // why the store could not answer; the rest is zero
 	Ended      error // the caller's own context ended first: its error; the rest is zero
@@ -109,10 +110,13 @@ const (
 type Charge struct {
 	Key   []byte
 	Limit *Limit
-	Cost  int64  // permits to give back
-	At    int64  // when they were charged: Verdict.At
-	Reset int64  // Verdict.ResetAfter of the charge
-	Mark  string // Counter.Mark
+	Cost  int64 // permits to give back
+	At    int64 // when they were charged: Verdict.At
+	Reset int64 // Verdict.ResetAfter of the charge
+	// Position tells the charge from others of its counter, also from those of the same microsecond; 0 of the algorithms that need
+	// none. Its order is that of the charges.
+	Position int64
+	Mark     string // Counter.Mark
 	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
 	LocalShare float64
 }
@@ -136,8 +140,8 @@ type engine interface {
 	look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64)
 	// resetAfter is how long until an anchored state equals a fresh one.
 	resetAfter(s *State, t moment, l *Limit) int64
-	// charge takes the cost, which fits, and returns the resetAfter of what it leaves.
-	charge(s *State, t moment, l *Limit, cost int64, mark string) (resetAfter int64)
+	// charge takes the cost, which fits, and returns the resetAfter of what it leaves, and the position of the charge.
+	charge(s *State, t moment, l *Limit, cost int64, mark string) (resetAfter, position int64)
 	// giveBack takes a charge back as far as it still counts, and never more: what others used stays used.
 	giveBack(s *State, now int64, c *Charge)
 }
@@ -208,7 +212,7 @@ func (s *State) own() *More {
 // Charge takes a cost that [Limit.Look] found to fit at the same time.
 func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) {
 	e := engines[l.Kind]
-	v.ResetAfter = e.charge(s, moment{now, e.place(now, l)}, l, cost, mark)
+	v.ResetAfter, v.Position = e.charge(s, moment{now, e.place(now, l)}, l, cost, mark)
 	v.Remaining -= cost
 }
 
@@ -221,7 +225,7 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (char
 		v.ResetAfter = e.resetAfter(s, t, l)
 		return false
 	}
-	v.ResetAfter = e.charge(s, t, l, cost, mark)
+	v.ResetAfter, v.Position = e.charge(s, t, l, cost, mark)
 	v.Remaining -= cost
 	return true
 }
@@ -261,7 +265,7 @@ func Struck(counters []Counter, verdicts []Verdict, i int) bool {
 
 // Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.
 func (c *Counter) Charged(v *Verdict) Charge {
-	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Reset: v.ResetAfter, Mark: c.Mark}
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Reset: v.ResetAfter, Position: v.Position, Mark: c.Mark}
 	if v.From == FromLocal {
 		charge.LocalShare = c.LocalShare
 	}

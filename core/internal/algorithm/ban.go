@@ -26,7 +26,9 @@ func (ban) resetAfter(s *State, t moment, _ *Limit) int64 {
 	return max(0, s.More.Until-t.now)
 }
 
-func (ban) charge(s *State, _ moment, _ *Limit, _ int64, _ string) int64 { return 0 }
+func (ban) charge(s *State, _ moment, _ *Limit, _ int64, _ string) (resetAfter, position int64) {
+	return 0, 0
+}
 
 func (ban) giveBack(*State, int64, *Charge) {}
 

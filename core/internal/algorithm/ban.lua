@@ -18,16 +18,16 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
     end
   end
   local reset = math.max(0, forgotten - now)
-  if ends > now then return ends - now, 0, reset, nil, nil, anchored end
+  if ends > now then return ends - now, 0, reset, nil, nil, nil, anchored end
 
-  if after == 0 then return 0, 0, reset, nil, nil, anchored end
+  if after == 0 then return 0, 0, reset, nil, nil, nil, anchored end
   if reset == 0 then ends, last, strikes, bans = 0, 0, 0, 0 end
   local this, struck_in = math.floor(now / window), math.floor(last / window)
-  if strikes > 0 and struck_in == this then return 0, 0, reset, nil, nil, anchored end
+  if strikes > 0 and struck_in == this then return 0, 0, reset, nil, nil, nil, anchored end
   strikes = strikes > 0 and struck_in == this - 1 and strikes + 1 or 1
   if strikes >= after then
     ends, strikes, bans = now + math.min(span * 2 ^ math.min(bans, 40), longest), 0, math.min(bans + 1, 255)
   end
   forgotten = math.max(forgotten, math.max(ends, now) + longest)
-  return 0, 0, reset, nil, nil, anchored, struct.pack('<I7I7I2I1I7', ends, now, strikes, bans, forgotten), forgotten - now
+  return 0, 0, reset, nil, nil, nil, anchored, struct.pack('<I7I7I2I1I7', ends, now, strikes, bans, forgotten), forgotten - now
 end

@@ -41,12 +41,12 @@ func (calendarWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	return l.endOf(t.place, t.now) - t.now
 }
 
-func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
 	if s.At != t.place {
 		s.At, s.Used = t.place, 0
 	}
 	s.Used += cost
-	return l.endOf(t.place, t.now) - t.now
+	return l.endOf(t.place, t.now) - t.now, 0
 }
 
 func (calendarWindow) giveBack(s *State, _ int64, c *Charge) {

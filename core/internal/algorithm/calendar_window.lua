@@ -29,7 +29,7 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
 
   local reset = used > 0 and middle - now or 0
   if used + cost > max then
-    return middle - now, max - used, reset, nil, nil, anchored
+    return middle - now, max - used, reset, nil, nil, nil, anchored
   end
-  return 0, max - used, reset, middle - now, struct.pack('<I7I6', start, used + cost), anchored
+  return 0, max - used, reset, middle - now, struct.pack('<I7I6', start, used + cost), 0, anchored
 end

@@ -21,11 +21,11 @@ func (concurrency) resetAfter(s *State, t moment, l *Limit) int64 {
 	return slidingLog{}.resetAfter(s, t, l)
 }
 
-func (concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) int64 {
+func (concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) (resetAfter, position int64) {
 	held := released(s.liveAt(t.now, l.Window), holder) // a holder has one slot, however often it takes it
 	s.keep(append(held, Entry{At: t.now, Cost: 1, Mark: holder}))
 	s.At = t.now
-	return l.Window
+	return l.Window, 0
 }
 
 func (concurrency) giveBack(s *State, _ int64, c *Charge) {

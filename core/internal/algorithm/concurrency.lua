@@ -31,10 +31,10 @@ algorithms.cc1 = function(key, now, cost, max, window, holder)
     if missing <= held and not anchored then
       wait = redis.call('ZRANGEBYSCORE', key, dead + 1, '+inf', 'WITHSCORES', 'LIMIT', missing - 1, 1)[2] + window - now
     end
-    return wait, max - held, reset, nil, nil, anchored
+    return wait, max - held, reset, nil, nil, nil, anchored
   end
   return 0, max - held, reset, window, function()
     if anchored then anchored() else redis.call('ZREMRANGEBYSCORE', key, '-inf', dead) end
     redis.call('ZADD', key, now, holder)
-  end, anchored
+  end, 0, anchored
 end

@@ -6,7 +6,8 @@
 --           algorithm: this counter refuses no call. A ban's cost is how many counters just before it it watches; it holds
 --           whatever its cost is
 -- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds, 0: its part fits; -1: ask
---           again, for this now), permits left, reset after (microseconds)
+--           again, for this now), permits left, reset after (microseconds), and the position of the charge, which giving it
+--           back takes (0 where nothing was charged, or the algorithm needs none)
 -- keeps     a refused call writes nothing, but that a clock which stepped back is written once, and a ban one strike for each
 --           window; every write sets the time to live, and a key dies when its state equals that of a fresh one
 local clock = redis.call('TIME')
@@ -28,28 +29,28 @@ for i = 1, #KEYS do
   local algorithm, cost = algorithms[ARGV[a]], ARGV[a + 1] + 0
   local dry = not algorithm
   if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
-  local retry, left, reset, reset_charged, charge, anchored, strike, reset_struck = algorithm(KEYS[i], now, cost,
-    ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+  local retry, left, reset, reset_charged, charge, position, anchored, strike, reset_struck = algorithm(KEYS[i], now,
+    cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
   local counts = cost > 0 or string.sub(ARGV[a], -3) == 'bn1'
   if not counts then retry = math.min(retry, 0) end -- but a calendar asks again
-  reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry, math.max(0, left), reset
-  found[i] = {charge, reset_charged, cost, counts and anchored, reset, strike, reset_struck}
+  reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, left), reset, 0
+  found[i] = {charge, reset_charged, position, cost, counts and anchored, reset, strike, reset_struck}
   fits = fits and (retry == 0 or dry and retry > 0)
 end
 
 if ARGV[1] == '1' then
   for i = #KEYS, 1, -1 do -- backwards, so that a ban which is struck does not strike one behind it
-    local charge, reset_charged, cost, anchored, reset, strike, reset_struck = unpack(found[i], 1, 7)
+    local charge, reset_charged, position, cost, anchored, reset, strike, reset_struck = unpack(found[i], 1, 8)
     local struck = false
     if strike then
-      for watched = i - cost, i - 1 do struck = struck or reply[3 * watched - 1] > 0 end
+      for watched = i - cost, i - 1 do struck = struck or reply[4 * watched - 2] > 0 end
     end
     if struck then
       write(KEYS[i], strike, reset_struck)
-      reply[3 * i - 1] = math.max(0, struct.unpack('<I7', strike) - now)
+      reply[4 * i - 2] = math.max(0, struct.unpack('<I7', strike) - now)
     elseif cost > 0 and fits and charge then
       write(KEYS[i], charge, reset_charged)
-      reply[3 * i], reply[3 * i + 1] = reply[3 * i] - cost, reset_charged
+      reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, reset_charged, position
     elseif anchored then
       write(KEYS[i], anchored, reset)
     end

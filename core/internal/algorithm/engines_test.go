@@ -57,7 +57,7 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 	}
 	for i, c := range counters {
 		s.keys, s.argv = append(s.keys, string(c.Key)), c.AppendArgs(s.argv, at)
-		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter)
+		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
 		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
 		charged := c.Cost > 0 && c.Limit.Kind != algorithm.Ban && before[i].RetryAfter == 0 && algorithm.Passes(counters, before)
 		if charge && (charged || algorithm.Struck(counters, before, i)) {
@@ -72,7 +72,7 @@ func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict
 	v := e.process.Reserve(context.Background(), &c, patience)
 	s := step{
 		said: fmt.Sprintf("reserve %s cost %d patience %d", c.Key, c.Cost, patience), script: &algorithm.Reserve,
-		keys: []string{string(c.Key)}, argv: reserveArgs(&c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait},
+		keys: []string{string(c.Key)}, argv: reserveArgs(&c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait, v.Position},
 	}
 	if v.RetryAfter == 0 && c.Cost > 0 {
 		s.writes = s.keys

@@ -33,10 +33,10 @@ func (fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	return start + l.Window - t.now
 }
 
-func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
 	s.At, s.Used = s.current(t.now, l.Window)
 	s.Used += cost
-	return s.At + l.Window - t.now
+	return s.At + l.Window - t.now, 0
 }
 
 func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {

@@ -21,7 +21,7 @@ algorithms.fw1 = function(key, now, cost, max, window)
   local ends = start + window - now
   local reset = used > 0 and ends or 0
   if used + cost > max then
-    return ends, max - used, reset, nil, nil, anchored
+    return ends, max - used, reset, nil, nil, nil, anchored
   end
-  return 0, max - used, reset, ends, struct.pack('<I7I6', start, used + cost), anchored
+  return 0, max - used, reset, ends, struct.pack('<I7I6', start, used + cost), 0, anchored
 end

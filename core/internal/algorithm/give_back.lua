@@ -1,8 +1,8 @@
 -- Gives back what one call charged, as far as it still counts. It never leaves a counter with less than other calls used.
 --
 -- KEYS[i]   the counters, all in one cluster slot, each once
--- ARGV      eight for each counter: algorithm, permits to give back, when they were charged (microseconds: the first number of
---           that reply), reset after (microseconds: of that reply), and the algorithm's args, padded to four
+-- ARGV      nine for each counter: algorithm, permits to give back, when they were charged (microseconds: the first number of
+--           that reply), reset after (microseconds) and position (both of that reply), and the algorithm's args, padded to four
 -- reply     a list of one: how many counters were changed
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -16,7 +16,7 @@ local function ours(key, sound)
   if not sound then error('NOTACOUNTER ' .. key) end
 end
 
-function algorithms.sw1(key, cost, charged_at, _, _, window)
+function algorithms.sw1(key, cost, charged_at, _, _, _, window)
   local state = redis.call('GET', key)
   if not state then return end
   local phase = charged_at % window
@@ -41,7 +41,7 @@ function algorithms.sw1(key, cost, charged_at, _, _, window)
 end
 
 -- The newest entry of that moment that has the permits, and the note. Those after it sum up to less then, and are written anew.
-function algorithms.sl1(key, cost, charged_at, _, _, window, note)
+function algorithms.sl1(key, cost, charged_at, _, _, _, window, note)
   local function read(text)
     local when, sum, own = struct.unpack('<I7I7I2', text)
     ours(key, when < 2 ^ 53)
@@ -78,7 +78,7 @@ function algorithms.sl1(key, cost, charged_at, _, _, window, note)
   if found then return take(found) end
 end
 
-function algorithms.fw1(key, cost, charged_at, _, _, window)
+function algorithms.fw1(key, cost, charged_at, _, _, _, window)
   local state = redis.call('GET', key)
   if not state then return end
   local start, used = struct.unpack('<I7I6', state)
@@ -87,7 +87,7 @@ function algorithms.fw1(key, cost, charged_at, _, _, window)
   return write(key, struct.pack('<I7I6', start, math.max(0, used - cost)), 2 * window)
 end
 
-function algorithms.cw1(key, cost, charged_at, _, _, start, middle, ends)
+function algorithms.cw1(key, cost, charged_at, _, _, _, start, middle, ends)
   local state = redis.call('GET', key)
   if not state then return end
   local at, used = struct.unpack('<I7I6', state)
@@ -98,7 +98,7 @@ end
 
 -- Neither what has come back since by itself is given back, nor, of a bucket that the charge overdrew, what others who wait
 -- behind it have been told to wait for.
-function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tick)
+function algorithms.tb1(key, cost, charged_at, reset, _, burst, permit, refill, tick)
   local state = redis.call('GET', key)
   if not state then return end
   local at, charged = math.floor(now / tick), math.floor(charged_at / tick)
@@ -119,7 +119,7 @@ function algorithms.tb1(key, cost, charged_at, reset, burst, permit, refill, tic
   return write(key, struct.pack('<I7I7I7I7', at, used, permit, refill), (math.floor(used / refill) + 1) * tick)
 end
 
-function algorithms.cc1(key, _, _, _, _, window, holder)
+function algorithms.cc1(key, _, _, _, _, _, window, holder)
   if not redis.call('ZSCORE', key, holder) then return end
   return function()
     redis.call('ZREM', key, holder)
@@ -129,11 +129,11 @@ end
 
 local changes = {}
 for i = 1, #KEYS do
-  local a = 8 * i - 7
+  local a = 9 * i - 8
   local algorithm, args = ARGV[a], {}
-  for n = 1, 7 do args[n] = ARGV[a + n] end
-  for n = 1, 7 do
-    if n ~= 6 or algorithm ~= 'sl1' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
+  for n = 1, 8 do args[n] = ARGV[a + n] end
+  for n = 1, 8 do
+    if n ~= 7 or algorithm ~= 'sl1' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
   end
   changes[#changes + 1] = algorithms[algorithm](KEYS[i], unpack(args))
 end

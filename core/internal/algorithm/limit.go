@@ -129,9 +129,9 @@ func (c *Counter) AppendArgs(args []any, at int64) []any {
 }
 
 // AppendArgs appends what give_back.lua takes for a charge: the algorithm, the cost, when it was charged, the reset after
-// that, and the args of the algorithm.
+// that, its position, and the args of the algorithm.
 func (c *Charge) AppendArgs(args []any) []any {
-	args = append(args, c.Limit.tag, c.Cost, c.At, c.Reset)
+	args = append(args, c.Limit.tag, c.Cost, c.At, c.Reset, c.Position)
 	return c.Limit.appendArgs(args, c.Mark, c.At)
 }
 

@@ -4,11 +4,11 @@
 -- KEYS[1]   the counter
 -- ARGV      patience (microseconds), cost, burst, permit, refill, tick; the last four as in token_bucket.lua
 -- reply     now (microseconds since the epoch), retry after (microseconds, 0: reserved; otherwise its turn comes after patience, and
---           nothing was taken), permits left, reset after, wait until its turn (microseconds)
+--           nothing was taken), permits left, reset after, wait until its turn (microseconds), position of the charge
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local cost = ARGV[2] + 0
-local retry, left, reset, reset_charged, charge, anchored, wait = algorithms.tb1(KEYS[1], now, cost,
+local retry, left, reset, reset_charged, charge, position, anchored, wait = algorithms.tb1(KEYS[1], now, cost,
   ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[1] + 0)
 if cost > 0 and retry == 0 then
   redis.call('SET', KEYS[1], charge, 'PXAT', math.floor((now + reset_charged) / 1000) + 1)
@@ -16,4 +16,4 @@ if cost > 0 and retry == 0 then
 elseif cost > 0 and anchored then
   redis.call('SET', KEYS[1], anchored, 'PXAT', math.floor((now + reset) / 1000) + 1)
 end
-return {now, retry, math.max(0, left), reset, wait}
+return {now, retry, math.max(0, left), reset, wait, cost > 0 and retry == 0 and position or 0}

@@ -105,13 +105,13 @@ func (s *server) decide(as form, a ask) []algorithm.Verdict {
 func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
 	s.t.Helper()
 	numbers, err := cmd.Int64Slice()
-	if err != nil || len(numbers) != 1+3*len(a.counters) || numbers[0] != a.now {
+	if err != nil || len(numbers) != 1+4*len(a.counters) || numbers[0] != a.now {
 		s.t.Fatalf("decided at %d: %v, %v", a.now, numbers, err)
 	}
 	verdicts := make([]algorithm.Verdict, len(a.counters))
 	for i := range verdicts {
-		of := numbers[1+3*i:]
-		verdicts[i] = algorithm.Verdict{At: numbers[0], RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2]}
+		of := numbers[1+4*i:]
+		verdicts[i] = algorithm.Verdict{At: numbers[0], RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2], Position: of[3]}
 	}
 	return verdicts
 }

@@ -77,14 +77,14 @@ func (slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
 	return live[len(live)-1].At + l.Window - t.now
 }
 
-func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) int64 {
+func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) (resetAfter, position int64) {
 	sum, live := cost, s.liveAt(t.now, l.Window)
 	if len(live) > 0 {
 		sum += live[len(live)-1].Sum
 	}
 	s.keep(append(live, Entry{At: t.now, Cost: cost, Sum: sum, Mark: note}))
 	s.At = t.now
-	return l.Window
+	return l.Window, 0
 }
 
 // giveBack takes the permits from the newest entry of that moment that has them.

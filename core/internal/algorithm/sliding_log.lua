@@ -63,10 +63,10 @@ algorithms.sl1 = function(key, now, cost, max, window, note)
       if freeing < length then wait = entry(freeing) + window - now end
       if wait < 1 or wait > window then error('NOTACOUNTER ' .. key) end
     end
-    return wait, max - used, reset, nil, nil, anchored
+    return wait, max - used, reset, nil, nil, nil, anchored
   end
   return 0, max - used, reset, window, function()
     keep()
     redis.call('RPUSH', key, struct.pack('<I7I7I2', now, (first < length and sum or 0) + cost, cost) .. note)
-  end, anchored
+  end, 0, anchored
 end

@@ -108,7 +108,7 @@ func (s *State) freeing(missing, index int64) int64 {
 	return index
 }
 
-func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
 	if t.place != s.At {
 		s.turn(t.place)
 	}
@@ -116,7 +116,7 @@ func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) 
 	if s.More != nil {
 		s.More.Own += cost
 	}
-	return freeAfter(s.At, t.now, l.Window)
+	return freeAfter(s.At, t.now, l.Window), 0
 }
 
 // turn moves the state on to a later sub-window and drops what no longer counts there.

@@ -58,14 +58,14 @@ algorithms.sw1 = function(key, now, cost, max, window)
   local missing = used + cost - max
   if missing <= 0 then
     local charge = struct.pack('<I7I6I6', index, used + cost, own + cost) .. older
-    return 0, max - used, reset, free_after(index), charge, anchored
+    return 0, max - used, reset, free_after(index), charge, 0, anchored
   end
   for at = 1, #older, 6 do
     local slot, permits = struct.unpack('<I1I5', older, at)
     missing = missing - permits
     if missing <= 0 then
-      return free_after(charged - (charged - slot) % 64), max - used, reset, nil, nil, anchored
+      return free_after(charged - (charged - slot) % 64), max - used, reset, nil, nil, nil, anchored
     end
   end
-  return free_after(index), max - used, reset, nil, nil, anchored
+  return free_after(index), max - used, reset, nil, nil, nil, anchored
 end

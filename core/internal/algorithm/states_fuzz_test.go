@@ -253,7 +253,7 @@ func (p *planted) read(name string, a attempt, reply any) {
 	values, _ := reply.([]any)
 	switch name {
 	case "charge", "look": // the counter before it is none of this
-		p.within(name, values[4:7])
+		p.within(name, values[5:8])
 	case "reserve":
 		p.within(name, values[1:4])
 		if wait := values[4].(int64); wait < 0 || wait > 1<<51 {

@@ -108,13 +108,13 @@ func (tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
 	return min(s.whole(t, l, used), l.refilledAfter(used, t))
 }
 
-func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) int64 {
+func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
 	s.Used = s.usedNow(t, l) + cost*l.Permit
 	s.At = t.place
 	if s.More != l.rate { // a pointer that need not be written is one that the garbage collector need not hear of
 		s.More = l.rate
 	}
-	return l.refilledAfter(s.Used, t)
+	return l.refilledAfter(s.Used, t), 0
 }
 
 // refilledAfter is how long until so many units have come back, counted in whole ticks.
@@ -151,7 +151,7 @@ func (l *Limit) Reserve(s *State, now, cost, patience int64) Verdict {
 		v.RetryAfter = min(s.whole(t, l, used), v.RetryAfter)
 	}
 	if cost > 0 && v.RetryAfter == 0 {
-		v.ResetAfter = tokenBucket{}.charge(s, t, l, cost, "")
+		v.ResetAfter, v.Position = tokenBucket{}.charge(s, t, l, cost, "")
 		v.Remaining = l.left(s.Used)
 	}
 	return v

@@ -52,6 +52,6 @@ algorithms.tb1 = function(key, now, cost, burst, permit, refill, tick, patience)
     retry = math.max(0, wait - patience)
     if needed > most then retry = math.max(retry, after(needed - most)) end
   end
-  if retry > 0 then return math.min(whole, retry), left, reset, nil, nil, anchored, patience and wait end
-  return 0, left, reset, after(needed), struct.pack('<I7I7I7I7', at, needed, permit, refill), anchored, patience and wait
+  if retry > 0 then return math.min(whole, retry), left, reset, nil, nil, nil, anchored, patience and wait end
+  return 0, left, reset, after(needed), struct.pack('<I7I7I7I7', at, needed, permit, refill), 0, anchored, patience and wait
 end

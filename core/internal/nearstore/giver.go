@@ -64,7 +64,7 @@ func (g *giver) add(e *lease, b *batch, calls int64) {
 	}
 	g.mu.Lock()
 	g.charges = append(g.charges, algorithm.Charge{
-		Key: e.key, Limit: e.limit, Cost: calls * e.cost, At: b.verdict.At, Reset: b.verdict.ResetAfter,
+		Key: e.key, Limit: e.limit, Cost: calls * e.cost, At: b.verdict.At, Reset: b.verdict.ResetAfter, Position: b.verdict.Position,
 	})
 	g.mu.Unlock()
 	g.wake(0)

@@ -124,7 +124,7 @@ func (a *asking) untimely(reply []any) (now int64, yes bool) {
 	if a.form == byEqual {
 		return now, len(reply) == 1
 	}
-	for i := 1; i < len(reply); i += 3 {
+	for i := 1; i < len(reply); i += 4 {
 		if retry, _ := reply[i].(int64); retry < 0 {
 			return now, true
 		}
@@ -202,20 +202,21 @@ func (a *answer) readFound(counters []algorithm.Counter, found []algorithm.Found
 
 var errWrongReply = errors.New("not what this script replies")
 
-// readDecided reads what decide.lua replied: now, then three numbers for each counter.
+// readDecided reads what decide.lua replied: now, then four numbers for each counter.
 func readDecided(values []any, verdicts []algorithm.Verdict) error {
-	if len(values) != 1+3*len(verdicts) {
+	if len(values) != 1+4*len(verdicts) {
 		return fmt.Errorf("the script replied %v for %d counters", values, len(verdicts))
 	}
 	for i := range verdicts {
 		now, isNow := values[0].(int64)
-		retry, isRetry := values[1+3*i].(int64)
-		left, isLeft := values[2+3*i].(int64)
-		reset, isReset := values[3+3*i].(int64)
-		if !isNow || !isRetry || !isLeft || !isReset {
+		retry, isRetry := values[1+4*i].(int64)
+		left, isLeft := values[2+4*i].(int64)
+		reset, isReset := values[3+4*i].(int64)
+		position, isPosition := values[4+4*i].(int64)
+		if !isNow || !isRetry || !isLeft || !isReset || !isPosition {
 			return fmt.Errorf("the script replied %v, which are not all integers", values)
 		}
-		verdicts[i] = algorithm.Verdict{At: now, RetryAfter: retry, Remaining: left, ResetAfter: reset}
+		verdicts[i] = algorithm.Verdict{At: now, RetryAfter: retry, Remaining: left, ResetAfter: reset, Position: position}
 	}
 	return nil
 }

@@ -97,9 +97,9 @@ func FuzzReplies(f *testing.F) {
 			f.Add(form, byte(2), byte(200), byte(3), asBytes(now, text, text))
 			f.Add(form, byte(3), byte(2), byte(0), asBytes(now, 1, text))
 		}
-		f.Add(form, byte(0), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000))
-		f.Add(form, byte(1), byte(1), byte(0), asBytes(now, -1, 6, 1_000_000))
-		f.Add(form, byte(2), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000, 5))
+		f.Add(form, byte(0), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000, 1))
+		f.Add(form, byte(1), byte(1), byte(0), asBytes(now, -1, 6, 1_000_000, 0))
+		f.Add(form, byte(2), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000, 5, 2))
 		f.Add(form, byte(3), byte(1), byte(0), asBytes(now, 2, "note", now, 1, ""))
 	}
 	of := limits(f, 7)
@@ -126,8 +126,8 @@ func FuzzReplies(f *testing.F) {
 		case 2:
 			asked.Values = reader.list()
 			_, err := asked.Decided(verdicts)
-			wantForm(t, "decided", err, integers(asked.Values, 4))
-			if err == nil && fmt.Sprint(verdicts[0].At, verdicts[0].RetryAfter, verdicts[0].Remaining, verdicts[0].ResetAfter) != fmt.Sprint(asked.Values...) {
+			wantForm(t, "decided", err, integers(asked.Values, 5))
+			if err == nil && fmt.Sprint(verdicts[0].At, verdicts[0].RetryAfter, verdicts[0].Remaining, verdicts[0].ResetAfter, verdicts[0].Position) != fmt.Sprint(asked.Values...) {
 				t.Errorf("%v is read as %+v", asked.Values, verdicts[0])
 			}
 		case 3:
@@ -142,7 +142,7 @@ func FuzzReplies(f *testing.F) {
 				numbers = append(numbers, n)
 			}
 			_, err := redisstore.ReadReservation(numbers)
-			wantForm(t, "reservation", err, len(numbers) == 5)
+			wantForm(t, "reservation", err, len(numbers) == 6)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func reserveCall(c *algorithm.Counter, patience int64) []any {
 }
 
 func giveBackCall(charges []algorithm.Charge) []any {
-	call := command(&algorithm.GiveBack, len(charges), 8*len(charges))
+	call := command(&algorithm.GiveBack, len(charges), 9*len(charges))
 	for i := range charges {
 		call = append(call, string(charges[i].Key))
 	}
@@ -97,12 +97,14 @@ func imposeCall(key []byte, span int64) []any {
 	return append(command(&algorithm.ImposeBan, 1, 1), string(key), span)
 }
 
-// readReservation reads what reserve.lua replies: the same for its counter, and the wait.
+// readReservation reads what reserve.lua replies: the same for its counter, with the wait before the position.
 func readReservation(numbers []int64) (algorithm.Verdict, error) {
-	if len(numbers) != 5 {
+	if len(numbers) != 6 {
 		return algorithm.Verdict{}, fmt.Errorf("the script replied %d numbers for a reservation", len(numbers))
 	}
-	return algorithm.Verdict{At: numbers[0], RetryAfter: numbers[1], Remaining: numbers[2], ResetAfter: numbers[3], Wait: numbers[4]}, nil
+	return algorithm.Verdict{
+		At: numbers[0], RetryAfter: numbers[1], Remaining: numbers[2], ResetAfter: numbers[3], Wait: numbers[4], Position: numbers[5],
+	}, nil
 }
 
 // readRecords reads what records.lua replies: three values for each call.
