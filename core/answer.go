@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // refuse answers a call for a reason that no counter gave.
 func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 	ended := c.Context().Err()
@@ -36,7 +38,7 @@ func (c *call) letPass(d *Decision) Answer {
 	if !c.limiter.options.Expose {
 		return Answer{}
 	}
-	return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: c.user}}
+	return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: strings.Clone(c.user)}}
 }
 
 // reply lets the owner's Reply word a refusal.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -71,6 +72,7 @@ func (c Calendar) compile() (*algorithm.Calendar, error) {
 	if known, ok := calendars.get(c); ok {
 		return known, nil
 	}
+	c.zone = strings.Clone(c.zone) // a caller may have lent it for one call, and the table keeps it
 	if c.zone == "" || c.zone == "Local" || path.Clean(c.zone) != c.zone {
 		return nil, errors.New(`needs a zone by name, as "Europe/Berlin" or "UTC", which means the same on every machine`)
 	}

@@ -57,7 +57,7 @@ func (c ClientIP) compile() (*clientIPs, error) {
 		if why := c.badHeader(); why != "" {
 			return nil, wrong("Header", c.Header, why)
 		}
-		compiled.header = textproto.CanonicalMIMEHeaderKey(c.Header)
+		compiled.header = strings.Clone(textproto.CanonicalMIMEHeaderKey(c.Header))
 		compiled.forwarded = compiled.header == "Forwarded"
 	}
 	if c.IPv6Prefix != 0 {

@@ -1,12 +1,16 @@
 package core
 
 import (
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // Decision is the answer to one call. Being refused is a value, not an error.
+//
+// Rule and Key of a direct call's Decision are the strings that the caller passed. Where a framework lent them for one request,
+// copy them before the Decision is kept or refunded later. OnDecision gets copies.
 type Decision struct {
 	// Allowed says whether the call may go on.
 	Allowed bool
@@ -94,6 +98,13 @@ func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source 
 	d.Limit = *limit // by itself: assigned together with others it is copied twice
 	d.Rule, d.Source, d.Remaining = name, source, int(v.Remaining)
 	d.ResetAfter, d.RetryAfter, d.Wait = micros(v.ResetAfter), micros(v.RetryAfter), micros(v.Wait)
+}
+
+// clone returns the decision of a direct call with its own copies of the name and the subject. A framework may have lent the
+// caller's for one call.
+func (d Decision) clone() Decision {
+	d.Rule, d.Key = strings.Clone(d.Rule), strings.Clone(d.Key)
+	return d
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -48,7 +48,7 @@ func (l *Limiter) direct(ctx context.Context, d *Decision, limit *Limit, q *ques
 	}
 	c.done()
 	if err == nil && q.charge {
-		l.hear(ctx, d)
+		l.hearDirect(ctx, d)
 	}
 	return err
 }
@@ -120,6 +120,13 @@ func (c *directCall) answer(d *Decision, q *question) error {
 func (l *Limiter) hear(ctx context.Context, d *Decision) {
 	if l.options.OnDecision != nil {
 		l.options.OnDecision(ctx, *d)
+	}
+}
+
+// hearDirect tells OnDecision of a direct call.
+func (l *Limiter) hearDirect(ctx context.Context, d *Decision) {
+	if l.options.OnDecision != nil {
+		l.options.OnDecision(ctx, d.clone())
 	}
 }
 

@@ -102,3 +102,6 @@ func LateSlots(l *Limiter) int {
 	defer l.late.mu.Unlock()
 	return len(l.late.slots)
 }
+
+// Kept is what a limiter keeps beside itself: what all limiters share, and what it works with when it is called next.
+func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Guard is rules on a limiter: what an adapter's middleware asks for every call. It is safe for concurrent use.
@@ -73,6 +74,7 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	if r.NeedLogin && l.options.Identify == nil {
 		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
 	}
+	r = r.clone()
 	rule := l.bindAs(r, "")
 	name := rule.fixedName()
 	sameName[name]++
@@ -114,7 +116,7 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 	}
 	l.complains.badRule(rule.Name, err)
 	c := l.open(v)
-	answer := c.answer(&Decision{Reason: Misconfigured, Rule: rule.Name, Source: FromNobody}, l.tallies.ofRule(rule.Name))
+	answer := c.answer(&Decision{Reason: Misconfigured, Rule: strings.Clone(rule.Name), Source: FromNobody}, l.tallies.ofRule(rule.Name))
 	l.close(c)
 	return answer
 }

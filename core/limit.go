@@ -202,6 +202,12 @@ func (l Limit) compile() (algorithm.Limit, error) {
 	}
 }
 
+// clone returns the limit with its own copy of the zone's name. A framework may have lent the name for one call only.
+func (l Limit) clone() Limit {
+	l.Calendar.zone = strings.Clone(l.Calendar.zone)
+	return l
+}
+
 // check finds what is wrong with a limit, but for what only the engines know.
 func (l Limit) check() error {
 	wrong := func(field string, value any, why string) error {

@@ -76,6 +76,7 @@ func New(options Options) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.ClientIP = ClientIP{} // nobody reads it any more
 	l := &Limiter{
 		keyHead: keyHead(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
 		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),

@@ -76,6 +76,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	o.Prefix = strings.Clone(o.Prefix)
 	switch {
 	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, unsafeInPrefix):
 		return wrong("Prefix", o.Prefix, "must be at most 40 letters, digits and -._~:/@")

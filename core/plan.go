@@ -31,6 +31,7 @@ func (c *call) planned(a *asked) *quota {
 		c.limiter.complains.badPlan(a.policy.name, a.rule.wrong("LocalShare", a.rule.LocalShare, "of the plan is "+algorithm.ErrTooLarge.Error()))
 		return own
 	}
+	limit = limit.clone()
 	q, _ := a.policy.plans.add(limit, a.rule.newQuota(a.policy.name, 0, limit, compiled), maxLimits)
 	return q
 }

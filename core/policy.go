@@ -54,7 +54,7 @@ func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 	if r.Ban != (Ban{}) {
 		b.ban = r.Ban.compile(b.limits[0].span())
 	}
-	b.scope = scope{methods: slices.Clone(r.Methods), paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
+	b.scope = scope{methods: r.Methods, paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
 	if name := b.fixedName(); name != "" {
 		b.fixed = b.newPolicy(name)
 	}

@@ -46,11 +46,11 @@ func (l *Limiter) prepare(name string, limit *Limit, spare *prepared) (*prepared
 	}
 	tally := l.tallies.ofDirect(name)
 	if limits >= maxPreparedLimits || limits == 0 && len(l.prepared.known.all()) >= maxPrepared {
-		spare.limit, spare.compiled, spare.tally = *limit, compiled, tally
+		spare.limit, spare.compiled, spare.tally = limit.clone(), compiled, tally
 		return spare, nil
 	}
 	name = strings.Clone(name)
-	p := &prepared{name: name, limit: *limit, compiled: compiled, keyTail: string(appendTail(nil, name, compiled)), tally: tally}
+	p := &prepared{name: name, limit: limit.clone(), compiled: compiled, keyTail: string(appendTail(nil, name, compiled)), tally: tally}
 	l.prepared.keep(p)
 	return p, nil
 }

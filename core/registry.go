@@ -25,7 +25,7 @@ func (c *limitCache) of(limit Limit) (*algorithm.Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, _ := c.known.add(limit, &compiled, maxLimits)
+	kept, _ := c.known.add(limit.clone(), &compiled, maxLimits)
 	return kept, nil
 }
 
@@ -81,14 +81,14 @@ func (n *names) claim(rules []*boundRule) *RuleError {
 	return nil
 }
 
-// keep keeps what is new. A name that a handler gave may be its framework's, for the call only, so it is copied.
+// keep keeps what is new.
 func (n *names) keep(fresh map[string]claim) {
 	if len(n.claims) >= maxNames {
 		return
 	}
 	for name, claim := range fresh {
 		if known, ok := n.claims[name]; !ok || known.bans != claim.bans {
-			n.claims[strings.Clone(name)] = claim
+			n.claims[name] = claim
 		}
 	}
 }

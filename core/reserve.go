@@ -52,6 +52,7 @@ func (l *Limiter) TryAcquire(ctx context.Context, name, subject string, limit Li
 	case <-turn.C:
 		return d, nil
 	case <-ctx.Done():
+		d = d.clone()
 		l.store.InBackground(func() { _ = l.Refund(context.Background(), d, n) })
 		return Decision{}, ctx.Err()
 	}
@@ -76,7 +77,7 @@ func (l *Limiter) reserve(ctx context.Context, name, subject string, limit Limit
 	err = c.reserve(ctx, &d, &limit, &q, patience)
 	c.done()
 	if err == nil {
-		l.hear(ctx, &d)
+		l.hearDirect(ctx, &d)
 	}
 	return d, err
 }

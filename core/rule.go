@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Rule is the annotation on a route: who may call how often. Only the span is required.
 //
@@ -105,6 +109,26 @@ type Rule struct {
 
 // defaultMaxCount is what MaxCount is unless set.
 const defaultMaxCount = 5
+
+// clone returns the rule with its own copies of all texts and lists. A framework may have lent them for one call.
+func (r Rule) clone() Rule {
+	r.Name, r.Message = strings.Clone(r.Name), strings.Clone(r.Message)
+	r.Calendar.zone = strings.Clone(r.Calendar.zone)
+	r.Paths, r.Except, r.Methods = cloneTexts(r.Paths), cloneTexts(r.Except), cloneTexts(r.Methods)
+	r.Also = slices.Clone(r.Also)
+	for i, limit := range r.Also {
+		r.Also[i] = limit.clone()
+	}
+	return r
+}
+
+func cloneTexts(texts []string) []string {
+	texts = slices.Clone(texts)
+	for i, text := range texts {
+		texts[i] = strings.Clone(text)
+	}
+	return texts
+}
 
 // limit is the rule's arithmetic.
 func (r *Rule) limit() Limit {

@@ -1,0 +1,264 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// lender lends strings as a framework does that uses one buffer for all requests of a connection.
+type lender struct {
+	room []byte
+	used int
+}
+
+func newLender() *lender { return &lender{room: make([]byte, 4096)} }
+
+// lend returns the same text in the buffer.
+func (l *lender) lend(text string) string {
+	from := l.used
+	l.used += copy(l.room[from:], text)
+	return unsafe.String(&l.room[from], len(text))
+}
+
+// takeBack overwrites all that was lent.
+func (l *lender) takeBack() {
+	for i := range l.room {
+		l.room[i] = '~'
+	}
+	l.used = 0
+}
+
+// kept returns the paths to every string and slice that is reachable from what and lies in the lender's buffer. It sees
+// everything but the variables of closures.
+func (l *lender) kept(what ...any) []string {
+	w := walk{lender: l, seen: make(map[place]bool)}
+	for _, of := range what {
+		w.visit(fmt.Sprintf("%T", of), reflect.ValueOf(of))
+	}
+	return w.found
+}
+
+type walk struct {
+	lender *lender
+	seen   map[place]bool
+	found  []string
+}
+
+type place struct {
+	at unsafe.Pointer
+	of reflect.Type
+}
+
+func (w *walk) visit(path string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		w.look(path, unsafe.Pointer(unsafe.StringData(v.String())))
+	case reflect.Slice:
+		w.look(path, v.UnsafePointer())
+		w.each(path, v)
+	case reflect.Array:
+		w.each(path, v)
+	case reflect.Interface:
+		w.visit(path, v.Elem())
+	case reflect.Pointer:
+		if at := (place{v.UnsafePointer(), v.Type()}); at.at != nil && !w.seen[at] {
+			w.seen[at] = true
+			w.visit(path, v.Elem())
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			w.visit(path+"[key]", entry.Key())
+			w.visit(path+"[value]", entry.Value())
+		}
+	case reflect.Struct:
+		w.fields(path, v)
+	}
+}
+
+func (w *walk) look(path string, at unsafe.Pointer) {
+	from := uintptr(unsafe.Pointer(&w.lender.room[0]))
+	if from <= uintptr(at) && uintptr(at) < from+uintptr(len(w.lender.room)) {
+		w.found = append(w.found, path)
+	}
+}
+
+func (w *walk) each(path string, v reflect.Value) {
+	if kind := v.Type().Elem().Kind(); reflect.Bool <= kind && kind <= reflect.Complex128 {
+		return
+	}
+	for i := range v.Len() {
+		w.visit(path+"[]", v.Index(i))
+	}
+}
+
+func (w *walk) fields(path string, v reflect.Value) {
+	of := v.Type()
+	switch {
+	case strings.Contains(of.PkgPath(), "redis/go-redis"), of.PkgPath() == "log/slog":
+		return
+	case of.PkgPath() == "sync/atomic" && strings.HasPrefix(of.Name(), "Pointer["):
+		if at := v.FieldByName("v").UnsafePointer(); at != nil {
+			w.visit(path, reflect.NewAt(of.Field(0).Type.Elem().Elem(), at))
+		}
+		return
+	}
+	for i := range v.NumField() {
+		w.visit(path+"."+of.Field(i).Name, v.Field(i))
+	}
+}
+
+// lentView is a call whose strings are all lent.
+func lentView(l *lender) *fakeView {
+	v := newView(l.lend("GET"), l.lend("/a/b")).as(l.lend("alice"))
+	return v.with("X-Real-Ip", l.lend("203.0.113.7")).with("X-Note", l.lend("phone")).with("X-Zone", l.lend("Asia/Tokyo")).
+		with("Authorization", l.lend("Bearer token")).from("10.0.0.1")
+}
+
+func lentHeader(name string) func(core.Request) string {
+	return func(r core.Request) string { return r.Header(name)[0] }
+}
+
+// A framework may overwrite what it lent as soon as a call is over. Whichever way it came in, the core keeps none of it.
+func TestNothingLentIsKept(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		lent, heard, seen := newLender(), new(decisions), []context.Context(nil)
+		options.Identify, options.OnDecision, options.Expose = func(r core.Request) (string, error) {
+			return r.Value("user").(string), nil
+		}, heard.note, true
+		options.Prefix, options.ClientIP = lent.lend("lent"), core.ClientIP{
+			TrustedProxies: []string{lent.lend("10.0.0.0/8")}, Header: lent.lend("X-Real-Ip"),
+		}
+		limiter := newLimiter(t, options)
+		lent.takeBack()
+		check := func(at string) {
+			t.Helper()
+			lent.takeBack()
+			if found := lent.kept(limiter, heard.heard, seen, core.Kept(limiter)); len(found) > 0 {
+				t.Fatalf("%s: lent, and kept in\n%s", at, strings.Join(found, "\n"))
+			}
+		}
+		check("New")
+
+		guard := newGuard(t, limiter,
+			core.Rule{
+				Name: lent.lend("rule"), Seconds: 60, MaxCount: 2, Message: lent.lend("No."), Paths: []string{lent.lend("/a/**")},
+				Except: []string{lent.lend("/b")}, Methods: []string{lent.lend("GET")},
+				Also: []core.Limit{core.PerCalendarDay(9, lent.lend("Europe/Berlin"))}, Ban: core.Ban{After: 1, For: time.Hour},
+				Key: func(r core.Request) (string, error) { return r.Header("X-Note")[0], nil },
+			},
+			core.Rule{
+				Calendar: core.CalendarMonth(lent.lend("Europe/Paris")), NeedLogin: true,
+				LimitFor: func(r core.Request) (core.Limit, error) { return core.PerCalendarDay(4, r.Header("X-Zone")[0]), nil },
+			},
+			core.Rule{Name: "log", Seconds: 60, Algorithm: core.SlidingLog, Note: lentHeader("X-Note")},
+			core.Rule{Name: "slot", Seconds: 60, Algorithm: core.Concurrency},
+			core.Rule{Name: "counted", Seconds: 60, Count: func(int) bool { return false }},
+			core.Rule{Name: "dry", Seconds: 60, MaxCount: 1, DryRun: true, Key: core.ByHeader("X-Note")},
+		)
+		check("Guard")
+		for range 3 { // the third is refused
+			answer := guard.Check(lentView(lent))
+			answer.Run(func() int { seen = append(seen, answer.Context); return ok })
+			check("Check")
+		}
+		leased := newGuard(t, limiter, core.Rule{Name: "leased", Seconds: 60, MaxCount: 3200, Lease: 100, Key: func(r core.Request) (string, error) {
+			return r.Header("X-Note")[0], nil
+		}})
+		for range 3 {
+			leased.Check(lentView(lent)).Run(func() int { return ok })
+			check("Check with a lease")
+		}
+		for _, seconds := range []int{60, -1} {
+			limiter.CheckRule(lentView(lent), core.Rule{
+				Name: lent.lend(fmt.Sprint("inside", seconds)), Seconds: seconds, Message: lent.lend("No."), Also: []core.Limit{core.PerCalendarDay(9, lent.lend("Asia/Kabul"))},
+			}, lent.lend("account:carol"))
+			check("CheckRule")
+		}
+
+		// Direct calls, each of them in a zone of its own.
+		zones := []string{"Asia/Dubai", "Asia/Dhaka", "Asia/Seoul", "Asia/Karachi", "Asia/Almaty", "Asia/Baku"}
+		limit := func() core.Limit {
+			l := core.PerCalendarDay(1, lent.lend(zones[0]))
+			zones = zones[1:]
+			return l
+		}
+		name, subject := func() string { return lent.lend("direct") }, func() string { return lent.lend("user:alice") }
+		_, _ = limiter.Peek(background, name(), subject(), limit())
+		check("Peek")
+		_, _ = limiter.AllowN(background, name(), subject(), limit(), 1)
+		check("AllowN")
+		for range 2 {
+			_, _ = limiter.Allow(background, name(), subject(), core.PerCalendarDay(1, lent.lend("Asia/Kuwait")))
+			check("Allow")
+		}
+		_, _ = limiter.Allow(background, lent.lend("none"), subject(), core.Unlimited)
+		check("Allow of Unlimited")
+		_ = limiter.Reset(background, name(), subject(), limit())
+		check("Reset")
+		_ = limiter.Ban(background, lent.lend("rule"), subject(), time.Hour)
+		check("Ban")
+		_ = limiter.Unban(background, lent.lend("rule"), subject())
+		check("Unban")
+		noted := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
+		d, err := limiter.AllowNoted(background, lent.lend("noted"), subject(), noted, 2, lent.lend("phone"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = limiter.Refund(background, d, 1)
+		check("AllowNoted and Refund")
+		_, _ = limiter.Records(background, lent.lend("noted"), subject(), noted)
+		check("Records")
+		release, _, _ := limiter.Hold(background, lent.lend("held"), subject(), core.InFlight(1))
+		check("Hold")
+		release()
+		check("release")
+		bucket := core.PerHour(3).Bucket(2)
+		_, _ = limiter.Reserve(background, lent.lend("turn"), subject(), bucket, 3)
+		check("Reserve")
+		ctx, leave := context.WithTimeout(background, time.Millisecond)
+		defer leave()
+		_, _ = limiter.Acquire(ctx, lent.lend("turn"), subject(), bucket, 1)
+		check("Acquire")
+		for i := range core.MaxDirectTallies + 1 { // names beyond those that are kept prepared
+			_, _ = limiter.Peek(background, fmt.Sprint("name", i), "s", core.PerHour(1))
+		}
+		_, _ = limiter.Allow(background, lent.lend("beyond"), subject(), limit())
+		check("Allow of many names")
+		for _, d := range heard.heard {
+			if text := fmt.Sprintf("%+v", d); strings.Contains(text, "~") {
+				t.Errorf("OnDecision heard %s", text)
+			}
+		}
+	})
+}
+
+// What a caller of Acquire who left had reserved is given back in the background, when their strings are lent to somebody else.
+func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		ctx, leave := context.WithCancel(background)
+		options.OnDecision = func(_ context.Context, d core.Decision) {
+			if d.Wait > 0 {
+				leave()
+			}
+		}
+		limiter, lent, limit := newLimiter(t, options), newLender(), core.PerHour(60).Bucket(1)
+		for _, want := range []error{nil, context.Canceled} {
+			if _, err := limiter.Acquire(ctx, lent.lend("turn"), lent.lend("user:alice"), limit, 1); !errors.Is(err, want) {
+				t.Fatalf("%v, want %v", err, want)
+			}
+			lent.takeBack()
+		}
+		eventually(t, "the turn is given back", func() bool {
+			d, err := limiter.Peek(background, "turn", "user:alice", limit)
+			return err == nil && d.RetryAfter <= time.Minute
+		})
+	})
+}

@@ -1,0 +1,77 @@
+package fiberlimit_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/fiberlimit"
+)
+
+// fiber overwrites the strings of a request with those of the next one on the connection. The core keeps none of them.
+func TestNothingLentByFiberIsKept(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(func(c *fiber.Ctx) error {
+		c.Locals("subject", c.Query("subject"))
+		c.Locals("zone", c.Query("zone"))
+		return c.Next()
+	})
+	app.Get("/direct", func(c *fiber.Ctx) error {
+		_, err := limiter.Allow(context.Background(), c.Query("name"), c.Query("subject"), core.PerCalendarDay(5, c.Query("zone")))
+		return err
+	})
+	app.Get("/inside", func(c *fiber.Ctx) error {
+		fiberlimit.Allow(c, limiter, core.Rule{Name: c.Query("name"), Calendar: core.CalendarDay(c.Query("zone"))}, c.Query("subject"))
+		return nil
+	})
+	app.Get("/plan", fiberlimit.New(limiter, core.Rule{
+		Name: "plan", Seconds: 60, Key: core.ByValue("subject"),
+		LimitFor: func(r core.Request) (core.Limit, error) { return core.PerCalendarDay(5, r.Value("zone").(string)), nil },
+	}), func(c *fiber.Ctx) error { return nil })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = app.Listener(l) }()
+	defer l.Close()
+
+	client := http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	for path, zones := range map[string][]string{ // all as long as each other, so that they lie in the same bytes
+		"direct": {"Asia/Tokyo", "Asia/Dubai", "Asia/Kabul"},
+		"inside": {"Asia/Seoul", "Asia/Dhaka", "Asia/Qatar"},
+		"plan":   {"Asia/Macau", "Asia/Amman", "Asia/Aqtau"},
+	} {
+		for i, zone := range zones {
+			query := fmt.Sprintf("?name=%s%d&subject=user:%d&zone=%s", path, i, i, zone)
+			response, err := client.Get("http://" + l.Addr().String() + "/" + path + query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				t.Fatalf("%s: status %d", query, response.StatusCode)
+			}
+		}
+		for i, zone := range zones {
+			name, subject := fmt.Sprint(path, i), fmt.Sprint("user:", i)
+			if path == "plan" {
+				name, subject = "plan", "value:"+subject
+			}
+			d, err := limiter.Peek(context.Background(), name, subject, core.PerCalendarDay(5, zone))
+			if err != nil || d.Remaining != 4 {
+				t.Errorf("%q of %q in %s: %d left, %v; want 4", name, subject, zone, d.Remaining, err)
+			}
+		}
+	}
+}
