@@ -84,5 +84,5 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
 }
 
 func (l *Limiter) banKey(name, subject string) []byte {
-	return appendBan(appendName(appendKey(nil, l.keyHead, subject, ""), name))
+	return appendBan(appendName(appendHead(nil, l.keyHead, subject), name))
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
@@ -15,7 +16,8 @@ import (
 //
 // with the window in microseconds, or the name of a calendar. All limits of one subject share a cluster slot, and one script can decide over them.
 // Subject and name are escaped, so that no two counters share a key and nothing that a caller sends ends the braces or
-// chooses the slot; longer than 64 bytes they are replaced by # and 128 bits of their SHA-256. No key is over 200 bytes.
+// chooses the slot; longer than 64 bytes they are replaced by # and 128 bits of their SHA-256. No key is over 200 bytes:
+// see bounded.
 const (
 	maxPrefix  = 40
 	maxKeyPart = 64
@@ -25,11 +27,36 @@ const (
 // keyHead is what every key of a limiter starts with.
 func keyHead(prefix string) string { return prefix + ":{" }
 
-// appendKey appends the key of a counter.
-func appendKey[T string | []byte](dst []byte, head string, subject T, tail string) []byte {
-	dst = append(dst, head...)
-	dst = appendEscaped(dst, subject)
-	return append(dst, tail...)
+// appendHead appends what a key starts with, up to and including the subject.
+func appendHead[T string | []byte](dst []byte, head string, subject T) []byte {
+	return appendEscaped(append(dst, head...), subject)
+}
+
+// appendKey appends the key of a counter to nothing but room.
+func appendKey[T string | []byte](room []byte, head string, subject T, tail string) []byte {
+	return bounded(append(appendHead(room, head, subject), tail...))
+}
+
+// bounded returns the key, shortened if it is longer than a key may be.
+func bounded(key []byte) []byte {
+	if len(key) > maxKey {
+		return shortened(key)
+	}
+	return key
+}
+
+// shortened puts a hash in place of the name, which is then longer than the hash. Only rules that are tried under the
+// longest prefixes, subjects and names of a zone need it, so it came after other keys were in use, and leaves them alone.
+// No other name begins with ##.
+func shortened(key []byte) []byte {
+	start := bytes.IndexByte(key, '}') + len("}:")
+	end := bytes.LastIndexByte(key, ':') // before the window
+	end = bytes.LastIndexByte(key[:end], ':')
+	name := bytes.TrimSuffix(key[start:end], []byte(dryMark))
+	tail := string(key[start+len(name):])
+	sum := sha256.Sum256(name)
+	key = hex.AppendEncode(append(key[:start], "##"...), sum[:16])
+	return append(key, tail...)
 }
 
 // appendTail appends what follows the subject in every key of a name and a limit.

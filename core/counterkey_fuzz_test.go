@@ -38,13 +38,18 @@ func newFuzzCounter(subject, name string, kind byte, window int64) fuzzCounter {
 	return c
 }
 
-func (c fuzzCounter) key() string { return core.RuleKey("p", c.subject, c.name, c.dry, c.limit) }
+// fuzzPrefix is as long as a prefix may be, or no key would come near its 200 bytes.
+var fuzzPrefix = strings.Repeat("p", 40)
+
+func (c fuzzCounter) key() string {
+	return core.RuleKey(fuzzPrefix, c.subject, c.name, c.dry, c.limit)
+}
 
 // slowly is the key as the documentation says it.
 func (c fuzzCounter) slowly() string {
-	name, span := escapedSlowly(c.name), "bn1:0"
+	name, dry, span := escapedSlowly(c.name), "", "bn1:0"
 	if c.dry {
-		name += "%dry"
+		dry = "%dry"
 	}
 	if c.limit != (core.Limit{}) {
 		tag := [...]string{"sw1", "sl1", "fw1", "cw1", "tb1", "cc1"}[c.limit.Algorithm]
@@ -56,7 +61,11 @@ func (c fuzzCounter) slowly() string {
 			span = tag + ":" + unit[:1] + zone
 		}
 	}
-	return "p:{" + escapedSlowly(c.subject) + "}:" + name + ":" + span
+	head, tail := fuzzPrefix+":{"+escapedSlowly(c.subject)+"}:", dry+":"+span
+	if len(head+name+tail) > 200 {
+		name = "##" + core.Digest(name)
+	}
+	return head + name + tail
 }
 
 // FuzzCounterKey holds that a key is what its documentation says, of the one form that Redis and people can take, and that two
@@ -78,6 +87,11 @@ func FuzzCounterKey(f *testing.F) {
 		f.Add("s", "n", kind, int64(60e6), "s", "n:sw1", kind, int64(3))
 		f.Add("s", "n%dry", kind, int64(60e6), "s", "n", kind, int64(-1))
 	}
+	for _, zone := range []int64{2, 3} { // long ones
+		for _, kind := range []byte{6, 7, 16 + 6, 16 + 7} {
+			f.Add(strings.Repeat("s", 64), strings.Repeat("n", 64), kind, zone, strings.Repeat("s", 64), strings.Repeat("n", 63), kind, zone)
+		}
+	}
 	f.Fuzz(func(t *testing.T, subjectA, nameA string, kindA byte, windowA int64, subjectB, nameB string, kindB byte, windowB int64) {
 		if subjectA == "" || subjectB == "" || nameA == "" || nameB == "" {
 			return // refused before a key is formed
@@ -87,7 +101,7 @@ func FuzzCounterKey(f *testing.F) {
 			if got, want := c.key(), c.slowly(); got != want {
 				t.Errorf("%+v is %s, want %s", c, got, want)
 			}
-			if direct := core.RuleKey("p", c.subject, c.name, false, core.PerDay(1)); direct != core.CounterKey("p", c.subject, c.name, core.PerDay(1)) {
+			if direct := core.RuleKey(fuzzPrefix, c.subject, c.name, false, core.PerDay(1)); direct != core.CounterKey(fuzzPrefix, c.subject, c.name, core.PerDay(1)) {
 				t.Errorf("%+v has another key for rules: %s", c, direct)
 			}
 		}

@@ -93,7 +93,7 @@ func (c *directCall) prepare(limit *Limit, q *question) (err error) {
 	} else {
 		key = appendTail(key, q.name, p.compiled)
 	}
-	counter.Key, counter.Limit, counter.Cost, counter.Mark = key, p.compiled, int64(q.n), q.mark
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = bounded(key), p.compiled, int64(q.n), q.mark
 	c.verdict[0] = algorithm.Verdict{}
 	return nil
 }

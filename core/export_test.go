@@ -20,7 +20,7 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 	if err != nil {
 		panic(err)
 	}
-	return string(appendTail(appendKey(nil, keyHead(prefix), subject, ""), name, &compiled))
+	return string(bounded(appendTail(appendHead(nil, keyHead(prefix), subject), name, &compiled)))
 }
 
 // RuleKey is the Redis key of a rule's counter under a limit; of its ban for no limit.

@@ -191,5 +191,5 @@ func (l *Limiter) compiled(name string, limit Limit) (*algorithm.Limit, error) {
 }
 
 func (l *Limiter) appendDirectKey(dst []byte, name, subject string, limit *algorithm.Limit) []byte {
-	return appendTail(appendKey(dst, l.keyHead, subject, ""), name, limit)
+	return bounded(appendTail(appendHead(dst, l.keyHead, subject), name, limit))
 }

@@ -76,11 +76,11 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 
 // receiptKey is the key of the counter that a decision charged.
 func (l *Limiter) receiptKey(d *Decision) []byte {
-	key := appendName(appendKey(nil, l.keyHead, d.Key, ""), d.Rule)
+	key := appendName(appendHead(nil, l.keyHead, d.Key), d.Rule)
 	if d.receipt.dry {
 		key = append(key, dryMark...)
 	}
-	return appendLimit(key, d.receipt.limit)
+	return bounded(appendLimit(key, d.receipt.limit))
 }
 
 // refunds remembers what was given back of which charge, because a Decision is a value, and its copies do not know of each
