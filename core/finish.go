@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -31,7 +32,7 @@ type countedCharge struct {
 func (a Answer) NeedsStatus() bool { return a.unfinished != nil && len(a.unfinished.counted) > 0 }
 
 // Run runs the handler of a call that goes on, and does afterwards what rules with Count or Concurrency want done, also when the
-// handler panics. handle returns the outcome: the HTTP status, of which one below 200 other than 101 stands for 200, or the gRPC
+// handler panics. handle returns the outcome: the HTTP status, or 0 if nothing was sent and the handler chose none, or the gRPC
 // code. An adapter calls it for every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
 	if a.unfinished == nil {
@@ -66,13 +67,20 @@ func (u *unfinished) ofPanic() (status int) {
 	return http.StatusInternalServerError
 }
 
-// final is the outcome of a call whose handler ended with a status. After early hints and the like, which gin and echo take for
-// the answer itself, the server sends 200.
+// statusCallerLeft is the outcome of a call that nobody answered because its caller had left. nginx introduced the number.
+const statusCallerLeft = 499
+
+// final is the outcome of a call whose handler ended with a status. After none, or after early hints and the like, which gin and
+// echo take for the answer itself, the server sends 200, to nobody if the caller has left.
 func (u *unfinished) final(status int) int {
-	if !u.isRPC && status < http.StatusOK && status != http.StatusSwitchingProtocols {
+	switch {
+	case u.isRPC || status >= http.StatusOK || status == http.StatusSwitchingProtocols:
+		return status
+	case errors.Is(u.ctx.Err(), context.Canceled):
+		return statusCallerLeft
+	default:
 		return http.StatusOK
 	}
-	return status
 }
 
 // finish gives back the slots, and what by the outcome does not count. It is done before the caller can call again, so that who

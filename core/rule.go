@@ -54,7 +54,9 @@ type Rule struct {
 	LimitFor func(Request) (Limit, error)
 	// Count, when set, says by the outcome whether a call counts: the HTTP status that the handler ended with, or the gRPC
 	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so
-	// no more than MaxCount can be tried at once; headers tell what was left with the charge. Only a middleware knows the outcome: inside a handler use Limiter.Refund.
+	// no more than MaxCount can be tried at once; headers tell what was left with the charge. A call
+	// whose caller left before it was answered ends with 499, where the framework notices that. Only a middleware knows the
+	// outcome: inside a handler use Limiter.Refund.
 	Count func(status int) bool
 	// Note, when set, is kept with each call that a SlidingLog admits, at most 256 bytes of it: see Limiter.Records. Danger: it
 	// stands in Redis as it is, so it is no place for secrets.

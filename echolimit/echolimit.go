@@ -7,13 +7,15 @@
 // and the method may still be overridden. The client's address is found by core.Options.ClientIP, never by c.RealIP().
 //
 // A rule with Count hears the status that was sent, or that echo's own error handler will make of the error that the handler
-// returned: of an *echo.HTTPError its code, of any other error, also one that wraps an *echo.HTTPError, 500. An
+// returned: of an *echo.HTTPError its code, of any other error, also one that wraps an *echo.HTTPError, 500. Of a call whose
+// caller left before there was an answer it hears 499. An
 // HTTPErrorHandler of yours runs later, and what it decides is not heard: where it gives errors another status, turn them into
 // an *echo.HTTPError before they reach this middleware.
 package echolimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -32,9 +34,10 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 			answer := show(c, guard.Check)
 			goOn, err := carryOut(c, answer)
 			if goOn {
+				caller := c.Request().Context() // next may put another in its place
 				answer.Run(func() (status int) {
 					err = next(c)
-					return outcome(c, err)
+					return outcome(c, err, caller)
 				})
 			}
 			return err
@@ -42,10 +45,14 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 	}
 }
 
-// outcome is the status that the call ends with. What is not sent yet, echo makes of the error, which it does not unwrap.
-func outcome(c echo.Context, err error) (status int) {
-	if err == nil || c.Response().Committed {
+// outcome is the status that the call ends with, 0 if the caller left before there was one. What is not sent yet, echo makes of the
+// error, which it does not unwrap.
+func outcome(c echo.Context, err error, caller context.Context) (status int) {
+	switch {
+	case c.Response().Committed:
 		return c.Response().Status
+	case err == nil, errors.Is(err, context.Canceled) && caller.Err() != nil:
+		return 0
 	}
 	failed, ok := err.(*echo.HTTPError)
 	if !ok {

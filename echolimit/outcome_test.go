@@ -1,14 +1,19 @@
 package echolimit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"testing"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/echolimit"
 )
 
 // endings are echo's own ways for a call to end.
@@ -62,3 +67,32 @@ func ending(name string, status int, handle echo.HandlerFunc) limittest.Ending {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestReturnedCancellation holds that an error which says that the caller left is told from a failure of the handler's own.
+func TestReturnedCancellation(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	for _, left := range []bool{true, false} {
+		var heard int
+		e := echo.New()
+		e.Use(echolimit.New(limiter, core.Rule{Name: "n", Seconds: 60, Count: func(status int) bool { heard = status; return true }}))
+		ctx, leave := context.WithCancel(t.Context())
+		e.GET("/", func(c echo.Context) error {
+			inner, cancel := context.WithCancel(c.Request().Context())
+			c.SetRequest(c.Request().WithContext(inner)) // as a middleware inside does
+			if left {
+				leave()
+			}
+			cancel()
+			return fmt.Errorf("asked: %w", inner.Err())
+		})
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		leave()
+		if want := map[bool]int{true: 499, false: 500}[left]; heard != want {
+			t.Errorf("the caller left: %v, Count heard %d, want %d", left, heard, want)
+		}
+	}
+}

@@ -7,11 +7,13 @@
 // (a missing slash) are not counted. The client's address is found by core.Options.ClientIP, never by c.ClientIP().
 //
 // A rule with Count hears the status that gin sends: c.Writer.Status() when the handlers inside have returned. What a middleware
-// around this one then makes of c.Errors is not heard. A call ends, and frees its slot, when its handler returns.
+// around this one then makes of c.Errors is not heard. Of a call whose caller left before the handlers chose a status it hears
+// 499. A call ends, and frees its slot, when its handler returns.
 package ginlimit
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 
 	"github.com/gin-gonic/gin"
@@ -28,10 +30,18 @@ func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 		if carryOut(c, answer) {
 			answer.Run(func() (status int) {
 				c.Next()
-				return c.Writer.Status()
+				return outcome(c.Writer)
 			})
 		}
 	}
+}
+
+// outcome is the status that the call ends with, 0 if the handlers left it to gin.
+func outcome(w gin.ResponseWriter) (status int) {
+	if status = w.Status(); status == http.StatusOK && !w.Written() {
+		return 0
+	}
+	return status
 }
 
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the

@@ -20,6 +20,7 @@ var outcomeScenarios = []scenario{
 	{name: "what does not count is back before the next call, however slow Redis is", run: backHoweverSlow},
 	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
 	{name: "what does not count is back when the caller left", run: backWhenLeft, noticing: true},
+	{name: "Count hears that the caller left", run: leftUnanswered, noticing: true, httpOnly: true},
 	{name: "handlers of a counted call see the decision", run: exposedWhileCounted},
 }
 
@@ -181,6 +182,20 @@ func backWhenLeft(t *testing.T, s *site) {
 	call.abandon()
 	ear.wantHeard(t, s.failure())
 	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
+}
+
+// leftUnanswered holds that a call which nobody answered, because the caller left, is no success.
+func leftUnanswered(t *testing.T, s *site) {
+	gate, ear := newGate(t), s.ear()
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
+		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: ear.failure}),
+		Handle: func(h Handling) { gate.hold(); <-h.Context().Done() },
+	}}})
+	call := s.enter(t, gate, "/shop/list")
+	close(call.leave)
+	call.abandon()
+	ear.wantHeard(t, 499)
+	s.want(t, 429, "/shop/list")
 }
 
 // failure is the outcome of Handling.Reply(500).
