@@ -26,7 +26,7 @@ func (s *Store) Heat(c *algorithm.Counter) algorithm.Verdict {
 	defer shard.mu.Unlock()
 	if place := shard.placeOf(c.Key, tag(hash)); place >= 0 && v[0].RetryAfter == 0 {
 		shard.waitedFor = place
-		s.openCell(shard, &shard.entries[place], c.Limit, hash, s.now(shard, early))
+		s.openCell(shard, &shard.entries[place], c.Limit, hash, s.at(shard, early))
 	}
 	return v[0]
 }

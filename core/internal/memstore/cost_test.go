@@ -97,7 +97,7 @@ func TestClose(t *testing.T) {
 
 // While there are keys a sweep is to come, by a timer alone; once the last has gone there is none.
 func TestSweepsComeWhileThereAreKeys(t *testing.T) {
-	c := &clock{now: 3_000_000_000 * second}
+	c := &testClock{now: 3_000_000_000 * second}
 	s := New(100, c.read)
 	defer s.Close()
 	s.take("key", minute(1))

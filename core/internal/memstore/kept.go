@@ -9,28 +9,31 @@ import (
 
 // Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
-	s.locked(c.Key, func(shard *shard, hash uint64, now int64) {
+	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
 		e, state := shard.look(c.Key, tag(hash))
-		v = c.Limit.Reserve(state, now, c.Cost, patience)
+		v = c.Limit.Reserve(state, t.now, c.Cost, patience)
 		if v.RetryAfter > 0 || c.Cost == 0 {
+			if e != nil {
+				e.stay(t.awake + v.ResetAfter)
+			}
 			return // neither a refused call makes an entry, nor one that asks for nothing
 		}
 		if e == nil {
-			e = s.place(shard, c.Key, hash, now, nil)
+			e = s.place(shard, c.Key, hash, t, nil)
 			e.state = *state
 		}
-		e.setFresh(now + v.ResetAfter)
+		e.setFresh(t.awake + v.ResetAfter)
 	})
 	return v
 }
 
 // locked does something while the shard of a key is locked.
-func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, now int64)) {
+func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, t instant)) {
 	hash := s.hash(key)
 	shard, early := s.shard(hash), s.early()
 	s.lock(shard)
 	defer shard.mu.Unlock()
-	do(shard, hash, s.now(shard, early))
+	do(shard, hash, s.at(shard, early))
 }
 
 // GiveBack gives charges back, as far as they still count.
@@ -43,9 +46,9 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 
 // change changes the entry of a key that is there.
 func (s *Store) change(key []byte, do func(e *entry, now int64)) {
-	s.locked(key, func(shard *shard, hash uint64, now int64) {
+	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		if e := shard.find(key, tag(hash)); e != nil {
-			do(e, now)
+			do(e, t.now)
 		}
 	})
 }
@@ -62,10 +65,10 @@ func (s *Store) Renew(_ context.Context, slots []algorithm.Charge) error {
 }
 
 func (s *Store) renew(slot *algorithm.Charge, own ownKeys) {
-	s.locked(slot.Key, func(shard *shard, hash uint64, now int64) {
-		e := s.entry(shard, slot.Key, hash, now, own)
-		slot.Limit.Renew(&e.state, now, slot.Mark)
-		e.setFresh(now + slot.Limit.Window)
+	s.locked(slot.Key, func(shard *shard, hash uint64, t instant) {
+		e := s.entry(shard, slot.Key, hash, t, own)
+		slot.Limit.Renew(&e.state, t.of(slot.Limit), slot.Mark)
+		e.setFresh(t.awake + slot.Limit.Window)
 	})
 }
 
@@ -77,16 +80,16 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 
 // Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
 func (s *Store) Ban(_ context.Context, key []byte, span int64) error {
-	s.locked(key, func(shard *shard, hash uint64, now int64) {
-		e := s.entry(shard, key, hash, now, nil)
-		e.setFresh(now + e.state.Impose(now, span))
+	s.locked(key, func(shard *shard, hash uint64, t instant) {
+		e := s.entry(shard, key, hash, t, nil)
+		e.setFresh(t.awake + e.state.Impose(t.now, span))
 	})
 	return nil
 }
 
 // Reset forgets a key.
 func (s *Store) Reset(_ context.Context, key []byte) error {
-	s.locked(key, func(shard *shard, hash uint64, _ int64) {
+	s.locked(key, func(shard *shard, hash uint64, _ instant) {
 		if place := shard.placeOf(key, tag(hash)); place >= 0 {
 			shard.remove(place)
 			s.keys.Add(-1)

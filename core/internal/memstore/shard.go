@@ -12,7 +12,7 @@ const sweptAtOnce = 64
 // shard is one part of the store. It fills two cache lines, so that two shards share none.
 type shard struct {
 	mu     sync.Mutex
-	newest int64 // the latest time that was used under the lock
+	newest int64 // the latest time, awake, that was used under the lock
 	table
 	hand    int             // where the search for an entry to evict goes on
 	evicted uint64          // how many keys lost their place while they counted

@@ -20,9 +20,9 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
 )
 
 const (
@@ -36,22 +36,21 @@ type Store struct {
 	cells   cells
 	seed    maphash.Seed
 	clock   func() int64 // nil: this process's own
-	start   time.Time
-	epoch   int64 // start, in microseconds
+	own     clock.Clock
 	maxKeys int64
 	keys    atomic.Int64
 	sweeper sweeper
 }
 
-// New makes a table of at most maxKeys keys, or as many as one call needs, if that is more. The clock gives microseconds since the epoch; nil is this process's own: the
-// wall clock as it is now, carried on by the monotonic one, which never steps back.
+// New makes a table of at most maxKeys keys, or as many as one call needs, if that is more. The clock gives microseconds since the epoch; nil is this process's own
+// [clock.Clock].
 func New(maxKeys int, clock func() int64) *Store {
 	count := 1
 	for count < maxShards && 2*count <= maxKeys/shardKeys {
 		count *= 2
 	}
-	s := &Store{shards: make([]shard, count), seed: maphash.MakeSeed(), clock: clock, start: time.Now(), maxKeys: int64(maxKeys)}
-	s.epoch = s.start.UnixMicro()
+	s := &Store{shards: make([]shard, count), seed: maphash.MakeSeed(), clock: clock, maxKeys: int64(maxKeys)}
+	s.own.Start()
 	for i := range s.shards {
 		s.shards[i].seed = s.seed
 	}
@@ -59,23 +58,43 @@ func New(maxKeys int, clock func() int64) *Store {
 	return s
 }
 
-// early reads this process's own clock, before a lock is taken: who waits for the lock need not wait for the clock.
-func (s *Store) early() int64 {
+// instant is the time of a decision, in microseconds.
+type instant struct {
+	now int64 // since the epoch; it may step back, and jumps ahead after a suspension
+	// awake never steps. It says when an entry is as good as fresh: otherwise one that was charged before the clock stepped back by
+	// a year would stay for a year.
+	awake int64
+}
+
+// of returns the time that a limit counts by. Slots are held by calls of this very process, which were suspended with it and
+// have had no time to renew them.
+func (t instant) of(l *algorithm.Limit) int64 {
+	if l.Kind == algorithm.Concurrency {
+		return t.awake
+	}
+	return t.now
+}
+
+// early reads this process's own clock before a lock is taken: a caller that waits for the lock need not wait for the clock.
+func (s *Store) early() (awake int64) {
 	if s.clock != nil {
 		return 0
 	}
-	return s.epoch + time.Since(s.start).Microseconds()
+	return s.own.Awake() / 1000
 }
 
-// now is the time of a decision in a shard that is locked. A time read early may lie before one that was used under the lock since:
+func (s *Store) sinceEpoch(awake int64) int64 { return awake + s.own.Ahead() }
+
+// at is the time of a decision in a shard that is locked. A time read early may lie before one that was used under the lock since:
 // it counts as that one, for a state takes a time before its own for a clock that stepped back. Another clock is read under
 // the lock, and really may step back.
-func (s *Store) now(shard *shard, early int64) int64 {
+func (s *Store) at(shard *shard, early int64) instant {
 	if s.clock != nil {
-		return s.clock()
+		now := s.clock()
+		return instant{now, now}
 	}
 	shard.newest = max(shard.newest, early)
-	return shard.newest
+	return instant{s.sinceEpoch(shard.newest), shard.newest}
 }
 
 // Decide answers for one call's counters, charging all of them or none; verdicts is as long as counters.
@@ -104,31 +123,37 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, early int64, v *alg
 	shard := s.shard(hash)
 	waited := s.lock(shard)
 	defer shard.mu.Unlock()
-	now := s.now(shard, early)
+	t := s.at(shard, early)
 	e, state := shard.look(c.Key, tag(hash))
 	if !charge {
-		c.Limit.Look(state, now, c.Cost, false, v)
+		c.Limit.Look(state, t.of(c.Limit), c.Cost, false, v)
 		return
 	}
-	if !c.Limit.Decide(state, now, c.Cost, c.Mark, v) {
+	if !c.Limit.Decide(state, t.of(c.Limit), c.Cost, c.Mark, v) {
+		if e != nil {
+			e.stay(t.awake + v.ResetAfter)
+		}
 		return
 	}
 	if e == nil {
-		e = s.place(shard, c.Key, hash, now, nil)
+		e = s.place(shard, c.Key, hash, t, nil)
 		e.state = *state
 	}
-	e.setFresh(now + v.ResetAfter)
+	e.setFresh(t.awake + v.ResetAfter)
 	if waited {
-		s.openCell(shard, e, c.Limit, hash, now)
+		s.openCell(shard, e, c.Limit, hash, t)
 	}
 }
 
 // decideLocked decides over counters whose shards are locked.
-func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, charge bool, now int64, verdicts []algorithm.Verdict) {
+func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, charge bool, t instant, verdicts []algorithm.Verdict) {
 	for i := range counters {
 		c := &counters[i]
-		_, state := s.shard(hashes[i]).look(c.Key, tag(hashes[i]))
-		c.Limit.Look(state, now, c.Cost, charge, &verdicts[i])
+		e, state := s.shard(hashes[i]).look(c.Key, tag(hashes[i]))
+		c.Limit.Look(state, t.of(c.Limit), c.Cost, charge, &verdicts[i])
+		if charge && e != nil {
+			e.stay(t.awake + verdicts[i].ResetAfter)
+		}
 	}
 	if !charge {
 		return
@@ -140,30 +165,30 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 	for i := len(counters) - 1; i >= 0; i-- { // backwards, so that a ban which is struck does not strike one behind it
 		switch c, v := &counters[i], &verdicts[i]; {
 		case algorithm.Struck(counters, verdicts, i):
-			s.strike(c, hashes[i], now, v, own)
+			s.strike(c, hashes[i], t, v, own)
 		case passes && v.RetryAfter == 0:
-			s.charge(c, hashes[i], now, v, own)
+			s.charge(c, hashes[i], t, v, own)
 		}
 	}
 }
 
 // charge takes a cost that fits, making room for the key when it is new.
-func (s *Store) charge(c *algorithm.Counter, hash uint64, now int64, v *algorithm.Verdict, own ownKeys) {
+func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
 	if c.Cost == 0 || c.Limit.Kind == algorithm.Ban {
 		return
 	}
-	e := s.entry(s.shard(hash), c.Key, hash, now, own)
-	c.Limit.Charge(&e.state, now, c.Cost, c.Mark, v)
-	e.setFresh(now + v.ResetAfter)
+	e := s.entry(s.shard(hash), c.Key, hash, t, own)
+	c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
+	e.setFresh(t.awake + v.ResetAfter)
 }
 
 // strike tells a ban of a refusal, which may be the one too many.
-func (s *Store) strike(c *algorithm.Counter, hash uint64, now int64, v *algorithm.Verdict, own ownKeys) {
-	e := s.entry(s.shard(hash), c.Key, hash, now, own)
-	if reset, noted := c.Limit.Strike(&e.state, now); noted {
-		e.setFresh(now + reset)
+func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
+	e := s.entry(s.shard(hash), c.Key, hash, t, own)
+	if reset, noted := c.Limit.Strike(&e.state, t.now); noted {
+		e.setFresh(t.awake + reset)
 	}
-	v.RetryAfter = max(0, e.state.Used-now)
+	v.RetryAfter = max(0, e.state.Used-t.now)
 }
 
 // ownKeys reports whether a key is one of the call that is being decided: such an entry is not evicted for another of them, or
@@ -171,19 +196,19 @@ func (s *Store) strike(c *algorithm.Counter, hash uint64, now int64, v *algorith
 type ownKeys func(key string) bool
 
 // entry returns the entry of a key, made if it is new. It is valid while the shard is locked, until the next is asked for.
-func (s *Store) entry(shard *shard, key []byte, hash uint64, now int64, own ownKeys) *entry {
+func (s *Store) entry(shard *shard, key []byte, hash uint64, t instant, own ownKeys) *entry {
 	if e := shard.find(key, tag(hash)); e != nil {
 		return e
 	}
-	return s.place(shard, key, hash, now, own)
+	return s.place(shard, key, hash, t, own)
 }
 
 // place makes an entry for a new key: beside the others, or in a full store in the place of one that can go. If all entries
 // of the shard are the call's own, there is one more than the store should hold.
-func (s *Store) place(shard *shard, key []byte, hash uint64, now int64, own ownKeys) *entry {
+func (s *Store) place(shard *shard, key []byte, hash uint64, t instant, own ownKeys) *entry {
 	if !s.oneMore(shard) {
-		if place := shard.victim(now, own); place >= 0 {
-			return shard.replace(place, string(key), tag(hash), now)
+		if place := shard.victim(t.awake, own); place >= 0 {
+			return shard.replace(place, string(key), tag(hash), t.awake)
 		}
 		s.keys.Add(1)
 	}
@@ -235,16 +260,15 @@ func (s *Store) eachShard(hashes []uint64, do func(*shard)) {
 }
 
 // latest is the time of a decision in several shards that are locked: it is not before one that was used in any.
-func (s *Store) latest(hashes []uint64, early int64) (now int64) {
+func (s *Store) latest(hashes []uint64, early int64) (t instant) {
 	if s.clock != nil {
-		return s.clock()
+		return s.at(nil, 0)
 	}
-	now = early
-	for _, hash := range hashes {
-		now = s.now(s.shard(hash), now)
+	for range 2 { // first to find the latest, then to leave it in each
+		for _, hash := range hashes {
+			t = s.at(s.shard(hash), early)
+			early = t.awake
+		}
 	}
-	for _, hash := range hashes {
-		s.shard(hash).newest = now
-	}
-	return now
+	return t
 }

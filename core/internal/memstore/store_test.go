@@ -10,14 +10,14 @@ import (
 
 const second = 1_000_000
 
-// clock is a time that a test sets, in microseconds.
-type clock struct{ now int64 }
+// testClock is a time that a test sets, in microseconds.
+type testClock struct{ now int64 }
 
-func (c *clock) read() int64 { return c.now }
+func (c *testClock) read() int64 { return c.now }
 
 // newStore is a store whose time stands still until the test moves it, and that sweeps only when the test says.
-func newStore(maxKeys int) (*Store, *clock) {
-	c := &clock{now: 3_000_000_000 * second}
+func newStore(maxKeys int) (*Store, *testClock) {
+	c := &testClock{now: 3_000_000_000 * second}
 	s := New(maxKeys, c.read)
 	s.Close()
 	return s, c

@@ -16,8 +16,8 @@ func ownTime(t *testing.T) (s *Store, later int64) {
 	return s, s.early() + 1000*second
 }
 
-// at asks for one permit with a time that was read before the lock.
-func (s *Store) at(key string, limit *algorithm.Limit, early int64) algorithm.Verdict {
+// takeAt asks for one permit with a time that was read before the lock.
+func (s *Store) takeAt(key string, limit *algorithm.Limit, early int64) algorithm.Verdict {
 	var v algorithm.Verdict
 	c := counter(key, limit)
 	s.decideOne(&c, true, early, &v)
@@ -30,16 +30,16 @@ func TestTimesInSwappedOrder(t *testing.T) {
 	for name, limit := range limits(t, 1) {
 		s, later := ownTime(t)
 		later += second - later%second
-		first := s.at("key", limit, later)
-		second := s.at("key", limit, later-1)
+		first := s.takeAt("key", limit, later)
+		second := s.takeAt("key", limit, later-1)
 		if first.RetryAfter != 0 || second.RetryAfter == 0 || second.At != later {
 			t.Errorf("%s: %+v, and then with an earlier time %+v", name, first, second)
 		}
 		free := later + second.RetryAfter
-		if v := s.at("key", limit, free-1); v.RetryAfter != 1 {
+		if v := s.takeAt("key", limit, free-1); v.RetryAfter != 1 {
 			t.Errorf("%s: 1 µs before the permit is back: %+v", name, v)
 		}
-		if v := s.at("key", limit, free); v.RetryAfter != 0 {
+		if v := s.takeAt("key", limit, free); v.RetryAfter != 0 {
 			t.Errorf("%s: when the permit is back: %+v", name, v)
 		}
 	}
@@ -50,11 +50,11 @@ func TestTimesBeforeASweep(t *testing.T) {
 	s, later := ownTime(t)
 	limit := limits(t, 1)["sliding window"]
 	shard := &s.shards[0]
-	v := s.at("key", limit, later)
+	v := s.takeAt("key", limit, later)
 	shard.mu.Lock()
-	_, dropped := shard.dropFresh(1, s.now(shard, later+v.ResetAfter))
+	_, dropped := shard.dropFresh(1, s.at(shard, later+v.ResetAfter).awake)
 	shard.mu.Unlock()
-	if again := s.at("key", limit, later+1); dropped != 1 || again.At != later+v.ResetAfter {
+	if again := s.takeAt("key", limit, later+1); dropped != 1 || again.At != later+v.ResetAfter {
 		t.Errorf("%d dropped, then %+v", dropped, again)
 	}
 }
@@ -69,14 +69,14 @@ func TestTimesOverSeveralShards(t *testing.T) {
 		call = append(call, counter(fmt.Sprint("key", i), limit))
 	}
 	ahead := s.early() + 1000*second
-	s.at("key7", limit, ahead)
+	s.takeAt("key7", limit, ahead)
 	for _, v := range s.decide(true, call...) {
 		if v.At != ahead || v.RetryAfter != 0 {
 			t.Errorf("%+v, want it at %d", v, ahead)
 		}
 	}
 	for i := range call {
-		if v := s.at(fmt.Sprint("key", i), limit, ahead-1); v.At != ahead {
+		if v := s.takeAt(fmt.Sprint("key", i), limit, ahead-1); v.At != ahead {
 			t.Errorf("key %d: at %d, want %d", i, v.At, ahead)
 		}
 	}

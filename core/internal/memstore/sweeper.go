@@ -24,7 +24,7 @@ func (s *Store) sweepSome(shard *shard, before int) (next int) {
 	early := s.early()
 	s.lock(shard)
 	defer shard.mu.Unlock()
-	next, dropped := shard.dropFresh(before, s.now(shard, early))
+	next, dropped := shard.dropFresh(before, s.at(shard, early).awake)
 	s.keys.Add(-int64(dropped))
 	return next
 }

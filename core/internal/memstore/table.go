@@ -14,8 +14,8 @@ const maxEntries = 1<<16 - 1
 type entry struct {
 	key   string
 	state algorithm.State
-	// use is when the state equals a fresh one, in microseconds since the epoch, times two; and one more if anybody asked for it
-	// since it was new, or since the hand last passed.
+	// use is when the state equals a fresh one, in microseconds awake, times two; and one more if anybody asked for it since it was
+	// new, or since the hand last passed.
 	use int64
 }
 
@@ -23,6 +23,14 @@ func (e *entry) freshAt() int64    { return e.use >> 1 }
 func (e *entry) setFresh(at int64) { e.use = at<<1 | e.use&1 }
 func (e *entry) asked() bool       { return e.use&1 == 1 }
 func (e *entry) forgetAsked()      { e.use &^= 1 }
+
+// stay has the entry kept until then, at least: a refused call may have counted what was used as used now, because the clock
+// stepped back.
+func (e *entry) stay(at int64) {
+	if e.freshAt() < at {
+		e.setFresh(at)
+	}
+}
 
 func (e *entry) ask() {
 	if !e.asked() { // who only reads leaves the line to others

@@ -1,5 +1,7 @@
 package nearstore
 
+import "time"
+
 // Leases is how many counters are leased.
 func (s *Store) Leases() (n int) {
 	s.leases.table.each(func(in *set[lease]) {
@@ -8,4 +10,10 @@ func (s *Store) Leases() (n int) {
 		}
 	})
 	return n
+}
+
+// SetWallClock has the store read the wall clock from a function.
+func (s *Store) SetWallClock(read func() time.Time) {
+	start := time.Now()
+	s.clock.Read = func() (int64, int64) { return read().UnixNano(), int64(time.Since(start)) }
 }

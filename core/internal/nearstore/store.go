@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
@@ -43,7 +44,7 @@ type Shared interface {
 // Store answers, and asks the store behind it. It is safe for concurrent use.
 type Store struct {
 	Shared
-	begun    time.Time
+	clock    clock.Clock
 	seed     maphash.Seed
 	changes  changes
 	refusals refusals
@@ -53,15 +54,20 @@ type Store struct {
 
 // New puts a store before another, whose calls end by the timeout. While that fails it counts at most so many keys itself.
 func New(behind Shared, timeout time.Duration, maxKeys int) *Store {
-	s := &Store{Shared: behind, local: local{maxKeys: maxKeys}, begun: time.Now(), seed: maphash.MakeSeed()}
+	s := &Store{Shared: behind, local: local{maxKeys: maxKeys}, seed: maphash.MakeSeed()}
+	s.clock.Start()
 	s.refusals.table = newTable[refusal](refusalSets)
 	s.leases.init(s, timeout)
 	behind.HearGivenBack(s.gaveBack)
 	return s
 }
 
-// now is the time since the store was made, in nanoseconds, by this process's clock, which never steps.
-func (s *Store) now() int64 { return int64(time.Since(s.begun)) }
+// now is the time by this process's clock, in nanoseconds. It never steps back. When the wall clock jumps, because the machine was suspended
+// or it was set, all that was remembered or leased before is over: nobody knows how much time has passed for the store behind.
+func (s *Store) now() int64 { return s.clock.Awake() + s.clock.Jumps()*longestKept*1000 }
+
+// longestKept is for how long anything that the store behind said is kept here, in microseconds.
+const longestKept = max(longestRefusal, longestLease)
 
 // surely is until when something holds that the store said would hold for so many microseconds, of an answer that was sent for at this
 // time. The store's clock counts whole microseconds: when it was read it may have been almost one more.

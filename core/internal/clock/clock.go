@@ -1,0 +1,98 @@
+// Package clock tells the time of this process, also after the machine was suspended or its clock was set.
+//
+// The monotonic clock alone does not: on Linux it stands still during a suspension, and it knows nothing of a wall clock that was
+// wrong at the start. The wall clock alone costs more to read and may step at any time. So time is the monotonic clock, and once
+// in a while it is compared with the wall clock.
+package clock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// compareEvery is how long at most, of the monotonic clock, a jump of the wall clock goes unnoticed.
+	compareEvery = 10 * time.Millisecond
+	// maxAhead is how far the wall clock may be ahead before it is followed. That costs callers nothing.
+	maxAhead = 10 * time.Millisecond
+	// maxBehind is how far the wall clock may be behind before it is followed. A step back makes callers wait, because all that was
+	// used before counts as used then, so it is not made for a clock that is only slewed or was read in a bad moment.
+	maxBehind = time.Second
+	// maxApart is how far two comparisons in a row may lie apart: between the two readings of one, a goroutine may lose its
+	// processor.
+	maxApart = time.Millisecond
+)
+
+// Clock is a time that never steps, Awake, and what the wall clock is ahead of it. Together they are the time since the epoch,
+// which steps back if the wall clock does, and jumps ahead with it: after a suspension, as much time has passed as really
+// has. [Clock.Start] must be called first; then it is safe for concurrent use.
+type Clock struct {
+	// Read reads the wall clock, in nanoseconds since the epoch, and the monotonic one, in nanoseconds since Start. Start sets it;
+	// a test may replace it before the clock is used.
+	Read func() (wall, monotonic int64)
+
+	start time.Time
+	begin int64        // start, in nanoseconds since the epoch
+	ahead atomic.Int64 // see Ahead
+	jumps atomic.Int64 // see Jumps
+	next  atomic.Int64 // when the clocks are compared again, by the monotonic one
+	mu    sync.Mutex   // held while they are compared
+}
+
+// Start sets the clock by the wall clock.
+func (c *Clock) Start() {
+	c.start = time.Now()
+	c.begin = c.start.UnixNano()
+	c.Read = func() (wall, monotonic int64) {
+		now := time.Now()
+		return now.UnixNano(), int64(now.Sub(c.start))
+	}
+}
+
+// Awake returns nanoseconds that never step back, and stand still while the machine is suspended. At the start they are those
+// since the epoch.
+func (c *Clock) Awake() int64 {
+	monotonic := int64(time.Since(c.start))
+	if next := c.next.Load(); monotonic >= next && c.next.CompareAndSwap(next, monotonic+int64(compareEvery)) {
+		c.compare()
+	}
+	return c.begin + monotonic
+}
+
+// Ahead returns by how many microseconds the wall clock is ahead of Awake. It is negative if the wall clock was set back.
+func (c *Clock) Ahead() int64 { return c.ahead.Load() }
+
+// Jumps returns how often Ahead has changed.
+func (c *Clock) Jumps() int64 { return c.jumps.Load() }
+
+// compare follows the wall clock if it went elsewhere.
+func (c *Clock) compare() {
+	if !c.mu.TryLock() {
+		return
+	}
+	defer c.mu.Unlock()
+	last := c.off()
+	for range 3 {
+		if last <= int64(maxAhead) && last >= -int64(maxBehind) {
+			return
+		}
+		off := c.off()
+		if difference := off - last; max(difference, -difference) <= int64(maxApart) {
+			c.follow(off)
+			return
+		}
+		last = off
+	}
+}
+
+// off returns by how much the wall clock is ahead of this one.
+func (c *Clock) off() int64 {
+	wall, monotonic := c.Read()
+	return wall - (c.begin + monotonic + c.ahead.Load()*1000)
+}
+
+func (c *Clock) follow(off int64) {
+	c.ahead.Add(off / 1000)
+	c.jumps.Add(1)
+}
