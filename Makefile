@@ -5,7 +5,7 @@ MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 FUZZTIME    = 10m
 
-.PHONY: help test redis compiler curl faketime format vet staticcheck build race long fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test redis compiler curl faketime format vet staticcheck build race servers long fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -39,6 +39,11 @@ build: ## build every module
 
 race: ## run every module's tests under the race detector, with the oldest dependencies allowed
 	@for module in $(MODULES); do (set -x; cd "$$module" && CGO_ENABLED=1 $(TEST) -race ./...) || exit 1; done
+
+servers: ## run the suites on each server named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
+	@[ -n "$(SERVERS)" ] || { echo 'name them: make servers SERVERS="/path/to/redis-server /path/to/valkey-server"' >&2; exit 1; }
+	@for server in $(abspath $(SERVERS)); do "$$server" --version && export ACCESSLIMIT_REDIS_SERVER="$$server" && \
+	$(TEST) ./... && (cd bench && $(TEST) ./faults) || exit 1; done
 
 long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
 	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core

@@ -121,7 +121,8 @@ func userOf(line []string) (user, password string) {
 	return line[2], password
 }
 
-// denied are the commands that servers refused since they were asked last.
+// denied returns the commands that servers refused since they were asked last, but for the CLIENT SETINFO by which go-redis
+// introduces itself.
 func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 	t.Helper()
 	for _, server := range servers {
@@ -130,7 +131,7 @@ func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 			t.Fatal(err)
 		}
 		for _, entry := range log {
-			if !slices.Contains(commands, entry.Object) {
+			if !strings.HasPrefix(entry.Object, "client") && !slices.Contains(commands, entry.Object) {
 				commands = append(commands, entry.Object)
 			}
 		}
@@ -250,7 +251,8 @@ func TestTheACLLineInACluster(t *testing.T) {
 		if err := ask(); right != "command" && !isRefused(err) { // without which go-redis goes on, and logs it
 			t.Errorf("without %s: %v, want that Redis refuses", right, err)
 		}
-		if got := denied(t, admins...); !slices.Contains(got, right) {
+		command, _, _ := strings.Cut(right, "|") // which is all that Redis 6.2 logs
+		if got := denied(t, admins...); !slices.Contains(got, right) && !slices.Contains(got, command) {
 			t.Errorf("without %s the servers refused %q", right, got)
 		}
 	}

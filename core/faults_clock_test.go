@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
@@ -108,18 +108,13 @@ func (c *wallClockClient) script(args []any) (text string, known bool) {
 	return text, known
 }
 
-// toldTime is a script that takes the time as its last argument, and drops every key first whose own time is over by then.
+// toldTime returns a script that takes the time as its last argument, and first drops every key whose time to live is over.
 func toldTime(text string) string {
-	const clock = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-	if strings.Count(text, clock) != 1 {
-		panic("a script does not read its clock once, in these two lines:\n" + clock)
+	told, err := scriptclock.TellAndExpire(text)
+	if err != nil {
+		panic(err)
 	}
-	return strings.Replace(text, clock, `local now = ARGV[#ARGV] + 0
-for i = 1, #KEYS do
-  local expires = redis.call('PEXPIRETIME', KEYS[i])
-  if expires > 0 and expires * 1000 <= now then redis.call('DEL', KEYS[i]) end
-end
-`, 1)
+	return told
 }
 
 // took asks for n permits, which must be there.

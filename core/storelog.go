@@ -30,6 +30,7 @@ var remedies = []struct{ words, change string }{
 	{"WRONGPASS", "set Username and Password in the Redis client's options as Redis has them"},
 	{"NOPERM", "give the Redis user the rights that SECURITY.md lists"},
 	{"The user executing the script", "give the Redis user the rights that SECURITY.md lists"},
+	{"ACL failure in script", "give the Redis user the rights that SECURITY.md lists"}, // as Redis 7.2 and later say it
 	{"CROSSSLOT", "this is a cluster: make Options.Redis with redis.NewClusterClient"},
 	{"MOVED", "this is a cluster: make Options.Redis with redis.NewClusterClient"},
 	{"READONLY", "this is a replica: connect to the master, as redis.NewFailoverClient does"},

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 )
 
 // timedClient is a client whose servers' clocks stand as the bubble's does. The core knows it as a UniversalClient of no
@@ -60,7 +61,7 @@ func (c *timedClient) script(isText bool, of string) (timed string, err error) {
 	sha := of
 	if isText {
 		sha = redis.NewScript(of).Hash()
-		if c.texts[sha], err = withTime(of); err != nil {
+		if c.texts[sha], err = scriptclock.TellAndExpire(of); err != nil {
 			return "", err
 		}
 	}
@@ -78,22 +79,6 @@ func (unknownScript) Error() string { return "NOSCRIPT No matching script. Pleas
 
 // RedisError implements redis.Error.
 func (unknownScript) RedisError() {}
-
-// withTime makes a production script take the time as its last argument, and before that drop every key whose time to live
-// is over by then, as the server would by its own clock.
-func withTime(text string) (string, error) {
-	const clock = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-	const told = `local now = ARGV[#ARGV] + 0
-for i = 1, #KEYS do
-  local expires = redis.call('PEXPIRETIME', KEYS[i])
-  if expires > 0 and expires * 1000 <= now then redis.call('DEL', KEYS[i]) end
-end
-`
-	if strings.Count(text, clock) != 1 {
-		return "", fmt.Errorf("limittest: a script does not read its clock once, in these two lines:\n%s", clock)
-	}
-	return strings.Replace(text, clock, told, 1), nil
-}
 
 // outside is a goroutine outside of every bubble, for what needs real time: the network, whose deadlines a bubble's clock
 // would get wrong. A bubble's time stands still while it waits for this goroutine, because its channels are not the bubble's.

@@ -75,8 +75,8 @@ func (r *Redis) awaitCluster() bool {
 	defer func() { _ = client.Close() }()
 	return waitUntil(func() bool {
 		info, _ := client.ClusterInfo(ctx).Result()
-		shards, _ := client.ClusterShards(ctx).Result()
-		return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384") && len(shards) == masters
+		owners, _ := client.ClusterSlots(ctx).Result() // not CLUSTER SHARDS, which Redis 6.2 does not know
+		return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384") && len(owners) == masters
 	}, patience)
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 )
 
 // keyState is what a server holds under a key.
@@ -25,13 +27,13 @@ func keysOf(servers []*redis.Client, prefix string) (map[string]keyState, error)
 			if err == redis.Nil { // it has died meanwhile
 				continue
 			}
-			at, err2 := server.PExpireTime(ctx, key).Result()
+			at, err2 := scriptclock.ExpireTime(ctx, server, key).Int64()
 			if err != nil || err2 != nil {
 				return nil, firstOf(err, err2)
 			}
 			state := keyState{dump: dump}
-			if at > 0 { // milliseconds since the epoch, which go-redis calls a duration
-				state.expires = time.UnixMilli(at.Milliseconds())
+			if at > 0 {
+				state.expires = time.UnixMilli(at)
 			}
 			all[key] = state
 		}

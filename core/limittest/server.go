@@ -4,9 +4,11 @@ package limittest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -36,14 +38,20 @@ type Redis struct {
 	process *process
 }
 
+// program returns the program that is started as a server.
+func program() string { return cmp.Or(os.Getenv("ACCESSLIMIT_REDIS_SERVER"), "redis-server") }
+
 // StartRedis starts a redis-server and returns when it answers. It keeps nothing on disk, except in a temporary directory that
 // the test removes. The args come last on its command line, such as "--maxmemory", "2mb", and so win over the ones set here.
 //
-// The test fails, and is never skipped, when redis-server is not installed: what it would have shown is not known then.
+// The environment variable ACCESSLIMIT_REDIS_SERVER names another program to start, by its absolute path: a redis-server of
+// another version, or a valkey-server.
+//
+// The test fails, and is never skipped, when the program is missing: what it would have shown is not known then.
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Fatal(`limittest: the program redis-server is missing; "make redis" in the accesslimit repository installs it`)
+	if _, err := exec.LookPath(program()); err != nil {
+		t.Fatalf(`limittest: the program %s is missing; "make redis" in the accesslimit repository installs redis-server`, program())
 	}
 	r := newRedis(t, args)
 	r.start(func() int { return freePort(t) })
@@ -81,7 +89,7 @@ func (r *Redis) launch() error {
 	if r.config != "" {
 		args = append([]string{r.config}, args...)
 	}
-	p, err := launch("redis-server", args...)
+	p, err := launch(program(), args...)
 	if err != nil {
 		return err
 	}

@@ -141,6 +141,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 	if got := failure(t, stopTheDead); !strings.Contains(got, "cannot be stopped") {
 		t.Errorf("Stop after Kill: %q, want that it cannot be stopped", got)
 	}
+	t.Setenv("ACCESSLIMIT_REDIS_SERVER", "")
 	t.Setenv("PATH", t.TempDir())
 	if _, err := exec.LookPath("redis-server"); err == nil {
 		t.Fatal("redis-server is found on an empty PATH")

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 )
 
 // inFlight is who holds a slot, and when each renewed it last.
@@ -69,7 +70,7 @@ func TestConcurrencyIsExact(t *testing.T) {
 func TestSlotsWithoutTimeToLive(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.Windowed(algorithm.Concurrency, 5, second)
-	persist := &algorithm.Script{Text: clockLines + "return {redis.call('PERSIST', KEYS[1])}"}
+	persist := &algorithm.Script{Text: scriptclock.Lines + "return {redis.call('PERSIST', KEYS[1])}"}
 	for name, write := range map[string]func(*engines, algorithm.Charge){
 		"give back": func(e *engines, slot algorithm.Charge) { e.giveBack(slot) },
 		"renew":     func(e *engines, slot algorithm.Charge) { e.renew(slot) },

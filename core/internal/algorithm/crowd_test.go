@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 )
 
 // crowd asks for the same, several times at once. This process decides over one call after the other; Redis over all of them in one
@@ -83,10 +84,10 @@ var crowdScripts = map[string]*algorithm.Script{}
 func crowdScript(counters []algorithm.Counter) *algorithm.Script {
 	fast, equal := counters[0].Limit.FastScript(), algorithm.EqualScript(counters)
 	if len(counters) > 1 || fast == nil {
-		fast = &algorithm.Script{Text: clockLines + "return -1\n"}
+		fast = &algorithm.Script{Text: scriptclock.Lines + "return -1\n"}
 	}
-	body := func(s *algorithm.Script) string { return strings.Replace(s.Text, clockLines, "", 1) }
-	text := clockLines + "local function fast(ARGV)\n" + body(fast) + "end\nlocal function equal(ARGV)\n" + body(equal) +
+	body := func(s *algorithm.Script) string { return strings.Replace(s.Text, scriptclock.Lines, "", 1) }
+	text := scriptclock.Lines + "local function fast(ARGV)\n" + body(fast) + "end\nlocal function equal(ARGV)\n" + body(equal) +
 		"end\nlocal reply = fast({ARGV[1]})\nif reply == -1 then reply = equal({unpack(ARGV, 2)}) end\nreturn reply\n"
 	if crowdScripts[text] == nil {
 		crowdScripts[text] = &algorithm.Script{Text: text}

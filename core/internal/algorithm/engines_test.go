@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 )
 
 // engines are both, side by side. This process takes each step at once, in the store that is used in production; Redis takes them
@@ -130,7 +131,7 @@ func (e *engines) reset(key string) {
 }
 
 // forget does what Reset does in Redis, with a clock that it has no use for.
-var forget = algorithm.Script{Text: clockLines + "return {now, redis.call('DEL', KEYS[1])}"}
+var forget = algorithm.Script{Text: scriptclock.Lines + "return {now, redis.call('DEL', KEYS[1])}"}
 
 // form is a script made ready for a test.
 type form func(testing.TB, *algorithm.Script) string

@@ -11,9 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 )
 
-// noExpiry is what PEXPIRETIME says of a key without a time to live; there is no key at -2.
+// noExpiry is when a key without a time to live expires; a key that does not exist does at -2.
 const noExpiry = -1
 
 // lifetime is the longest that a key of this limit may live after a write.
@@ -31,7 +32,7 @@ func lifetime(l *algorithm.Limit) int64 {
 // kept is a key as it was after a step.
 type kept struct {
 	state   *redis.StringCmd
-	expires *redis.Cmd // PEXPIRETIME, in milliseconds
+	expires *redis.Cmd // in milliseconds
 }
 
 func (k kept) same(other kept) bool {
@@ -47,7 +48,7 @@ type keeper struct {
 func (k *keeper) look(pipe redis.Pipeliner, _ step) {
 	keys, ctx := make(map[string]kept), context.Background()
 	for _, m := range k.members {
-		keys[m.key] = kept{pipe.Dump(ctx, m.key), pipe.Do(ctx, "pexpiretime", m.key)}
+		keys[m.key] = kept{pipe.Dump(ctx, m.key), scriptclock.ExpireTime(ctx, pipe, m.key)}
 	}
 	k.after = append(k.after, keys)
 }
@@ -195,9 +196,9 @@ func TestTimeToLiveByRedisClock(t *testing.T) {
 // expires is when a key will be gone, in milliseconds.
 func (s *server) expires(key string) int64 {
 	s.t.Helper()
-	at, err := s.Do(context.Background(), "pexpiretime", key).Int64()
+	at, err := scriptclock.ExpireTime(context.Background(), s, key).Int64()
 	if err != nil {
-		s.t.Fatalf("PEXPIRETIME %s: %v", key, err)
+		s.t.Fatalf("when does %s expire? %v", key, err)
 	}
 	return at
 }

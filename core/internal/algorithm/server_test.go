@@ -2,37 +2,33 @@ package algorithm_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// clockLines are how every script reads Redis's clock.
-const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-
-// timed is a script whose clock is its last argument instead of Redis's. It is made here from the very text that runs in
-// production, which therefore cannot be told a time.
+// timed returns the text of a script whose clock is its last argument instead of Redis's.
 func timed(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
-	if strings.Count(script.Text, clockLines) != 1 {
-		t.Fatalf("the script does not read its clock once, in these two lines:\n%s", clockLines)
+	text, err := scriptclock.Tell(script.Text)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.Replace(script.Text, clockLines, "local now = ARGV[#ARGV] + 0\n", 1)
+	return text
 }
 
-// expiring is a timed script before which every key has gone whose time had come by the script's clock.
+// expiring is timed for a script that first drops every key whose time to live is over by its clock.
 func expiring(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
-	const clock = "local now = ARGV[#ARGV] + 0\n"
-	return strings.Replace(timed(t, script), clock, clock+`for i = 1, #KEYS do
-  local expires = redis.call('PEXPIRETIME', KEYS[i])
-  if expires > 0 and expires * 1000 <= now then redis.call('DEL', KEYS[i]) end
-end
-`, 1)
+	text, err := scriptclock.TellAndExpire(script.Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // server is a Redis that plays calls at times that the test says.

@@ -43,7 +43,7 @@ var signs = []struct {
 	class failure.Class
 }{
 	{"WRONGTYPE", failure.Foreign}, {"NOTACOUNTER", failure.Foreign}, {"data string too short", failure.Foreign}, // a value that is not a counter
-	{"The user executing the script", failure.Refused}, {"NOPERM", failure.Refused}, {"OOM", failure.Refused}, {"READONLY", failure.NotReady},
+	{"The user executing the script", failure.Refused}, {"NOPERM", failure.Refused}, {"ACL failure in script", failure.Refused}, {"OOM", failure.Refused}, {"READONLY", failure.NotReady},
 }
 
 // nobodyThere is what the client's own errors begin with when it had nowhere to send a command to. Others it makes of replies that it

@@ -67,6 +67,7 @@ func TestClassOf(t *testing.T) {
 		{reply("NOAUTH Authentication required."), failure.Refused},
 		{reply("WRONGPASS invalid username-password pair or user is disabled."), failure.Refused},
 		{reply("NOPERM this user has no permissions to run the 'evalsha' command"), failure.Refused},
+		{reply("ERR ACL failure in script: User x has no permissions to run the 'get' command script: f, on @user_script:1."), failure.Refused},
 		{reply("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: f"), failure.Refused},
 		{reply("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), failure.Refused},
 		{reply("CROSSSLOT Keys in request don't hash to the same slot"), failure.Refused},

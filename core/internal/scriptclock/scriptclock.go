@@ -1,0 +1,57 @@
+// Package scriptclock lets tests tell the production scripts what time it is, on every version of Redis that is supported.
+package scriptclock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// Lines are how every script reads Redis's clock.
+	Lines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
+	told  = "local now = ARGV[#ARGV] + 0\n"
+	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds what PTTL says to the time, and asks
+	// again if another millisecond began in between.
+	expireTime = `local function expire_time(key)
+  local at = redis.pcall('PEXPIRETIME', key)
+  if type(at) == 'number' then return at end
+  local function milliseconds()
+    local clock = redis.call('TIME')
+    return clock[1] * 1000 + math.floor(clock[2] / 1000)
+  end
+  local before, left
+  repeat
+    before, left = milliseconds(), redis.call('PTTL', key)
+  until milliseconds() == before
+  return left < 0 and left or before + left
+end
+`
+	expire = `for i = 1, #KEYS do
+  local expires = expire_time(KEYS[i])
+  if expires > 0 and expires * 1000 <= now then redis.call('DEL', KEYS[i]) end
+end
+`
+)
+
+// Tell returns the text of a production script as one that takes the time, in microseconds, as its last argument. It is made
+// from the very text that runs in production, which therefore cannot be told a time.
+func Tell(text string) (string, error) { return replace(text, told) }
+
+// TellAndExpire is Tell for a script that first drops each of its keys whose time to live is over by then, as the server would
+// by its own clock.
+func TellAndExpire(text string) (string, error) { return replace(text, told+expireTime+expire) }
+
+func replace(text, clock string) (string, error) {
+	if strings.Count(text, Lines) != 1 {
+		return "", fmt.Errorf("the script does not read its clock once, in these two lines:\n%s", Lines)
+	}
+	return strings.Replace(text, Lines, clock, 1), nil
+}
+
+// ExpireTime asks when a key expires, in milliseconds since the epoch: -1 for never, -2 if there is no such key.
+func ExpireTime(ctx context.Context, server redis.Scripter, key string) *redis.Cmd {
+	return server.Eval(ctx, expireTime+"return expire_time(KEYS[1])", []string{key})
+}
