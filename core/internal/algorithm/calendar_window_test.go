@@ -105,7 +105,7 @@ func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 			argv = a.counters[i].AppendArgs(argv, early-tc.off)
 		}
 		reply, err := s.Eval(context.Background(), timed(t, algorithm.DecideScript(a.counters)), []string{"other", "calendar"}, append(argv, int64(early))...).Int64Slice()
-		if err != nil || reply[0] != early || reply[4] != -1 {
+		if err != nil || reply[0] != early || reply[5] != -1 {
 			t.Errorf("%+v: %v, %v", tc, reply, err)
 		}
 		if s.state("other") != "" || s.state("calendar") != "" {

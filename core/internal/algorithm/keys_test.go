@@ -68,7 +68,7 @@ func (k *keeper) check(i int, m *member) {
 		k.Fatalf("%s\nit changed %s", k.story(i), m.key)
 	}
 	if at := slices.Index(of.keys, m.key); i > 0 && at >= 0 && strings.HasPrefix(of.said, "look") {
-		k.checkExpiry(i, m, expires*1000, of.now+of.want[3+3*at].(int64))
+		k.checkExpiry(i, m, expires*1000, of.now+of.want[3+4*at].(int64))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestTimeToLiveByRedisClock(t *testing.T) {
 		call := one(tc.name, &tc.limit, 0, 1)
 		keys, argv := call.args() // the time at their end is not read
 		reply, err := s.Eval(context.Background(), algorithm.DecideScript(call.counters).Text, keys, argv...).Int64Slice()
-		if err != nil || len(reply) != 4 {
+		if err != nil || len(reply) != 5 {
 			t.Fatalf("%s: %v, %v", tc.name, reply, err)
 		}
 		left := s.PTTL(context.Background(), tc.name).Val()
