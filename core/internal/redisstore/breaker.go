@@ -26,6 +26,7 @@ type breaker struct {
 	since   time.Time     // when it opened; the circuit's lock guards it
 	changed atomic.Pointer[change]
 	hear    func(change)
+	failed  func() // told of each trip that counts against the server, if set
 }
 
 // change is a breaker's opening, or its closing after a time.
@@ -97,6 +98,9 @@ func (b *breaker) judge(err error, began time.Duration) error {
 		return errUncounted
 	default:
 		b.failing.CompareAndSwap(0, max(1, int64(now)))
+		if b.failed != nil {
+			b.failed()
+		}
 		return errFailed
 	}
 }

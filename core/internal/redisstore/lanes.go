@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -23,10 +25,12 @@ import (
 type shard struct {
 	*common
 	node    node
+	pipes   pipeNode   // the node, nil where every call goes alone
+	follows followNode // the node, nil where no slots move
 	addr    string
 	breaker *breaker // nil where it may be several servers
 	watch   *watch   // nil there, too
-	several bool     // it may be more than one server, of which a sick one must not keep the others: then every call goes alone
+	several bool     // it may be more than one server
 	most    int      // calls on their way alone
 	start   time.Time
 
@@ -85,14 +89,28 @@ const (
 
 func newShard(n node, connections int, c *common) *shard {
 	s := &shard{common: c, node: n, most: max(1, min(connections-laneCount, maxAlone)), start: time.Now()}
+	s.pipes, _ = n.(pipeNode)
+	s.follows, _ = n.(followNode)
 	s.spare.New = func() any { return &ticket{done: make(chan struct{}, 1)} }
 	return s
+}
+
+// moves reports whether the shard's slots may move to another.
+func (s *shard) moves() bool { return s.follows != nil }
+
+// run runs a command. After a refusal by the server that it was sent to, it goes where the slot is
+// now.
+func (s *shard) run(ctx context.Context, cmd redis.Cmder, refusal error) error {
+	if refusal != nil && s.moves() {
+		return s.follows.follow(ctx, cmd, refusal)
+	}
+	return s.node.process(ctx, cmd)
 }
 
 // goAlone says whether a call may go alone; it must come back then.
 func (s *shard) goAlone(hash uint64) bool {
 	switch {
-	case s.several:
+	case s.pipes == nil:
 		return true
 	case s.lane(hash).busy.Load(): // nearly always, when there are many
 		return false
@@ -107,7 +125,7 @@ func (s *shard) goAlone(hash uint64) bool {
 }
 
 func (s *shard) comeBack(hash uint64) {
-	if s.several {
+	if s.pipes == nil {
 		return
 	}
 	s.mu.Lock()

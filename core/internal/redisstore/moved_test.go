@@ -2,9 +2,13 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -71,6 +75,90 @@ func TestSlotsThatMove(t *testing.T) {
 			t.Run("step by step", func(t *testing.T) { movesInUse(t, cluster, newStore(t, client, patient)) })
 			t.Run("at once", func(t *testing.T) { hasMoved(t, cluster, newStore(t, client, patient)) })
 			t.Run("apart from each other", func(t *testing.T) { tornApart(t, cluster, newStore(t, client, patient)) })
+		})
+	}
+	t.Run("to a server that the client has never heard of", func(t *testing.T) {
+		movesInUse(t, cluster, newStore(t, cluster.Client(t, frozen(t, cluster, 0)), patient))
+	})
+	t.Run("to a master that hangs", func(t *testing.T) { movesToSickMaster(t, cluster) })
+}
+
+// frozen has a client keep the slots as they are now, however often it loads them.
+func frozen(t *testing.T, cluster *limittest.Cluster, known ...int) func(*redis.ClusterOptions) {
+	t.Helper()
+	all, err := cluster.Client(t).ClusterSlots(context.Background()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := slices.DeleteFunc(all, func(s redis.ClusterSlot) bool {
+		return !slices.ContainsFunc(known, func(i int) bool { return cluster.Addrs()[i] == s.Nodes[0].Addr })
+	})
+	return func(o *redis.ClusterOptions) {
+		o.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }
+	}
+}
+
+// movesToSickMaster checks that only the calls for the moved slot fail. The others, which share
+// pipelines with them, are answered by the master that is well.
+func movesToSickMaster(t *testing.T, cluster *limittest.Cluster) {
+	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
+	s := newStore(t, cluster.Client(t, frozen(t, cluster, 0, 1)), 1500*time.Millisecond)
+	moved, limit := subjectOn(t, cluster), daily(t, 10_000)
+	var well []algorithm.Counter
+	for i := 0; len(well) < 32; i++ {
+		if c := counter(fmt.Sprint("well", i), limit); d.slot(t, string(c.Key)) == 0 {
+			well = append(well, c)
+		}
+	}
+	together(len(well), func(i int) { s.mustTake(t, well[i]) })
+	m := moves(t, cluster, string(moved.Key))
+	m.begin()
+	m.end()
+	s.mustTake(t, moved)
+	sick := cluster.Nodes()[1]
+	sick.Stop()
+	defer sick.Continue()
+	together(2*len(well), func(i int) {
+		for range 20 {
+			if i%8 == 0 {
+				if v := s.take(context.Background(), moved)[0]; v.Err == nil || v.Ended != nil {
+					t.Errorf("%+v, want a failure of the store", v)
+				}
+			} else if v := s.take(context.Background(), well[i/2])[0]; !passes(v) {
+				t.Errorf("another slot's call: %+v", v)
+			}
+		}
+	})
+	for _, shard := range s.Shards() {
+		if isSick := shard.Addr == sick.Addr(); isSick != (shard.Breaker == "open") {
+			t.Errorf("the breaker of %s is %s", shard.Addr, shard.Breaker)
+		}
+	}
+}
+
+// A master that has become a replica says so only to clients that read from replicas, too; to
+// others it names the new master. Calls follow it there all the same.
+func TestAMasterThatBecomesAReplica(t *testing.T) {
+	cluster := limittest.StartCluster(t)
+	cluster.AddReplicas(t)
+	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
+	for master, readOnly := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ReadOnly %t", readOnly), func(t *testing.T) {
+			client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ReadOnly = readOnly })
+			s, c := newStore(t, client, patient), d.on(t, master, daily(t, 100))
+			together(8, func(int) { s.mustTake(t, c) })
+			ctx, old, replica := context.Background(), cluster.Nodes()[master].Client(t), cluster.Replicas()[master].Client(t)
+			if err := replica.Do(ctx, "cluster", "failover", "takeover").Err(); err != nil {
+				t.Fatal(err)
+			}
+			wantSoon(t, "the master is a replica", func() bool {
+				info, _ := old.Info(ctx, "replication").Result()
+				return strings.Contains(info, "role:slave")
+			})
+			together(32, func(int) { s.mustTake(t, c) })
+			if left := s.left(t, c); left < 60 { // more, where the replica had not heard of a call yet
+				t.Errorf("%d left after 40 calls", left)
+			}
 		})
 	}
 }

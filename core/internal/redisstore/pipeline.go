@@ -14,8 +14,7 @@ type pipeline struct {
 	table   []int32 // of the groups, by hash: the place of one, plus one
 	cmds    []redis.Cmder
 	todo    []int
-	failed  error // what kept the last trip from coming back
-	lost    bool  // the commands are still on their way, so what they are made of is nobody's to use again
+	failed  error // errOpen if the last trip was not made
 
 	answered, unknown bool // some call was answered; the server did not know a script
 }
@@ -55,11 +54,11 @@ func (p *pipeline) ask(ctx context.Context, s *shard) {
 	for _, i := range p.todo {
 		p.cmds = append(p.cmds, p.groups[i].command(ctx))
 	}
-	if p.failed = s.node.pipe(ctx, p.cmds); p.failed != nil {
+	if p.failed = s.pipes.pipe(ctx, p.cmds); p.failed != nil {
 		for _, i := range p.todo {
 			p.groups[i].err = p.failed
 		}
-		p.todo, p.lost = nil, p.failed != errOpen
+		p.todo = nil
 		return
 	}
 	again := p.todo[:0]
@@ -145,7 +144,4 @@ func (p *pipeline) end() {
 		t.end(nil)
 	}
 	clear(p.tickets)
-	if p.lost {
-		*p = pipeline{}
-	}
 }

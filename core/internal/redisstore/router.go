@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
@@ -34,6 +35,12 @@ func newRouter(client redis.UniversalClient, c *common) router {
 		return ring{client, known}
 	case *redis.ClusterClient:
 		known.cluster = client
+		weakly := weak.Make(known) // the client may outlive the store, and keeps its callbacks
+		client.OnNewNode(func(node *redis.Client) {
+			if known := weakly.Value(); known != nil {
+				known.meet(node)
+			}
+		})
 		return &cluster{client: client, shards: known}
 	default: // of a type that we do not know: it may be a cluster
 		unknown := newShard(anyNode{heldClient{client}}, 0, c)
@@ -121,6 +128,7 @@ type shards struct {
 	cluster *redis.ClusterClient // nil of a ring, and of a single server
 	mu      sync.RWMutex
 	made    map[*redis.Client]*shard
+	met     map[string]*redis.Client // the servers of a cluster, asked or not, by address
 }
 
 const maxShards = 1024
@@ -153,7 +161,10 @@ func (s *shards) open(client *redis.Client) *shard {
 	look.read = func(ctx context.Context) (string, error) { return bound.prompt.Info(ctx).Result() }
 	var n node = bound
 	if s.cluster != nil {
-		n = clusterNode{n, s.cluster}
+		n = clusterNode{bound, client, s}
+		b.failed = func() { // a replica may have taken the master's place
+			s.cluster.ReloadState(context.Background())
+		}
 	}
 	opened := newShard(n, client.Options().PoolSize, s.common)
 	opened.addr, opened.breaker, opened.watch = addr, b, look

@@ -149,7 +149,7 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 	hash := s.hash(counters)
 	if shard.goAlone(hash) {
 		defer shard.comeBack(hash)
-		return s.askAlone(ctx, shard, counters, charge, calls, 0, verdicts)
+		return s.askAlone(ctx, shard, counters, charge, calls, nil, verdicts)
 	}
 	t := shard.queue(ctx, counters, charge, calls, hash)
 	if err := t.wait(); err != nil {
@@ -157,25 +157,32 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 	}
 	defer shard.giveBack(t)
 	switch {
-	case torn(t.err): // a pipeline does not wait: others are behind it
+	case torn(t.err), movedAway(t.err) && shard.moves():
+		// A pipeline neither waits nor follows: others are in it, and behind it.
 		rest, cancel := context.WithDeadline(ctx, shard.start.Add(t.since+s.timeout))
 		defer cancel()
-		return s.askAlone(rest, shard, counters, charge, calls, 1, verdicts)
+		return s.askAlone(rest, shard, counters, charge, calls, t.err, verdicts)
 	case t.err != nil:
 		return 0, t.err
 	}
 	return t.answer.read(t.counters, t.behind, t.calls, verdicts, &t.room)
 }
 
-// askAlone asks in the caller's own goroutine, for whom so many trips were made before.
-func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, trips int, verdicts []algorithm.Verdict) (passed int64, err error) {
+// askAlone asks in the caller's own goroutine. The refusal is that of a pipeline which has asked
+// before, nil if none has.
+func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, refusal error, verdicts []algorithm.Verdict) (passed int64, err error) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	a := new(asking)
 	a.begin(counters, charge, calls)
+	trips := 0
+	if refusal != nil {
+		trips = 1
+	}
 	var p patience
 	for again := true; again; trips++ {
-		failed := shard.node.process(deadline, a.command(deadline))
+		failed := shard.run(deadline, a.command(deadline), refusal)
+		refusal = nil
 		s.trips.made(failed, trips, 1, 1)
 		again, err = a.heed(failed)
 		again = again || p.again(deadline, err)

@@ -19,9 +19,11 @@ const firstPause, longestPause = time.Millisecond, 16 * time.Millisecond
 
 // again says, after a pause, whether to ask once more.
 func (p *patience) again(ctx context.Context, err error) bool {
-	if !torn(err) {
-		return false
-	}
+	return torn(err) && p.wait(ctx)
+}
+
+// wait pauses, and reports whether there is still time.
+func (p *patience) wait(ctx context.Context) bool {
 	p.pause = min(max(firstPause, 2*p.pause), longestPause)
 	timer := time.NewTimer(p.pause)
 	defer timer.Stop()
