@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,40 @@ func TestShortDeadlinesKeepTheConnections(t *testing.T) {
 	}
 	if made := connectionsMade(t, server) - before; made > 50 {
 		t.Errorf("%d connections were made for 200 impatient calls", made)
+	}
+}
+
+// Nor do they make a cluster's client look for other masters: they say nothing about the one that
+// was asked.
+func TestShortDeadlinesLoadNoSlots(t *testing.T) {
+	cluster := limittest.StartCluster(t)
+	var loads atomic.Int32
+	slots, err := cluster.Client(t).ClusterSlots(context.Background()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, cluster.Client(t, func(o *redis.ClusterOptions) {
+		o.ClusterStateReloadInterval = time.Hour
+		o.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
+			loads.Add(1)
+			return slots, nil
+		}
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return slow{conn}, err
+		}
+	}), patient)
+	c := counter(t.Name(), daily(t, 10_000))
+	s.mustTake(t, c)
+	before := loads.Load()
+	for range 100 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		s.take(ctx, c)
+		cancel()
+	}
+	s.mustTake(t, c)
+	if n := loads.Load() - before; n != 0 {
+		t.Errorf("the slots were loaded %d times for impatient calls", n)
 	}
 }
 
