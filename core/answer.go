@@ -64,9 +64,9 @@ func (c *call) message(d *Decision) string {
 	case binding.rule.Message != "":
 		return binding.rule.Message
 	case binding.limit == &binding.quota.limit:
-		return wording(d, binding.quota.text)
+		return wording(d, binding.quota.phrase)
 	default:
-		return wording(d, d.Limit.String())
+		return wording(d, d.Limit.phrase())
 	}
 }
 

@@ -87,7 +87,7 @@ func TestABannedCallerIsToldSo(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	v := newView("GET", "/")
 	refusal := wantStatus(t, guard, v, 429).Refusal
-	if !strings.Contains(string(refusal.Body), "abnormal-usage-detected") || !strings.Contains(refusal.Message, "another 600 s") {
+	if !strings.Contains(string(refusal.Body), "abnormal-usage-detected") || !strings.Contains(refusal.Message, "another 10 min") {
 		t.Errorf("%s", refusal.Body)
 	}
 	if got := v.response["Ratelimit"][0]; got != `"n";r=0;t=600` || len(refusal.Violated) != 1 || refusal.Code != 8 {

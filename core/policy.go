@@ -38,7 +38,7 @@ type policy struct {
 type quota struct {
 	limit    Limit
 	compiled *algorithm.Limit
-	text     string // the limit in words
+	phrase   string // the limit in words
 	title    string // the name as callers see it
 	keyTail  string
 	label    string // the title as a structured-field string, quotes included
@@ -94,7 +94,7 @@ func (b *boundRule) newQuota(name string, i int, limit Limit, compiled *algorith
 	}
 	label, size, span := quoted(title), limit.atOnce(), ceilSeconds(limit.fullAgainAfter())
 	q := &quota{
-		limit: limit, compiled: compiled, text: limit.String(), title: title, label: label,
+		limit: limit, compiled: compiled, phrase: limit.phrase(), title: title, label: label,
 		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, span),
 		draft7:  fmt.Sprintf("%d;w=%d", size, span),
 	}

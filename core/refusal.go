@@ -55,26 +55,11 @@ var outcomes = map[Reason]outcome{
 	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, "quota-exceeded", "", 0},
 	Banned:          {http.StatusTooManyRequests, codeResourceExhausted, "abnormal-usage-detected", "", 0},
 	NotLoggedIn:     {http.StatusUnauthorized, codeUnauthenticated, "", "Log in to do this.", 0},
-	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "It could not be found out who is calling; try again soon.", retryStoreAfter},
-	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment; try again soon.", retryStoreAfter},
-	ContextEnded:    {http.StatusServiceUnavailable, codeCanceled, "", "The call ended before it was let in.", 0},
-	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call weighs more than its limit can ever allow.", 0},
+	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "The caller could not be identified. Try again shortly.", retryStoreAfter},
+	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment. Try again shortly.", retryStoreAfter},
+	ContextEnded:    {http.StatusServiceUnavailable, codeCanceled, "", "The call ended before it was admitted.", 0},
+	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call costs more than its limit can ever allow.", 0},
 	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
-}
-
-// wording is what a caller over a limit reads, with the limit in words and the wait in seconds.
-func wording(d *Decision, limit string) string {
-	wait := strconv.FormatInt(retrySeconds(d.RetryAfter), 10)
-	switch {
-	case d.Reason == Banned:
-		return "Calls are refused for another " + wait + " s."
-	case d.Limit.Algorithm == Concurrency:
-		return "No more than " + limit + " are served; try again when another call has ended, or in " + wait + " s."
-	case d.Remaining > 0:
-		return "Too little is left of the limit of " + limit + " for this call; try again in " + wait + " s."
-	default:
-		return "The limit of " + limit + " is used up; try again in " + wait + " s."
-	}
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"

@@ -36,7 +36,7 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 			if got := header.Get("Retry-After"); got != want {
 				t.Errorf("%v: Retry-After %q, want %q", wait, got, want)
 			}
-			if refusal.Wait != wait.Truncate(time.Microsecond) || !strings.Contains(refusal.Message, want+" s") {
+			if refusal.Wait != wait.Truncate(time.Microsecond) {
 				t.Errorf("%v: Wait %v, %q", wait, refusal.Wait, refusal.Message)
 			}
 		}

@@ -1,0 +1,86 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// wording is what a caller over a limit reads, unless the rule has a Message of its own.
+func wording(d *Decision, limit string) string {
+	text := make([]byte, 0, 128) // on the stack: a refusal should cost little
+	switch {
+	case d.Reason == Banned:
+		text = append(text, "Calls are refused for another "...)
+	case d.Limit.Algorithm == Concurrency:
+		text = append(append(append(text, "Limit of "...), limit...), " reached. Try again when another call has ended, or in "...)
+	case d.Remaining > 0:
+		text = append(append(append(text, "Rate limit of "...), limit...), " leaves too little for this call. Try again in "...)
+	default:
+		text = append(append(append(text, "Rate limit of "...), limit...), " exceeded. Try again in "...)
+	}
+	return string(append(appendWait(text, d.RetryAfter), '.'))
+}
+
+// appendWait appends a wait as people say it, in one or two units: "12 s", "1 min 30 s", "19 h 13 min", "2 days 3 h". It is
+// rounded up, so that nobody comes too early.
+func appendWait(text []byte, wait time.Duration) []byte {
+	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
+	seconds := retrySeconds(wait)
+	minutes, hours := roundedUp(seconds, minute), roundedUp(seconds, hour)
+	switch {
+	case seconds < minute:
+		return append(strconv.AppendInt(text, seconds, 10), " s"...)
+	case seconds < hour:
+		return appendUnits(text, seconds, minute, " min", 1, " s")
+	case minutes < day:
+		return appendUnits(text, minutes, hour, " h", minute, " min")
+	case hours < 2*day:
+		return appendUnits(text, hours, day, " day", hour, " h")
+	default:
+		return appendUnits(text, hours, day, " days", hour, " h")
+	}
+}
+
+func roundedUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// appendUnits appends a number of seconds in a large and a small unit, without the small one if there is none of it.
+func appendUnits(text []byte, seconds, large int64, largeName string, small int64, smallName string) []byte {
+	text = append(strconv.AppendInt(text, seconds/large, 10), largeName...)
+	if rest := seconds % large / small; rest > 0 {
+		text = append(strconv.AppendInt(append(text, ' '), rest, 10), smallName...)
+	}
+	return text
+}
+
+// phrase is the limit in the words of a message to callers: "5 per minute", "10 per second, at most 20 at once", "3 calls at once".
+func (l Limit) phrase() string {
+	switch {
+	case l.Algorithm == Concurrency && l.Max == 1:
+		return "1 call at once"
+	case l.Algorithm == Concurrency:
+		return fmt.Sprintf("%d calls at once", l.Max)
+	case l.Calendar != Calendar{}:
+		return fmt.Sprintf("%d per calendar %v", l.Max, l.Calendar.unit)
+	case l.atOnce() != l.Max:
+		return fmt.Sprintf("%d per %s, at most %d at once", l.Max, spanPhrase(l.Window), l.atOnce())
+	default:
+		return fmt.Sprintf("%d per %s", l.Max, spanPhrase(l.Window))
+	}
+}
+
+// spanPhrase is a span in the largest unit that it is whole in: "minute", "10 seconds", "1.5s".
+func spanPhrase(span time.Duration) string {
+	for _, unit := range []struct {
+		is   time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		switch {
+		case span == unit.is:
+			return unit.name
+		case span%unit.is == 0:
+			return fmt.Sprintf("%d %ss", span/unit.is, unit.name)
+		}
+	}
+	return span.String()
+}
