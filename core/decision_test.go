@@ -1,8 +1,14 @@
 package core_test
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -83,6 +89,70 @@ func TestOnDecisionIsCalledOnceACall(t *testing.T) {
 			heard.last(t, before)
 		} else if d := heard.last(t, before+1); d.Reason != test.reason || d.Allowed != (test.reason == core.Allowed) {
 			t.Errorf("%+v, want %s", d, test.reason)
+		}
+	}
+}
+
+// A Decision is printed in words, and with its subject only by %+v.
+func TestDecisionInWords(t *testing.T) {
+	limiter, _ := atTestTime(t, core.Options{})
+	five := core.Limit{Max: 5, Window: time.Minute, Algorithm: core.FixedWindow}
+	allowed, _ := limiter.AllowN(background, "reply", "user:alice", five, 5)
+	refused, _ := limiter.Allow(background, "reply", "user:alice", five)
+	none, _ := limiter.Allow(background, "free", "user:\nalice", core.Unlimited)
+	bucket := core.PerSecond(1).Bucket(2)
+	_, _ = limiter.AllowN(background, "mail", "a", bucket, 2)
+	turn, _ := limiter.Reserve(background, "mail", "a", bucket, 1)
+	both := core.Decision{Reason: core.NotLoggedIn, Rule: "both", Key: "k", Limit: five, Source: core.FromNobody}
+	both.All = []core.Decision{both, allowed}
+	for _, test := range []struct {
+		d             core.Decision
+		text, subject string
+		rest          string // what %+v prints besides
+	}{
+		{allowed, `allowed by "reply": 0 left of 5 per 1m, reset after 1m0s, from memory`, `user:alice`, ""},
+		{refused, `refused by "reply": limit_exceeded, 0 left of 5 per 1m, retry after 1m0s, from memory`, `user:alice`, ""},
+		{none, `allowed by "free": unlimited`, `user:\nalice`, ""},
+		{turn, `allowed by "mail": 0 left of 1 per 1s, burst 2, reset after 3s, wait 1s, from memory`, "a", ""},
+		{both, `refused by "both": not_logged_in, 5 per 1m`, "k", `; allowed by "reply" for "user:alice": 0 left of 5 per 1m, reset after 1m0s, from memory`},
+		{core.Decision{}, "no decision", "", ""},
+	} {
+		whole := strings.Replace(test.text, `": `, `" for "`+test.subject+`": `, 1) + test.rest
+		for verb, want := range map[string]string{"%v": test.text, "%s": test.text, "%+v": whole, "%q": strconv.Quote(test.text)} {
+			for _, value := range []any{test.d, &test.d} {
+				if got := fmt.Sprintf(verb, value); got != want {
+					t.Errorf("%s: %s\nwant %s", verb, got, want)
+				}
+			}
+		}
+		if bare := fmt.Sprintf("%#v", test.d); !strings.Contains(bare, fmt.Sprintf("Rule:%q", test.d.Rule)) {
+			t.Errorf("%%#v: %s", bare)
+		}
+	}
+}
+
+// A Decision is logged as a group, without its subject.
+func TestDecisionInALog(t *testing.T) {
+	limiter, _ := atTestTime(t, core.Options{})
+	one := core.Limit{Max: 1, Window: time.Minute, Algorithm: core.FixedWindow}
+	allowed, _ := limiter.Allow(background, "reply", "user:alice", one)
+	refused, _ := limiter.Allow(background, "reply", "user:alice", one)
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	for d, want := range map[*core.Decision]string{
+		&allowed: `d.allowed=true d.reason=allowed d.rule=reply d.limit="1 per 1m" d.source=memory d.remaining=0 d.reset_after=1m0s`,
+		&refused: `d.allowed=false d.reason=limit_exceeded d.rule=reply d.limit="1 per 1m" d.source=memory d.remaining=0 d.reset_after=1m0s d.retry_after=1m0s`,
+		{Reason: core.NotLoggedIn, Rule: "n", Limit: one, Source: core.FromNobody}: `d.allowed=false d.reason=not_logged_in d.rule=n d.limit="1 per 1m" d.source=none`,
+	} {
+		log.Reset()
+		logger.Info("", "d", *d)
+		if got := strings.TrimSpace(log.String()); got != want {
+			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
 }
