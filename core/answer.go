@@ -26,7 +26,11 @@ func (c *call) answer(d *Decision, t *tally) Answer {
 	if d.Allowed {
 		return c.letPass(d)
 	}
-	refusal := newRefusal(d, c.message(d), c.violated(d))
+	o := outcomes[d.Reason]
+	if d.Reason == CostTooHigh && c.bySize {
+		o = tooLarge
+	}
+	refusal := newRefusal(d, o, c.message(d), c.violated(d))
 	if c.limiter.options.Reply != nil {
 		refusal = c.reply(*refusal)
 	}

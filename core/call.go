@@ -23,6 +23,7 @@ type call struct {
 	passed   bool    // all that may refuse let the call pass: it was charged
 	holder   string  // of this call's slots, once it asked for one
 	deciding *policy // the rule whose key or cost is being asked for
+	bySize   bool    // that cost is CostBySize's
 	paths    []string
 	loose    looseness
 	subjects []byte

@@ -174,3 +174,31 @@ func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
 		})
 	}
 }
+
+// A cost by size that can never fit is told as such, and a unit that is none is refused where the rule is made.
+func TestCostBySize(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(4), core.InFlight(1)}, Cost: core.CostBySize(100)}
+	guard := newGuard(t, limiter, rule)
+	for size, want := range map[int64]int{401: 413, math.MaxInt64: 413, 0: 200} {
+		v := newView("POST", "/")
+		v.size = size
+		answer := wantStatus(t, guard, v, want)
+		if r := answer.Refusal; r != nil && (r.Decision.Reason != core.CostTooHigh || r.Code != 3 || r.Wait != 0 || !strings.Contains(r.Message, "body")) {
+			t.Errorf("%+v", r)
+		}
+	}
+	wantLeft(t, limiter, "n", me, core.PerHour(10), 9)
+	v := newView("POST", "/")
+	v.size = -1
+	wantStatus(t, guard, v, 429) // it takes all four of a day
+	wantLeft(t, limiter, "n", me, core.PerDay(4), 3)
+	rule.Name, rule.Cost = "plain", cost(11)
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "first", Seconds: 1, Cost: core.CostBySize(1)}, rule), newView("POST", "/"), 400)
+	defer func() {
+		if recover() == nil {
+			t.Error("a unit of no bytes is accepted")
+		}
+	}()
+	core.CostBySize(0)
+}

@@ -60,6 +60,9 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 			return Allowed, nil
 		}
 	}
+	if c.bySize && cost == unknownSize {
+		cost = fitting(own, a.policy.quotas)
+	}
 	for i, q := range a.policy.quotas {
 		if i == 0 {
 			q = own
@@ -171,6 +174,7 @@ func (c *call) findSubject(a *asked, given string) error {
 
 // cost is what the call weighs.
 func (c *call) cost(a *asked) int64 {
+	c.bySize = false
 	if a.rule.Cost == nil {
 		return 1
 	}

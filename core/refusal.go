@@ -11,7 +11,7 @@ import (
 
 // Refusal is what a caller gets instead of the handler. An adapter sends it as it is.
 type Refusal struct {
-	// Status is the HTTP status: 429, 401, 503, 400 or 500.
+	// Status is the HTTP status: 429, 401, 503, 413, 400 or 500.
 	Status int
 	// Code is the canonical gRPC status code of the same outcome.
 	Code uint32
@@ -62,11 +62,13 @@ var outcomes = map[Reason]outcome{
 	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
 }
 
+// tooLarge is the outcome of CostTooHigh where the cost is that of a body.
+var tooLarge = outcome{http.StatusRequestEntityTooLarge, codeInvalidArgument, "", "The body is larger than its limit can ever allow.", 0}
+
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// newRefusal puts a decision on the wire. The message is what the caller reads who is over a limit.
-func newRefusal(d *Decision, message string, violated []string) *Refusal {
-	o := outcomes[d.Reason]
+// newRefusal puts a decision on the wire, as o says. The message is what the caller reads who is over a limit.
+func newRefusal(d *Decision, o outcome, message string, violated []string) *Refusal {
 	r := &Refusal{
 		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
 		Violated: violated, Decision: *d,

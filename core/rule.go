@@ -45,7 +45,7 @@ type Rule struct {
 	// error means that it could not be found out: the call gets 503.
 	Key KeyFunc
 	// Cost is the weight of a call: 0 is not counted, a negative one counts 1 and is logged, one that can never fit gets
-	// 400. Unset, every call costs 1.
+	// 400, or of [CostBySize] 413. Unset, every call costs 1.
 	Cost func(Request) int
 	// LimitFor, when set, says that another limit holds for this caller in place of the rule's own: that of a plan. Also holds
 	// beside it. The zero Limit is the rule's own; Unlimited lets the call pass uncounted, by Also too. With an error, or a limit

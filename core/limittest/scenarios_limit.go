@@ -1,10 +1,13 @@
 package limittest
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -21,6 +24,7 @@ var limitScenarios = []scenario{
 	{name: "stacked middlewares: the outer stays charged", run: stackedMiddlewares},
 	{name: "every algorithm", run: everyAlgorithm},
 	{name: "calls weigh what Cost says", run: costs},
+	{name: "calls weigh what their bodies do", run: costsBySize, httpOnly: true},
 }
 
 func allowedThenRefused(t *testing.T, s *site) {
@@ -154,4 +158,41 @@ func costs(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/hook", "X-Weight: 2")
 	s.want(t, 200, "/shop/hook", "X-Weight: 0")
 	s.want(t, 429, "/shop/hook", "X-Weight: -7")
+}
+
+func costsBySize(t *testing.T, s *site) {
+	for _, test := range []struct {
+		sent         string
+		status, left int
+		lines        []string
+	}{
+		{"no body", 200, 9, nil},
+		{"an empty body", 200, 9, []string{"Content-Length: 0"}},
+		{"one byte", 200, 9, body(1)},
+		{"one unit", 200, 9, body(100)},
+		{"two and a half units", 200, 7, body(250)},
+		{"as much as fits", 200, 0, body(1000)},
+		{"more than fits", 413, 10, body(1001)},
+		{"nobody knows how much", 200, 0, []string{"Transfer-Encoding: chunked", "", "1", "x", "0"}},
+	} {
+		limiter := s.limiter(t)
+		s.serve(t, App{Limiter: limiter, Routes: []Route{{Method: "POST", Path: "/shop/hook", Limits: limit(
+			core.Rule{Name: "hook", Seconds: 600, MaxCount: 10, Also: []core.Limit{core.PerHour(1000)}, Cost: core.CostBySize(100)},
+		)}}})
+		if reply := s.doRaw(t, "POST", "/shop/hook", test.lines...); reply.Status != test.status {
+			t.Errorf("%s: status %d, want %d: %s", test.sent, reply.Status, test.status, reply.Body)
+		}
+		for max, left := range map[int]int{10: test.left, 1000: 990 + test.left} {
+			window := map[int]time.Duration{10: 10 * time.Minute, 1000: time.Hour}[max]
+			d, err := limiter.Peek(context.Background(), "hook", "ip:127.0.0.1", core.Limit{Max: max, Window: window})
+			if err != nil || d.Remaining != left {
+				t.Errorf("%s: %d of %d are left (%v), want %d", test.sent, d.Remaining, max, err, left)
+			}
+		}
+	}
+}
+
+// body is the lines of a request that has one of so many bytes.
+func body(bytes int) []string {
+	return []string{fmt.Sprint("Content-Length: ", bytes), "", strings.Repeat("x", bytes)}
 }
