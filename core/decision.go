@@ -34,7 +34,9 @@ type Decision struct {
 	Wait time.Duration
 	// Source is who answered.
 	Source Source
-	// All has one Decision for each limit that was asked, the binding one first, when there was more than one; otherwise nil.
+	// All has one Decision for each limit that was asked, the binding one first, when there was
+	// more than one; otherwise nil. When limits are counted on several Redis servers and one
+	// refuses as it did just before, the others are not asked.
 	All []Decision
 
 	receipt receipt // what was charged
@@ -84,6 +86,8 @@ func sourceOf(v *algorithm.Verdict, counts Source) Source {
 		return FromLease
 	case algorithm.FromLocal:
 		return FromLocal
+	case algorithm.FromNobody:
+		return FromNobody
 	default:
 		return counts
 	}

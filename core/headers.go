@@ -247,7 +247,9 @@ func (c *call) appendDraft10(text []byte) []byte {
 }
 
 // tells says whether headers have an entry for the limit at i.
-func (c *call) tells(i int) bool { return c.asked[i].told() && c.verdicts[i].Err == nil }
+func (c *call) tells(i int) bool {
+	return c.asked[i].told() && c.verdicts[i].Err == nil && !c.unasked(i)
+}
 
 // waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.
 func waitSeconds(v *algorithm.Verdict) int64 { return ceilSeconds(wait(v)) }

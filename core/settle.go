@@ -1,5 +1,7 @@
 package core
 
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+
 // decide is the way of a call: which rules apply, who calls, the counters, the store, the answer.
 func (c *call) decide(rules []*boundRule, subject string) Answer {
 	needLogin := c.apply(rules)
@@ -150,7 +152,7 @@ func (c *call) decision(d *Decision, at int) {
 	}
 	c.decisionAt(d, at)
 	for i := range c.asked {
-		if i != at && c.asked[i].told() {
+		if i != at && c.asked[i].told() && !c.unasked(i) {
 			if d.All == nil {
 				d.All = []Decision{*d}
 			}
@@ -164,12 +166,16 @@ func (c *call) decision(d *Decision, at int) {
 func (c *call) binding() (at int) {
 	at = -1
 	for i := range c.asked {
-		if c.asked[i].told() && (at < 0 || c.bindsMore(i, at)) {
+		if c.asked[i].told() && !c.unasked(i) && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
 	}
 	return at
 }
+
+// unasked reports whether the limit at i was not asked, because another one refused as it did just
+// before. Nothing is said of it then.
+func (c *call) unasked(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
 // bindsMore says whether the limit at i says more about the call as a whole than the one at j: a refusal before an allowance,
 // and first one that can be waited for, a longer wait before a shorter one, what was counted before what was not, fewer permits

@@ -68,6 +68,30 @@ func TestABanThatCannotBeAskedFailsClosed(t *testing.T) {
 	}
 }
 
+// While a refusal by one shard is repeated, nothing is said of limits on the others: they are not
+// asked.
+func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
+	r := newSickRing(t)
+	guard := newGuard(t, r.Limiter,
+		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: counting(r.ill)},
+		core.Rule{Name: "own", Seconds: 3600, MaxCount: 1, Key: counting(r.well)})
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	for i, source := range []core.Source{core.FromRedis, core.FromDenyCache} {
+		v := newView("GET", "/")
+		refusal := wantStatus(t, guard, v, 429).Refusal
+		d := refusal.Decision
+		if d.Rule != "own" || d.Reason != core.LimitExceeded || d.Source != source || d.RetryAfter <= 0 || len(refusal.Violated) != 1 {
+			t.Errorf("%+v", refusal)
+		}
+		if told := parseList(t, v.response["Ratelimit"]); len(told) != 2-i || len(parseList(t, v.response["Ratelimit-Policy"])) != 2-i {
+			t.Errorf("from %s the caller is told %v", source, v.response)
+		}
+		if i == 0 && (len(d.All) != 2 || d.All[1].Remaining != 9) || i == 1 && d.All != nil {
+			t.Errorf("from %s: %+v", source, d.All)
+		}
+	}
+}
+
 // One sick shard keeps no other from renewing and releasing the slots of the same call.
 func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
 	r := newSickRing(t)

@@ -82,6 +82,7 @@ type Verdict struct {
 	Wait       int64 // of a reservation: until its turn
 	Position   int64 // of the charge: see Charge; 0 where nothing was charged
 	From       Origin
+	Part       uint8 // of a call over several shards: the same for the counters that one of them answered for
 	Err        error // why the store could not answer; the rest is zero
 	Ended      error // the caller's own context ended first: its error; the rest is zero
 	Instead    error // FromLocal: why the store could not answer
@@ -104,6 +105,7 @@ const (
 	FromRefusal               // a refusal of the store's still holds, and was remembered
 	FromLease                 // the permits were taken from the store before, together with others
 	FromLocal                 // the store did not answer, so this process counted by itself
+	FromNobody                // another counter of the call refused as it did before, so nobody was asked; the rest is zero
 )
 
 // Charge is what a call was charged, to be given back.

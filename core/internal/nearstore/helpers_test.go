@@ -94,7 +94,7 @@ func (s *shared) wantAsked(t testing.TB, want int64) {
 }
 
 // newProcess is a process with that store behind it.
-func newProcess(t testing.TB, behind *shared) *nearstore.Store {
+func newProcess(t testing.TB, behind nearstore.Shared) *nearstore.Store {
 	s := nearstore.New(behind, patient, 1000)
 	t.Cleanup(s.Close)
 	return s
@@ -155,4 +155,37 @@ func left(t testing.TB, s *shared, c algorithm.Counter) int64 {
 	verdicts := make([]algorithm.Verdict, 1)
 	s.Store.Decide(context.Background(), []algorithm.Counter{c}, false, verdicts)
 	return verdicts[0].Remaining
+}
+
+// shards are a store of which every subject lies on a server of its own. Its verdicts come as from
+// several: those that pass are as if nobody had been charged for a call that another one refused.
+type shards struct{ *shared }
+
+func (s shards) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	s.asked.Add(1)
+	s.each(ctx, counters, false, verdicts)
+	if charge && algorithm.Passes(counters, verdicts) {
+		s.each(ctx, counters, true, verdicts)
+	}
+}
+
+func (s shards) each(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	part := uint8(0)
+	for from := 0; from < len(counters); part++ {
+		to := from + 1
+		for to < len(counters) && tag(counters[to]) == tag(counters[from]) {
+			to++
+		}
+		s.decide(ctx, counters[from:to], charge, verdicts[from:to])
+		for i := range verdicts[from:to] {
+			verdicts[from+i].Part = part
+		}
+		from = to
+	}
+}
+
+func tag(c algorithm.Counter) string {
+	_, rest, _ := strings.Cut(string(c.Key), "{")
+	of, _, _ := strings.Cut(rest, "}")
+	return of
 }

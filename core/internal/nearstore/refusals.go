@@ -15,7 +15,9 @@ const (
 	mostTogether = 4
 )
 
-// refusals are the answers to calls that were refused. The answer to a call of several counters is remembered as a whole.
+// refusals are the answers to calls that were refused. The answer to a call of several counters is
+// remembered as a whole; but of counters that lie on several shards only the answers of those
+// shards that refused, or have a ban that has to hear of refusals.
 type refusals struct {
 	table table[refusal]
 }
@@ -25,8 +27,8 @@ type refusals struct {
 type refusal struct {
 	key       string
 	limit     *algorithm.Limit // as it was asked; limits beyond those that core keeps are kept alive by it
-	cost      int64            // times 8, and how many counters there are from here on
-	remaining uint64           // permits, times 2^24, and the changes of all of the call's keys
+	cost      int64            // times 16, plus 8 where the rest is not known, and how many counters there are from here on
+	remaining uint64           // permits, times 2^24, and the changes of those of the call's keys of which the rest is known
 	until     int64            // it is repeated before this
 	retry     int64
 	reset     int64
@@ -39,8 +41,18 @@ const changesKept = 1<<24 - 1
 
 // identity is what a call is looked up by.
 type identity struct {
-	hash    uint64 // of its keys and costs
-	changes uint32 // of its keys until now
+	hash    uint64               // of its keys and costs
+	changes [mostTogether]uint32 // of each key until now
+}
+
+// changesOf returns the changes of those keys that are known of a refusal.
+func (id *identity) changesOf(e *refusal) (sum uint64) {
+	for i := 0; e != nil; i, e = i+1, e.next {
+		if !e.unknown() {
+			sum += uint64(id.changes[i])
+		}
+	}
+	return sum & changesKept
 }
 
 // identify says how a call is looked up, if a refusal of it can be remembered at all: when a slot in flight comes back nobody knows,
@@ -55,7 +67,7 @@ func (r *refusals) identify(s *Store, counters []algorithm.Counter) (id identity
 			return id, false
 		}
 		hash := s.hash(c.Key)
-		id.changes += s.changes.of(hash).Load()
+		id.changes[i] = s.changes.of(hash).Load()
 		id.hash = bits.RotateLeft64(id.hash, 7) ^ (hash+uint64(c.Cost))*0x9e3779b97f4a7c15
 	}
 	return id, true
@@ -68,7 +80,7 @@ func (r *refusals) recall(s *Store, id identity, counters []algorithm.Counter, v
 		return false
 	}
 	e := in.find(id.hash, func(e *refusal) bool { return e.of(counters) })
-	if e == nil || e.remaining&changesKept != uint64(id.changes)&changesKept {
+	if e == nil || e.remaining&changesKept != id.changesOf(e) {
 		return false
 	}
 	now := s.now()
@@ -76,14 +88,36 @@ func (r *refusals) recall(s *Store, id identity, counters []algorithm.Counter, v
 		return false
 	}
 	for i := range verdicts {
-		verdicts[i] = algorithm.Verdict{
-			At: e.began + now/1000, Remaining: int64(e.remaining >> 24), RetryAfter: left(e.retry, now), ResetAfter: left(e.reset, now),
-			From: algorithm.FromRefusal,
-		}
+		verdicts[i] = e.answer(now)
 		e = e.next
 	}
 	return true
 }
+
+// answer is what the store would say now, as far as that is known.
+func (e *refusal) answer(now int64) algorithm.Verdict {
+	if e.unknown() {
+		return algorithm.Verdict{From: algorithm.FromNobody}
+	}
+	return algorithm.Verdict{
+		At: e.began + now/1000, Remaining: int64(e.remaining >> 24), RetryAfter: left(e.retry, now), ResetAfter: left(e.reset, now),
+		From: algorithm.FromRefusal,
+	}
+}
+
+// costField is the cost of a refusal's counter with what stands beside it.
+func costField(cost int64, unknown bool, counters int) int64 {
+	cost = cost<<4 | int64(counters)
+	if unknown {
+		cost |= unknownBit
+	}
+	return cost
+}
+
+const unknownBit = 8
+
+// unknown reports whether this counter lies on another shard than the refusal that is remembered.
+func (e *refusal) unknown() bool { return e.cost&unknownBit != 0 }
 
 // left is how long it is until then, in microseconds, rounded up: who waits so long is not early.
 func left(then, now int64) int64 { return max(0, then-now+999) / 1000 }
@@ -92,7 +126,7 @@ func left(then, now int64) int64 { return max(0, then-now+999) / 1000 }
 func (e *refusal) of(counters []algorithm.Counter) bool {
 	for i := range counters {
 		c := &counters[i]
-		if e.cost != c.Cost<<3|int64(len(counters)-i) || e.key != string(c.Key) || !e.limit.Equal(c.Limit) {
+		if e.cost&^unknownBit != costField(c.Cost, false, len(counters)-i) || e.key != string(c.Key) || !e.limit.Equal(c.Limit) {
 			return false
 		}
 		e = e.next
@@ -102,12 +136,11 @@ func (e *refusal) of(counters []algorithm.Counter) bool {
 
 // remember keeps the answer to a call that was sent at a time and has just come back, for as long as it holds for sure.
 func (r *refusals) remember(s *Store, id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
-	span := int64(longestRefusal)
+	known, span := parts(counters, verdicts), int64(longestRefusal)
 	for i := range counters {
-		if verdicts[i].At != verdicts[0].At {
-			return // of several servers, of which some charge and are given back to
+		if known.has(&verdicts[i]) {
+			span = min(span, counters[i].Limit.Steady(&verdicts[i], counters[i].Cost))
 		}
-		span = min(span, counters[i].Limit.Steady(&verdicts[i], counters[i].Cost))
 	}
 	now := s.now()
 	until := surely(sent, span)
@@ -118,12 +151,29 @@ func (r *refusals) remember(s *Store, id identity, counters []algorithm.Counter,
 	for i := len(counters) - 1; i >= 0; i-- {
 		c, v := &counters[i], &verdicts[i]
 		e = &refusal{
-			key: string(c.Key), limit: c.Limit, cost: c.Cost<<3 | int64(len(counters)-i), until: until, retry: now + v.RetryAfter*1000,
-			remaining: uint64(v.Remaining)<<24 | uint64(id.changes)&changesKept,
-			reset:     now + v.ResetAfter*1000, began: v.At - now/1000, next: e,
+			key: string(c.Key), limit: c.Limit, cost: costField(c.Cost, !known.has(v), len(counters)-i), until: until,
+			remaining: uint64(v.Remaining) << 24, retry: now + v.RetryAfter*1000, reset: now + v.ResetAfter*1000, began: v.At - now/1000, next: e,
 		}
 	}
+	e.remaining |= id.changesOf(e)
 	r.keep(id.hash, e, counters, now)
+}
+
+// partSet is a set of a call's shards. There are no more of them than counters.
+type partSet uint8
+
+func (p partSet) has(v *algorithm.Verdict) bool { return p>>v.Part&1 == 1 }
+
+// parts are the shards whose answers a remembered refusal repeats: those that refused, and those
+// that have to be asked in each window of a ban. What the others have left changes with every call
+// that they let pass.
+func parts(counters []algorithm.Counter, verdicts []algorithm.Verdict) (known partSet) {
+	for i := range counters {
+		if counters[i].Limit.Kind == algorithm.Ban || counters[i].Refuses(&verdicts[i]) {
+			known |= 1 << verdicts[i].Part
+		}
+	}
+	return known
 }
 
 // keep puts a refusal into the table, in place of an earlier one of the same call. What is over goes first, then what nobody asked

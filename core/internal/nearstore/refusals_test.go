@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -169,18 +170,22 @@ func TestARefusalOvertakenByAReset(t *testing.T) {
 	behind := newShared(t, 100)
 	s, c := newProcess(t, behind), counter("user:a", windowed(algorithm.SlidingWindow, 1, hour), 1)
 	mustTake(t, s, c)
-	reset := make(chan struct{})
-	behind.after = func() { <-reset }
+	decided, reset := make(chan struct{}), make(chan struct{})
+	behind.after = func() {
+		close(decided)
+		<-reset
+	}
 	refused := make(chan algorithm.Verdict)
 	go func() { refused <- ask(s, c)[0] }()
-	for behind.asked.Load() < 2 {
-		runtime.Gosched()
-	}
+	<-decided // asked is not enough: the Reset could still overtake the question
 	if err := s.Reset(context.Background(), c.Key); err != nil {
 		t.Fatal(err)
 	}
 	close(reset)
-	<-refused
+	if v := <-refused; v.RetryAfter == 0 {
+		t.Fatalf("%+v, want it refused before the reset", v)
+	}
+	behind.after = nil
 	mustTake(t, s, c)
 }
 
@@ -263,4 +268,89 @@ func heap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// A refusal by one of several servers is repeated whatever becomes of the counters on the others,
+// and nothing is said of these: calls that pass charge them all the time.
+func TestARefusalByOneOfSeveralServers(t *testing.T) {
+	behind := shards{newShared(t, 100)}
+	s := newProcess(t, behind)
+	limit := windowed(algorithm.SlidingWindow, 1, hour)
+	own, also, all := counter("user:a", limit, 1), counter("user:a", windowed(algorithm.FixedWindow, 5, hour), 1), counter("all", windowed(algorithm.SlidingLog, 10, hour), 1)
+	for name, call := range map[string][]algorithm.Counter{"first": {own, also, all}, "last": {all, own, also}} {
+		t.Run(name, func(t *testing.T) {
+			others, last := slices.IndexFunc(call, func(c algorithm.Counter) bool { return tag(c) == "all" }), len(call)-1
+			mustTake(t, s, call...)
+			mustTake(t, s, all) // so that any permit of a log may come back next, and nothing of it is steady
+			first := ask(s, call...)
+			if algorithm.Passes(call, first) || first[others].Remaining != 8 {
+				t.Fatalf("%+v", first)
+			}
+			mustTake(t, s, counter("user:b", limit, 1), all)
+			behind.asked.Store(0)
+			for i, v := range ask(s, call...) {
+				switch {
+				case i == others:
+					if v != (algorithm.Verdict{From: algorithm.FromNobody}) {
+						t.Errorf("of a counter that was not asked it says %+v", v)
+					}
+				case v.From != algorithm.FromRefusal || v.Remaining != first[i].Remaining || (v.RetryAfter > 0) != (first[i].RetryAfter > 0):
+					t.Errorf("%+v, after %+v", v, first[i])
+				}
+			}
+			behind.wantAsked(t, 0)
+			ask(s, call[:last]...)
+			behind.wantAsked(t, 1)                             // another call
+			for _, c := range []algorithm.Counter{own, also} { // what this process does to the server that refused is seen at once
+				_ = s.GiveBack(context.Background(), []algorithm.Charge{{Key: c.Key, Limit: c.Limit}})
+				ask(s, call...)
+				behind.wantAsked(t, 1)
+				ask(s, call...)
+				behind.wantAsked(t, 0)
+			}
+			for _, key := range [][]byte{own.Key, also.Key, all.Key, counter("user:b", limit, 1).Key} {
+				_ = s.Reset(context.Background(), key)
+			}
+		})
+	}
+}
+
+// When several servers refuse, all of their answers are repeated, until this process changes any of
+// them.
+func TestARefusalBySeveralServers(t *testing.T) {
+	behind := shards{newShared(t, 100)}
+	s := newProcess(t, behind)
+	own, all := counter("user:a", windowed(algorithm.SlidingWindow, 1, minute), 1), counter("all", windowed(algorithm.SlidingWindow, 1, hour), 1)
+	for _, change := range []algorithm.Counter{own, all} {
+		mustTake(t, s, own, all)
+		mustRefuse(t, s, algorithm.FromStore, own, all)
+		for _, v := range ask(s, own, all) {
+			if v.RetryAfter == 0 || v.From != algorithm.FromRefusal {
+				t.Errorf("%+v, want both to refuse again", v)
+			}
+		}
+		behind.asked.Store(0)
+		_ = s.Reset(context.Background(), change.Key)
+		ask(s, own, all)
+		behind.wantAsked(t, 1)
+		_, _ = s.Reset(context.Background(), own.Key), s.Reset(context.Background(), all.Key)
+	}
+}
+
+// A ban on another server than the one that refused is asked in each of its windows: it has to hear
+// of refusals there.
+func TestARefusalBesideABanElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		behind := shards{newShared(t, 100)}
+		s := newProcess(t, behind)
+		own, other := counter("user:a", windowed(algorithm.SlidingWindow, 1, hour), 1), counter("user:b", windowed(algorithm.FixedWindow, 9, hour), 1)
+		ban := algorithm.Counter{Key: []byte("test:{user:b}:ban"), Limit: new(algorithm.Banned(2, hour, hour, second/2)), Cost: 1}
+		mustTake(t, s, own, other, ban)
+		mustRefuse(t, s, algorithm.FromStore, own, other, ban)
+		behind.asked.Store(0)
+		mustRefuse(t, s, algorithm.FromRefusal, own, other, ban)
+		behind.wantAsked(t, 0)
+		time.Sleep(second / 2 * time.Microsecond)
+		mustRefuse(t, s, algorithm.FromStore, own, other, ban)
+	})
 }

@@ -1,67 +1,198 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
+	"math"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // part is the counters of one call that lie together, and where they stand in the call.
 type part struct {
+	hash     uint64
 	places   []int
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
+	expected forecast
+	charge   bool // it was asked to charge, and not only looked at
 }
 
-// decideApart decides over counters that lie on several shards: it asks them side by side, and gives back what was charged
-// when the answer as a whole is no.
+// decideApart decides over counters that lie on several shards. It asks them side by side, and
+// gives back what was charged when the answer as a whole is no.
+//
+// Until it is given back, that is missing to everybody who shares the counter. So where one shard
+// will probably refuse it is asked first, while the others are only looked at; they are charged
+// when it has let the call pass. That is one trip more for a call that passes then, and none for
+// one that is refused.
 func (s *Store) decideApart(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := split(counters)
-	var asked sync.WaitGroup
-	for _, p := range parts {
-		asked.Go(func() { s.decide(ctx, p.counters, charge, p.verdicts) })
+	var doubtful *part
+	if charge {
+		doubtful = s.doubtful(parts)
 	}
-	asked.Wait()
-
-	allowed := true
-	for _, p := range parts {
+	if doubtful != nil {
+		s.askFirst(ctx, doubtful, parts)
+	} else {
+		s.askParts(ctx, ctx, parts, charge)
+	}
+	for n, p := range parts {
 		for i, place := range p.places {
 			verdicts[place] = p.verdicts[i]
+			verdicts[place].Part = uint8(n)
 		}
-		allowed = allowed && !p.refuses()
-	}
-	if allowed || !charge {
-		return
-	}
-	for _, p := range parts {
-		if charges := p.charges(); len(charges) > 0 {
-			// Best effort: what cannot be given back costs that caller the permit, and admits nobody.
-			s.InBackground(func() {
-				_ = s.GiveBack(context.Background(), charges)
-				s.hear(charges)
-			})
-			p.uncharge(verdicts)
+		if charge {
+			s.outlook.learn(p.hash, p.counters, p.verdicts)
 		}
+	}
+	if charge && slices.ContainsFunc(parts, (*part).refuses) {
+		s.giveBackApart(parts, verdicts)
 	}
 }
 
-// split sorts the counters by tag, keeping their order, with copies of the keys: giving back outlives the call.
+// askParts asks side by side.
+func (s *Store) askParts(caller, ctx context.Context, parts []*part, charge bool) {
+	var others sync.WaitGroup
+	ask := func(p *part) {
+		p.charge = charge
+		s.decide(caller, ctx, p.counters, charge, p.verdicts)
+	}
+	for i := 1; i < len(parts); i++ {
+		others.Go(func() { ask(parts[i]) })
+	}
+	if len(parts) > 0 {
+		ask(parts[0])
+	}
+	others.Wait()
+}
+
+// askFirst charges one part first, and the others when it has let the call pass; or when it has
+// taken a quarter of the time that the call has, because it may be sick, and the others have to be
+// asked in time.
+func (s *Store) askFirst(ctx context.Context, first *part, parts []*part) {
+	begun, answered := time.Now(), make(chan struct{})
+	go func() {
+		defer close(answered)
+		s.askParts(ctx, ctx, []*part{first}, true)
+	}()
+	soon, enough := context.WithDeadline(ctx, begun.Add(s.timeout/4))
+	defer enough()
+	others := slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return p == first })
+	s.askParts(ctx, soon, others, false)
+	refused := slices.ContainsFunc(others, func(p *part) bool { return !p.failed() && p.refuses() })
+	select {
+	case <-answered:
+		refused = refused || first.refuses()
+	case <-soon.Done():
+	}
+	if refused { // nobody else is charged; but a ban that watches a counter which refused has to hear of it
+		others = slices.DeleteFunc(others, func(p *part) bool { return !p.strikes() })
+	}
+	rest, cancel := context.WithDeadline(ctx, begun.Add(s.timeout))
+	defer cancel()
+	s.askParts(ctx, rest, others, true)
+	<-answered
+}
+
+// doubtful is the part that will probably refuse the call; nil when all will probably let it pass.
+func (s *Store) doubtful(parts []*part) *part {
+	now := time.Since(s.outlook.begun)
+	for _, p := range parts {
+		p.hash = s.hash(p.counters)
+		for i := range p.counters {
+			p.hash = p.hash*31 + uint64(p.counters[i].Cost)
+		}
+		p.expected = s.outlook.of(p.hash, now, s.timeout)
+	}
+	if p := mostDoubtful(parts); p != nil {
+		return p
+	}
+	for _, p := range parts {
+		if p.expected.until > 0 {
+			p.expected = s.outlook.take(p.hash)
+		}
+	}
+	return mostDoubtful(parts)
+}
+
+// mostDoubtful is the part that refused a call before, of several the one that will do so longest.
+// If there is none it is one that is used up, or was asked for the first time and has not answered
+// yet: that of the smallest limit, which is the likeliest to be one caller's own.
+func mostDoubtful(parts []*part) (first *part) {
+	for _, p := range parts {
+		if p.expected.doubts() && (first == nil || p.moreDoubtful(first)) {
+			first = p
+		}
+	}
+	return first
+}
+
+func (p *part) moreDoubtful(than *part) bool {
+	a, b := &p.expected, &than.expected
+	switch {
+	case a.refused != b.refused:
+		return a.refused
+	case a.refused:
+		return a.until > b.until
+	default:
+		return p.smallest() < than.smallest()
+	}
+}
+
+// smallest is the smallest limit of the part.
+func (p *part) smallest() int64 {
+	smallest := int64(math.MaxInt64)
+	for i := range p.counters {
+		if l := p.counters[i].Limit; l.Kind != algorithm.Ban {
+			smallest = min(smallest, l.Max)
+		}
+	}
+	return smallest
+}
+
+// giveBackApart gives back what a refused call was charged, and shows the verdicts as if it had not
+// been.
+func (s *Store) giveBackApart(parts []*part, verdicts []algorithm.Verdict) {
+	for _, p := range parts {
+		charges := p.charges()
+		if len(charges) == 0 {
+			continue
+		}
+		// Best effort: what cannot be given back costs that caller the permit, and admits nobody.
+		s.InBackground(func() {
+			_ = s.GiveBack(context.Background(), charges)
+			s.hear(charges)
+		})
+		p.uncharge(verdicts)
+	}
+}
+
+// split sorts the counters by tag, keeping their order.
 func split(counters []algorithm.Counter) (parts []*part) {
-	byTag := make(map[string]*part)
-	for i, c := range counters {
-		p, ok := byTag[string(tag(c.Key))]
-		if !ok {
+	for i := range counters {
+		p := with(parts, tag(counters[i].Key))
+		if p == nil {
 			p = new(part)
-			byTag[string(tag(c.Key))] = p
 			parts = append(parts, p)
 		}
-		c.Key = append([]byte(nil), c.Key...)
 		p.places = append(p.places, i)
-		p.counters = append(p.counters, c)
+		p.counters = append(p.counters, counters[i])
 		p.verdicts = append(p.verdicts, algorithm.Verdict{})
 	}
 	return parts
+}
+
+// with returns the part whose keys have this tag, or nil.
+func with(parts []*part, of []byte) *part {
+	for _, p := range parts {
+		if bytes.Equal(tag(p.counters[0].Key), of) {
+			return p
+		}
+	}
+	return nil
 }
 
 // together sorts charges by the scripts that can reach them.
@@ -82,32 +213,37 @@ func (s *Store) together(charges []algorithm.Charge) (parts [][]algorithm.Charge
 	return parts
 }
 
-// charges are what this part's shard charged: nothing, unless it let the call pass.
+// charges are what this part's shard charged: nothing, unless it let the call pass. They have keys
+// of their own, because giving back outlives the call.
 func (p *part) charges() (charges []algorithm.Charge) {
-	for i := range p.verdicts {
-		if p.verdicts[i].Err != nil || p.verdicts[i].Ended != nil {
-			return nil
-		}
-	}
-	if !algorithm.Passes(p.counters, p.verdicts) {
+	if !p.charge || p.refuses() || p.failed() {
 		return nil
 	}
 	for i := range p.counters {
 		if c := p.counters[i].Charged(&p.verdicts[i]); c.Cost > 0 {
+			c.Key = bytes.Clone(c.Key)
 			charges = append(charges, c)
 		}
 	}
 	return charges
 }
 
-// refuses says whether this part makes the whole call a refused one.
+// failed reports whether the shard did not answer.
+func (p *part) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
+
+// refuses reports whether this part makes the whole call a refused one.
 func (p *part) refuses() bool {
-	for i := range p.verdicts {
-		if p.verdicts[i].Ended != nil {
+	return p.verdicts[0].Ended != nil || !algorithm.Passes(p.counters, p.verdicts)
+}
+
+// strikes reports whether a ban has to hear of a refusal by this part.
+func (p *part) strikes() bool {
+	for i := range p.counters {
+		if algorithm.Struck(p.counters, p.verdicts, i) {
 			return true
 		}
 	}
-	return !algorithm.Passes(p.counters, p.verdicts)
+	return false
 }
 
 // uncharge shows the permits as they will be once given back.

@@ -1,13 +1,17 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // pair is counters that lie on two servers, with a store of their own.
@@ -128,6 +132,50 @@ func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
 	}
 }
 
+// A server that refused before is asked first. Nothing is charged on the other then, where a ban
+// hears of a refusal all the same.
+func (d deployment) askedFirst(t *testing.T) {
+	p := d.pair(t, daily(t, 1), daily(t, 5))
+	p.mustTake(t, p.here, p.there)
+	for i := range int64(4) {
+		before := p.left(t, p.there)
+		if v := p.take(context.Background(), p.here, p.there); v[0].RetryAfter == 0 || !passes(v[1]) || v[1].Remaining != before || v[1].Part == v[0].Part {
+			t.Errorf("%+v, want the first refused and %d left of the second", v, before)
+		}
+		p.mustTake(t, p.there)
+		if left := p.left(t, p.there); left != 3-i {
+			t.Errorf("%d left after calls that passed alone, want %d", left, 3-i)
+		}
+	}
+	ban := algorithm.Counter{Key: append(bytes.Clone(p.there.Key), ":ban"...), Limit: new(algorithm.Banned(1, 3600_000_000, 3600_000_000, 1_000_000)), Cost: 1}
+	if v := p.take(context.Background(), p.here, p.there, ban); v[0].RetryAfter == 0 || v[1].RetryAfter == 0 || v[2].RetryAfter == 0 {
+		t.Errorf("%+v, want all refused, and the ban to have heard of it", v)
+	}
+	if err := p.Reset(context.Background(), p.here.Key); err != nil { // as another process may
+		t.Fatal(err)
+	}
+	if err := p.Reset(context.Background(), p.there.Key); err != nil {
+		t.Fatal(err)
+	}
+	p.mustTake(t, p.here, p.there)
+	p.wantLeft(t, 0, 4)
+}
+
+// A server that is asked first, and does not answer, leaves the other one time to count the call.
+func (d deployment) askedFirstIsSick(t *testing.T) {
+	client := d.connect(t, options{})
+	p := pair{newStore(t, client, timeout), d, d.on(t, 1, daily(t, 1)), d.on(t, 0, daily(t, 5))}
+	p.mustTake(t, p.here, p.there)
+	d.servers[1].Stop()
+	v := p.take(context.Background(), p.here, p.there)
+	p.Close()
+	d.proceed(t, client)
+	p.store = newStore(t, d.connect(t, options{}), patient)
+	if left := p.left(t, p.there); v[0].Err == nil || !passes(v[1]) || v[1].Remaining != 3 || left != 3 {
+		t.Errorf("%+v, want the first failed and the second charged, of which %d are left", v, left)
+	}
+}
+
 // Close may come while calls are still being decided.
 func (d deployment) closedWhileInUse(t *testing.T) {
 	p := d.pair(t, daily(t, 1000), daily(t, 1))
@@ -159,5 +207,39 @@ func TestGivenBackIsHeard(t *testing.T) {
 	}
 	if charges := <-heard; len(charges) != 1 || string(charges[0].Key) != string(free.Key) || s.left(t, free) != 5 {
 		t.Errorf("heard %+v, with %d left of 5", charges, s.left(t, free))
+	}
+}
+
+// BenchmarkApart is a call over two servers that passes, by how many callers there are. Each has a
+// counter of their own beside one that all share.
+func BenchmarkApart(b *testing.B) {
+	ring := limittest.StartRing(b, 2)
+	s, slot := newStore(b, ring.Client(b), patient), ringSlot(ring)
+	limit := new(algorithm.Windowed(algorithm.SlidingWindow, algorithm.MaxPermits, 3600*1_000_000))
+	var own []algorithm.Counter
+	for i := 0; len(own) < 64; i++ {
+		if c := counter(fmt.Sprint("own", i), limit); slot(b, string(c.Key)) == 0 {
+			own = append(own, c)
+		}
+	}
+	shared := counter("shared", limit)
+	for i := 0; slot(b, string(shared.Key)) != 1; i++ {
+		shared = counter(fmt.Sprint("shared", i), limit)
+	}
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(callers) // times GOMAXPROCS, and one caller needs no others
+			ask := func(pb *testing.PB, i int64) {
+				call := []algorithm.Counter{own[i%64], shared}
+				for verdicts := make([]algorithm.Verdict, 2); pb.Next(); {
+					if s.Decide(context.Background(), call, true, verdicts); !passes(verdicts[0]) || !passes(verdicts[1]) {
+						b.Errorf("%+v", verdicts)
+					}
+				}
+			}
+			var callersSoFar atomic.Int64
+			b.RunParallel(func(pb *testing.PB) { ask(pb, callersSoFar.Add(1)) })
+		})
 	}
 }

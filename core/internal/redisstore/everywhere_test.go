@@ -26,6 +26,8 @@ func TestEverywhere(t *testing.T) {
 				d.holds(t, "counters of two servers are all charged", d.chargedApart)
 				d.holds(t, "a look at them charges none", d.lookedAtApart)
 				d.holds(t, "when one refuses the other is given back", d.givenBack)
+				d.holds(t, "one that will probably refuse is asked first", d.askedFirst)
+				d.holds(t, "unless it is sick", d.askedFirstIsSick)
 				d.holds(t, "when one that is required fails the other is given back", d.givenBackForTheRequired)
 				d.holds(t, "when one that is not required fails the other stays charged", d.notGivenBack)
 				d.holds(t, "closing meanwhile does no harm", d.closedWhileInUse)

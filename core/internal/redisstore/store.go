@@ -27,11 +27,14 @@ type Store struct {
 	seed   maphash.Seed
 	rooms  sync.Pool // of *room
 	hear   func([]algorithm.Charge)
+
+	outlook outlook
 }
 
 // New makes a store. It connects to nothing. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	s := &Store{common: &common{timeout: timeout, listener: nobody{}}, seed: maphash.MakeSeed(), hear: func([]algorithm.Charge) {}}
+	s.outlook.begun = time.Now()
 	s.rooms.New = func() any { return new(room) }
 	s.router = newRouter(client, s.common)
 	return s
@@ -103,14 +106,15 @@ func (s *Store) InBackground(do func()) {
 	}
 }
 
-// Decide answers for one call's counters; verdicts is as long as counters. On one shard they are charged all or none, in
-// one script. Over several shards they are asked side by side, and when one of them refuses, or fails and is Required,
-// what the others charged is given back in the background.
+// Decide answers for one call's counters; verdicts is as long as counters. On one shard they are
+// charged all or none, in one script. Over several shards they are asked side by side, or first the
+// one that will probably refuse; and when one of them refuses, or fails and is Required, what the
+// others charged is given back in the background.
 //
 // A caller whose own context ends gets that as Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !s.router.apart() || sameTag(counters) {
-		s.decide(ctx, counters, charge, verdicts)
+		s.decide(ctx, ctx, counters, charge, verdicts)
 		return
 	}
 	s.decideApart(ctx, counters, charge, verdicts)
@@ -127,10 +131,10 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 	return granted, verdict[0]
 }
 
-// decide asks one shard.
-func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+// decide asks one shard for a caller, by a context that may end earlier than theirs.
+func (s *Store) decide(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if _, err := s.ask(ctx, counters, charge, 1, verdicts); err != nil {
-		s.fail(ctx, err, verdicts)
+		s.fail(caller, err, verdicts)
 	}
 }
 
