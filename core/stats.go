@@ -29,7 +29,8 @@ type Stats struct {
 	// each direct call, and each attempt to give back or to renew counts once.
 	StoreErrors []StoreErrorCount
 	// Shards are the Redis servers that calls went to, in order of their addresses: one, or those of a cluster or a ring, with those that
-	// are not in use any more. A client of another type has none, and no breaker.
+	// are not in use any more. A client of another type has none, and no breaker. Until a server has told
+	// the slots of a cluster, there is one entry, for all addresses of the client's options.
 	Shards []ShardStats
 	// Losses counts how often a server was found to have been restarted, or replaced by a replica: what it had not saved or replicated was
 	// lost. It is found out by INFO, so it stays 0 where our user may not call that.

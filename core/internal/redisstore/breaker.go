@@ -93,8 +93,8 @@ func (b *breaker) judge(err error, began time.Duration) error {
 		return nil
 	}
 	now := time.Since(b.start)
-	switch class := classOf(err); {
-	case (class == failure.Timeout || class == failure.NoConnection) && now-began < nearly(b.timeout): // the caller had no more time, or left
+	switch {
+	case endsWithTime(err) && now-began < nearly(b.timeout): // the caller had no more time, or left
 		return errUncounted
 	default:
 		b.failing.CompareAndSwap(0, max(1, int64(now)))
@@ -103,6 +103,16 @@ func (b *breaker) judge(err error, began time.Duration) error {
 		}
 		return errFailed
 	}
+}
+
+// endsWithTime reports whether a trip ended so because its time was over.
+func endsWithTime(err error) bool {
+	var u unreached
+	if errors.As(err, &u) {
+		return u.ended
+	}
+	class := classOf(err)
+	return class == failure.Timeout || class == failure.NoConnection
 }
 
 // answers says whether a trip that ended so shows that the server can answer, be it that a key is elsewhere, or that we may not.

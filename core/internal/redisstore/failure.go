@@ -29,6 +29,19 @@ func (u unanswered) Error() string { return u.end.Error() }
 
 func (u unanswered) Unwrap() error { return u.end }
 
+// errNoSlots is why a call does not know which master to ask.
+var errNoSlots = errors.New("no server of the cluster tells which slots it has")
+
+// unreached is the failure of a command that was not sent, because no connection could be set up.
+type unreached struct {
+	cause error
+	ended bool // when the call's time ended, rather than by itself
+}
+
+func (u unreached) Error() string { return u.cause.Error() }
+
+func (u unreached) Unwrap() error { return u.cause }
+
 // replies are what error replies begin with, but for an ERR.
 var replies = map[string]failure.Class{
 	"LOADING": failure.NotReady, "READONLY": failure.NotReady, "MASTERDOWN": failure.NotReady, "BUSY": failure.NotReady, "NOREPLICAS": failure.NotReady, "CLUSTERDOWN": failure.NotReady,
@@ -58,6 +71,7 @@ func classOf(err error) failure.Class {
 	var known *failure.Error
 	var reply redis.Error
 	var late unanswered
+	var apart unreached
 	var dial *net.OpError
 	var network net.Error
 	switch {
@@ -73,6 +87,8 @@ func classOf(err error) failure.Class {
 		return classOfReply(err)
 	case errors.As(err, &late):
 		return failure.Timeout
+	case errors.As(err, &apart):
+		return failure.Unreachable
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, redis.ErrClosed):
 		return failure.Unreachable
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, errWaited),

@@ -5,8 +5,10 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/redis/go-redis/v9"
@@ -34,14 +36,7 @@ func newRouter(client redis.UniversalClient, c *common) router {
 	case *redis.Ring:
 		return ring{client, known}
 	case *redis.ClusterClient:
-		known.cluster = client
-		weakly := weak.Make(known) // the client may outlive the store, and keeps its callbacks
-		client.OnNewNode(func(node *redis.Client) {
-			if known := weakly.Value(); known != nil {
-				known.meet(node)
-			}
-		})
-		return &cluster{client: client, shards: known}
+		return newCluster(client, known)
 	default: // of a type that we do not know: it may be a cluster
 		unknown := newShard(anyNode{heldClient{client}}, 0, c)
 		unknown.several = true
@@ -84,28 +79,36 @@ func (r ring) all() []*shard { return r.shards.all() }
 type cluster struct {
 	client *redis.ClusterClient
 	shards *shards
-	loads  singleflight.Group
 	known  atomic.Bool // whether the client knows the slots, so that it can tell a master without asking the servers
+	loads  singleflight.Group
+	began  atomic.Int64 // when the latest look at the slots did, as of time.Time's UnixNano
+	first  *shard       // stands for all servers until the slots are known; nothing but its breaker is used
 }
 
-// shard is the master of the key's slot, as far as the client knows. Only the first look at the slots asks the servers, and
-// go-redis does not bound that by the context: it is made once for all that wait, and left behind by who cannot wait.
+// newCluster makes the router of a cluster.
+func newCluster(client *redis.ClusterClient, known *shards) *cluster {
+	known.cluster = client
+	weakly := weak.Make(known) // the client may outlive the store, and keeps its callbacks
+	client.OnNewNode(func(node *redis.Client) {
+		if known := weakly.Value(); known != nil {
+			known.meet(node)
+		}
+	})
+	addr := strings.Join(client.Options().Addrs, ",")
+	none := &watch{addr: addr, all: known.common}
+	b := newBreaker(known.timeout, func(c change) { known.inBackground(func() { known.tell(c, none) }) })
+	return &cluster{client: client, shards: known, first: &shard{addr: addr, breaker: b}}
+}
+
+// shard is the master of the key's slot, as far as the client knows. Only the first look at the
+// slots asks the servers. While no server tells the slots, its breaker spares the calls the wait.
 func (c *cluster) shard(ctx context.Context, key []byte) (*shard, error) {
 	of := string(key) // the look may outlive the call
 	if !c.known.Load() {
-		loaded := c.loads.DoChan("slots", func() (any, error) {
-			_, err := c.client.MasterForKey(context.WithoutCancel(ctx), of)
-			c.known.Store(err == nil)
+		if err := c.first.breaker.run(func() error { return c.learn(ctx, of) }); err != nil {
 			return nil, err
-		})
-		select {
-		case result := <-loaded:
-			if result.Err != nil {
-				return nil, result.Err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
+		c.known.Store(true)
 	}
 	master, err := c.client.MasterForKey(ctx, of)
 	if err != nil {
@@ -115,11 +118,43 @@ func (c *cluster) shard(ctx context.Context, key []byte) (*shard, error) {
 	return c.shards.of(master), nil
 }
 
+// lookFor bounds a look at the slots, but for an answer that go-redis waits for at its end.
+const lookFor = 5 * time.Second
+
+// learn waits until the client knows the slots. go-redis does not bound its look by the context, so
+// one is made for all callers, and they leave it behind. It asks the servers in random order, one
+// after the other, and may hang at the first: so it is not waited for twice, and the next call that
+// is let through begins another.
+func (c *cluster) learn(ctx context.Context, key string) error {
+	loaded := c.loads.DoChan("slots", func() (any, error) {
+		c.began.Store(time.Now().UnixNano())
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+		defer cancel()
+		_, err := c.client.MasterForKey(bounded, key)
+		return nil, err
+	})
+	select {
+	case result := <-loaded:
+		return result.Err
+	case <-ctx.Done():
+	}
+	if hangs := time.Since(time.Unix(0, c.began.Load())) >= nearly(c.shards.timeout); hangs {
+		c.loads.Forget("slots")
+		return unreached{cause: errNoSlots}
+	}
+	return unreached{cause: errNoSlots, ended: true} // the caller could not wait, which says nothing
+}
+
 func (c *cluster) ready() bool { return c.known.Load() }
 
 func (c *cluster) apart() bool { return true }
 
-func (c *cluster) all() []*shard { return c.shards.all() }
+func (c *cluster) all() []*shard {
+	if !c.known.Load() {
+		return []*shard{c.first}
+	}
+	return c.shards.all()
+}
 
 // shards are the servers of a ring or a cluster, each made once. They come and go, so the table is thrown away when it has
 // grown past any cluster's size.

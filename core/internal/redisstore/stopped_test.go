@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 const (
@@ -144,4 +147,41 @@ func TestPoolOfOneWhileStopped(t *testing.T) {
 	together(32, func(i int) { s.takeInTime(t, i%2 == 0, c) })
 	server.Continue()
 	wantSoon(t, "the store decides again", func() bool { return passes(s.take(context.Background(), c)[0]) })
+}
+
+// A cluster that hangs when the process starts is like a server that hangs: its breaker opens, and
+// calls do not wait for the timeout. One master that is well is enough to begin with.
+func TestAClusterThatHangsFromTheStart(t *testing.T) {
+	cluster := limittest.StartCluster(t)
+	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
+	c := d.on(t, 0, daily(t, 100))
+	for _, server := range cluster.Nodes() {
+		server.Stop()
+	}
+	s := newStore(t, cluster.Client(t), timeout)
+	state := func() (state redisstore.ShardState) {
+		for _, state = range s.Shards() {
+		}
+		return state
+	}
+	asked := 0
+	for ; asked < 10 && state().Breaker != "open"; asked++ {
+		if v := s.take(context.Background(), c)[0]; v.Err == nil {
+			t.Fatalf("%+v", v)
+		}
+	}
+	if asked == 10 {
+		t.Fatalf("%d calls waited for the timeout, %+v", asked, s.Shards())
+	}
+	if v := s.take(context.Background(), c)[0]; v.Err == nil || !strings.Contains(v.Err.Error(), "not asked") {
+		t.Errorf("%+v, want a call that is not made", v)
+	}
+	cluster.Nodes()[0].Continue()
+	wantSoon(t, "the store decides", func() bool { return passes(s.take(context.Background(), c)[0]) })
+	if got := state(); got.Addr != cluster.Addrs()[0] || got.Breaker != "closed" {
+		t.Errorf("%+v", got)
+	}
+	for _, server := range cluster.Nodes() {
+		server.Continue()
+	}
 }
