@@ -27,6 +27,7 @@ type call struct {
 	paths    []string
 	loose    looseness
 	subjects []byte
+	watched  []int // the places of a rule's counters, while they are formed
 	text     []byte
 	telling  []*quota // several limits that headers tell
 	joined   []*quota // those of an earlier call
@@ -95,7 +96,7 @@ func (c *call) addCounter() *algorithm.Counter {
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, for nothing large is moved then
-	counter.Required, counter.Dry, counter.Lease, counter.LocalShare = false, false, 0, 0
+	counter.Required, counter.Dry, counter.Lease, counter.LocalShare, counter.Watched = false, false, 0, 0, nil
 	return counter
 }
 

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
 
 // count forms the counters of the rules that apply. A rule that wants a login is left out for nobody, and so are a call that
 // costs nothing and a counter that this call is charged to already. given is the subject, "" for each rule's own. It stops at
@@ -49,14 +53,15 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 		return IdentifyFailed, err
 	}
 	before := len(c.counters)
+	c.watched = c.watched[:0]
 	if cost == 0 { // and yet a ban holds
-		c.listen(a, before)
+		c.listen(a)
 		return Allowed, nil
 	}
-	own, first := a.policy.quotas[0], before
+	own := a.policy.quotas[0]
 	if a.rule.LimitFor != nil {
 		if own = c.planned(a); own == nil {
-			c.listen(a, before)
+			c.listen(a)
 			return Allowed, nil
 		}
 	}
@@ -72,33 +77,49 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 			c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
 			return reason, nil
 		}
-		first = min(first, at)
+		c.watched = append(c.watched, at)
 	}
-	if len(c.counters)-first != len(a.policy.quotas) { // others lie between, of which the ban is not to hear
-		first = before
-	}
-	c.listen(a, first)
+	c.listen(a)
 	return Allowed, nil
 }
 
-// listen adds the ban of a rule that has one, behind the counters from first on, which it watches; unless an earlier rule of this
-// call listens to the same ban.
-func (c *call) listen(a *asked, first int) {
+// listen adds the ban of a rule that has one, which watches the rule's counters. Where an earlier rule of this call has the same
+// ban, that one watches them too.
+func (c *call) listen(a *asked) {
 	if a.rule.Ban == (Ban{}) {
 		return
 	}
-	watched := int64(len(c.counters) - first)
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
-	if c.earlier() >= 0 {
+	if at := c.earlier(); at >= 0 {
 		c.dropLast()
+		c.watched = append(c.watched, c.counters[at].Watched...)
+		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Cost, counter.Dry = &a.rule.ban, watched, a.rule.DryRun
+	counter.Limit, counter.Watched, counter.Dry = &a.rule.ban, placesOf(c.watched), a.rule.DryRun
 	a.rule.askStore(counter)
 	ban := *a
 	ban.isBan, ban.quota = true, a.policy.quotas[0]
 	c.asked = append(c.asked, ban)
+}
+
+// usualPlaces are the lists that placesOf returns where it can, so that it allocates none.
+var usualPlaces = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
+
+// placesOf returns the places in order and without repetition, in a list of their own that nobody writes to. It sorts what it is
+// given.
+func placesOf(places []int) []int {
+	slices.Sort(places)
+	places = slices.Compact(places)
+	if len(places) == 0 {
+		return nil
+	}
+	first, last := places[0], places[len(places)-1]
+	if last-first == len(places)-1 && last < len(usualPlaces) {
+		return usualPlaces[first : last+1 : last+1]
+	}
+	return slices.Clone(places)
 }
 
 // charge adds the counter of a rule's limit. Where an earlier rule has the same counter, it merges the two: the call is charged

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // Two rules that meet in one counter hold together, whatever counts it: the smaller limit, and the larger cost, once.
@@ -71,9 +72,12 @@ func TestPoliciesThatMeetInOneCounter(t *testing.T) {
 func TestABanOfRulesThatMeet(t *testing.T) {
 	ban := core.Ban{After: 1, For: 30 * time.Hour}
 	with, without := core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2}
+	other, elsewhere := core.Rule{Name: "other", Seconds: 3600}, core.Rule{Name: "elsewhere", Seconds: 3600, Key: key("else")}
+	also := with
+	also.Also = []core.Limit{core.PerDay(9)}
 	for name, rules := range map[string][]core.Rule{
 		"first": {with, without}, "last": {without, with}, "both": {with, without, with},
-		"behind another": {{Name: "other", Seconds: 3600}, without, with},
+		"behind another": {other, without, with}, "around another": {without, other, with}, "around others": {without, other, with, elsewhere, also},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -91,6 +95,39 @@ func TestABanOfRulesThatMeet(t *testing.T) {
 				}
 				wantLeft(t, limiter, "GET /", me, core.PerHour(2), 0)
 			})
+		})
+	}
+}
+
+// Rules with one ban are two rules where a plan gives one of them another counter. The ban hears of both.
+func TestABanOfRulesWithAnotherPlan(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{After: 1, For: 30 * time.Hour}}
+		planned := rule
+		planned.LimitFor = func(core.Request) (core.Limit, error) { return core.PerDay(9), nil }
+		guard := newGuard(t, newLimiter(t, options), planned, core.Rule{Name: "other", Seconds: 3600}, rule)
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
+		if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.Banned {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// A ban finds what it watches among counters that are asked apart: those of other servers, and those that nobody counts meanwhile.
+func TestABanOfRulesThatMeetApart(t *testing.T) {
+	for name, options := range map[string]core.Options{
+		"ring": {Redis: limittest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, OnStoreError: core.FallBackLocal}
+			banning := rule
+			banning.Ban = core.Ban{After: 1, For: 30 * time.Hour}
+			elsewhere := core.Rule{Name: "elsewhere", Seconds: 3600, Key: key("else")}
+			guard := newGuard(t, newLimiter(t, options), elsewhere, rule, elsewhere, core.Rule{Name: "other", Seconds: 3600, OnStoreError: core.FallBackLocal}, banning)
+			wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
+			if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.Banned {
+				t.Errorf("%+v", d)
+			}
 		})
 	}
 }

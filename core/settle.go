@@ -63,7 +63,10 @@ func (c *call) hearBans() {
 		if !c.asked[i].isBan || wait == 0 {
 			continue
 		}
-		first := i - int(c.counters[i].Cost)
+		first := i
+		if watched := c.counters[i].Watched; len(watched) > 0 {
+			first = watched[0]
+		}
 		c.asked[first].banned = true
 		v := &c.verdicts[first]
 		v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0

@@ -58,8 +58,10 @@ type Entry struct {
 type Counter struct {
 	Key   []byte // as core forms it; valid during the call only
 	Limit *Limit
-	Cost  int64  // permits; 0 asks without charging. Of a Ban: how many counters just before it it watches
+	Cost  int64  // permits; 0 asks without charging
 	Mark  string // SlidingLog: the note; Concurrency: the holder
+	// Watched are the places in the call of the counters that a Ban hears refusals from, in order. Nobody writes to the list.
+	Watched []int
 	// Required says that the call is refused when the store cannot answer for this counter.
 	Required bool
 	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry where what it watches is: all of
@@ -257,12 +259,18 @@ func Struck(counters []Counter, verdicts []Verdict, i int) bool {
 	if counters[i].Limit.Kind != Ban || counters[i].Limit.after == 0 || verdicts[i].RetryAfter != 0 {
 		return false
 	}
-	for at := max(0, i-int(counters[i].Cost)); at < i; at++ {
-		if verdicts[at].RetryAfter > 0 {
-			return true
+	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].RetryAfter > 0 })
+}
+
+// WatchedIn returns where the watched counters stand in a part of the call that consists of the counters at these places, in
+// order. Those that are not in the part are left out.
+func (c *Counter) WatchedIn(places []int) (watched []int) {
+	for _, at := range c.Watched {
+		if n, ok := slices.BinarySearch(places, at); ok {
+			watched = append(watched, n)
 		}
 	}
-	return false
+	return watched
 }
 
 // Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.

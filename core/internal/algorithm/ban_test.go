@@ -15,7 +15,7 @@ func TestBanStory(t *testing.T) {
 	ask := func(after int64) algorithm.Verdict {
 		e.now += after
 		return e.decide(true, e.now, []algorithm.Counter{
-			{Key: []byte("full"), Limit: &full, Cost: 1}, {Key: []byte("ban"), Limit: &limit, Cost: 1},
+			{Key: []byte("full"), Limit: &full, Cost: 1}, {Key: []byte("ban"), Limit: &limit, Watched: []int{0}},
 		})[1]
 	}
 	wantBan := func(what string, v algorithm.Verdict, lasts int64) {
@@ -51,7 +51,7 @@ func TestBanStory(t *testing.T) {
 func TestBanByHand(t *testing.T) {
 	limit, e := algorithm.Banned(2, 3*second, 10*second, second), newEngines(early)
 	look := func() int64 {
-		return e.decide(false, e.now, []algorithm.Counter{{Key: []byte("ban"), Limit: &limit, Cost: 1}})[0].RetryAfter
+		return e.decide(false, e.now, []algorithm.Counter{{Key: []byte("ban"), Limit: &limit}})[0].RetryAfter
 	}
 	for _, step := range []struct{ after, span, lasts int64 }{{0, 5 * second, 5 * second}, {second, second, 4 * second}, {second, hour, hour}, {-hour, second, hour}} {
 		e.now += step.after

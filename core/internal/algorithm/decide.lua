@@ -3,8 +3,9 @@
 -- KEYS[i]   the counters, all in one cluster slot
 -- ARGV[1]   1 to charge, 0 to look only
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to four. A ~ before the
---           algorithm: this counter refuses no call. A ban's cost is how many counters just before it it watches; it holds
---           whatever its cost is
+--           algorithm: this counter refuses no call. A ban's cost is how many counters it watches; it holds whatever its cost
+--           is
+-- ARGV      then for each ban the places in KEYS of the counters that it watches, which are no bans
 -- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds, 0: its part fits; -1: ask
 --           again, for this now), permits left, reset after (microseconds), and the position of the charge, which giving it
 --           back takes (0 where nothing was charged, or the algorithm needs none)
@@ -13,6 +14,7 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local reply, found, fits = {now}, {}, true
+local place = 6 * #KEYS + 2 -- of the next watched counter, in ARGV
 
 -- A change is the new string, or what makes the change in another type of key.
 local function write(key, change, reset)
@@ -31,19 +33,21 @@ for i = 1, #KEYS do
   if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
   local retry, left, reset, reset_charged, charge, position, anchored, strike, reset_struck = algorithm(KEYS[i], now,
     cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
-  local counts = cost > 0 or string.sub(ARGV[a], -3) == 'bn1'
+  local ban = string.sub(ARGV[a], -3) == 'bn1'
+  local counts = cost > 0 or ban
   if not counts then retry = math.min(retry, 0) end -- but a calendar asks again
   reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, left), reset, 0
-  found[i] = {charge, reset_charged, position, cost, counts and anchored, reset, strike, reset_struck}
+  found[i] = {charge, reset_charged, position, cost, counts and anchored, reset, strike, reset_struck, place}
+  if ban then place = place + cost end
   fits = fits and (retry == 0 or dry and retry > 0)
 end
 
 if ARGV[1] == '1' then
-  for i = #KEYS, 1, -1 do -- backwards, so that a ban which is struck does not strike one behind it
-    local charge, reset_charged, position, cost, anchored, reset, strike, reset_struck = unpack(found[i], 1, 8)
+  for i = 1, #KEYS do
+    local charge, reset_charged, position, cost, anchored, reset, strike, reset_struck, first = unpack(found[i], 1, 9)
     local struck = false
     if strike then
-      for watched = i - cost, i - 1 do struck = struck or reply[4 * watched - 2] > 0 end
+      for at = first, first + cost - 1 do struck = struck or reply[4 * ARGV[at] - 2] > 0 end
     end
     if struck then
       write(KEYS[i], strike, reset_struck)

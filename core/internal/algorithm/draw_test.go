@@ -25,7 +25,7 @@ type member struct {
 	family  family
 	limit   *algorithm.Limit
 	key     string
-	watches int // of a ban: how many counters before it
+	watches []bool // of a ban: which of the call's counters, by turns
 	dry     bool
 }
 
@@ -50,7 +50,7 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), dry: oneIn(t, 5, "dry")})
 		if len(watchers) > 0 && rapid.Bool().Draw(t, "watched") {
 			f := rapid.SampledFrom(watchers).Draw(t, "ban")
-			c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), watches: 1 + i, dry: oneIn(t, 8, "dry ban")})
+			c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), watches: rapid.SliceOfN(rapid.Bool(), 3, 3).Draw(t, "watches"), dry: oneIn(t, 8, "dry ban")})
 		}
 	}
 	first := c.members[0].family
@@ -145,19 +145,31 @@ func (c *caller) come() {
 }
 
 func (c *caller) counters(members []*member) (counters []algorithm.Counter) {
-	for i, m := range members {
+	for _, m := range members {
 		if oneIn(c.T, 12, "another limit") {
 			m.limit = rapid.SampledFrom(m.family.limits).Draw(c.T, "limit")
 		}
-		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m, i), Mark: c.mark(m), Dry: m.dry})
+		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Dry: m.dry})
 	}
+	c.watch(members, counters)
 	return counters
 }
 
-func (c *caller) cost(m *member, before int) int64 {
+// watch has each ban watch some of the counters, wherever in the call they are.
+func (c *caller) watch(members []*member, counters []algorithm.Counter) {
+	for i, m := range members {
+		for at, other := range members {
+			if m.limit.Kind == algorithm.Ban && other.limit.Kind != algorithm.Ban && m.watches[at%len(m.watches)] {
+				counters[i].Watched = append(counters[i].Watched, at)
+			}
+		}
+	}
+}
+
+func (c *caller) cost(m *member) int64 {
 	switch {
 	case m.limit.Kind == algorithm.Ban:
-		return int64(min(m.watches, before))
+		return 0
 	case oneIn(c.T, 16, "nothing"):
 		return 0
 	case m.limit.Kind == algorithm.Concurrency:
@@ -190,9 +202,10 @@ func (c *caller) look() {
 	}
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.Ban {
-			counters[i].Cost = int64(i)
+			counters[i].Cost = 0
 		}
 	}
+	c.watch(c.members, counters)
 	c.decide(false, c.now, counters)
 }
 

@@ -65,6 +65,7 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 			s.writes = append(s.writes, string(c.Key))
 		}
 	}
+	s.argv = algorithm.AppendWatched(s.argv, counters)
 	e.add(s)
 	return verdicts
 }

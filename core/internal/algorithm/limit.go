@@ -124,8 +124,22 @@ func (c *Counter) AppendArgs(args []any, at int64) []any {
 	if c.Dry {
 		tag = c.Limit.dry
 	}
-	args = append(args, tag, c.Cost)
+	cost := c.Cost
+	if c.Limit.Kind == Ban {
+		cost = int64(len(c.Watched))
+	}
+	args = append(args, tag, cost)
 	return c.Limit.appendArgs(args, c.Mark, at)
+}
+
+// AppendWatched appends what decide.lua takes behind the args of all counters: for each ban the places of those that it watches.
+func AppendWatched(args []any, counters []Counter) []any {
+	for i := range counters {
+		for _, at := range counters[i].Watched {
+			args = append(args, int64(at+1))
+		}
+	}
+	return args
 }
 
 // AppendArgs appends what give_back.lua takes for a charge: the algorithm, the cost, when it was charged, the reset after

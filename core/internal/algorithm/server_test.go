@@ -60,7 +60,7 @@ func (a *ask) args() (keys []string, argv []any) {
 		keys = append(keys, string(a.counters[i].Key))
 		argv = a.counters[i].AppendArgs(argv, a.now)
 	}
-	return keys, append(argv, a.now)
+	return keys, append(algorithm.AppendWatched(argv, a.counters), a.now)
 }
 
 // queue adds a decision to a pipeline.

@@ -130,6 +130,7 @@ func TestBans(t *testing.T) {
 	s, c := newStore(100)
 	tight := minute(1)
 	call := []algorithm.Counter{counter("tight", tight), counter("ban", &limit), counter("free", minute(100))}
+	call[1].Cost, call[1].Watched = 0, []int{0}
 	s.decide(true, call...)
 	for i := range 3 {
 		v := s.decide(true, call...)
@@ -222,6 +223,7 @@ func TestKeptUnderManyCallers(t *testing.T) {
 			name := fmt.Sprint(i % 40)
 			call := []algorithm.Counter{counter("log "+name, &log), counter("ban "+name, &ban), counter("slots "+name, &slots)}
 			call[0].Dry, call[2].Mark = i%3 == 0, fmt.Sprint(goroutine)
+			call[1].Cost, call[1].Watched = 0, []int{0}
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {
 			case 0:

@@ -162,7 +162,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 	own := func(key string) bool {
 		return slices.ContainsFunc(counters, func(c algorithm.Counter) bool { return string(c.Key) == key })
 	}
-	for i := len(counters) - 1; i >= 0; i-- { // backwards, so that a ban which is struck does not strike one behind it
+	for i := range counters {
 		switch c, v := &counters[i], &verdicts[i]; {
 		case algorithm.Struck(counters, verdicts, i):
 			s.strike(c, hashes[i], t, v, own)

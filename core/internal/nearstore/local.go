@@ -102,13 +102,16 @@ func (l *local) standIn(ctx context.Context, counters []algorithm.Counter, charg
 			return nil
 		case wanted(c, v):
 			places = append(places, i)
-			here = append(here, l.counter(c, i, places))
+			here = append(here, l.counter(c))
 		default:
 			passes = passes && !c.Refuses(v)
 		}
 	}
 	if len(here) == 0 {
 		return nil
+	}
+	for i := range here { // a ban watches those that are here, too
+		here[i].Watched = here[i].WatchedIn(places)
 	}
 	answers := make([]algorithm.Verdict, len(here))
 	l.store().Decide(ctx, here, charge && passes, answers)
@@ -129,21 +132,14 @@ func (l *local) standIn(ctx context.Context, counters []algorithm.Counter, charg
 	return charged
 }
 
-// counter is what a counter of the call, at i, is here: the last of these places. What costs more than the share can hold takes all of it.
-func (l *local) counter(c *algorithm.Counter, i int, places []int) algorithm.Counter {
+// counter is what a counter of the call is here. What costs more than the share can hold takes all of it.
+func (l *local) counter(c *algorithm.Counter) algorithm.Counter {
 	here := *c
 	here.Lease = 0
-	if c.Limit.Kind == algorithm.Ban { // it watches those before it that are here, too
-		here.Cost = 0
-		for _, place := range places[:len(places)-1] {
-			if place >= i-int(c.Cost) {
-				here.Cost++
-			}
-		}
-		return here
+	if c.Limit.Kind != algorithm.Ban {
+		here.Limit = l.of(c.Limit, c.LocalShare)
+		here.Cost = min(c.Cost, here.Limit.Max)
 	}
-	here.Limit = l.of(c.Limit, c.LocalShare)
-	here.Cost = min(c.Cost, here.Limit.Max)
 	return here
 }
 

@@ -72,7 +72,7 @@ func TestLocalBanWatchesItsOwn(t *testing.T) {
 	s := newProcess(t, behind)
 	limit := windowed(algorithm.FixedWindow, 1, hour)
 	other, own := local("user:a", limit, 1, 1), local("user:b", windowed(algorithm.FixedWindow, 100, hour), 1, 1)
-	ban := algorithm.Counter{Key: []byte("test:{user:b}:ban"), Limit: new(algorithm.Banned(1, hour, hour, second)), Cost: 1, LocalShare: 1}
+	ban := algorithm.Counter{Key: []byte("test:{user:b}:ban"), Limit: new(algorithm.Banned(1, hour, hour, second)), Watched: []int{1}, LocalShare: 1}
 	for i := range 3 {
 		v := make([]algorithm.Verdict, 3)
 		s.Decide(context.Background(), []algorithm.Counter{other, own, ban}, true, v)
@@ -102,7 +102,7 @@ func TestLocalIsReset(t *testing.T) {
 	behind := newShared(t, 1000)
 	s := newProcess(t, behind)
 	c := local("user:a", windowed(algorithm.FixedWindow, 1, hour), 1, 1)
-	ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(1, hour, hour, second)), Cost: 1, LocalShare: 1}
+	ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(1, hour, hour, second)), Watched: []int{0}, LocalShare: 1}
 	passes := func() bool {
 		v := make([]algorithm.Verdict, 2)
 		s.Decide(context.Background(), []algorithm.Counter{c, ban}, true, v)

@@ -94,7 +94,13 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 			for i := range all {
 				all[i].Dry = tried
 			}
-			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Cost: int64(len(all)), Dry: tried})
+			var watched []int
+			for i := range all {
+				if rapid.IntRange(0, 3).Draw(t, "watched") > 0 {
+					watched = append(watched, i)
+				}
+			}
+			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Watched: watched, Dry: tried})
 		}
 		return all
 	})

@@ -27,7 +27,7 @@ type refusals struct {
 type refusal struct {
 	key       string
 	limit     *algorithm.Limit // as it was asked; limits beyond those that core keeps are kept alive by it
-	cost      int64            // times 16, plus 8 where the rest is not known, and how many counters there are from here on
+	cost      int64            // its weight times 16, plus 8 where the rest is not known, and how many counters there are from here on
 	remaining uint64           // permits, times 2^24, and the changes of those of the call's keys of which the rest is known
 	until     int64            // it is repeated before this
 	retry     int64
@@ -68,9 +68,18 @@ func (r *refusals) identify(s *Store, counters []algorithm.Counter) (id identity
 		}
 		hash := s.hash(c.Key)
 		id.changes[i] = s.changes.of(hash).Load()
-		id.hash = bits.RotateLeft64(id.hash, 7) ^ (hash+uint64(c.Cost))*0x9e3779b97f4a7c15
+		id.hash = bits.RotateLeft64(id.hash, 7) ^ (hash+uint64(weight(c)))*0x9e3779b97f4a7c15
 	}
 	return id, true
+}
+
+// weight tells apart calls of the same counters: the cost, or of a ban a bit for each of at most mostTogether counters that it watches.
+func weight(c *algorithm.Counter) int64 {
+	weight := c.Cost
+	for _, at := range c.Watched {
+		weight |= 1 << at
+	}
+	return weight
 }
 
 // recall answers a call as it was refused before, if that still holds.
@@ -105,9 +114,9 @@ func (e *refusal) answer(now int64) algorithm.Verdict {
 	}
 }
 
-// costField is the cost of a refusal's counter with what stands beside it.
-func costField(cost int64, unknown bool, counters int) int64 {
-	cost = cost<<4 | int64(counters)
+// costField is the weight of a refusal's counter with what stands beside it.
+func costField(weight int64, unknown bool, counters int) int64 {
+	cost := weight<<4 | int64(counters)
 	if unknown {
 		cost |= unknownBit
 	}
@@ -126,7 +135,7 @@ func left(then, now int64) int64 { return max(0, then-now+999) / 1000 }
 func (e *refusal) of(counters []algorithm.Counter) bool {
 	for i := range counters {
 		c := &counters[i]
-		if e.cost&^unknownBit != costField(c.Cost, false, len(counters)-i) || e.key != string(c.Key) || !e.limit.Equal(c.Limit) {
+		if e.cost&^unknownBit != costField(weight(c), false, len(counters)-i) || e.key != string(c.Key) || !e.limit.Equal(c.Limit) {
 			return false
 		}
 		e = e.next
@@ -151,7 +160,7 @@ func (r *refusals) remember(s *Store, id identity, counters []algorithm.Counter,
 	for i := len(counters) - 1; i >= 0; i-- {
 		c, v := &counters[i], &verdicts[i]
 		e = &refusal{
-			key: string(c.Key), limit: c.Limit, cost: costField(c.Cost, !known.has(v), len(counters)-i), until: until,
+			key: string(c.Key), limit: c.Limit, cost: costField(weight(c), !known.has(v), len(counters)-i), until: until,
 			remaining: uint64(v.Remaining) << 24, retry: now + v.RetryAfter*1000, reset: now + v.ResetAfter*1000, began: v.At - now/1000, next: e,
 		}
 	}

@@ -137,7 +137,7 @@ func TestOwnChangesAreSeenAtOnce(t *testing.T) {
 	s := newProcess(t, behind)
 	limit, own := bucket(t, 1, hour, 2), new(algorithm.Banned(2, hour, hour, second))
 	c := counter("user:a", limit, 1)
-	banned := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: own, Cost: 1}
+	banned := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: own, Watched: []int{0}}
 	for name, change := range map[string]func(v algorithm.Verdict){
 		"reset": func(algorithm.Verdict) { _ = s.Reset(ctx, c.Key) },
 		"give back": func(v algorithm.Verdict) {

@@ -182,6 +182,11 @@ func split(counters []algorithm.Counter) (parts []*part) {
 		p.counters = append(p.counters, counters[i])
 		p.verdicts = append(p.verdicts, algorithm.Verdict{})
 	}
+	for _, p := range parts {
+		for i := range p.counters {
+			p.counters[i].Watched = p.counters[i].WatchedIn(p.places)
+		}
+	}
 	return parts
 }
 

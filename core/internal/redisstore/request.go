@@ -30,7 +30,11 @@ func withText(call []any, script *algorithm.Script) []any {
 var yes, no any = int64(1), int64(0)
 
 func decideCall(script *algorithm.Script, counters []algorithm.Counter, charge bool, at int64) []any {
-	call := command(script, len(counters), 1+6*len(counters))
+	args := 1 + 6*len(counters)
+	for i := range counters {
+		args += len(counters[i].Watched)
+	}
+	call := command(script, len(counters), args)
 	for i := range counters {
 		call = append(call, string(counters[i].Key))
 	}
@@ -42,7 +46,7 @@ func decideCall(script *algorithm.Script, counters []algorithm.Counter, charge b
 	for i := range counters {
 		call = counters[i].AppendArgs(call, at)
 	}
-	return call
+	return algorithm.AppendWatched(call, counters)
 }
 
 func equalCall(script *algorithm.Script, counters []algorithm.Counter, calls, at int64) []any {
