@@ -82,7 +82,7 @@ type Verdict struct {
 	ResetAfter int64 // until the state equals a fresh one
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
 	Wait       int64 // of a reservation: until its turn
-	Position   int64 // of the charge: see Charge; 0 where nothing was charged
+	Position   int64 // of the charge: see Charge; 0 where nothing was charged. Of a Ban 1 if it is struck now
 	From       Origin
 	Part       uint8 // of a call over several shards: the same for the counters that one of them answered for
 	Err        error // why the store could not answer; the rest is zero

@@ -8,7 +8,7 @@
 -- ARGV      then for each ban the places in KEYS of the counters that it watches, which are no bans
 -- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds, 0: its part fits; -1: ask
 --           again, for this now), permits left, reset after (microseconds), and the position of the charge, which giving it
---           back takes (0 where nothing was charged, or the algorithm needs none)
+--           back takes (0 where nothing was charged, or the algorithm needs none; of a ban 1 if it is struck now)
 -- keeps     a refused call writes nothing, but that a clock which stepped back is written once, and a ban one strike for each
 --           window; every write sets the time to live, and a key dies when its state equals that of a fresh one
 local clock = redis.call('TIME')
@@ -51,7 +51,7 @@ if ARGV[1] == '1' then
     end
     if struck then
       write(KEYS[i], strike, reset_struck)
-      reply[4 * i - 2] = math.max(0, struct.unpack('<I7', strike) - now)
+      reply[4 * i - 2], reply[4 * i + 1] = math.max(0, struct.unpack('<I7', strike) - now), 1
     elseif cost > 0 and fits and charge then
       write(KEYS[i], charge, reset_charged)
       reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, reset_charged, position

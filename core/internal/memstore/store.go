@@ -187,6 +187,7 @@ func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorith
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
 	if reset, noted := c.Limit.Strike(&e.state, t.now); noted {
 		e.setFresh(t.awake + reset)
+		v.Position = 1
 	}
 	v.RetryAfter = max(0, e.state.Used-t.now)
 }

@@ -114,6 +114,14 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge
 
 // learn makes of a fresh answer what can be known here: a refusal that lasts, or that keys have changed.
 func (s *Store) learn(id identity, lasting bool, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+	for i := range counters {
+		if counters[i].Limit.Kind == algorithm.Ban && verdicts[i].Position != 0 { // struck: other calls with this ban are to hear of it
+			s.changed(counters[i].Key)
+			if lasting {
+				id.changes[i]++
+			}
+		}
+	}
 	switch {
 	case !refused(counters, verdicts):
 		for i := range counters {

@@ -147,7 +147,7 @@ func (d deployment) askedFirst(t *testing.T) {
 			t.Errorf("%d left after calls that passed alone, want %d", left, 3-i)
 		}
 	}
-	ban := algorithm.Counter{Key: append(bytes.Clone(p.there.Key), ":ban"...), Limit: new(algorithm.Banned(1, 3600_000_000, 3600_000_000, 1_000_000)), Cost: 1}
+	ban := algorithm.Counter{Key: append(bytes.Clone(p.there.Key), ":ban"...), Limit: new(algorithm.Banned(1, 3600_000_000, 3600_000_000, 1_000_000)), Watched: []int{1}}
 	if v := p.take(context.Background(), p.here, p.there, ban); v[0].RetryAfter == 0 || v[1].RetryAfter == 0 || v[2].RetryAfter == 0 {
 		t.Errorf("%+v, want all refused, and the ban to have heard of it", v)
 	}
