@@ -29,6 +29,15 @@ type giver struct {
 	timer   *time.Timer
 	next    int64 // when it wakes
 	charges []algorithm.Charge
+	giving  []*giving
+
+	resets map[string]int // how many Resets of a key are under way
+}
+
+// giving is charges that are on their way back to the store.
+type giving struct {
+	charges []algorithm.Charge
+	over    chan struct{} // closed when they are back
 }
 
 func (g *giver) init(l *leases) { g.leases, g.next = l, math.MaxInt64 }
@@ -37,11 +46,21 @@ func (g *giver) init(l *leases) { g.leases, g.next = l, math.MaxInt64 }
 func (g *giver) begin() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stopped {
-		return false
+	return g.beginLocked()
+}
+
+// beginTrip is begin for a trip, which does not begin while its key is being reset.
+func (g *giver) beginTrip(key []byte) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.resets[string(key)] == 0 && g.beginLocked()
+}
+
+func (g *giver) beginLocked() bool {
+	if !g.stopped {
+		g.running.Add(1)
 	}
-	g.running.Add(1)
-	return true
+	return !g.stopped
 }
 
 func (g *giver) done() {
@@ -136,21 +155,77 @@ func (l *leases) look(e *lease, now int64) (next int64, forget bool) {
 // admits nobody.
 func (g *giver) give() {
 	g.mu.Lock()
-	charges := g.charges
+	var now []*giving
+	for _, together := range batches(g.charges) {
+		now = append(now, g.begun(together))
+	}
 	g.charges = nil
 	g.mu.Unlock()
 	var all sync.WaitGroup
-	for _, together := range batches(charges) {
-		all.Go(func() { _ = g.leases.store.GiveBack(context.Background(), together) })
+	for _, one := range now {
+		all.Go(func() { g.giveNow(one) })
 	}
 	all.Wait()
 }
 
-// forget gives back nothing of a key that was reset.
-func (g *giver) forget(key []byte) {
+// giveSoon gives back in the background what a call was charged that was refused.
+func (g *giver) giveSoon(charges []algorithm.Charge) {
+	g.mu.Lock()
+	one := g.begun(charges)
+	g.mu.Unlock()
+	g.leases.store.InBackground(func() { g.giveNow(one) })
+}
+
+// begun notes charges that are being given back. The giver is locked.
+func (g *giver) begun(charges []algorithm.Charge) *giving {
+	one := &giving{charges, make(chan struct{})}
+	g.giving = append(g.giving, one)
+	return one
+}
+
+func (g *giver) giveNow(one *giving) {
+	defer g.gave(one)
+	_ = g.leases.store.GiveBack(context.Background(), one.charges)
+}
+
+func (g *giver) gave(one *giving) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.charges = slices.DeleteFunc(g.charges, func(c algorithm.Charge) bool { return string(c.Key) == string(key) })
+	g.giving = slices.DeleteFunc(g.giving, func(other *giving) bool { return other == one })
+	close(one.over)
+}
+
+// beginReset keeps trips for a key from beginning until endReset.
+func (g *giver) beginReset(key []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.resets == nil {
+		g.resets = make(map[string]int)
+	}
+	g.resets[string(key)]++
+}
+
+func (g *giver) endReset(key []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.resets[string(key)]--; g.resets[string(key)] == 0 {
+		delete(g.resets, string(key))
+	}
+}
+
+// forget gives back nothing more of a key that is being reset. It returns what is on its way
+// already.
+func (g *giver) forget(key []byte) (underWay []<-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := func(c algorithm.Charge) bool { return string(c.Key) == string(key) }
+	g.charges = slices.DeleteFunc(g.charges, of)
+	for _, one := range g.giving {
+		if slices.ContainsFunc(one.charges, of) {
+			underWay = append(underWay, one.over)
+		}
+	}
+	return underWay
 }
 
 // batches cuts charges into parts of so many at most, in each of which no key comes twice: a script reads all keys before it writes.

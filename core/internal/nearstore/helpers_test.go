@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,10 +30,14 @@ type shared struct {
 	*memstore.Store
 	asked         atomic.Int64
 	before, after func() // of each question; nil: nothing
+	beforeBack    func() // of what is given back
+	backBegun     chan struct{}
+	beforeReset   func()
 	ill           atomic.Bool
 	illFor        string       // for the counters of this subject alone
 	calls         atomic.Int64 // how many calls the last trip asked for
-	heard         func([]algorithm.Charge)
+	giveBack      func([]algorithm.Charge)
+	background    sync.WaitGroup
 }
 
 func newShared(t testing.TB, maxKeys int) *shared {
@@ -79,11 +84,29 @@ func (s *shared) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (
 	return max(1, fits), verdict[0]
 }
 
-// HearGivenBack keeps the function for a test to call: this is one shard, and gives nothing back by itself.
-func (s *shared) HearGivenBack(hear func([]algorithm.Charge)) { s.heard = hear }
+func (s *shared) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	if s.beforeBack != nil {
+		s.beforeBack()
+	}
+	return s.Store.GiveBack(ctx, charges)
+}
+
+func (s *shared) Reset(ctx context.Context, key []byte) error {
+	if s.beforeReset != nil {
+		s.beforeReset()
+	}
+	return s.Store.Reset(ctx, key)
+}
+
+// GiveBackBy keeps the function for a test to call: this is one shard, and has nothing to give
+// back.
+func (s *shared) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
+
+// InBackground runs what Close waits for.
+func (s *shared) InBackground(do func()) { s.background.Go(do) }
 
 // Close leaves the store open for the other processes.
-func (s *shared) Close() {}
+func (s *shared) Close() { s.background.Wait() }
 
 // wantAsked checks how often the store was asked since the last look.
 func (s *shared) wantAsked(t testing.TB, want int64) {

@@ -47,7 +47,6 @@ type lease struct {
 	left    int64 // permits that the store had left then
 	idle    int64 // when it was last used up, or ended
 	dropped bool  // it has lost its place, and nobody finds it any more
-	resets  int   // under way: until they are over no trip begins
 }
 
 // leasable says whether a counter's permits may be taken ahead.
@@ -214,29 +213,20 @@ func (l *leases) end(e *lease) {
 	l.giver.add(e, b, rest)
 }
 
-// reset resets a key by a function, when no trip for it is under way: so it is known what was charged before, and forgotten with
-// the rest. What is leased is dropped, and not given back.
+// reset resets a key by a function, when no trip for it is under way and nothing of it is being
+// given back: so it is known what was charged before, and forgotten with the rest. What is leased
+// is dropped, and not given back.
 func (l *leases) reset(ctx context.Context, key []byte, reset func() error) error {
-	var of []*lease
-	if in := l.table.set(l.store.hash(key)); in != nil {
-		for e := range in.all {
-			if string(e.key) == string(key) {
-				of = append(of, e)
-			}
-		}
-	}
-	for _, e := range of {
+	l.giver.beginReset(key)
+	defer l.giver.endReset(key)
+	for _, e := range l.of(key) {
 		e.mu.Lock()
-		e.resets++
 		t := e.trip
 		e.mu.Unlock()
-		defer func() {
-			e.mu.Lock()
-			e.resets--
-			e.mu.Unlock()
-		}()
-		if err := l.await(ctx, t); err != nil {
-			return err
+		if t != nil {
+			if err := l.await(ctx, t.over); err != nil {
+				return err
+			}
 		}
 		e.mu.Lock()
 		if b := e.batch.Swap(nil); b != nil {
@@ -244,19 +234,32 @@ func (l *leases) reset(ctx context.Context, key []byte, reset func() error) erro
 		}
 		e.mu.Unlock()
 	}
-	l.giver.forget(key)
+	for _, back := range l.giver.forget(key) {
+		if err := l.await(ctx, back); err != nil {
+			return err
+		}
+	}
 	return reset()
 }
 
-// await returns when a trip is back, if there is one, or with an error when it has had its time.
-func (l *leases) await(ctx context.Context, t *trip) error {
-	if t == nil {
-		return nil
+// of returns the leases of a key.
+func (l *leases) of(key []byte) (all []*lease) {
+	if in := l.table.set(l.store.hash(key)); in != nil {
+		for e := range in.all {
+			if string(e.key) == string(key) {
+				all = append(all, e)
+			}
+		}
 	}
+	return all
+}
+
+// await returns when something is over, or with an error when it has had its time.
+func (l *leases) await(ctx context.Context, over <-chan struct{}) error {
 	patience := time.NewTimer(l.timeout)
 	defer patience.Stop()
 	select {
-	case <-t.over:
+	case <-over:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

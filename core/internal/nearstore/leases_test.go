@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 )
 
 // leased is a counter of which up to so many calls are taken in one trip.
@@ -261,6 +262,70 @@ func TestResetDropsLeases(t *testing.T) {
 	})
 }
 
+// What was leased before a Reset is neither given back after it nor used: it would be others'
+// permits.
+func TestNothingLeasedOutlivesAReset(t *testing.T) {
+	const most = 640
+	for name, reset := range map[string]func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter){
+		"while it is given back": func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter) {
+			<-behind.backBegun // when the lease is a second old
+			mustReset(t, s, c)
+		},
+		"before it is given back": func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter) {
+			behind.after = func() { time.Sleep(1100 * time.Millisecond) } // a trip so slow that nothing of it can be used later
+			for behind.asked.Store(0); behind.asked.Load() == 0; {
+				mustTake(t, s, c)
+			}
+			behind.after = nil
+			mustReset(t, s, c)
+		},
+		"that is under way": func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter) {
+			behind.beforeReset = func() { time.Sleep(10 * time.Millisecond) }
+			go mustReset(t, s, c)
+			synctest.Wait()
+			for range 50 {
+				mustTake(t, s, c)
+			}
+			time.Sleep(20 * time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				behind := newShared(t, 100)
+				behind.backBegun = make(chan struct{}, 100)
+				behind.beforeBack = func() {
+					behind.backBegun <- struct{}{}
+					time.Sleep(10 * time.Millisecond)
+				}
+				s, c := newProcess(t, behind), leased("user:a", windowed(algorithm.SlidingWindow, most, hour), 1, 100)
+				for range 50 {
+					mustTake(t, s, c)
+				}
+				if got := left(t, behind, c); got >= most-50 {
+					t.Fatalf("%d left: nothing is leased", got)
+				}
+				reset(t, behind, s, c)
+				passed := 0
+				for range 2 {
+					for ask(s, c)[0].RetryAfter == 0 {
+						passed++
+					}
+					time.Sleep(1100 * time.Millisecond) // until all is given back, and the refusal is forgotten
+				}
+				if passed != most {
+					t.Errorf("%d calls passed after a Reset of a limit of %d", passed, most)
+				}
+			})
+		})
+	}
+}
+
+func mustReset(t *testing.T, s *nearstore.Store, c algorithm.Counter) {
+	if err := s.Reset(context.Background(), c.Key); err != nil {
+		t.Error(err)
+	}
+}
+
 // A small limit loses nothing to leases that lie idle: two processes together get all of it.
 func TestSmallLimitsAreNotHoarded(t *testing.T) {
 	behind := newShared(t, 100)
@@ -418,20 +483,26 @@ func TestResetWaitsForTheTrip(t *testing.T) {
 	})
 }
 
-// What the store behind gives back by itself is as if this process had: a refusal that it makes untrue is not repeated.
+// What the store behind wants to be given back, of a call over several shards, is given back here:
+// a refusal that it makes untrue is not repeated, and a Reset stops it.
 func TestGivenBackBehind(t *testing.T) {
-	behind := newShared(t, 100)
-	s, c := newProcess(t, behind), leased("user:a", windowed(algorithm.FixedWindow, 1, hour), 1, 0)
-	v := mustTake(t, s, c)
-	for range 2 {
-		if v := ask(s, c)[0]; v.RetryAfter == 0 {
-			t.Fatalf("%+v", v)
-		}
-	}
-	charge := c.Charged(&v)
-	_ = behind.Store.GiveBack(context.Background(), []algorithm.Charge{charge})
-	behind.heard([]algorithm.Charge{charge})
-	mustTake(t, s, c)
+	synctest.Test(t, func(t *testing.T) {
+		behind := newShared(t, 100)
+		behind.beforeBack = func() { time.Sleep(time.Millisecond) }
+		s, c := newProcess(t, behind), counter("user:a", windowed(algorithm.SlidingWindow, 1, hour), 1)
+		v := mustTake(t, s, c)
+		mustRefuse(t, s, algorithm.FromStore, c)
+		mustRefuse(t, s, algorithm.FromRefusal, c)
+		charges := []algorithm.Charge{c.Charged(&v)}
+		behind.giveBack(charges)
+		behind.Close() // waits for it
+		mustTake(t, s, c)
+		behind.giveBack(charges)
+		_ = s.Reset(context.Background(), c.Key)
+		mustTake(t, s, c)
+		time.Sleep(time.Minute)
+		mustRefuse(t, s, algorithm.FromStore, c)
+	})
 }
 
 // A refusal that was asked before a call of another cost passed, and answered after, is not repeated: the wait is longer since.

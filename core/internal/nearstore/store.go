@@ -36,8 +36,9 @@ type Shared interface {
 	Ban(ctx context.Context, key []byte, span int64) error
 	Reset(ctx context.Context, key []byte) error
 	InBackground(do func())
-	// HearGivenBack has a function called with what the store gave back by itself, when a call over several shards was refused.
-	HearGivenBack(hear func([]algorithm.Charge))
+	// GiveBackBy has a function give back, soon, what some shards charged for a call that another
+	// one refused.
+	GiveBackBy(giveBack func([]algorithm.Charge))
 	Close()
 }
 
@@ -58,7 +59,7 @@ func New(behind Shared, timeout time.Duration, maxKeys int) *Store {
 	s.clock.Start()
 	s.refusals.table = newTable[refusal](refusalSets)
 	s.leases.init(s, timeout)
-	behind.HearGivenBack(s.gaveBack)
+	behind.GiveBackBy(s.leases.giver.giveSoon)
 	return s
 }
 
@@ -87,7 +88,7 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 
 func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if charged := s.local.standIn(ctx, counters, charge, verdicts); len(charged) > 0 {
-		s.InBackground(func() { _ = s.GiveBack(context.Background(), charged) }) // best effort, as over several shards
+		s.leases.giver.giveSoon(charged) // as over several shards
 	}
 }
 

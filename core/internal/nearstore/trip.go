@@ -42,7 +42,7 @@ func (l *leases) join(e *lease, w *waiter) bool {
 
 // begin sends a trip for those who wait. The lease is locked.
 func (l *leases) begin(e *lease, waiting []*waiter) bool {
-	if e.resets > 0 || !l.giver.begin() {
+	if !l.giver.beginTrip(e.key) {
 		return false
 	}
 	l.end(e)

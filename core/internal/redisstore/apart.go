@@ -157,16 +157,12 @@ func (p *part) smallest() int64 {
 // been.
 func (s *Store) giveBackApart(parts []*part, verdicts []algorithm.Verdict) {
 	for _, p := range parts {
-		charges := p.charges()
-		if len(charges) == 0 {
-			continue
+		if charges := p.charges(); len(charges) > 0 {
+			// Best effort: what cannot be given back costs that caller the permit, and admits
+			// nobody.
+			s.giveBack(charges)
+			p.uncharge(verdicts)
 		}
-		// Best effort: what cannot be given back costs that caller the permit, and admits nobody.
-		s.InBackground(func() {
-			_ = s.GiveBack(context.Background(), charges)
-			s.hear(charges)
-		})
-		p.uncharge(verdicts)
 	}
 }
 

@@ -192,21 +192,21 @@ func (d deployment) closedWhileInUse(t *testing.T) {
 	p.wantLeft(t, 1000, 0)
 }
 
-// What a refused call over two shards gives back by itself is told, once it is back.
-func TestGivenBackIsHeard(t *testing.T) {
+// Who wants to gives back what a refused call over two shards was charged.
+func TestGivenBackByAnother(t *testing.T) {
 	_, client := startOne(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": client.Options().Addr}})
 	t.Cleanup(func() { _ = ring.Close() })
 	s := newStore(t, ring, patient)
-	heard := make(chan []algorithm.Charge, 1)
-	s.HearGivenBack(func(charges []algorithm.Charge) { heard <- charges })
+	var given []algorithm.Charge
+	s.GiveBackBy(func(charges []algorithm.Charge) { given = charges })
 	free, full := counter("free", daily(t, 5)), counter("full", daily(t, 1))
-	s.mustTake(t, full)
-	if v := s.take(context.Background(), free, full); v[1].RetryAfter == 0 {
+	newStore(t, ring, patient).mustTake(t, full)
+	if v := s.take(context.Background(), free, full); v[1].RetryAfter == 0 || v[0].Remaining != 5 {
 		t.Fatalf("%+v", v)
 	}
-	if charges := <-heard; len(charges) != 1 || string(charges[0].Key) != string(free.Key) || s.left(t, free) != 5 {
-		t.Errorf("heard %+v, with %d left of 5", charges, s.left(t, free))
+	if len(given) != 1 || string(given[0].Key) != string(free.Key) || s.left(t, free) != 4 {
+		t.Errorf("%+v to be given back, with %d left of 5", given, s.left(t, free))
 	}
 }
 

@@ -26,23 +26,26 @@ type Store struct {
 	router router
 	seed   maphash.Seed
 	rooms  sync.Pool // of *room
-	hear   func([]algorithm.Charge)
 
-	outlook outlook
+	outlook  outlook
+	giveBack func([]algorithm.Charge)
 }
 
 // New makes a store. It connects to nothing. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
-	s := &Store{common: &common{timeout: timeout, listener: nobody{}}, seed: maphash.MakeSeed(), hear: func([]algorithm.Charge) {}}
+	s := &Store{common: &common{timeout: timeout, listener: nobody{}}, seed: maphash.MakeSeed()}
 	s.outlook.begun = time.Now()
+	s.giveBack = func(charges []algorithm.Charge) {
+		s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
+	}
 	s.rooms.New = func() any { return new(room) }
 	s.router = newRouter(client, s.common)
 	return s
 }
 
-// HearGivenBack has a function called with what is given back because a call over several shards was refused. It is to be set
-// before the first call.
-func (s *Store) HearGivenBack(hear func([]algorithm.Charge)) { s.hear = hear }
+// GiveBackBy has a function give back, soon, what some shards charged for a call that another one
+// refused. It is to be set before the first call; unless it is, the store gives back by itself.
+func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
 
 // Listen has somebody told of the servers. It is to be called before the first call.
 func (s *Store) Listen(l Listener) { s.listener = l }
