@@ -34,8 +34,9 @@ vet: ## run go vet in every module
 staticcheck: ## run staticcheck in every module
 	@for module in $(MODULES); do (cd "$$module" && go run $(STATICCHECK) ./...) || exit 1; done
 
-build: ## build every module
+build: ## build every module, and check that it compiles for processors of 32 bits, tests included
 	@for module in $(MODULES); do (cd "$$module" && go build -buildvcs=false -o /dev/null ./...) || exit 1; done
+	@for arch in 386 arm; do for module in $(MODULES); do (cd "$$module" && GOARCH=$$arch go vet ./...) || exit 1; done; done
 
 race: ## run every module's tests under the race detector, with the oldest dependencies allowed
 	@for module in $(MODULES); do (set -x; cd "$$module" && CGO_ENABLED=1 $(TEST) -race ./...) || exit 1; done

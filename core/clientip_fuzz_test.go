@@ -30,7 +30,7 @@ func ipReadings(f *testing.F, heard *core.Decision) (all []ipReading) {
 		limiter := newLimiter(f, core.Options{ClientIP: all[i].options, MaxKeys: 1000, OnDecision: func(_ context.Context, d core.Decision) {
 			*heard = d
 		}})
-		all[i].guard = newGuard(f, limiter, core.Rule{Name: "n", Seconds: 1, MaxCount: 1e12})
+		all[i].guard = newGuard(f, limiter, core.Rule{Name: "n", Seconds: 1, MaxCount: mostPermits})
 	}
 	return all
 }

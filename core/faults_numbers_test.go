@@ -81,7 +81,7 @@ func TestLimitOfNothingIsAnError(t *testing.T) {
 
 // Large numbers made the limiter do nothing: the arithmetic had overflowed.
 func TestLargestNumbersLimit(t *testing.T) {
-	const most, longest = 1_000_000_000_000, 366 * 24 * time.Hour
+	const most, longest = mostPermits, 366 * 24 * time.Hour
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		for _, limit := range []core.Limit{
 			{Max: most, Window: longest}, {Max: most, Window: time.Millisecond}, {Max: 10_000, Window: longest, Algorithm: core.SlidingLog},

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // Who asked for twenty of a bucket of ten was told to come back in a second, for ever.
 func TestWhatNeverFitsIsNotToldToWait(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
-		for _, n := range []int{11, 20, 1 << 40} {
+		for _, n := range []int{11, 20, math.MaxInt} {
 			if d, err := limiter.AllowN(background, "n", "user:a", limit, n); !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.RetryAfter != 0 {
 				t.Errorf("%d of %v: %+v, %v", n, limit, d, err)
 			}

@@ -95,9 +95,9 @@ func TestDraft10(t *testing.T) {
 		{"several limits", []core.Rule{api, bucket, short}, []algorithm.Verdict{allowed, {Remaining: 7, ResetAfter: 1}, over},
 			[]entry{{"api", 100, 60}, {"bucket", 25, 3}, {"short", 10, 1}}, []entry{{"api", 99, 60}, {"bucket", 7, 1}, {"short", 0, 1}}},
 		{"fresh", []core.Rule{api}, []algorithm.Verdict{{Remaining: 100}}, []entry{{"api", 100, 60}}, []entry{{"api", 100, 0}}},
-		{"largest numbers", []core.Rule{{Name: "api", Window: 366 * 24 * time.Hour, MaxCount: 1e12}},
-			[]algorithm.Verdict{{Remaining: 1e12 - 1, ResetAfter: micros(378 * 24 * time.Hour)}},
-			[]entry{{"api", 1e12, 31622400}}, []entry{{"api", 1e12 - 1, 32659200}}},
+		{"largest numbers", []core.Rule{{Name: "api", Window: 366 * 24 * time.Hour, MaxCount: mostPermits}},
+			[]algorithm.Verdict{{Remaining: mostPermits - 1, ResetAfter: micros(378 * 24 * time.Hour)}},
+			[]entry{{"api", mostPermits, 31622400}}, []entry{{"api", mostPermits - 1, 32659200}}},
 		{"only one was answered", []core.Rule{api, bucket}, []algorithm.Verdict{{Err: errVerify}, {Remaining: 1, ResetAfter: 1}},
 			[]entry{{"bucket", 25, 3}}, []entry{{"bucket", 1, 1}}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
+
+// mostPermits is the largest Max, 10^12, or as much as an int holds.
+const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
 // fakeView is a call as an adapter shows it. It takes View at its word: a header is found under its canonical name only.
 type fakeView struct {

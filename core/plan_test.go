@@ -106,7 +106,7 @@ func TestPlansThatAreNone(t *testing.T) {
 		"no span":           {core.Limit{Max: 9}, nil, "Window = 0s"},
 		"no zone":           {core.PerCalendarDay(9, ""), nil, "needs a zone"},
 		"a long log":        {core.Limit{Max: 10_001, Window: time.Hour, Algorithm: core.SlidingLog}, nil, "10,000"},
-		"a huge bucket":     {core.Limit{Max: 1, Window: 366*24*time.Hour - time.Microsecond, Burst: 1e12, Algorithm: core.TokenBucket}, nil, "Burst"},
+		"a huge bucket":     {core.Limit{Max: 1, Window: 366*24*time.Hour - time.Microsecond, Burst: mostPermits, Algorithm: core.TokenBucket}, nil, "Burst"},
 		"no algorithm":      {core.Limit{Max: 9, Window: time.Hour, Algorithm: 77}, nil, "Algorithm(77)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,12 +26,12 @@ func FuzzRule(f *testing.F) {
 	for _, r := range []core.Rule{
 		{}, {Seconds: 1}, {Seconds: -1}, {Seconds: math.MaxInt}, {Seconds: 31_622_400}, {Window: time.Millisecond}, {Window: time.Millisecond - 1},
 		{Window: year}, {Window: year + 1}, {Window: math.MaxInt64}, {Window: math.MinInt64}, {Seconds: 1, Window: time.Second},
-		{Seconds: 1, MaxCount: 1e12}, {Seconds: 1, MaxCount: 1e12 + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Seconds: 1, Algorithm: 99},
+		{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Seconds: 1, Algorithm: 99},
 		{Seconds: 1, MaxCount: 10_000, Algorithm: core.SlidingLog}, {Seconds: 1, MaxCount: 3, Algorithm: core.Concurrency},
 		{Seconds: 1, MaxCount: 7, Algorithm: core.FixedWindow, Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
 		{Seconds: 3600, MaxCount: 7, Algorithm: core.CalendarWindow}, {Seconds: 7, MaxCount: 3, Algorithm: core.TokenBucket},
 		{Seconds: 7, MaxCount: 3, Burst: 11, Algorithm: core.TokenBucket}, {Seconds: 7, MaxCount: 3, Burst: math.MaxInt, Algorithm: core.TokenBucket},
-		{Window: year - time.Microsecond, MaxCount: 1e12 - 1, Algorithm: core.TokenBucket}, {Seconds: 1, OnStoreError: 255}, {Seconds: 1, LocalShare: 1},
+		{Window: year - time.Microsecond, MaxCount: mostPermits - 1, Algorithm: core.TokenBucket}, {Seconds: 1, OnStoreError: 255}, {Seconds: 1, LocalShare: 1},
 		{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: 0.5}, {Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.NaN()},
 		{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.SmallestNonzeroFloat64}, {Seconds: 1, LocalShare: math.Inf(-1)},
 		{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
@@ -138,7 +138,7 @@ func (r *triedRule) use() {
 	if limit.Algorithm == core.TokenBucket && limit.Burst != 0 {
 		size = limit.Burst
 	}
-	if size < 1 || size > 1e12 || r.rule.MaxCount != 0 && limit.Max != r.rule.MaxCount {
+	if size < 1 || size > mostPermits || r.rule.MaxCount != 0 && limit.Max != r.rule.MaxCount {
 		r.Fatalf("%+v: counted by %v", r.rule, limit)
 	}
 	over := 429

@@ -60,7 +60,7 @@ func TestFeaturesRefused(t *testing.T) {
 		{"a log too long", core.Rule{Name: "n", Seconds: 1, MaxCount: 10_001, Algorithm: core.SlidingLog}, "MaxCount", "10001", "at most 10,000 for SlidingLog"},
 		{"too many in flight", core.Rule{Name: "n", Seconds: 1, MaxCount: 10_001, Algorithm: core.Concurrency}, "MaxCount", "10001", "at most 10,000 for Concurrency"},
 		{"slots too short to renew", core.Rule{Name: "n", Window: 999 * time.Millisecond, Algorithm: core.Concurrency}, "Window", "999ms", "at least 1 s"},
-		{"a bucket too fine to be exact", core.Rule{Name: "n", Window: year - time.Microsecond, MaxCount: 1e12 - 1, Algorithm: core.TokenBucket}, "MaxCount", "999999999999", "rounder MaxCount"},
+		{"a bucket too fine to be exact", core.Rule{Name: "n", Window: year - time.Microsecond, MaxCount: mostPermits - 1, Algorithm: core.TokenBucket}, "MaxCount", "999999999999", "rounder MaxCount"},
 		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
 		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "SlidingLog only"},
 	} {

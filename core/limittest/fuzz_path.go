@@ -91,11 +91,11 @@ type routed struct {
 // The rules of the whole router, and for which routes each is.
 var (
 	treeRule = core.Rule{
-		Name: "tree", Seconds: 600, MaxCount: 1e12, Paths: []string{"/limit/**", "/files/**", "/at/*/admin", "/open/*", "/sl/**"},
+		Name: "tree", Seconds: 600, MaxCount: mostPermits, Paths: []string{"/limit/**", "/files/**", "/at/*/admin", "/open/*", "/sl/**"},
 		Except: []string{"/limit/free", "/limit/free/**"},
 	}
-	mostRule = core.Rule{Name: "most", Seconds: 600, MaxCount: 1e12, Except: []string{"/free/**"}}
-	postRule = core.Rule{Name: "posts", Seconds: 600, MaxCount: 1e12, Methods: []string{"POST"}}
+	mostRule = core.Rule{Name: "most", Seconds: 600, MaxCount: mostPermits, Except: []string{"/free/**"}}
+	postRule = core.Rule{Name: "posts", Seconds: 600, MaxCount: mostPermits, Methods: []string{"POST"}}
 
 	inTree = []string{"/limit/admin", "/limit/{id}", "/files/{rest...}", "/at/{tenant}/admin", "/open/{id}", "/sl/"}
 	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
@@ -138,7 +138,7 @@ func newRouted(f *testing.F, adapter Adapter) *routed {
 		r.decisions = append(r.decisions, d)
 	}})
 	for _, path := range slices.Concat(others, inTree) {
-		route := Route{Path: path, Limits: limit(core.Rule{Seconds: 600, MaxCount: 1e12}), Handle: func(h Handling) {
+		route := Route{Path: path, Limits: limit(core.Rule{Seconds: 600, MaxCount: mostPermits}), Handle: func(h Handling) {
 			r.mu.Lock()
 			r.ran = append(r.ran, path)
 			r.mu.Unlock()

@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"math"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -14,18 +15,21 @@ type namedLimit struct {
 	changed []core.Limit
 }
 
+// mostPermits is the largest Max, 10^12, or as much as an int holds.
+const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
+
 // limits are the limits that every promise is tested with. A new algorithm is one more line of algorithms, and a few here.
 func limits() []namedLimit {
 	return []namedLimit{
 		sliding("a few a second", 7, time.Second, 3, 12),
 		sliding("one a millisecond", 1, time.Millisecond, 2, 5), // the shortest window: 31.25 microseconds a sub-window
 		sliding("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		sliding("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
+		sliding("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
 
 		fixed("a few a second", 7, time.Second, 3, 12),
 		fixed("one a millisecond", 1, time.Millisecond, 2, 5),
 		fixed("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		fixed("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
+		fixed("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
 
 		logged("a few a second", 7, time.Second, 3, 12),
 		logged("one a millisecond", 1, time.Millisecond, 2, 5),
@@ -35,7 +39,7 @@ func limits() []namedLimit {
 		aligned("a few a second", 7, time.Second, 3, 12),
 		aligned("one a millisecond", 1, time.Millisecond, 2, 5),
 		aligned("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		aligned("as many as can be", 1_000_000_000_000, time.Minute, 999_999_999_999, 5),
+		aligned("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
 
 		bucket(core.PerSecond(10).Bucket(20), core.PerSecond(7).Bucket(20), core.PerSecond(10).Bucket(4)),
 		bucket(core.PerSecond(600_000).Bucket(100), core.PerSecond(400_001).Bucket(30)), // a permit in 1.67 microseconds
@@ -110,7 +114,7 @@ type facts struct {
 var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
-		largest:   1_000_000_000_000,
+		largest:   mostPermits,
 		model:     func() model { return new(slidingModel) },
 		slack:     subWindowLasts,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
@@ -133,7 +137,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.CalendarWindow,
-		largest:   1_000_000_000_000,
+		largest:   mostPermits,
 		model:     func() model { return new(alignedModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
@@ -145,7 +149,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.FixedWindow,
-		largest:   1_000_000_000_000,
+		largest:   mostPermits,
 		leases:    true,
 		model:     func() model { return new(fixedModel) },
 		slack:     exact,

@@ -3,6 +3,7 @@ package limittest
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 	for _, l := range limits() {
 		t.Run(l.name, func(t *testing.T) {
 			c := counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: t.Name(), limit: l.Limit}
-			for _, n := range []int{atOnce(l.Limit) + 1, 1 << 62} {
+			for _, n := range []int{atOnce(l.Limit) + 1, math.MaxInt} {
 				if d, err := limiter.AllowN(ctx, c.name, c.subject, l.Limit, n); !errors.Is(err, core.ErrCostExceedsLimit) || !isZero(d) {
 					t.Errorf("%d permits: %+v, %v; want %v", n, d, err, core.ErrCostExceedsLimit)
 				}
@@ -47,6 +48,14 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 	t.Run("in a guard", func(t *testing.T) { tooHeavyForAGuard(t, e) })
 }
 
+// tooMany are numbers above the largest Max, which an int of 32 bits does not hold.
+func tooMany() []int {
+	if mostPermits+1 == math.MaxInt {
+		return nil
+	}
+	return []int{mostPermits + 1, math.MaxInt}
+}
+
 // nonsense are limits that are none, by the field that is wrong.
 func nonsense(l core.Limit) map[string][]core.Limit {
 	with := func(change func(*core.Limit)) core.Limit {
@@ -55,13 +64,13 @@ func nonsense(l core.Limit) map[string][]core.Limit {
 		return changed
 	}
 	wrong := make(map[string][]core.Limit)
-	for _, n := range []int{0, -1, -1 << 63, 1_000_000_000_001, 1<<63 - 1} {
+	for _, n := range append(tooMany(), 0, -1, math.MinInt) {
 		wrong["Max"] = append(wrong["Max"], with(func(l *core.Limit) { l.Max = n }))
 	}
 	for _, d := range []time.Duration{0, -time.Second, 999 * time.Microsecond, time.Second + 1, 367 * 24 * time.Hour, 1<<63 - 1} {
 		wrong["Window"] = append(wrong["Window"], with(func(l *core.Limit) { l.Window = d }))
 	}
-	for _, n := range []int{-1, 1_000_000_000_001, 1<<63 - 1} { // any Burst is one too many where there is no bucket
+	for _, n := range append(tooMany(), -1) { // any Burst is one too many where there is no bucket
 		wrong["Burst"] = append(wrong["Burst"], with(func(l *core.Limit) { l.Burst = n }))
 	}
 	wrong["Algorithm"] = []core.Limit{with(func(l *core.Limit) { l.Algorithm = 200 })}

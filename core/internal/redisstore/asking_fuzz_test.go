@@ -68,10 +68,9 @@ func asBytes(values ...any) (bytes []byte) {
 	for _, value := range values {
 		switch value := value.(type) {
 		case int:
-			bytes = append(bytes, 0)
-			for shift := 56; shift >= 0; shift -= 8 {
-				bytes = append(bytes, byte(value>>shift))
-			}
+			bytes = binary.BigEndian.AppendUint64(append(bytes, 0), uint64(value))
+		case int64:
+			bytes = binary.BigEndian.AppendUint64(append(bytes, 0), uint64(value))
 		case string:
 			bytes = append(append(bytes, 3, byte(len(value))), value...)
 		}
@@ -83,7 +82,7 @@ func asBytes(values ...any) (bytes []byte) {
 // not of a reply's form is an error; and what is taken for a reply lets no more calls pass than were asked for, and leaves none of
 // more permits than there are.
 func FuzzReplies(f *testing.F) {
-	const now = 1_800_000_000_000_000
+	const now int64 = 1_800_000_000_000_000
 	window, bucket := "\x00\x40\x66\x52\x17\x65\x06", "\x00\x40\x66\x52\x17\x65\x06\x01\x00\x00\x00\x00\x00\x00\x40\x42\x0f\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00"
 	for form := range byte(5) {
 		for _, text := range []string{
