@@ -75,7 +75,7 @@ func (r *Redis) awaitCluster() bool {
 	defer func() { _ = client.Close() }()
 	return waitUntil(func() bool {
 		info, _ := client.ClusterInfo(ctx).Result()
-		owners, _ := client.ClusterSlots(ctx).Result() // not CLUSTER SHARDS, which Redis 6.2 does not know
+		owners, _ := client.Do(ctx, "cluster", "slots").Slice() // not CLUSTER SHARDS, which Redis 6.2 does not know
 		return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384") && len(owners) == masters
 	}, patience)
 }
