@@ -344,7 +344,7 @@ func TestARefusalBesideABanElsewhere(t *testing.T) {
 		behind := shards{newShared(t, 100)}
 		s := newProcess(t, behind)
 		own, other := counter("user:a", windowed(algorithm.SlidingWindow, 1, hour), 1), counter("user:b", windowed(algorithm.FixedWindow, 9, hour), 1)
-		ban := algorithm.Counter{Key: []byte("test:{user:b}:ban"), Limit: new(algorithm.Banned(2, hour, hour, second/2)), Cost: 1}
+		ban := algorithm.Counter{Key: []byte("test:{user:b}:ban"), Limit: new(algorithm.Banned(2, hour, hour, second/2)), Watched: []int{1}}
 		mustTake(t, s, own, other, ban)
 		mustRefuse(t, s, algorithm.FromStore, own, other, ban)
 		behind.asked.Store(0)
