@@ -37,7 +37,16 @@ func newDirectCall(l *Limiter) *directCall {
 }
 
 // direct decides over the one counter of a direct call, into the zero Decision d.
-func (l *Limiter) direct(ctx context.Context, d *Decision, limit *Limit, q *question) (err error) {
+func (l *Limiter) direct(ctx context.Context, d *Decision, limit *Limit, q *question) error {
+	err := l.ask(ctx, d, limit, q)
+	if err == nil && q.charge {
+		l.hearDirect(ctx, d, nil)
+	}
+	return err
+}
+
+// ask is direct, without telling OnDecision.
+func (l *Limiter) ask(ctx context.Context, d *Decision, limit *Limit, q *question) (err error) {
 	c := l.directs.Get().(*directCall)
 	if limit.Max < 0 && limit.unlimited() {
 		if err = l.unlimited(ctx, d, q); err == nil && q.charge {
@@ -47,9 +56,6 @@ func (l *Limiter) direct(ctx context.Context, d *Decision, limit *Limit, q *ques
 		err = c.decide(ctx, d, limit, q)
 	}
 	c.done()
-	if err == nil && q.charge {
-		l.hearDirect(ctx, d)
-	}
 	return err
 }
 
@@ -123,11 +129,20 @@ func (l *Limiter) hear(ctx context.Context, d *Decision) {
 	}
 }
 
-// hearDirect tells OnDecision of a direct call.
-func (l *Limiter) hearDirect(ctx context.Context, d *Decision) {
-	if l.options.OnDecision != nil {
-		l.options.OnDecision(ctx, d.clone())
+// hearDirect tells OnDecision of a direct call. When that panics, undo, unless nil, gives back what only the caller could, who gets
+// no decision.
+func (l *Limiter) hearDirect(ctx context.Context, d *Decision, undo func()) {
+	if l.options.OnDecision == nil {
+		return
 	}
+	heard := false
+	defer func() {
+		if !heard && undo != nil {
+			undo()
+		}
+	}()
+	l.options.OnDecision(ctx, d.clone())
+	heard = true
 }
 
 // done puts the call back.

@@ -105,3 +105,18 @@ func LateSlots(l *Limiter) int {
 
 // Kept is what a limiter keeps beside itself: what all limiters share, and what it works with when it is called next.
 func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }
+
+// Refunds is what a limiter remembers of what was given back of one charge.
+type Refunds struct {
+	refunds refunds
+	charge  receipt
+}
+
+// NewRefunds is of a charge that cost so much.
+func NewRefunds(cost int64) *Refunds { return &Refunds{charge: receipt{cost: cost, id: 1}} }
+
+// Take gives back n, as Refund does, and reports whether it could.
+func (r *Refunds) Take(n int64) bool { return r.refunds.take([]receipt{r.charge}, n) == "" }
+
+// TakeRest gives back what is left, as a call does that does not count, and returns how much that was.
+func (r *Refunds) TakeRest() int64 { return r.refunds.takeRest(&r.charge) }

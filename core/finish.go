@@ -86,18 +86,27 @@ func (u *unfinished) final(status int) int {
 // finish gives back the slots, and what by the outcome does not count. It is done before the caller can call again, so that who
 // comes one call after the other finds its permits.
 func (u *unfinished) finish(status int) {
-	charges := u.slots
-	defer func() { u.limiter.giveBack(u.ctx, charges) }()
-	for _, of := range u.counted {
-		if of.count(status) {
-			continue
-		}
-		if u.shown {
-			of.charge.Cost = u.limiter.refunds.takeRest(&of.receipt)
-		}
-		if of.charge.Cost > 0 {
-			charges = append(charges, of.charge)
-		}
+	defer func() { u.limiter.giveBack(u.ctx, u.slots) }()
+	u.addUncounted(u.counted, status)
+}
+
+// addUncounted adds to the slots what by the outcome does not count. A Count that panics keeps its own charge alone from being
+// given back.
+func (u *unfinished) addUncounted(counted []countedCharge, status int) {
+	if len(counted) == 0 {
+		return
+	}
+	defer u.addUncounted(counted[1:], status)
+	of := &counted[0]
+	if of.count(status) {
+		return
+	}
+	charge := of.charge
+	if u.shown {
+		charge.Cost = u.limiter.refunds.takeRest(&of.receipt)
+	}
+	if charge.Cost > 0 {
+		u.slots = append(u.slots, charge)
 	}
 }
 
@@ -112,9 +121,19 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 		return
 	}
 	l.failures[failureOf(err)].Add(1)
-	l.complains.notGivenBack(err)
 	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return c.Limit.Kind != algorithm.Concurrency })
 	l.late.add(slots, 1)
+	l.complains.notGivenBack(err) // last, for a logger may panic
+}
+
+// abandon ends a call that was decided by half because a function of the owner's panicked: as a panic in its handler would.
+func (c *call) abandon() {
+	if !c.passed { // nothing was charged
+		return
+	}
+	if u := c.unfinished(); u != nil {
+		u.finish(u.ofPanic())
+	}
 }
 
 // unfinished collects what an allowed call has to give back later; nil is nothing.

@@ -100,7 +100,8 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 }
 
 // Check decides over a call: it tells the caller the limits in the view's headers, and what to do now in the Answer. A call that
-// goes on must go on in [Answer.Run]. It returns by Options.Timeout, whatever Redis does, and never panics by itself.
+// goes on must go on in [Answer.Run]. It returns by Options.Timeout, whatever Redis does, and never panics by itself. When a function of
+// the owner's panics in it, the call ends as by a panic in its handler: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // CheckRule decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is
@@ -122,8 +123,14 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 }
 
 func (g *Guard) check(v View, subject string) Answer {
-	c := g.limiter.open(v)
+	c, decided := g.limiter.open(v), false
+	defer func() {
+		if !decided { // a function of the owner's panicked
+			c.abandon()
+		}
+	}()
 	answer := c.decide(g.rules, subject)
+	decided = true
 	g.limiter.close(c)
 	return answer
 }

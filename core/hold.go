@@ -29,13 +29,17 @@ func (l *Limiter) Hold(ctx context.Context, name, subject string, limit Limit) (
 		return release, Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be held: use Concurrency, as InFlight does"}
 	}
 	holder := l.newHolder()
-	err = l.direct(ctx, &d, &limit, &question{name: name, subject: subject, n: 1, charge: true, mark: holder})
-	if err != nil || !d.Allowed || limit.unlimited() {
+	err = l.ask(ctx, &d, &limit, &question{name: name, subject: subject, n: 1, charge: true, mark: holder})
+	if err != nil {
 		return release, d, err
 	}
-	compiled, _ := l.limits.of(limit) // direct has seen to the error
-	h := l.hold([]algorithm.Charge{{Key: l.appendDirectKey(nil, name, subject, compiled), Limit: compiled, Mark: holder}})
-	return h.release, d, nil
+	if d.Allowed && !limit.unlimited() {
+		compiled, _ := l.limits.of(limit) // ask has seen to the error
+		h := l.hold([]algorithm.Charge{{Key: l.appendDirectKey(nil, name, subject, compiled), Limit: compiled, Mark: holder}})
+		release = h.release
+	}
+	l.hearDirect(ctx, &d, release)
+	return release, d, nil
 }
 
 // newHolder names a holder as no other in any process: by a random number of this limiter's, and its own.

@@ -44,7 +44,7 @@ type Options struct {
 	Logger *slog.Logger
 	// OnDecision, when set, is called with every decision, before the handler runs and in its goroutine: once for the rules that
 	// are decided together, and once for each rule in DryRun. Danger: what it
-	// takes, every call waits for.
+	// takes, every call waits for. A panic in it ends the call as one in the handler would: its slots are free, and Count receives 500 or 13.
 	OnDecision func(context.Context, Decision)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
 	Expose bool

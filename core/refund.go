@@ -104,24 +104,35 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 			return fmt.Sprintf("is more than is left of the charge: %d of %d were refunded before", given, receipts[i].cost)
 		}
 	}
-	if r.newer == nil || len(r.newer)+len(receipts) > maxRefunds {
-		r.older, r.newer = r.newer, make(map[uint64]int64)
-	}
-	for i := range receipts {
-		r.newer[receipts[i].id] = r.given(receipts[i].id) + n
-	}
+	r.note(receipts, n)
 	return ""
 }
 
-// takeRest notes that all that is left of a charge is given back, and returns how much that is.
+// note adds n to what was given back of each charge. The refunds are locked.
+func (r *refunds) note(receipts []receipt, n int64) {
+	next := r.newer
+	full := next == nil || len(next)+len(receipts) > maxRefunds
+	if full {
+		next = make(map[uint64]int64)
+	}
+	for i := range receipts { // before the older ones are forgotten: some of these may be among them
+		next[receipts[i].id] = r.given(receipts[i].id) + n
+	}
+	if full {
+		r.older, r.newer = r.newer, next
+	}
+}
+
+// takeRest notes that all that is left of a charge is given back, and returns how much that is. It reads and writes under one
+// lock: a Refund in between would make the rest less than was read, and lose it.
 func (r *refunds) takeRest(of *receipt) (n int64) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	n = of.cost - r.given(of.id)
-	r.mu.Unlock()
-	if n > 0 && r.take([]receipt{*of}, n) == "" {
-		return n
+	if n > 0 {
+		r.note([]receipt{*of}, n)
 	}
-	return 0
+	return n
 }
 
 func (r *refunds) given(id uint64) int64 {

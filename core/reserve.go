@@ -77,7 +77,7 @@ func (l *Limiter) reserve(ctx context.Context, name, subject string, limit Limit
 	err = c.reserve(ctx, &d, &limit, &q, patience)
 	c.done()
 	if err == nil {
-		l.hearDirect(ctx, &d)
+		l.hearDirect(ctx, &d, func() { _ = l.Refund(context.Background(), d, n) })
 	}
 	return d, err
 }

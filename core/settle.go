@@ -24,9 +24,10 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	}
 	if len(c.counters) > 0 {
 		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
-		c.storeFailures()
 		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 		c.hearBans()
+		c.passed = !nobody && c.passes()
+		c.storeFailures()
 	}
 	switch {
 	case nobody && !c.overLimit() && !c.ended():
@@ -94,24 +95,24 @@ func (c *call) ended() bool {
 	return false
 }
 
+// passes reports whether no counter refuses the call, and its caller is still there.
+func (c *call) passes() bool { return !c.ended() && algorithm.Passes(c.counters, c.verdicts) }
+
 // settle makes the answer of what the store said, each rule's own policy standing in where it said nothing.
 func (c *call) settle() Answer {
-	allowed := true
 	for i := range c.asked {
 		a, v := &c.asked[i], &c.verdicts[i]
 		if v.Ended != nil {
 			return c.refuse(ContextEnded, a, v.Ended)
 		}
 		if c.counters[i].Refuses(v) {
-			allowed = false
 			a.banned = a.banned || a.isBan && v.Err != nil // nobody else may speak for a ban that could not be asked
 		}
 	}
-	c.passed = allowed
 	c.writeHeaders(c.ResponseHeader())
 	c.reportTried()
-	answer := c.answerSettled(allowed)
-	if allowed {
+	answer := c.answerSettled(c.passed)
+	if c.passed {
 		answer.unfinished = c.unfinished()
 	}
 	return answer

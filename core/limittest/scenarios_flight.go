@@ -1,8 +1,10 @@
 package limittest
 
 import (
+	"context"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 var flightScenarios = []scenario{
 	{name: "no more in flight than slots", run: noMoreInFlight},
 	{name: "a panic frees the slot", run: panicFrees},
+	{name: "a panic in a rule's function frees the slot and what does not count", run: panicInRuleFrees},
 	{name: "a caller who leaves frees the slot when the handler ends", run: leavingFrees},
 	{name: "a handler that ends because its caller left frees the slot", run: leavingEndsAndFrees, noticing: true},
 	{name: "a slot is held longer than its Window", run: heldLonger},
@@ -67,6 +70,48 @@ func panicFrees(t *testing.T, s *site) {
 		call.wantEnd(500)
 	}
 	s.want(t, 200, "/shop/quick")
+}
+
+// panicInRuleFrees has every function that an owner can give panic, in the outer one of two middlewares and in the inner one. The
+// call after it needs the slots and the permits of the one that panicked.
+func panicInRuleFrees(t *testing.T, s *site) {
+	var fault atomic.Value
+	fault.Store("")
+	here := func(in string) {
+		if fault.CompareAndSwap(in, "") {
+			panic("an owner's own fault in " + in)
+		}
+	}
+	limiter := s.limiter(t, func(o *core.Options) {
+		o.Expose = true
+		o.OnDecision = func(_ context.Context, d core.Decision) {
+			middleware, _, _ := strings.Cut(d.Rule, " ")
+			here(middleware + ": OnDecision")
+		}
+	})
+	rules := func(name string) []core.Rule {
+		return []core.Rule{
+			{Name: name, Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency},
+			{
+				Name: name + " free", Seconds: 600, MaxCount: 9, Count: func(int) bool { here(name + ": Count"); return false },
+				Key:  func(core.Request) (string, error) { here(name + ": Key"); return "s", nil },
+				Cost: func(core.Request) int { here(name + ": Cost"); return 1 },
+			},
+			{Name: name + " last", Seconds: 600, MaxCount: 1, Count: func(int) bool { return false }},
+		}
+	}
+	s.serve(t, App{Limiter: limiter, Use: limit(rules("outer")...), Routes: []Route{
+		{Path: "/shop/list", Limits: limit(rules("inner")...), Handle: func(h Handling) { here("handler"); h.Text("ok") }},
+	}})
+	for _, in := range []string{
+		"outer: OnDecision", "outer: Key", "outer: Cost", "outer: Count", "inner: OnDecision", "inner: Key", "inner: Cost", "inner: Count", "handler",
+	} {
+		fault.Store(in)
+		if reply := s.get(t, "/shop/list"); reply.Status == 429 || fault.Load() != "" {
+			t.Errorf("%s: status %d, and the fault is %q", in, reply.Status, fault.Load())
+		}
+		s.want(t, 200, "/shop/list")
+	}
 }
 
 func leavingFrees(t *testing.T, s *site) {
