@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -39,7 +41,7 @@ func (l *lender) takeBack() {
 // kept returns the paths to every string and slice that is reachable from what and lies in the lender's buffer. It sees
 // everything but the variables of closures.
 func (l *lender) kept(what ...any) []string {
-	w := walk{lender: l, seen: make(map[place]bool)}
+	w := walk{lender: l, seen: make(map[place]bool), locked: make(map[sync.Locker]bool)}
 	for _, of := range what {
 		w.visit(fmt.Sprintf("%T", of), reflect.ValueOf(of))
 	}
@@ -49,6 +51,7 @@ func (l *lender) kept(what ...any) []string {
 type walk struct {
 	lender *lender
 	seen   map[place]bool
+	locked map[sync.Locker]bool
 	found  []string
 }
 
@@ -105,13 +108,43 @@ func (w *walk) fields(path string, v reflect.Value) {
 	case strings.Contains(of.PkgPath(), "redis/go-redis"), of.PkgPath() == "log/slog":
 		return
 	case of.PkgPath() == "sync/atomic" && strings.HasPrefix(of.Name(), "Pointer["):
-		if at := v.FieldByName("v").UnsafePointer(); at != nil {
+		if at := atomic.LoadPointer((*unsafe.Pointer)(v.FieldByName("v").Addr().UnsafePointer())); at != nil {
 			w.visit(path, reflect.NewAt(of.Field(0).Type.Elem().Elem(), at))
 		}
 		return
 	}
+	defer w.lock(v)()
 	for i := range v.NumField() {
 		w.visit(path+"."+of.Field(i).Name, v.Field(i))
+	}
+}
+
+// lock locks the mutexes of a struct: what works in the background may write to what they guard.
+func (w *walk) lock(v reflect.Value) (unlock func()) {
+	var held []sync.Locker
+	for i := range v.NumField() {
+		var mu sync.Locker
+		switch of := v.Type().Field(i).Type; {
+		case !v.CanAddr():
+			continue
+		case of == reflect.TypeFor[sync.Mutex]():
+			mu = (*sync.Mutex)(v.Field(i).Addr().UnsafePointer())
+		case of == reflect.TypeFor[sync.RWMutex]():
+			mu = (*sync.RWMutex)(v.Field(i).Addr().UnsafePointer())
+		default:
+			continue
+		}
+		if !w.locked[mu] {
+			w.locked[mu] = true
+			mu.Lock()
+			held = append(held, mu)
+		}
+	}
+	return func() {
+		for _, mu := range held {
+			mu.Unlock()
+			delete(w.locked, mu)
+		}
 	}
 }
 
