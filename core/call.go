@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/textproto"
+	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -110,7 +111,12 @@ func (c *call) ClientIP() netip.Addr {
 
 // Header implements Request, for any spelling of the name.
 func (c *call) Header(name string) []string {
-	return c.View.Header(textproto.CanonicalMIMEHeaderKey(name))
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	lines := c.View.Header(name)
+	if name == "Host" && len(lines) == 1 { // some frameworks lower it, and callers are not to have a counter for each spelling
+		lines = []string{strings.ToLower(lines[0])}
+	}
+	return lines
 }
 
 // Cookie implements Request.

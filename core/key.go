@@ -25,9 +25,10 @@ func ByUser(r Request) (string, error) {
 	return "user:" + user, nil
 }
 
-// ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST; by IP where it is missing. The
-// value is always hashed, because it may be an API key: [Digest] makes the same of it. Danger: callers choose their
-// headers, so a rule by IP belongs beside it.
+// ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST; by IP
+// where it is missing. Host is one of them, in lower case and with its port; in gRPC it is
+// :authority. The value is always hashed, because it may be an API key: [Digest] makes the same of
+// it. Danger: callers choose their headers, so a rule by IP belongs beside it.
 func ByHeader(name string) KeyFunc {
 	prefix := "header:" + strings.ToLower(name) + ":"
 	return func(r Request) (string, error) {

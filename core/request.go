@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/netip"
 )
 
@@ -20,6 +21,7 @@ type View interface {
 	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerOf] and [PeerAddr].
 	RemoteAddr() netip.Addr
 	// Header is every value of a request header, a line each, in order. The name is in canonical form.
+	// Host is one of them: [HeaderOf] finds it in net/http; in gRPC it is :authority.
 	Header(name string) []string
 	// Value is what an earlier middleware left under this key, in the framework's own store or the context; or nil.
 	Value(key any) any
@@ -59,7 +61,7 @@ type Request interface {
 	RemoteAddr() netip.Addr
 	// ClientIP is the caller's address as Options.ClientIP finds it, the zero Addr when there is none.
 	ClientIP() netip.Addr
-	// Header is every value of a request header, in order.
+	// Header is every value of a request header, in order. Host is one of them in every framework, in lower case.
 	Header(name string) []string
 	// Cookie is the value of the first cookie of this name, "" when there is none.
 	Cookie(name string) string
@@ -71,6 +73,18 @@ type Request interface {
 	User() (string, error)
 	// Rule is the name of the rule that is being decided, "" outside of one.
 	Rule() string
+}
+
+// HeaderOf returns every value of a header of a net/http request, as [View] wants it: also Host,
+// which net/http keeps apart.
+func HeaderOf(r *http.Request, name string) []string {
+	if name != "Host" {
+		return r.Header.Values(name)
+	}
+	if r.Host == "" {
+		return nil
+	}
+	return []string{r.Host}
 }
 
 // PeerOf is the IP of a connection's remote address, without an allocation for a TCP connection; the zero Addr for a unix

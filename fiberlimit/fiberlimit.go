@@ -97,6 +97,12 @@ func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLe
 func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
 
 func (v view) Header(name string) (values []string) {
+	if name == "Host" { // where the target has one, it takes the place of the header's
+		if host := v.c.Request().URI().Host(); len(host) > 0 {
+			values = append(values, string(host))
+		}
+		return values
+	}
 	if v.c.App().Config().DisableHeaderNormalizing {
 		return v.headerAsWritten(name)
 	}

@@ -71,7 +71,7 @@ func (v view) Method() string                    { return v.c.Request.Method }
 func (v view) Path() string                      { return v.c.Request.URL.Path }
 func (v view) Route() string                     { return v.c.FullPath() }
 func (v view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request.RemoteAddr) }
-func (v view) Header(name string) []string       { return v.c.Request.Header.Values(name) }
+func (v view) Header(name string) []string       { return core.HeaderOf(v.c.Request, name) }
 func (v view) Size() int64                       { return v.c.Request.ContentLength }
 func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
 

@@ -29,18 +29,18 @@ var httpStatus = map[codes.Code]int{
 }
 
 // invoke makes a call of one kind, unary or a stream.
-type invoke func(ctx context.Context, conn *grpc.ClientConn, method string, header, trailer *metadata.MD) (text string, err error)
+type invoke func(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (text string, err error)
 
-func unary(ctx context.Context, conn *grpc.ClientConn, method string, header, trailer *metadata.MD) (string, error) {
+func unary(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (string, error) {
 	text := new(wrapperspb.StringValue)
-	err := conn.Invoke(ctx, method, new(emptypb.Empty), text, grpc.Header(header), grpc.Trailer(trailer))
+	err := conn.Invoke(ctx, method, new(emptypb.Empty), text, options...)
 	return text.Value, err
 }
 
 // stream calls as a stream of messages in one direction or both, and reads until it ends.
 func stream(kind grpc.StreamDesc) invoke {
-	return func(ctx context.Context, conn *grpc.ClientConn, method string, header, trailer *metadata.MD) (text string, err error) {
-		stream, err := conn.NewStream(ctx, &kind, method, grpc.Header(header), grpc.Trailer(trailer))
+	return func(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (text string, err error) {
+		stream, err := conn.NewStream(ctx, &kind, method, options...)
 		if err != nil {
 			return "", err
 		}
@@ -86,7 +86,11 @@ func (c client) Do(t testing.TB, call limittest.Call) limittest.Reply {
 		}
 	}
 	var header, trailer metadata.MD
-	text, err := c.invoke(ctx, c.ClientConn, call.Path, &header, &trailer)
+	options := []grpc.CallOption{grpc.Header(&header), grpc.Trailer(&trailer)}
+	if call.Host != "" {
+		options = append(options, grpc.CallAuthority(call.Host))
+	}
+	text, err := c.invoke(ctx, c.ClientConn, call.Path, options...)
 	if ctx.Err() != nil {
 		return limittest.Reply{}
 	}

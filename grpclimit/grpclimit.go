@@ -261,16 +261,21 @@ type view struct {
 	trailer trailer
 }
 
-func (v *view) Context() context.Context { return v.trailer.ctx }
-func (v *view) Method() string           { return "" }
-func (v *view) Path() string             { return v.method }
-func (v *view) Route() string            { return v.method }
-func (v *view) Header(name string) []string {
-	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
-}
+func (v *view) Context() context.Context          { return v.trailer.ctx }
+func (v *view) Method() string                    { return "" }
+func (v *view) Path() string                      { return v.method }
+func (v *view) Route() string                     { return v.method }
 func (v *view) Value(key any) any                 { return v.trailer.ctx.Value(key) }
 func (v *view) Size() int64                       { return -1 }
 func (v *view) ResponseHeader() core.HeaderWriter { return &v.trailer }
+
+// Header is the call's metadata. Host is what gRPC calls :authority.
+func (v *view) Header(name string) []string {
+	if name == "Host" {
+		name = ":authority"
+	}
+	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
+}
 
 // RemoteAddr is the peer's; there is none in a call within the process.
 func (v *view) RemoteAddr() netip.Addr {

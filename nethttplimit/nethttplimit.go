@@ -128,7 +128,7 @@ func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func
 func (v *view) Context() context.Context          { return v.r.Context() }
 func (v *view) Method() string                    { return v.r.Method }
 func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.r.RemoteAddr) }
-func (v *view) Header(name string) []string       { return v.r.Header.Values(name) }
+func (v *view) Header(name string) []string       { return core.HeaderOf(v.r, name) }
 func (v *view) Value(key any) any                 { return v.r.Context().Value(key) }
 func (v *view) Size() int64                       { return v.r.ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }

@@ -20,7 +20,9 @@ type Client interface {
 // Call is one call of a client.
 type Call struct {
 	Method, Path string
-	Header       http.Header
+	// Host is what the client calls the service: the header Host, or the pseudo-header :authority; service.test unless set.
+	Host   string
+	Header http.Header
 	// Context, when it ends, makes the client leave without waiting for the reply; nil: it stays.
 	Context context.Context
 }
@@ -62,6 +64,10 @@ func newCall(method, path string, headers ...string) Call {
 	call := Call{Method: method, Path: path, Header: make(http.Header)}
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			call.Host = value
+			continue
+		}
 		call.Header.Add(name, value)
 	}
 	return call

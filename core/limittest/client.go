@@ -47,7 +47,7 @@ func (c *httpClient) Do(t testing.TB, call Call) Reply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header = call.Header
+	request.Header, request.Host = call.Header, call.Host
 	response, err := c.Client.Do(request)
 	switch {
 	case call.Until().Err() != nil:

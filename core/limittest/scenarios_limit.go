@@ -24,7 +24,30 @@ var limitScenarios = []scenario{
 	{name: "stacked middlewares: the outer stays charged", run: stackedMiddlewares},
 	{name: "every algorithm", run: everyAlgorithm},
 	{name: "calls weigh what Cost says", run: costs},
+	{name: "calls are counted by their Host", run: countedByHost},
 	{name: "calls weigh what their bodies do", run: costsBySize, httpOnly: true},
+}
+
+// countedByHost holds that a host is a header in every framework, and the same one in any case of letters.
+func countedByHost(t *testing.T, s *site) {
+	limiter := s.limiter(t)
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{
+		Path: "/shop/list", Limits: limit(core.Rule{Name: "host", Seconds: 600, MaxCount: 2, Key: core.ByHeader("Host")}),
+	}}})
+	s.want(t, 200, "/shop/list", "Host: a.test")
+	s.want(t, 200, "/shop/list", "Host: A.Test")
+	s.want(t, 429, "/shop/list", "Host: a.test")
+	s.want(t, 200, "/shop/list", "Host: a.test:8080")
+	s.want(t, 200, "/shop/list", "Host: b.test")
+	left := 1
+	if !s.adapter.RPC { // the target's host takes the place of the header's
+		s.doRaw(t, "GET", "http://B.test/shop/list")
+		left = 0
+	}
+	d, err := limiter.Peek(context.Background(), "host", "header:host:"+core.Digest("b.test"), core.Limit{Max: 2, Window: 10 * time.Minute})
+	if err != nil || d.Remaining != left {
+		t.Errorf("%d left of b.test, %v; want %d", d.Remaining, err, left)
+	}
 }
 
 func allowedThenRefused(t *testing.T, s *site) {
