@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -127,28 +128,38 @@ func TestCountOfRulesThatShareACounter(t *testing.T) {
 	}
 }
 
-// Only who needs it finds out how a call ended.
-func TestNeedsStatus(t *testing.T) {
+// A response is watched only where its status is needed, or its end must wait.
+func TestWhichResponsesAreWatched(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	dry := failedLogins
 	dry.DryRun = true
 	free := failedLogins
 	free.Cost = cost(0)
 	for name, test := range map[string]struct {
-		rules []core.Rule
-		needs bool
+		rules              []core.Rule
+		http1, head, http2 bool
 	}{
-		"a rule that counts all": {[]core.Rule{{Name: "plain", Seconds: 60}}, false},
-		"by outcome":             {[]core.Rule{{Name: "plain", Seconds: 60}, failedLogins}, true},
-		"only tried":             {[]core.Rule{dry}, true},
-		"only slots":             {[]core.Rule{atOnceAs("slots", 1)}, false},
-		"costs nothing":          {[]core.Rule{free}, false},
-		"does not apply":         {[]core.Rule{{Name: "p", Seconds: 60, Methods: []string{"PUT"}, Count: is(200)}}, false},
+		"a rule that counts all": {[]core.Rule{{Name: "plain", Seconds: 60}}, false, false, false},
+		"by outcome":             {[]core.Rule{{Name: "plain", Seconds: 60}, failedLogins}, true, true, true},
+		"only tried":             {[]core.Rule{dry}, true, true, true},
+		"only slots":             {[]core.Rule{atOnceAs("slots", 1)}, true, false, false},
+		"costs nothing":          {[]core.Rule{free}, false, false, false},
+		"does not apply":         {[]core.Rule{{Name: "p", Seconds: 60, Methods: []string{"PUT"}, Count: is(200)}}, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := wantStatus(t, newGuard(t, limiter, test.rules...), newView("GET", "/"), 200)
-			if answer.NeedsStatus() != test.needs {
-				t.Errorf("NeedsStatus is %v", !test.needs)
+			http1, http2 := httptest.NewRequest("GET", "/", nil), httptest.NewRequest("GET", "/", nil)
+			http2.ProtoMajor = 2
+			for r, want := range map[*http.Request]bool{http1: test.http1, http2: test.http2, httptest.NewRequest("HEAD", "/", nil): test.head} {
+				w := httptest.NewRecorder()
+				watched, response := answer.Watch(w, r)
+				if own := watched == http.ResponseWriter(w); own == want || (response != nil) != want {
+					t.Errorf("%s %s: watched: %v, want %v", r.Method, r.Proto, !own, want)
+				}
+				if response.Status() != 0 {
+					t.Errorf("the status is %d before any", response.Status())
+				}
+				response.Finish()
 			}
 			ran := 0
 			answer.Run(func() int { ran++; return 401 })
@@ -158,7 +169,7 @@ func TestNeedsStatus(t *testing.T) {
 		})
 	}
 	refused := wantStatus(t, newGuard(t, limiter, core.Rule{Name: "l", Seconds: 60, NeedLogin: true, Count: is(200)}), newView("GET", "/"), 401)
-	if refused.NeedsStatus() {
+	if _, response := refused.Watch(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)); response != nil {
 		t.Error("a refused call has no outcome to wait for")
 	}
 }
@@ -181,7 +192,7 @@ func TestCountWithoutRedis(t *testing.T) {
 		t.Errorf("want one complaint with the cause, got: %s", log.text.String())
 	}
 	answer := wantStatus(t, guard, newView("GET", "/"), 200) // FailOpen: uncounted
-	if answer.NeedsStatus() {
+	if _, response := answer.Watch(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)); response != nil {
 		t.Error("there is nothing to give back of what nobody counted")
 	}
 }

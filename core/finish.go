@@ -28,9 +28,6 @@ type countedCharge struct {
 	receipt receipt
 }
 
-// NeedsStatus says whether Run wants to know how the call ended, for frameworks where that costs something to find out.
-func (a Answer) NeedsStatus() bool { return a.unfinished != nil && len(a.unfinished.counted) > 0 }
-
 // Run runs the handler of a call that goes on, and does afterwards what rules with Count or Concurrency want done, also when the
 // handler panics. handle returns the outcome: the HTTP status, or 0 if nothing was sent and the handler chose none, or the gRPC
 // code. An adapter calls it for every call that is not refused.
@@ -83,8 +80,8 @@ func (u *unfinished) final(status int) int {
 	}
 }
 
-// finish gives back the slots, and what by the outcome does not count. It is done before the caller can call again, so that who
-// comes one call after the other finds its permits.
+// finish gives back the slots, and what by the outcome does not count. It is done before the caller can know that the call is over
+// ([Answer.Watch]), so that who comes one call after the other finds its permits.
 func (u *unfinished) finish(status int) {
 	defer func() { u.limiter.giveBack(u.ctx, u.slots) }()
 	u.addUncounted(u.counted, status)

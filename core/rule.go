@@ -54,7 +54,8 @@ type Rule struct {
 	LimitFor func(Request) (Limit, error)
 	// Count, when set, says by the outcome whether a call counts: the HTTP status that the handler ended with, or the gRPC
 	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so
-	// no more than MaxCount can be tried at once; headers tell what was left with the charge. A call
+	// no more than MaxCount can be tried at once; it is given back before the caller can know that the call is over, unless the
+	// handler itself flushes a reply whose length was declared. Headers tell what was left with the charge. A call
 	// whose caller left before it was answered ends with 499, where the framework notices that. Only a middleware knows the
 	// outcome: inside a handler use Limiter.Refund.
 	Count func(status int) bool

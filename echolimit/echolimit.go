@@ -35,6 +35,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 			goOn, err := carryOut(c, answer)
 			if goOn {
 				caller := c.Request().Context() // next may put another in its place
+				defer watch(c, answer)()
 				answer.Run(func() (status int) {
 					err = next(c)
 					return outcome(c, err, caller)
@@ -42,6 +43,22 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 			}
 			return err
 		}
+	}
+}
+
+// watch lets the core see what the handlers write, and returns what is to be done in the end.
+func watch(c echo.Context, answer core.Answer) (finish func()) {
+	own := c.Response().Writer
+	watched, response := answer.Watch(own, c.Request())
+	if response == nil {
+		return func() {}
+	}
+	c.Response().Writer = watched
+	return func() {
+		if c.Response().Writer == watched { // else a handler has put another around it, which may have something left to write
+			c.Response().Writer = own
+		}
+		response.Finish()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,8 +97,11 @@ type handling struct {
 }
 
 func (h *handling) Context() context.Context { return h.c.Request().Context() }
-func (h *handling) Text(text string)         { _ = h.c.String(http.StatusOK, text) }
-func (h *handling) Reply(status int)         { _ = h.c.String(status, "replied") }
+func (h *handling) Text(text string) {
+	h.c.Response().Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_ = h.c.String(http.StatusOK, text)
+}
+func (h *handling) Reply(status int) { _ = h.c.String(status, "replied") }
 func (h *handling) Allow(rule core.Rule, subject string) bool {
 	return echolimit.Allow(h.c, h.limiter, rule, subject)
 }

@@ -12,7 +12,10 @@
 package ginlimit
 
 import (
+	"bufio"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/netip"
 
@@ -28,12 +31,48 @@ func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		answer := guard.Check(view{c})
 		if carryOut(c, answer) {
+			defer watch(c, answer)()
 			answer.Run(func() (status int) {
 				c.Next()
 				return outcome(c.Writer)
 			})
 		}
 	}
+}
+
+// watch lets the core see what the handlers write, and returns what is to be done in the end.
+func watch(c *gin.Context, answer core.Answer) (finish func()) {
+	own := c.Writer
+	watched, response := answer.Watch(own, c.Request)
+	if response == nil {
+		return func() {}
+	}
+	inner := &writer{own, watched, response}
+	c.Writer = inner
+	return func() {
+		if c.Writer == gin.ResponseWriter(inner) { // else a handler has put another around it, which may have something left to write
+			c.Writer = own
+		}
+		response.Finish()
+	}
+}
+
+// writer is gin's own, but for what the core sees.
+type writer struct {
+	gin.ResponseWriter
+	watched  http.ResponseWriter
+	response *core.Response
+}
+
+func (w *writer) Write(b []byte) (int, error)       { return w.watched.Write(b) }
+func (w *writer) WriteString(s string) (int, error) { return io.WriteString(w.watched, s) }
+func (w *writer) Size() int                         { return w.ResponseWriter.Size() + w.response.Held() }
+func (w *writer) Flush()                            { w.watched.(http.Flusher).Flush() }
+func (w *writer) Unwrap() http.ResponseWriter       { return w.ResponseWriter }
+
+// Hijack implements http.Hijacker.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.watched.(http.Hijacker).Hijack()
 }
 
 // outcome is the status that the call ends with, 0 if the handlers left it to gin.

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,8 +80,11 @@ type handling struct {
 }
 
 func (h handling) Context() context.Context { return h.c.Request.Context() }
-func (h handling) Text(text string)         { h.c.String(http.StatusOK, "%s", text) }
-func (h handling) Reply(status int)         { h.c.String(status, "replied") }
+func (h handling) Text(text string) {
+	h.c.Header("Content-Length", strconv.Itoa(len(text)))
+	h.c.String(http.StatusOK, "%s", text)
+}
+func (h handling) Reply(status int) { h.c.String(status, "replied") }
 func (h handling) Allow(rule core.Rule, subject string) bool {
 	return ginlimit.Allow(h.c, h.limiter, rule, subject)
 }

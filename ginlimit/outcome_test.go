@@ -4,10 +4,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
 // endings are gin's own ways for a call to end.
@@ -58,3 +63,24 @@ func ending(name string, status int, handle func(*gin.Context)) limittest.Ending
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// TestSizeOfACountedCall holds that what is held back of a body is counted as written.
+func TestSizeOfACountedCall(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	gin.SetMode(gin.TestMode)
+	router, sizes := gin.New(), []int(nil)
+	note := func(c *gin.Context) { c.Next(); sizes = append(sizes, c.Writer.Size()) }
+	router.GET("/", note, ginlimit.New(limiter, core.Rule{Name: "n", Seconds: 60, Algorithm: core.Concurrency}), note, func(c *gin.Context) {
+		c.Header("Content-Length", "4")
+		_, _ = c.Writer.WriteString("four")
+	})
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if !slices.Equal(sizes, []int{4, 4}) || w.Body.String() != "four" {
+		t.Errorf("the sizes are %v, the body is %q", sizes, w.Body)
+	}
+}

@@ -8,21 +8,16 @@
 // Paths. Behind http.StripPrefix the path is the stripped one.
 //
 // A rule with Count hears the status that was sent, 499 if the caller left before the handler sent one; of a connection that the handler took over (a WebSocket) 200, or 101 where
-// the handler sent that by WriteHeader. Only with such a rule does the handler get another http.ResponseWriter, one with the
-// same methods. Inside http.TimeoutHandler a call ends, and frees its slot, when its handler does; outside, at the timeout.
+// the handler sent that by WriteHeader. Only with such a rule, or with Concurrency, does the handler get another
+// http.ResponseWriter, one with the same methods. Inside http.TimeoutHandler a call ends, and frees its slot, when its handler does; outside, at the timeout.
 package nethttplimit
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
-
-	"github.com/felixge/httpsnoop"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -42,53 +37,19 @@ func New(limiter *core.Limiter, rules ...core.Rule) func(http.Handler) http.Hand
 	}
 }
 
-// serve runs the handler of a call that goes on. Only who asks for the status pays for finding it out.
+// serve runs the handler of a call that goes on.
 func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer core.Answer) {
 	inner := r
 	if answer.Context != nil {
 		inner = r.WithContext(answer.Context)
 	}
+	watched, response := answer.Watch(w, r)
+	defer response.Finish()
 	answer.Run(func() (status int) {
-		if answer.NeedsStatus() {
-			return withStatus(next, w, inner)
-		}
-		next.ServeHTTP(w, inner)
-		return 0
+		next.ServeHTTP(watched, inner)
+		return response.Status()
 	})
 	r.Pattern = inner.Pattern // so that a middleware around this one still sees the route
-}
-
-// withStatus serves a call and returns the status that was sent: the first that is final, and 0 for a handler that sent
-// nothing. The writer keeps all that the server's can do. A connection that was taken over counts as 200, or 101.
-func withStatus(next http.Handler, w http.ResponseWriter, r *http.Request) (status int) {
-	sent := func(code int) {
-		if status < http.StatusOK && status != http.StatusSwitchingProtocols {
-			status = code
-		}
-	}
-	next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
-		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) { do(code); sent(code) } // in this order: do panics at what is no status
-		},
-		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) { sent(http.StatusOK); return do(b) }
-		},
-		ReadFrom: func(do httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(from io.Reader) (n int64, err error) {
-				if n, err = do(from); n > 0 { // else nothing is sent: a handler may still make a 502 of it
-					sent(http.StatusOK)
-				}
-				return n, err
-			}
-		},
-		Flush: func(do httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() { sent(http.StatusOK); do() }
-		},
-		Hijack: func(do httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) { sent(http.StatusOK); return do() }
-		},
-	}), r)
-	return status
 }
 
 // Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -93,8 +94,11 @@ type handling struct {
 }
 
 func (h handling) Context() context.Context { return h.r.Context() }
-func (h handling) Text(text string)         { _, _ = h.w.Write([]byte(text)) }
-func (h handling) Reply(status int)         { http.Error(h.w, "replied", status) }
+func (h handling) Text(text string) {
+	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = h.w.Write([]byte(text))
+}
+func (h handling) Reply(status int) { http.Error(h.w, "replied", status) }
 func (h handling) Allow(rule core.Rule, subject string) bool {
 	return nethttplimit.Allow(h.w, h.r, h.limiter, rule, subject)
 }

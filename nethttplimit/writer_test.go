@@ -2,11 +2,19 @@ package nethttplimit_test
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -29,14 +37,14 @@ var (
 	plain   = core.Rule{Name: "plain", Seconds: 600, MaxCount: 1000}
 )
 
-// TestWriterIsUntouched holds that only a rule with Count costs the handler its writer.
+// TestWriterIsUntouched holds that only a rule with something to give back costs the handler its writer.
 func TestWriterIsUntouched(t *testing.T) {
 	limiter := newLimiter(t)
 	for _, test := range []struct {
 		rules []core.Rule
 		same  bool
 	}{
-		{[]core.Rule{plain}, true}, {[]core.Rule{slots}, true}, {[]core.Rule{plain, slots}, true},
+		{[]core.Rule{plain}, true}, {[]core.Rule{slots}, false}, {[]core.Rule{plain, slots}, false},
 		{[]core.Rule{counted}, false}, {[]core.Rule{slots, counted}, false},
 	} {
 		w := httptest.NewRecorder()
@@ -143,3 +151,190 @@ type discard struct{ header http.Header }
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
+
+// writings are ways to write a body, each of which tells what its writer told it.
+var writings = map[string]func(w http.ResponseWriter, told func(...any)){
+	"at once": func(w http.ResponseWriter, told func(...any)) { declare(w, 9000); told(w.Write(long[:9000])) },
+	"a text": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 9000)
+		told(io.WriteString(w, string(long[:9000])))
+	},
+	"one byte":          func(w http.ResponseWriter, told func(...any)) { declare(w, 1); told(w.Write(long[:1])) },
+	"nothing":           func(w http.ResponseWriter, told func(...any)) { declare(w, 0); told(w.Write(nil)) },
+	"byte by byte":      func(w http.ResponseWriter, told func(...any)) { declare(w, 3); each(w, 3, told) },
+	"one byte too many": func(w http.ResponseWriter, told func(...any)) { declare(w, 3); each(w, 4, told) },
+	"too much at once":  func(w http.ResponseWriter, told func(...any)) { declare(w, 5000); told(w.Write(long[:5001])) },
+	"too much in the end": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 5001)
+		told(w.Write(long[:5000]))
+		told(w.Write(long[:2]))
+	},
+	"no length": func(w http.ResponseWriter, told func(...any)) { told(w.Write(long[:5000])) },
+	"a wrong length": func(w http.ResponseWriter, told func(...any)) {
+		w.Header().Set("Content-Length", "x")
+		told(w.Write(long[:5000]))
+	},
+	"a status before": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 7)
+		w.WriteHeader(201)
+		told(w.Write(long[:7]))
+	},
+	"a status after": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 1)
+		told(w.Write(long[:1]))
+		w.WriteHeader(500)
+	},
+	"304": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 7)
+		w.WriteHeader(304)
+		told(w.Write(long[:7]))
+	},
+	"a flush in the end": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 7)
+		told(w.Write(long[:7]))
+		told(http.NewResponseController(w).Flush())
+		told(w.Write(long[:1]))
+	},
+	"read from a text": func(w http.ResponseWriter, told func(...any)) { declare(w, 9000); told(readFrom(w, 9000)) },
+	"read in two halves": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 9000)
+		told(readFrom(w, 4000))
+		told(readFrom(w, 5000))
+	},
+	"read all but one byte": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 9000)
+		told(readFrom(w, 8999))
+		told(readFrom(w, 1))
+	},
+	"read one byte":         func(w http.ResponseWriter, told func(...any)) { declare(w, 1); told(readFrom(w, 1)) },
+	"read without a length": func(w http.ResponseWriter, told func(...any)) { told(readFrom(w, 9000)) },
+	"read what breaks off": func(w http.ResponseWriter, told func(...any)) {
+		declare(w, 4000)
+		n, err := io.Copy(w, io.MultiReader(bytes.NewReader(long[:3990]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		told(n, errors.Is(err, io.ErrUnexpectedEOF)) // its text names the connection
+		told(w.Write(long[:10]))
+	},
+	"a limited reader": func(w http.ResponseWriter, told func(...any)) {
+		from := &io.LimitedReader{R: bytes.NewReader(long), N: 9000}
+		declare(w, 9000)
+		told(w.(io.ReaderFrom).ReadFrom(from))
+		told(from.N)
+	},
+	"a file": func(w http.ResponseWriter, told func(...any)) {
+		http.ServeFile(w, httptest.NewRequest("GET", "/", nil), "writer_test.go")
+	},
+	"part of a file": func(w http.ResponseWriter, told func(...any)) {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Range", "bytes=100-5099")
+		http.ServeFile(w, r, "writer_test.go")
+	},
+}
+
+var long = bytes.Repeat([]byte("0123456789"), 1000)
+
+func declare(w http.ResponseWriter, length int) {
+	w.Header().Set("Content-Length", strconv.Itoa(length))
+}
+
+func each(w http.ResponseWriter, bytes int, told func(...any)) {
+	for i := range bytes {
+		told(w.Write(long[i : i+1]))
+	}
+}
+
+// readFrom lets the writer read from what does not write itself.
+func readFrom(w http.ResponseWriter, bytes int64) (int64, error) {
+	return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(io.LimitReader(strings.NewReader(string(long)), bytes)))
+}
+
+// TestWatchedResponsesAreTheSame holds that neither the client nor the handler can tell a watched response from the server's own.
+func TestWatchedResponsesAreTheSame(t *testing.T) {
+	limited := nethttplimit.New(newLimiter(t), counted, slots)
+	for name, write := range writings {
+		for _, method := range []string{"GET", "HEAD"} {
+			got := make(map[bool]string)
+			for _, watched := range []bool{false, true} {
+				said := make(chan string, 20)
+				var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					write(w, func(values ...any) { said <- fmt.Sprint(values...) })
+				})
+				if watched {
+					handler = limited(handler)
+				}
+				got[watched] = exchange(t, method, handler) + "\n"
+				close(said)
+				for text := range said {
+					got[watched] += text + "; "
+				}
+			}
+			if got[true] != got[false] {
+				t.Errorf("%s %s: %s\nwant %s", method, name, got[true], got[false])
+			}
+		}
+	}
+}
+
+// exchange is all that the server sends to a client, without the headers of a limiter and the date.
+func exchange(t *testing.T, method string, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\n\r\n", method)
+	all, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(Ratelimit(-Policy)?|Date|Last-Modified): [^\n]*\n`).ReplaceAllString(string(all), "")
+}
+
+// TestEndIsHeldBack holds that a body comes as it is written, but for the last byte of one whose length was declared, which comes
+// when the handler has returned, or flushes.
+func TestEndIsHeldBack(t *testing.T) {
+	leave := make(chan bool)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		declare(w, len(long))
+		_, _ = w.Write(long)
+		for flush := range leave {
+			if !flush {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	server := httptest.NewServer(nethttplimit.New(newLimiter(t), slots)(handler))
+	defer server.Close()
+	for _, flush := range []bool{false, true} {
+		response, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(response.Body, make([]byte, len(long)-1)); err != nil {
+			t.Fatalf("all but the last byte: %v", err)
+		}
+		end := make(chan error, 1)
+		go func() {
+			_, err := io.ReadFull(response.Body, make([]byte, 1))
+			end <- err
+		}()
+		select {
+		case err := <-end:
+			t.Errorf("the end came before the handler returned: %v", err)
+		case <-time.After(10 * time.Millisecond): // too little shows nothing wrong
+		}
+		leave <- flush
+		if err := <-end; err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		if flush {
+			leave <- false
+		}
+		_ = response.Body.Close()
+	}
+}

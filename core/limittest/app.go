@@ -63,7 +63,7 @@ type Handling interface {
 	Context() context.Context
 	// Allow is the adapter's Allow, with the app's limiter. After false the handler must write nothing.
 	Allow(rule core.Rule, subject string) bool
-	// Text replies 200 with a text.
+	// Text replies 200 with a text, whose length is declared before it.
 	Text(text string)
 	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code that stands for it.
 	Reply(status int)

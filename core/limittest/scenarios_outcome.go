@@ -18,6 +18,7 @@ var outcomeScenarios = []scenario{
 	{name: "only successes count", run: onlySuccesses},
 	{name: "what does not count is back before the next call", run: backBeforeNext},
 	{name: "what does not count is back before the next call, however slow Redis is", run: backHoweverSlow},
+	{name: "what does not count is back before the end of a long reply", run: backBeforeTheEnd},
 	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
 	{name: "what does not count is back when the caller left", run: backWhenLeft, noticing: true},
 	{name: "Count hears that the caller left", run: leftUnanswered, noticing: true, httpOnly: true},

@@ -3,6 +3,7 @@ package limittest
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,39 @@ func backHoweverSlow(t *testing.T, s *site) {
 	}
 	if n := slow.times.Load(); s.client != nil && n != 3 {
 		t.Errorf("Redis was slow %d times, want 3", n)
+	}
+}
+
+// backBeforeTheEnd holds what backHoweverSlow does of a reply that its caller has read, as far as its declared length tells,
+// while the handler still runs. The next call comes over another connection.
+func backBeforeTheEnd(t *testing.T, s *site) {
+	ear, slow, gate := s.ear(), new(slowAfter), newGate(t)
+	limiter := s.limiter(t, func(o *core.Options) {
+		if s.client != nil {
+			o.Redis = slow.client(t, s.client.(*redis.Client))
+		}
+	})
+	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency}
+	counted := core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: func(outcome int) bool { slow.next.Store(true); return ear.failed(outcome) }}
+	long := strings.Repeat("x", 100_000)
+	for name, rules := range map[string][]core.Rule{"slots": {slots}, "counted": {counted}, "both": {slots, counted}} {
+		s.serve(t, App{Limiter: limiter, Routes: []Route{
+			{Path: "/shop/list", Limits: limit(rules...), Handle: func(h Handling) { h.Text(long); gate.hold() }},
+			{Path: "/shop/next", Limits: limit(rules...), Handle: func(h Handling) { h.Text("ok") }},
+		}})
+		for range 2 {
+			call := s.enter(t, gate, "/shop/list")
+			s.want(t, 429, "/shop/next") // as long as the handler runs
+			select {
+			case reply := <-call.reply:
+				t.Fatalf("%s: the caller got all of the reply (%d) from a handler that still runs", name, reply.Status)
+			case <-time.After(10 * time.Millisecond): // enough to show what a caller may see; too little shows nothing wrong
+			}
+			if reply := call.end(); reply.Status != 200 || reply.Body != long {
+				t.Fatalf("%s: status %d with %d bytes", name, reply.Status, len(reply.Body))
+			}
+			s.want(t, 200, "/shop/next")
+		}
 	}
 }
 
