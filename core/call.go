@@ -29,6 +29,8 @@ type call struct {
 	loose    looseness
 	subjects []byte
 	watched  []int // the places of a rule's counters, while they are formed
+	weighed  []weighed
+	recalls  bool // the counters are formed to look for a refusal that is remembered
 	text     []byte
 	telling  []*quota // several limits that headers tell
 	joined   []*quota // those of an earlier call
@@ -76,7 +78,7 @@ func (l *Limiter) close(c *call) {
 	}
 	clear(c.paths)
 	c.applying, c.asked, c.counters, c.verdicts = c.applying[:0], c.asked[:0], c.counters[:0], c.verdicts[:0]
-	c.paths, c.subjects = c.paths[:0], c.subjects[:0]
+	c.paths, c.subjects, c.weighed = c.paths[:0], c.subjects[:0], c.weighed[:0]
 	c.View, c.passed, c.loose, c.clientKnown = nil, false, exact, false
 	if c.holder != "" {
 		c.holder = ""
@@ -97,7 +99,7 @@ func (c *call) addCounter() *algorithm.Counter {
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, for nothing large is moved then
-	counter.Required, counter.Dry, counter.Lease, counter.LocalShare, counter.Watched = false, false, 0, 0, nil
+	counter.Required, counter.Dry, counter.Personal, counter.Lease, counter.LocalShare, counter.Watched = false, false, false, 0, 0, nil
 	return counter
 }
 
@@ -135,6 +137,9 @@ func (c *call) Cookie(name string) string {
 
 // User implements Request. It asks once.
 func (c *call) User() (string, error) {
+	if c.deciding != nil && !c.deciding.asksUser.Load() {
+		c.deciding.asksUser.Store(true)
+	}
 	if !c.userKnown && c.limiter.options.Identify != nil {
 		c.userKnown = true
 		c.user, c.userErr = c.limiter.options.Identify(c)

@@ -16,7 +16,7 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 			continue
 		}
 		c.deciding = a.policy
-		switch reason, err := c.countRule(a, given); {
+		switch reason, err := c.countRule(i, given); {
 		case reason == Allowed:
 		case a.rule.DryRun:
 			c.reportUntried(a)
@@ -38,36 +38,31 @@ func (c *call) reportUntried(a *asked) {
 	c.limiter.hear(c.Context(), &Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 }
 
-// countRule forms the counters of one rule: one for each limit, and behind them its ban.
-func (c *call) countRule(a *asked, given string) (Reason, error) {
+// countRule forms the counters of the rule at i: one for each limit, and behind them its ban.
+func (c *call) countRule(i int, given string) (Reason, error) {
+	a := &c.applying[i]
 	if a.rule.NeedLogin && a.rule.DryRun { // it sends nobody to the login either
 		if user, err := c.User(); err != nil || user == "" {
 			return Allowed, nil
 		}
 	}
-	cost := c.cost(a)
-	if cost == 0 && a.rule.Ban == (Ban{}) {
-		return Allowed, nil
-	}
-	if err := c.findSubject(a, given); err != nil {
+	w := weighed{}
+	if i < len(c.weighed) && c.weighed[i].known {
+		w = c.weighed[i]
+	} else if err := c.weigh(a, given, &w); err != nil {
 		return IdentifyFailed, err
+	}
+	if w.cost == 0 && a.rule.Ban == (Ban{}) {
+		return Allowed, nil
 	}
 	before := len(c.counters)
 	c.watched = c.watched[:0]
-	if cost == 0 { // and yet a ban holds
+	if w.own == nil { // and yet a ban holds
 		c.listen(a)
 		return Allowed, nil
 	}
-	own := a.policy.quotas[0]
-	if a.rule.LimitFor != nil {
-		if own = c.planned(a); own == nil {
-			c.listen(a)
-			return Allowed, nil
-		}
-	}
-	if c.bySize && cost == unknownSize {
-		cost = fitting(own, a.policy.quotas)
-	}
+	own, cost := w.own, w.cost
+	c.bySize = w.bySize
 	for i, q := range a.policy.quotas {
 		if i == 0 {
 			q = own
@@ -81,6 +76,34 @@ func (c *call) countRule(a *asked, given string) (Reason, error) {
 	}
 	c.listen(a)
 	return Allowed, nil
+}
+
+// weighed is what the functions of a rule say of the call.
+type weighed struct {
+	known  bool
+	cost   int64
+	bySize bool
+	own    *quota // nil: no limit holds
+}
+
+// weigh asks the functions of a rule, but for Note.
+func (c *call) weigh(a *asked, given string, w *weighed) error {
+	w.known, w.cost = true, c.cost(a)
+	w.bySize = c.bySize
+	if w.cost == 0 && a.rule.Ban == (Ban{}) {
+		return nil
+	}
+	if err := c.findSubject(a, given); err != nil || w.cost == 0 {
+		return err
+	}
+	w.own = a.policy.quotas[0]
+	if a.rule.LimitFor != nil {
+		w.own = c.planned(a)
+	}
+	if w.own != nil && w.bySize && w.cost == unknownSize {
+		w.cost = fitting(w.own, a.policy.quotas)
+	}
+	return nil
 }
 
 // listen adds the ban of a rule that has one, which watches the rule's counters. Where an earlier rule of this call has the same
@@ -97,7 +120,7 @@ func (c *call) listen(a *asked) {
 		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched, counter.Dry = &a.rule.ban, placesOf(c.watched), a.rule.DryRun
+	counter.Limit, counter.Watched, counter.Dry, counter.Personal = &a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.personal()
 	a.rule.askStore(counter)
 	ban := *a
 	ban.isBan, ban.quota = true, a.policy.quotas[0]
@@ -133,7 +156,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	}
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
-	counter.Limit, counter.Cost, counter.Dry = q.compiled, cost, a.rule.DryRun
+	counter.Limit, counter.Cost, counter.Dry, counter.Personal = q.compiled, cost, a.rule.DryRun, a.personal()
 	counter.Mark = c.mark(a, q)
 	a.rule.askStore(counter)
 	at = c.earlier()
@@ -147,6 +170,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	earlier := &c.counters[at]
 	earlier.Cost = max(earlier.Cost, cost)
 	earlier.Required = earlier.Required || counter.Required
+	earlier.Personal = earlier.Personal || counter.Personal
 	earlier.LocalShare = stricter(earlier.LocalShare, counter.LocalShare)
 	c.dropLast()
 	c.tighten(at, &of)
@@ -159,6 +183,8 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 // mark is what a counter keeps of the call: its note, or the name of who holds the slot.
 func (c *call) mark(a *asked, q *quota) string {
 	switch {
+	case c.recalls: // it makes no difference
+		return ""
 	case q.compiled.Kind == algorithm.Concurrency:
 		if c.holder == "" { // one for all of them, because they are renewed under one name
 			c.holder = c.limiter.newHolder()

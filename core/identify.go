@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// IdentifyFunc says who calls. "" and no error is nobody; an error means that it could not be found out, and a rule with
-// NeedLogin then answers 503, not 401. It runs at most once a call in each middleware that needs to know, however many rules that has,
-// and not at all for calls that need no user.
+// IdentifyFunc says who calls. "" and no error is nobody; an error means that it could not be found
+// out, and a rule with NeedLogin then answers 503, not 401. It runs at most once a call in each
+// middleware that needs to know, however many rules that has, and not at all for calls that need no
+// user, nor for those that a limit which is the same for all callers refused just before and still
+// refuses.
 type IdentifyFunc func(Request) (user string, err error)
 
 // VerifyFunc checks a token or a session and names its user; "" and no error when it is not, or no longer, valid. An error

@@ -21,6 +21,7 @@ import (
 // subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
 type Limiter struct {
 	store     store
+	near      *nearstore.Store  // what store is with Redis; nil without
 	redis     *redisstore.Store // what store asks; nil without Redis
 	source    Source
 	keyHead   string
@@ -94,7 +95,8 @@ func New(options Options) (*Limiter, error) {
 	default:
 		l.redis = redisstore.New(client, options.Timeout)
 		l.redis.Listen(&l.complains)
-		l.store, l.source = nearstore.New(l.redis, options.Timeout, options.MaxKeys), FromRedis
+		l.near = nearstore.New(l.redis, options.Timeout, options.MaxKeys)
+		l.store, l.source = l.near, FromRedis
 	}
 	options.Logger.Info("accesslimit counts", slog.String("in", string(l.source)), slog.String("prefix", options.Prefix))
 	return l, nil

@@ -32,6 +32,9 @@ type policy struct {
 	plans  readMostly[Limit, *quota]
 	banKey string // what follows the subject in the key of its bans
 	tally  *tally
+	// asksUser is set once one of the rule's functions asked who calls. It is expected to do so
+	// again.
+	asksUser atomic.Bool
 }
 
 // quota is one limit of a policy: the constant parts of keys and headers.

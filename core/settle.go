@@ -11,24 +11,24 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	if err := c.Context().Err(); err != nil {
 		return c.refuse(ContextEnded, &c.applying[0], err)
 	}
+	if c.limiter.near != nil && c.refusedForAll(subject) {
+		return c.settle()
+	}
 	nobody := false
 	if needLogin != nil {
 		user, err := c.User()
 		if err != nil {
-			return c.refuse(IdentifyFailed, needLogin, err)
+			return c.unidentified(needLogin, err, subject)
 		}
 		nobody = user == ""
 	}
-	if stopped, reason, err := c.count(nobody, subject); stopped != nil {
+	switch stopped, reason, err := c.count(nobody, subject); {
+	case stopped != nil && reason == IdentifyFailed:
+		return c.unidentified(stopped, err, subject)
+	case stopped != nil:
 		return c.refuse(reason, stopped, err)
 	}
-	if len(c.counters) > 0 {
-		c.limiter.store.Decide(c.Context(), c.counters, !nobody, c.verdicts)
-		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
-		c.hearBans()
-		c.passed = !nobody && c.passes()
-		c.storeFailures()
-	}
+	c.ask(!nobody)
 	switch {
 	case nobody && !c.overLimit() && !c.ended():
 		return c.refuse(NotLoggedIn, needLogin, nil)
@@ -37,6 +37,20 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 		return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: *first.limit, Source: FromNobody})
 	}
 	return c.settle()
+}
+
+// ask has the counters decided.
+func (c *call) ask(charge bool) {
+	if len(c.counters) == 0 {
+		return
+	}
+	if charge || !c.recall(false) { // with a charge, the store looks by itself for what it remembers
+		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
+	}
+	c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
+	c.hearBans()
+	c.passed = charge && c.passes()
+	c.storeFailures()
 }
 
 // apply finds the rules that are for this call, and the first among them that needs a login.

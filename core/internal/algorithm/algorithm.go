@@ -67,6 +67,9 @@ type Counter struct {
 	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry where what it watches is: all of
 	// them, or none.
 	Dry bool
+	// Personal says that this counter is asked for because of who calls. A refusal by the others is
+	// one for every caller.
+	Personal bool
 	// Lease is how many calls of this cost may be taken in one trip, to be spent at home; 0: each call asks. Only of a counter that
 	// is alone on its call, and of SlidingWindow and FixedWindow.
 	Lease int64

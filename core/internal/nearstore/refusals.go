@@ -73,6 +73,18 @@ func (r *refusals) identify(s *Store, counters []algorithm.Counter) (id identity
 	return id, true
 }
 
+// ofLook is how a call is looked up that was only looked at. A ban did not hear of its refusal, so
+// that is not repeated to calls of which a ban has to hear.
+func (id identity) ofLook(counters []algorithm.Counter) identity {
+	for i := range counters {
+		if counters[i].Limit.Kind == algorithm.Ban {
+			id.hash ^= 0x9e3779b97f4a7c15
+			break
+		}
+	}
+	return id
+}
+
 // weight tells apart calls of the same counters: the cost, or of a ban a bit for each of at most mostTogether counters that it watches.
 func weight(c *algorithm.Counter) int64 {
 	weight := c.Cost
@@ -143,9 +155,10 @@ func (e *refusal) of(counters []algorithm.Counter) bool {
 	return true
 }
 
-// remember keeps the answer to a call that was sent at a time and has just come back, for as long as it holds for sure.
-func (r *refusals) remember(s *Store, id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
-	known, span := parts(counters, verdicts), int64(longestRefusal)
+// remember keeps the answer to a call that was sent at a time and has just come back, for as long
+// as it holds for sure, and so many microseconds at most.
+func (r *refusals) remember(s *Store, id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
+	known := parts(counters, verdicts)
 	for i := range counters {
 		if known.has(&verdicts[i]) {
 			span = min(span, counters[i].Limit.Steady(&verdicts[i], counters[i].Cost))
@@ -183,6 +196,19 @@ func parts(counters []algorithm.Counter, verdicts []algorithm.Verdict) (known pa
 		}
 	}
 	return known
+}
+
+// forget drops what is remembered of a call.
+func (r *refusals) forget(id identity, counters []algorithm.Counter) {
+	in := r.table.set(id.hash)
+	if in == nil {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if e := in.find(id.hash, func(e *refusal) bool { return e.of(counters) }); e != nil {
+		in.remove(e)
+	}
 }
 
 // keep puts a refusal into the table, in place of an earlier one of the same call. What is over goes first, then what nobody asked

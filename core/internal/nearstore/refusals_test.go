@@ -354,3 +354,56 @@ func TestARefusalBesideABanElsewhere(t *testing.T) {
 		mustRefuse(t, s, algorithm.FromStore, own, other, ban)
 	})
 }
+
+// A refusal that was only looked at is recalled, but not for a call of which a ban has to hear.
+func TestALookIsRecalled(t *testing.T) {
+	behind := newShared(t, 100)
+	s := newProcess(t, behind)
+	c := counter("user:a", windowed(algorithm.FixedWindow, 1, hour), 1)
+	ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(2, hour, hour, hour)), Watched: []int{0}}
+	for _, call := range [][]algorithm.Counter{{c}, {c, ban}} {
+		mustTake(t, s, call...)
+		recalled := func(charge bool) bool { return s.Recall(call, charge, make([]algorithm.Verdict, len(call))) }
+		if recalled(false) || recalled(true) {
+			t.Errorf("%d counters: recalled before it was refused", len(call))
+		}
+		s.Decide(context.Background(), call, false, make([]algorithm.Verdict, len(call)))
+		if !recalled(false) || recalled(true) != (len(call) == 1) {
+			t.Errorf("%d counters: a look recalls it: %v, a charge: %v", len(call), recalled(false), recalled(true))
+		}
+		ask(s, call...)
+		if !recalled(false) || !recalled(true) {
+			t.Errorf("%d counters: not recalled once a ban has heard of it", len(call))
+		}
+		_ = s.Reset(context.Background(), c.Key)
+		if recalled(false) || recalled(true) {
+			t.Errorf("%d counters: recalled after a Reset", len(call))
+		}
+	}
+}
+
+// A refusal by counters that do not depend on who calls is recalled for others, unless one of the
+// caller's own refused as well.
+func TestARefusalForAllIsRecalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newProcess(t, newShared(t, 100))
+		all, own := counter("ip", windowed(algorithm.FixedWindow, 1, hour), 1), counter("user:a", windowed(algorithm.FixedWindow, 2, hour), 1)
+		ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(2, hour, hour, second/2)), Watched: []int{1}, Personal: true}
+		own.Personal = true
+		recalled := func() bool { return s.Recall([]algorithm.Counter{all}, true, make([]algorithm.Verdict, 1)) }
+		mustTake(t, s, all, own, ban)
+		mustRefuse(t, s, algorithm.FromStore, all, own, ban)
+		if !recalled() {
+			t.Error("not recalled")
+		}
+		time.Sleep(second / 2 * time.Microsecond)
+		if recalled() {
+			t.Error("recalled in another window of the caller's own ban")
+		}
+		mustTake(t, s, own)
+		mustRefuse(t, s, algorithm.FromStore, all, own, ban)
+		if recalled() {
+			t.Error("recalled though the caller's own limit refused, too")
+		}
+	})
+}

@@ -94,7 +94,7 @@ func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charg
 
 func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !charge {
-		s.Shared.Decide(ctx, counters, false, verdicts)
+		s.look(ctx, counters, verdicts)
 		return
 	}
 	leased := len(counters) == 1 && leasable(&counters[0])
@@ -113,6 +113,29 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge
 	s.learn(id, lasting, counters, verdicts, sent)
 }
 
+// look asks without charging. What it learns is for those who call Recall: Peek always asks.
+func (s *Store) look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	id, lasting := s.refusals.identify(s, counters)
+	sent := s.now()
+	s.Shared.Decide(ctx, counters, false, verdicts)
+	if !lasting || !refused(counters, verdicts) {
+		return
+	}
+	of := id.ofLook(counters)
+	s.refusals.remember(s, of, counters, verdicts, sent, longestRefusal)
+	if of == id {
+		s.learnForAll(id, counters, verdicts, sent)
+	}
+}
+
+// Recall answers a call as one that was refused just before, if that still holds. It asks nobody. A
+// call that would not be charged may also be answered as one that was only looked at.
+func (s *Store) Recall(counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) bool {
+	id, lasting := s.refusals.identify(s, counters)
+	return lasting && (s.refusals.recall(s, id, counters, verdicts) ||
+		!charge && s.refusals.recall(s, id.ofLook(counters), counters, verdicts))
+}
+
 // learn makes of a fresh answer what can be known here: a refusal that lasts, or that keys have changed.
 func (s *Store) learn(id identity, lasting bool, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	for i := range counters {
@@ -129,7 +152,44 @@ func (s *Store) learn(id identity, lasting bool, counters []algorithm.Counter, v
 			s.changed(counters[i].Key)
 		}
 	case lasting:
-		s.refusals.remember(s, id, counters, verdicts, sent)
+		s.refusals.remember(s, id, counters, verdicts, sent, longestRefusal)
+		s.learnForAll(id, counters, verdicts, sent)
+	}
+}
+
+// learnForAll remembers a refusal for calls by anybody else, if one of the counters refused that do
+// not depend on who calls. It does not where another one refused too: nobody would hear of that.
+// Bans of the others have to be asked in each of their windows.
+func (s *Store) learnForAll(id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+	var places []int
+	span, all := int64(longestRefusal), true
+	for i := range counters {
+		c, v := &counters[i], &verdicts[i]
+		switch {
+		case !c.Personal:
+			places = append(places, i)
+		case v.RetryAfter > 0:
+			all = false
+		case c.Limit.Kind == algorithm.Ban:
+			span = min(span, c.Limit.Steady(v, c.Cost))
+		}
+	}
+	if len(places) == 0 || len(places) == len(counters) {
+		return
+	}
+	shared, answers := make([]algorithm.Counter, len(places)), make([]algorithm.Verdict, len(places))
+	for n, i := range places {
+		shared[n], answers[n] = counters[i], verdicts[i]
+		shared[n].Watched = counters[i].WatchedIn(places)
+	}
+	of, _ := s.refusals.identify(s, shared)
+	for n, i := range places {
+		of.changes[n] = id.changes[i]
+	}
+	if all {
+		s.refusals.remember(s, of, shared, answers, sent, span)
+	} else {
+		s.refusals.forget(of, shared)
 	}
 }
 

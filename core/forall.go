@@ -1,0 +1,81 @@
+package core
+
+// personal reports whether the rule counts this call because of who calls.
+func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.Load() }
+
+// refusedForAll reports whether a limit that does not depend on who calls refused a call just before, and refuses this one too. Then
+// nobody has to be identified. The verdicts are those of such limits alone.
+//
+// What is told is what would be told without it: a call that a rule in DryRun has to hear of, or that may cost too much for a rule by
+// user, is decided as a whole.
+func (c *call) refusedForAll(given string) bool {
+	if c.limiter.near == nil || c.limiter.options.Identify == nil {
+		return false
+	}
+	personal := false
+	for i := range c.applying {
+		a := &c.applying[i]
+		if a.rule.DryRun || a.personal() && a.rule.Cost != nil {
+			return false
+		}
+		personal = personal || a.personal()
+	}
+	if !personal {
+		return false
+	}
+	c.recalls = true
+	refused := c.countForAll(given) && c.recall(true)
+	c.recalls = false
+	if !refused {
+		c.uncount()
+		return false
+	}
+	c.hearBans()
+	return true
+}
+
+// unidentified answers a call of which it could not be found out who calls, or whom to count. A limit that does not depend on that is
+// heard of first, as by those who are not logged in. They are not charged.
+func (c *call) unidentified(a *asked, cause error, given string) Answer {
+	c.uncount()
+	if c.Context().Err() == nil && c.countForAll(given) {
+		if c.ask(false); c.overLimit() && !c.ended() {
+			return c.settle()
+		}
+	}
+	return c.refuse(IdentifyFailed, a, cause)
+}
+
+// countForAll forms the counters that do not depend on who calls. It reports whether there are any.
+func (c *call) countForAll(given string) bool {
+	for len(c.weighed) < len(c.applying) {
+		c.weighed = append(c.weighed, weighed{})
+	}
+	defer func() { c.deciding = nil }()
+	for i := range c.applying {
+		a := &c.applying[i]
+		if a.rule.DryRun || a.personal() {
+			continue
+		}
+		c.deciding = a.policy
+		if w := &c.weighed[i]; !w.known && c.weigh(a, given, w) != nil {
+			w.known = false // it is asked again, and answered in its turn
+			return false
+		}
+		if reason, _ := c.countRule(i, given); reason != Allowed {
+			return false
+		}
+	}
+	return len(c.counters) > 0
+}
+
+// uncount drops the counters again.
+func (c *call) uncount() {
+	c.counters, c.verdicts, c.asked = c.counters[:0], c.verdicts[:0], c.asked[:0]
+}
+
+// recall answers as a call was that was refused just before, if that still holds.
+func (c *call) recall(charge bool) bool {
+	near := c.limiter.near
+	return near != nil && near.Recall(c.counters, charge, c.verdicts)
+}
