@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -56,9 +57,9 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 // Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has Ban set; or as long as a
 // ban that is in force already lasts. Direct calls, as Allow, know no rules and no bans. Errors are those of Allow; when
 // this Limiter knows rules of the name of which none has Ban set, that is a *RuleError too. Whether a rule of the name is
-// anywhere else, it cannot know.
+// anywhere else, it cannot know. An address alone is no subject, and a *RuleError: see [IPSubject].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) error {
-	if err := checkNamed(name, subject); err != nil {
+	if err := checkOperated(name, subject); err != nil {
 		return err
 	}
 	switch {
@@ -72,15 +73,27 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 	return l.storeError(name, l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds()))
 }
 
-// Unban ends the ban of a subject, if there is one, and forgets its earlier ones. Errors are those of Allow.
+// Unban ends the ban of a subject, if there is one, and forgets its earlier ones. An address alone is no subject, and a
+// *RuleError: see [IPSubject]. Other errors are those of Allow.
 func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
-	if err := checkNamed(name, subject); err != nil {
+	if err := checkOperated(name, subject); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return l.storeError(name, l.store.Reset(ctx, l.banKey(name, subject)))
+}
+
+// checkOperated checks what an operator names, who often has an address at hand: without ip: it would be another subject.
+func checkOperated(name, subject string) error {
+	if _, err := netip.ParseAddr(subject); err == nil {
+		return &RuleError{
+			Rule: name, Field: "subject", Value: subject,
+			Why: "is an address, and no subject that a rule by IP has: use core.IPSubject(addr), or limiter.IPSubject(addr) with Options.ClientIP.IPv6Prefix",
+		}
+	}
+	return checkNamed(name, subject)
 }
 
 func (l *Limiter) banKey(name, subject string) []byte {

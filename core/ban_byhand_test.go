@@ -3,6 +3,8 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +45,38 @@ func TestABanByHandAndItsEnd(t *testing.T) {
 		unban(t, limiter, me)
 		unban(t, limiter, me)
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
+	})
+}
+
+// An address is no subject: without ip: it would name a caller whom no rule counts.
+func TestAnAddressIsNoSubject(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, byHand)
+		for _, address := range []string{"192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0"} {
+			for name, err := range map[string]error{
+				"Ban": limiter.Ban(background, "n", address, time.Hour), "Unban": limiter.Unban(background, "n", address),
+				"Reset": limiter.Reset(background, "n", address, core.PerHour(2)), "Reset of Unlimited": limiter.Reset(background, "n", address, core.Unlimited),
+			} {
+				wantRuleError(t, err, "n", "subject", address)
+				if !strings.Contains(fmt.Sprint(err), "core.IPSubject(addr)") {
+					t.Errorf("%s of %s: %v", name, address, err)
+				}
+			}
+		}
+		caller := newView("GET", "/").from("2001:db8::1")
+		subject := core.IPSubject(caller.peer)
+		banFor(t, limiter, subject, time.Hour)
+		wantStatus(t, guard, caller, 429)
+		unban(t, limiter, subject)
+		wantServed(t, guard, caller, ok, 200, 200, 429)
+		if err := limiter.Reset(background, "n", subject, core.PerHour(2)); err != nil {
+			t.Fatal(err)
+		}
+		wantServed(t, guard, caller, ok, 200)
+		for _, subject := range []string{"192.0.2.0/24", "192.0.2.1:80", "user:192.0.2.1", "1234"} {
+			unban(t, limiter, subject)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -89,10 +90,27 @@ func Join(keys ...KeyFunc) KeyFunc {
 // ipSubject is the subject of the client's address, by the limiter's own grouping where the Request is ours.
 func ipSubject(r Request) string {
 	if c, ok := r.(*call); ok {
-		return string(c.limiter.clientIPs.appendSubject(nil, c.ClientIP()))
+		return c.limiter.IPSubject(c.ClientIP())
 	}
-	return string((&clientIPs{prefix: defaultIPv6Prefix}).appendSubject(nil, r.ClientIP()))
+	return IPSubject(r.ClientIP())
 }
+
+// IPSubject returns the subject by which rules count an address: ip:203.0.113.7, ip:2001:db8::/64, or
+// ip:unknown for the zero Addr. Operators name a caller by it who have an address ([Limiter.Ban],
+// [Limiter.Reset]), and so does a KeyFunc that has one from elsewhere; [ByIP] counts by the client's.
+//
+// IPv6 addresses are grouped by /64, as rules do unless [ClientIP].IPv6Prefix is set. With that, use
+// [Limiter.IPSubject].
+func IPSubject(addr netip.Addr) string { return usualIPs.subject(addr) }
+
+// IPSubject returns the subject by which this Limiter's rules count an address: as the function
+// IPSubject, but grouped by the Limiter's own [ClientIP].IPv6Prefix.
+func (l *Limiter) IPSubject(addr netip.Addr) string { return l.clientIPs.subject(addr) }
+
+// usualIPs group addresses as a Limiter does whose Options say nothing of them.
+var usualIPs = &clientIPs{prefix: defaultIPv6Prefix}
+
+func (c *clientIPs) subject(addr netip.Addr) string { return string(c.appendSubject(nil, plain(addr))) }
 
 // Digest is the form in which a secret becomes part of a subject: the first 128 bits of its SHA-256, in lower-case hex.
 func Digest(secret string) string {

@@ -144,8 +144,11 @@ func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (
 }
 
 // Reset forgets what a subject used of one limit, as if it had never called: a rule's Also, and plans of other spans, have
-// counters of their own. Errors are those of Allow.
+// counters of their own. An address alone is no subject, and a *RuleError: see [IPSubject]. Other errors are those of Allow.
 func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
+	if err := checkOperated(name, subject); err != nil {
+		return err
+	}
 	if limit.unlimited() {
 		return l.unlimited(ctx, new(Decision), &question{name: name, subject: subject})
 	}

@@ -60,6 +60,8 @@ type Request interface {
 	// RemoteAddr is the peer, the zero Addr for a unix socket. The client is ClientIP: between them may be proxies.
 	RemoteAddr() netip.Addr
 	// ClientIP is the caller's address as Options.ClientIP finds it, the zero Addr when there is none.
+	// To count by it use [ByIP] or [IPSubject]: its String would count each of the many IPv6 addresses
+	// that one caller has by itself.
 	ClientIP() netip.Addr
 	// Header is every value of a request header, in order. Host is one of them in every framework, in lower case.
 	Header(name string) []string
