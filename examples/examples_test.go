@@ -156,23 +156,34 @@ func TestTrustedProxies(t *testing.T) {
 			s.wantFixed(200, 4, "X-Forwarded-For: 203.0.113.2")
 			s.wantFixed(200, 1) // the proxy itself
 		})
+		t.Run(name+"/a header of their own", func(t *testing.T) {
+			s := start(t, name, "TRUSTED_PROXIES=127.0.0.1", "CLIENT_IP_HEADER=x-real-ip")
+			s.wantFixed(200, 4, "X-Real-IP: 203.0.113.1", "X-Forwarded-For: 203.0.113.3")
+			s.wantFixed(429, 1, "X-Real-IP: 203.0.113.1", "X-Forwarded-For: 203.0.113.4")
+			s.wantFixed(200, 1, "X-Real-IP: 203.0.113.2", "X-Forwarded-For: 203.0.113.3")
+		})
 	}
 }
 
 func TestUnixSocket(t *testing.T) {
 	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "") // t.TempDir is longer than the path of a socket may be
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			s := start(t, name, "ADDR=unix:"+filepath.Join(dir, "socket"), "TRUSTED_PROXIES=unix")
+			s := start(t, name, "ADDR=unix:"+socketPath(t), "TRUSTED_PROXIES=unix")
 			s.wantFixed(200, 4, "X-Forwarded-For: 203.0.113.1")
 			s.wantFixed(429, 1, "X-Forwarded-For: 203.0.113.1")
 			s.wantFixed(200, 1, "X-Forwarded-For: 203.0.113.2")
 		})
 	}
+}
+
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "") // t.TempDir is longer than the path of a socket may be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "socket")
 }
 
 func TestInstancesShareTheirCounts(t *testing.T) {

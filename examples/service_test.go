@@ -57,7 +57,7 @@ func (b built) Run() (code int) {
 // command is an example that is ready to start, on a free port unless the environment given says otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=")
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "DRAIN=0s")
 	c.Env = append(c.Env, env...)
 	return c
 }
@@ -65,6 +65,8 @@ func command(name string, env ...string) *exec.Cmd {
 // service is an example that runs.
 type service struct {
 	t       *testing.T
+	process *exec.Cmd
+	killed  bool
 	address string // host:port, or the path of a unix socket
 	about   string // what it printed at its start
 	client  *http.Client
@@ -83,8 +85,11 @@ func start(t *testing.T, name string, env ...string) *service {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, client: &http.Client{Timeout: 10 * time.Second}}
+	s := &service{t: t, process: c, client: &http.Client{Timeout: 10 * time.Second}}
 	t.Cleanup(func() {
+		if s.killed {
+			return
+		}
 		defer killAfterPatience(c).Stop()
 		_ = c.Process.Signal(syscall.SIGTERM)
 		if err := c.Wait(); err != nil {
@@ -94,6 +99,21 @@ func start(t *testing.T, name string, env ...string) *service {
 	s.readAbout(c, stdout)
 	s.client.Transport = &http.Transport{DialContext: s.dial}
 	return s
+}
+
+func (s *service) signal(which os.Signal) {
+	s.t.Helper()
+	if err := s.process.Process.Signal(which); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// kill ends the process at once, without order.
+func (s *service) kill() {
+	s.t.Helper()
+	s.signal(syscall.SIGKILL)
+	_ = s.process.Wait() // which tells of the kill
+	s.killed = true
 }
 
 // killAfterPatience ends a process that hangs, and with it every wait for it.
@@ -130,6 +150,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	close  bool // the connection ends with it
 }
 
 // call makes a call, such as "POST /reply", with header lines, such as "Cookie: session=alice-session".
@@ -153,7 +174,7 @@ func (s *service) call(what string, lines ...string) answer {
 	if err != nil {
 		s.t.Fatalf("%s: %v", what, err)
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return answer{response.StatusCode, response.Header, string(body), response.Close}
 }
 
 // wantFixed calls GET /fixed, which lets four calls through.

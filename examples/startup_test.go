@@ -5,7 +5,9 @@ import (
 	"net"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestBadEnvironment(t *testing.T) {
@@ -19,6 +21,8 @@ func TestBadEnvironment(t *testing.T) {
 		{"Redis", "REDIS_URL=localhost:6379", "REDIS_URL: "},
 		{"proxies", "TRUSTED_PROXIES=127.0.0.1,300.0.0.0/8", `TrustedProxies = "300.0.0.0/8"`},
 		{"trust in everybody", "TRUSTED_PROXIES=0.0.0.0/0", `TrustedProxies = "0.0.0.0/0"`},
+		{"a header that nobody may write", "CLIENT_IP_HEADER=X-Real-IP", `Header = "X-Real-IP"`},
+		{"no duration", "DRAIN=soon", "DRAIN: "},
 		{"port taken", "ADDR=" + taken.Addr().String(), "address already in use"},
 	} {
 		for _, name := range allExamples {
@@ -35,6 +39,50 @@ func TestBadEnvironment(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A socket that a killed process left behind is in nobody's way; one that somebody listens on is.
+func TestLeftSocket(t *testing.T) {
+	for _, name := range allExamples {
+		t.Run(name, func(t *testing.T) {
+			path := socketPath(t)
+			killed := start(t, name, "ADDR=unix:"+path)
+			killed.kill()
+			start(t, name, "ADDR=unix:"+path)
+			output, err := command(name, "ADDR=unix:"+path).CombinedOutput()
+			if err == nil || !strings.Contains(string(output), "address already in use") {
+				t.Errorf("a second one beside it: %v, %s", err, output)
+			}
+			if conn, err := net.Dial("unix", path); err != nil {
+				t.Errorf("the first does not listen any more: %v", err)
+			} else {
+				_ = conn.Close()
+			}
+		})
+	}
+}
+
+// While a service ends, it answers calls on the connections that it has, as the last ones.
+func TestDrain(t *testing.T) {
+	for _, name := range httpExamples {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			s := start(t, name, "DRAIN=30s")
+			if got := s.call("GET /"); got.close {
+				t.Error("a connection is closed before the service is to end")
+			}
+			s.signal(syscall.SIGTERM)
+			for deadline := time.Now().Add(10 * time.Second); !s.call("GET /healthz").close; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("connections are kept alive")
+				}
+			}
+			if got := s.call("GET /"); got.status != 200 || !got.close { // over a new one, until the time is over
+				t.Errorf("status %d, closed: %v", got.status, got.close)
+			}
+			s.kill()
+		})
 	}
 }
 

@@ -118,7 +118,7 @@ func startExample(t *testing.T, server *limittest.Redis) *example {
 	t.Helper()
 	dir := t.TempDir()
 	socket, c := filepath.Join(dir, "debug.socket"), exec.Command(buildExample(t, dir))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=redis://"+server.Addr(), "TRUSTED_PROXIES=127.0.0.1", "DEBUG="+socket)
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=redis://"+server.Addr(), "TRUSTED_PROXIES=127.0.0.1", "DRAIN=0s", "DEBUG="+socket)
 	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

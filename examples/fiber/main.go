@@ -36,6 +36,13 @@ func routes(limiter *core.Limiter) *fiber.App {
 		IdleTimeout:           time.Minute,
 	})
 
+	app.Use(func(c *fiber.Ctx) error {
+		if example.Draining() {
+			c.Context().SetConnectionClose()
+		}
+		return c.Next()
+	})
+
 	// In Use fiber does not know the route yet, so these rules need a Name or Paths.
 	app.Use(fiberlimit.New(limiter,
 		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},

@@ -3,11 +3,14 @@
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
 //	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
 //	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
+//	CLIENT_IP_HEADER the header that these proxies write in place of X-Forwarded-For, as Forwarded or X-Real-IP
+//	DRAIN            how long kept-alive connections are let go when the process is told to end: 1s unless set
 package main
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -15,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,23 +40,37 @@ func run() error {
 		return err
 	}
 	defer limiter.Close()
-	network, address := "tcp", cmp.Or(os.Getenv("ADDR"), ":8080")
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		network, address = "unix", path
+	drain, err := time.ParseDuration(cmp.Or(os.Getenv("DRAIN"), "1s"))
+	if err != nil {
+		return fmt.Errorf("DRAIN: %w", err)
 	}
-	listener, err := net.Listen(network, address)
+	listener, err := listen(cmp.Or(os.Getenv("ADDR"), ":8080"))
 	if err != nil {
 		return err
 	}
-	explain(listener.Addr())
-	return serve(listener, routes(limiter))
+	return serve(listener, routes(limiter), drain)
+}
+
+func listen(addr string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(addr, "unix:")
+	if !ok {
+		return net.Listen("tcp", addr)
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close() // somebody listens there
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path) // what a process left behind that was killed
+	}
+	return net.Listen("unix", path)
 }
 
 func newLimiter() (*core.Limiter, error) {
 	options := core.Options{
 		Identify: core.FirstOf(core.BearerToken(userOfToken), core.Cookie("session", userOfSession)),
-		ClientIP: core.ClientIP{TrustedProxies: strings.FieldsFunc(os.Getenv("TRUSTED_PROXIES"), isComma)},
-		Expose:   true, // so that reply can ask who is calling
+		ClientIP: core.ClientIP{
+			TrustedProxies: strings.FieldsFunc(os.Getenv("TRUSTED_PROXIES"), isComma), Header: os.Getenv("CLIENT_IP_HEADER"),
+		},
+		Expose: true, // so that reply can ask who is calling
 	}
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		server, err := redis.ParseURL(url)
@@ -112,11 +130,20 @@ func reply(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, user, "has replied")
 }
 
-// serve ends in order at SIGINT and SIGTERM: calls that are under way have five seconds.
-func serve(listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+// serve ends in order at SIGINT and SIGTERM. First each reply is the last of its connection, so that a proxy makes its next
+// one elsewhere; then calls that are under way have five seconds.
+func serve(listener net.Listener, handler http.Handler, drain time.Duration) error {
+	var draining atomic.Bool
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(w, r)
+	})
 	signalled, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
+	explain(listener.Addr())
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {
@@ -125,6 +152,8 @@ func serve(listener net.Listener, handler http.Handler) error {
 	case <-signalled.Done():
 	}
 	restore() // a second signal ends the process at once
+	draining.Store(true)
+	time.Sleep(drain)
 	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return server.Shutdown(patience)

@@ -4,6 +4,8 @@
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
 //	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
 //	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
+//	CLIENT_IP_HEADER the header that these proxies write in place of X-Forwarded-For, as Forwarded or X-Real-IP
+//	DRAIN            how long kept-alive connections are let go when the process is told to end: 1s unless set
 //
 // The example quickstart does the same in one file.
 package example
@@ -26,7 +28,7 @@ func Limiter() (*core.Limiter, error) {
 			core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
 			core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
 		),
-		ClientIP: core.ClientIP{TrustedProxies: list(os.Getenv("TRUSTED_PROXIES"))},
+		ClientIP: core.ClientIP{TrustedProxies: list(os.Getenv("TRUSTED_PROXIES")), Header: os.Getenv("CLIENT_IP_HEADER")},
 		Expose:   true, // so that POST /reply can ask who is calling
 	}
 	if url := os.Getenv("REDIS_URL"); url != "" {

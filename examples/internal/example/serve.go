@@ -3,12 +3,14 @@ package example
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -32,21 +34,36 @@ Try:
 
 // ServeHTTP serves the handler at ADDR until the process is told to end.
 func ServeHTTP(handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if Draining() {
+			w.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(w, r)
+	})
 	return Serve(Routes, server.Serve, server.Shutdown)
 }
 
-// Serve listens at ADDR, prints what there is to see, and serves until SIGINT or SIGTERM. Then stop has five seconds to let
-// the calls finish that are under way.
+var draining atomic.Bool
+
+// Draining reports whether the process is about to end, so that a reply should be the last of its connection: a proxy then
+// makes its next one elsewhere.
+func Draining() bool { return draining.Load() }
+
+// Serve listens at ADDR, prints what there is to see, and serves until SIGINT or SIGTERM. Then it drains the connections for a
+// time, and stop has five seconds to let the calls finish that are under way.
 func Serve(about string, serve func(net.Listener) error, stop func(context.Context) error) error {
+	drain, err := time.ParseDuration(cmp.Or(os.Getenv("DRAIN"), "1s"))
+	if err != nil {
+		return fmt.Errorf("DRAIN: %w", err)
+	}
 	listener, err := listen(cmp.Or(os.Getenv("ADDR"), ":8080"))
 	if err != nil {
 		return err
 	}
-	explain(about, listener.Addr())
-
 	signalled, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
+	explain(about, listener.Addr())
 	failed := make(chan error, 1)
 	go func() { failed <- serve(listener) }()
 	select {
@@ -55,16 +72,24 @@ func Serve(about string, serve func(net.Listener) error, stop func(context.Conte
 	case <-signalled.Done():
 	}
 	restore() // a second signal ends the process at once
+	draining.Store(true)
+	time.Sleep(drain)
 	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return stop(patience)
 }
 
 func listen(addr string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		return net.Listen("unix", path)
+	path, ok := strings.CutPrefix(addr, "unix:")
+	if !ok {
+		return net.Listen("tcp", addr)
 	}
-	return net.Listen("tcp", addr)
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close() // somebody listens there
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path) // what a process left behind that was killed
+	}
+	return net.Listen("unix", path)
 }
 
 // explain fills in the real address: URL as curl takes it, TARGET as a gRPC client does.
