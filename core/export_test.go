@@ -6,7 +6,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 )
 
 // What the tests of this package reach that users cannot.
@@ -40,10 +39,12 @@ func RuleKey(prefix, subject, name string, dry bool, limit Limit) string {
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or in which time passes for Redis alone.
-func AskRedis(l *Limiter) { l.store = l.store.(*nearstore.Store).Shared }
+func AskRedis(l *Limiter) { l.store, l.near = l.near.Shared, nil }
 
 // UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in order.
-func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) { l.store = answers{l.store, verdicts} }
+func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
+	l.store, l.near = answers{l.store, verdicts}, nil
+}
 
 type answers struct {
 	store

@@ -9,7 +9,8 @@ func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.L
 // What is told is what would be told without it: a call that a rule in DryRun has to hear of, or that may cost too much for a rule by
 // user, is decided as a whole.
 func (c *call) refusedForAll(given string) bool {
-	if c.limiter.near == nil || c.limiter.options.Identify == nil {
+	near := c.limiter.near
+	if near == nil || c.limiter.options.Identify == nil {
 		return false
 	}
 	personal := false
@@ -24,7 +25,7 @@ func (c *call) refusedForAll(given string) bool {
 		return false
 	}
 	c.recalls = true
-	refused := c.countForAll(given) && c.recall(true)
+	refused := c.countForAll(given) && near.Recall(c.counters, c.verdicts)
 	c.recalls = false
 	if !refused {
 		c.uncount()
@@ -72,10 +73,4 @@ func (c *call) countForAll(given string) bool {
 // uncount drops the counters again.
 func (c *call) uncount() {
 	c.counters, c.verdicts, c.asked = c.counters[:0], c.verdicts[:0], c.asked[:0]
-}
-
-// recall answers as a call was that was refused just before, if that still holds.
-func (c *call) recall(charge bool) bool {
-	near := c.limiter.near
-	return near != nil && near.Recall(c.counters, charge, c.verdicts)
 }

@@ -44,7 +44,9 @@ func (c *call) ask(charge bool) {
 	if len(c.counters) == 0 {
 		return
 	}
-	if charge || !c.recall(false) { // with a charge, the store looks by itself for what it remembers
+	if near := c.limiter.near; near != nil && !charge {
+		near.Look(c.Context(), c.counters, c.verdicts)
+	} else {
 		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
 	}
 	c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)

@@ -355,30 +355,41 @@ func TestARefusalBesideABanElsewhere(t *testing.T) {
 	})
 }
 
-// A refusal that was only looked at is recalled, but not for a call of which a ban has to hear.
-func TestALookIsRecalled(t *testing.T) {
+// A refusal that was only looked at is repeated for other looks, but not for a call of which a ban
+// has to hear. Peek always asks, and nothing is remembered of its answer.
+func TestALookIsRepeated(t *testing.T) {
 	behind := newShared(t, 100)
 	s := newProcess(t, behind)
 	c := counter("user:a", windowed(algorithm.FixedWindow, 1, hour), 1)
 	ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(2, hour, hour, hour)), Watched: []int{0}}
 	for _, call := range [][]algorithm.Counter{{c}, {c, ban}} {
-		mustTake(t, s, call...)
-		recalled := func(charge bool) bool { return s.Recall(call, charge, make([]algorithm.Verdict, len(call))) }
-		if recalled(false) || recalled(true) {
-			t.Errorf("%d counters: recalled before it was refused", len(call))
+		verdicts := make([]algorithm.Verdict, len(call))
+		look := func(asked int64) {
+			t.Helper()
+			if s.Look(context.Background(), call, verdicts); algorithm.Passes(call, verdicts) {
+				t.Errorf("%+v, want it refused", verdicts)
+			}
+			behind.wantAsked(t, asked)
 		}
-		s.Decide(context.Background(), call, false, make([]algorithm.Verdict, len(call)))
-		if !recalled(false) || recalled(true) != (len(call) == 1) {
-			t.Errorf("%d counters: a look recalls it: %v, a charge: %v", len(call), recalled(false), recalled(true))
+		mustTake(t, s, call...)
+		for range 2 {
+			s.Decide(context.Background(), call, false, verdicts)
+		}
+		behind.wantAsked(t, 3)
+		look(1)
+		look(0)
+		if s.Recall(call, verdicts) != (len(call) == 1) {
+			t.Errorf("%d counters: recalled though a ban has to hear of it, or not though none has", len(call))
 		}
 		ask(s, call...)
-		if !recalled(false) || !recalled(true) {
-			t.Errorf("%d counters: not recalled once a ban has heard of it", len(call))
+		behind.asked.Store(0)
+		if !s.Recall(call, verdicts) {
+			t.Errorf("%d counters: not recalled", len(call))
 		}
+		look(0)
 		_ = s.Reset(context.Background(), c.Key)
-		if recalled(false) || recalled(true) {
-			t.Errorf("%d counters: recalled after a Reset", len(call))
-		}
+		s.Look(context.Background(), call, verdicts)
+		behind.wantAsked(t, 1)
 	}
 }
 
@@ -390,7 +401,7 @@ func TestARefusalForAllIsRecalled(t *testing.T) {
 		all, own := counter("ip", windowed(algorithm.FixedWindow, 1, hour), 1), counter("user:a", windowed(algorithm.FixedWindow, 2, hour), 1)
 		ban := algorithm.Counter{Key: []byte("test:{user:a}:ban"), Limit: new(algorithm.Banned(2, hour, hour, second/2)), Watched: []int{1}, Personal: true}
 		own.Personal = true
-		recalled := func() bool { return s.Recall([]algorithm.Counter{all}, true, make([]algorithm.Verdict, 1)) }
+		recalled := func() bool { return s.Recall([]algorithm.Counter{all}, make([]algorithm.Verdict, 1)) }
 		mustTake(t, s, all, own, ban)
 		mustRefuse(t, s, algorithm.FromStore, all, own, ban)
 		if !recalled() {

@@ -77,26 +77,35 @@ func surely(sent, micros int64) int64 { return sent + micros*1000 - 999 }
 // Decide answers for one call's counters; verdicts is as long as counters. What the store behind cannot answer for is counted here, where
 // that is wanted.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	s.decide(ctx, counters, charge, verdicts)
-	for i := range verdicts {
-		if wanted(&counters[i], &verdicts[i]) {
-			s.standIn(ctx, counters, charge, verdicts)
-			return
-		}
+	if charge {
+		s.decide(ctx, counters, verdicts)
+	} else {
+		s.Shared.Decide(ctx, counters, false, verdicts)
 	}
+	s.standIn(ctx, counters, charge, verdicts)
+}
+
+// Look is Decide without a charge, for calls: unlike Peek they may be answered as one was that was
+// refused just before.
+func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	s.look(ctx, counters, verdicts)
+	s.standIn(ctx, counters, false, verdicts)
 }
 
 func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	some := false
+	for i := range verdicts {
+		some = some || wanted(&counters[i], &verdicts[i])
+	}
+	if !some {
+		return
+	}
 	if charged := s.local.standIn(ctx, counters, charge, verdicts); len(charged) > 0 {
 		s.leases.giver.giveSoon(charged) // as over several shards
 	}
 }
 
-func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if !charge {
-		s.look(ctx, counters, verdicts)
-		return
-	}
+func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	leased := len(counters) == 1 && leasable(&counters[0])
 	if leased && s.leases.spend(&counters[0], &verdicts[0]) {
 		return
@@ -113,27 +122,28 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, charge
 	s.learn(id, lasting, counters, verdicts, sent)
 }
 
-// look asks without charging. What it learns is for those who call Recall: Peek always asks.
 func (s *Store) look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	id, lasting := s.refusals.identify(s, counters)
+	of := id.ofLook(counters)
+	if lasting && (s.refusals.recall(s, id, counters, verdicts) || s.refusals.recall(s, of, counters, verdicts)) {
+		return
+	}
 	sent := s.now()
 	s.Shared.Decide(ctx, counters, false, verdicts)
 	if !lasting || !refused(counters, verdicts) {
 		return
 	}
-	of := id.ofLook(counters)
 	s.refusals.remember(s, of, counters, verdicts, sent, longestRefusal)
 	if of == id {
 		s.learnForAll(id, counters, verdicts, sent)
 	}
 }
 
-// Recall answers a call as one that was refused just before, if that still holds. It asks nobody. A
-// call that would not be charged may also be answered as one that was only looked at.
-func (s *Store) Recall(counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) bool {
+// Recall answers a call as one was that was refused just before, if that still holds. It asks
+// nobody.
+func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	id, lasting := s.refusals.identify(s, counters)
-	return lasting && (s.refusals.recall(s, id, counters, verdicts) ||
-		!charge && s.refusals.recall(s, id.ofLook(counters), counters, verdicts))
+	return lasting && s.refusals.recall(s, id, counters, verdicts)
 }
 
 // learn makes of a fresh answer what can be known here: a refusal that lasts, or that keys have changed.
