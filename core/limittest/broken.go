@@ -52,9 +52,13 @@ type breakable struct {
 	script  atomic.Bool // whether what was sent last is a script
 }
 
+// end closes a connection that was cut. If it stayed open, go-redis could go on to wait for the rest of a reply of which the
+// beginning was lost.
+func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
+
 func (b *breakable) Write(p []byte) (int, error) {
 	if b.network.cut.Load() {
-		return 0, errCut
+		return 0, b.end()
 	}
 	b.script.Store(bytes.Contains(p, []byte("eval")))
 	if b.network.slow.Load() && b.script.Load() {
@@ -66,7 +70,7 @@ func (b *breakable) Write(p []byte) (int, error) {
 func (b *breakable) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
 	if b.network.cut.Load() {
-		return 0, errCut
+		return 0, b.end()
 	}
 	if err == nil && b.network.deaf.Load() && b.script.Load() {
 		return 0, errors.Join(b.Close(), io.EOF)
