@@ -3,8 +3,12 @@ package core
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
@@ -121,3 +125,46 @@ func (r *Refunds) Take(n int64) bool { return r.refunds.take([]receipt{r.charge}
 
 // TakeRest gives back what is left, as a call does that does not count, and returns how much that was.
 func (r *Refunds) TakeRest() int64 { return r.refunds.takeRest(&r.charge) }
+
+// TakeLate makes the next decision of a limiter get no answer in time, and charge only after something was given back: it was on
+// its way for so long. The channel is closed when that is done.
+func TakeLate(l *Limiter) (taken <-chan struct{}) {
+	s := &lateStore{store: l.store, taken: make(chan struct{})}
+	l.store = s
+	return s.taken
+}
+
+type lateStore struct {
+	store
+	mu      sync.Mutex
+	decided bool
+	onWay   []algorithm.Counter
+	taken   chan struct{}
+}
+
+func (s *lateStore) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.decided {
+		s.store.Decide(ctx, counters, charge, verdicts)
+		return
+	}
+	s.decided = true
+	for i, c := range counters {
+		c.Key = slices.Clone(c.Key)
+		s.onWay = append(s.onWay, c)
+		verdicts[i] = algorithm.Verdict{Err: failure.NoAnswer(failure.Timeout, time.Second, nil)}
+	}
+}
+
+func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.store.GiveBack(ctx, charges)
+	if s.onWay != nil {
+		s.store.Decide(ctx, s.onWay, true, make([]algorithm.Verdict, len(s.onWay)))
+		s.onWay = nil
+		close(s.taken)
+	}
+	return err
+}

@@ -151,3 +151,20 @@ func TestHoldOutlivesItsContext(t *testing.T) {
 		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
 	})
 }
+
+// A slot of which nobody knows whether it was taken is given back twice: a call that is still on its way may take it after the
+// first time.
+func TestASlotThatIsTakenLate(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		taken := core.TakeLate(limiter)
+		if _, _, err := limiter.Hold(background, "n", "s", core.InFlight(1)); !errors.Is(err, core.ErrStore) {
+			t.Fatalf("%v, want ErrStore", err)
+		}
+		<-taken
+		eventually(t, "the slot is free", func() bool {
+			d, err := limiter.Peek(background, "n", "s", core.InFlight(1))
+			return err == nil && d.Remaining == 1
+		})
+	})
+}
