@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
@@ -232,4 +233,41 @@ func TestCountByManyAtOnce(t *testing.T) {
 		all.Wait()
 		wantLeft(t, limiter, "n", me, core.PerHour(40), 20)
 	})
+}
+
+// A caller who holds own successful logins open, and ends them when it helps most, gets no more wrong passwords than anybody.
+func TestLoginsHeldOpenGiveNoFurtherTries(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	login := core.Rule{Name: "login", Seconds: 1, MaxCount: 10, Algorithm: core.TokenBucket, Count: func(status int) bool { return status == 401 }}
+	guard := newGuard(t, limiter, login)
+	open := func() (core.Answer, bool) {
+		answer := guard.Check(newView("POST", "/login"))
+		return answer, answer.Refusal == nil
+	}
+	end := func(answer core.Answer, status int) { answer.Run(func() int { return status }) }
+	var held []core.Answer
+	for range 9 {
+		answer, _ := open()
+		held = append(held, answer)
+	}
+	for i := range held {
+		answer, _ := open()
+		end(held[i], 200)
+		held[i] = answer
+	}
+	clock.add(900 * time.Millisecond)
+	wrong := 0
+	try := func() {
+		for answer, passes := open(); passes; answer, passes = open() {
+			end(answer, 401)
+			wrong++
+		}
+	}
+	try()
+	for _, answer := range held {
+		end(answer, 200)
+	}
+	if try(); wrong != 10 {
+		t.Errorf("%d wrong passwords at once through a limit of 10", wrong)
+	}
 }

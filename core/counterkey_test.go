@@ -52,11 +52,11 @@ func TestCounterKeyForm(t *testing.T) {
 		{"accesslimit", "user:alice", "reply", core.PerMinute(5), "accesslimit:{user:alice}:reply:sw1:60000000"},
 		{"p", "ip:2001:db8::/64", "GET /users/:id", core.Limit{Max: 1, Window: time.Millisecond, Algorithm: core.FixedWindow},
 			"p:{ip:2001:db8::/64}:GET%20/users/:id:fw1:1000"},
-		{"p", "}{%#", "a\x00", core.PerSecond(1).Bucket(2), "p:{%7D%7B%25%23}:a%00:tb1:1000000"},
+		{"p", "}{%#", "a\x00", core.PerSecond(1).Bucket(2), "p:{%7D%7B%25%23}:a%00:tb2:1000000"},
 		{"p", strings.Repeat("s", 64), strings.Repeat("n", 65), core.PerSecond(1),
 			"p:{" + strings.Repeat("s", 64) + "}:#" + core.Digest(strings.Repeat("n", 65)) + ":sw1:1000000"},
 		{strings.Repeat("p", 40), strings.Repeat("s", 64), strings.Repeat("n", 64), year,
-			strings.Repeat("p", 40) + ":{" + strings.Repeat("s", 64) + "}:" + strings.Repeat("n", 64) + ":tb1:31622400000000"},
+			strings.Repeat("p", 40) + ":{" + strings.Repeat("s", 64) + "}:" + strings.Repeat("n", 64) + ":tb2:31622400000000"},
 	} {
 		got := core.CounterKey(test.prefix, test.subject, test.name, test.limit)
 		if got != test.want {

@@ -101,6 +101,7 @@ func (u *unfinished) addUncounted(counted []countedCharge, status int) {
 	charge := of.charge
 	if u.shown {
 		charge.Cost = u.limiter.refunds.takeRest(&of.receipt)
+		charge.Given = of.receipt.cost - charge.Cost
 	}
 	if charge.Cost > 0 {
 		u.slots = append(u.slots, charge)

@@ -247,3 +247,27 @@ func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
 		t.Error("it is logged")
 	}
 }
+
+// A slower plan holds beside a faster one as it does alone, and takes nothing from it but its own calls.
+func TestSlowPlanBesideAFastOne(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, MaxCount: 7, Algorithm: core.TokenBucket, LimitFor: func(r core.Request) (core.Limit, error) {
+		if r.Method() == "GET" {
+			return core.PerSecond(1000).Bucket(1000), nil
+		}
+		return core.Limit{}, nil
+	}})
+	posts, gets := 0, 0
+	for range 2000 {
+		if guard.Check(newView("GET", "/")).Refusal == nil {
+			gets++
+		}
+		if guard.Check(newView("POST", "/")).Refusal == nil {
+			posts++
+		}
+		clock.add(time.Millisecond)
+	}
+	if posts < 19 || posts > 7+14 || gets != 2000 {
+		t.Errorf("%d POSTs at 7 a second and %d GETs at 1,000 passed in 2 s", posts, gets)
+	}
+}

@@ -145,7 +145,7 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 				t.Fatal(err)
 			}
 			sha := c.input(string(text), "-x", "SCRIPT", "LOAD")[0]
-			tag := map[core.Algorithm]string{core.TokenBucket: "tb1", core.SlidingWindow: "sw1", core.FixedWindow: "fw1"}[of.limit.Algorithm]
+			tag := map[core.Algorithm]string{core.TokenBucket: "tb2", core.SlidingWindow: "sw1", core.FixedWindow: "fw1"}[of.limit.Algorithm]
 			key := fmt.Sprintf("accesslimit:{user:alice}:fast:%s:%d", tag, of.limit.Window.Microseconds())
 			var arg strings.Builder
 			for _, n := range of.head {
@@ -170,7 +170,7 @@ func TestOtherLanguagesReadTheStates(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now().UnixMicro()
 	want := map[string][]string{
-		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb1": {"", "1440000", "720000", "1"},
+		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb2": {"", "1440000", "720000", "1", "", "now", "0"},
 	}
 	for name, f := range foreignLimits() {
 		key, tag, _, _ := c.call(name, f, 2)

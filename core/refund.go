@@ -14,6 +14,7 @@ type receipt struct {
 	cost     int64 // 0: nothing was charged that could be given back
 	at       int64 // microseconds since the epoch, by the store's clock
 	position int64 // Charge.Position
+	given    int64 // how much of it was given back before, written by refunds.note
 	mark     string
 	local    float64 // Charge.LocalShare
 	dry      bool    // of a rule that is only tried
@@ -71,6 +72,9 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	if why := l.refunds.take(receipts, int64(n)); why != "" {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
 	}
+	for i := range charges {
+		charges[i].Given = receipts[i].given
+	}
 	return l.storeError(d.Rule, l.store.GiveBack(ctx, charges))
 }
 
@@ -108,7 +112,7 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 	return ""
 }
 
-// note adds n to what was given back of each charge. The refunds are locked.
+// note adds n to what was given back of each charge, and writes into the receipts what that was. The refunds are locked.
 func (r *refunds) note(receipts []receipt, n int64) {
 	next := r.newer
 	full := next == nil || len(next)+len(receipts) > maxRefunds
@@ -116,7 +120,8 @@ func (r *refunds) note(receipts []receipt, n int64) {
 		next = make(map[uint64]int64)
 	}
 	for i := range receipts { // before the older ones are forgotten: some of these may be among them
-		next[receipts[i].id] = r.given(receipts[i].id) + n
+		receipts[i].given = r.given(receipts[i].id)
+		next[receipts[i].id] = receipts[i].given + n
 	}
 	if full {
 		r.older, r.newer = r.newer, next

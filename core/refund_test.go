@@ -197,3 +197,73 @@ func TestRefundsAreRememberedForLong(t *testing.T) {
 	wantNoRefund(t, limiter, d, 1, "1")
 	wantLeft(t, limiter, "n", "s", limit, many-5)
 }
+
+// However refunds and charges interleave, no more passes at once than the bucket holds.
+func TestInterleavedRefundsCreateNothing(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	limit := core.PerSecond(10).Bucket(10)
+	take := func() (taken []core.Decision) {
+		for range 100 {
+			d, err := limiter.Allow(background, "n", "s", limit)
+			if err != nil || !d.Allowed {
+				return taken
+			}
+			taken = append(taken, d)
+		}
+		t.Fatal("a bucket of 10 lets everything pass")
+		return nil
+	}
+	first := take()[:9]
+	var second []core.Decision
+	for _, d := range first {
+		refund(t, limiter, d, 1)
+		second = append(second, charge(t, limiter, "n", "s", limit, 1))
+	}
+	clock.add(900 * time.Millisecond)
+	passed := len(take())
+	for _, d := range second {
+		refund(t, limiter, d, 1)
+	}
+	if passed += len(take()); passed != 10 {
+		t.Errorf("%d passed at once, of a bucket of 10", passed)
+	}
+}
+
+// Of a charge that is given back in several steps each permit is given back once, wherever others charged in between.
+func TestRefundInSteps(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	limit := core.PerSecond(10).Bucket(10)
+	d := charge(t, limiter, "n", "s", limit, 6)
+	charge(t, limiter, "n", "s", limit, 2)
+	refund(t, limiter, d, 2)
+	wantLeft(t, limiter, "n", "s", limit, 4)
+	clock.add(300 * time.Millisecond) // three of the four that are left have come back
+	refund(t, limiter, d, 1)
+	wantLeft(t, limiter, "n", "s", limit, 8)
+	refund(t, limiter, d, 3)
+	wantLeft(t, limiter, "n", "s", limit, 8)
+}
+
+// A decision of before a Reset, or of before the counter was forgotten, takes nothing from what was charged since.
+func TestRefundReachesNoLaterLife(t *testing.T) {
+	limiter, clock := atTestTime(t, core.Options{})
+	limit := core.PerSecond(10).Bucket(10)
+	for name, forget := range map[string]func(){
+		"reset":    func() { clock.add(time.Microsecond); _ = limiter.Reset(background, "n", "s", limit) },
+		"refilled": func() { clock.add(time.Second) },
+		"an hour back, reset": func() {
+			clock.add(-time.Hour)
+			_ = limiter.Reset(background, "n", "s", limit)
+		},
+	} {
+		early := charge(t, limiter, "n", "s", limit, 8)
+		forget()
+		charge(t, limiter, "n", "s", limit, 8)
+		refund(t, limiter, early, 8)
+		if d, err := limiter.Peek(background, "n", "s", limit); err != nil || d.Remaining != 2 {
+			t.Errorf("%s: %+v, %v, want 2 left", name, d, err)
+		}
+		_ = limiter.Reset(background, "n", "s", limit)
+		clock.add(2 * time.Hour)
+	}
+}

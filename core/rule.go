@@ -50,7 +50,16 @@ type Rule struct {
 	// LimitFor, when set, says that another limit holds for this caller in place of the rule's own: that of a plan. Also holds
 	// beside it. The zero Limit is the rule's own; Unlimited lets the call pass uncounted, by Also too. With an error, or a limit
 	// that is none, the rule's own holds, and it is logged.
-	// Danger: another Window or Algorithm is another counter, so who changes plans starts afresh.
+	//
+	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because then
+	// the counter does: of SlidingWindow, FixedWindow, CalendarWindow, SlidingLog and Concurrency,
+	// all plans of a caller share one count, and each compares it with its own Max. A TokenBucket counts
+	// for each rate by itself. A plan that is new to the bucket begins with as much used as any other
+	// plan has. From then on it is charged with its own calls and with those of slower plans, not with those
+	// of faster ones. So a slow plan holds as it does alone, beside a fast one too, and the fastest
+	// bounds all calls together. A bucket knows up to four rates until all of them are full again; beyond
+	// that the fastest ones are counted together.
+	// Danger: another Window or Algorithm is another counter, so a caller whose plan has one starts afresh.
 	LimitFor func(Request) (Limit, error)
 	// Count, when set, says by the outcome whether a call counts: the HTTP status that the handler ended with, or the gRPC
 	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so

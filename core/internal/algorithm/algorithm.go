@@ -34,9 +34,12 @@ type State struct {
 	At   int64
 	Used int64 // permits; TokenBucket: units; Ban: the end of the ban, in microseconds
 	More *More // nil while there is no more
+
+	Charged int64 // TokenBucket: the position of the last charge
+	Born    int64 // TokenBucket: when it was used for the first time since it was full; microseconds
 }
 
-// More is what most states can do without, or share: that of a bucket is its limit's, and never written.
+// More is what most states can do without, or share: that of a bucket without parts is its limit's, and never written.
 type More struct {
 	// Own is, of a SlidingWindow, the permits of sub-window At, without More all that is used; of a TokenBucket the units of one
 	// permit when Used was written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
@@ -44,6 +47,7 @@ type More struct {
 	Until   int64    // Ban: when all is forgotten, in microseconds; TokenBucket: units refilled per tick when Used was written
 	Older   *older   // SlidingWindow: the sub-windows before At
 	Entries *[]Entry // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
+	Parts   *[]part  // TokenBucket: what is used, where that is more than one number; slowest rate first
 }
 
 // Entry is a call that was admitted.
@@ -123,6 +127,7 @@ type Charge struct {
 	// Position tells the charge from others of its counter, also from those of the same microsecond; 0 of the algorithms that need
 	// none. Its order is that of the charges.
 	Position int64
+	Given    int64  // permits of it that were given back before
 	Mark     string // Counter.Mark
 	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
 	LocalShare float64
@@ -235,6 +240,14 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (char
 	v.ResetAfter, v.Position = e.charge(s, t, l, cost, mark)
 	v.Remaining -= cost
 	return true
+}
+
+// place is the position of the newest permit that is to be given back.
+func (c *Charge) place() int64 {
+	if c.Limit.Kind == TokenBucket {
+		return c.Position - c.Given
+	}
+	return c.Position
 }
 
 // GiveBack takes a charge back, as far as it still counts.

@@ -1,26 +1,77 @@
 package algorithm_test
 
 import (
+	"fmt"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Raising and lowering a limit takes effect at once and keeps what was used.
+// Raising and lowering a limit takes effect at once and keeps what was used, of every algorithm. What was charged under one limit and
+// is given back after the change is left under every one.
 func TestLimitChanges(t *testing.T) {
-	sliding := func(most int64) algorithm.Limit { return algorithm.Windowed(algorithm.SlidingWindow, most, second) }
-	fixed := func(most int64) algorithm.Limit { return algorithm.Windowed(algorithm.FixedWindow, most, second) }
-	bucketOf := func(most int64) algorithm.Limit { return bucket(t, most, second, most) }
-	for name, of := range map[string]func(int64) algorithm.Limit{"sliding window": sliding, "fixed window": fixed, "bucket": bucketOf} {
+	kinds := map[string]func(int64) algorithm.Limit{
+		"bucket": func(most int64) algorithm.Limit { return bucket(t, most, second, most) },
+		"day": func(most int64) algorithm.Limit {
+			return algorithm.InCalendar(most, algorithm.NewCalendar("UTC", location(t, "UTC"), false))
+		},
+	}
+	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.SlidingLog, algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.Concurrency} {
+		kinds[kind.Tag()] = func(most int64) algorithm.Limit { return algorithm.Windowed(kind, most, second) }
+	}
+	for name, of := range kinds {
 		t.Run(name, func(t *testing.T) {
 			c := counter{limit: of(10)}
-			c.decide(early, 8)
-			for _, step := range []struct{ most, remaining int64 }{{100, 92}, {9, 1}, {3, 0}, {8, 0}, {10, 2}, {600_000, 599_992}} {
+			before := of(10)
+			var charges []algorithm.Charge
+			for i := range 8 {
+				counter := algorithm.Counter{Limit: &before, Cost: 1, Mark: fmt.Sprint("call ", i)}
+				var v algorithm.Verdict
+				before.Decide(&c.state, early, 1, counter.Mark, &v)
+				charges = append(charges, counter.Charged(&v))
+			}
+			for _, step := range []struct{ most, remaining int64 }{{100, 92}, {9, 1}, {3, 0}, {8, 0}, {10, 2}, {10_000, 9_992}} {
 				c.limit = of(step.most)
 				if v := c.look(early, 1); v.Remaining != step.remaining {
 					t.Errorf("8 used, now at most %d: %d left, want %d", step.most, v.Remaining, step.remaining)
 				}
-				wantHonest(t, &c, early, 1, c.look(early, 1))
+				if c.limit.Kind != algorithm.Concurrency {
+					wantHonest(t, &c, early, 1, c.look(early, 1))
+				}
+			}
+			c.limit = of(100)
+			var v algorithm.Verdict
+			c.limit.Decide(&c.state, early, 1, "under the other limit", &v)
+			for i := range charges {
+				charges[i].GiveBack(&c.state, early)
+			}
+			if v := c.look(early, 1); v.Remaining != 99 {
+				t.Errorf("8 given back of 9: %d left of 100", v.Remaining)
+			}
+		})
+	}
+}
+
+// Whatever rates a bucket is asked at, one admits no more than it would alone, also beyond as many as the bucket keeps apart.
+func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
+	for _, rates := range [][]int64{{7, 1000}, {1, 7, 20, 100, 333, 1000, 5000}} {
+		rapid.Check(t, func(t *rapid.T) {
+			var shared counter
+			alone := make([]counter, len(rates))
+			for i, rate := range rates {
+				alone[i].limit = bucket(t, rate, second, 1+rate/2)
+			}
+			now := int64(early)
+			for range several(t) * 3 {
+				now += upTo(t, second/2, "passes")
+				i := rapid.IntRange(0, len(rates)-1).Draw(t, "rate")
+				cost := 1 + upTo(t, alone[i].limit.Max-1, "cost")
+				shared.limit = alone[i].limit
+				if shared.decide(now, cost).RetryAfter == 0 && alone[i].decide(now, cost).RetryAfter != 0 {
+					t.Fatalf("at %d: %d more pass at %d a second than would alone", now-early, cost, rates[i])
+				}
 			}
 		})
 	}

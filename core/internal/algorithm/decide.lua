@@ -31,20 +31,22 @@ for i = 1, #KEYS do
   local algorithm, cost = algorithms[ARGV[a]], ARGV[a + 1] + 0
   local dry = not algorithm
   if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
-  local retry, left, reset, reset_charged, charge, position, anchored, strike, reset_struck = algorithm(KEYS[i], now,
-    cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+  local retry, left, reset, reset_charged, charge, position, anchored, strike, reset_struck, lives, lives_charged =
+    algorithm(KEYS[i], now, cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
   local ban = string.sub(ARGV[a], -3) == 'bn1'
   local counts = cost > 0 or ban
   if not counts then retry = math.min(retry, 0) end -- but a calendar asks again
   reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, left), reset, 0
-  found[i] = {charge, reset_charged, position, cost, counts and anchored, reset, strike, reset_struck, place}
+  found[i] = {charge, reset_charged, position, cost, counts and anchored, lives or reset, strike, reset_struck, place,
+    lives_charged or reset_charged}
   if ban then place = place + cost end
   fits = fits and (retry == 0 or dry and retry > 0)
 end
 
 if ARGV[1] == '1' then
   for i = 1, #KEYS do
-    local charge, reset_charged, position, cost, anchored, reset, strike, reset_struck, first = unpack(found[i], 1, 9)
+    local charge, reset_charged, position, cost, anchored, lives, strike, reset_struck, first, lives_charged =
+      unpack(found[i], 1, 10)
     local struck = false
     if strike then
       for at = first, first + cost - 1 do struck = struck or reply[4 * ARGV[at] - 2] > 0 end
@@ -53,10 +55,10 @@ if ARGV[1] == '1' then
       write(KEYS[i], strike, reset_struck)
       reply[4 * i - 2], reply[4 * i + 1] = math.max(0, struct.unpack('<I7', strike) - now), 1
     elseif cost > 0 and fits and charge then
-      write(KEYS[i], charge, reset_charged)
+      write(KEYS[i], charge, lives_charged)
       reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, reset_charged, position
     elseif anchored then
-      write(KEYS[i], anchored, reset)
+      write(KEYS[i], anchored, lives)
     end
   end
 end

@@ -28,11 +28,11 @@ for i = 1, #KEYS do
   calls = math.min(calls, math.floor(math.max(0, left) / ARGV[6 * i - 3]))
 end
 for i = 1, #KEYS do
-  local _, _, reset, reset_charged, charged, _, anchored = look(i, math.max(1, calls))
+  local _, _, reset, reset_charged, charged, _, anchored, _, _, lives, lives_charged = look(i, math.max(1, calls))
   if calls > 0 then
-    write(KEYS[i], charged, reset_charged)
+    write(KEYS[i], charged, lives_charged or reset_charged)
   elseif anchored then
-    write(KEYS[i], anchored, reset)
+    write(KEYS[i], anchored, lives or reset)
   end
 end
 return reply

@@ -65,17 +65,19 @@ type Found struct {
 // ReadFast reads what a fast script replied to so many calls of a cost. An integer comes as its digits: those are fewer than the
 // bytes of any other reply.
 func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
-	f.all = l.Kind == TokenBucket && len(reply) == 28 || l.Kind == SlidingWindow && len(reply) == 13
+	f.all = l.Kind == TokenBucket && len(reply) >= 43 && len(reply)%14 == 43%14 || l.Kind == SlidingWindow && len(reply) == 13
 	switch {
 	case l.Kind == TokenBucket && f.all:
 		f.Now = littleEndian(reply[:7])
-		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - calls*cost*l.Permit, More: l.rate}
-		if f.State.Used < 0 || f.State.Used+calls*cost*l.Permit > l.Max*l.Permit {
+		f.State = State{
+			At: f.Now, Used: littleEndian(reply[7:14]) - calls*cost*l.Permit, More: l.rate, Charged: littleEndian(reply[28:35]) - calls*cost,
+		}
+		if f.State.Used < 0 || f.State.Used+calls*cost*l.Permit > l.Max*l.Permit || f.State.Charged < 0 {
 			return errReply
 		}
 	case l.Kind == TokenBucket && len(reply) == 21:
 		f.Now = littleEndian(reply[:7])
-		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.rate}
+		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.rate, Charged: littleEndian(reply[14:])}
 	case l.Kind == TokenBucket: // the units used, of ticks of 1: then now means nothing
 		used, err := strconv.ParseInt(reply, 10, 64)
 		if err != nil || used < 0 {
@@ -102,16 +104,14 @@ func (l *Limit) ReadState(text string, f *Found) error {
 	f.State, f.all = State{}, false
 	switch {
 	case text == "":
-	case l.Kind == TokenBucket && len(text) == 28:
-		f.more = More{Own: littleEndian(text[14:21]), Until: littleEndian(text[21:])}
-		f.State = State{littleEndian(text[:7]), littleEndian(text[7:14]), &f.more}
-		if f.more.Own == 0 || f.more.Until == 0 {
-			return errReply
+	case l.Kind == TokenBucket:
+		if err := f.readBucket(text); err != nil {
+			return err
 		}
 	case l.Kind == SlidingWindow && len(text)%6 == 1 && len(text) >= 19:
 		f.older = older{}
 		f.more = More{Own: littleEndian(text[13:19]), Older: &f.older}
-		f.State = State{littleEndian(text[:7]), littleEndian(text[7:13]), &f.more}
+		f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), More: &f.more}
 		held := f.more.Own
 		for at := 19; at < len(text); at += 6 {
 			slot, permits := int64(text[at]), littleEndian(text[at+1:at+6])
@@ -132,10 +132,51 @@ func (l *Limit) ReadState(text string, f *Found) error {
 	return f.sane(l)
 }
 
+// readBucket reads the state of a bucket: see token_bucket_state.lua.
+func (f *Found) readBucket(text string) error {
+	if len(text) < 43 {
+		return errReply
+	}
+	f.State = State{At: littleEndian(text[:7]), Charged: littleEndian(text[28:35]), Born: littleEndian(text[35:42]), More: &f.more}
+	p := part{used: littleEndian(text[7:14]), permit: littleEndian(text[14:21]), refill: littleEndian(text[21:28])}
+	if text = text[42:]; text == "\x00" { // one rate, no gaps
+		f.State.Used, f.more = p.used, More{Own: p.permit, Until: p.refill}
+		if !p.sane() {
+			return errReply
+		}
+		return nil
+	}
+	parts := make([]part, 0, maxParts)
+	for len(parts) < maxParts && p.sane() {
+		count := int(text[0])
+		if text = text[1:]; len(text) < 14*count {
+			return errReply
+		}
+		for ; count > 0; count-- {
+			p.gaps, text = append(p.gaps, gap{littleEndian(text[:7]), littleEndian(text[7:14])}), text[14:]
+		}
+		if parts = append(parts, p); text == "" {
+			f.more = More{Parts: &parts}
+			return nil
+		}
+		if len(text) < 22 {
+			return errReply
+		}
+		p = part{used: littleEndian(text[:7]), permit: littleEndian(text[7:14]), refill: littleEndian(text[14:21])}
+		text = text[21:]
+	}
+	return errReply
+}
+
+func (p *part) sane() bool {
+	return p.used <= maxUnits && p.permit > 0 && p.permit <= maxUnits && p.refill > 0 && p.refill <= maxUnits
+}
+
 // sane is an error where a number is none that a script writes.
 func (f *Found) sane(l *Limit) error {
 	const never = 1 << 53
-	if f.Now >= never || f.State.At >= never || l.Kind == TokenBucket && f.State.Used > maxUnits {
+	bucket := l.Kind == TokenBucket && (f.State.Used > maxUnits || f.State.Charged > maxUnits || f.State.Born >= never)
+	if f.Now >= never || f.State.At >= never || bucket {
 		return errReply
 	}
 	return nil

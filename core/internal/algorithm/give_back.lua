@@ -96,27 +96,35 @@ function algorithms.cw1(key, cost, charged_at, _, _, _, start, middle, ends)
   return write(key, struct.pack('<I7I6', at, math.max(0, used - cost)), middle == 0 and start or ends - start)
 end
 
--- Neither what has come back since by itself is given back, nor, of a bucket that the charge overdrew, what others who wait
--- behind it have been told to wait for.
-function algorithms.tb1(key, cost, charged_at, reset, _, burst, permit, refill, tick)
+-- Neither what has come back since by itself is given back, nor, of a bucket that is overdrawn, what others who wait behind it
+-- have been told to wait for. Of a charge in several steps the newest permits are given back first.
+function algorithms.tb2(key, cost, charged_at, _, position, burst, permit, refill, tick)
   local state = redis.call('GET', key)
   if not state then return end
-  local at, charged = math.floor(now / tick), math.floor(charged_at / tick)
-  local last, used, unit, rate = struct.unpack('<I7I7I7I7', state)
-  ours(key, #state == 28 and last < 2 ^ 53 and used <= 2 ^ 52 and unit > 0 and rate > 0)
-  local ticks = math.floor((charged_at + reset) / tick) - charged -- in which all that was used after the charge has come back
-  local since = at - charged -- negative when the clock stepped back: then nobody knows what has come back
-  if unit ~= permit or rate ~= refill or last > at or since < 0 or since >= ticks then return end
-  cost = cost * permit
-  local refilled, used_then = since * refill, (ticks - 1) * refill + 1
-  used = math.max(0, used - (at - last) * refill)
-  local back = cost - math.max(0, refilled - math.max(0, used_then - cost))
-  if used_then > burst * permit then
-    back = math.min(back, cost - math.max(0, used + refilled - used_then))
+  local at, bucket = math.floor(now / tick), bucket_states()
+  local last, charged, born, parts = bucket.read(key, state)
+  if last > at then born = math.min(born, at * tick) end
+  if charged_at < born or position > charged or not bucket.refill(parts, math.max(0, at - last)) then return end
+
+  local changed = false
+  for _, part in ipairs(parts) do
+    local held, behind, from = cost, charged - position, position - cost
+    for _, gap in ipairs(part.gaps) do
+      held = held - math.max(0, math.min(gap[2], position) - math.max(gap[1], position - cost))
+      behind = behind - math.max(0, gap[2] - math.max(gap[1], position))
+    end
+    if part.permit == permit and part.refill == refill and part.used > burst * permit then
+      held = held - behind
+      from = position - held
+    end
+    local back = math.min(part.used - behind * part.permit, held * part.permit)
+    if back > 0 then
+      part.used, changed = part.used - back, true
+      bucket.add_gap(part, charged, from, position)
+    end
   end
-  if back <= 0 then return end
-  used = math.max(0, used - back)
-  return write(key, struct.pack('<I7I7I7I7', at, used, permit, refill), (math.floor(used / refill) + 1) * tick)
+  if not changed then return end
+  return write(key, bucket.write(at, charged, born, parts), (bucket.ticks(parts) + 1) * tick)
 end
 
 function algorithms.cc1(key, _, _, _, _, _, window, holder)

@@ -142,14 +142,28 @@ func TestGiveBackToABucketMintsNothing(t *testing.T) {
 	}
 }
 
-// A counter that was charged under another rate since is left as it is.
+// What was charged before the rate was raised or lowered is given back under either rate.
 func TestGiveBackAfterTheRateChanged(t *testing.T) {
 	s := startServer(t)
-	one, other := one("bucket", new(bucket(t, 7, second, 100)), early, 10), one("bucket", new(bucket(t, 8, second, 100)), early, 1)
-	taken := s.decide(timed, one)[0]
-	s.decide(timed, other)
-	before := s.state("bucket")
-	if n := s.giveBack(taken, one); n != 0 || s.state("bucket") != before {
-		t.Errorf("%d changed, the state %q is now %q", n, before, s.state("bucket"))
+	for _, rate := range []int64{20, 9, 7} {
+		before, after := bucket(t, 10, 10*second, 20), bucket(t, rate, 10*second, 20)
+		e := newEngines(early)
+		charge := func(limit *algorithm.Limit, cost int64) algorithm.Charge {
+			counter := algorithm.Counter{Key: []byte("bucket"), Limit: limit, Cost: cost}
+			return counter.Charged(&e.decide(true, e.now, []algorithm.Counter{counter})[0])
+		}
+		first := charge(&before, 10)
+		charge(&after, 2)
+		e.giveBack(first)
+		for limit, want := range map[*algorithm.Limit]int64{&after: 18, &before: 20} {
+			if rate < 10 { // a slower rate counts for a faster one
+				want = 18
+			}
+			v := e.decide(false, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: limit, Cost: 1}})[0]
+			if v.Remaining != want {
+				t.Errorf("10 charged at 10, 2 at %d, the 10 given back: %d left of %d at %d, want %d", rate, v.Remaining, limit.Max, limit.Refill, want)
+			}
+		}
+		e.run(t, s, timed, nil)
 	}
 }

@@ -145,7 +145,7 @@ func AppendWatched(args []any, counters []Counter) []any {
 // AppendArgs appends what give_back.lua takes for a charge: the algorithm, the cost, when it was charged, the reset after
 // that, its position, and the args of the algorithm.
 func (c *Charge) AppendArgs(args []any) []any {
-	args = append(args, c.Limit.tag, c.Cost, c.At, c.Reset, c.Position)
+	args = append(args, c.Limit.tag, c.Cost, c.At, c.Reset, c.place())
 	return c.Limit.appendArgs(args, c.Mark, c.At)
 }
 

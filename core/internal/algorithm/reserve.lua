@@ -8,12 +8,12 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local cost = ARGV[2] + 0
-local retry, left, reset, reset_charged, charge, position, anchored, wait = algorithms.tb1(KEYS[1], now, cost,
+local retry, left, reset, reset_charged, charge, position, anchored, wait, _, lives, lives_charged = algorithms.tb2(KEYS[1], now, cost,
   ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[1] + 0)
 if cost > 0 and retry == 0 then
-  redis.call('SET', KEYS[1], charge, 'PXAT', math.floor((now + reset_charged) / 1000) + 1)
+  redis.call('SET', KEYS[1], charge, 'PXAT', math.floor((now + (lives_charged or reset_charged)) / 1000) + 1)
   left, reset = left - cost, reset_charged
 elseif cost > 0 and anchored then
-  redis.call('SET', KEYS[1], anchored, 'PXAT', math.floor((now + reset) / 1000) + 1)
+  redis.call('SET', KEYS[1], anchored, 'PXAT', math.floor((now + (lives or reset)) / 1000) + 1)
 end
 return {now, retry, math.max(0, left), reset, wait, cost > 0 and retry == 0 and position or 0}

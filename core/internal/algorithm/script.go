@@ -18,15 +18,16 @@ type Script struct {
 var texts embed.FS
 
 // sources are the files of the algorithms' Lua functions.
-var sources = [kinds]string{
-	SlidingWindow: "sliding_window.lua", SlidingLog: "sliding_log.lua", FixedWindow: "fixed_window.lua",
-	CalendarWindow: "calendar_window.lua", TokenBucket: "token_bucket.lua", Concurrency: "concurrency.lua", Ban: "ban.lua",
+var sources = [kinds][]string{
+	SlidingWindow: {"sliding_window.lua"}, SlidingLog: {"sliding_log.lua"}, FixedWindow: {"fixed_window.lua"},
+	CalendarWindow: {"calendar_window.lua"}, TokenBucket: {"token_bucket_state.lua", "token_bucket.lua"},
+	Concurrency: {"concurrency.lua"}, Ban: {"ban.lua"},
 }
 
 // The scripts beside those that decide; KEYS, ARGV and reply of each stand at the head of its file.
 var (
-	Reserve   = script("token_bucket.lua", "reserve.lua")
-	GiveBack  = script("give_back.lua")
+	Reserve   = script("token_bucket_state.lua", "token_bucket.lua", "reserve.lua")
+	GiveBack  = script("token_bucket_state.lua", "give_back.lua")
 	Renew     = script("renew.lua")
 	Records   = script("records.lua")
 	ImposeBan = script("impose_ban.lua")
@@ -55,7 +56,7 @@ func (b *byKinds) of(counters []Counter, driver string) *Script {
 	var files []string
 	for kind := range kinds {
 		if set&(1<<kind) != 0 {
-			files = append(files, sources[kind])
+			files = append(files, sources[kind]...)
 		}
 	}
 	s := script(append(files, driver)...)

@@ -136,7 +136,7 @@ func (p *planted) sound() bool {
 	case algorithm.FixedWindow, algorithm.CalendarWindow:
 		return size == 13 && at(0, 7) < moment
 	case algorithm.TokenBucket:
-		return size == 28 && at(0, 7) < moment && at(7, 7) <= 1<<52 && at(14, 7) > 0 && at(21, 7) > 0
+		return p.bucket() > 0
 	case algorithm.Ban:
 		return size == 24 && at(7, 7) < moment && at(0, 7) <= at(17, 7) && at(17, 7) < moment
 	case algorithm.SlidingLog:
@@ -169,7 +169,43 @@ func (p *planted) whole() bool {
 		}
 		return held == used
 	}
-	return p.sound()
+	return p.sound() && (p.limit.Kind != algorithm.TokenBucket || p.bucket() > 1)
+}
+
+// bucket says whether the bytes could be a bucket's state: 0: no; 1: but for its gaps, which only some scripts look at; 2: yes.
+func (p *planted) bucket() (sound int) {
+	const most = 1 << 52
+	at, size := p.at, len(p.state)
+	if size < 43 || at(0, 7) >= 1<<53 || at(28, 7) > most || at(35, 7) >= 1<<53 {
+		return 0
+	}
+	sound = 2
+	slowest, from := 0., 7
+	for parts := 1; ; parts++ {
+		count, gaps := from+21, from+22
+		if parts == 1 {
+			count, gaps = 42, 43
+		}
+		if size < gaps {
+			return 0
+		}
+		used, permit, refill, n := at(from, 7), at(from+7, 7), at(from+14, 7), int(at(count, 1))
+		if used > most || permit == 0 || permit > most || refill == 0 || refill > most || float64(refill)/float64(permit) <= slowest || n > 64 || parts > 4 || size < gaps+14*n {
+			return 0
+		}
+		slowest = float64(refill) / float64(permit)
+		before := uint64(0)
+		for gap := gaps; gap < gaps+14*n; gap += 14 {
+			if after, upto := at(gap, 7), at(gap+7, 7); after < before || upto <= after || upto > at(28, 7) {
+				sound = 1
+			} else {
+				before = upto
+			}
+		}
+		if from = gaps + 14*n; from == size {
+			return sound
+		}
+	}
 }
 
 // at is a number that so many of the bytes are, little-endian.

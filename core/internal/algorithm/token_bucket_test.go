@@ -50,7 +50,7 @@ func (b *vessel) wait(now, permits int64) int64 {
 func (b *vessel) check(t failer, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	b.advance(now)
-	want := algorithm.Verdict{At: now, RetryAfter: b.wait(now, cost)}
+	want := algorithm.Verdict{At: now, RetryAfter: b.wait(now, cost), Position: v.Position}
 	if want.RetryAfter == 0 {
 		b.level.Sub(b.level, new(big.Rat).SetInt64(cost))
 	}

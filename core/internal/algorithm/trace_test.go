@@ -45,7 +45,7 @@ func (c *counter) look(now, cost int64) algorithm.Verdict {
 }
 
 // bucket is a bucket that must be possible.
-func bucket(t testing.TB, rate, window, burst int64) algorithm.Limit {
+func bucket(t failer, rate, window, burst int64) algorithm.Limit {
 	t.Helper()
 	limit, err := algorithm.Bucketed(rate, window, burst)
 	if err != nil {

@@ -10,6 +10,7 @@ type Word struct {
 	from  int64 // the time at which it was made, in microseconds; it is good for calls from then on
 	until int64 // and before this
 	reset int64 // of a window: when all that is used is back
+	first int64 // of a bucket: the position of a charge with which nothing is used
 }
 
 // longestWord is how long the word of a bucket is good, in microseconds: so long that no sum of it overflows.
@@ -28,7 +29,7 @@ func (l *Limit) AsWord(s *State, now int64) (w Word, value int64, ok bool) {
 		w.until = l.endOf(s.At, now)
 		w.reset = w.until
 	case l.Kind == TokenBucket && l.Tick == 1 && s.More == l.rate:
-		w.until = now + longestWord
+		w.until, w.first = now+longestWord, s.Charged-ceilDiv(s.Used, l.Permit)
 	default:
 		return w, 0, false
 	}
@@ -59,8 +60,11 @@ func (w *Word) Answer(value, now int64) Verdict {
 		return Verdict{At: now, Remaining: l.Max - value, ResetAfter: w.reset - now}
 	}
 	used := value - (now-w.from)*l.Refill
-	return Verdict{At: now, Remaining: l.left(used), ResetAfter: ceilDiv(used, l.Refill)}
+	return Verdict{At: now, Remaining: l.left(used), ResetAfter: ceilDiv(used, l.Refill), Position: w.position(value)}
 }
+
+// position is that of the last charge. It skips what came back while the bucket was full, so it grows with every charge.
+func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.limit.Permit) }
 
 // Back writes the word into the state that it was made of, as of now, and returns when that equals a fresh one, in microseconds since
 // the epoch.
@@ -73,7 +77,7 @@ func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
 		s.Used = value
 		return w.reset
 	}
-	s.At, s.Used = now, 0
+	s.At, s.Used, s.Charged = now, 0, w.position(value)
 	if high := now - w.from; high < math.MaxInt64/l.Refill {
 		s.Used = max(0, value-high*l.Refill)
 	}

@@ -19,9 +19,12 @@ func TestWordIsItsState(t *testing.T) {
 				limit := rapid.SampledFrom(of.limits).Draw(t, "limit")
 				now := early + upTo(t, hour+3*of.window, "begin")
 				state, asWord := counter{limit: *limit}, counter{limit: *limit}
+				last := int64(0)
 				both := func(cost int64) (v algorithm.Verdict) {
 					v = state.decide(now, cost)
-					if got := asWord.decide(now, cost); got != v {
+					got := asWord.decide(now, cost)
+					last = got.Position
+					if got.Position = v.Position; got != v {
 						t.Fatalf("at %d: %+v, and put back %+v", now, v, got)
 					}
 					return v
@@ -44,7 +47,12 @@ func TestWordIsItsState(t *testing.T) {
 							break
 						}
 						value = next
-						if v, want := word.Answer(value, now), state.decide(now, cost); v != want {
+						v, want := word.Answer(value, now), state.decide(now, cost)
+						if (v.Position == 0) != (want.Position == 0) || v.Position > 0 && v.Position < last+cost {
+							t.Fatalf("at %d, cost %d: position %d after %d", now, cost, v.Position, last)
+						}
+						last = v.Position
+						if v.Position = want.Position; v != want {
 							t.Fatalf("at %d, cost %d: %+v, want %+v", now, cost, v, want)
 						}
 					}

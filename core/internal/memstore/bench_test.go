@@ -33,7 +33,7 @@ func BenchmarkDecide(b *testing.B) {
 func names(n int) [][]byte {
 	keys := make([][]byte, n)
 	for i := range keys {
-		keys[i] = fmt.Appendf(nil, "accesslimit:{user:%09d}:reply:tb1:1000000", i)
+		keys[i] = fmt.Appendf(nil, "accesslimit:{user:%09d}:reply:tb2:1000000", i)
 	}
 	return keys
 }

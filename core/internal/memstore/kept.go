@@ -22,7 +22,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 			e = s.place(shard, c.Key, hash, t, nil)
 			e.state = *state
 		}
-		e.setFresh(t.awake + v.ResetAfter)
+		e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, &v))
 	})
 	return v
 }

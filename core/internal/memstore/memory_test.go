@@ -21,17 +21,17 @@ func held() int64 {
 
 // keyOf writes the name of a key over another of the same length, 48 bytes, which is a size that Go wastes nothing on.
 func keyOf(name []byte, n int) []byte {
-	return fmt.Appendf(name[:0], "accesslimit:{user:%09d}:reply:tb1:600000000", n)
+	return fmt.Appendf(name[:0], "accesslimit:{user:%09d}:reply:tb2:600000000", n)
 }
 
-// A key takes 64 bytes beside its own name, at whatever size of the table; a sliding window of which every part is used, 256.
+// A key takes 80 bytes beside its own name, at whatever size of the table; a sliding window of which every part is used, 288.
 func TestMemoryPerKey(t *testing.T) {
 	for name, limit := range limits(t, 100) {
 		for _, keys := range []int{60_000, 80_000} {
-			wantMemory(t, name, limit, keys, 1, 64)
+			wantMemory(t, name, limit, keys, 1, 80)
 		}
 	}
-	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], 30_000, 33, 256)
+	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], 30_000, 33, 288)
 }
 
 // wantMemory charges so many keys in so many sub-windows one after the other.

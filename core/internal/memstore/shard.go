@@ -14,20 +14,21 @@ type shard struct {
 	mu     sync.Mutex
 	newest int64 // the latest time, awake, that was used under the lock
 	table
-	hand    int             // where the search for an entry to evict goes on
-	evicted uint64          // how many keys lost their place while they counted
-	blank   algorithm.State // that of a key without an entry, during a call; here it is no allocation
-	open    *cell           // nil while every counter is in the table
+	hand    int              // where the search for an entry to evict goes on
+	evicted uint64           // how many keys lost their place while they counted
+	blank   *algorithm.State // that of a key without an entry, during a call; made once, it is no allocation
+	open    *cell            // nil while every counter is in the table
 	// waitedFor is the place of the entry for which somebody who had to wait for the lock last charged.
 	waitedFor int
+	_         [16]byte
 }
 
 // look is the entry of a key, now asked for, and its state; or nil, and the state that a counter begins with.
 func (s *shard) look(key []byte, hash uint16) (*entry, *algorithm.State) {
 	e := s.find(key, hash)
 	if e == nil {
-		s.blank = algorithm.State{}
-		return nil, &s.blank
+		*s.blank = algorithm.State{}
+		return nil, s.blank
 	}
 	e.ask()
 	return e, &e.state

@@ -52,7 +52,7 @@ func New(maxKeys int, clock func() int64) *Store {
 	s := &Store{shards: make([]shard, count), seed: maphash.MakeSeed(), clock: clock, maxKeys: int64(maxKeys)}
 	s.own.Start()
 	for i := range s.shards {
-		s.shards[i].seed = s.seed
+		s.shards[i].seed, s.shards[i].blank = s.seed, new(algorithm.State)
 	}
 	s.sweeper.sweep = s.sweep
 	return s
@@ -139,7 +139,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, early int64, v *alg
 		e = s.place(shard, c.Key, hash, t, nil)
 		e.state = *state
 	}
-	e.setFresh(t.awake + v.ResetAfter)
+	e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, v))
 	if waited {
 		s.openCell(shard, e, c.Limit, hash, t)
 	}
@@ -179,7 +179,7 @@ func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorith
 	}
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
 	c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
-	e.setFresh(t.awake + v.ResetAfter)
+	e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, v))
 }
 
 // strike tells a ban of a refusal, which may be the one too many.

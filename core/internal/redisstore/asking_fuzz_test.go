@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -83,11 +82,14 @@ func asBytes(values ...any) (bytes []byte) {
 // more permits than there are.
 func FuzzReplies(f *testing.F) {
 	const now int64 = 1_800_000_000_000_000
-	window, bucket := "\x00\x40\x66\x52\x17\x65\x06", "\x00\x40\x66\x52\x17\x65\x06\x01\x00\x00\x00\x00\x00\x00\x40\x42\x0f\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00"
+	const window = "\x00\x40\x66\x52\x17\x65\x06"
+	const seven, used = "\x07\x00\x00\x00\x00\x00\x00", "\x80\x84\x1e\x00\x00\x00\x00" // two permits
+	const bucket = window + used + "\x40\x42\x0f\x00\x00\x00\x00" + seven + window + window + "\x00"
+	gaps := bucket[:42] + "\x01" + seven + window
 	for form := range byte(5) {
 		for _, text := range []string{
 			"", "-1", "0", "7", "99999999999999999999", window, window + "\x01\x00\x00\x00\x00\x00", window + window + "\x01\x00\x00\x00\x00\x00",
-			window + window + "\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", bucket, bucket[:21], window + bucket, "hello, world, this is text",
+			window + window + "\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", bucket, bucket[:21], gaps, gaps + bucket[7:28] + "\x00", window + bucket, "hello, world, this is text",
 		} {
 			for kind := range byte(4) {
 				f.Add(byte(0), kind, byte(2), byte(1), []byte(text))
@@ -150,15 +152,17 @@ func FuzzReplies(f *testing.F) {
 func fastForm(l *algorithm.Limit, text string, cost int64) bool {
 	switch l.Kind {
 	case algorithm.TokenBucket:
-		if _, now := cutMoment(text); (len(text) == 21 || len(text) == 28) && !now {
+		written := len(text) >= 43 && (len(text)-43)%14 == 0
+		if _, now := cutMoment(text); (len(text) == 21 || written) && !now {
 			return false
 		}
 		used, err := strconv.ParseInt(text, 10, 64)
-		if len(text) == 28 { // as written: with all calls
-			return units(text[7:14]) >= cost*l.Permit && units(text[7:14]) <= l.Max*l.Permit
+		if written { // with all calls
+			charged := units(text[28:35]) - cost
+			return units(text[7:14]) >= cost*l.Permit && units(text[7:14]) <= l.Max*l.Permit && charged >= 0 && charged <= 1<<52
 		}
 		if len(text) == 21 {
-			return units(text[7:14]) <= 1<<52
+			return units(text[7:14]) <= 1<<52 && units(text[14:21]) <= 1<<52
 		}
 		return err == nil && used >= 0 && used <= 1<<52
 	case algorithm.SlidingWindow:
@@ -198,6 +202,26 @@ func cutMoment(text string) (rest string, ok bool) {
 	return text[7:], text[6] < 1<<5 // of 53 bits, the last five stand there
 }
 
+// bucketForm says whether a text has the form of a bucket's state, whatever its gaps are.
+func bucketForm(state string) bool {
+	if len(state) < 43 || units(state[28:35]) > 1<<52 || units(state[35:42]) >= 1<<53 {
+		return false
+	}
+	rest, parts := state[7:28]+state[42:], 0
+	for ; len(rest) >= 22 && parts < 4; parts++ {
+		for from := 0; from < 21; from += 7 {
+			if n := units(rest[from : from+7]); n > 1<<52 || n == 0 && from > 0 {
+				return false
+			}
+		}
+		if len(rest) < 22+14*int(rest[21]) {
+			return false
+		}
+		rest = rest[22+14*int(rest[21]):]
+	}
+	return rest == ""
+}
+
 func stateForm(l *algorithm.Limit, state string) bool {
 	_, moment := cutMoment(state)
 	switch {
@@ -206,7 +230,7 @@ func stateForm(l *algorithm.Limit, state string) bool {
 	case !moment:
 		return false
 	case l.Kind == algorithm.TokenBucket:
-		return len(state) == 28 && units(state[7:14]) <= 1<<52 && strings.Trim(state[14:21], "\x00") != "" && strings.Trim(state[21:], "\x00") != ""
+		return bucketForm(state)
 	case l.Kind == algorithm.SlidingWindow:
 		if len(state) < 19 || len(state)%6 != 1 {
 			return false

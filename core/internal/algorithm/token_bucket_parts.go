@@ -1,0 +1,264 @@
+package algorithm
+
+import "slices"
+
+// The parts of a bucket whose state is more than a number: several rates were used, or permits given back. token_bucket_state.lua says
+// what they are; this is the same in Go.
+
+// The most parts that a bucket has, and the most gaps of a part.
+const (
+	maxParts = 4
+	maxGaps  = 64
+)
+
+// part is what is used of a bucket at one rate.
+type part struct {
+	used, permit, refill int64 // units: used, of one permit, refilled per tick
+	gaps                 []gap // oldest first
+}
+
+// gap is positions that a part does not hold: those after the first, up to the second.
+type gap struct{ after, upto int64 }
+
+func (p *part) rate() float64 { return float64(p.refill) / float64(p.permit) }
+
+func (p *part) is(l *Limit) bool { return p.permit == l.Permit && p.refill == l.Refill }
+
+// usage is what a limit finds used of a bucket that is not simple.
+type usage struct {
+	parts []part // as they are now; nil: nothing is used any more
+	own   int    // the place of the part with the limit's rate; -1: there is none
+	used  int64  // units of the limit
+	gaps  []gap  // of the fullest part, with which a new one begins
+	whole int64  // without a part of its own: how many ticks until all is back anyhow
+}
+
+// usage tells what a limit finds, with room for the parts. Their gaps are not to be written.
+func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
+	u.parts, u.own = s.appendParts(room), -1
+	for i := range u.parts {
+		if u.parts[i].is(l) {
+			u.own = i
+		}
+	}
+	if u.own < 0 {
+		u.used, u.gaps = fullest(u.parts, l)
+	}
+	ticks := t.place - s.At
+	switch {
+	case !refill(u.parts, ticks):
+		return usage{own: -1}
+	case u.own >= 0:
+		u.used = u.parts[u.own].used
+	default:
+		u.used, u.whole = unrefilled(u.used, ticks, l.Refill), ticksUntilFresh(u.parts)
+	}
+	return u
+}
+
+// appendParts appends the parts of a bucket.
+func (s *State) appendParts(all []part) []part {
+	switch {
+	case s.More == nil:
+		return nil
+	case s.More.Parts == nil:
+		return append(all, part{used: s.Used, permit: s.More.Own, refill: s.More.Until})
+	default:
+		return append(all, *s.More.Parts...)
+	}
+}
+
+// refill lets so many ticks refill the parts. What is empty has no gaps. It says whether anything is used still.
+func refill(parts []part, ticks int64) (used bool) {
+	for i := range parts {
+		p := &parts[i]
+		if p.used = unrefilled(p.used, ticks, p.refill); p.used == 0 {
+			p.gaps = nil
+		}
+		used = used || p.used > 0
+	}
+	return used
+}
+
+// fullest is what the fullest part uses, in units of a limit, and its gaps.
+func fullest(parts []part, l *Limit) (used int64, gaps []gap) {
+	for i := range parts {
+		if units := parts[i].rescaled(l.Permit, l.mostUnits()); units > used {
+			used, gaps = units, parts[i].gaps
+		}
+	}
+	return used, gaps
+}
+
+// setParts is the state that has these parts. A bucket of one rate without gaps has the limit's own More, if that is its rate.
+func (s *State) setParts(parts []part, l *Limit) {
+	if len(parts) == 1 && len(parts[0].gaps) == 0 && parts[0].is(l) {
+		s.Used, s.More = parts[0].used, l.rate
+		return
+	}
+	if s.Used = 0; s.More == nil || s.More.Parts == nil {
+		s.More = &More{Parts: new([]part)}
+	}
+	*s.More.Parts = append((*s.More.Parts)[:0], parts...)
+}
+
+// ticksUntilFresh is how many ticks it takes until no part uses anything.
+func ticksUntilFresh(parts []part) (ticks int64) {
+	for i := range parts {
+		ticks = max(ticks, ceilDiv(parts[i].used, parts[i].refill))
+	}
+	return ticks
+}
+
+// soon is how long until so many units have come back, or everything has.
+func (u *usage) soon(units int64, t moment, l *Limit) int64 {
+	after := l.refilledAfter(units, t)
+	if u.whole > 0 {
+		after = min(after, (t.place+u.whole)*l.Tick-t.now)
+	}
+	return after
+}
+
+// rescaled is what a part uses in units of another permit, the last fraction of a permit rounded up.
+func (p *part) rescaled(permit, most int64) int64 {
+	units := p.used
+	if p.permit != permit {
+		units = rescale(units, p.permit, permit)
+	}
+	return min(units, most)
+}
+
+// withPart adds a part where its rate belongs, and returns its place. When there is one too many, the fastest other one goes: the next
+// slower one uses as much from then on, so that neither admits more than it would by itself.
+func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) {
+	for at < len(parts) && parts[at].rate() < p.rate() {
+		at++
+	}
+	parts = slices.Insert(parts, at, p)
+	if len(parts) <= maxParts {
+		return parts, at
+	}
+	last := len(parts) - 1
+	if at == last {
+		last--
+	}
+	slower := &parts[last-1]
+	if used := parts[last].rescaled(slower.permit, l.mostAt(slower.refill)); used > slower.used {
+		slower.used, slower.gaps = used, []gap{{0, charged}}
+	}
+	return slices.Delete(parts, last, last+1), min(at, len(parts)-2)
+}
+
+// without adds a gap, and drops those behind which everything has come back. What is beyond maxGaps is merged: nothing can be given back
+// there any more.
+func (p *part) without(of gap, charged int64) {
+	if len(p.gaps) == 0 && !below(charged-of.upto, p.permit, p.used) {
+		return
+	}
+	var gaps []gap // newest first
+	held := charged
+	add := func(g gap) bool {
+		if last := len(gaps) - 1; last >= 0 && g.upto >= gaps[last].after {
+			newer := gaps[last]
+			held += newer.upto - newer.after
+			g = gap{min(g.after, newer.after), max(g.upto, newer.upto)}
+			gaps = gaps[:last]
+		}
+		if !below(held-g.upto, p.permit, p.used) {
+			return false
+		}
+		gaps, held = append(gaps, g), held-(g.upto-g.after)
+		return true
+	}
+	all := slices.Clone(p.gaps)
+	at := len(all)
+	for at > 0 && all[at-1].upto > of.upto {
+		at--
+	}
+	all = slices.Insert(all, at, of)
+	for i := len(all) - 1; i >= 0 && add(all[i]); i-- {
+	}
+	if last := len(gaps) - 1; last >= maxGaps {
+		gaps[last-1].after = 0
+		gaps = gaps[:last]
+	}
+	slices.Reverse(gaps)
+	p.gaps = gaps
+}
+
+// below says whether so many permits are fewer units than used.
+func below(permits, permit, used int64) bool { return permits < ceilDiv(used, permit) }
+
+func (u *usage) resetAfter(t moment, l *Limit) int64 {
+	if u.used == 0 {
+		return 0
+	}
+	return u.soon(u.used, t, l)
+}
+
+// chargeParts takes a cost from the part of a limit's rate, made when there is none, and from those of faster rates. False: nothing is
+// used any more, so the bucket is as good as fresh, and was not charged.
+func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
+	var room [maxParts + 1]part
+	u := s.usage(t, l, room[:0])
+	if u.parts == nil {
+		return false
+	}
+	parts, own := u.parts, u.own
+	if own < 0 {
+		parts, own = withPart(parts, part{used: u.used, permit: l.Permit, refill: l.Refill, gaps: u.gaps}, s.Charged, l)
+	}
+	if s.Charged+cost > maxUnits {
+		s.renew(t.now)
+		for i := range parts {
+			parts[i].gaps = nil
+		}
+	}
+	before := s.Charged
+	s.Charged += cost
+	for i := range parts {
+		switch p := &parts[i]; {
+		case i >= own:
+			p.used = min(p.plus(cost), l.mostAt(p.refill))
+		case p.used > 0:
+			p.without(gap{before, s.Charged}, s.Charged)
+		}
+	}
+	s.At = t.place
+	s.setParts(parts, l)
+	return true
+}
+
+// plus is what is used with so many permits more, or the most that can be.
+func (p *part) plus(permits int64) int64 {
+	if !below(permits, p.permit, maxUnits) {
+		return maxUnits
+	}
+	return p.used + permits*p.permit
+}
+
+// giveBackTo gives permits of a charge back to a part, as far as it holds them and they have not come back, and says whether that
+// changes it. In an overdrawn bucket what others wait for who were told so stays.
+func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
+	position := c.place()
+	hole := gap{position - c.Cost, position}
+	held, behind := c.Cost, charged-position
+	for _, g := range p.gaps {
+		held -= max(0, min(g.upto, hole.upto)-max(g.after, hole.after))
+		behind -= max(0, g.upto-max(g.after, hole.upto))
+	}
+	if p.is(c.Limit) && p.used > c.Limit.Max*p.permit {
+		held -= behind
+		hole.after = position - held
+	}
+	if held <= 0 || !below(behind, p.permit, p.used) {
+		return false
+	}
+	back := p.used - behind*p.permit
+	if below(held, p.permit, back) {
+		back = held * p.permit
+	}
+	p.used -= back
+	p.without(hole, charged)
+	return true
+}
