@@ -39,7 +39,7 @@ func (c *call) refusedForAll(given string) bool {
 // heard of first, as by those who are not logged in. They are not charged.
 func (c *call) unidentified(a *asked, cause error, given string) Answer {
 	c.uncount()
-	if c.Context().Err() == nil && c.countForAll(given) {
+	if a.personal() && c.Context().Err() == nil && c.countForAll(given) {
 		if c.ask(false); c.overLimit() && !c.ended() {
 			return c.settle()
 		}
