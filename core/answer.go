@@ -12,16 +12,16 @@ func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 			c.limiter.complains.identifyFailed(a.policy.name, cause)
 		}
 	}
-	answer := c.answer(&Decision{Reason: reason, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody}, a.policy.tally)
+	a.policy.tally.count(reason, FromNobody, true, c.stripe)
+	answer := c.answer(&Decision{Reason: reason, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)
 	}
 	return answer
 }
 
-// answer counts a decision, tells who wants to know, and puts a refusal on the wire.
-func (c *call) answer(d *Decision, t *tally) Answer {
-	t.count(d.Reason, d.Source, c.stripe)
+// answer tells who wants to know, and puts a refusal on the wire.
+func (c *call) answer(d *Decision) Answer {
 	c.limiter.hear(c.Context(), d)
 	if d.Allowed {
 		return c.letPass(d)

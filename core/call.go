@@ -59,7 +59,10 @@ type asked struct {
 func (a *asked) asks(q *quota) { a.quota, a.limit, a.count = q, &q.limit, a.rule.Count }
 
 // told says whether callers hear of it: of limits that are not only tried, and of a ban that no limit speaks for.
-func (a *asked) told() bool { return !a.rule.DryRun && (!a.isBan || a.banned) }
+func (a *asked) told() bool { return !a.rule.DryRun && !a.silent() }
+
+// silent reports whether it is a ban that has nothing to say: it lets the call pass, or a limit speaks for it.
+func (a *asked) silent() bool { return a.isBan && !a.banned }
 
 // open takes a call from the pool.
 func (l *Limiter) open(v View) *call {

@@ -50,7 +50,7 @@ func (l *Limiter) ask(ctx context.Context, d *Decision, limit *Limit, q *questio
 	c := l.directs.Get().(*directCall)
 	if limit.Max < 0 && limit.unlimited() {
 		if err = l.unlimited(ctx, d, q); err == nil && q.charge {
-			l.tallies.ofDirect(q.name).count(d.Reason, d.Source, c.stripe)
+			l.tallies.ofDirect(q.name).count(d.Reason, d.Source, true, c.stripe)
 		}
 	} else {
 		err = c.decide(ctx, d, limit, q)
@@ -117,7 +117,7 @@ func (c *directCall) answer(d *Decision, q *question) error {
 	d.Key = q.subject
 	if q.charge {
 		d.receipt.fill(c.limiter, &c.counter[0], v, c.id)
-		c.last.tally.count(d.Reason, d.Source, c.stripe)
+		c.last.tally.count(d.Reason, d.Source, true, c.stripe)
 	}
 	return nil
 }

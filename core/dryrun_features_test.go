@@ -113,7 +113,8 @@ func TestDryRunOfACostThatNeverFits(t *testing.T) {
 	if d := heard.heard[0]; !d.Allowed || d.Reason != core.DryRunExceeded || d.Rule != "n" {
 		t.Errorf("what never fits is heard as %+v", d)
 	}
-	if d := heard.heard[1]; heard.last(t, 4).Rule != "n" || d.Limit != core.PerHour(10) || d.Remaining != 9 {
-		t.Errorf("%+v", d)
+	heard.last(t, 3)
+	if d := heard.heard[1]; d.Rule != "n" || d.Limit != core.PerDay(2) || d.Remaining != 1 || len(d.All) != 2 || d.All[1].Remaining != 9 {
+		t.Errorf("the rule is heard of as %+v, want its limit that binds, and both in All", d)
 	}
 }

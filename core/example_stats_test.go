@@ -4,12 +4,11 @@ import (
 	"context"
 	"expvar"
 	"fmt"
-	"os"
 
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// What was decided, for expvar (at /debug/vars) and in the text form of Prometheus.
+// What was decided, for expvar (at /debug/vars) and in the text form of Prometheus: the calls of each rule, and those that it decided.
 func ExampleLimiter_Stats() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
@@ -20,9 +19,13 @@ func ExampleLimiter_Stats() {
 	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))
 
 	for _, d := range limiter.Stats().Decisions {
-		fmt.Fprintf(os.Stdout, "accesslimit_decisions_total{rule=%q,reason=%q,source=%q} %d\n", d.Rule, d.Reason, d.Source, d.Count)
+		labels := fmt.Sprintf("{rule=%q,reason=%q,source=%q}", d.Rule, d.Reason, d.Source)
+		fmt.Printf("accesslimit_decisions_total%s %d\n", labels, d.Count)
+		fmt.Printf("accesslimit_calls_total%s %d\n", labels, d.Bound)
 	}
 	// Output:
 	// accesslimit_decisions_total{rule="reply",reason="allowed",source="memory"} 2
+	// accesslimit_calls_total{rule="reply",reason="allowed",source="memory"} 2
 	// accesslimit_decisions_total{rule="reply",reason="limit_exceeded",source="memory"} 1
+	// accesslimit_calls_total{rule="reply",reason="limit_exceeded",source="memory"} 1
 }

@@ -93,9 +93,9 @@ func PreparedCalls(l *Limiter) (n int) {
 	return n
 }
 
-// CountDecision counts one decision for Stats.
+// CountDecision counts one decision that binds for Stats.
 func CountDecision(l *Limiter, of DecisionCount) {
-	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, l.tallies.stripe())
+	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, true, l.tallies.stripe())
 }
 
 // EscapedKeyPart is a subject or a name as it stands in keys.

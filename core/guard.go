@@ -117,7 +117,8 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 	}
 	l.complains.badRule(rule.Name, err)
 	c := l.open(v)
-	answer := c.answer(&Decision{Reason: Misconfigured, Rule: strings.Clone(rule.Name), Source: FromNobody}, l.tallies.ofRule(rule.Name))
+	l.tallies.ofRule(rule.Name).count(Misconfigured, FromNobody, true, c.stripe)
+	answer := c.answer(&Decision{Reason: Misconfigured, Rule: strings.Clone(rule.Name), Source: FromNobody})
 	l.close(c)
 	return answer
 }

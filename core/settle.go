@@ -137,33 +137,75 @@ func (c *call) settle() Answer {
 // answerSettled makes a Decision of what the store said only for those who look at it: it is large.
 func (c *call) answerSettled(allowed bool) Answer {
 	at, options := c.binding(), &c.limiter.options
-	told := &c.asked[max(0, at)]
+	c.countRules(at)
 	if allowed && options.OnDecision == nil && !options.Expose {
-		reason, source := c.outcome(at)
-		told.policy.tally.count(reason, source, c.stripe)
 		return Answer{}
 	}
 	var d Decision
 	c.decision(&d, at)
-	return c.answer(&d, told.policy.tally)
+	return c.answer(&d)
 }
 
-// reportTried tells of the rules that are only tried, each by itself.
-func (c *call) reportTried() {
+// countRules counts what each rule that is not only tried makes of the call, and that the limit at binding bound it.
+func (c *call) countRules(binding int) {
 	for i := range c.asked {
-		if a := &c.asked[i]; a.rule.DryRun && !a.isBan {
-			reason, source := c.outcome(i)
-			a.policy.tally.count(reason, source, c.stripe)
-			if c.limiter.options.OnDecision != nil {
-				var d Decision
-				c.decisionAt(&d, i)
-				c.limiter.hear(c.Context(), &d)
-			}
+		if at := c.speaker(i, false); at >= 0 {
+			reason, source := c.outcome(at)
+			c.asked[at].policy.tally.count(reason, source, at == binding, c.stripe)
 		}
 	}
 }
 
-// decision is what was decided, the limit that binds first.
+// reportTried counts the rules that are only tried, and tells of each by itself.
+func (c *call) reportTried() {
+	for i := range c.asked {
+		at := c.speaker(i, true)
+		if at < 0 {
+			continue
+		}
+		reason, source := c.outcome(at)
+		c.asked[at].policy.tally.count(reason, source, false, c.stripe)
+		if c.limiter.options.OnDecision != nil && !c.asked[at].silent() {
+			var d Decision
+			c.decision(&d, at)
+			c.limiter.hear(c.Context(), &d)
+		}
+	}
+}
+
+// speaker returns the place of the limit that speaks for a rule whose first limit is at i, or -1 if
+// that is not its first, if none of its limits was asked, or if the rule is not tried as asked for.
+// Rules of one name are one, because callers and Stats know them by that. The limit that says most
+// about the call speaks, and a ban that is silent only for itself.
+func (c *call) speaker(i int, tried bool) (at int) {
+	if c.asked[i].rule.DryRun != tried {
+		return -1
+	}
+	for j := range i {
+		if c.sameRule(i, j) {
+			return -1
+		}
+	}
+	at = -1
+	for j := i; j < len(c.asked); j++ {
+		switch {
+		case !c.sameRule(i, j) || c.unasked(j):
+		case at < 0 || c.asked[at].silent():
+			at = j
+		case !c.asked[j].silent() && c.bindsMore(j, at):
+			at = j
+		}
+	}
+	return at
+}
+
+// sameRule reports whether the limits at i and j are of one rule, or of rules of one name.
+func (c *call) sameRule(i, j int) bool {
+	a, b := &c.asked[i], &c.asked[j]
+	return a.policy.name == b.policy.name && a.rule.DryRun == b.rule.DryRun
+}
+
+// decision is what was decided, the limit that binds first. One of a rule that is only tried is about its own limits.
 func (c *call) decision(d *Decision, at int) {
 	if at < 0 { // all rules are only tried
 		first := &c.asked[0]
@@ -171,8 +213,10 @@ func (c *call) decision(d *Decision, at int) {
 		return
 	}
 	c.decisionAt(d, at)
+	tried := c.asked[at].rule.DryRun
 	for i := range c.asked {
-		if i != at && c.asked[i].told() && !c.unasked(i) {
+		a := &c.asked[i]
+		if i != at && a.rule.DryRun == tried && !a.silent() && !c.unasked(i) && (!tried || c.sameRule(i, at)) {
 			if d.All == nil {
 				d.All = []Decision{*d}
 			}

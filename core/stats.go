@@ -9,8 +9,11 @@ import (
 // show it best. What counts up never goes back, and starts at zero with the process.
 type Stats struct {
 	// Decisions are how many decisions there were, in order of their Rule, Reason and Source; those that never occurred are
-	// left out. They are those that Options.OnDecision hears, whether it is set or not: one for each call that rules were
-	// asked about, one more for each rule in DryRun, and one for each direct call that charges and ends without an error.
+	// left out. A call counts for each rule that took part in it, once, however many limits the rule has, with what that rule
+	// by itself decided: one that allows a call which another rule refuses counts as allowed. Rules in DryRun count, too. A
+	// rule does not count where the call costs it nothing, or has no limit by it, or where it was not asked because another
+	// rule refused as it did before. A call that is refused for another reason than a limit (not logged in, say) counts for
+	// the rule that gave the reason alone. A direct call counts that charges and ends without an error.
 	Decisions []DecisionCount
 	// Keys is how many counters this process keeps now: all of them without Redis, with it those that FallBackLocal counted here.
 	Keys int
@@ -37,7 +40,7 @@ type Stats struct {
 	Losses uint64
 }
 
-// DecisionCount is how often one rule came to one end.
+// DecisionCount is how often one rule decided in one way. Rules of one name are counted as one.
 type DecisionCount struct {
 	// Rule is the Decision's: the name of the rule, or of a direct call; OtherNames for those beyond 1,000 names of direct
 	// calls, or 4,000 of rules, in the order in which they come.
@@ -46,8 +49,12 @@ type DecisionCount struct {
 	Reason Reason
 	// Source is the Decision's.
 	Source Source
-	// Count is how many decisions.
+	// Count is how many calls the rule decided so.
 	Count uint64
+	// Bound is how many of them this decision was the answer to. Of several rules that is the one that OnDecision hears of: the
+	// rule that refused or, if all allowed the call, had the fewest permits left. Bound of all rules together is how many calls
+	// were decided. A rule in DryRun never binds, so calls that only such rules looked at are not among them.
+	Bound uint64
 }
 
 // StoreErrorCount is how often Redis did not answer for one kind of reason.
@@ -122,15 +129,19 @@ func (l *Limiter) Stats() Stats {
 
 // snapshot is all that was counted. A rule and direct calls of one name are one entry.
 func (t *tallies) snapshot() []DecisionCount {
-	sums := make(map[DecisionCount]uint64)
+	sums := make(map[DecisionCount]struct{ all, bound uint64 })
 	t.each(func(of *tally) {
 		for _, c := range of.known() {
-			sums[DecisionCount{Rule: of.name, Reason: c.reason, Source: c.source}] += c.sum()
+			key := DecisionCount{Rule: of.name, Reason: c.reason, Source: c.source}
+			sum := sums[key]
+			all, bound := c.sum()
+			sum.all, sum.bound = sum.all+all, sum.bound+bound
+			sums[key] = sum
 		}
 	})
 	counts := make([]DecisionCount, 0, len(sums))
 	for count, sum := range sums {
-		count.Count = sum
+		count.Count, count.Bound = sum.all, sum.bound
 		counts = append(counts, count)
 	}
 	slices.SortFunc(counts, func(a, b DecisionCount) int {

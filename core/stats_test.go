@@ -11,29 +11,36 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // counts are the decisions of Stats, by what is counted apart.
-func counts(t testing.TB, limiter *core.Limiter) map[core.DecisionCount]uint64 {
+func counts(t testing.TB, limiter *core.Limiter) map[core.DecisionCount]tallied {
 	t.Helper()
-	found := make(map[core.DecisionCount]uint64)
+	found := make(map[core.DecisionCount]tallied)
 	for _, d := range limiter.Stats().Decisions {
-		n := d.Count
-		d.Count = 0
-		if _, twice := found[d]; twice || n == 0 {
-			t.Errorf("%+v is there twice, or never occurred", d)
+		n := tallied{d.Count, d.Bound}
+		d.Count, d.Bound = 0, 0
+		if _, twice := found[d]; twice || n.count == 0 || n.bound > n.count {
+			t.Errorf("%+v is there twice, or never occurred, or bound more often than it occurred: %+v", d, n)
 		}
 		found[d] = n
 	}
 	return found
 }
 
+// tallied is how often something was decided, and how often it bound.
+type tallied struct{ count, bound uint64 }
+
+// each is what always bound.
+func each(n uint64) tallied { return tallied{n, n} }
+
 func counted(rule string, reason core.Reason, source core.Source) core.DecisionCount {
 	return core.DecisionCount{Rule: rule, Reason: reason, Source: source}
 }
 
-func wantCounts(t *testing.T, limiter *core.Limiter, want map[core.DecisionCount]uint64) {
+func wantCounts(t *testing.T, limiter *core.Limiter, want map[core.DecisionCount]tallied) {
 	t.Helper()
 	if got := counts(t, limiter); !maps.Equal(got, want) {
 		t.Errorf("counted %v\nwant %v", got, want)
@@ -77,24 +84,88 @@ func TestStatsAreExact(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		left := uint64(n - 10)
-		wantCounts(t, limiter, map[core.DecisionCount]uint64{
-			counted("a", core.Allowed, core.FromMemory):            n + 11,
-			counted("a", core.LimitExceeded, core.FromMemory):      n - 11,
-			counted("b", core.Allowed, core.FromMemory):            10,
-			counted("b", core.LimitExceeded, core.FromMemory):      left,
-			counted("c", core.Allowed, core.FromMemory):            7,
-			counted("c", core.LimitExceeded, core.FromMemory):      n - 7,
-			counted("tried", core.Allowed, core.FromMemory):        1,
-			counted("tried", core.DryRunExceeded, core.FromMemory): n - 1,
-			counted("tried", core.Allowed, core.FromNobody):        n,
-			counted("login", core.NotLoggedIn, core.FromNobody):    n,
-			counted("free", core.Allowed, core.FromNobody):         n,
+		wantCounts(t, limiter, map[core.DecisionCount]tallied{
+			counted("a", core.Allowed, core.FromMemory):            {n + n + 11, n + 11},
+			counted("a", core.LimitExceeded, core.FromMemory):      each(n - 11),
+			counted("b", core.Allowed, core.FromMemory):            each(10),
+			counted("b", core.LimitExceeded, core.FromMemory):      each(n - 10),
+			counted("c", core.Allowed, core.FromMemory):            each(7),
+			counted("c", core.LimitExceeded, core.FromMemory):      each(n - 7),
+			counted("tried", core.Allowed, core.FromMemory):        {1, 0},
+			counted("tried", core.DryRunExceeded, core.FromMemory): {n - 1, 0},
+			counted("login", core.NotLoggedIn, core.FromNobody):    each(n),
+			counted("free", core.Allowed, core.FromNobody):         each(n),
 		})
 	}
 }
 
-// What is counted is what OnDecision hears, whatever happened.
+// Each rule that takes part in a call is counted, with what it said itself; the one that binds is a figure of its own.
+func TestStatsOfEachRuleThatTookPart(t *testing.T) {
+	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
+	outer, inner := hour("outer", 5), hour("inner", 3)
+	several, tried := outer, inner
+	several.Also, tried.DryRun = []core.Limit{core.PerDay(2)}, true
+	triedToo := several
+	triedToo.Name, triedToo.DryRun = "tried", true
+	banning, byRoute := inner, inner
+	banning.MaxCount, banning.Ban = 1, core.Ban{After: 1, For: 30 * 24 * time.Hour}
+	byRoute.Key = core.ByRoute
+	priceless := banning
+	priceless.Cost = cost(0)
+	login := hour("login", 9)
+	login.NeedLogin = true
+	allowed := func(rule string) core.DecisionCount { return counted(rule, core.Allowed, core.FromMemory) }
+	over := func(rule string) core.DecisionCount { return counted(rule, core.LimitExceeded, core.FromMemory) }
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		want  map[core.DecisionCount]tallied // of 6 calls
+	}{
+		"two rules":              {[]core.Rule{outer, inner}, map[core.DecisionCount]tallied{allowed("outer"): {6, 0}, allowed("inner"): each(3), over("inner"): each(3)}},
+		"several limits":         {[]core.Rule{several, inner}, map[core.DecisionCount]tallied{allowed("outer"): each(2), over("outer"): each(4), allowed("inner"): {6, 0}}},
+		"one name, two subjects": {[]core.Rule{inner, byRoute}, map[core.DecisionCount]tallied{allowed("inner"): each(3), over("inner"): each(3)}},
+		"one is tried": {[]core.Rule{outer, tried}, map[core.DecisionCount]tallied{
+			allowed("outer"): each(5), over("outer"): each(1), allowed("inner"): {3, 0}, counted("inner", core.DryRunExceeded, core.FromMemory): {3, 0},
+		}},
+		"all are tried": {[]core.Rule{tried, triedToo}, map[core.DecisionCount]tallied{
+			allowed("inner"): {3, 0}, counted("inner", core.DryRunExceeded, core.FromMemory): {3, 0},
+			allowed("tried"): {2, 0}, counted("tried", core.DryRunExceeded, core.FromMemory): {4, 0},
+		}},
+		"the same one is tried": {[]core.Rule{inner, tried}, map[core.DecisionCount]tallied{
+			allowed("inner"): {6, 3}, over("inner"): each(3), counted("inner", core.DryRunExceeded, core.FromMemory): {3, 0},
+		}},
+		"a ban": {[]core.Rule{outer, banning}, map[core.DecisionCount]tallied{
+			allowed("outer"): {6, 0}, allowed("inner"): each(1), counted("inner", core.Banned, core.FromMemory): each(5),
+		}},
+		"a ban alone":     {[]core.Rule{outer, priceless}, map[core.DecisionCount]tallied{allowed("outer"): each(5), over("outer"): each(1), allowed("inner"): {6, 0}}},
+		"a refusal ahead": {[]core.Rule{outer, login}, map[core.DecisionCount]tallied{counted("login", core.NotLoggedIn, core.FromNobody): each(6)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, listens := range []bool{false, true} {
+				options := core.Options{Identify: whoSays}
+				if listens {
+					options.OnDecision = func(context.Context, core.Decision) {}
+				}
+				limiter := newLimiter(t, options)
+				guard := newGuard(t, limiter, test.rules...)
+				for range 6 {
+					guard.Check(newView("GET", "/x"))
+				}
+				wantCounts(t, limiter, test.want)
+			}
+		})
+	}
+}
+
+// A rule that was not asked, because another one refused as it did before, took no part.
+func TestStatsOfRulesThatWereNotAsked(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	core.UseAnswers(limiter, algorithm.Verdict{From: algorithm.FromNobody}, algorithm.Verdict{From: algorithm.FromRefusal, RetryAfter: 1e6})
+	guard := newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 60}, core.Rule{Name: "inner", Seconds: 60})
+	wantStatus(t, guard, newView("GET", "/x"), 429)
+	wantCounts(t, limiter, map[core.DecisionCount]tallied{counted("inner", core.LimitExceeded, core.FromDenyCache): each(1)})
+}
+
+// What bound is what OnDecision hears, whatever happened; what is only tried binds nobody.
 func TestStatsAreWhatOnDecisionHears(t *testing.T) {
 	var heard decisions
 	options := core.Options{Identify: whoSays, OnDecision: heard.note}
@@ -122,9 +193,14 @@ func TestStatsAreWhatOnDecisionHears(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()
 	_, _ = limiter.Allow(ended, "ended", "user:alice", core.PerHour(1))
-	want := make(map[core.DecisionCount]uint64)
+	want := make(map[core.DecisionCount]tallied)
 	for _, d := range heard.heard {
-		want[counted(d.Rule, d.Reason, d.Source)]++
+		n := want[counted(d.Rule, d.Reason, d.Source)]
+		n.count++
+		if d.Reason != core.DryRunExceeded {
+			n.bound++
+		}
+		want[counted(d.Rule, d.Reason, d.Source)] = n
 	}
 	if len(want) < 12 {
 		t.Fatalf("only %v was heard", want)
@@ -141,8 +217,8 @@ func TestStatsOfAStoreThatFails(t *testing.T) {
 	if _, err := limiter.Allow(background, "direct", "user:alice", core.PerSecond(1)); !errors.Is(err, core.ErrStore) {
 		t.Error(err) // no decision, and so not counted
 	}
-	wantCounts(t, limiter, map[core.DecisionCount]uint64{
-		counted("open", core.StoreFailOpen, core.FromNobody): 1, counted("closed", core.StoreFailClosed, core.FromNobody): 1,
+	wantCounts(t, limiter, map[core.DecisionCount]tallied{
+		counted("open", core.StoreFailOpen, core.FromNobody): each(1), counted("closed", core.StoreFailClosed, core.FromNobody): each(1),
 	})
 	if s := limiter.Stats(); s.Keys != 0 || s.Evictions != 0 {
 		t.Errorf("%d keys, %d evictions of a limiter that keeps none", s.Keys, s.Evictions)
@@ -165,11 +241,11 @@ func TestStatsOfAMillionNames(t *testing.T) {
 	calls.Wait()
 	guard.Check(newView("GET", "/x"))
 	found := counts(t, limiter)
-	if late := counted("late", core.Allowed, core.FromMemory); found[late] != 1 {
+	if late := counted("late", core.Allowed, core.FromMemory); found[late] != each(1) {
 		t.Error("the rule is not counted under its own name")
 	}
-	if others := found[counted(core.OtherNames, core.Allowed, core.FromMemory)]; others != n-core.MaxDirectTallies {
-		t.Errorf("%d under other names, want %d", others, n-core.MaxDirectTallies)
+	if others := found[counted(core.OtherNames, core.Allowed, core.FromMemory)]; others != each(n-core.MaxDirectTallies) {
+		t.Errorf("%v under other names, want %d", others, n-core.MaxDirectTallies)
 	}
 	if len(found) != core.MaxDirectTallies+2 {
 		t.Errorf("%d entries", len(found))
@@ -215,11 +291,11 @@ func TestStatsOfTrips(t *testing.T) {
 // A reason or a source that this code has never heard of is counted like any other.
 func TestStatsOfNewSources(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	want := make(map[core.DecisionCount]uint64)
+	want := make(map[core.DecisionCount]tallied)
 	for i := range 40 {
 		of := counted("n", core.Reason(fmt.Sprint("reason", i%8)), core.Source(fmt.Sprint("source", i%5)))
 		core.CountDecision(limiter, of)
-		want[of]++
+		want[of] = each(1)
 	}
 	wantCounts(t, limiter, want)
 }
@@ -239,7 +315,7 @@ func TestStatsInOrder(t *testing.T) {
 		}
 		last = d
 	}
-	if last != (core.DecisionCount{Rule: "c", Reason: core.LimitExceeded, Source: core.FromRedis, Count: 1}) {
+	if last != (core.DecisionCount{Rule: "c", Reason: core.LimitExceeded, Source: core.FromRedis, Count: 1, Bound: 1}) {
 		t.Errorf("the last is %+v", last)
 	}
 }

@@ -72,31 +72,41 @@ type cell struct {
 	stripes []padded
 }
 
-// padded is a stripe of a count, alone on its cache line.
+// padded is a stripe of a count, alone on its cache line. A decision is in one of the two numbers, so that counting it is one
+// write.
 type padded struct {
-	n atomic.Uint64
-	_ [56]byte
+	bound, other atomic.Uint64
+	_            [48]byte
 }
 
-// count counts a decision.
-func (t *tally) count(reason Reason, source Source, stripe uint32) {
+// count counts a decision, and whether it was the one that bound.
+func (t *tally) count(reason Reason, source Source, bound bool, stripe uint32) {
 	for _, c := range t.known() {
 		if c.reason == reason && c.source == source {
-			c.add(stripe)
+			c.add(bound, stripe)
 			return
 		}
 	}
-	t.meet(reason, source).add(stripe)
+	t.meet(reason, source).add(bound, stripe)
 }
 
-func (c *cell) add(stripe uint32) { c.stripes[int(stripe)&(len(c.stripes)-1)].n.Add(1) }
-
-// sum is how many were counted.
-func (c *cell) sum() (n uint64) {
-	for i := range c.stripes {
-		n += c.stripes[i].n.Load()
+func (c *cell) add(bound bool, stripe uint32) {
+	of := &c.stripes[int(stripe)&(len(c.stripes)-1)]
+	if bound {
+		of.bound.Add(1)
+	} else {
+		of.other.Add(1)
 	}
-	return n
+}
+
+// sum returns how many were counted, and how many of them bound.
+func (c *cell) sum() (all, bound uint64) {
+	for i := range c.stripes {
+		n := c.stripes[i].bound.Load()
+		bound += n
+		all += n + c.stripes[i].other.Load()
+	}
+	return all, bound
 }
 
 // meet makes the cell of a reason and a source, unless somebody else was faster.
