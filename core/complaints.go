@@ -24,6 +24,8 @@ const (
 	aboutGivingBack
 	aboutRenewing
 	aboutBreakers
+	aboutConnections
+	aboutVersion
 	aboutEviction
 	complaintKinds
 )

@@ -59,8 +59,8 @@ type StoreErrorClass string
 const (
 	StoreTimeout        StoreErrorClass = "timeout"          // asked, and not answered within Timeout
 	StoreConnectionLost StoreErrorClass = "connection_lost"  // the connection broke while the answer was awaited
-	StoreUnreachable    StoreErrorClass = "unreachable"      // no connection could be opened
-	StoreNoConnection   StoreErrorClass = "no_connection"    // none of the client's connections came free within Timeout
+	StoreUnreachable    StoreErrorClass = "unreachable"      // no connection could be set up
+	StoreNoConnection   StoreErrorClass = "no_connection"    // neither a connection of the client's pool nor a turn on one came free within Timeout
 	StoreNotReady       StoreErrorClass = "not_ready"        // Redis says that it cannot now: LOADING, READONLY, CLUSTERDOWN, BUSY, too many clients
 	StoreBreakerOpen    StoreErrorClass = "breaker_open"     // not asked, because calls just before got no answer
 	StoreRefused        StoreErrorClass = "refused_by_redis" // OOM, NOAUTH, NOPERM, CROSSSLOT and the like: somebody has to change something

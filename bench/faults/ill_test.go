@@ -66,16 +66,16 @@ var ailments = []ailment{
 		sicken: endless, cure: do([]any{"script", "kill"}),
 	},
 	{
-		// go-redis makes nothing of the reply to its first word on the connection, and writes on, to one that is closed.
+		// go-redis makes nothing of the reply to its first word on the connection, and writes on, to one that is closed: no
+		// connection can be set up then. One that was set up before is lost.
 		fault:   "max number of clients reached: the server closes each connection",
-		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost},
+		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost, core.StoreUnreachable},
 		sicken:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
 		cure:    do([]any{"config", "set", "maxclients", "1000"}),
 	},
 	{
-		// Calls that wait for it together look as if they waited for an answer.
 		fault:   "a pool of one connection, which somebody else holds",
-		classes: []core.StoreErrorClass{core.StoreNoConnection, core.StoreTimeout}, change: func(o *redis.Options) { o.PoolSize = 1 },
+		classes: []core.StoreErrorClass{core.StoreNoConnection}, tells: "raise PoolSize", change: func(o *redis.Options) { o.PoolSize = 1 },
 		sicken: hold, cure: do([]any{"rpush", "held", "go on"}),
 	},
 	{

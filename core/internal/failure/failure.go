@@ -26,7 +26,7 @@ type Class int
 const (
 	Timeout      Class = iota // asked, and not answered in time
 	Lost                      // the connection broke while the answer was awaited
-	Unreachable               // no connection could be opened
+	Unreachable               // no connection could be set up
 	NoConnection              // no connection, or no place in a pipeline, came free in time
 	NotReady                  // the server says that it cannot at the moment
 	BreakerOpen               // not asked, because others got no answer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,8 +26,9 @@ type asking struct {
 	unknown  bool // the server did not know a script
 	late     bool // asked again with the server's time
 	script   *algorithm.Script
-	fast     *redis.StringCmd // of byFast
-	cmd      *redis.Cmd       // of the other forms
+	fast     onceString   // of byFast
+	cmd      once         // of the other forms
+	unsent   *atomic.Bool // cleared when a command is written, if not nil
 	key      string
 	args     [5]any
 }
@@ -58,7 +60,7 @@ func (a *asking) begin(counters []algorithm.Counter, charge bool, calls int64) {
 }
 
 // command makes the command that asks now.
-func (a *asking) command(ctx context.Context) redis.Cmder {
+func (a *asking) command(ctx context.Context) onceCmd {
 	if a.form == byFast {
 		return a.fastCommand(ctx)
 	}
@@ -73,21 +75,21 @@ func (a *asking) command(ctx context.Context) redis.Cmder {
 	if a.withText {
 		call = withText(call, a.script)
 	}
-	a.cmd = redis.NewCmd(ctx, call...)
-	return once{a.cmd}
+	a.cmd = once{redis.NewCmd(ctx, call...), sending{unsent: a.unsent}}
+	return &a.cmd
 }
 
 // fastCommand allocates as little as it can: the key is a pointer, and the reply a string, because an interface around either
 // would be one more each.
-func (a *asking) fastCommand(ctx context.Context) redis.Cmder {
+func (a *asking) fastCommand(ctx context.Context) onceCmd {
 	c := &a.counters[0]
 	a.script, a.key = c.Limit.FastScript(), string(c.Key)
 	call := append(commandIn(a.args[:0], a.script, 1), &a.key, c.Limit.FastArg(c.Cost, a.calls))
 	if a.withText {
 		call = withText(call, a.script)
 	}
-	a.fast = redis.NewStringCmd(ctx, call...)
-	return onceString{a.fast}
+	a.fast = onceString{redis.NewStringCmd(ctx, call...), sending{unsent: a.unsent}}
+	return &a.fast
 }
 
 // heed says what to make of the command that came back with this error: whether it is to be asked again, differently.

@@ -107,7 +107,7 @@ func (b *breaker) judge(err error, began time.Duration) error {
 
 // endsWithTime reports whether a trip ended so because its time was over.
 func endsWithTime(err error) bool {
-	var u unreached
+	var u *unreached
 	if errors.As(err, &u) {
 		return u.ended
 	}

@@ -69,6 +69,8 @@ func TestBreakerOpens(t *testing.T) {
 	}{
 		{"no answer", breakerTimeout, late},
 		{"no connection in time", breakerTimeout, context.DeadlineExceeded},
+		{"no connection set up in time", breakerTimeout, &unreached{cause: errNoSetUp, ended: true}},
+		{"no connection set up, told at once", 0, &unreached{cause: io.EOF}},
 		{"connection lost", 0, io.EOF},
 		{"connection reset", 0, reset},
 		{"connection refused", 0, refused},
@@ -126,6 +128,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 		{"the caller left", 0, context.Canceled},
 		{"the caller's deadline was near", breakerTimeout / 2, context.DeadlineExceeded},
 		{"the caller's deadline was near, on the wire", breakerTimeout / 2, late},
+		{"the caller's deadline was near, while a connection was set up", breakerTimeout / 2, &unreached{cause: errNoSetUp, ended: true}},
 		{"script unknown", 0, reply("NOSCRIPT No matching script. Please use EVAL.")},
 		{"moved", 0, reply("MOVED 3999 127.0.0.1:6381")},
 		{"asked", 0, reply("ASK 3999 127.0.0.1:6381")},

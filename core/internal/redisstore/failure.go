@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,13 @@ import (
 // ErrForeign says that a key of ours holds what we never wrote.
 var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is; choose a Prefix that nobody else writes to, or remove the key")
 
-// errWaited is the end of a call whose turn to be sent did not come in time, errAwaited that of one whose answer did not.
-var errWaited, errAwaited error = errors.New("no turn came in time"), unanswered{errors.New("nothing came back")}
+// errWaited is the end of a call whose turn to be sent did not come in time, errAwaited that of one whose answer did not, and
+// errUnsent that of one in whose lane no connection came in time.
+var (
+	errWaited        = errors.New("no turn came in time, because the calls before it were not answered yet")
+	errAwaited error = unanswered{errors.New("nothing came back")}
+	errUnsent        = errors.New("no connection came in time")
+)
 
 // unanswered is the end of the context of who waited for an answer.
 type unanswered struct{ end error }
@@ -38,16 +44,18 @@ type unreached struct {
 	ended bool // when the call's time ended, rather than by itself
 }
 
-func (u unreached) Error() string { return u.cause.Error() }
+func (u *unreached) Error() string { return u.cause.Error() }
 
-func (u unreached) Unwrap() error { return u.cause }
+func (u *unreached) Unwrap() error { return u.cause }
 
 // replies are what error replies begin with, but for an ERR.
 var replies = map[string]failure.Class{
 	"LOADING": failure.NotReady, "READONLY": failure.NotReady, "MASTERDOWN": failure.NotReady, "BUSY": failure.NotReady, "NOREPLICAS": failure.NotReady, "CLUSTERDOWN": failure.NotReady,
 	"TRYAGAIN": failure.NotReady, "MOVED": failure.NotReady, "ASK": failure.NotReady, "max number of clients": failure.NotReady,
 	"OOM": failure.Refused, "NOAUTH": failure.Refused, "WRONGPASS": failure.Refused, "NOPERM": failure.Refused, "CROSSSLOT": failure.Refused, "MISCONF": failure.Refused, "unknown command": failure.Refused,
-	"DB index is out of range": failure.Refused,
+	"DB index is out of range": failure.Refused, "DENIED": failure.Refused, "This instance has cluster support disabled": failure.Refused,
+	"invalid password": failure.Refused, "Client sent AUTH": failure.Refused, "AUTH <password> called": failure.Refused,
+	"wrong number of arguments for 'auth'": failure.Refused, "Protocol error: unauthenticated": failure.Refused,
 }
 
 // signs are words anywhere in the error of a script, in which other words stand in front.
@@ -57,6 +65,7 @@ var signs = []struct {
 }{
 	{"WRONGTYPE", failure.Foreign}, {"NOTACOUNTER", failure.Foreign}, {"data string too short", failure.Foreign}, // a value that is not a counter
 	{"The user executing the script", failure.Refused}, {"NOPERM", failure.Refused}, {"ACL failure in script", failure.Refused}, {"OOM", failure.Refused}, {"READONLY", failure.NotReady},
+	{syntaxError, failure.Refused},
 }
 
 // nobodyThere is what the client's own errors begin with when it had nowhere to send a command to. Others it makes of replies that it
@@ -71,7 +80,9 @@ func classOf(err error) failure.Class {
 	var known *failure.Error
 	var reply redis.Error
 	var late unanswered
-	var apart unreached
+	var apart *unreached
+	var certificate *tls.CertificateVerificationError
+	var header tls.RecordHeaderError
 	var dial *net.OpError
 	var network net.Error
 	switch {
@@ -89,10 +100,10 @@ func classOf(err error) failure.Class {
 		return failure.Timeout
 	case errors.As(err, &apart):
 		return failure.Unreachable
-	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, redis.ErrClosed):
+	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, redis.ErrClosed), errors.As(err, &certificate), errors.As(err, &header):
 		return failure.Unreachable
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, errWaited),
-		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // a read ends by the socket's deadline, not by the context's
+		errors.Is(err, errUnsent), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // a read ends by the socket's deadline, not by the context's
 		return failure.NoConnection
 	case errors.As(err, &network) && network.Timeout():
 		return failure.Timeout
@@ -125,8 +136,9 @@ func explain(err error, timeout time.Duration) *failure.Error {
 	if errors.As(err, &known) {
 		return known
 	}
+	var late *unreached
 	switch class := classOf(err); {
-	case class == failure.Timeout || class == failure.NoConnection:
+	case class == failure.Timeout || class == failure.NoConnection || errors.As(err, &late) && late.ended:
 		return failure.NoAnswer(class, timeout, err)
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled): // net says so of a dial's own timeout
 		return &failure.Error{Class: class, Err: errors.New(err.Error())}

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +56,12 @@ func TestClassOf(t *testing.T) {
 		{redis.ErrPoolExhausted, failure.NoConnection},
 		{context.DeadlineExceeded, failure.NoConnection},
 		{errWaited, failure.NoConnection},
+		{errUnsent, failure.NoConnection},
+		{fmt.Errorf("all 10 connections of the client's pool were in use: %w", redis.ErrPoolTimeout), failure.NoConnection},
+		{&unreached{cause: errNoSetUp, ended: true}, failure.Unreachable},
+		{&unreached{cause: context.DeadlineExceeded}, failure.Unreachable},
+		{&unreached{cause: io.EOF}, failure.Unreachable},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, failure.Unreachable},
 		{reply("LOADING Redis is loading the dataset in memory"), failure.NotReady},
 		{reply("READONLY You can't write against a read only replica."), failure.NotReady},
 		{reply("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), failure.NotReady},
@@ -73,6 +81,13 @@ func TestClassOf(t *testing.T) {
 		{reply("CROSSSLOT Keys in request don't hash to the same slot"), failure.Refused},
 		{reply("ERR unknown command 'evalsha', with args beginning with: "), failure.Refused},
 		{reply("ERR DB index is out of range"), failure.Refused},
+		{reply("ERR invalid password"), failure.Refused},
+		{reply("ERR Client sent AUTH, but no password is set"), failure.Refused},
+		{reply("ERR wrong number of arguments for 'auth' command"), failure.Refused},
+		{reply("ERR Protocol error: unauthenticated multibulk length"), failure.Refused},
+		{reply("DENIED Redis is running in protected mode because protected mode is enabled"), failure.Refused},
+		{reply("ERR This instance has cluster support disabled"), failure.Refused},
+		{reply("ERR Error running script (call to f_f60d): @user_script:47: ERR syntax error"), failure.Refused},
 		{reply("WRONGTYPE Operation against a key holding the wrong kind of value script: f"), failure.Foreign},
 		{reply("NOTACOUNTER script: f"), failure.Foreign},
 		{named(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
@@ -92,6 +107,18 @@ func TestClassOf(t *testing.T) {
 		explained := explain(test.err, breakerTimeout)
 		if errors.Is(explained, context.Canceled) || errors.Is(explained, context.DeadlineExceeded) || explained.Class != test.want {
 			t.Errorf("%v: %v of class %d", test.err, explained, explained.Class)
+		}
+	}
+}
+
+// A version that cannot be read is not taken for an old one.
+func TestIsOlder(t *testing.T) {
+	for version, want := range map[string]bool{
+		"6.0.20": true, "5.0.14": true, "2.8": true, "6.1.240": true, "6.2.0": false, "7.0.15": false, "10.1.2": false, "255.255.255": false,
+		"": false, "unstable": false, "6": false,
+	} {
+		if got := isOlder(version); got != want {
+			t.Errorf("%q is older: %t, want %t", version, got, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type clusterNode struct {
 // maxHops is how often a command is sent on, as in go-redis.
 const maxHops = 3
 
-func (n clusterNode) process(ctx context.Context, cmd redis.Cmder) error {
+func (n clusterNode) process(ctx context.Context, cmd onceCmd) error {
 	err := n.boundClient.process(ctx, cmd)
 	if movedAway(err) {
 		return n.follow(ctx, cmd, err)
@@ -31,7 +31,7 @@ func (n clusterNode) process(ctx context.Context, cmd redis.Cmder) error {
 
 // follow implements followNode. Where counters are torn apart nothing can be done but to ask again
 // later.
-func (n clusterNode) follow(ctx context.Context, cmd redis.Cmder, err error) error {
+func (n clusterNode) follow(ctx context.Context, cmd onceCmd, err error) error {
 	at := n.client
 	for hop := 0; hop < maxHops && movedAway(err) && !torn(err); hop++ {
 		n.shards.cluster.ReloadState(ctx)
@@ -60,7 +60,7 @@ func (n clusterNode) follow(ctx context.Context, cmd redis.Cmder, err error) err
 
 // whereTo is the server to ask after a refusal, nil if it is not known, and whether it must be
 // asked with ASKING.
-func (n clusterNode) whereTo(ctx context.Context, cmd redis.Cmder, at *redis.Client, refusal error) (to *redis.Client, asking bool) {
+func (n clusterNode) whereTo(ctx context.Context, cmd onceCmd, at *redis.Client, refusal error) (to *redis.Client, asking bool) {
 	if addr, ok := redis.IsMovedError(refusal); ok {
 		return n.shards.at(addr), false
 	}
@@ -73,7 +73,7 @@ func (n clusterNode) whereTo(ctx context.Context, cmd redis.Cmder, at *redis.Cli
 // otherMaster is the master of the command's slot if it is not the given server. It waits for the
 // slots to be loaded where that server has become a replica: then there is another master, and the
 // cluster will soon know it.
-func (n clusterNode) otherMaster(ctx context.Context, cmd redis.Cmder, than *redis.Client, waits bool) *redis.Client {
+func (n clusterNode) otherMaster(ctx context.Context, cmd onceCmd, than *redis.Client, waits bool) *redis.Client {
 	key := firstKey(cmd)
 	for p := (patience{}); ; n.shards.cluster.ReloadState(ctx) {
 		master, err := n.shards.cluster.MasterForKey(ctx, key)
@@ -92,7 +92,7 @@ func (n clusterNode) otherMaster(ctx context.Context, cmd redis.Cmder, than *red
 // so comes to know a server that it has never heard of. From then on that server is found by its
 // address. The few calls that come before that share no breaker, and their dials may go on for
 // go-redis's DialTimeout after their callers have left.
-func (n clusterNode) introduce(ctx context.Context, cmd redis.Cmder) error {
+func (n clusterNode) introduce(ctx context.Context, cmd onceCmd) error {
 	findable(cmd)
 	return heldClient{n.shards.cluster}.process(ctx, cmd)
 }

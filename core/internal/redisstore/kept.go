@@ -87,6 +87,6 @@ func (s *Store) Reset(ctx context.Context, key []byte) error {
 		if err != nil {
 			return err
 		}
-		return shard.node.process(deadline, once{redis.NewCmd(deadline, "del", string(key))})
+		return shard.node.process(deadline, &once{Cmd: redis.NewCmd(deadline, "del", string(key))})
 	})
 }

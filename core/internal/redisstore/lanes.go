@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -57,6 +55,7 @@ const (
 // lane is the calls that wait for its next pipeline, and those on their way with the last.
 type lane struct {
 	busy    atomic.Bool // a goroutine sees to it
+	unsent  atomic.Bool // the last pipeline got no connection, or none yet
 	waiting []*ticket
 	flying  []*ticket
 }
@@ -100,7 +99,7 @@ func (s *shard) moves() bool { return s.follows != nil }
 
 // run runs a command. After a refusal by the server that it was sent to, it goes where the slot is
 // now.
-func (s *shard) run(ctx context.Context, cmd redis.Cmder, refusal error) error {
+func (s *shard) run(ctx context.Context, cmd onceCmd, refusal error) error {
 	if refusal != nil && s.moves() {
 		return s.follows.follow(ctx, cmd, refusal)
 	}
@@ -214,7 +213,8 @@ func (s *shard) serve(l *lane) {
 		if len(tickets) == 0 {
 			return
 		}
-		p.run(s, tickets)
+		l.unsent.Store(true)
+		p.run(s, l, tickets)
 		s.land(l)
 		p.end()
 	}
@@ -267,10 +267,14 @@ func (s *shard) expire() {
 	s.armed = false
 	next, now := time.Duration(-1), time.Since(s.start)
 	for i := range s.lanes {
+		awaited, waited := errAwaited, errWaited
+		if s.lanes[i].unsent.Load() {
+			awaited, waited = errUnsent, errUnsent
+		}
 		for _, of := range [...]struct {
 			tickets []*ticket
 			late    error
-		}{{s.lanes[i].flying, errAwaited}, {s.lanes[i].waiting, errWaited}} {
+		}{{s.lanes[i].flying, awaited}, {s.lanes[i].waiting, waited}} {
 			for _, t := range of.tickets {
 				left := t.since + s.timeout - now
 				switch {

@@ -15,7 +15,9 @@ import (
 // stoppedNode answers no pipeline until it is released.
 type stoppedNode struct{ asked, release chan struct{} }
 
-func (n stoppedNode) process(ctx context.Context, _ redis.Cmder) error { return ctx.Err() }
+func (n stoppedNode) process(ctx context.Context, _ onceCmd) error { return ctx.Err() }
+
+func (n stoppedNode) unsent() error { return errUnsent }
 
 func (n stoppedNode) pipe(context.Context, []redis.Cmder) error {
 	n.asked <- struct{}{}

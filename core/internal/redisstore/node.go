@@ -13,15 +13,17 @@ import (
 type node interface {
 	// process runs one command. When the context ends first, the command is still under way and
 	// must not be used again.
-	process(ctx context.Context, cmd redis.Cmder) error
+	process(ctx context.Context, cmd onceCmd) error
 }
 
 // pipeNode is a node that also runs several commands in one trip.
 type pipeNode interface {
 	node
 	// pipe leaves each command's error in it, and is done with them when it returns. It returns
-	// errOpen if nothing was sent.
+	// errOpen if the breaker kept them. The commands are of type onceCmd.
 	pipe(ctx context.Context, cmds []redis.Cmder) error
+	// unsent returns the failure of a command whose time ended before it could be sent.
+	unsent() error
 }
 
 // followNode is a node of a cluster, where slots move.
@@ -29,21 +31,8 @@ type followNode interface {
 	node
 	// follow runs a command where its slot is now, after a master refused it unseen with such an
 	// error. It reports process's.
-	follow(ctx context.Context, cmd redis.Cmder, refusal error) error
+	follow(ctx context.Context, cmd onceCmd, refusal error) error
 }
-
-// once keeps go-redis from sending a command, or the pipeline that it is in, again after a timeout or a lost connection: the
-// first may have charged, and with its defaults it would charge up to four times.
-type (
-	once       struct{ *redis.Cmd }
-	onceString struct{ *redis.StringCmd }
-)
-
-// NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }
-
-// NoRetry implements redis.Cmder.
-func (onceString) NoRetry() bool { return true }
 
 // boundClient is a single server's client whose commands end by the context, whatever its owner
 // configured.
@@ -52,16 +41,18 @@ type boundClient struct {
 	prompt  *redis.Client // its reads end with the context, which costs the connection
 	patient *redis.Client // its reads go on for the timeout, and keep the connection
 	breaker *breaker
+	reach   *reach
 }
 
 // process runs one command.
-func (b boundClient) process(ctx context.Context, cmd redis.Cmder) error {
+func (b boundClient) process(ctx context.Context, cmd onceCmd) error {
+	cmd.sending().written = false // it may have been written to the server that it comes from
 	if b.isHurried(ctx) {
 		return held(ctx, func() error { // the breaker hears how it ends, whoever has left
-			return b.breaker.run(func() error { return b.patient.Process(ctx, cmd) })
+			return b.breaker.run(func() error { return b.reach.outcome(ctx, cmd, b.patient.Process(ctx, cmd)) })
 		})
 	}
-	return b.breaker.run(func() error { return b.prompt.Process(ctx, cmd) })
+	return b.breaker.run(func() error { return b.reach.outcome(ctx, cmd, b.prompt.Process(ctx, cmd)) })
 }
 
 // isHurried reports whether a caller cannot wait for the timeout. Such a caller leaves at their own
@@ -73,11 +64,12 @@ func (b boundClient) isHurried(ctx context.Context) bool {
 }
 
 // ask runs a command for a slot that is on its way to this server, which refuses it without ASKING.
-func (b boundClient) ask(ctx context.Context, cmd redis.Cmder) error {
-	cmds := []redis.Cmder{once{redis.NewCmd(ctx, "asking")}, cmd}
+func (b boundClient) ask(ctx context.Context, cmd onceCmd) error {
+	cmd.sending().written = false
+	cmds := []redis.Cmder{&once{Cmd: redis.NewCmd(ctx, "asking")}, cmd}
 	trip := func(client *redis.Client) error {
 		execute(ctx, client, cmds)
-		return cmp.Or(cmds[0].Err(), cmds[1].Err())
+		return b.reach.outcome(ctx, cmd, cmp.Or(cmds[0].Err(), cmds[1].Err()))
 	}
 	if b.isHurried(ctx) {
 		return held(ctx, func() error { return b.breaker.run(func() error { return trip(b.patient) }) })
@@ -89,13 +81,23 @@ func (b boundClient) ask(ctx context.Context, cmd redis.Cmder) error {
 func (b boundClient) pipe(ctx context.Context, cmds []redis.Cmder) error {
 	err := b.breaker.run(func() error {
 		execute(ctx, b.prompt, cmds)
-		return failed(cmds)
+		first := failed(cmds)
+		err := b.reach.outcome(ctx, cmds[0].(onceCmd), first)
+		if first != nil && !cmds[0].(onceCmd).sending().written { // nor was any other
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+		}
+		return err
 	})
 	if err == errOpen {
 		return err
 	}
 	return nil
 }
+
+// unsent implements pipeNode.
+func (b boundClient) unsent() error { return b.reach.inTime(context.DeadlineExceeded) }
 
 // failed is what kept the server from answering commands.
 func failed(cmds []redis.Cmder) error {
@@ -129,8 +131,11 @@ func execute(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmd
 // bind makes the bound client of a server. WithTimeout gives each client options of its own, so
 // this changes nothing for their owner. Without it, a wait for a connection and the read that
 // follows could take the timeout each.
-func bind(client *redis.Client, timeout time.Duration, br *breaker) boundClient {
-	b := boundClient{timeout: timeout, prompt: client.WithTimeout(timeout), patient: client.WithTimeout(timeout), breaker: br}
+func bind(client *redis.Client, br *breaker, c *common) boundClient {
+	b := boundClient{
+		timeout: c.timeout, prompt: client.WithTimeout(c.timeout), patient: client.WithTimeout(c.timeout), breaker: br,
+		reach: &reach{client: client, all: c},
+	}
 	b.prompt.Options().ContextTimeoutEnabled = true
 	b.patient.Options().ContextTimeoutEnabled = false
 	return b
@@ -139,7 +144,7 @@ func bind(client *redis.Client, timeout time.Duration, br *breaker) boundClient 
 // heldClient is a client whose reads do not end with the context: a goroutine waits for it, so that the caller need not.
 type heldClient struct{ client redis.UniversalClient }
 
-func (h heldClient) process(ctx context.Context, cmd redis.Cmder) error {
+func (h heldClient) process(ctx context.Context, cmd onceCmd) error {
 	return held(ctx, func() error { return h.client.Process(ctx, cmd) })
 }
 
@@ -161,7 +166,7 @@ func held(ctx context.Context, do func() error) error {
 // anyNode is a client of a type that we do not know.
 type anyNode struct{ heldClient }
 
-func (n anyNode) process(ctx context.Context, cmd redis.Cmder) error {
+func (n anyNode) process(ctx context.Context, cmd onceCmd) error {
 	findable(cmd)
 	return n.heldClient.process(ctx, cmd)
 }

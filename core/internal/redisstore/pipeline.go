@@ -28,7 +28,7 @@ type group struct {
 }
 
 // run sends the tickets and waits for what is replied.
-func (p *pipeline) run(s *shard, tickets []*ticket) {
+func (p *pipeline) run(s *shard, l *lane, tickets []*ticket) {
 	p.tickets, p.answered, p.unknown = append(p.tickets[:0], tickets...), false, false
 	p.sort()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
@@ -37,6 +37,7 @@ func (p *pipeline) run(s *shard, tickets []*ticket) {
 	for i := range p.groups {
 		g := &p.groups[i]
 		g.begin(g.first.counters, g.first.charge, g.calls)
+		g.unsent = &l.unsent
 		p.todo = append(p.todo, i)
 	}
 	for trips := 0; len(p.todo) > 0; trips++ {

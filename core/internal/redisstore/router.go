@@ -3,6 +3,8 @@ package redisstore
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -82,6 +84,7 @@ type cluster struct {
 	known  atomic.Bool // whether the client knows the slots, so that it can tell a master without asking the servers
 	loads  singleflight.Group
 	began  atomic.Int64 // when the latest look at the slots did, as of time.Time's UnixNano
+	looked sync.Map     // the *reach of each *redis.Client that the looks have come to
 	first  *shard       // stands for all servers until the slots are known; nothing but its breaker is used
 }
 
@@ -133,16 +136,28 @@ func (c *cluster) learn(ctx context.Context, key string) error {
 		_, err := c.client.MasterForKey(bounded, key)
 		return nil, err
 	})
+	var failed error
 	select {
 	case result := <-loaded:
-		return result.Err
+		var reply redis.Error
+		if result.Err == nil || errors.As(result.Err, &reply) || errors.Is(result.Err, redis.ErrClosed) {
+			return result.Err
+		}
+		failed = fmt.Errorf("%w: %w", errNoSlots, result.Err)
 	case <-ctx.Done():
-	}
-	if hangs := time.Since(time.Unix(0, c.began.Load())) >= nearly(c.shards.timeout); hangs {
+		if time.Since(time.Unix(0, c.began.Load())) < nearly(c.shards.timeout) {
+			return &unreached{cause: errNoSlots, ended: true} // the caller could not wait, which says nothing
+		}
 		c.loads.Forget("slots")
-		return unreached{cause: errNoSlots}
+		failed = errNoSlots
 	}
-	return unreached{cause: errNoSlots, ended: true} // the caller could not wait, which says nothing
+	for _, addr := range c.client.Options().Addrs {
+		if client := c.shards.at(addr); client != nil { // the look has come to it
+			known, _ := c.looked.LoadOrStore(client, &reach{client: client, all: c.shards.common})
+			known.(*reach).fails()
+		}
+	}
+	return &unreached{cause: failed}
 }
 
 func (c *cluster) ready() bool { return c.known.Load() }
@@ -192,7 +207,7 @@ func (s *shards) open(client *redis.Client) *shard {
 	addr := client.Options().Addr
 	look := &watch{addr: addr, all: s.common}
 	b := newBreaker(s.timeout, func(c change) { s.inBackground(func() { s.tell(c, look) }) }) // a lane does not wait for the owner's log
-	bound := bind(client, s.timeout, b)
+	bound := bind(client, b, s.common)
 	look.read = func(ctx context.Context) (string, error) { return bound.prompt.Info(ctx).Result() }
 	var n node = bound
 	if s.cluster != nil {

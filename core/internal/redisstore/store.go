@@ -169,8 +169,10 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 		rest, cancel := context.WithDeadline(ctx, shard.start.Add(t.since+s.timeout))
 		defer cancel()
 		return s.askAlone(rest, shard, counters, charge, calls, t.err, verdicts)
+	case t.err == errUnsent:
+		return 0, shard.pipes.unsent()
 	case t.err != nil:
-		return 0, t.err
+		return 0, shard.watch.explain(t.err)
 	}
 	return t.answer.read(t.counters, t.behind, t.calls, verdicts, &t.room)
 }
@@ -195,7 +197,7 @@ func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm
 		again = again || p.again(deadline, err)
 	}
 	if err != nil {
-		return 0, err
+		return 0, shard.watch.explain(err)
 	}
 	shard.watch.hears(a.unknown)
 	r := s.rooms.Get().(*room)
@@ -269,16 +271,16 @@ func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (
 	var p patience
 	for {
 		cmd := redis.NewCmd(ctx, call...)
-		err = shard.node.process(ctx, once{cmd})
+		err = shard.node.process(ctx, &once{Cmd: cmd})
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			cmd = redis.NewCmd(ctx, withText(call, script)...)
-			err = shard.node.process(ctx, once{cmd})
+			err = shard.node.process(ctx, &once{Cmd: cmd})
 		}
 		switch {
 		case err == nil:
 			return cmd, nil
 		case !p.again(ctx, err):
-			return nil, namedKeys(err, call[3:3+call[2].(int)])
+			return nil, shard.watch.explain(namedKeys(err, call[3:3+call[2].(int)]))
 		}
 	}
 }

@@ -14,6 +14,10 @@ type Listener interface {
 	BreakerOpened(addr string)
 	// BreakerClosed is told when it answers again.
 	BreakerClosed(addr string, after time.Duration)
+	// Unreachable is told why no connection to a server can be set up.
+	Unreachable(addr string, why error)
+	// TooOld is told of a server whose version has not all that the scripts use.
+	TooOld(addr, version string)
 	// Lost is told when a server was restarted, or replaced by a replica: what it counted since it last saved, or sent to the replica, is
 	// gone.
 	Lost(addr, how string)
@@ -26,6 +30,8 @@ type nobody struct{}
 
 func (nobody) BreakerOpened(string)                {}
 func (nobody) BreakerClosed(string, time.Duration) {}
+func (nobody) Unreachable(string, error)           {}
+func (nobody) TooOld(string, string)               {}
 func (nobody) Lost(string, string)                 {}
 func (nobody) Evicts(string, string)               {}
 
@@ -37,6 +43,8 @@ type watch struct {
 	all    *common
 	begun  atomic.Bool
 	wanted atomic.Int32 // 0: nobody looks; else how often it was to look since it began to
+
+	version atomic.Pointer[string] // of the server, once it is known
 
 	mu    sync.Mutex // held while it looks
 	runID string
@@ -93,6 +101,12 @@ func (w *watch) learn(info string) {
 	is := fields(info)
 	if policy := is["maxmemory_policy"]; policy != "" && policy != "noeviction" && is["maxmemory"] != "0" {
 		w.all.listener.Evicts(w.addr, policy)
+	}
+	if version := is["redis_version"]; version != "" {
+		w.version.Store(&version)
+		if isOlder(version) {
+			w.all.listener.TooOld(w.addr, version)
+		}
 	}
 	was := w.runID
 	w.runID = is["run_id"]

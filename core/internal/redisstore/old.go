@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// oldest is the oldest version of Redis that has all that the scripts use.
+const oldest = "6.2"
+
+// syntaxError is what a server before that says of SET with PXAT, in a script.
+const syntaxError = "ERR syntax error"
+
+// tooOld is the failure of a server that is older.
+type tooOld struct {
+	version string // "" until INFO has told it, or where our user may not call that
+	cause   error
+}
+
+func (t *tooOld) Error() string {
+	found := "an older one"
+	if t.version != "" {
+		found = t.version
+	}
+	return fmt.Sprintf("Redis %s or later is required, and this is %s: %v", oldest, found, t.cause)
+}
+
+func (t *tooOld) Unwrap() error { return t.cause }
+
+// isOlder reports whether a version of Redis is older than the oldest that will do. One that cannot
+// be read is not.
+func isOlder(version string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return n == 2 && (major < 6 || major == 6 && minor < 2)
+}
+
+// explain says so, with the server's version, where a script failed because the server is too old.
+func (w *watch) explain(err error) error {
+	if w == nil || !strings.Contains(err.Error(), syntaxError) || classOf(err) != failure.Refused {
+		return err
+	}
+	w.hears(false)
+	old := &tooOld{cause: err}
+	if version := w.version.Load(); version != nil {
+		old.version = *version
+	}
+	return old
+}

@@ -1,0 +1,192 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// probe finds out by a connection of its own why no connection to a server can be set up. It sends
+// a PING and nothing that is secret.
+type probe struct {
+	options *redis.Options
+	timeout time.Duration // of calls
+}
+
+// probeFor is how long a probe may take.
+const probeFor = time.Second
+
+// What a probe finds, but for what the network, TLS and the server say themselves.
+var (
+	errNoTLS    = errors.New("the server does not speak TLS there")
+	errOnlyTLS  = errors.New("the server speaks TLS there")
+	errNoMaster = errors.New("no Sentinel names a master, or the master does not answer")
+	errNobody   = errors.New("nobody answers at that address")
+	errSilent   = errors.New("the server accepts connections and does not answer")
+	errClosing  = errors.New("the server closes new connections")
+	errNotRedis = errors.New("what listens there does not speak Redis's protocol")
+	errSlow     = errors.New("it takes longer than Timeout to set up a connection")
+)
+
+// failoverClient is what go-redis has for the address of the master that Sentinels name.
+const failoverClient = "FailoverClient"
+
+// try returns what keeps calls from a connection, nil if nothing does.
+func (p probe) try() error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeFor)
+	defer cancel()
+	began := time.Now()
+	err := p.ping(ctx)
+	switch took := time.Since(began); {
+	case err == nil && took >= p.timeout:
+		return fmt.Errorf("%w: %v", errSlow, took.Round(time.Millisecond))
+	case err == nil || !p.isMute(err):
+		return err
+	case p.options.TLSConfig != nil && p.speaksPlain():
+		return errNoTLS
+	case p.options.TLSConfig == nil && p.speaksTLS():
+		return errOnlyTLS
+	}
+	return err
+}
+
+// isMute reports whether a server said nothing that explains itself, as one does that is spoken to
+// with TLS and does not speak it, or the other way round.
+func (p probe) isMute(err error) bool {
+	var header tls.RecordHeaderError
+	return errors.Is(err, errSilent) || errors.Is(err, errClosing) || errors.As(err, &header)
+}
+
+// ping connects as the client does, and asks the server whether it is there.
+func (p probe) ping(ctx context.Context) error {
+	conn, err := p.dial(ctx)
+	if isHangUp(err) {
+		return fmt.Errorf("%w: %w", errClosing, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	end, _ := ctx.Deadline()
+	_ = conn.SetDeadline(end)
+	if p.options.TLSConfig != nil {
+		// A server that misses a certificate says so now, and what it says is lost with the first
+		// word that it is sent.
+		_ = conn.SetReadDeadline(time.Now().Add(probeFor / 20))
+		if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
+			return saidNothing(err)
+		}
+		_ = conn.SetReadDeadline(end)
+	}
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return saidNothing(err)
+	}
+	reply := make([]byte, 200)
+	n, err := conn.Read(reply)
+	if n == 0 {
+		return saidNothing(err)
+	}
+	line, _, _ := strings.Cut(string(reply[:n]), "\r\n")
+	switch {
+	case line[0] == '+', strings.HasPrefix(line, "-NOAUTH"), strings.HasPrefix(line, "-NOPERM"):
+		return nil
+	case line[0] == '-':
+		return errors.New(line[1:])
+	case line[0] == tlsAlert && p.options.TLSConfig == nil:
+		return errOnlyTLS
+	}
+	return fmt.Errorf("%w: it replies %.40q", errNotRedis, line)
+}
+
+// tlsAlert is what an alert begins with.
+const tlsAlert = 21
+
+// saidNothing is what came of waiting for a word from a server.
+func saidNothing(err error) error {
+	switch {
+	case isTimeout(err):
+		return errSilent
+	case isAlert(err):
+		return err
+	}
+	return fmt.Errorf("%w: %w", errClosing, err)
+}
+
+// dial connects by the client's own dialer, which need not heed the context.
+func (p probe) dial(ctx context.Context) (net.Conn, error) {
+	type dialed struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan dialed)
+	go func() {
+		conn, err := p.options.Dialer(ctx, p.options.Network, p.options.Addr)
+		select {
+		case done <- dialed{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	}()
+	select {
+	case d := <-done:
+		if ended := errors.Is(d.err, context.DeadlineExceeded) || errors.Is(d.err, os.ErrDeadlineExceeded); !ended {
+			return d.conn, d.err
+		}
+	case <-ctx.Done():
+	}
+	switch {
+	case p.options.Addr == failoverClient:
+		return nil, errNoMaster
+	case p.options.TLSConfig != nil:
+		return nil, errSilent
+	}
+	return nil, errNobody
+}
+
+// speaksPlain reports whether the server answers without TLS.
+func (p probe) speaksPlain() bool {
+	conn, err := net.DialTimeout(p.options.Network, p.options.Addr, probeFor)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(probeFor))
+	first := make([]byte, 1)
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	_, err = conn.Read(first)
+	return err == nil && (first[0] == '+' || first[0] == '-')
+}
+
+// speaksTLS reports whether the server answers with TLS, whoever it is: nothing is sent there.
+func (p probe) speaksTLS() bool {
+	dialer := net.Dialer{Timeout: probeFor}
+	conn, err := tls.DialWithDialer(&dialer, p.options.Network, p.options.Addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil || isAlert(err)
+}
+
+// isHangUp reports whether the other side ended a connection without a word.
+func isHangUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// isAlert reports whether the other side of a TLS connection says what is wrong.
+func isAlert(err error) bool {
+	var said *net.OpError
+	return errors.As(err, &said) && said.Op == "remote error"
+}

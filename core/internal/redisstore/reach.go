@@ -1,0 +1,114 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// reach is what is known of the connections to a server. It tells a command that could not be sent
+// from one that got no answer, and why: because the pool was used up, or because no connection
+// could be set up. go-redis hides that behind the end of the call's time while it tries again.
+type reach struct {
+	client *redis.Client // the owner's
+	all    *common
+	works  atomic.Bool           // an answer came, and since then every connection could be set up
+	why    atomic.Pointer[error] // what keeps connections from being set up, as a probe found
+	probed atomic.Int64          // when a probe began last, by time.Time's UnixNano; 0: never
+}
+
+// probeEvery is how often a probe is made, at most.
+const probeEvery = 10 * time.Second
+
+// errNoSetUp is why a command was not sent when nothing more is known.
+var errNoSetUp = errors.New("no connection could be set up")
+
+// outcome is what a command's error means.
+func (r *reach) outcome(ctx context.Context, cmd onceCmd, err error) error {
+	if err == nil {
+		r.answers()
+		return nil
+	}
+	var reply redis.Error // here, because it is allocated where it is declared
+	switch {
+	case errors.Is(err, redis.ErrClosed):
+		return err
+	case errors.As(err, &reply):
+		r.answers()
+		return err
+	case cmd.sending().written && !gotNone(err):
+		return err
+	case isTimeout(err) && failure.CallersEnd(ctx) != nil, errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return r.inTime(err)
+	}
+	r.fails()
+	if why := r.why.Load(); why != nil && isHangUp(err) {
+		err = *why
+	}
+	return &unreached{cause: fmt.Errorf("%w: %w", errNoSetUp, err)}
+}
+
+// answers notes that the server answers.
+func (r *reach) answers() {
+	if !r.works.Load() {
+		r.works.Store(true)
+		r.why.Store(nil)
+		r.probed.Store(0)
+	}
+}
+
+// inTime is the failure of a command that was not sent in time.
+func (r *reach) inTime(err error) error {
+	size := r.client.Options().PoolSize
+	if errors.Is(err, redis.ErrPoolExhausted) || int(r.client.PoolStats().TotalConns) >= size && r.works.Load() {
+		return fmt.Errorf("all %d connections of the client's pool were in use: %w", size, redis.ErrPoolTimeout)
+	}
+	r.fails()
+	if why := r.why.Load(); why != nil {
+		return &unreached{cause: fmt.Errorf("%w: %w", errNoSetUp, *why), ended: true}
+	}
+	return &unreached{cause: errNoSetUp, ended: true}
+}
+
+// fails notes that a connection could not be set up, and finds out why.
+func (r *reach) fails() {
+	r.works.Store(false)
+	now, last := time.Now().UnixNano(), r.probed.Load()
+	if now-last < int64(probeEvery) || !r.probed.CompareAndSwap(last, now) {
+		return
+	}
+	r.all.inBackground(func() {
+		options := r.client.Options()
+		why := probe{options, r.all.timeout}.try()
+		if why == nil || r.works.Load() {
+			return
+		}
+		r.why.Store(&why)
+		r.all.listener.Unreachable(options.Addr, why)
+	})
+}
+
+// gotNone reports whether go-redis had no connection for a command: a read ends by the socket's
+// deadline, never with the context's own error.
+func gotNone(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+}
+
+// isTimeout reports whether an error is the end of some time. That of a dial is its own, not the
+// command's: go-redis hands no deadline to it.
+func isTimeout(err error) bool {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return false
+	}
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.As(err, &network) && network.Timeout()
+}
