@@ -26,8 +26,10 @@ type Decision struct {
 	Remaining int
 	// ResetAfter is how long until the counter equals a fresh one, if nobody charges it.
 	ResetAfter time.Duration
-	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly that, but at most Window/32
-	// too long for SlidingWindow, and an upper bound for Concurrency and with Rule.Lease. 0 when allowed, and when waiting cannot help.
+	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly
+	// that, but at most Window/32 too long for SlidingWindow, and an upper bound for Concurrency
+	// and with Rule.Lease. It counts from when the answer of Redis came, so it is too long by the
+	// time that was on its way, also FromDenyCache. 0 when allowed, and when waiting cannot help.
 	RetryAfter time.Duration
 	// Wait is how long to wait for the turn of a reservation ([Limiter.Reserve]); 0 for everything else, but that OnDecision
 	// hears how long Acquire and TryAcquire are going to wait.

@@ -59,6 +59,13 @@ func TestASlowRefusal(t *testing.T) {
 				behind.before, behind.after = nil, nil
 				told := time.Now().Add(time.Duration(v.RetryAfter) * time.Microsecond)
 				again := mustRefuse(t, s, algorithm.FromRefusal, c)
+				ends, way := time.UnixMicro(v.At+v.RetryAfter), time.Duration(0)
+				if !before {
+					way = 100 * time.Millisecond
+				}
+				if late := told.Sub(ends); late < 0 || late > way {
+					t.Errorf("told to wait %v longer than needed, of an answer that was on its way for %v", late, way)
+				}
 				if got := time.Now().Add(time.Duration(again.RetryAfter) * time.Microsecond); !got.Equal(told) {
 					t.Errorf("told to come back %v later than by the store", got.Sub(told))
 				}

@@ -2,10 +2,12 @@
 // refusals that still hold, and permits that were leased. While that store does not answer, it counts here what is to be counted
 // then.
 //
-// A refusal is remembered for at most a second, and never longer than it holds for sure: from when the store was asked until
-// time alone can change any number of the answer ([algorithm.Limit.Steady]). Who is told to wait is told so from when the answer came. So
-// it is never too long, and the wait that is told never too short. What this process itself does to a key (charges, refunds,
-// resets, bans) is seen at once.
+// A refusal is remembered for at most a second, and never longer than it holds for sure: from when
+// the store was asked until time alone can change any number of the answer
+// ([algorithm.Limit.Steady]). So it is never repeated too long. The wait that is told counts from
+// when the answer came, because nobody knows when the store read its clock, only that it was before
+// that: it is as much too long as the answer was on its way, and never too short. What this process
+// itself does to a key (charges, refunds, resets, bans) is seen at once.
 //
 // A lease is permits that were charged ahead of their use. Each is used in the very sub-window that it was charged in, by the
 // store's clock, or within Window/32 and the same FixedWindow: so it counts where it is used, and nothing has to count one
