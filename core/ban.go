@@ -10,7 +10,7 @@ import (
 
 // Ban refuses a subject altogether for a while: who was refused in After windows of the rule one after the other is refused for
 // For, the next time for twice as long, and so on up to Max. It is forgotten when Max has passed without another refusal.
-// It holds for the rule's Name and the subject, and costs each call one more key to look at. The zero value bans nobody.
+// It holds for the rule's Name and the subject, whatever their plan is, Unlimited too, and costs each call one more key to look at. The zero value bans nobody.
 type Ban struct {
 	// After is in how many windows one after the other a subject must be refused, 1 to 1000. A refused call counts once in a
 	// window, however many there are.

@@ -64,7 +64,7 @@ type Limit struct {
 }
 
 // Unlimited lets everything pass uncounted. It is for callers whose plan has no limit: what [Rule].LimitFor returns, or what
-// a direct call is asked for.
+// a direct call is asked for. A ban of the rule holds all the same.
 var Unlimited = Limit{Max: -1}
 
 // unlimited says whether this is Unlimited; that it is not, for all others, at a glance.

@@ -48,7 +48,8 @@ type Rule struct {
 	// 400, or of [CostBySize] 413. Unset, every call costs 1.
 	Cost func(Request) int
 	// LimitFor, when set, says that another limit holds for this caller in place of the rule's own: that of a plan. Also holds
-	// beside it. The zero Limit is the rule's own; Unlimited lets the call pass uncounted, by Also too. With an error, or a limit
+	// beside it. The zero Limit is the rule's own; Unlimited lets the call pass uncounted, by Also too, unless
+	// the caller is banned. With an error, or a limit
 	// that is none, the rule's own holds, and it is logged.
 	//
 	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because then
@@ -101,8 +102,9 @@ type Rule struct {
 	//
 	// Calls that several counters decide, those of rules with Also or Ban too, ask Redis each time; so do rules in DryRun. With
 	// LimitFor the limits of the two algorithms are leased, all with the same Lease. Without Redis it means nothing.
-	// Danger: permits that lie idle in one process are missing in another until they are given back, so RetryAfter is an upper bound,
-	// and a process that dies takes its permits with it, until their window is over. A Reset in another process is seen after Window/32, or
+	// Danger: permits that lie idle in one process are missing in another until they are given back, so RetryAfter is an upper bound;
+	// also within one process a call may be refused while the last few lie idle or are on their way back. A process that dies
+	// takes its permits with it, until their window is over. A Reset in another process is seen after Window/32, or
 	// a second; what this one holds then, and gives back after it, can pass once more.
 	Lease int
 

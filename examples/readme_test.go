@@ -16,6 +16,8 @@ const fragment = `package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"log"
 	"net/http"
 	"strings"
@@ -30,8 +32,8 @@ import (
 
 func main() {}
 
-func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter, login, search gin.HandlerFunc) {
-	_ = ginlimit.New
+func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool, login, search gin.HandlerFunc) {
+	_, _ = ginlimit.New, tls.Config{}
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
 	{
 %s

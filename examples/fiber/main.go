@@ -39,6 +39,9 @@ func routes(limiter *core.Limiter) *fiber.App {
 	app.Use(func(c *fiber.Ctx) error {
 		if example.Draining() {
 			c.Context().SetConnectionClose()
+			if c.Path() == "/healthz" {
+				return c.Status(fiber.StatusServiceUnavailable).SendString("draining\n")
+			}
 		}
 		return c.Next()
 	})

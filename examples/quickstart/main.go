@@ -130,14 +130,18 @@ func reply(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, user, "has replied")
 }
 
-// serve ends in order at SIGINT and SIGTERM. First each reply is the last of its connection, so that a proxy makes its next
-// one elsewhere; then calls that are under way have five seconds.
+// serve ends in order at SIGINT and SIGTERM. First health checks fail and each reply is the last of its connection, so that a
+// proxy makes its next call elsewhere; then calls that are under way have five seconds.
 func serve(listener net.Listener, handler http.Handler, drain time.Duration) error {
 	var draining atomic.Bool
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if draining.Load() {
 			w.Header().Set("Connection", "close")
+			if r.URL.Path == "/healthz" {
+				http.Error(w, "draining", http.StatusServiceUnavailable)
+				return
+			}
 		}
 		handler.ServeHTTP(w, r)
 	})

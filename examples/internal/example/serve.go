@@ -38,6 +38,10 @@ func ServeHTTP(handler http.Handler) error {
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Draining() {
 			w.Header().Set("Connection", "close")
+			if r.URL.Path == "/healthz" {
+				http.Error(w, "draining", http.StatusServiceUnavailable)
+				return
+			}
 		}
 		handler.ServeHTTP(w, r)
 	})
@@ -46,8 +50,8 @@ func ServeHTTP(handler http.Handler) error {
 
 var draining atomic.Bool
 
-// Draining reports whether the process is about to end, so that a reply should be the last of its connection: a proxy then
-// makes its next one elsewhere.
+// Draining reports whether the process is about to end. Then each reply should be the last of its connection, so that a proxy
+// makes its next call elsewhere, and a health check should fail.
 func Draining() bool { return draining.Load() }
 
 // Serve listens at ADDR, prints what there is to see, and serves until SIGINT or SIGTERM. Then it drains the connections for a
