@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -10,11 +11,13 @@ import (
 // window counts as a time.
 type slidingModel struct {
 	admitted []admittedIn
+	charges  int
 }
 
 type admittedIn struct {
 	subWindow int64
 	permits   int
+	charge    int
 }
 
 // subWindow is the number of the 32nd part of a window that a time lies in, counted from the epoch.
@@ -46,9 +49,10 @@ func (m *slidingModel) ask(now int64, l core.Limit, cost int, charge bool) (p pr
 			}
 		}
 	} else if charge && cost > 0 {
-		counting = append(counting, admittedIn{current, cost})
+		counting = append(counting, admittedIn{current, cost, m.charges})
 		used += cost
 		m.admitted = counting
+		m.charges++
 	}
 	p.left = l.Max - used
 	if n := len(counting); n > 0 {
@@ -57,10 +61,20 @@ func (m *slidingModel) ask(now int64, l core.Limit, cost int, charge bool) (p pr
 	return p
 }
 
+func (m *slidingModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	for i := range m.admitted {
+		if a := &m.admitted[i]; a.charge == charge {
+			a.permits -= permits
+		}
+	}
+	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedIn) bool { return a.permits == 0 })
+}
+
 // fixedModel is a window that begins with its first call.
 type fixedModel struct {
-	begin int64
-	used  int
+	begin  int64
+	used   int
+	begins []int64 // of each charge's window
 }
 
 func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
@@ -74,6 +88,7 @@ func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pred
 	} else if charge && cost > 0 {
 		used += cost
 		m.begin, m.used = begin, used
+		m.begins = append(m.begins, begin)
 	}
 	p.left = l.Max - used
 	if used > 0 {
@@ -82,14 +97,22 @@ func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pred
 	return p
 }
 
+func (m *fixedModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	if m.begins[charge] == m.begin {
+		m.used -= permits
+	}
+}
+
 // logModel is a list of what was admitted and when.
 type logModel struct {
 	admitted []admittedAt
+	charges  int
 }
 
 type admittedAt struct {
 	at      int64
 	permits int
+	charge  int
 }
 
 func (m *logModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
@@ -110,9 +133,10 @@ func (m *logModel) ask(now int64, l core.Limit, cost int, charge bool) (p predic
 			}
 		}
 	} else if charge && cost > 0 {
-		counting = append(counting, admittedAt{now, cost})
+		counting = append(counting, admittedAt{now, cost, m.charges})
 		used += cost
 		m.admitted = counting
+		m.charges++
 	}
 	p.left = l.Max - used
 	if n := len(counting); n > 0 {
@@ -121,9 +145,19 @@ func (m *logModel) ask(now int64, l core.Limit, cost int, charge bool) (p predic
 	return p
 }
 
+func (m *logModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	for i := range m.admitted {
+		if a := &m.admitted[i]; a.charge == charge {
+			a.permits -= permits
+		}
+	}
+	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedAt) bool { return a.permits == 0 })
+}
+
 // alignedModel is how many were admitted in each window of the clock, by its number since the epoch.
 type alignedModel struct {
 	admitted map[int64]int
+	numbers  []int64 // of each charge's window
 }
 
 func (m *alignedModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
@@ -138,10 +172,15 @@ func (m *alignedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pr
 			m.admitted = make(map[int64]int)
 		}
 		m.admitted[number] += cost
+		m.numbers = append(m.numbers, number)
 	}
 	p.left = l.Max - m.admitted[number]
 	if m.admitted[number] > 0 {
 		p.resetAfter = rest
 	}
 	return p
+}
+
+func (m *alignedModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	m.admitted[m.numbers[charge]] -= permits
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // AnswersAreExact: every field of every decision is what a plain model of the algorithm says, to the microsecond, whatever
-// one counter has been through: costs, looks, resets, gaps long enough for its key to die, and limits of another size.
+// one counter has been through: costs, looks, refunds in one step or several, resets, gaps long enough for its key to die, and limits of
+// another size.
 func AnswersAreExact(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -38,6 +39,16 @@ func eachAlgorithm(t *testing.T, test func(t *testing.T, f facts)) {
 func followsModel(p *player, f facts, steps trace, source core.Source) error {
 	counter := f.model()
 	for i, s := range steps {
+		if s.do == refund {
+			of, n, err := p.giveBack(s)
+			if err != nil {
+				return s.failed(i, err)
+			}
+			if n > 0 {
+				counter.refund(time.Now().UnixMicro(), of.Limit, of.number, n)
+			}
+			continue
+		}
 		got, err := p.play(s)
 		if err != nil {
 			return s.failed(i, err)

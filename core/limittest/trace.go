@@ -3,6 +3,7 @@ package limittest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -19,14 +20,16 @@ type step struct {
 	do   action
 	n    int        // permits; more than the limit ever lets through stands for as many as it does
 	by   core.Limit // the limit as this step's process knows it
+	of   int        // which charge is given back
 }
 
 type action string
 
 const (
-	allow action = "allow"
-	peek  action = "peek"
-	reset action = "reset"
+	allow  action = "allow"
+	peek   action = "peek"
+	reset  action = "reset"
+	refund action = "refund"
 )
 
 // wait is how long a step waits: a time, after something or by itself.
@@ -45,18 +48,23 @@ const (
 	windowOn occasion = "a Window after a charge" // the first that is still to come
 )
 
-// traces generates them for a limit. With change, processes that know the limit by another size take part.
+// traces generates them for a limit. With change, processes that know the limit by another size take part, and charges are given back.
 func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	known := []core.Limit{of.Limit, of.Limit, of.Limit}
+	actions := []action{allow, allow, allow, allow, allow, allow, allow, allow, peek, peek, reset}
 	if change {
 		known = append(known, of.changed...)
+	}
+	if change && of.Algorithm != core.SlidingLog { // which cannot tell its charges of one microsecond apart
+		actions = append(actions, refund, refund, refund, refund)
 	}
 	one := rapid.Custom(func(t *rapid.T) step {
 		return step{
 			wait: waitsOf(of).Draw(t, "wait"),
-			do:   rapid.SampledFrom([]action{allow, allow, allow, allow, allow, allow, allow, allow, peek, peek, reset}).Draw(t, "do"),
+			do:   rapid.SampledFrom(actions).Draw(t, "do"),
 			n:    costsOf(of).Draw(t, "n"),
 			by:   rapid.SampledFrom(known).Draw(t, "by"),
+			of:   rapid.IntRange(0, 20).Draw(t, "of"),
 		}
 	})
 	return rapid.Custom(func(t *rapid.T) trace {
@@ -100,9 +108,18 @@ type player struct {
 	name, subject string
 	last          core.Decision
 	charges       []time.Time
+	refundable    []refundable
+	charged       int
 }
 
-// play does a step. A reset answers with the zero decision.
+// refundable is a charge of which something can still be given back.
+type refundable struct {
+	number int // of the charge, since the last reset
+	left   int
+	core.Decision
+}
+
+// play does a step. A reset answers with the zero decision, and so does a refund.
 func (p *player) play(s step) (d core.Decision, err error) {
 	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
 	ctx := context.Background()
@@ -113,12 +130,30 @@ func (p *player) play(s step) (d core.Decision, err error) {
 		d, err = p.limiter.Peek(ctx, p.name, p.subject, s.by)
 	case reset:
 		err = p.limiter.Reset(ctx, p.name, p.subject, s.by)
+		p.refundable, p.charged = nil, 0
 	}
 	if s.do == allow && d.Allowed && s.cost() > 0 {
 		p.charges = append(p.charges, time.Now())
+		p.refundable = append(p.refundable, refundable{p.charged, s.cost(), d})
+		p.charged++
 	}
 	p.last = d
 	return d, err
+}
+
+// giveBack waits, and gives back some of a charge, or all. It says of which, and how much: 0 when there is nothing to give back.
+func (p *player) giveBack(s step) (of refundable, n int, err error) {
+	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
+	if len(p.refundable) == 0 {
+		return refundable{}, 0, nil
+	}
+	at := len(p.refundable) - 1 - s.of%len(p.refundable)
+	of = p.refundable[at]
+	n = min(max(1, s.n), of.left)
+	if p.refundable[at].left -= n; p.refundable[at].left == 0 {
+		p.refundable = slices.Delete(p.refundable, at, at+1)
+	}
+	return of, n, p.limiter.Refund(context.Background(), of.Decision, n)
 }
 
 // until is how long a wait takes.
