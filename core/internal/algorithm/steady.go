@@ -49,6 +49,15 @@ func (l *Limit) LeaseLife(v *Verdict) int64 {
 	}
 }
 
+// LeasedTogether reports whether permits that were charged at two times can be used and given back
+// as if they had been charged together.
+func (l *Limit) LeasedTogether(a, b *Verdict) bool {
+	if l.Kind == SlidingWindow {
+		return subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
+	}
+	return a.At+a.ResetAfter == b.At+b.ResetAfter
+}
+
 // Leasable says whether permits of this limit can be taken ahead of their use.
 func (l *Limit) Leasable() bool { return l.Kind == SlidingWindow || l.Kind == FixedWindow }
 

@@ -142,3 +142,24 @@ func TestSameLimits(t *testing.T) {
 		}
 	}
 }
+
+// Permits of two leases are one lease where they count in the same sub-window, or the same
+// FixedWindow.
+func TestLeasedTogether(t *testing.T) {
+	sliding, fixed := algorithm.Windowed(algorithm.SlidingWindow, 9, 32*second), algorithm.Windowed(algorithm.FixedWindow, 9, 32*second)
+	begins := int64(early) / (32 * second) * (32 * second)
+	for _, test := range []struct {
+		limit *algorithm.Limit
+		a, b  algorithm.Verdict
+		want  bool
+	}{
+		{&sliding, algorithm.Verdict{At: begins}, algorithm.Verdict{At: begins + second - 1}, true},
+		{&sliding, algorithm.Verdict{At: begins + second - 1}, algorithm.Verdict{At: begins + second}, false},
+		{&fixed, algorithm.Verdict{At: begins, ResetAfter: 32 * second}, algorithm.Verdict{At: begins + 7, ResetAfter: 32*second - 7}, true},
+		{&fixed, algorithm.Verdict{At: begins, ResetAfter: 5}, algorithm.Verdict{At: begins + 7, ResetAfter: 32 * second}, false},
+	} {
+		if got := test.limit.LeasedTogether(&test.a, &test.b); got != test.want {
+			t.Errorf("%s: %+v and %+v together: %v", test.limit.Kind.Tag(), test.a, test.b, got)
+		}
+	}
+}

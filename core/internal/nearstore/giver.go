@@ -76,14 +76,14 @@ func (g *giver) isStopped() bool {
 	return g.stopped
 }
 
-// add has so many calls of a batch given back.
-func (g *giver) add(e *lease, b *batch, calls int64) {
-	if calls == 0 {
+// add has so many permits of a batch given back.
+func (g *giver) add(e *lease, b *batch, permits int64) {
+	if permits == 0 {
 		return
 	}
 	g.mu.Lock()
 	g.charges = append(g.charges, algorithm.Charge{
-		Key: e.key, Limit: e.limit, Cost: calls * e.cost, At: b.verdict.At, Reset: b.verdict.ResetAfter, Position: b.verdict.Position,
+		Key: e.key, Limit: e.limit, Cost: permits, At: b.verdict.At, Reset: b.verdict.ResetAfter, Position: b.verdict.Position,
 	})
 	g.mu.Unlock()
 	g.wake(0)

@@ -33,17 +33,17 @@ func (l *leases) init(s *Store, timeout time.Duration) {
 	l.giver.init(l)
 }
 
-// lease is one counter, asked for at one cost.
+// lease is one counter, whatever calls cost: callers may choose that, and what lies idle is bounded
+// by the counter.
 type lease struct {
 	key   []byte
 	limit *algorithm.Limit
-	cost  int64
 	batch atomic.Pointer[batch] // what is there to be spent; nil: nothing
 
 	mu      sync.Mutex
-	most    int64 // calls that one trip may bring
+	most    int64 // permits that one trip may bring ahead
 	trip    *trip // under way; who wants a permit waits for it
-	used    int64 // calls that were used of what the last trip brought
+	used    int64 // permits that were used of what the last trip brought
 	left    int64 // permits that the store had left then
 	idle    int64 // when it was last used up, or ended
 	dropped bool  // it has lost its place, and nobody finds it any more
@@ -56,51 +56,69 @@ func leasable(c *algorithm.Counter) bool {
 
 // of says whether this is the lease of a counter.
 func (e *lease) of(c *algorithm.Counter) bool {
-	return e.cost == c.Cost && string(e.key) == string(c.Key) && e.limit.Equal(c.Limit)
+	return string(e.key) == string(c.Key) && e.limit.Equal(c.Limit)
 }
 
 // batch is what one trip brought, but for what those who waited for it got. Times are nanoseconds of Store.now.
 type batch struct {
-	calls   atomic.Int64 // not spent yet; below zero: spent, or taken out of use
-	granted int64        // calls, of the whole trip
-	cost    int64
-	verdict algorithm.Verdict // of the last call
-	ends    int64             // it is spent before this
+	permits atomic.Int64 // not spent yet; below zero: spent, or taken out of use
+	granted int64        // permits, of the whole trip
+	verdict algorithm.Verdict
+	ends    int64 // it is spent before this
 	reset   int64
 	began   int64 // when the store's clock stood at zero, in microseconds
 }
 
 // newBatch is what a trip brought that was sent at a time and has just come back.
 func (e *lease) newBatch(granted int64, v algorithm.Verdict, sent, now int64) *batch {
-	b := &batch{granted: granted, cost: e.cost, verdict: v, reset: now + v.ResetAfter*1000, began: v.At - now/1000}
+	b := &batch{granted: granted, verdict: v, reset: now + v.ResetAfter*1000, began: v.At - now/1000}
 	b.ends = surely(sent, min(longestLease, e.limit.LeaseLife(&v)))
-	b.calls.Store(granted)
+	b.permits.Store(granted)
 	return b
 }
 
-// spend takes one call out of a batch, if it is still alive. The clock is read first: what is taken after that is taken as late as
-// an answer of the store's would be.
-func (b *batch) spend(now int64, v *algorithm.Verdict) bool {
-	if now >= b.ends || b.calls.Load() <= 0 {
+// spend takes the cost of a call out of a batch, if it is still alive. The clock is read first:
+// what is taken after that is taken as late as an answer of the store's would be.
+func (b *batch) spend(now, cost int64, v *algorithm.Verdict) bool {
+	if now >= b.ends {
 		return false
 	}
-	rest := b.calls.Add(-1)
-	if rest < 0 {
-		return false
+	rest, ok := b.take(cost)
+	if ok {
+		*v = b.answer(now, rest)
 	}
-	*v = b.answer(now, rest)
-	return true
+	return ok
 }
 
-// answer is what a call is told after which so many are left here.
+// take takes permits, all or none, and returns how many are left. One permit is taken faster: where
+// there is none left, nothing is lost by counting below zero.
+func (b *batch) take(cost int64) (rest int64, ok bool) {
+	for {
+		there := b.permits.Load()
+		switch {
+		case there < cost:
+			return 0, false
+		case cost == 1:
+			rest = b.permits.Add(-1)
+			return rest, rest >= 0
+		case b.permits.CompareAndSwap(there, there-cost):
+			return there - cost, true
+		}
+	}
+}
+
+// answer is what a call is told after which so many permits are left here.
 func (b *batch) answer(now, rest int64) algorithm.Verdict {
 	return algorithm.Verdict{
-		At: b.began + now/1000, Remaining: b.verdict.Remaining + rest*b.cost, ResetAfter: left(b.reset, now), From: algorithm.FromLease,
+		At: b.began + now/1000, Remaining: b.verdict.Remaining + rest, ResetAfter: left(b.reset, now), From: algorithm.FromLease,
 	}
 }
 
-// retire takes a batch out of use and returns how many calls were not spent.
-func (b *batch) retire() int64 { return max(0, b.calls.Swap(math.MinInt64/2)) }
+// rest is how many permits are left.
+func (b *batch) rest() int64 { return max(0, b.permits.Load()) }
+
+// retire takes a batch out of use and returns how many permits were not spent.
+func (b *batch) retire() int64 { return max(0, b.permits.Swap(math.MinInt64/2)) }
 
 // spend takes a permit that is here.
 func (l *leases) spend(c *algorithm.Counter, v *algorithm.Verdict) bool {
@@ -114,7 +132,7 @@ func (l *leases) spend(c *algorithm.Counter, v *algorithm.Verdict) bool {
 		return false
 	}
 	b := e.batch.Load()
-	return b != nil && b.spend(l.store.now(), v)
+	return b != nil && b.spend(l.store.now(), c.Cost, v)
 }
 
 // decide fetches permits, or waits for those that somebody else is fetching. It says whether there is an answer; if not, the
@@ -127,10 +145,10 @@ func (l *leases) decide(ctx context.Context, c *algorithm.Counter, v *algorithm.
 	if e == nil {
 		return false
 	}
-	w := &waiter{ctx: ctx, told: make(chan struct{})}
+	w := &waiter{ctx: ctx, cost: c.Cost, told: make(chan struct{})}
 	e.mu.Lock()
-	e.most = min(c.Lease, c.Limit.Max/c.Cost)
-	if b := e.batch.Load(); b != nil && b.spend(l.store.now(), v) {
+	e.most = min(c.Lease, c.Limit.Max/c.Cost) * c.Cost
+	if b := e.batch.Load(); b != nil && b.spend(l.store.now(), c.Cost, v) {
 		e.mu.Unlock()
 		return true
 	}
@@ -178,7 +196,7 @@ func (l *leases) lease(c *algorithm.Counter) *lease {
 	if e := in.find(hash, meant); e != nil {
 		return e
 	}
-	e := &lease{key: append([]byte(nil), c.Key...), limit: c.Limit, cost: c.Cost}
+	e := &lease{key: append([]byte(nil), c.Key...), limit: c.Limit}
 	gone, ok := in.put(hash, e, func(old *lease, _ bool) int64 { return old.worth() })
 	if !ok {
 		return nil
@@ -196,7 +214,7 @@ func (l *leases) lease(c *algorithm.Counter) *lease {
 func (e *lease) worth() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if b := e.batch.Load(); e.trip != nil || b != nil && b.calls.Load() > 0 {
+	if b := e.batch.Load(); e.trip != nil || b != nil && b.rest() > 0 {
 		return keep
 	}
 	return e.used

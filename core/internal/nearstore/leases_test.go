@@ -341,19 +341,58 @@ func TestSmallLimitsAreNotHoarded(t *testing.T) {
 	mustRefuse(t, other, algorithm.FromStore, leased("user:a", limit, 1, 5))
 }
 
-// What lies idle here is never more than a sub-window's share of the limit, nor more than is left for others.
+// What lies idle here is never more than a sub-window's share of the limit, nor more than is left
+// for others, however many costs callers choose.
 func TestLeasesLeaveSomeForOthers(t *testing.T) {
+	for _, costs := range []int64{1, 10} {
+		t.Run(fmt.Sprint(costs, " costs"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const most = 32_000
+				behind := newShared(t, 100)
+				s, limit := newProcess(t, behind), windowed(algorithm.SlidingWindow, most, hour)
+				for used, i := int64(0), int64(0); used < most; i++ {
+					cost := min(1+i/7%costs, most-used)
+					mustTake(t, s, leased("user:a", limit, cost, 3200))
+					used += cost
+					others := left(t, behind, counter("user:a", limit, 1))
+					if idle := most - used - others; idle < 0 || idle > most/32+2*costs || idle > others+2*costs {
+						t.Fatalf("after %d permits %d lie idle, and others have %d", used, idle, others)
+					}
+				}
+				mustRefuse(t, s, algorithm.FromStore, leased("user:a", limit, 1, 3200))
+			})
+		})
+	}
+}
+
+// A call that costs more than is here gets the rest from the store. When that has less, it asks by
+// itself.
+func TestALeaseOfManyCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		behind := newShared(t, 100)
-		s, c := newProcess(t, behind), leased("user:a", windowed(algorithm.SlidingWindow, 3200, hour), 1, 3200)
-		for used := range int64(3200) {
-			mustTake(t, s, c)
-			others := left(t, behind, c)
-			if idle := 3200 - (used + 1) - others; idle < 0 || idle > 100 || idle > others {
-				t.Fatalf("after %d calls %d lie idle, and others have %d", used+1, idle, others)
-			}
+		s, limit := newProcess(t, behind), windowed(algorithm.SlidingWindow, 640, hour)
+		take := func(cost int64) algorithm.Verdict { return mustTake(t, s, leased("user:a", limit, cost, 100)) }
+		for range 40 {
+			take(1)
 		}
-		mustRefuse(t, s, algorithm.FromStore, c)
+		idle := 600 - left(t, behind, counter("user:a", limit, 1))
+		if idle < 1 {
+			t.Fatalf("%d permits are leased", idle)
+		}
+		if v := take(600 - 3); v.Remaining != 3 {
+			t.Errorf("%+v, want 3 left", v)
+		}
+		told := mustRefuse(t, s, algorithm.FromStore, leased("user:a", limit, 5, 100))
+		if told.RetryAfter < hour/2 {
+			t.Errorf("%+v", told)
+		}
+		take(2)
+		if v := take(1); v.Remaining != 0 {
+			t.Errorf("%+v, want nothing left", v)
+		}
+		if v := ask(s, leased("user:a", limit, 1, 100))[0]; v.RetryAfter == 0 {
+			t.Errorf("%+v of a limit that is used up", v)
+		}
 	})
 }
 
@@ -386,7 +425,8 @@ func TestLeasesAreBounded(t *testing.T) {
 	})
 }
 
-// What is leased of one counter is nothing to another limit, cost, or call of several counters; nor do other algorithms lease.
+// What is leased of one counter is nothing to another limit, or to a call of several counters; nor
+// do other algorithms lease.
 func TestWhatIsNotLeased(t *testing.T) {
 	behind := newShared(t, 100)
 	s, limit := newProcess(t, behind), windowed(algorithm.SlidingWindow, 10_000, hour)
@@ -397,7 +437,6 @@ func TestWhatIsNotLeased(t *testing.T) {
 	dry.Dry = true
 	for name, counters := range map[string][]algorithm.Counter{
 		"not leased":      {counter("user:a", limit, 1)},
-		"another cost":    {leased("user:a", limit, 2, 100)},
 		"another limit":   {leased("user:a", windowed(algorithm.SlidingWindow, 20_000, hour), 1, 100)},
 		"another counter": {leased("user:a", limit, 1, 100), counter("user:b", limit, 1)},
 		"only tried":      {dry},

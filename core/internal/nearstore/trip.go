@@ -9,6 +9,7 @@ import (
 // waiter is a caller who waits for a trip. What it is told is written under the lease's lock.
 type waiter struct {
 	ctx     context.Context
+	cost    int64
 	told    chan struct{} // closed once isTold
 	isTold  bool
 	verdict algorithm.Verdict
@@ -21,12 +22,13 @@ func (w *waiter) tell(v algorithm.Verdict) {
 	close(w.told)
 }
 
-// trip asks the store for several calls of a lease. It is made for all who wait, so it does not end with any of their contexts.
+// trip asks the store for several permits of a lease. It is made for all who wait, so it does not
+// end with any of their contexts.
 type trip struct {
 	ctx     context.Context // of who waits first, without its end
 	waiting []*waiter
 	early   int // of those who wait, how many did before it was sent
-	calls   int64
+	permits int64
 	id      identity
 	over    chan struct{} // closed when it is back
 }
@@ -40,15 +42,22 @@ func (l *leases) join(e *lease, w *waiter) bool {
 	return l.begin(e, []*waiter{w})
 }
 
-// begin sends a trip for those who wait. The lease is locked.
+// begin sends a trip for those who wait. What is left here stays in use meanwhile, by who needs
+// less. The lease is locked.
 func (l *leases) begin(e *lease, waiting []*waiter) bool {
 	if !l.giver.beginTrip(e.key) {
 		return false
 	}
-	l.end(e)
-	c := algorithm.Counter{Key: e.key, Limit: e.limit, Cost: e.cost}
+	if b := e.batch.Load(); b != nil {
+		if l.store.now() >= b.ends {
+			l.end(e)
+		} else {
+			e.used = b.granted - b.rest()
+		}
+	}
+	c := algorithm.Counter{Key: e.key, Limit: e.limit, Cost: 1}
 	t := &trip{
-		ctx: context.WithoutCancel(waiting[0].ctx), waiting: waiting, early: len(waiting), calls: e.calls(int64(len(waiting))),
+		ctx: context.WithoutCancel(waiting[0].ctx), waiting: waiting, early: len(waiting), permits: e.permits(waiting),
 		over: make(chan struct{}),
 	}
 	t.id, _ = l.store.refusals.identify(l.store, []algorithm.Counter{c})
@@ -60,19 +69,23 @@ func (l *leases) begin(e *lease, waiting []*waiter) bool {
 	return true
 }
 
-// calls is how many calls to ask for: as many as wait, or what is likely to be used. That is twice what was used of the last
-// trip; but not more than half of what the store had left, nor than a sub-window's share of all there is, so that idle leases keep
-// little from others, and nothing of a small limit. The rule's Lease bounds what is asked for ahead: who waits already keeps
-// nothing idle, and would wait for trip after trip.
-func (e *lease) calls(waiting int64) int64 {
-	return max(1, waiting, min(e.most, 2*e.used, e.left/2/e.cost, e.limit.Max/32/e.cost))
+// permits is how many to ask for: what those who wait need, or what is likely to be used. That is
+// twice what was used of the last trip; but not more than half of what the store had left, nor than
+// a sub-window's share of all there is, so that idle leases keep little from others, and nothing of
+// a small limit. The rule's Lease bounds what is asked for ahead: who waits already keeps nothing
+// idle, and would wait for trip after trip.
+func (e *lease) permits(waiting []*waiter) (needed int64) {
+	for _, w := range waiting {
+		needed += w.cost
+	}
+	return max(needed, min(e.most, 2*e.used, e.left/2, e.limit.Max/32))
 }
 
 // run makes the trip, and answers all who wait for it.
 func (l *leases) run(e *lease, t *trip, c *algorithm.Counter) {
 	s := l.store
 	sent := s.now()
-	granted, v := s.Shared.Lease(t.ctx, c, t.calls)
+	granted, v := s.Shared.Lease(t.ctx, c, t.permits)
 	now := s.now()
 	s.learn(t.id, true, []algorithm.Counter{*c}, []algorithm.Verdict{v}, sent)
 	e.mu.Lock()
@@ -80,34 +93,70 @@ func (l *leases) run(e *lease, t *trip, c *algorithm.Counter) {
 	defer close(t.over)
 	e.trip = nil
 	if granted == 0 {
-		for _, w := range t.waiting {
-			if !w.gone {
-				w.tell(v)
-			}
-		}
+		e.refused(t, &v, now)
 		e.used, e.left, e.idle = 0, v.Remaining, now
 		l.giver.wake(now + forgetAfter)
 		return
 	}
 	b := e.newBatch(granted, v, sent, now)
+	l.takeOver(e, b, now)
 	still := b.serve(t, now)
 	e.used, e.left, e.idle = granted, v.Remaining, now
 	l.keep(e, b, now)
-	if len(still) > 0 {
+	if granted < t.permits { // the store has no more
+		alone(still)
+	} else if len(still) > 0 {
 		l.again(e, still)
 	}
 }
 
-// serve gives each who waits a call, in the order in which they came, and returns who got none. Who came when the trip was under
-// way may have come after the charge, so for them it counts only while the batch lives.
+// takeOver makes what is left of the last batch part of a new one; or has it given back, when it
+// cannot be used like that.
+func (l *leases) takeOver(e *lease, b *batch, now int64) {
+	old := e.batch.Load()
+	if old == nil {
+		return
+	}
+	if now >= old.ends || now >= b.ends || !e.limit.LeasedTogether(&old.verdict, &b.verdict) {
+		l.end(e)
+		return
+	}
+	e.batch.Store(nil)
+	rest := old.retire()
+	b.granted += rest
+	b.permits.Add(rest)
+	b.ends = min(b.ends, old.ends)
+}
+
+// refused answers those who wait for a trip that brought nothing: by what is left here, or by its
+// answer, which is for one permit. Who needs more asks alone.
+func (e *lease) refused(t *trip, v *algorithm.Verdict, now int64) {
+	b := e.batch.Load()
+	for _, w := range t.waiting {
+		var spent algorithm.Verdict
+		switch {
+		case w.gone:
+		case b != nil && b.spend(now, w.cost, &spent):
+			w.tell(spent)
+		case w.cost == 1 || v.Err != nil || v.Ended != nil:
+			w.tell(*v)
+		default:
+			alone([]*waiter{w})
+		}
+	}
+}
+
+// serve gives each who waits its permits, in the order in which they came, and returns who got
+// none. Who came when the trip was under way may have come after the charge, so for them it counts
+// only while the batch lives.
 func (b *batch) serve(t *trip, now int64) (still []*waiter) {
 	for i, w := range t.waiting {
-		switch rest := b.calls.Load() - 1; {
+		switch rest := b.permits.Load() - w.cost; {
 		case w.gone:
 		case rest < 0 || i >= t.early && now >= b.ends:
 			still = append(still, w)
 		default:
-			b.calls.Store(rest)
+			b.permits.Store(rest)
 			v := b.answer(now, rest)
 			if i == 0 {
 				v.From = algorithm.FromStore
@@ -120,7 +169,7 @@ func (b *batch) serve(t *trip, now int64) (still []*waiter) {
 
 // keep puts what is left of a trip where callers find it; or has it given back, when they cannot use it any more.
 func (l *leases) keep(e *lease, b *batch, now int64) {
-	if b.calls.Load() <= 0 {
+	if b.rest() == 0 {
 		l.giver.wake(now + forgetAfter)
 		return
 	}
@@ -141,7 +190,12 @@ func (l *leases) again(e *lease, still []*waiter) {
 	if !e.dropped && l.begin(e, still) {
 		return
 	}
-	for _, w := range still {
+	alone(still)
+}
+
+// alone has callers ask by themselves.
+func alone(waiting []*waiter) {
+	for _, w := range waiting {
 		w.alone = true
 		w.tell(algorithm.Verdict{})
 	}
