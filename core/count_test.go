@@ -26,6 +26,28 @@ func is(outcomes ...int) func(int) bool {
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
 
+// Calls that are in flight together all get their permits back, the first that came first, also from behind those that count.
+func TestAllInFlightAreGivenBack(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow} {
+			limit := core.Limit{Max: 90, Window: time.Hour, Algorithm: algorithm}
+			guard := newGuard(t, limiter, core.Rule{
+				Name: algorithm.String(), Seconds: 3600, MaxCount: limit.Max, Algorithm: algorithm, Count: failedLogins.Count,
+			})
+			var inFlight []core.Answer
+			for range 90 {
+				inFlight = append(inFlight, guard.Check(newView("POST", "/upload")))
+			}
+			wantServed(t, guard, newView("POST", "/upload"), 200, 429)
+			for i, answer := range inFlight {
+				answer.Run(func() int { return []int{200, 401, 200}[i%3] })
+			}
+			wantLeft(t, limiter, algorithm.String(), me, limit, 60)
+		}
+	})
+}
+
 func TestOnlyWhatCountsIsCharged(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -52,7 +52,7 @@ func (c fuzzCounter) slowly() string {
 		dry = "%dry"
 	}
 	if c.limit != (core.Limit{}) {
-		tag := [...]string{"sw1", "sl1", "fw1", "cw1", "tb2", "cc1"}[c.limit.Algorithm]
+		tag := [...]string{"sw1", "sl2", "fw1", "cw1", "tb2", "cc1"}[c.limit.Algorithm]
 		span = fmt.Sprint(tag, ":", c.limit.Window.Microseconds())
 		if unit, zone, ok := strings.Cut(c.limit.Calendar.String(), " of "); ok {
 			if len(zone) > 21 {

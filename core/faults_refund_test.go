@@ -65,6 +65,17 @@ func TestRefundedPermitsAreNotLost(t *testing.T) {
 	})
 }
 
+// Refunds of several charges of one microsecond took each other's permits, in a SlidingLog, and the last ones found none.
+func TestRefundsOfOneMicrosecond(t *testing.T) {
+	eachAlgorithm(t, 7, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
+		first, second := took(t, limiter, limit, 3), took(t, limiter, limit, 3)
+		for i, d := range []core.Decision{first, second, first, second} {
+			gaveBack(t, limiter, d, 1+i/2)
+		}
+		remains(t, limiter, limit, 7)
+	})
+}
+
 // The used count went below zero when a charge of the window before was given back, and the new window let more through.
 func TestRefundOfAnEarlierWindowMintsNothing(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {

@@ -52,10 +52,12 @@ type More struct {
 
 // Entry is a call that was admitted.
 type Entry struct {
-	At   int64  // when, or when it was renewed last; microseconds
-	Cost int64  // permits
-	Sum  int64  // SlidingLog: permits admitted up to and with this call
-	Mark string // SlidingLog: its note; Concurrency: its holder
+	At       int64  // when, or when it was renewed last, or as of when it counts, because the clock stepped back; microseconds
+	Admitted int64  // SlidingLog: when
+	Cost     int64  // permits
+	Sum      int64  // SlidingLog: the permits of the entries up to and with this one
+	Position int64  // SlidingLog: that of the entry before plus the cost, or where no entry counted the time plus the cost
+	Mark     string // SlidingLog: its note; Concurrency: its holder
 }
 
 // Counter is one thing to count: a key, its limit, and what the call at hand costs.

@@ -1,7 +1,10 @@
 package algorithm_test
 
 import (
+	"context"
+	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -16,16 +19,19 @@ func TestEnginesAgreeAtFullSize(t *testing.T) {
 		counters := func(n int) []algorithm.Counter {
 			return []algorithm.Counter{{Key: []byte("full"), Limit: &limit, Cost: 1, Mark: fmt.Sprint("call ", n)}}
 		}
+		const middle = algorithm.MaxEntries / 2
+		var given algorithm.Charge
 		for n := range algorithm.MaxEntries {
 			e.now++
-			e.decide(true, e.now, counters(n))
+			if v := e.decide(true, e.now, counters(n))[0]; n == middle {
+				given = counters(n)[0].Charged(&v)
+			}
 		}
 		full := e.decide(true, e.now, counters(-1))[0]
 		if full.RetryAfter != algorithm.MaxWindow-algorithm.MaxEntries+1 || full.Remaining != 0 {
 			t.Errorf("%s: full: %+v", kind.Tag(), full)
 		}
-		const middle = algorithm.MaxEntries / 2
-		e.giveBack(algorithm.Charge{Key: []byte("full"), Limit: &limit, Cost: 1, At: early + 1 + middle, Mark: fmt.Sprint("call ", middle)})
+		e.giveBack(given)
 		if v := e.decide(true, e.now, counters(-2))[0]; v.RetryAfter != 0 || v.Remaining != 0 {
 			t.Errorf("%s: one given back: %+v", kind.Tag(), v)
 		}
@@ -43,6 +49,50 @@ func TestEnginesAgreeAtFullSize(t *testing.T) {
 			t.Errorf("%s: a window later: %+v", kind.Tag(), v)
 		}
 		e.run(t, s, timed, nil)
+	}
+}
+
+// However many calls there are behind one that is given back, Redis changes a few things for it, and looks at a few.
+func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
+	s, ctx := startServer(t), context.Background()
+	limit, note := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, algorithm.MaxWindow), strings.Repeat("note", 64)
+	pipe := s.Pipeline()
+	for n := range int64(algorithm.MaxEntries) { // as charged with permits of 1
+		text := binary.LittleEndian.AppendUint64(nil, uint64(early+n))
+		text = binary.LittleEndian.AppendUint64(text[:7], uint64(early+n+1))
+		pipe.RPush(ctx, "log", string(binary.LittleEndian.AppendUint16(text[:14], 1))+note)
+	}
+	pipe.ConfigResetStat(ctx)
+	number := func(section, name string) (n int64) {
+		_, after, _ := strings.Cut(s.Info(ctx, section).Val(), name)
+		_, _ = fmt.Sscan(after, &n)
+		return n
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+	before := number("persistence", "rdb_changes_since_last_save:")
+	const calls = 60
+	for n := range int64(calls) {
+		at := early + n*n*n%algorithm.MaxEntries // old and new ones
+		ask := one("log", &limit, early+algorithm.MaxEntries, 1)
+		ask.counters[0].Mark = note
+		if changed := s.giveBack(algorithm.Verdict{At: at, Position: at + 1}, ask); changed != 1 {
+			t.Errorf("call %d: %d counters changed", n, changed)
+		}
+	}
+	if changes := number("persistence", "rdb_changes_since_last_save:") - before; changes > 5*calls {
+		t.Errorf("%d changes to give back %d calls", changes, calls)
+	}
+	for _, command := range []string{"lindex", "lrange", "lset", "lrem", "ltrim", "rpush"} {
+		if n := number("commandstats", "cmdstat_"+command+":calls="); n > 15*calls {
+			t.Errorf("%s was called %d times to give back %d calls", command, n, calls)
+		}
+	}
+	look := one("log", &limit, early+algorithm.MaxEntries, 1)
+	look.charge = false
+	if v := s.decide(timed, look)[0]; v.Remaining != calls {
+		t.Errorf("%d permits are back, want %d", v.Remaining, calls)
 	}
 }
 

@@ -1,4 +1,5 @@
--- Gives back what one call charged, as far as it still counts. It never leaves a counter with less than other calls used.
+-- Gives back what one call charged, as far as it still counts. It never leaves a counter with less than other calls used. It goes
+-- behind sliding_log.lua and token_bucket_state.lua.
 --
 -- KEYS[i]   the counters, all in one cluster slot, each once
 -- ARGV      nine for each counter: algorithm, permits to give back, when they were charged (microseconds: the first number of
@@ -10,10 +11,6 @@ local now = clock[1] * 1000000 + clock[2]
 -- What is to be changed is told as a function, and done when all counters have been found to be ours. Nothing is nil.
 local function write(key, state, lives)
   return function() redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1) end
-end
-
-local function ours(key, sound)
-  if not sound then error('NOTACOUNTER ' .. key) end
 end
 
 function algorithms.sw1(key, cost, charged_at, _, _, _, window)
@@ -40,42 +37,136 @@ function algorithms.sw1(key, cost, charged_at, _, _, _, window)
   end
 end
 
--- The newest entry of that moment that has the permits, and the note. Those after it sum up to less then, and are written anew.
-function algorithms.sl1(key, cost, charged_at, _, _, _, window, note)
-  local function read(text)
-    local when, sum, own = struct.unpack('<I7I7I2', text)
-    ours(key, when < 2 ^ 53)
-    return when, sum, own, string.sub(text, 17)
+-- The entry of that position holds less then, or goes. What it held is a gap: see sliding_log.lua.
+function algorithms.sl2(key, cost, charged_at, _, position, _, window)
+  local length, newest, highest, extra, given, moved, moved_to = read_log(key)
+  if length == 0 then return end
+  local function entry(at)
+    local text = redis.call('LINDEX', key, at)
+    return text, read_entry(key, text, moved, moved_to)
   end
 
-  local function take(at)
-    local later, kept = redis.call('LRANGE', key, at, -1), {}
-    for i = 1, #later do
-      local when, sum, own, text = read(later[i])
-      if i == 1 then own = own - cost end
-      ours(key, sum >= cost)
-      if own > 0 then kept[#kept + 1] = struct.pack('<I7I7I2', when, sum - cost, own) .. text end
+  -- Each entry takes up one position at least. Most take up no more, so it is looked for a few times where it would be then,
+  -- and by halves after that.
+  local at, high, above, looks = 0, length - 1, highest, 0
+  local _, _, lowest = entry(0)
+  if position < lowest or position > highest then return end
+  while at < high do
+    local skip = math.max(0, high - at - (above - position))
+    at, lowest = at + skip, lowest + skip
+    skip = math.max(0, high - at - (position - lowest))
+    high, above = high - skip, above - skip
+    if at >= high then break end
+    local middle = math.floor((at + high) / 2)
+    if looks < 4 and above > lowest then middle = math.floor(at + (high - at) * (position - lowest) / (above - lowest)) end
+    middle, looks = math.max(at, math.min(middle, high - 1)), looks + 1
+    local _, _, found = entry(middle)
+    if found < position then at, lowest = middle + 1, found + 1 else high, above = middle, found end
+  end
+  if at > high then return end
+  local text, when, found, own, admitted = entry(at)
+  if found ~= position or admitted ~= charged_at or when <= math.max(newest, now) - window then return end
+  local back = math.min(cost, own)
+
+  -- The gaps. Their sums stay packed, because few of them change.
+  local count = extra and (#extra - 28) / 6 or 0
+  ours(key, count % 1 == 0 and count <= 1000)
+  local sizes, sums = count > 0 and {string.byte(extra, 29, 28 + count)} or {}, count > 0 and string.sub(extra, 29 + count) or ''
+
+  -- The segment of an entry, which may lie behind all that there are, and the place of the first entry in it.
+  local function segment(place)
+    local i, from = segment_of(sizes, place)
+    if i then return i, from end
+    local covered = 0
+    for n = 1, #sizes do covered = covered + sizes[n] end
+    while covered <= place do
+      local last = #sizes
+      if last == 0 or sizes[last] >= segment_size then
+        last = last + 1
+        sizes[last], sums = 0, sums .. struct.pack('<I5', 0)
+      end
+      local more = math.min(place + 1 - covered, segment_size - sizes[last])
+      sizes[last], covered = sizes[last] + more, covered + more
     end
-    return function()
-      if at == 0 then redis.call('DEL', key) else redis.call('LTRIM', key, 0, at - 1) end
-      for i = 1, #kept, 1000 do redis.call('RPUSH', key, unpack(kept, i, math.min(i + 999, #kept))) end
-      redis.call('PEXPIREAT', key, math.floor((now + window) / 1000) + 1)
-    end
+    return #sizes, covered - sizes[#sizes]
   end
 
-  local length = redis.call('LLEN', key)
-  local low, high = 0, length
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if read(redis.call('LINDEX', key, middle)) < charged_at then low = middle + 1 else high = middle end
+  -- Adds to the gaps of a segment.
+  local function add(i, permits)
+    local sum = struct.unpack('<I5', sums, 5 * i - 4) + permits
+    given = given + permits
+    ours(key, sum >= 0 and sum < 2 ^ 40 and given >= 0)
+    sums = string.sub(sums, 1, 5 * i - 5) .. struct.pack('<I5', sum) .. string.sub(sums, 5 * i + 1)
   end
-  local found
-  for at = low, length - 1 do
-    local when, _, own, text = read(redis.call('LINDEX', key, at))
-    if when > charged_at then break end
-    if own >= cost and text == note then found = at end
+
+  -- Puts a segment together with the one behind it, if both are small.
+  local function join(i)
+    if i < 1 or i >= #sizes or sizes[i] + sizes[i + 1] > segment_size then return end
+    sizes[i] = sizes[i] + table.remove(sizes, i + 1)
+    local sum = struct.unpack('<I5', sums, 5 * i - 4) + struct.unpack('<I5', sums, 5 * i + 1)
+    sums = string.sub(sums, 1, 5 * i - 5) .. struct.pack('<I5', sum) .. string.sub(sums, 5 * i + 6)
   end
-  if found then return take(found) end
+
+  -- The gap before an entry.
+  local function gap(place, upto, permits)
+    if given == 0 then return 0 end
+    return upto - permits - select(3, entry(place - 1))
+  end
+
+  local take, i
+  if own > back then
+    if at > 0 then add(segment(at), back) end
+    take = function() redis.call('LSET', key, at, struct.pack('<I7I7I2', admitted, position, own - back) .. string.sub(text, 17)) end
+  elseif at == length - 1 then
+    if at > 0 then _, newest, highest = entry(at - 1) end
+    if at == 0 or newest <= now - window then
+      return function() redis.call('DEL', key) end
+    end
+    i = segment_of(sizes, at)
+    if i then add(i, -gap(at, position, own)) end
+    moved = math.min(moved, highest) -- the next entry may get this position
+    take = function()
+      redis.call('LTRIM', key, 0, at - 1)
+      extra = nil
+    end
+  elseif at == 0 then
+    i = segment_of(sizes, 0)
+    local second = segment_of(sizes, 1)
+    if second then
+      local _, _, next_position, next_own = entry(1)
+      add(second, -gap(1, next_position, next_own))
+    end
+    take = function() redis.call('LTRIM', key, 1, -1) end
+  else
+    -- What is given back before it is given back before the next entry then.
+    local behind, from = segment(at + 1)
+    i = at >= from and behind or behind - 1
+    if i ~= behind then
+      local before = gap(at, position, own)
+      add(i, -before)
+      add(behind, before)
+    end
+    add(behind, own)
+    take = function() redis.call('LREM', key, 2 * at < length and 1 or -1, text) end
+  end
+  if i then
+    sizes[i] = sizes[i] - 1
+    join(i)
+    join(i - 1)
+    if sizes[#sizes] == 0 then sizes[#sizes] = nil end
+  end
+
+  return function()
+    take()
+    if given + moved > 0 then
+      local rest = struct.pack('<I7I7I7I7', 0, given, moved, moved_to)
+      if given > 0 then rest = rest .. string.char(unpack(sizes)) .. string.sub(sums, 1, 5 * #sizes) end
+      if extra then redis.call('LSET', key, -1, rest) else redis.call('RPUSH', key, rest) end
+    elseif extra then
+      redis.call('LTRIM', key, 0, -2)
+    end
+    redis.call('PEXPIREAT', key, math.floor((newest + window) / 1000) + 1)
+  end
 end
 
 function algorithms.fw1(key, cost, charged_at, _, _, _, window)
@@ -141,7 +232,7 @@ for i = 1, #KEYS do
   local algorithm, args = ARGV[a], {}
   for n = 1, 8 do args[n] = ARGV[a + n] end
   for n = 1, 8 do
-    if n ~= 7 or algorithm ~= 'sl1' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
+    if n ~= 7 or algorithm ~= 'sl2' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
   end
   changes[#changes + 1] = algorithms[algorithm](KEYS[i], unpack(args))
 end

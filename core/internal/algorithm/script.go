@@ -27,7 +27,7 @@ var sources = [kinds][]string{
 // The scripts beside those that decide; KEYS, ARGV and reply of each stand at the head of its file.
 var (
 	Reserve   = script("token_bucket_state.lua", "token_bucket.lua", "reserve.lua")
-	GiveBack  = script("token_bucket_state.lua", "give_back.lua")
+	GiveBack  = script("sliding_log.lua", "token_bucket_state.lua", "give_back.lua")
 	Renew     = script("renew.lua")
 	Records   = script("records.lua")
 	ImposeBan = script("impose_ban.lua")

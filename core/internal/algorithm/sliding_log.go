@@ -7,7 +7,7 @@ import (
 
 type slidingLog struct{}
 
-func (slidingLog) tag() string { return "sl1" }
+func (slidingLog) tag() string { return "sl2" }
 
 func (slidingLog) place(now int64, _ *Limit) int64 { return now }
 
@@ -78,31 +78,31 @@ func (slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
 }
 
 func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) (resetAfter, position int64) {
-	sum, live := cost, s.liveAt(t.now, l.Window)
+	live, sum, position := s.liveAt(t.now, l.Window), cost, t.now+cost
 	if len(live) > 0 {
-		sum += live[len(live)-1].Sum
+		newest := &live[len(live)-1]
+		sum, position = newest.Sum+cost, newest.Position+cost
 	}
-	s.keep(append(live, Entry{At: t.now, Cost: cost, Sum: sum, Mark: note}))
+	s.keep(append(live, Entry{At: t.now, Admitted: t.now, Cost: cost, Sum: sum, Position: position, Mark: note}))
 	s.At = t.now
-	return l.Window, 0
+	return l.Window, position
 }
 
-// giveBack takes the permits from the newest entry of that moment that has them.
-func (slidingLog) giveBack(s *State, _ int64, c *Charge) {
+// giveBack takes permits from the entry of that position and time, as many as it still has.
+func (slidingLog) giveBack(s *State, now int64, c *Charge) {
 	entries := s.entries()
-	for i := len(entries) - 1; i >= 0 && entries[i].At >= c.At; i-- {
-		if entries[i].At != c.At || entries[i].Cost < c.Cost || entries[i].Mark != c.Mark {
-			continue
-		}
-		entries[i].Cost -= c.Cost
-		for later := i; later < len(entries); later++ {
-			entries[later].Sum -= c.Cost
-		}
-		if entries[i].Cost == 0 {
-			s.keep(slices.Delete(entries, i, i+1))
-			s.toNewest()
-		}
+	i := sort.Search(len(entries), func(i int) bool { return entries[i].Position >= c.Position })
+	if i == len(entries) || entries[i].Position != c.Position || entries[i].Admitted != c.At || entries[i].At <= max(s.At, now)-c.Limit.Window {
 		return
+	}
+	back := min(c.Cost, entries[i].Cost)
+	entries[i].Cost -= back
+	for later := i; later < len(entries); later++ {
+		entries[later].Sum -= back
+	}
+	if entries[i].Cost == 0 {
+		s.keep(slices.Delete(entries, i, i+1))
+		s.toNewest()
 	}
 }
 

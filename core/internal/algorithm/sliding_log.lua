@@ -1,23 +1,128 @@
 -- SlidingLog: never more than max permits in any span of window microseconds, to the microsecond.
 --
 -- args      max, window (microseconds), note
--- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds), I7 permits admitted up to and
---           with it, I2 its own permits; then its note. Entries that no longer count stay until the next charge
-algorithms.sl1 = function(key, now, cost, max, window, note)
-  max, window = max + 0, window + 0
+-- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds), I7 its position, I2 the
+--           permits that it holds; then its note. Entries that no longer count stay until the next charge. A position is that
+--           of the entry before plus the cost, and where no entry counts, the time plus the cost.
+--           While it is needed, the list has one more element, the last: I7 0, I7 the sum of all gaps, I7 a position, and I7 the
+--           time as of which entries up to that position count, because the clock stepped back behind them; then for each
+--           segment of the list I1 how many entries it has, and for each I5 the sum of its gaps.
+--           A gap is what was given back: the position of an entry less its permits less the position of the entry before. So what is
+--           given back changes no other entry. The first segment begins with the first entry, whose gap is none. A
+--           segment has at most 64 entries. Behind the last one there are no gaps
+local segment_size = 64
+
+local function ours(key, sound)
+  if not sound then error('NOTACOUNTER ' .. key) end
+end
+
+-- As of when an entry counts, its position, its permits, and when it was admitted.
+local function read_entry(key, text, moved, moved_to)
+  local when, position, own = struct.unpack('<I7I7I2', text)
+  if when == 0 or when >= 2 ^ 53 or position >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
+  return position <= moved and moved_to or when, position, own, when
+end
+
+-- How many entries there are; as of when the last one counts, and its position; then, if there is the element behind them, its text
+-- and its first three numbers.
+local function read_log(key)
   local length = redis.call('LLEN', key)
-
-  local function entry(at)
-    local text = redis.call('LINDEX', key, at)
-    local when, sum, own = struct.unpack('<I7I7I2', text)
-    if when >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
-    return when, sum, own, string.sub(text, 17)
+  if length == 0 then return 0, nil, nil, nil, 0, 0, 0 end
+  local last = redis.call('LINDEX', key, length - 1)
+  local when, position = struct.unpack('<I7I7I2', last)
+  if when > 0 then
+    ours(key, when < 2 ^ 53 and position < 2 ^ 53)
+    return length, when, position, nil, 0, 0, 0
   end
+  local _, given, moved, moved_to = struct.unpack('<I7I7I7I7', last)
+  ours(key, length > 1 and given < 2 ^ 53 and moved_to < 2 ^ 53)
+  when, position = read_entry(key, redis.call('LINDEX', key, length - 2), moved, moved_to)
+  return length - 1, when, position, last, given, moved, moved_to
+end
 
-  -- The first entry that is so late, or that sums up to so much; most often that is the first of all.
+local function read_gaps(key, extra, given)
+  local count = extra and (#extra - 28) / 6 or 0
+  ours(key, count % 1 == 0 and count <= 1000 and (count > 0 or given == 0))
+  if count == 0 then return {total = 0, sizes = {}, sums = {}} end
+  local sums = {struct.unpack('<' .. string.rep('I5', count), extra, 29 + count)}
+  sums[count + 1] = nil -- it is where the text ends
+  return {total = given, sizes = {string.byte(extra, 29, 28 + count)}, sums = sums}
+end
+
+local function pack_gaps(gaps, moved, moved_to)
+  local head, count = struct.pack('<I7I7I7I7', 0, gaps.total, moved, moved_to), #gaps.sizes
+  if gaps.total == 0 then return head end
+  return head .. string.char(unpack(gaps.sizes)) .. struct.pack('<' .. string.rep('I5', count), unpack(gaps.sums))
+end
+
+-- The segment that an entry is in, and the places of the segment's first entry and of the one behind its last.
+local function segment_of(sizes, at)
+  local to = 0
+  for i = 1, #sizes do
+    to = to + sizes[i]
+    if at < to then return i, to - sizes[i], to end
+  end
+end
+
+-- The permits that entries hold, one behind the other, up to the entry with which they are enough; and as of when that counts.
+local function add_up(key, from, to, enough, moved, moved_to)
+  local permits = 0
+  if from > to then return permits end
+  for _, text in ipairs(redis.call('LRANGE', key, from, to)) do
+    local when, _, own = read_entry(key, text, moved, moved_to)
+    permits = permits + own
+    if permits >= enough then return permits, when end
+  end
+  return permits
+end
+
+-- The gaps behind an entry of that position, in segments that begin with it.
+local function gaps_behind(key, gaps, at, position, entry, length)
+  local behind = {total = 0, sizes = {}, sums = {}}
+  local i, _, to = segment_of(gaps.sizes, at)
+  if not i then return behind end
+  ours(key, to <= length)
+  behind.sizes[1], behind.sums[1] = to - at, 0
+  if gaps.sums[i] > 0 then
+    local sum = select(2, entry(to - 1)) - position - add_up(key, at + 1, to - 1, math.huge, 0, 0)
+    ours(key, sum >= 0 and sum <= gaps.sums[i])
+    behind.sums[1] = sum
+  end
+  for segment = i + 1, #gaps.sizes do
+    behind.sizes[segment - i + 1], behind.sums[segment - i + 1] = gaps.sizes[segment], gaps.sums[segment]
+  end
+  for _, sum in ipairs(behind.sums) do behind.total = behind.total + sum end
+  return behind
+end
+
+-- As of when the entry counts whose return frees so many permits, if it is in a segment; else where the segments end, and the sum of
+-- their gaps.
+local function freeing(key, gaps, first, before, missing, entry, moved, moved_to, length)
+  local ends, gone = {[0] = first}, {[0] = 0}
+  for i, size in ipairs(gaps.sizes) do ends[i], gone[i] = ends[i - 1] + size, gone[i - 1] + gaps.sums[i] end
+  ours(key, ends[#ends] <= length)
+  local function upto(i) return i > 0 and select(2, entry(ends[i] - 1)) - before - gone[i] or 0 end
+  local low, high = 1, #ends + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if upto(middle) >= missing then high = middle else low = middle + 1 end
+  end
+  if low > #ends then return nil, ends[#ends], gone[#ends] end
+  local _, when = add_up(key, ends[low - 1], ends[low] - 1, missing - upto(low - 1), moved, moved_to)
+  ours(key, when)
+  return when
+end
+
+algorithms.sl2 = function(key, now, cost, max, window, note)
+  max, window = max + 0, window + 0
+  local length, newest, highest, extra, given, moved, moved_to = read_log(key)
+
+  local function entry(at) return read_entry(key, redis.call('LINDEX', key, at), moved, moved_to) end
+
+  -- The first entry that is so late, or of so high a position.
   local function search(low, field, above)
     local high = length
-    if low < high and select(field, entry(low)) > above then return low end
+    if field == 2 and low < high and select(2, entry(low)) > above then return low end -- that is most frequent
     while low < high do
       local middle = math.floor((low + high) / 2)
       if select(field, entry(middle)) > above then high = middle else low = middle + 1 end
@@ -25,48 +130,76 @@ algorithms.sl1 = function(key, now, cost, max, window, note)
     return low
   end
 
-  local first, used, before, sum, newest, anchored = 0, 0, 0, 0, now, nil
+  local first, used, before, position, lowest = 0, 0, 0, now, math.huge
+  local gaps = nil -- those behind the first entry that counts, read when needed
   if length > 0 then
-    newest, sum = entry(length - 1)
-    first = search(0, 1, math.max(newest - now, 0) + now - window)
+    local dead = math.max(newest, now) - window
+    local when, upto, own = entry(0)
+    if when <= dead then
+      first = search(1, 1, dead)
+      if first < length then when, upto, own = entry(first) end
+    end
     if first < length then
-      local _, upto, own = entry(first)
-      before = upto - own
-      used = sum - before
-      if newest <= now - window or before < 0 or used < own then error('NOTACOUNTER ' .. key) end
+      if given > 0 and first > 0 then
+        gaps = gaps_behind(key, read_gaps(key, extra, given), first, upto, entry, length)
+        given = gaps.total
+      end
+      position, lowest, before = highest, upto, upto - own
+      used = position - before - given
+      ours(key, newest > now - window and before >= 0 and used >= own)
+    else
+      given = 0
     end
   end
 
-  local moved = {} -- what is written anew is read here, where an entry that is none of ours is still an error that changed nothing
+  local back = length > 0 and newest > now
+  if back and given > 0 then gaps = gaps or read_gaps(key, extra, given) end -- here, where an error has changed nothing
   local function keep()
     if first > 0 then redis.call('LTRIM', key, first, -1) end
-    for at = 1, #moved do redis.call('LSET', key, at - 1, moved[at]) end
+    if back then
+      moved, moved_to = position, now
+    elseif moved < lowest then
+      moved, moved_to = 0, 0
+    end
+    if given + moved == 0 then
+      if extra then redis.call('LTRIM', key, 0, -2) end
+    elseif first > 0 or back then -- else it stays as it is
+      local text = pack_gaps(gaps or {total = 0, sizes = {}}, moved, moved_to)
+      if extra then redis.call('LSET', key, -1, text) else redis.call('RPUSH', key, text) end
+    end
   end
 
-  local back = newest > now
-  if back then
-    -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.
-    newest = now
-    for at = first, length - 1 do
-      local _, upto, own, text = entry(at)
-      moved[at - first + 1] = struct.pack('<I7I7I2', now, upto, own) .. text
-    end
-    anchored = keep
-  end
+  -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.
+  local anchored = nil
+  if back then newest, anchored = now, keep end
   local reset = used > 0 and newest + window - now or 0
 
   local missing = used + cost - max
   if missing > 0 then
-    local wait = window
+    local when, from, gone = now, first, 0
     if not back then
-      local freeing = search(first, 2, before + missing - 1)
-      if freeing < length then wait = entry(freeing) + window - now end
-      if wait < 1 or wait > window then error('NOTACOUNTER ' .. key) end
+      when = nil
+      if given > 0 then
+        gaps = gaps or read_gaps(key, extra, given)
+        when, from, gone = freeing(key, gaps, first, before, missing, entry, moved, moved_to, length)
+      end
+      if not when then
+        local at = search(from, 2, before + gone + missing - 1)
+        when = at < length and entry(at) or now -- or none frees so many
+      end
     end
+    local wait = when + window - now
+    ours(key, wait >= 1 and wait <= window)
     return wait, max - used, reset, nil, nil, nil, anchored
   end
   return 0, max - used, reset, window, function()
-    keep()
-    redis.call('RPUSH', key, struct.pack('<I7I7I2', now, (first < length and sum or 0) + cost, cost) .. note)
-  end, 0, anchored
+    if first > 0 or extra or back then keep() end
+    local text = struct.pack('<I7I7I2', now, position + cost, cost) .. note
+    if given + moved == 0 then
+      redis.call('RPUSH', key, text)
+    else
+      redis.call('RPUSH', key, redis.call('LINDEX', key, -1))
+      redis.call('LSET', key, -2, text)
+    end
+  end, position + cost, anchored
 end

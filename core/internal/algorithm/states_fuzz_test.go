@@ -29,6 +29,9 @@ func FuzzStates(f *testing.F) {
 				f.Add(byte(i), state, later)
 			}
 		}
+		if l.Kind == algorithm.SlidingLog {
+			s.addGaps(f, byte(i), l)
+		}
 		for _, state := range []string{"hello", "12345", strings.Repeat("\x00", 24), strings.Repeat("\xff", 28), strings.Repeat("\x01", 31), strings.Repeat("\x05", 19)} {
 			f.Add(byte(i), []byte(state), int64(0))
 		}
@@ -81,6 +84,43 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 		f.Fatalf("%s: nothing is kept of %v", l.Kind.Tag(), used)
 	}
 	return state
+}
+
+// addGaps adds logs of which something was given back in the middle, and after the clock stepped back; and such with one byte more
+// somewhere.
+func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
+	f.Helper()
+	ctx, given := context.Background(), algorithm.Verdict{}
+	s.FlushDB(ctx)
+	for i := range int64(4) {
+		now := early + i - i/3*second/2
+		call := ask{now, true, []algorithm.Counter{{Key: []byte("counter"), Limit: l, Cost: 1 + i%2}}}
+		if v := s.decide(timed, call)[0]; i == 1 {
+			given = v
+		}
+	}
+	s.giveBack(given, one("counter", l, early, 1))
+	var entries [][]byte
+	for _, entry := range s.LRange(ctx, "counter", 0, -1).Val() {
+		entries = append(entries, []byte(entry))
+	}
+	last := entries[len(entries)-1]
+	if len(last) < 34 {
+		f.Fatalf("no gaps in %q", entries)
+	}
+	for at := range last {
+		for _, more := range []byte{0, 1, 200} {
+			last[at] += more
+			var state []byte
+			for _, entry := range entries {
+				state = append(append(state, byte(len(entry))), entry...)
+			}
+			for _, later := range []int64{0, second / 2, second - 1, -second} {
+				f.Add(kind, slices.Clone(state), later)
+			}
+			last[at] -= more
+		}
+	}
 }
 
 // planted is bytes in the place of a counter.
@@ -142,7 +182,11 @@ func (p *planted) sound() bool {
 	case algorithm.SlidingLog:
 		entries := p.entries()
 		last := entries[len(entries)-1].(string)
-		return len(last) >= 16 && int64(binary.LittleEndian.Uint64([]byte(last))<<8>>8) < moment
+		if len(last) < 16 {
+			return false
+		}
+		when := binary.LittleEndian.Uint64([]byte(last)) << 8 >> 8
+		return when > 0 && when < moment || when == 0 && len(last) >= 28 && len(entries) > 1
 	default:
 		newest := slices.MaxFunc(p.scores(), func(a, b redis.Z) int { return cmpFloat(a.Score, b.Score) }).Score
 		return newest >= 1<<50 && newest < moment
