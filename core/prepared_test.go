@@ -45,6 +45,9 @@ func TestPreparedWithAnySubject(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for _, name := range nasty() {
 		for _, subject := range nasty() {
+			if subject == "::" { // an address, which Reset refuses
+				subject = ":::"
+			}
 			wantOwn(t, limiter, name, subject, core.PerHour(3))
 		}
 	}
