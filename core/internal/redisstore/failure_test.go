@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -120,5 +121,24 @@ func TestIsOlder(t *testing.T) {
 		if got := isOlder(version); got != want {
 			t.Errorf("%q is older: %t, want %t", version, got, want)
 		}
+	}
+}
+
+// A server that answers on the connections it has, and takes no more, is not flooded with probes.
+func TestProbesAreFew(t *testing.T) {
+	var dials atomic.Int32
+	client := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, syscall.ECONNREFUSED
+	}})
+	defer func() { _ = client.Close() }()
+	began, r := time.Now(), &reach{client: client, all: &common{timeout: breakerTimeout, listener: nobody{}}}
+	for range 1000 {
+		r.fails()
+		r.answers()
+	}
+	r.all.close()
+	if n, most := dials.Load(), 1+int32(time.Since(began)/probeAgain); n == 0 || n > most {
+		t.Errorf("%d probes, want at most %d", n, most)
 	}
 }

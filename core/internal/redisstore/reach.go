@@ -21,11 +21,14 @@ type reach struct {
 	all    *common
 	works  atomic.Bool           // an answer came, and since then every connection could be set up
 	why    atomic.Pointer[error] // what keeps connections from being set up, as a probe found
+	again  atomic.Bool           // an answer came since the last probe
 	probed atomic.Int64          // when a probe began last, by time.Time's UnixNano; 0: never
 }
 
-// probeEvery is how often a probe is made, at most.
-const probeEvery = 10 * time.Second
+// probeEvery is how often a probe is made, at most, while nothing else is heard of the server, and
+// probeAgain when it has answered since: one that answers on some connections and takes no others is
+// not to be flooded with more.
+const probeEvery, probeAgain = 10 * time.Second, time.Second
 
 // errNoSetUp is why a command was not sent when nothing more is known.
 var errNoSetUp = errors.New("no connection could be set up")
@@ -60,7 +63,7 @@ func (r *reach) answers() {
 	if !r.works.Load() {
 		r.works.Store(true)
 		r.why.Store(nil)
-		r.probed.Store(0)
+		r.again.Store(true)
 	}
 }
 
@@ -80,10 +83,14 @@ func (r *reach) inTime(err error) error {
 // fails notes that a connection could not be set up, and finds out why.
 func (r *reach) fails() {
 	r.works.Store(false)
-	now, last := time.Now().UnixNano(), r.probed.Load()
-	if now-last < int64(probeEvery) || !r.probed.CompareAndSwap(last, now) {
+	now, last, pause := time.Now().UnixNano(), r.probed.Load(), probeEvery
+	if r.again.Load() {
+		pause = probeAgain
+	}
+	if now-last < int64(pause) || !r.probed.CompareAndSwap(last, now) {
 		return
 	}
+	r.again.Store(false)
 	r.all.inBackground(func() {
 		options := r.client.Options()
 		why := probe{options, r.all.timeout}.try()
