@@ -157,7 +157,7 @@ var writings = map[string]func(w http.ResponseWriter, told func(...any)){
 	"at once": func(w http.ResponseWriter, told func(...any)) { declare(w, 9000); told(w.Write(long[:9000])) },
 	"a text": func(w http.ResponseWriter, told func(...any)) {
 		declare(w, 9000)
-		told(io.WriteString(w, string(long[:9000])))
+		told(io.WriteString(w, text[:9000]))
 	},
 	"one byte":          func(w http.ResponseWriter, told func(...any)) { declare(w, 1); told(w.Write(long[:1])) },
 	"nothing":           func(w http.ResponseWriter, told func(...any)) { declare(w, 0); told(w.Write(nil)) },
@@ -230,7 +230,10 @@ var writings = map[string]func(w http.ResponseWriter, told func(...any)){
 	},
 }
 
-var long = bytes.Repeat([]byte("0123456789"), 1000)
+var (
+	long = bytes.Repeat([]byte("0123456789"), 1000)
+	text = string(long)
+)
 
 func declare(w http.ResponseWriter, length int) {
 	w.Header().Set("Content-Length", strconv.Itoa(length))
@@ -244,7 +247,7 @@ func each(w http.ResponseWriter, bytes int, told func(...any)) {
 
 // readFrom lets the writer read from what does not write itself.
 func readFrom(w http.ResponseWriter, bytes int64) (int64, error) {
-	return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(io.LimitReader(strings.NewReader(string(long)), bytes)))
+	return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(io.LimitReader(strings.NewReader(text), bytes)))
 }
 
 // TestWatchedResponsesAreTheSame holds that neither the client nor the handler can tell a watched response from the server's own.
