@@ -168,7 +168,13 @@ func namedKeys(err error, keys any) error {
 
 // movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.
 func movedAway(err error) bool {
-	return elsewhere(err) || redis.HasErrorPrefix(err, "CLUSTERDOWN") || redis.HasErrorPrefix(err, "READONLY")
+	return elsewhere(err) || redis.HasErrorPrefix(err, "CLUSTERDOWN") || readOnly(err)
+}
+
+// readOnly reports whether a replica refused to write. Redis 6.2 puts other words in front where it was a script that wrote.
+func readOnly(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && strings.Contains(err.Error(), "READONLY You can't write against a read only replica")
 }
 
 // elsewhere says whether a healthy node of a cluster answered that it does not serve the slot, or not now.
