@@ -5,6 +5,9 @@ MODULES     = $(dir $(wildcard go.mod */go.mod))
 TEST        = go test -count=1 -timeout=15m
 FUZZTIME    = 10m
 
+# How many traces each model is tried with; "make long" tries 1000.
+export RAPID_CHECKS ?= 40
+
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race";
 

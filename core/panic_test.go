@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // ownersFault panics in the functions of the owner that it is told to.
@@ -107,8 +108,9 @@ func TestAPanicOfADirectCall(t *testing.T) {
 // A logger that panics while the store fails keeps nothing from being given back.
 func TestAPanicOfTheLogger(t *testing.T) {
 	fault := new(ownersFault)
-	options := deadRedis(t)
-	options.Logger = slog.New(fault)
+	// A replica answers, and does not write. Of a server that is out of reach a goroutine tells, whose panic nobody could recover.
+	replica := limittest.StartRedis(t, "--replicaof", "127.0.0.1", "1")
+	options := core.Options{Redis: replica.Client(t), Timeout: patient, Logger: slog.New(fault)}
 	limiter := newLimiter(t, options)
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: time.Hour, MaxCount: 1, Algorithm: core.Concurrency, OnStoreError: core.FallBackLocal})
 	fault.in = "Logger"

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// longEnv is for how long, as in "10s", each algorithm is put under load by several processes; half a second unless set.
+// longEnv is for how long, as in "10s", each algorithm is put under load by several processes; a fifth of a second unless set.
 const longEnv = "ACCESSLIMIT_LONG"
 
 const (
@@ -26,7 +26,7 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return
 	}
-	load, most := 500*time.Millisecond, 4000
+	load, most := 200*time.Millisecond, 2000
 	if long := os.Getenv(longEnv); long != "" {
 		var err error
 		if load, err = time.ParseDuration(long); err != nil {
@@ -61,7 +61,7 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 // leasedAcross has every second process lease what the others ask for one by one. Never more pass than may, by when they are used; and
 // all that was leased and not used is back when the processes are done.
 func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
-	const most = 20_000
+	const most = 8_000
 	used := job{Limit: f.lasting(most), Lease: 500, Prefix: newPrefix()}
 	result := e.share(t, workers, used)
 	options := e.Options(t)

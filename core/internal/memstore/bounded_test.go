@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -32,10 +33,10 @@ func TestMaxKeysIsNeverExceeded(t *testing.T) {
 func TestMaxKeysIsNotExceededByEmptyShards(t *testing.T) {
 	const maxKeys = 5000
 	s, _ := newStore(maxKeys)
-	limit := minute(1)
+	limit, key := minute(1), []byte(nil)
 	for i := 0; s.Len() < maxKeys && i < 2_000_000; i++ {
-		if key := fmt.Sprint("key", i); s.shardOf(s.hash([]byte(key))) == 0 {
-			s.take(key, limit)
+		if key = strconv.AppendInt(key[:0], int64(i), 10); s.shardOf(s.hash(key)) == 0 {
+			s.take(string(key), limit)
 		}
 	}
 	for i := range 1000 {

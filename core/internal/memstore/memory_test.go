@@ -27,11 +27,11 @@ func keyOf(name []byte, n int) []byte {
 // A key takes 80 bytes beside its own name, at whatever size of the table; a sliding window of which every part is used, 288.
 func TestMemoryPerKey(t *testing.T) {
 	for name, limit := range limits(t, 100) {
-		for _, keys := range []int{60_000, 80_000} {
+		for _, keys := range []int{15_000, 20_000} {
 			wantMemory(t, name, limit, keys, 1, 80)
 		}
 	}
-	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], 30_000, 33, 288)
+	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], 20_000, 33, 288)
 }
 
 // wantMemory charges so many keys in so many sub-windows one after the other.

@@ -237,7 +237,7 @@ func TestRefusalsAreBounded(t *testing.T) { synctest.Test(t, testBounds) } // in
 func testBounds(t *testing.T) {
 	behind := newShared(t, 300_000)
 	s, limit := newProcess(t, behind), windowed(algorithm.FixedWindow, 1, hour)
-	const flood, most = 200_000, 65_536
+	const flood, most = 100_000, 65_536
 	counters := make([]algorithm.Counter, flood)
 	for i := range counters {
 		counters[i] = counter(fmt.Sprintf("user:%020d", i), limit, 1)
