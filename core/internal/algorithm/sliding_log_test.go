@@ -132,6 +132,28 @@ func TestSlidingLogGivesBack(t *testing.T) {
 	}
 }
 
+// A call that gets the position of one that was given back, after the clock stepped back behind that one, counts for its own window.
+func TestSlidingLogPositionIsTakenAgain(t *testing.T) {
+	limit, e := algorithm.Windowed(algorithm.SlidingLog, 5, second), newEngines(early)
+	take := func(cost int64) algorithm.Charge {
+		counter := algorithm.Counter{Key: []byte("log"), Limit: &limit, Cost: cost}
+		v := e.decide(true, e.now, []algorithm.Counter{counter})[0]
+		return counter.Charged(&v)
+	}
+	take(1)
+	given := take(2)
+	e.now -= second / 2
+	e.giveBack(take(1))
+	e.giveBack(given)
+	e.now += second / 4
+	take(1)
+	e.now += second * 3 / 4
+	if v := e.decide(false, e.now, []algorithm.Counter{{Key: []byte("log"), Limit: &limit, Cost: 1}})[0]; v.Remaining != 4 {
+		t.Errorf("%+v, want the last call to count", v)
+	}
+	e.run(t, startServer(t), timed, nil)
+}
+
 // givenBack is a random trace on both engines beside the model.
 type givenBack struct {
 	*testing.T
