@@ -15,6 +15,8 @@ type call struct {
 	limiter *Limiter
 	id      uint64 // of its first charge: others for each call, as long as this object lives in the pool
 	stripe  uint32 // where its decisions are counted
+	looks   bool   // this call looks for mistakes in how the service is put together
+	toLook  int    // how many calls of this object until the next that does
 
 	applying []asked // the rules that are for this call
 	asked    []asked // what they ask, one for each counter and verdict
@@ -64,10 +66,17 @@ func (a *asked) told() bool { return !a.rule.DryRun && !a.silent() }
 // silent reports whether it is a ban that has nothing to say: it lets the call pass, or a limit speaks for it.
 func (a *asked) silent() bool { return a.isBan && !a.banned }
 
+// lookEvery is of how many calls one looks for mistakes in how the service is put together. It is a prime, so that it is not always
+// the same middleware of several around a handler that looks.
+const lookEvery = 127
+
 // open takes a call from the pool.
 func (l *Limiter) open(v View) *call {
 	c := l.calls.Get().(*call)
 	c.View = v
+	if c.toLook--; c.toLook < 0 {
+		c.looks, c.toLook = true, lookEvery-1
+	}
 	return c
 }
 
@@ -82,7 +91,7 @@ func (l *Limiter) close(c *call) {
 	clear(c.paths)
 	c.applying, c.asked, c.counters, c.verdicts = c.applying[:0], c.asked[:0], c.counters[:0], c.verdicts[:0]
 	c.paths, c.subjects, c.weighed = c.paths[:0], c.subjects[:0], c.weighed[:0]
-	c.View, c.passed, c.loose, c.clientKnown = nil, false, exact, false
+	c.View, c.passed, c.loose, c.clientKnown, c.looks = nil, false, exact, false, false
 	if c.holder != "" {
 		c.holder = ""
 	}
@@ -109,9 +118,42 @@ func (c *call) addCounter() *algorithm.Counter {
 // ClientIP implements Request.
 func (c *call) ClientIP() netip.Addr {
 	if !c.clientKnown {
-		c.client, c.clientKnown = c.limiter.clientIPs.of(c.View), true
+		c.findClient()
 	}
 	return c.client
+}
+
+// findClient finds the caller's address once, or in a call that looks for mistakes until a rule needs it.
+func (c *call) findClient() {
+	c.client, c.clientKnown = c.limiter.clientIPs.of(c.View), true
+	if c.looks {
+		if c.clientKnown = c.deciding != nil; c.clientKnown {
+			c.lookForProxies()
+		}
+	}
+}
+
+// countedByIP returns the caller's address, by which a rule counts.
+func (c *call) countedByIP() netip.Addr {
+	addr := c.ClientIP()
+	if !addr.IsValid() {
+		c.limiter.complains.noAddress(c.Rule(), c.limiter.clientIPs)
+	}
+	return addr
+}
+
+// lookForProxies warns if a peer that is not trusted sends what proxies send.
+func (c *call) lookForProxies() {
+	ips, peer := c.limiter.clientIPs, plain(c.RemoteAddr())
+	if !peer.IsValid() || ips.trusts(peer) {
+		return
+	}
+	for _, name := range [...]string{ips.header, "X-Forwarded-For", "Forwarded"} {
+		if len(c.View.Header(name)) > 0 {
+			c.limiter.complains.untrustedProxy(peer, name, ips.header)
+			return
+		}
+	}
 }
 
 // Header implements Request, for any spelling of the name.

@@ -12,6 +12,8 @@ import (
 type complaints struct {
 	logger *slog.Logger
 	about  [complaintKinds]seldom
+
+	untrusted, addressless, routeless, twice once // about how the service is put together: each is made once
 }
 
 // The kinds of complaints.
@@ -88,11 +90,6 @@ func (c *complaints) notRenewed(err error) {
 
 // kept is what an error says, as a copy.
 func kept(err error) string { return strings.Clone(err.Error()) }
-
-func (c *complaints) sharedRoute(name string) {
-	c.logger.Warn("accesslimit: two unnamed rules count the same route in one counter, so that its calls are charged twice: "+
-		"give the rule of the whole router a Name or Paths", slog.String("route", name))
-}
 
 // complainEvery is how often the same complaint is made.
 const complainEvery = time.Minute

@@ -213,7 +213,7 @@ func (c *call) findSubject(a *asked, given string) error {
 		c.subjects = append(append(c.subjects, "user:"...), c.user...)
 	}
 	if len(c.subjects) == a.from {
-		c.subjects = c.limiter.clientIPs.appendSubject(c.subjects, c.ClientIP())
+		c.subjects = c.limiter.clientIPs.appendSubject(c.subjects, c.countedByIP())
 	}
 	a.to = len(c.subjects)
 	return nil

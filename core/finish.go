@@ -18,6 +18,7 @@ type unfinished struct {
 	counted []countedCharge
 	isRPC   bool
 	shown   bool // somebody was shown the decision, and may have refunded some of it
+	outer   *outerCall
 	done    atomic.Bool
 }
 
@@ -49,7 +50,9 @@ func (u *unfinished) run(handle func() (status int)) {
 	if len(u.slots) > 0 {
 		stop = u.limiter.hold(u.slots).stop
 	}
+	u.outer.begin()
 	defer func() {
+		u.outer.end()
 		stop()
 		u.finish(status)
 	}()

@@ -90,7 +90,7 @@ func Join(keys ...KeyFunc) KeyFunc {
 // ipSubject is the subject of the client's address, by the limiter's own grouping where the Request is ours.
 func ipSubject(r Request) string {
 	if c, ok := r.(*call); ok {
-		return c.limiter.IPSubject(c.ClientIP())
+		return c.limiter.IPSubject(c.countedByIP())
 	}
 	return IPSubject(r.ClientIP())
 }

@@ -39,6 +39,8 @@ type Limiter struct {
 	late      lateReleases
 	callIDs   atomic.Uint64
 	closed    atomic.Bool
+	outer     atomic.Pointer[outerCall]
+	nextOuter atomic.Int64 // when the next may be remembered
 	failures  [failure.Classes]atomic.Uint64
 
 	holderPrefix string

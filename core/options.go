@@ -40,6 +40,8 @@ type Options struct {
 
 	// Logger takes what an operator should know: which engine runs; that Redis does not answer, why, what to change and how many
 	// calls it touches, at most once a minute while it lasts; that it answers again; that it was restarted, or evicts keys.
+	// It warns once of what is put together wrongly: a proxy that is not trusted, or calls without an address, before rules by IP; a
+	// rule that is attached twice around a handler; an unnamed rule where the route is not known yet.
 	// slog.Default() unless set.
 	Logger *slog.Logger
 	// OnDecision, when set, is called with every decision, before the handler runs and in its goroutine: once for the rules that

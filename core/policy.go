@@ -21,6 +21,8 @@ type boundRule struct {
 	fixed   *policy // of a rule whose name does not depend on the call
 	routes  routePolicies
 	inside  bool // made in a handler, where nobody hears how the call ends
+	// unrouted is set when the rule was asked for a call whose route was not known yet.
+	unrouted atomic.Bool
 	// onRoute hears of every route that an unnamed rule meets; nil for a rule made in a handler.
 	onRoute func(*policy)
 }
@@ -136,7 +138,18 @@ func (b *boundRule) policyFor(c *call) *policy {
 	if b.fixed != nil {
 		return b.fixed
 	}
-	return b.routes.of(routeKey{countedMethod(c.Method()), c.Route()}, b.meet)
+	route := c.Route()
+	if route == "" && !b.unrouted.Load() {
+		b.lookForRoute(c)
+	}
+	return b.routes.of(routeKey{countedMethod(c.Method()), route}, b.meet)
+}
+
+// lookForRoute warns if there is no route because it is not known yet.
+func (b *boundRule) lookForRoute(c *call) {
+	if v, ok := c.View.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
+		c.limiter.complains.unrouted(b.limits[0])
+	}
 }
 
 // meet makes the policy of a route that an unnamed rule sees for the first time.

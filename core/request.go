@@ -38,6 +38,23 @@ type LooseView interface {
 	Loose() (anyCase, anySlash bool)
 }
 
+// RoutedView is a View of a framework that may ask before it knows the route, so that an unnamed rule is warned of. Without it, no
+// Route means that there is none.
+type RoutedView interface {
+	View
+	// Routed reports whether the framework has looked for the route.
+	Routed() bool
+}
+
+// NestedView is a View of a framework in which middlewares around one handler do not share a ResponseHeader. It lets the core find a
+// rule that is attached twice.
+type NestedView interface {
+	View
+	// CallID returns what is the same for all middlewares around a handler, and another for each call under way; nil if there is
+	// nothing of this kind.
+	CallID() any
+}
+
 // HeaderWriter takes the answer's headers. http.Header is one, and so is fasthttp's ResponseHeader. One that can also show
 // what it holds, by Get(name) string or Peek(name) []byte, lets middlewares that stack agree on the limit that headers with
 // room for one limit describe.

@@ -32,7 +32,7 @@ type Response struct {
 // takes over the connection.
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
 	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead // the end of a stream of HTTP/2 is sent when the handler has returned
-	if a.unfinished == nil || !holds && len(a.unfinished.counted) == 0 {
+	if u := a.unfinished; u == nil || len(u.counted) == 0 && (!holds || len(u.slots) == 0) {
 		return w, nil
 	}
 	s := &Response{w: w, holds: holds, left: -1}

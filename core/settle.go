@@ -44,6 +44,9 @@ func (c *call) ask(charge bool) {
 	if len(c.counters) == 0 {
 		return
 	}
+	if outer := c.limiter.outer.Load(); outer != nil {
+		c.compareWith(outer)
+	}
 	if near := c.limiter.near; near != nil && !charge {
 		near.Look(c.Context(), c.counters, c.verdicts)
 	} else {
@@ -130,6 +133,9 @@ func (c *call) settle() Answer {
 	answer := c.answerSettled(c.passed)
 	if c.passed {
 		answer.unfinished = c.unfinished()
+		if c.looks {
+			answer.unfinished = c.asOuter(answer.unfinished)
+		}
 	}
 	return answer
 }

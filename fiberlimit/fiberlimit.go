@@ -133,17 +133,25 @@ func firstValue(first, second any) any {
 // Route is fiber's path for the route; in Use that is the prefix which Use was given, and the route is not known.
 func (v view) Route() string {
 	route := v.c.Route()
-	if len(route.Handlers) == 0 { // made for a call that no route is for
+	if len(route.Handlers) == 0 || v.inUse(route) {
 		return ""
 	}
+	return route.Path
+}
+
+// Routed reports whether the call is beyond Use. A route without handlers is made for a call that no route is for.
+func (v view) Routed() bool {
+	route := v.c.Route()
+	return len(route.Handlers) == 0 || !v.inUse(route)
+}
+
+// inUse reports whether Use made the route.
+func (v view) inUse(route *fiber.Route) bool {
 	known, ok := ofUse.Load(route)
 	if !ok {
 		known, _ = ofUse.LoadOrStore(route, usedAsMiddleware(v.c.App(), route))
 	}
-	if known.(bool) {
-		return ""
-	}
-	return route.Path
+	return known.(bool)
 }
 
 // ofUse remembers which of fiber's routes Use made: *fiber.Route to bool. There are as many as apps have routes.

@@ -277,6 +277,9 @@ func (v *view) Header(name string) []string {
 	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
 }
 
+// CallID returns the call's stream: each interceptor has a trailer of its own.
+func (v *view) CallID() any { return grpc.ServerTransportStreamFromContext(v.trailer.ctx) }
+
 // RemoteAddr is the peer's; there is none in a call within the process.
 func (v *view) RemoteAddr() netip.Addr {
 	if p, ok := peer.FromContext(v.trailer.ctx); ok {

@@ -103,6 +103,9 @@ func (v *view) Path() string {
 	return v.r.URL.Path
 }
 
+// Routed reports whether a mux has looked for the pattern: the one inside, or one around this middleware.
+func (v *view) Routed() bool { return v.mux != nil || v.r.Pattern != "" }
+
 // Route is the pattern without method and host: "GET example.com/users/{id}" is /users/{id}. A mux inside is asked before
 // what a mux outside has matched.
 func (v *view) Route() string {

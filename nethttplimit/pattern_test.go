@@ -1,8 +1,11 @@
 package nethttplimit_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -75,4 +78,47 @@ func TestNestedMuxIsAsked(t *testing.T) {
 			t.Errorf("GET %s: status %d, want %d", call.path, w.Code, call.status)
 		}
 	}
+}
+
+// TestWarnsBeforeRouting holds that an unnamed rule is warned of where the route is not known yet, as in chi's Use, and not where
+// there is none.
+func TestWarnsBeforeRouting(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /shop", func(http.ResponseWriter, *http.Request) {})
+	for name, test := range map[string]struct {
+		next  http.Handler
+		warns bool
+	}{
+		"around a mux":            {mux, false},
+		"around another router":   {http.HandlerFunc(mux.ServeHTTP), true},
+		"in a mux, after routing": {routed(mux), false},
+	} {
+		var log bytes.Buffer
+		limiter, err := core.New(core.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer limiter.Close()
+		handler := nethttplimit.New(limiter, core.Rule{Seconds: 600})(test.next)
+		if name == "in a mux, after routing" {
+			handler = routed(handler)
+		}
+		for _, path := range []string{"/unknown", "/shop", "/shop"} {
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		}
+		want := 0
+		if test.warns {
+			want = 1
+		}
+		if n := strings.Count(log.String(), "before the route is known"); n != want {
+			t.Errorf("%s: %d warnings, want %d", name, n, want)
+		}
+	}
+}
+
+// routed is a handler inside a mux.
+func routed(handler http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	return mux
 }

@@ -82,7 +82,7 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 func scenarios() (all []scenario) {
 	for _, group := range [][]scenario{
 		limitScenarios, wireScenarios, loginScenarios, addressScenarios, hopScenarios, pathScenarios, handlerScenarios, failureScenarios,
-		outcomeScenarios, flightScenarios, ruleScenarios, hostileScenarios,
+		outcomeScenarios, flightScenarios, ruleScenarios, setupScenarios, hostileScenarios,
 	} {
 		all = append(all, group...)
 	}

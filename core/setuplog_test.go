@@ -1,0 +1,215 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// warned checks that a log has so many lines at a level that contain all of the words, and no other above INFO.
+func warned(t *testing.T, log *logbook, lines int, words ...string) {
+	t.Helper()
+	if n, all := log.count(words...), log.count("level=WARN")+log.count("level=ERROR"); n != lines || strings.Contains(words[0], "WARN") && all != lines {
+		t.Errorf("%d lines, %d warnings; want %d with %q in:\n%s", n, all, lines, words, log.text.String())
+	}
+}
+
+func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
+	byIP := core.Rule{Name: "api", Seconds: 60, MaxCount: 10_000}
+	byUser, byRoute, own := byIP, byIP, byIP
+	byUser.NeedLogin, byRoute.Key = true, core.ByRoute
+	own.Key = func(r core.Request) (string, error) { return "client:" + r.ClientIP().String(), nil }
+	forwarded := func(peer string) *fakeView {
+		return newView("GET", "/").as("alice").from(peer).with("X-Forwarded-For", "203.0.113.9")
+	}
+	warning := []string{"level=WARN", "Options.ClientIP.TrustedProxies", "peer=10.9.9.9", "header=X-Forwarded-For"}
+	for name, test := range map[string]struct {
+		rule  core.Rule
+		ips   core.ClientIP
+		view  *fakeView
+		lines int
+		words []string
+	}{
+		"a private peer":      {byIP, core.ClientIP{}, forwarded("10.9.9.9"), 1, warning},
+		"a key of one's own":  {own, core.ClientIP{}, forwarded("10.9.9.9"), 1, warning},
+		"beside a trusted":    {byIP, proxies, forwarded("172.16.0.1"), 1, []string{"level=WARN", "peer=172.16.0.1"}},
+		"Forwarded":           {byIP, core.ClientIP{}, newView("GET", "/").from("127.0.0.1").with("Forwarded", "for=1.2.3.4"), 1, []string{"level=WARN", "header=Forwarded", `\"Forwarded\" in Options.ClientIP.Header`}},
+		"a public peer":       {byIP, core.ClientIP{}, forwarded("198.51.100.7"), 1, []string{"level=INFO", "if the peer is your own proxy", "any caller can send"}},
+		"a trusted peer":      {byIP, proxies, forwarded("10.9.9.9"), 0, []string{"TrustedProxies"}},
+		"no header":           {byIP, core.ClientIP{}, newView("GET", "/").from("10.9.9.9"), 0, []string{"TrustedProxies"}},
+		"counted by user":     {byUser, core.ClientIP{}, forwarded("10.9.9.9"), 0, []string{"TrustedProxies"}},
+		"counted by route":    {byRoute, core.ClientIP{}, forwarded("10.9.9.9"), 0, []string{"TrustedProxies"}},
+		"another header read": {byIP, core.ClientIP{TrustedProxies: []string{"10.0.0.7"}, Header: "X-Real-IP"}, newView("GET", "/").from("10.9.9.9").with("X-Real-Ip", "1.2.3.4"), 1, []string{"level=WARN", "header=X-Real-Ip"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			limiter := newLimiter(t, core.Options{Logger: log.logger(), ClientIP: test.ips, Identify: whoSays})
+			guard := newGuard(t, limiter, test.rule)
+			for range 300 {
+				wantStatus(t, guard, test.view, 200)
+			}
+			warned(t, &log, test.lines, test.words...)
+			if test.words[0] == "level=INFO" && log.count("level=WARN") > 0 {
+				t.Error("a stranger brought a warning about")
+			}
+		})
+	}
+}
+
+// A service that was asked without a proxy first still finds the one that comes later, and a stranger's header does not take its place.
+func TestWarnsOfAProxyThatComesLater(t *testing.T) {
+	var log logbook
+	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
+	wantStatus(t, guard, newView("GET", "/").from("10.9.9.9"), 200)
+	wantStatus(t, guard, newView("GET", "/").from("198.51.100.7").with("X-Forwarded-For", "1.2.3.4"), 200)
+	late := newView("GET", "/").from("10.9.9.9").with("X-Forwarded-For", "1.2.3.4")
+	for range 50_000 {
+		if wantStatus(t, guard, late, 200); log.count("level=WARN", "peer=10.9.9.9") == 1 {
+			return
+		}
+	}
+	t.Error("no warning")
+}
+
+func TestWarnsOfCallsWithoutAnAddress(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule  core.Rule
+		ips   core.ClientIP
+		peer  string
+		lines int
+		words []string
+	}{
+		"by IP":             {core.Rule{Seconds: 60}, core.ClientIP{}, "", 1, []string{"level=WARN", "rule=\"GET /\"", "ip:unknown", `add \"unix\" to Options.ClientIP.TrustedProxies`, "RemoteAddr"}},
+		"by ByIP":           {core.Rule{Name: "n", Seconds: 60, Key: core.Join(core.ByRoute, core.ByIP)}, core.ClientIP{}, "", 1, []string{"level=WARN", "rule=n"}},
+		"a trusted socket":  {core.Rule{Name: "n", Seconds: 60}, core.ClientIP{TrustedProxies: []string{"unix"}}, "", 1, []string{"level=WARN", "let the proxy on the unix socket set X-Forwarded-For"}},
+		"not counted by IP": {core.Rule{Name: "n", Seconds: 60, Key: core.ByRoute}, core.ClientIP{}, "", 0, []string{"level=WARN"}},
+		"an address":        {core.Rule{Name: "n", Seconds: 60}, core.ClientIP{}, "192.0.2.1", 0, []string{"level=WARN"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger(), ClientIP: test.ips}), test.rule)
+			for range 5 {
+				wantStatus(t, guard, newView("GET", "/").from(test.peer), 200)
+			}
+			warned(t, &log, test.lines, test.words...)
+		})
+	}
+}
+
+func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
+	hour := core.Rule{Name: "api", Seconds: 3600, MaxCount: 100_000}
+	other, byRoute, tried, slots := hour, hour, hour, atOnceAs("api", 9)
+	other.Name, byRoute.Key, tried.DryRun = "other", core.ByRoute, true
+	unnamed := hour
+	unnamed.Name = ""
+	for name, test := range map[string]struct {
+		outer, inner []core.Rule
+		lines        int
+	}{
+		"the same":              {[]core.Rule{hour}, []core.Rule{hour}, 1},
+		"among others":          {[]core.Rule{other, hour}, []core.Rule{byRoute, hour}, 1},
+		"tried":                 {[]core.Rule{tried}, []core.Rule{tried}, 1},
+		"slots":                 {[]core.Rule{slots}, []core.Rule{slots}, 1},
+		"unnamed":               {[]core.Rule{unnamed}, []core.Rule{unnamed}, 1},
+		"another name":          {[]core.Rule{hour}, []core.Rule{other}, 0},
+		"another subject":       {[]core.Rule{hour}, []core.Rule{byRoute}, 0},
+		"tried beside the live": {[]core.Rule{hour}, []core.Rule{tried}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			limiter := newLimiter(t, core.Options{Logger: log.logger(), Headers: core.NoHeaders})
+			outer, inner := newGuard(t, limiter, test.outer...), newGuard(t, limiter, test.inner...)
+			for range 2 {
+				v := newView("GET", "/x")
+				wantStatus(t, outer, v, 200).Run(func() int {
+					wantServed(t, outer, newView("GET", "/x"), ok, 200) // another call of the same time
+					wantServed(t, inner, v, ok, 200)
+					return ok
+				})
+				wantServed(t, inner, v, ok, 200) // the handler has returned
+			}
+			warned(t, &log, test.lines, "level=WARN", "charged twice")
+		})
+	}
+	t.Run("inside a handler", func(t *testing.T) {
+		var log logbook
+		limiter := newLimiter(t, core.Options{Logger: log.logger()})
+		v := newView("GET", "/x")
+		wantStatus(t, newGuard(t, limiter, hour), v, 200).Run(func() int {
+			for _, subject := range []string{"forum:x", ""} {
+				warned(t, &log, 0, "level=WARN")
+				limiter.CheckRule(v, hour, subject)
+			}
+			return ok
+		})
+		warned(t, &log, 1, "level=WARN", "rule=api", "route=/x", "charged twice", "not to both")
+	})
+}
+
+// Which of several middlewares around a handler is attached twice does not matter, nor what else was called before.
+func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var guards []*core.Guard
+	for _, name := range []string{"a", "twice", "b", "twice"} {
+		guards = append(guards, newGuard(t, limiter, core.Rule{Name: name, Seconds: 1, MaxCount: 1e9}))
+	}
+	var serve func(v core.View, inside []*core.Guard) int
+	serve = func(v core.View, inside []*core.Guard) int {
+		if len(inside) > 0 {
+			inside[0].Check(v).Run(func() int { return serve(v, inside[1:]) })
+		}
+		return ok
+	}
+	eventually(t, "it is found", func() bool {
+		for range 500 {
+			serve(newView("GET", "/x"), guards)
+		}
+		return log.count("rule=twice", "charged twice") == 1
+	})
+	warned(t, &log, 1, "level=WARN", "rule=twice")
+}
+
+// unroutedView is a call in a router that has not chosen a route.
+type unroutedView struct{ *fakeView }
+
+func (unroutedView) Routed() bool { return false }
+
+func TestWarnsOfARuleThatKnowsNoRoute(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule  core.Rule
+		view  core.View
+		lines int
+	}{
+		"unnamed":           {core.Rule{Seconds: 60}, unroutedView{newView("GET", "")}, 1},
+		"no route is found": {core.Rule{Seconds: 60}, newView("GET", ""), 0},
+		"named":             {core.Rule{Name: "n", Seconds: 60}, unroutedView{newView("GET", "")}, 0},
+		"with paths":        {core.Rule{Paths: []string{"/**"}, Seconds: 60}, unroutedView{newView("GET", "")}, 0},
+		"a route is known":  {core.Rule{Seconds: 60}, unroutedView{newView("GET", "/x")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), test.rule)
+			for range 5 {
+				wantStatus(t, guard, test.view, 200)
+			}
+			warned(t, &log, test.lines, "level=WARN", "5 per minute", "give the rule a Name or Paths")
+		})
+	}
+}
+
+// Callers cannot fill the log: what is said once is bounded in number, too.
+func TestWarningsAreBounded(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	for i := range 300 {
+		for range 2 {
+			limiter.CheckRule(unroutedView{newView("GET", "")}, core.Rule{Seconds: i + 1}, "")
+		}
+	}
+	warned(t, &log, 100, "level=WARN", "the route is known")
+	if n := log.count(`limit="5 per 7 seconds"`); n != 1 {
+		t.Errorf("%d lines about one limit", n)
+	}
+}
