@@ -54,8 +54,6 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	actions := []action{allow, allow, allow, allow, allow, allow, allow, allow, peek, peek, reset}
 	if change {
 		known = append(known, of.changed...)
-	}
-	if change && of.Algorithm != core.SlidingLog { // which cannot tell its charges of one microsecond apart
 		actions = append(actions, refund, refund, refund, refund)
 	}
 	one := rapid.Custom(func(t *rapid.T) step {

@@ -2,6 +2,7 @@ package algorithm_test
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"testing"
 
@@ -197,5 +198,56 @@ func TestBucketRefundsAreExact(t *testing.T) {
 			}
 			e.run(t, s, timed, nil)
 		}))
+	}
+}
+
+// Of more gaps than a bucket keeps the oldest are merged: then less may be given back, and never more than was taken.
+func TestBucketOfManyGaps(t *testing.T) {
+	s, e := startServer(t), newEngines(early)
+	limit := bucket(t, 1, hour, 400)
+	var charges []algorithm.Charge
+	for range 400 {
+		counter := algorithm.Counter{Key: []byte("bucket"), Limit: &limit, Cost: 1}
+		charges = append(charges, counter.Charged(&e.decide(true, e.now, []algorithm.Counter{counter})[0]))
+	}
+	left := func() int64 {
+		return e.decide(false, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: &limit, Cost: 1}})[0].Remaining
+	}
+	for i := 0; i < 400; i += 2 { // the oldest first, of which each leaves a gap
+		e.giveBack(charges[i])
+		e.giveBack(charges[i]) // a second time it gives nothing
+		if got := left(); got != int64(i/2+1) {
+			t.Fatalf("%d left after %d were given back", got, i/2+1)
+		}
+	}
+	for i := 1; i < 400; i += 2 {
+		e.giveBack(charges[i])
+	}
+	if got := left(); got < 200+64 || got > 400 {
+		t.Errorf("%d left after all 400 were given back", got)
+	}
+	e.run(t, s, timed, nil)
+}
+
+// When the positions are used up they begin anew. What was charged before cannot be given back then, and nobody else's is.
+func TestBucketOfManyPositions(t *testing.T) {
+	const last = 1<<52 - 1
+	s, c := startServer(t), counter{limit: bucket(t, 10, second, 10)}
+	taken := s.decide(timed, one("bucket", &c.limit, early, 2))[0]
+	c.decide(early, 2)
+	c.state.Charged, taken.Position = last, last
+	if err := s.SetRange(context.Background(), "bucket", 28, "\xff\xff\xff\xff\xff\xff\x0f").Err(); err != nil {
+		t.Fatal(err)
+	}
+	now := int64(early + 1)
+	renewed := s.decide(timed, one("bucket", &c.limit, now, 3))[0]
+	if want := c.decide(now, 3); renewed != want || renewed.Position >= last || renewed.Remaining != 5 {
+		t.Errorf("Redis says %+v, this process %+v", renewed, want)
+	}
+	if n := s.giveBack(taken, one("bucket", &c.limit, now, 2)); n != 0 {
+		t.Errorf("%d changed by what was charged before", n)
+	}
+	if n := s.giveBack(renewed, one("bucket", &c.limit, now, 3)); n != 1 {
+		t.Errorf("%d changed by what was charged since", n)
 	}
 }

@@ -36,6 +36,15 @@ func FuzzStates(f *testing.F) {
 			f.Add(byte(i), []byte(state), int64(0))
 		}
 	}
+	for _, state := range s.bucketStates(f, limits) {
+		for i := range limits {
+			if limits[i].Kind == algorithm.TokenBucket {
+				for _, later := range []int64{0, second / 32, second, -hour} {
+					f.Add(byte(i), state, later)
+				}
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, kind byte, state []byte, later int64) {
 		s.t = t
 		l := &limits[int(kind)%len(limits)]
@@ -121,6 +130,31 @@ func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
 			last[at] -= more
 		}
 	}
+}
+
+// bucketStates are those of buckets with gaps, and with several rates.
+func (s *server) bucketStates(f *testing.F, limits []algorithm.Limit) (states [][]byte) {
+	f.Helper()
+	slower := bucket(f, 1, second, 9)
+	for i := range limits {
+		l := &limits[i]
+		if l.Kind != algorithm.TokenBucket || l.Window != second {
+			continue
+		}
+		for _, others := range [][]*algorithm.Limit{{l}, {&slower, l}} {
+			s.FlushDB(context.Background())
+			taken := s.decide(timed, one("counter", l, early, 1))[0]
+			for _, other := range others {
+				s.decide(timed, one("counter", other, early, 2))
+			}
+			s.giveBack(taken, one("counter", l, early, 1))
+			states = append(states, []byte(s.Get(context.Background(), "counter").Val()))
+		}
+	}
+	if len(states) == 0 {
+		f.Fatal("no bucket is among the limits")
+	}
+	return states
 }
 
 // planted is bytes in the place of a counter.
