@@ -12,7 +12,7 @@ import (
 func nasty() []string {
 	long := strings.Repeat("l", 65)
 	return []string{
-		"a", "A", "a ", " a", "a:b", ":", "::", "a:", ":a", "%", "%25", "%7B", "%3A", "#", "##", "{", "}", "{}", "}{", "{a}", "}:a", "a}:b",
+		"a", "A", "a ", " a", "a:b", ":", ":::", "a:", ":a", "%", "%25", "%7B", "%3A", "#", "##", "{", "}", "{}", "}{", "{a}", "}:a", "a}:b",
 		"\x00", "a\x00", "\x00a", "\xff", "\xff\xfe", "\xc3", "ä", "a\u0308", "\n", "\r\n", "\t", "\x7f", `"`, `'`, `\`, "`", "$", "*", "?", "[a]",
 		"user:alice", "user:alice}:reply:sw1:60000000", "ip:2001:db8::/64", "sw1", "a:sw1:60000000", "60000000",
 		long, long[:64], long + "l", strings.Repeat("%", 21), strings.Repeat("%", 22), strings.Repeat("%25", 21),
