@@ -71,10 +71,12 @@
 // hangs. A store that does not answer is not a refusal: [Rule].OnStoreError says what happens then, at once after a run of
 // calls that got no answer. A caller whose own context ends is refused with that, and never let through by FailOpen.
 //
-// Every key in Redis dies by itself once its counter is as good as fresh. One clock counts, Redis's own: when it steps back,
-// nothing is minted and nobody waits longer than one window. In the process that clock is the machine's, within a second: it is
-// followed when it is set, and after the machine was suspended. Raising or lowering a limit takes effect at once and keeps what
-// was used, also between processes that disagree for a while. What a caller sends never chooses a cluster slot or somebody
-// else's counter. Both engines give the same answers to the microsecond. The package limittest holds each of these promises
-// on both engines, and on a single server, a cluster and a ring.
+// Every key in Redis dies by itself once its counter is as good as fresh. One clock counts, Redis's
+// own: when it steps back, nothing is minted and nobody waits longer than one window. In the
+// process the clock is the machine's wall clock, to within a second, also after it was set or the
+// machine was suspended. Raising or lowering a limit takes effect at once and keeps what was used,
+// also between processes that disagree for a while. What a caller sends never chooses a cluster
+// slot or somebody else's counter. Both engines give the same answers to the microsecond. The
+// package limittest holds each of these promises on both engines, and on a single server, a cluster
+// and a ring.
 package core
