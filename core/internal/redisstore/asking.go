@@ -95,7 +95,7 @@ func (a *asking) fastCommand(ctx context.Context) onceCmd {
 // heed says what to make of the command that came back with this error: whether it is to be asked again, differently.
 func (a *asking) heed(err error) (again bool, _ error) {
 	switch {
-	case redis.HasErrorPrefix(err, "NOSCRIPT") && !a.withText:
+	case replied(err, "NOSCRIPT") && !a.withText:
 		a.withText, a.unknown = true, true
 		return true, nil
 	case err != nil:

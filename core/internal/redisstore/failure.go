@@ -118,7 +118,7 @@ func classOf(err error) failure.Class {
 
 func classOfReply(err error) failure.Class {
 	for prefix, class := range replies {
-		if redis.HasErrorPrefix(err, prefix) {
+		if replied(err, prefix) {
 			return class
 		}
 	}
@@ -168,7 +168,7 @@ func namedKeys(err error, keys any) error {
 
 // movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.
 func movedAway(err error) bool {
-	return elsewhere(err) || redis.HasErrorPrefix(err, "CLUSTERDOWN") || readOnly(err)
+	return err != nil && (elsewhere(err) || replied(err, "CLUSTERDOWN") || readOnly(err))
 }
 
 // readOnly reports whether a replica refused to write. Redis 6.2 puts other words in front where it was a script that wrote.
@@ -179,5 +179,11 @@ func readOnly(err error) bool {
 
 // elsewhere says whether a healthy node of a cluster answered that it does not serve the slot, or not now.
 func elsewhere(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ") || redis.HasErrorPrefix(err, "TRYAGAIN")
+	return replied(err, "MOVED ") || replied(err, "ASK ") || replied(err, "TRYAGAIN")
+}
+
+// replied reports whether an error is a reply that begins so. go-redis's HasErrorPrefix allocates,
+// even where there is no error, which is nearly always.
+func replied(err error, prefix string) bool {
+	return err != nil && redis.HasErrorPrefix(err, prefix)
 }

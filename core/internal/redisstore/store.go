@@ -272,7 +272,7 @@ func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (
 	for {
 		cmd := redis.NewCmd(ctx, call...)
 		err = shard.node.process(ctx, &once{Cmd: cmd})
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if replied(err, "NOSCRIPT") {
 			cmd = redis.NewCmd(ctx, withText(call, script)...)
 			err = shard.node.process(ctx, &once{Cmd: cmd})
 		}

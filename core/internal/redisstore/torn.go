@@ -3,13 +3,11 @@ package redisstore
 import (
 	"context"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // torn says whether a script was refused unseen because its counters lie on both sides of a slot that is being moved, or are new to it:
 // until the move is over, no server of the cluster can run it.
-func torn(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
+func torn(err error) bool { return replied(err, "TRYAGAIN") }
 
 // patience is that of a caller whose counters are torn apart.
 type patience struct{ pause time.Duration }
