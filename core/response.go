@@ -17,7 +17,7 @@ type Response struct {
 	status int
 
 	holds bool    // it is to hold back the end of a body whose length was declared
-	begun bool    // the body has begun
+	begun bool    // the header is sent
 	left  int64   // bytes that are missing of the declared ones; -1: the length was not declared
 	held  bool    // the last byte is missing below, and is this:
 	last  [1]byte // the caller has all of the body when it has this one
@@ -68,7 +68,13 @@ func (s *Response) Finish() {
 func (s *Response) hooks() httpsnoop.Hooks {
 	return httpsnoop.Hooks{
 		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) { do(code); s.sent(code) } // in this order: do panics at what is no status
+			return func(code int) {
+				do(code) // first, because it panics at what is no status
+				s.sent(code)
+				if s.status >= http.StatusOK {
+					s.begin()
+				}
+			}
 		},
 		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 			return func(b []byte) (int, error) { s.sent(http.StatusOK); return writeTo(s, b, do) }
@@ -85,7 +91,7 @@ func (s *Response) hooks() httpsnoop.Hooks {
 			}
 		},
 		Flush: func(do httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() { s.sent(http.StatusOK); s.Finish(); do() }
+			return func() { s.sent(http.StatusOK); s.begin(); s.Finish(); do() }
 		},
 		Hijack: func(do httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 			return func() (net.Conn, *bufio.ReadWriter, error) { s.sent(http.StatusOK); s.Finish(); return do() }
@@ -100,7 +106,8 @@ func (s *Response) sent(code int) {
 	}
 }
 
-// begin reads the declared length when the body begins.
+// begin reads the declared length when the header is sent: one that is declared later declares
+// nothing, and a body that was taken to end there would be cut off.
 func (s *Response) begin() {
 	if s.begun || !s.holds {
 		return

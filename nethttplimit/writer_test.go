@@ -179,6 +179,24 @@ var writings = map[string]func(w http.ResponseWriter, told func(...any)){
 		w.WriteHeader(201)
 		told(w.Write(long[:7]))
 	},
+	"a length after the status": func(w http.ResponseWriter, told func(...any)) {
+		w.WriteHeader(200)
+		declare(w, 5) // too late, so it says nothing
+		told(w.Write(long[:5]))
+		told(w.Write(long[:5000]))
+	},
+	"a length after a flush": func(w http.ResponseWriter, told func(...any)) {
+		told(http.NewResponseController(w).Flush())
+		declare(w, 5)
+		told(w.Write(long[:5]))
+		told(w.Write(long[:5000]))
+	},
+	"a length after early hints": func(w http.ResponseWriter, told func(...any)) {
+		w.WriteHeader(103)
+		declare(w, 5)
+		told(w.Write(long[:5]))
+		told(w.Write(long[:5000]))
+	},
 	"a status after": func(w http.ResponseWriter, told func(...any)) {
 		declare(w, 1)
 		told(w.Write(long[:1]))
