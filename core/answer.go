@@ -20,7 +20,7 @@ func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 	return answer
 }
 
-// answer tells who wants to know, and puts a refusal on the wire.
+// answer reports a decision to OnDecision, and makes the response of a refusal.
 func (c *call) answer(d *Decision) Answer {
 	c.limiter.hear(c.Context(), d)
 	if d.Allowed {
@@ -80,7 +80,7 @@ func (c *call) violated(d *Decision) (titles []string) {
 		return nil
 	}
 	for i := range c.asked {
-		if c.asked[i].told() && c.verdicts[i].RetryAfter > 0 {
+		if c.asked[i].shown() && c.verdicts[i].RetryAfter > 0 {
 			titles = append(titles, c.asked[i].quota.title)
 		}
 	}

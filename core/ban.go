@@ -8,9 +8,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Ban refuses a subject altogether for a while: who was refused in After windows of the rule one after the other is refused for
-// For, the next time for twice as long, and so on up to Max. It is forgotten when Max has passed without another refusal.
-// It holds for the rule's Name and the subject, whatever their plan is, Unlimited too, and costs each call one more key to look at. The zero value bans nobody.
+// Ban refuses a subject altogether for a while. A subject that is refused in After consecutive
+// windows of the rule is refused for For, the next time for twice as long, and so on up to Max. The
+// ban is forgotten when Max has passed without another refusal. It holds for the rule's Name and
+// the subject under every plan, including Unlimited, and costs each call one more key to look at.
+// The zero value bans nobody.
 type Ban struct {
 	// After is in how many windows one after the other a subject must be refused, 1 to 1000. A refused call counts once in a
 	// window, however many there are.
@@ -57,7 +59,7 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 // Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has Ban set; or as long as a
 // ban that is in force already lasts. Direct calls, as Allow, know no rules and no bans. Errors are those of Allow; when
 // this Limiter knows rules of the name of which none has Ban set, that is a *RuleError too. Whether a rule of the name is
-// anywhere else, it cannot know. An address alone is no subject, and a *RuleError: see [IPSubject].
+// anywhere else, it cannot know. A bare address as the subject is a *RuleError: use [IPSubject].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) error {
 	if err := checkOperated(name, subject); err != nil {
 		return err
@@ -73,8 +75,8 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 	return l.storeError(name, l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds()))
 }
 
-// Unban ends the ban of a subject, if there is one, and forgets its earlier ones. An address alone is no subject, and a
-// *RuleError: see [IPSubject]. Other errors are those of Allow.
+// Unban ends the ban of a subject, if there is one, and forgets its earlier ones. A bare address as
+// the subject is a *RuleError: use [IPSubject]. Other errors are those of Allow.
 func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
 	if err := checkOperated(name, subject); err != nil {
 		return err
@@ -85,12 +87,13 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
 	return l.storeError(name, l.store.Reset(ctx, l.banKey(name, subject)))
 }
 
-// checkOperated checks what an operator names, who often has an address at hand: without ip: it would be another subject.
+// checkOperated checks the name and the subject that an operator passes. A bare address is likely
+// to be a mistake: without ip: it is not the subject by which rules count that address.
 func checkOperated(name, subject string) error {
 	if _, err := netip.ParseAddr(subject); err == nil {
 		return &RuleError{
 			Rule: name, Field: "subject", Value: subject,
-			Why: "is an address, and no subject that a rule by IP has: use core.IPSubject(addr), or limiter.IPSubject(addr) with Options.ClientIP.IPv6Prefix",
+			Why: "is a bare address, but rules by IP count by another subject: use core.IPSubject(addr), or limiter.IPSubject(addr) with Options.ClientIP.IPv6Prefix",
 		}
 	}
 	return checkNamed(name, subject)

@@ -26,13 +26,13 @@ type call struct {
 	passed   bool    // all that may refuse let the call pass: it was charged
 	holder   string  // of this call's slots, once it asked for one
 	deciding *policy // the rule whose key or cost is being asked for
-	bySize   bool    // that cost is CostBySize's
+	bySize   bool    // the cost was computed by CostBySize
 	paths    []string
 	loose    looseness
 	subjects []byte
-	watched  []int // the places of a rule's counters, while they are formed
+	watched  []int // the places of a rule's counters, while they are being added
 	weighed  []weighed
-	recalls  bool // the counters are formed to look for a refusal that is remembered
+	recalls  bool // the counters are only to find a remembered refusal
 	text     []byte
 	telling  []*quota // several limits that headers tell
 	joined   []*quota // those of an earlier call
@@ -60,10 +60,12 @@ type asked struct {
 // asks makes it one of the rule's limits.
 func (a *asked) asks(q *quota) { a.quota, a.limit, a.count = q, &q.limit, a.rule.Count }
 
-// told says whether callers hear of it: of limits that are not only tried, and of a ban that no limit speaks for.
-func (a *asked) told() bool { return !a.rule.DryRun && !a.silent() }
+// shown reports whether the response describes this limit: not if it is only tried, and not if it
+// is a ban that is silent.
+func (a *asked) shown() bool { return !a.rule.DryRun && !a.silent() }
 
-// silent reports whether it is a ban that has nothing to say: it lets the call pass, or a limit speaks for it.
+// silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
+// its rule is reported instead.
 func (a *asked) silent() bool { return a.isBan && !a.banned }
 
 // lookEvery is of how many calls one looks for mistakes in how the service is put together. It is a prime, so that it is not always

@@ -6,10 +6,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// CostBySize returns a Cost by the length of the body: one permit for each unit of so many bytes, or part of one, and one for
-// a call without a body. A body that can never fit gets 413 (Content Too Large). One whose length is not known before it is
-// read, as in chunks or in gRPC, costs all that the smallest of the rule's limits lets through at once, so only one of them
-// passes. A unit below 1 panics.
+// CostBySize returns a [Rule].Cost by the length of the body in bytes: the number of units, rounded
+// up, and 1 for a call without a body. A body that can never fit gets 413 (Content Too Large). A
+// body whose length is not known before it is read, as in chunks or in gRPC, costs as much as the
+// smallest of the rule's limits lets through at once, so only one of them passes. CostBySize panics
+// if unit is less than 1.
 func CostBySize(unit int64) func(Request) int {
 	must(unit >= 1, "CostBySize needs a unit of at least one byte")
 	return func(r Request) int {
@@ -24,11 +25,11 @@ func CostBySize(unit int64) func(Request) int {
 	}
 }
 
-// unknownSize is the cost by size of a body whose length nobody knows.
+// unknownSize is the cost by size of a body of unknown length.
 const unknownSize = math.MaxInt
 
-// fitting returns the largest cost that fits into all of a rule's limits, of which own takes the place of the first. A slot
-// of Concurrency costs the same for every call.
+// fitting returns the largest cost that fits into all of a rule's limits, with own in place of the
+// first. It ignores Concurrency, where every call costs one slot.
 func fitting(own *quota, quotas []*quota) (cost int64) {
 	cost = algorithm.MaxPermits
 	for i, q := range quotas {

@@ -38,7 +38,7 @@ func (c *call) reportUntried(a *asked) {
 	c.limiter.hear(c.Context(), &Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 }
 
-// countRule forms the counters of the rule at i: one for each limit, and behind them its ban.
+// countRule adds the counters of the rule at i: one for each limit, and after them its ban.
 func (c *call) countRule(i int, given string) (Reason, error) {
 	a := &c.applying[i]
 	if a.rule.NeedLogin && a.rule.DryRun { // it sends nobody to the login either
@@ -57,8 +57,8 @@ func (c *call) countRule(i int, given string) (Reason, error) {
 	}
 	before := len(c.counters)
 	c.watched = c.watched[:0]
-	if w.own == nil { // and yet a ban holds
-		c.listen(a)
+	if w.own == nil { // a ban still holds
+		c.addBan(a)
 		return Allowed, nil
 	}
 	own, cost := w.own, w.cost
@@ -74,19 +74,19 @@ func (c *call) countRule(i int, given string) (Reason, error) {
 		}
 		c.watched = append(c.watched, at)
 	}
-	c.listen(a)
+	c.addBan(a)
 	return Allowed, nil
 }
 
-// weighed is what the functions of a rule say of the call.
+// weighed holds what the functions of a rule returned for the call.
 type weighed struct {
 	known  bool
 	cost   int64
 	bySize bool
-	own    *quota // nil: no limit holds
+	own    *quota // the caller's limit in place of the rule's; nil: Unlimited
 }
 
-// weigh asks the functions of a rule, but for Note.
+// weigh calls the functions of a rule, except Note.
 func (c *call) weigh(a *asked, given string, w *weighed) error {
 	w.known, w.cost = true, c.cost(a)
 	w.bySize = c.bySize
@@ -106,9 +106,9 @@ func (c *call) weigh(a *asked, given string, w *weighed) error {
 	return nil
 }
 
-// listen adds the ban of a rule that has one, which watches the rule's counters. Where an earlier rule of this call has the same
-// ban, that one watches them too.
-func (c *call) listen(a *asked) {
+// addBan adds the ban of a rule that has one. It watches the rule's counters. If an earlier rule of
+// this call has the same ban, that ban watches them too.
+func (c *call) addBan(a *asked) {
 	if a.rule.Ban == (Ban{}) {
 		return
 	}
@@ -127,11 +127,11 @@ func (c *call) listen(a *asked) {
 	c.asked = append(c.asked, ban)
 }
 
-// usualPlaces are the lists that placesOf returns where it can, so that it allocates none.
+// usualPlaces holds the lists that placesOf usually returns, so that it need not allocate them.
 var usualPlaces = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-// placesOf returns the places in order and without repetition, in a list of their own that nobody writes to. It sorts what it is
-// given.
+// placesOf returns the places in order and without repetition, in a list that must not be written
+// to. It sorts its argument.
 func placesOf(places []int) []int {
 	slices.Sort(places)
 	places = slices.Compact(places)
@@ -183,7 +183,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 // mark is what a counter keeps of the call: its note, or the name of who holds the slot.
 func (c *call) mark(a *asked, q *quota) string {
 	switch {
-	case c.recalls: // it makes no difference
+	case c.recalls: // nothing is charged, so no note is kept
 		return ""
 	case q.compiled.Kind == algorithm.Concurrency:
 		if c.holder == "" { // one for all of them, because they are renewed under one name

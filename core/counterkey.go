@@ -32,7 +32,7 @@ func appendHead[T string | []byte](dst []byte, head string, subject T) []byte {
 	return appendEscaped(append(dst, head...), subject)
 }
 
-// appendKey appends the key of a counter to nothing but room.
+// appendKey returns the key of a counter, written into room.
 func appendKey[T string | []byte](room []byte, head string, subject T, tail string) []byte {
 	return bounded(append(appendHead(room, head, subject), tail...))
 }
@@ -45,9 +45,9 @@ func bounded(key []byte) []byte {
 	return key
 }
 
-// shortened puts a hash in place of the name, which is then longer than the hash. Only rules that are tried under the
-// longest prefixes, subjects and names of a zone need it, so it came after other keys were in use, and leaves them alone.
-// No other name begins with ##.
+// shortened replaces the name by a hash, which is shorter. Only rules in DryRun with the longest
+// prefixes, subjects and names of a zone need this. It was added when other keys were in use, so it
+// does not change those. No other name begins with ##.
 func shortened(key []byte) []byte {
 	start := bytes.IndexByte(key, '}') + len("}:")
 	end := bytes.LastIndexByte(key, ':') // before the window

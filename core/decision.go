@@ -9,8 +9,9 @@ import (
 
 // Decision is the answer to one call. Being refused is a value, not an error.
 //
-// Rule and Key of a direct call's Decision are the strings that the caller passed. Where a framework lent them for one request,
-// copy them before the Decision is kept or refunded later. OnDecision gets copies.
+// Rule and Key of a direct call's Decision are the strings that the caller passed. If a framework
+// lent them for one request, copy them before keeping the Decision or refunding it later.
+// OnDecision receives copies.
 type Decision struct {
 	// Allowed says whether the call may go on.
 	Allowed bool
@@ -28,8 +29,9 @@ type Decision struct {
 	ResetAfter time.Duration
 	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly
 	// that, but at most Window/32 too long for SlidingWindow, and an upper bound for Concurrency
-	// and with Rule.Lease. It counts from when the answer of Redis came, so it is too long by the
-	// time that was on its way, also FromDenyCache. 0 when allowed, and when waiting cannot help.
+	// and with Rule.Lease. It counts from when the reply of Redis came, also FromDenyCache, so it
+	// is too long by the time that the reply took. It is 0 when allowed, and when waiting cannot
+	// help.
 	RetryAfter time.Duration
 	// Wait is how long to wait for the turn of a reservation ([Limiter.Reserve]); 0 for everything else, but that OnDecision
 	// hears how long Acquire and TryAcquire are going to wait.
@@ -106,8 +108,8 @@ func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source 
 	d.ResetAfter, d.RetryAfter, d.Wait = micros(v.ResetAfter), micros(v.RetryAfter), micros(v.Wait)
 }
 
-// clone returns the decision of a direct call with its own copies of the name and the subject. A framework may have lent the
-// caller's for one call.
+// clone returns the decision of a direct call with its own copies of the name and the subject,
+// which a framework may have lent to the caller for one call.
 func (d Decision) clone() Decision {
 	d.Rule, d.Key = strings.Clone(d.Rule), strings.Clone(d.Key)
 	return d

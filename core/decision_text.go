@@ -45,7 +45,8 @@ func (d Decision) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// appendText appends the decision in words; all of it with the subject and the decision on each limit.
+// appendText appends the decision in words; if all is set, with the subject and the decision on
+// each limit.
 func (d *Decision) appendText(text []byte, all bool) []byte {
 	if d.Reason == "" {
 		return append(text, "no decision"...)

@@ -45,7 +45,7 @@ func (l *Limiter) direct(ctx context.Context, d *Decision, limit *Limit, q *ques
 	return err
 }
 
-// ask is direct, without telling OnDecision.
+// ask is direct without the call of OnDecision.
 func (l *Limiter) ask(ctx context.Context, d *Decision, limit *Limit, q *question) (err error) {
 	c := l.directs.Get().(*directCall)
 	if limit.Max < 0 && limit.unlimited() {
@@ -129,8 +129,8 @@ func (l *Limiter) hear(ctx context.Context, d *Decision) {
 	}
 }
 
-// hearDirect tells OnDecision of a direct call. When that panics, undo, unless nil, gives back what only the caller could, who gets
-// no decision.
+// hearDirect passes the decision on a direct call to OnDecision. If that panics, the caller gets no
+// decision, so undo, unless nil, returns what only the caller could have returned.
 func (l *Limiter) hearDirect(ctx context.Context, d *Decision, undo func()) {
 	if l.options.OnDecision == nil {
 		return

@@ -29,9 +29,10 @@ type countedCharge struct {
 	receipt receipt
 }
 
-// Run runs the handler of a call that goes on, and does afterwards what rules with Count or Concurrency want done, also when the
-// handler panics. handle returns the outcome: the HTTP status, or 0 if nothing was sent and the handler chose none, or the gRPC
-// code. An adapter calls it for every call that is not refused.
+// Run runs the handler of a call that goes on, and afterwards does what rules with Count or
+// Concurrency need, also when the handler panics. handle returns the outcome: the HTTP status, or 0
+// if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
+// every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
 	if a.unfinished == nil {
 		handle()
@@ -67,11 +68,13 @@ func (u *unfinished) ofPanic() (status int) {
 	return http.StatusInternalServerError
 }
 
-// statusCallerLeft is the outcome of a call that nobody answered because its caller had left. nginx introduced the number.
+// statusCallerLeft is the outcome of a call whose caller left before it was answered. nginx
+// introduced the number.
 const statusCallerLeft = 499
 
-// final is the outcome of a call whose handler ended with a status. After none, or after early hints and the like, which gin and
-// echo take for the answer itself, the server sends 200, to nobody if the caller has left.
+// final returns the outcome of a call whose handler ended with a status. If that is 0 or
+// informational (gin and echo take early hints for the answer itself), the server sends 200, unless
+// the caller has left.
 func (u *unfinished) final(status int) int {
 	switch {
 	case u.isRPC || status >= http.StatusOK || status == http.StatusSwitchingProtocols:
@@ -83,15 +86,16 @@ func (u *unfinished) final(status int) int {
 	}
 }
 
-// finish gives back the slots, and what by the outcome does not count. It is done before the caller can know that the call is over
-// ([Answer.Watch]), so that who comes one call after the other finds its permits.
+// finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
+// the caller can know that the call is over ([Answer.Watch]), so that a client that calls one after
+// the other finds its permits.
 func (u *unfinished) finish(status int) {
 	defer func() { u.limiter.giveBack(u.ctx, u.slots) }()
 	u.addUncounted(u.counted, status)
 }
 
-// addUncounted adds to the slots what by the outcome does not count. A Count that panics keeps its own charge alone from being
-// given back.
+// addUncounted adds to the slots the charges that do not count by the outcome. A Count that panics
+// keeps only its own charge.
 func (u *unfinished) addUncounted(counted []countedCharge, status int) {
 	if len(counted) == 0 {
 		return
@@ -127,7 +131,8 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	l.complains.notGivenBack(err) // last, for a logger may panic
 }
 
-// abandon ends a call that was decided by half because a function of the owner's panicked: as a panic in its handler would.
+// abandon ends a call in whose decision a function of the owner's panicked, as a panic in its
+// handler would.
 func (c *call) abandon() {
 	if !c.passed { // nothing was charged
 		return

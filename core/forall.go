@@ -1,10 +1,14 @@
 package core
 
-// personal reports whether the rule counts this call because of who calls.
+// personal reports whether the rule counts this call by who calls.
 func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.Load() }
 
-// refusedForAll reports whether a limit that does not depend on who calls refused a call just before, and refuses this one too. Then
-// nobody has to be identified. The verdicts are those of such limits alone.
+// refusedForAll reports whether a limit that does not depend on who calls refused a call just
+// before, and refuses this one too. Then nobody has to be identified. The verdicts are those of
+// such limits alone.
+//
+// The answer must be the same as without this shortcut. So a call that a rule in DryRun has to
+// count, or that may cost too much for a rule by user, is decided as a whole.
 //
 // What is told is what would be told without it: a call that a rule in DryRun has to hear of, or that may cost too much for a rule by
 // user, is decided as a whole.
@@ -28,17 +32,18 @@ func (c *call) refusedForAll(given string) bool {
 	refused := c.countForAll(given) && near.Recall(c.counters, c.verdicts)
 	c.recalls = false
 	if !refused {
-		c.uncount()
+		c.dropCounters()
 		return false
 	}
 	c.hearBans()
 	return true
 }
 
-// unidentified answers a call of which it could not be found out who calls, or whom to count. A limit that does not depend on that is
-// heard of first, as by those who are not logged in. They are not charged.
+// unidentified answers a call whose caller or subject could not be found out. A limit that does not
+// depend on the user is looked at first, without a charge, as for callers who are not logged in. If
+// it refuses, the answer is its refusal.
 func (c *call) unidentified(a *asked, cause error, given string) Answer {
-	c.uncount()
+	c.dropCounters()
 	if a.personal() && c.Context().Err() == nil && c.countForAll(given) {
 		if c.ask(false); c.overLimit() && !c.ended() {
 			return c.settle()
@@ -47,7 +52,7 @@ func (c *call) unidentified(a *asked, cause error, given string) Answer {
 	return c.refuse(IdentifyFailed, a, cause)
 }
 
-// countForAll forms the counters that do not depend on who calls. It reports whether there are any.
+// countForAll adds the counters that do not depend on who calls. It reports whether there are any.
 func (c *call) countForAll(given string) bool {
 	for len(c.weighed) < len(c.applying) {
 		c.weighed = append(c.weighed, weighed{})
@@ -60,7 +65,7 @@ func (c *call) countForAll(given string) bool {
 		}
 		c.deciding = a.policy
 		if w := &c.weighed[i]; !w.known && c.weigh(a, given, w) != nil {
-			w.known = false // it is asked again, and answered in its turn
+			w.known = false // the rule runs again in its turn, and answers the error
 			return false
 		}
 		if reason, _ := c.countRule(i, given); reason != Allowed {
@@ -70,7 +75,7 @@ func (c *call) countForAll(given string) bool {
 	return len(c.counters) > 0
 }
 
-// uncount drops the counters again.
-func (c *call) uncount() {
+// dropCounters removes all counters of the call.
+func (c *call) dropCounters() {
 	c.counters, c.verdicts, c.asked = c.counters[:0], c.verdicts[:0], c.asked[:0]
 }

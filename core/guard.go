@@ -100,8 +100,8 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 }
 
 // Check decides over a call: it tells the caller the limits in the view's headers, and what to do now in the Answer. A call that
-// goes on must go on in [Answer.Run]. It returns by Options.Timeout, whatever Redis does, and never panics by itself. When a function of
-// the owner's panics in it, the call ends as by a panic in its handler: its slots are free, and Count receives 500 or 13.
+// goes on must go on in [Answer.Run]. It returns by Options.Timeout, whatever Redis does, and never panics by itself. When a
+// function of the owner's panics in it, the call ends as if its handler had: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // CheckRule decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is

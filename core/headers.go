@@ -69,7 +69,7 @@ const (
 )
 
 // writeHeaders tells the caller what was decided. The list headers are added, so that limiters that stack each have their
-// entry; of the others, the limit that binds most is told.
+// entry; the others describe the limit that binds most.
 func (c *call) writeHeaders(w HeaderWriter) {
 	style := c.limiter.headers
 	if style == NoHeaders || !c.answered() {
@@ -109,8 +109,8 @@ func (c *call) writeDraft10(w HeaderWriter) {
 	w.Add(headerRateLimit, string(c.text))
 }
 
-// writeBinding writes the headers that have room for one limit only. It leaves them alone where a middleware around this
-// one has described a limit that binds more.
+// writeBinding writes the headers that have room for one limit only. It leaves them alone if a
+// middleware around this one has described a limit that binds more.
 func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	at := c.bindingInTime()
 	if at < 0 {
@@ -131,9 +131,10 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	}
 }
 
-// bindingInTime returns the place of the limit that binds, of those that the older styles can describe, or -1. They give
-// each limit a time until its permits are back. A slot of Concurrency comes back when its call ends, usually before the
-// caller has read the reply, so it is left out unless a caller has to wait for one.
+// bindingInTime returns the place of the binding limit among those that the older styles can
+// describe, or -1. These styles give each limit a time until its permits are back. A slot of
+// Concurrency comes back when its call ends, usually before the caller has read the reply, so it is
+// left out unless a caller has to wait for one.
 func (c *call) bindingInTime() (at int) {
 	at = -1
 	for i := range c.asked {
@@ -145,11 +146,11 @@ func (c *call) bindingInTime() (at int) {
 	return at
 }
 
-// oneLimit is what the older styles tell of a limit.
+// oneLimit holds what the older styles say about a limit.
 type oneLimit struct{ limit, remaining, reset int64 }
 
-// bindsMore reports whether l leaves a caller less than other does. Of two that allow the call alike, the later reset
-// binds.
+// bindsMore reports whether l leaves a caller less than other does. If both leave the same, the
+// later reset binds.
 func (l oneLimit) bindsMore(other oneLimit) bool {
 	if l.remaining != other.remaining {
 		return l.remaining < other.remaining
@@ -168,7 +169,8 @@ func (l oneLimit) writeXRateLimit(w HeaderWriter) {
 	w.Set(headerXReset, strconv.FormatInt(l.reset, 10))
 }
 
-// readDraft7 returns what a middleware around this one has written, as far as it is needed to compare.
+// readDraft7 returns what a middleware around this one has written, without the limit, which is not
+// compared.
 func readDraft7(w HeaderWriter) (l oneLimit, ok bool) {
 	_, rest, _ := strings.Cut(written(w, headerRateLimit), ", remaining=")
 	remaining, reset, _ := strings.Cut(rest, ", reset=")
@@ -190,7 +192,8 @@ func readOneLimit(remaining, reset string) (l oneLimit, ok bool) {
 	return l, wrong == nil && wrongToo == nil
 }
 
-// written returns the first value of a header that was written before, "" where w cannot show it: [HeaderWriter].
+// written returns the first value of a header that was written before, or "" if w cannot show it
+// (see [HeaderWriter]).
 func written(w HeaderWriter, name string) string {
 	switch w := w.(type) {
 	case interface{ Get(name string) string }: // http.Header
@@ -248,7 +251,7 @@ func (c *call) appendDraft10(text []byte) []byte {
 
 // tells says whether headers have an entry for the limit at i.
 func (c *call) tells(i int) bool {
-	return c.asked[i].told() && c.verdicts[i].Err == nil && !c.unasked(i)
+	return c.asked[i].shown() && c.verdicts[i].Err == nil && !c.unasked(i)
 }
 
 // waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.

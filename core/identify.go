@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// IdentifyFunc says who calls. "" and no error is nobody; an error means that it could not be found
-// out, and a rule with NeedLogin then answers 503, not 401. It runs at most once a call in each
-// middleware that needs to know, however many rules that has, and not at all for calls that need no
-// user, nor for those that a limit which is the same for all callers refused just before and still
+// IdentifyFunc returns who calls, or "" for a caller who is not logged in. An error means that the
+// caller could not be identified, and a rule with NeedLogin then answers 503, not 401; but a call
+// that a limit independent of the user refuses gets 429. The function runs at most once a call in
+// each middleware that needs the user, however many rules that has. It does not run for calls that
+// need no user, nor for those that a limit independent of the user refused just before and still
 // refuses.
 type IdentifyFunc func(Request) (user string, err error)
 

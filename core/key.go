@@ -26,10 +26,10 @@ func ByUser(r Request) (string, error) {
 	return "user:" + user, nil
 }
 
-// ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST; by IP
-// where it is missing. Host is one of them, in lower case and with its port; in gRPC it is
-// :authority. The value is always hashed, because it may be an API key: [Digest] makes the same of
-// it. Danger: callers choose their headers, so a rule by IP belongs beside it.
+// ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST, and by
+// IP if the header is missing. Host is the host in lower case and with its port; in gRPC it is
+// :authority. The value is always hashed, because it may be an API key: [Digest] returns the same
+// hash. Danger: callers choose their headers, so a rule by IP belongs beside it.
 func ByHeader(name string) KeyFunc {
 	prefix := "header:" + strings.ToLower(name) + ":"
 	return func(r Request) (string, error) {
@@ -95,19 +95,19 @@ func ipSubject(r Request) string {
 	return IPSubject(r.ClientIP())
 }
 
-// IPSubject returns the subject by which rules count an address: ip:203.0.113.7, ip:2001:db8::/64, or
-// ip:unknown for the zero Addr. Operators name a caller by it who have an address ([Limiter.Ban],
-// [Limiter.Reset]), and so does a KeyFunc that has one from elsewhere; [ByIP] counts by the client's.
+// IPSubject returns the subject by which rules count an address: ip:203.0.113.7, ip:2001:db8::/64,
+// or ip:unknown for the zero Addr. An operator who has an address passes it to [Limiter.Ban] or
+// [Limiter.Reset]. A KeyFunc uses it for an address from elsewhere; [ByIP] counts by the client's.
 //
-// IPv6 addresses are grouped by /64, as rules do unless [ClientIP].IPv6Prefix is set. With that, use
-// [Limiter.IPSubject].
+// IPv6 addresses are grouped by /64, as rules do unless [ClientIP].IPv6Prefix is set. If it is set,
+// use [Limiter.IPSubject].
 func IPSubject(addr netip.Addr) string { return usualIPs.subject(addr) }
 
-// IPSubject returns the subject by which this Limiter's rules count an address: as the function
-// IPSubject, but grouped by the Limiter's own [ClientIP].IPv6Prefix.
+// IPSubject returns the subject by which this Limiter's rules count an address. It is like the
+// function IPSubject, but groups IPv6 addresses by the Limiter's own [ClientIP].IPv6Prefix.
 func (l *Limiter) IPSubject(addr netip.Addr) string { return l.clientIPs.subject(addr) }
 
-// usualIPs group addresses as a Limiter does whose Options say nothing of them.
+// usualIPs groups addresses as a Limiter with the zero ClientIP does.
 var usualIPs = &clientIPs{prefix: defaultIPv6Prefix}
 
 func (c *clientIPs) subject(addr netip.Addr) string { return string(c.appendSubject(nil, plain(addr))) }

@@ -202,7 +202,8 @@ func (l Limit) compile() (algorithm.Limit, error) {
 	}
 }
 
-// clone returns the limit with its own copy of the zone's name. A framework may have lent the name for one call only.
+// clone returns the limit with its own copy of the zone's name, which a framework may have lent for
+// one call only.
 func (l Limit) clone() Limit {
 	l.Calendar.zone = strings.Clone(l.Calendar.zone)
 	return l

@@ -21,7 +21,7 @@ import (
 // subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
 type Limiter struct {
 	store     store
-	near      *nearstore.Store  // what store is with Redis; nil without
+	near      *nearstore.Store  // store itself if there is Redis, otherwise nil
 	redis     *redisstore.Store // what store asks; nil without Redis
 	source    Source
 	keyHead   string
@@ -146,7 +146,7 @@ func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (
 }
 
 // Reset forgets what a subject used of one limit, as if it had never called: a rule's Also, and plans of other spans, have
-// counters of their own. An address alone is no subject, and a *RuleError: see [IPSubject]. Other errors are those of Allow.
+// counters of their own. A bare address as the subject is a *RuleError: use [IPSubject]. Other errors are those of Allow.
 func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
 	if err := checkOperated(name, subject); err != nil {
 		return err

@@ -34,7 +34,7 @@ type policy struct {
 	plans  readMostly[Limit, *quota]
 	banKey string // what follows the subject in the key of its bans
 	tally  *tally
-	// asksUser is set once one of the rule's functions asked who calls. It is expected to do so
+	// asksUser is set once one of the rule's functions asked for the user; it will probably do so
 	// again.
 	asksUser atomic.Bool
 }

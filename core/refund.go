@@ -34,9 +34,10 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 	}
 }
 
-// Refund gives back n permits that a decision charged, as far as they still count: what came back by itself since is not given
-// back once more, and a window that is over stays so. Of several limits each gets n back. A reservation whose turn has not
-// come gives back only what nobody has reserved behind it, because those have been told their wait.
+// Refund gives back n permits that a decision charged, as far as they still count: permits that
+// have come back by themselves, or whose window is over, are not given back again. If there are
+// several limits, each gets n back. A reservation whose turn has not come gives back only what
+// nobody has reserved after it, because those waits were already announced.
 //
 // It is no error when nothing of the charge counts any more. A decision of another Limiter is a *RuleError. Who resets a counter
 // should not refund what was charged before: it would be taken from what others were charged since.
@@ -112,7 +113,8 @@ func (r *refunds) take(receipts []receipt, n int64) (why string) {
 	return ""
 }
 
-// note adds n to what was given back of each charge, and writes into the receipts what that was. The refunds are locked.
+// note adds n to what was given back of each charge, and writes the amount given back before into
+// the receipts. The refunds must be locked.
 func (r *refunds) note(receipts []receipt, n int64) {
 	next := r.newer
 	full := next == nil || len(next)+len(receipts) > maxRefunds
@@ -128,8 +130,9 @@ func (r *refunds) note(receipts []receipt, n int64) {
 	}
 }
 
-// takeRest notes that all that is left of a charge is given back, and returns how much that is. It reads and writes under one
-// lock: a Refund in between would make the rest less than was read, and lose it.
+// takeRest notes that the rest of a charge is given back, and returns how much that is. It reads
+// and writes under one lock. If a Refund came in between, the rest would be less than was read, and
+// lost.
 func (r *refunds) takeRest(of *receipt) (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

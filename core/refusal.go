@@ -62,12 +62,13 @@ var outcomes = map[Reason]outcome{
 	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
 }
 
-// tooLarge is the outcome of CostTooHigh where the cost is that of a body.
+// tooLarge is the outcome of CostTooHigh if the cost was computed by CostBySize.
 var tooLarge = outcome{http.StatusRequestEntityTooLarge, codeInvalidArgument, "", "The body is larger than its limit can ever allow.", 0}
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// newRefusal puts a decision on the wire, as o says. The message is what the caller reads who is over a limit.
+// newRefusal returns the response to a refused call, with the outcome o. The message is for callers
+// over a limit.
 func newRefusal(d *Decision, o outcome, message string, violated []string) *Refusal {
 	r := &Refusal{
 		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
@@ -140,9 +141,9 @@ func (r *Refusal) SetHeader(w HeaderWriter) {
 // longestPushback is the longest wait that a gRPC client is asked to sit out by itself.
 const longestPushback = 5 * time.Second
 
-// SetPushback tells gRPC's own retry policy, in the trailer grpc-retry-pushback-ms, how long to wait. A client that would
-// have to wait longer than 5 s, or in vain, is told not to retry, and leaves the decision to its caller: without a word it
-// would retry at once.
+// SetPushback sets the trailer grpc-retry-pushback-ms, which gRPC's own retry policy follows, to
+// the wait in milliseconds. If the wait is longer than 5 s, or waiting does not help, it is -1 (do
+// not retry): without the trailer the client would retry at once.
 func (r *Refusal) SetPushback(trailer HeaderWriter) {
 	millis := int64(-1)
 	if 0 < r.Wait && r.Wait <= longestPushback {

@@ -81,7 +81,7 @@ func (n *names) claim(rules []*boundRule) *RuleError {
 	return nil
 }
 
-// keep keeps what is new.
+// keep stores the new claims.
 func (n *names) keep(fresh map[string]claim) {
 	if len(n.claims) >= maxNames {
 		return

@@ -20,8 +20,9 @@ type View interface {
 	Route() string
 	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerOf] and [PeerAddr].
 	RemoteAddr() netip.Addr
-	// Header is every value of a request header, a line each, in order. The name is in canonical form.
-	// Host is one of them: [HeaderOf] finds it in net/http; in gRPC it is :authority.
+	// Header returns every value of a request header, one for each line, in order. The name is in
+	// canonical form. Host must be found, too: use [HeaderOf] with net/http; in gRPC it is
+	// :authority.
 	Header(name string) []string
 	// Value is what an earlier middleware left under this key, in the framework's own store or the context; or nil.
 	Value(key any) any
@@ -55,9 +56,9 @@ type NestedView interface {
 	CallID() any
 }
 
-// HeaderWriter takes the answer's headers. http.Header is one, and so is fasthttp's ResponseHeader. One that can also show
-// what it holds, by Get(name) string or Peek(name) []byte, lets middlewares that stack agree on the limit that headers with
-// room for one limit describe.
+// HeaderWriter takes the response headers. http.Header is one, and so is fasthttp's ResponseHeader.
+// If it also has Get(name) string or Peek(name) []byte, middlewares around one handler can agree on
+// the limit that a header with room for only one describes.
 type HeaderWriter interface {
 	Set(name, value string)
 	Add(name, value string)
@@ -77,10 +78,11 @@ type Request interface {
 	// RemoteAddr is the peer, the zero Addr for a unix socket. The client is ClientIP: between them may be proxies.
 	RemoteAddr() netip.Addr
 	// ClientIP is the caller's address as Options.ClientIP finds it, the zero Addr when there is none.
-	// To count by it use [ByIP] or [IPSubject]: its String would count each of the many IPv6 addresses
-	// that one caller has by itself.
+	// To count by it use [ByIP] or [IPSubject]. Counting by its String would count each of the many
+	// IPv6 addresses of one caller by itself.
 	ClientIP() netip.Addr
-	// Header is every value of a request header, in order. Host is one of them in every framework, in lower case.
+	// Header returns every value of a request header, in order. Host is one in every framework, in
+	// lower case.
 	Header(name string) []string
 	// Cookie is the value of the first cookie of this name, "" when there is none.
 	Cookie(name string) string
@@ -94,8 +96,9 @@ type Request interface {
 	Rule() string
 }
 
-// HeaderOf returns every value of a header of a net/http request, as [View] wants it: also Host,
-// which net/http keeps apart.
+// HeaderOf returns every value of a header of a net/http request, for [View].Header. The name is in
+// canonical form. Unlike r.Header.Values it also returns Host, which net/http keeps in a field of
+// its own.
 func HeaderOf(r *http.Request, name string) []string {
 	if name != "Host" {
 		return r.Header.Values(name)

@@ -10,26 +10,28 @@ import (
 	"github.com/felixge/httpsnoop"
 )
 
-// Response is what a handler sends under rules with Count or Concurrency, where the framework stands on net/http. See
-// [Answer.Watch].
+// Response follows what a handler sends under rules with Count or Concurrency, for frameworks on
+// net/http: see [Answer.Watch]. It is not safe for concurrent use. Status and Finish may be called
+// on nil.
 type Response struct {
 	w      http.ResponseWriter
 	status int
 
-	holds bool    // it is to hold back the end of a body whose length was declared
+	holds bool    // the last byte of a body of declared length is to be held back
 	begun bool    // the header is sent
-	left  int64   // bytes that are missing of the declared ones; -1: the length was not declared
-	held  bool    // the last byte is missing below, and is this:
-	last  [1]byte // the caller has all of the body when it has this one
+	left  int64   // how many of the declared bytes are missing; -1: the length was not declared
+	held  bool    // the last byte has not been sent yet; it is in last
+	last  [1]byte // completes the body for the caller
 }
 
-// Watch returns what the handler of a call that goes on is to write to, and what becomes of its response. An adapter runs the
-// handler in [Answer.Run], and calls [Response.Finish] when Run has returned, also by a panic. Where nothing is to be given
-// back, this is w itself and nil.
+// Watch returns the writer for the handler of a call that goes on, and the Response that follows
+// what the handler sends. An adapter runs the handler in [Answer.Run], and calls [Response.Finish]
+// when Run has returned, also by a panic. If nothing may have to be given back, Watch returns w
+// itself and nil.
 //
-// A client that knows the length of a body knows its end before the handler has returned, and could call again before the
-// permit or the slot is given back. So the last byte is held back until then; it is sent earlier if the handler flushes or
-// takes over the connection.
+// A client that knows the length of a body knows its end before the handler has returned, and could
+// call again before the permit or the slot is given back. So the last byte is held back until
+// Finish. It is sent earlier if the handler flushes or takes over the connection.
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
 	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead // the end of a stream of HTTP/2 is sent when the handler has returned
 	if u := a.unfinished; u == nil || len(u.counted) == 0 && (!holds || len(u.slots) == 0) {
@@ -39,8 +41,8 @@ func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 	return httpsnoop.Wrap(w, s.hooks()), s
 }
 
-// Status returns the status that was sent: the first that is final, or 0 if the handler sent nothing. A connection that was
-// taken over counts as 200, or 101.
+// Status returns the status that was sent: the first final one, or 0 if the handler sent nothing.
+// For a connection that was taken over it is 200, or 101.
 func (s *Response) Status() int {
 	if s == nil {
 		return 0
@@ -48,7 +50,7 @@ func (s *Response) Status() int {
 	return s.status
 }
 
-// Held returns how many bytes are held back.
+// Held returns the number of bytes that are held back, 0 or 1.
 func (s *Response) Held() int {
 	if s.held {
 		return 1
@@ -56,7 +58,7 @@ func (s *Response) Held() int {
 	return 0
 }
 
-// Finish sends what was held back.
+// Finish sends the byte that was held back, if any.
 func (s *Response) Finish() {
 	if s != nil && s.held {
 		s.held = false
@@ -64,12 +66,13 @@ func (s *Response) Finish() {
 	}
 }
 
-// hooks are around the methods of the server's writer, which keeps all that it can do.
+// hooks returns the wrappers of the methods of the server's writer. Its other methods stay as they
+// are.
 func (s *Response) hooks() httpsnoop.Hooks {
 	return httpsnoop.Hooks{
 		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
-				do(code) // first, because it panics at what is no status
+				do(code) // first, because it panics if the code is not a status
 				s.sent(code)
 				if s.status >= http.StatusOK {
 					s.begin()
@@ -122,7 +125,7 @@ func (s *Response) begin() {
 func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n int, err error) {
 	s.begin()
 	if s.held && len(b) > 0 {
-		return 0, http.ErrContentLength // below, the byte held back is missing still
+		return 0, http.ErrContentLength // the server does not know of the byte that is held back
 	}
 	if len(b) == 0 || int64(len(b)) != s.left {
 		n, err = do(b)
@@ -130,7 +133,7 @@ func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n in
 		return n, err
 	}
 	end := len(b) - 1
-	n, err = do(b[:end]) // also if that is nothing: it sends the header
+	n, err = do(b[:end]) // even without bytes: it sends the header
 	s.left -= int64(n)
 	if err != nil || n < end {
 		return n, err
@@ -164,7 +167,8 @@ func (s *Response) readFrom(from io.Reader, do func(io.Reader) (int64, error)) (
 	}
 }
 
-// copyLimited copies up to so many bytes, through a single io.LimitedReader: a file behind two is not sent by the system itself.
+// copyLimited copies up to so many bytes, through a single io.LimitedReader: the server sends a
+// file by sendfile behind one, but not behind two.
 func (s *Response) copyLimited(from io.Reader, most int64, do func(io.Reader) (int64, error)) (n int64, err error) {
 	limited := &io.LimitedReader{R: from, N: most}
 	if outer, ok := from.(*io.LimitedReader); ok {

@@ -47,27 +47,31 @@ type Rule struct {
 	// Cost is the weight of a call: 0 is not counted, a negative one counts 1 and is logged, one that can never fit gets
 	// 400, or of [CostBySize] 413. Unset, every call costs 1.
 	Cost func(Request) int
-	// LimitFor, when set, says that another limit holds for this caller in place of the rule's own: that of a plan. Also holds
-	// beside it. The zero Limit is the rule's own; Unlimited lets the call pass uncounted, by Also too, unless
-	// the caller is banned. With an error, or a limit
-	// that is none, the rule's own holds, and it is logged.
+	// LimitFor, when set, returns the limit of the caller's plan, which holds in place of the
+	// rule's own. Also holds beside it. For callers without a plan, return the zero Limit: the
+	// rule's own limit applies. Unlimited lets the call pass uncounted, by Also too, unless the
+	// caller is banned. With an error, or a limit that is not valid, the rule's own holds, and the
+	// problem is logged.
 	//
-	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because then
-	// the counter does: of SlidingWindow, FixedWindow, CalendarWindow, SlidingLog and Concurrency,
-	// all plans of a caller share one count, and each compares it with its own Max. A TokenBucket counts
-	// for each rate by itself. A plan that is new to the bucket begins with as much used as any other
-	// plan has. From then on it is charged with its own calls and with those of slower plans, not with those
-	// of faster ones. So a slow plan holds as it does alone, beside a fast one too, and the fastest
-	// bounds all calls together. A bucket knows up to four rates until all of them are full again; beyond
-	// that the fastest ones are counted together.
-	// Danger: another Window or Algorithm is another counter, so a caller whose plan has one starts afresh.
+	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because
+	// then the plans share one counter. With SlidingWindow, FixedWindow, CalendarWindow, SlidingLog
+	// and Concurrency, all plans of a caller share one count, and each compares it with its own
+	// Max. A TokenBucket counts each rate separately. A plan that is new to the bucket begins with
+	// as much used as the plan that has used most. From then on it is charged with its own calls
+	// and with those of slower plans, not with those of faster ones. So a slow plan holds as it
+	// does alone, beside a fast one too, and the fastest bounds all calls together. A bucket counts
+	// up to four rates separately until all of them are full again; beyond that the fastest ones
+	// are counted together.
+	// Danger: another Window or Algorithm is another counter, so a caller whose new plan has one
+	// starts afresh.
 	LimitFor func(Request) (Limit, error)
-	// Count, when set, says by the outcome whether a call counts: the HTTP status that the handler ended with, or the gRPC
-	// code; 500, or 13 (Internal), for a panic. The call is charged first, and the charge given back when it does not count, so
-	// no more than MaxCount can be tried at once; it is given back before the caller can know that the call is over, unless the
-	// handler itself flushes a reply whose length was declared. Headers tell what was left with the charge. A call
-	// whose caller left before it was answered ends with 499, where the framework notices that. Only a middleware knows the
-	// outcome: inside a handler use Limiter.Refund.
+	// Count, when set, reports whether a call counts, by its outcome: the HTTP status that the
+	// handler ended with, or the gRPC code; for a panic 500, or 13 (Internal); and 499 for a call
+	// whose caller left before it was answered, where the framework notices that. The call is
+	// charged first, and refunded if it does not count, so no more than MaxCount can be tried at
+	// once. The refund is made before the caller can know that the call is over, unless the handler
+	// itself flushes a reply of declared length. Headers show what was left with the charge. Only a
+	// middleware knows the outcome: inside a handler use Limiter.Refund.
 	Count func(status int) bool
 	// Note, when set, is kept with each call that a SlidingLog admits, at most 256 bytes of it: see Limiter.Records. Danger: it
 	// stands in Redis as it is, so it is no place for secrets.
@@ -102,10 +106,11 @@ type Rule struct {
 	//
 	// Calls that several counters decide, those of rules with Also or Ban too, ask Redis each time; so do rules in DryRun. With
 	// LimitFor the limits of the two algorithms are leased, all with the same Lease. Without Redis it means nothing.
-	// Danger: permits that lie idle in one process are missing in another until they are given back, so RetryAfter is an upper bound;
-	// also within one process a call may be refused while the last few lie idle or are on their way back. A process that dies
-	// takes its permits with it, until their window is over. A Reset in another process is seen after Window/32, or
-	// a second; what this one holds then, and gives back after it, can pass once more.
+	// Danger: permits that are idle in one process are missing in another until they are given
+	// back, so RetryAfter is an upper bound. Within one process, too, a call may be refused while
+	// the last few are idle or on their way back. A process that dies takes its permits with it,
+	// until their window is over. A Reset in another process is seen after Window/32, or a second;
+	// permits that this process holds then, and gives back after it, can pass once more.
 	Lease int
 
 	// OnStoreError is what happens to calls that Redis does not answer in time or with an error, while it is down, full or
@@ -124,7 +129,8 @@ type Rule struct {
 // defaultMaxCount is what MaxCount is unless set.
 const defaultMaxCount = 5
 
-// clone returns the rule with its own copies of all texts and lists. A framework may have lent them for one call.
+// clone returns the rule with its own copies of all texts and lists, which a framework may have
+// lent for one call.
 func (r Rule) clone() Rule {
 	r.Name, r.Message = strings.Clone(r.Name), strings.Clone(r.Message)
 	r.Calendar.zone = strings.Clone(r.Calendar.zone)

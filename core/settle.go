@@ -39,7 +39,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	return c.settle()
 }
 
-// ask has the counters decided.
+// ask decides over the counters, and charges them if charge is set.
 func (c *call) ask(charge bool) {
 	if len(c.counters) == 0 {
 		return
@@ -152,20 +152,21 @@ func (c *call) answerSettled(allowed bool) Answer {
 	return c.answer(&d)
 }
 
-// countRules counts what each rule that is not only tried makes of the call, and that the limit at binding bound it.
+// countRules counts the decision of each rule that is not in DryRun, and whether it bound the call:
+// binding is the place of the limit that did.
 func (c *call) countRules(binding int) {
 	for i := range c.asked {
-		if at := c.speaker(i, false); at >= 0 {
+		if at := c.representative(i, false); at >= 0 {
 			reason, source := c.outcome(at)
 			c.asked[at].policy.tally.count(reason, source, at == binding, c.stripe)
 		}
 	}
 }
 
-// reportTried counts the rules that are only tried, and tells of each by itself.
+// reportTried counts the decision of each rule in DryRun, and reports each to OnDecision by itself.
 func (c *call) reportTried() {
 	for i := range c.asked {
-		at := c.speaker(i, true)
+		at := c.representative(i, true)
 		if at < 0 {
 			continue
 		}
@@ -179,11 +180,12 @@ func (c *call) reportTried() {
 	}
 }
 
-// speaker returns the place of the limit that speaks for a rule whose first limit is at i, or -1 if
-// that is not its first, if none of its limits was asked, or if the rule is not tried as asked for.
-// Rules of one name are one, because callers and Stats know them by that. The limit that says most
-// about the call speaks, and a ban that is silent only for itself.
-func (c *call) speaker(i int, tried bool) (at int) {
+// representative returns the place of the limit that represents the rule whose first limit is at i.
+// It returns -1 if i is not the rule's first limit, if none of its limits was asked, or if tried
+// does not say whether the rule is in DryRun. Rules of one name count as one, because callers and
+// Stats know them by name. The limit that says most about the call represents the rule; a silent
+// ban does so only if the rule has nothing else.
+func (c *call) representative(i int, tried bool) (at int) {
 	if c.asked[i].rule.DryRun != tried {
 		return -1
 	}
@@ -211,7 +213,8 @@ func (c *call) sameRule(i, j int) bool {
 	return a.policy.name == b.policy.name && a.rule.DryRun == b.rule.DryRun
 }
 
-// decision is what was decided, the limit that binds first. One of a rule that is only tried is about its own limits.
+// decision fills d with what was decided, the binding limit first. For a rule in DryRun it lists
+// only the limits of that rule.
 func (c *call) decision(d *Decision, at int) {
 	if at < 0 { // all rules are only tried
 		first := &c.asked[0]
@@ -232,11 +235,11 @@ func (c *call) decision(d *Decision, at int) {
 	}
 }
 
-// binding is the place of the limit that says most about the call; -1 when callers are told of none.
+// binding returns the place of the limit that says most about the call, or -1 if callers see none.
 func (c *call) binding() (at int) {
 	at = -1
 	for i := range c.asked {
-		if c.asked[i].told() && !c.unasked(i) && (at < 0 || c.bindsMore(i, at)) {
+		if c.asked[i].shown() && !c.unasked(i) && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
 	}
@@ -244,7 +247,7 @@ func (c *call) binding() (at int) {
 }
 
 // unasked reports whether the limit at i was not asked, because another one refused as it did just
-// before. Nothing is said of it then.
+// before. Such a limit is left out of headers, decisions and counts.
 func (c *call) unasked(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
 // bindsMore says whether the limit at i says more about the call as a whole than the one at j: a refusal before an allowance,

@@ -8,12 +8,16 @@ import (
 // Stats is what a Limiter did since it was made, as [Limiter.Stats] found it. It has the form in which encoding/json and expvar
 // show it best. What counts up never goes back, and starts at zero with the process.
 type Stats struct {
-	// Decisions are how many decisions there were, in order of their Rule, Reason and Source; those that never occurred are
-	// left out. A call counts for each rule that took part in it, once, however many limits the rule has, with what that rule
-	// by itself decided: one that allows a call which another rule refuses counts as allowed. Rules in DryRun count, too. A
-	// rule does not count where the call costs it nothing, or has no limit by it, or where it was not asked because another
-	// rule refused as it did before. A call that is refused for another reason than a limit (not logged in, say) counts for
-	// the rule that gave the reason alone. A direct call counts that charges and ends without an error.
+	// Decisions holds the counts of decisions, in order of their Rule, Reason and Source; those
+	// that never occurred are left out.
+	//
+	// A call counts once for each rule that took part in it, however many limits the rule has, with
+	// the decision of that rule by itself: a rule that allows a call which another one refuses
+	// counts as allowed. Rules in DryRun count, too. A rule does not count if the call costs it
+	// nothing or is Unlimited by it, or if it was not asked because another rule refused as it did
+	// before. A call that is refused for another reason than a limit (not logged in, say) counts
+	// only for the rule that gave the reason. A direct call counts if it charges and ends without
+	// an error.
 	Decisions []DecisionCount
 	// Keys is how many counters this process keeps now: all of them without Redis, with it those that FallBackLocal counted here.
 	Keys int
@@ -49,11 +53,13 @@ type DecisionCount struct {
 	Reason Reason
 	// Source is the Decision's.
 	Source Source
-	// Count is how many calls the rule decided so.
+	// Count is how many calls the rule decided in this way.
 	Count uint64
-	// Bound is how many of them this decision was the answer to. Of several rules that is the one that OnDecision hears of: the
-	// rule that refused or, if all allowed the call, had the fewest permits left. Bound of all rules together is how many calls
-	// were decided. A rule in DryRun never binds, so calls that only such rules looked at are not among them.
+	// Bound is how many of them were answered with this decision. Of several rules, the one that
+	// refused answers or, if all allowed the call, the one with the fewest permits left; OnDecision
+	// receives the same one. The sum of Bound over all rules is the number of calls that were
+	// decided. A rule in DryRun never binds, so calls that only such rules looked at are not in the
+	// sum.
 	Bound uint64
 }
 

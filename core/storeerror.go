@@ -60,7 +60,7 @@ const (
 	StoreTimeout        StoreErrorClass = "timeout"          // asked, and not answered within Timeout
 	StoreConnectionLost StoreErrorClass = "connection_lost"  // the connection broke while the answer was awaited
 	StoreUnreachable    StoreErrorClass = "unreachable"      // no connection could be set up
-	StoreNoConnection   StoreErrorClass = "no_connection"    // neither a connection of the client's pool nor a turn on one came free within Timeout
+	StoreNoConnection   StoreErrorClass = "no_connection"    // no connection of the client's pool, or no turn to be sent, came free within Timeout
 	StoreNotReady       StoreErrorClass = "not_ready"        // Redis says that it cannot now: LOADING, READONLY, CLUSTERDOWN, BUSY, too many clients
 	StoreBreakerOpen    StoreErrorClass = "breaker_open"     // not asked, because calls just before got no answer
 	StoreRefused        StoreErrorClass = "refused_by_redis" // OOM, NOAUTH, NOPERM, CROSSSLOT and the like: somebody has to change something

@@ -24,10 +24,10 @@ func (c *complaints) storeFailed(name, policy string, err error) {
 	})
 }
 
-// remedies are what to change about an error, by words of Redis's or of TLS's.
+// remedies holds advice for errors, by words that Redis, TLS or the network use in them.
 var remedies = []struct {
 	words, change string
-	wrong         bool // it does not pass by itself
+	wrong         bool // it lasts until somebody changes something
 }{
 	{"OOM", "give Redis more maxmemory, or a server of its own; leave maxmemory-policy at noeviction", true},
 	{"NOAUTH", "set Username and Password in the Redis client's options", true},
@@ -78,8 +78,8 @@ var remedies = []struct {
 	{"no turn came in time", "Redis, or this process, is slower than the calls come: see their CPU time and the slow log of Redis", false},
 }
 
-// remedy is what to change about an error, and whether it stays until somebody does; "" where Redis
-// is just not there for now, or the error says it.
+// remedy returns what to change about an error, and whether it lasts until somebody does. change is
+// "" if Redis is only unavailable for now, or the error itself says what to do.
 func remedy(class StoreErrorClass, why string) (change string, wrong bool) {
 	switch class {
 	case StoreRefused, StoreNotReady, StoreUnreachable, StoreNoConnection:

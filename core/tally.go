@@ -72,14 +72,14 @@ type cell struct {
 	stripes []padded
 }
 
-// padded is a stripe of a count, alone on its cache line. A decision is in one of the two numbers, so that counting it is one
-// write.
+// padded is a stripe of a count, alone on its cache line. Each decision is in one of the two
+// numbers, so counting it is one write.
 type padded struct {
 	bound, other atomic.Uint64
 	_            [48]byte
 }
 
-// count counts a decision, and whether it was the one that bound.
+// count counts a decision, and whether it bound the call.
 func (t *tally) count(reason Reason, source Source, bound bool, stripe uint32) {
 	for _, c := range t.known() {
 		if c.reason == reason && c.source == source {
@@ -99,7 +99,7 @@ func (c *cell) add(bound bool, stripe uint32) {
 	}
 }
 
-// sum returns how many were counted, and how many of them bound.
+// sum returns how many decisions were counted, and how many of them bound.
 func (c *cell) sum() (all, bound uint64) {
 	for i := range c.stripes {
 		n := c.stripes[i].bound.Load()

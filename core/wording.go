@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wording is what a caller over a limit reads, unless the rule has a Message of its own.
+// wording returns the message for a caller over a limit, unless the rule has a Message of its own.
 func wording(d *Decision, limit string) string {
 	text := make([]byte, 0, 128) // on the stack: a refusal should cost little
 	switch {
@@ -22,8 +22,8 @@ func wording(d *Decision, limit string) string {
 	return string(append(appendWait(text, d.RetryAfter), '.'))
 }
 
-// appendWait appends a wait as people say it, in one or two units: "12 s", "1 min 30 s", "19 h 13 min", "2 days 3 h". It is
-// rounded up, so that nobody comes too early.
+// appendWait appends a wait in one or two units: "12 s", "1 min 30 s", "19 h 13 min", "2 days 3 h".
+// It rounds up, so that nobody comes too early.
 func appendWait(text []byte, wait time.Duration) []byte {
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
 	seconds := retrySeconds(wait)
@@ -44,7 +44,8 @@ func appendWait(text []byte, wait time.Duration) []byte {
 
 func roundedUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// appendUnits appends a number of seconds in a large and a small unit, without the small one if there is none of it.
+// appendUnits appends a number of seconds in a large and a small unit, and leaves out the small one
+// if it is 0.
 func appendUnits(text []byte, seconds, large int64, largeName string, small int64, smallName string) []byte {
 	text = append(strconv.AppendInt(text, seconds/large, 10), largeName...)
 	if rest := seconds % large / small; rest > 0 {
@@ -53,7 +54,8 @@ func appendUnits(text []byte, seconds, large int64, largeName string, small int6
 	return text
 }
 
-// phrase is the limit in the words of a message to callers: "5 per minute", "10 per second, at most 20 at once", "3 calls at once".
+// phrase returns the limit in the words of a message to callers: "5 per minute", "10 per second, at
+// most 20 at once", "3 calls at once".
 func (l Limit) phrase() string {
 	switch {
 	case l.Algorithm == Concurrency && l.Max == 1:
@@ -69,7 +71,8 @@ func (l Limit) phrase() string {
 	}
 }
 
-// spanPhrase is a span in the largest unit that it is whole in: "minute", "10 seconds", "1.5s".
+// spanPhrase returns a span in the largest unit of which it is a whole number: "minute", "10
+// seconds", "1.5s".
 func spanPhrase(span time.Duration) string {
 	for _, unit := range []struct {
 		is   time.Duration

@@ -6,11 +6,12 @@
 // A rule without a Name counts each route by itself, by echo's path. Use it in Use, not in Pre, where no route is known yet
 // and the method may still be overridden. The client's address is found by core.Options.ClientIP, never by c.RealIP().
 //
-// A rule with Count hears the status that was sent, or that echo's own error handler will make of the error that the handler
-// returned: of an *echo.HTTPError its code, of any other error, also one that wraps an *echo.HTTPError, 500. Of a call whose
-// caller left before there was an answer it hears 499. An
-// HTTPErrorHandler of yours runs later, and what it decides is not heard: where it gives errors another status, turn them into
-// an *echo.HTTPError before they reach this middleware.
+// A rule with Count receives the status that was sent, or the one that echo's own error handler
+// will send for the error that the handler returned: for an *echo.HTTPError its code, and for any
+// other error, also one that wraps an *echo.HTTPError, 500. For a call whose caller left before it
+// was answered it receives 499. An HTTPErrorHandler of yours runs later, so Count does not see its
+// status: where it gives errors another status, turn them into an *echo.HTTPError before they reach
+// this middleware.
 package echolimit
 
 import (
@@ -46,7 +47,8 @@ func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 	}
 }
 
-// watch lets the core see what the handlers write, and returns what is to be done in the end.
+// watch lets the core follow what the handlers write, and returns what to call when they have
+// returned.
 func watch(c echo.Context, answer core.Answer) (finish func()) {
 	own := c.Response().Writer
 	watched, response := answer.Watch(own, c.Request())
@@ -62,8 +64,8 @@ func watch(c echo.Context, answer core.Answer) (finish func()) {
 	}
 }
 
-// outcome is the status that the call ends with, 0 if the caller left before there was one. What is not sent yet, echo makes of the
-// error, which it does not unwrap.
+// outcome returns the status that the call ends with, or 0 if the caller left before there was one.
+// If nothing is sent yet, echo derives the status from the error, which it does not unwrap.
 func outcome(c echo.Context, err error, caller context.Context) (status int) {
 	switch {
 	case c.Response().Committed:

@@ -6,9 +6,10 @@
 // A rule without a Name counts each route by itself, by gin's full path. Redirects that gin answers before any middleware
 // (a missing slash) are not counted. The client's address is found by core.Options.ClientIP, never by c.ClientIP().
 //
-// A rule with Count hears the status that gin sends: c.Writer.Status() when the handlers inside have returned. What a middleware
-// around this one then makes of c.Errors is not heard. Of a call whose caller left before the handlers chose a status it hears
-// 499. A call ends, and frees its slot, when its handler returns.
+// A rule with Count receives the status that gin sends: c.Writer.Status() when the handlers inside
+// have returned, before a middleware around this one handles c.Errors. For a call whose caller left
+// before the handlers chose a status it receives 499. A call ends, and frees its slot, when its
+// handler returns.
 package ginlimit
 
 import (
@@ -40,7 +41,8 @@ func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 	}
 }
 
-// watch lets the core see what the handlers write, and returns what is to be done in the end.
+// watch lets the core follow what the handlers write, and returns what to call when they have
+// returned.
 func watch(c *gin.Context, answer core.Answer) (finish func()) {
 	own := c.Writer
 	watched, response := answer.Watch(own, c.Request)
@@ -57,7 +59,7 @@ func watch(c *gin.Context, answer core.Answer) (finish func()) {
 	}
 }
 
-// writer is gin's own, but for what the core sees.
+// writer is gin's own writer, with the core following what is written.
 type writer struct {
 	gin.ResponseWriter
 	watched  http.ResponseWriter
@@ -75,7 +77,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.watched.(http.Hijacker).Hijack()
 }
 
-// outcome is the status that the call ends with, 0 if the handlers left it to gin.
+// outcome returns the status that the call ends with, or 0 if the handlers left it to gin.
 func outcome(w gin.ResponseWriter) (status int) {
 	if status = w.Status(); status == http.StatusOK && !w.Written() {
 		return 0

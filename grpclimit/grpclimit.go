@@ -99,8 +99,9 @@ type inContext struct {
 // Context implements grpc.ServerStream.
 func (s inContext) Context() context.Context { return s.ctx }
 
-// check asks the core, and sends what it tells the caller. What an interceptor inside may replace, it returns instead, to be
-// sent when the handler has returned.
+// check asks the core, and sends the headers of its answer as trailers. Trailers that an
+// interceptor inside may still replace are returned instead, to be sent when the handler has
+// returned.
 func check(ctx context.Context, guard *core.Guard, method string) (answer core.Answer, last *lastTrailers) {
 	v := &view{method: method, trailer: trailer{ctx: ctx}}
 	answer = guard.Check(v)
@@ -141,17 +142,19 @@ func refuse(r *core.Refusal) error {
 	return refusal.Err()
 }
 
-// lastTrailers are trailers that an interceptor inside may still replace. gRPC only adds to the trailers that it was given,
-// so the outermost interceptor sends these when the handler has returned.
+// lastTrailers holds trailers that an interceptor inside may still replace. gRPC can only add to
+// trailers that it was given, so the outermost interceptor sends these when the handler has
+// returned.
 type lastTrailers struct {
 	stream grpc.ServerTransportStream
-	mu     sync.Mutex // a handler may call others in its own context, side by side
+	mu     sync.Mutex // a handler may run other calls in its own context at the same time
 	md     metadata.MD
 }
 
 type lastTrailersKey struct{}
 
-// lastTrailersOf returns those that an interceptor around this one has started for the same call, or nil.
+// lastTrailersOf returns the trailers that an interceptor around this one has started for the same
+// call, or nil.
 func lastTrailersOf(ctx context.Context, stream grpc.ServerTransportStream) *lastTrailers {
 	last, _ := ctx.Value(lastTrailersKey{}).(*lastTrailers)
 	if last == nil || !reflect.ValueOf(stream).Comparable() || last.stream != stream {
@@ -269,7 +272,7 @@ func (v *view) Value(key any) any                 { return v.trailer.ctx.Value(k
 func (v *view) Size() int64                       { return -1 }
 func (v *view) ResponseHeader() core.HeaderWriter { return &v.trailer }
 
-// Header is the call's metadata. Host is what gRPC calls :authority.
+// Header returns the values of the call's metadata. Host is what gRPC calls :authority.
 func (v *view) Header(name string) []string {
 	if name == "Host" {
 		name = ":authority"

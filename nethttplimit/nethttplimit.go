@@ -7,9 +7,11 @@
 // host; around a mux it is asked for the pattern. Around anything else no route is known yet, and a rule needs a Name or
 // Paths. Behind http.StripPrefix the path is the stripped one.
 //
-// A rule with Count hears the status that was sent, 499 if the caller left before the handler sent one; of a connection that the handler took over (a WebSocket) 200, or 101 where
-// the handler sent that by WriteHeader. Only with such a rule, or with Concurrency, does the handler get another
-// http.ResponseWriter, one with the same methods. Inside http.TimeoutHandler a call ends, and frees its slot, when its handler does; outside, at the timeout.
+// A rule with Count receives the status that was sent, or 499 if the caller left before the handler
+// sent one. For a connection that the handler took over (a WebSocket) it receives 200, or 101 if
+// the handler sent that by WriteHeader. Only with such a rule, or with Concurrency, does the
+// handler get another http.ResponseWriter, one with the same methods. Inside http.TimeoutHandler a
+// call ends, and frees its slot, when its handler does; outside, at the timeout.
 package nethttplimit
 
 import (

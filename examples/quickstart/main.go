@@ -3,8 +3,8 @@
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
 //	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
 //	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
-//	CLIENT_IP_HEADER the header that these proxies write in place of X-Forwarded-For, as Forwarded or X-Real-IP
-//	DRAIN            how long kept-alive connections are let go when the process is told to end: 1s unless set
+//	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP: X-Forwarded-For unless set
+//	DRAIN            how long to drain connections before the process ends: 1s unless set
 package main
 
 import (
@@ -57,9 +57,9 @@ func listen(addr string) (net.Listener, error) {
 		return net.Listen("tcp", addr)
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
-		_ = conn.Close() // somebody listens there
+		_ = conn.Close() // another process listens there
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(path) // what a process left behind that was killed
+		_ = os.Remove(path) // a killed process left it behind
 	}
 	return net.Listen("unix", path)
 }
@@ -130,8 +130,9 @@ func reply(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, user, "has replied")
 }
 
-// serve ends in order at SIGINT and SIGTERM. First health checks fail and each reply is the last of its connection, so that a
-// proxy makes its next call elsewhere; then calls that are under way have five seconds.
+// serve serves until SIGINT or SIGTERM. Then health checks fail and each reply is the last of its
+// connection for the time drain, so that a proxy makes its next call elsewhere. Finally calls under
+// way have five seconds to end.
 func serve(listener net.Listener, handler http.Handler, drain time.Duration) error {
 	var draining atomic.Bool
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}

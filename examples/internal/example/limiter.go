@@ -4,8 +4,8 @@
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
 //	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
 //	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
-//	CLIENT_IP_HEADER the header that these proxies write in place of X-Forwarded-For, as Forwarded or X-Real-IP
-//	DRAIN            how long kept-alive connections are let go when the process is told to end: 1s unless set
+//	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP: X-Forwarded-For unless set
+//	DRAIN            how long to drain connections before the process ends: 1s unless set
 //
 // The example quickstart does the same in one file.
 package example

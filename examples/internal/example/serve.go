@@ -50,12 +50,12 @@ func ServeHTTP(handler http.Handler) error {
 
 var draining atomic.Bool
 
-// Draining reports whether the process is about to end. Then each reply should be the last of its connection, so that a proxy
-// makes its next call elsewhere, and a health check should fail.
+// Draining reports whether the process is about to end. Then each reply should be the last of its
+// connection, so that a proxy makes its next call elsewhere, and health checks should fail.
 func Draining() bool { return draining.Load() }
 
-// Serve listens at ADDR, prints what there is to see, and serves until SIGINT or SIGTERM. Then it drains the connections for a
-// time, and stop has five seconds to let the calls finish that are under way.
+// Serve listens at ADDR, prints the commands to try, and serves until SIGINT or SIGTERM. Then it
+// drains the connections for DRAIN, and stop has five seconds to finish the calls under way.
 func Serve(about string, serve func(net.Listener) error, stop func(context.Context) error) error {
 	drain, err := time.ParseDuration(cmp.Or(os.Getenv("DRAIN"), "1s"))
 	if err != nil {
@@ -89,9 +89,9 @@ func listen(addr string) (net.Listener, error) {
 		return net.Listen("tcp", addr)
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
-		_ = conn.Close() // somebody listens there
+		_ = conn.Close() // another process listens there
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(path) // what a process left behind that was killed
+		_ = os.Remove(path) // a killed process left it behind
 	}
 	return net.Listen("unix", path)
 }
