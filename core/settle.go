@@ -195,7 +195,10 @@ func (c *call) representative(i int, tried bool) (at int) {
 		}
 	}
 	at = -1
-	for j := i; j < len(c.asked); j++ {
+	if !c.unasked(i) {
+		at = i
+	}
+	for j := i + 1; j < len(c.asked); j++ {
 		switch {
 		case !c.sameRule(i, j) || c.unasked(j):
 		case at < 0 || c.asked[at].silent():
@@ -210,7 +213,7 @@ func (c *call) representative(i int, tried bool) (at int) {
 // sameRule reports whether the limits at i and j are of one rule, or of rules of one name.
 func (c *call) sameRule(i, j int) bool {
 	a, b := &c.asked[i], &c.asked[j]
-	return a.policy.name == b.policy.name && a.rule.DryRun == b.rule.DryRun
+	return (a.policy == b.policy || a.policy.name == b.policy.name) && a.rule.DryRun == b.rule.DryRun
 }
 
 // decision fills d with what was decided, the binding limit first. For a rule in DryRun it lists
