@@ -244,7 +244,7 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (char
 	return true
 }
 
-// place is the position of the newest permit that is to be given back.
+// place returns the position of the newest permit that is to be given back.
 func (c *Charge) place() int64 {
 	if c.Limit.Kind == TokenBucket {
 		return c.Position - c.Given
@@ -280,8 +280,8 @@ func Struck(counters []Counter, verdicts []Verdict, i int) bool {
 	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].RetryAfter > 0 })
 }
 
-// WatchedIn returns where the watched counters stand in a part of the call that consists of the counters at these places, in
-// order. Those that are not in the part are left out.
+// WatchedIn returns the places of the watched counters in a part of the call that consists of the
+// counters at these places, in order. It leaves out watched counters that are not in the part.
 func (c *Counter) WatchedIn(places []int) (watched []int) {
 	for _, at := range c.Watched {
 		if n, ok := slices.BinarySearch(places, at); ok {

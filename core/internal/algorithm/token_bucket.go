@@ -8,7 +8,7 @@ import (
 // maxUnits bounds the units of a bucket, debts included, so that both engines add them exactly: a double is exact to 2^53.
 const maxUnits = 1 << 52
 
-// firstPositions is below what positions begin: see token_bucket_state.lua.
+// firstPositions is the limit below which positions begin: see token_bucket_state.lua.
 const firstPositions = 1 << 51
 
 type tokenBucket struct{}
@@ -40,7 +40,7 @@ func (l *Limit) mostAt(refill int64) int64 {
 	return longest * refill
 }
 
-// simple says whether what is used is one number, at the rate of this limit. Nearly always it is.
+// simple reports whether the use is one number, at the rate of this limit. Nearly always it is.
 func (s *State) simple(l *Limit) bool { return s.More == l.rate || s.More == nil || *s.More == *l.rate }
 
 // unrefilled is what remains used after so many ticks. The product is 128 bits: a bucket may lie idle for long.
@@ -104,11 +104,11 @@ func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) (r
 	return l.refilledAfter(s.Used, t), s.Charged
 }
 
-// renew begins new positions, with which no charge made before can be given back any more.
+// renew starts new positions. Charges made before can no longer be given back.
 func (s *State) renew(now int64) { s.Charged, s.Born = now%firstPositions, now }
 
-// Lives is for how long a state counts that was charged just now: at least the verdict's ResetAfter, which in a bucket of several rates
-// is that of one.
+// Lives returns for how long a state counts that was charged just now. In a bucket of several rates
+// that can be longer than the verdict's ResetAfter, which is for one of them.
 func (l *Limit) Lives(s *State, now int64, v *Verdict) int64 {
 	if l.Kind != TokenBucket || s.simple(l) {
 		return v.ResetAfter

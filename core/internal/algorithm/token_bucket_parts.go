@@ -11,20 +11,20 @@ const (
 	maxGaps  = 64
 )
 
-// part is what is used of a bucket at one rate.
+// part holds the use of a bucket at one rate.
 type part struct {
 	used, permit, refill int64 // units: used, of one permit, refilled per tick
 	gaps                 []gap // oldest first
 }
 
-// gap is positions that a part does not hold: those after the first, up to the second.
+// gap holds positions that a part does not use: those after the first, up to the second.
 type gap struct{ after, upto int64 }
 
 func (p *part) rate() float64 { return float64(p.refill) / float64(p.permit) }
 
 func (p *part) is(l *Limit) bool { return p.permit == l.Permit && p.refill == l.Refill }
 
-// usage is what a limit finds used of a bucket that is not simple.
+// usage holds what a limit finds used in a bucket that is not simple.
 type usage struct {
 	parts []part // as they are now; nil: nothing is used any more
 	own   int    // the place of the part with the limit's rate; -1: there is none
@@ -33,7 +33,7 @@ type usage struct {
 	whole int64  // without a part of its own: how many ticks until all is back anyhow
 }
 
-// usage tells what a limit finds, with room for the parts. Their gaps are not to be written.
+// usage returns what a limit finds. It uses room for the parts, whose gaps must not be written to.
 func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
 	u.parts, u.own = s.appendParts(room), -1
 	for i := range u.parts {
@@ -68,7 +68,8 @@ func (s *State) appendParts(all []part) []part {
 	}
 }
 
-// refill lets so many ticks refill the parts. What is empty has no gaps. It says whether anything is used still.
+// refill refills the parts for so many ticks. A part that becomes empty loses its gaps. It reports
+// whether anything is still used.
 func refill(parts []part, ticks int64) (used bool) {
 	for i := range parts {
 		p := &parts[i]
@@ -80,7 +81,7 @@ func refill(parts []part, ticks int64) (used bool) {
 	return used
 }
 
-// fullest is what the fullest part uses, in units of a limit, and its gaps.
+// fullest returns what the fullest part uses, in units of a limit, and its gaps.
 func fullest(parts []part, l *Limit) (used int64, gaps []gap) {
 	for i := range parts {
 		if units := parts[i].rescaled(l.Permit, l.mostUnits()); units > used {
@@ -90,7 +91,8 @@ func fullest(parts []part, l *Limit) (used int64, gaps []gap) {
 	return used, gaps
 }
 
-// setParts is the state that has these parts. A bucket of one rate without gaps has the limit's own More, if that is its rate.
+// setParts stores these parts in the state. A bucket of one rate without gaps shares the limit's
+// own More, if that is its rate.
 func (s *State) setParts(parts []part, l *Limit) {
 	if len(parts) == 1 && len(parts[0].gaps) == 0 && parts[0].is(l) {
 		s.Used, s.More = parts[0].used, l.rate
@@ -102,7 +104,7 @@ func (s *State) setParts(parts []part, l *Limit) {
 	*s.More.Parts = append((*s.More.Parts)[:0], parts...)
 }
 
-// ticksUntilFresh is how many ticks it takes until no part uses anything.
+// ticksUntilFresh returns how many ticks it takes until no part uses anything.
 func ticksUntilFresh(parts []part) (ticks int64) {
 	for i := range parts {
 		ticks = max(ticks, ceilDiv(parts[i].used, parts[i].refill))
@@ -110,7 +112,7 @@ func ticksUntilFresh(parts []part) (ticks int64) {
 	return ticks
 }
 
-// soon is how long until so many units have come back, or everything has.
+// soon returns how long it takes until so many units have come back, or everything has.
 func (u *usage) soon(units int64, t moment, l *Limit) int64 {
 	after := l.refilledAfter(units, t)
 	if u.whole > 0 {
@@ -119,7 +121,8 @@ func (u *usage) soon(units int64, t moment, l *Limit) int64 {
 	return after
 }
 
-// rescaled is what a part uses in units of another permit, the last fraction of a permit rounded up.
+// rescaled returns what a part uses in units of another permit, with the last fraction of a permit
+// rounded up.
 func (p *part) rescaled(permit, most int64) int64 {
 	units := p.used
 	if p.permit != permit {
@@ -186,7 +189,7 @@ func (p *part) without(of gap, charged int64) {
 	p.gaps = gaps
 }
 
-// below says whether so many permits are fewer units than used.
+// below reports whether so many permits are fewer units than used.
 func below(permits, permit, used int64) bool { return permits < ceilDiv(used, permit) }
 
 func (u *usage) resetAfter(t moment, l *Limit) int64 {
@@ -196,8 +199,9 @@ func (u *usage) resetAfter(t moment, l *Limit) int64 {
 	return u.soon(u.used, t, l)
 }
 
-// chargeParts takes a cost from the part of a limit's rate, made when there is none, and from those of faster rates. False: nothing is
-// used any more, so the bucket is as good as fresh, and was not charged.
+// chargeParts charges a cost to the part of a limit's rate, created if needed, and to those of
+// faster rates. It reports false if nothing is used any more: then the bucket is as good as fresh,
+// and was not charged.
 func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 	var room [maxParts + 1]part
 	u := s.usage(t, l, room[:0])
@@ -229,7 +233,7 @@ func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 	return true
 }
 
-// plus is what is used with so many permits more, or the most that can be.
+// plus returns the use with so many permits more, or the most that can be used.
 func (p *part) plus(permits int64) int64 {
 	if !below(permits, p.permit, maxUnits) {
 		return maxUnits
@@ -237,8 +241,9 @@ func (p *part) plus(permits int64) int64 {
 	return p.used + permits*p.permit
 }
 
-// giveBackTo gives permits of a charge back to a part, as far as it holds them and they have not come back, and says whether that
-// changes it. In an overdrawn bucket what others wait for who were told so stays.
+// giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
+// not come back, and reports whether that changes it. In an overdrawn bucket, it keeps what others
+// wait for whose waits were already announced.
 func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
 	position := c.place()
 	hole := gap{position - c.Cost, position}

@@ -63,7 +63,8 @@ func (w *Word) Answer(value, now int64) Verdict {
 	return Verdict{At: now, Remaining: l.left(used), ResetAfter: ceilDiv(used, l.Refill), Position: w.position(value)}
 }
 
-// position is that of the last charge. It skips what came back while the bucket was full, so it grows with every charge.
+// position returns the position of the last charge. It skips permits that came back while the
+// bucket was full, so it grows with every charge.
 func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.limit.Permit) }
 
 // Back writes the word into the state that it was made of, as of now, and returns when that equals a fresh one, in microseconds since

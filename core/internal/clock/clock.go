@@ -1,8 +1,10 @@
-// Package clock tells the time of this process, also after the machine was suspended or its clock was set.
+// Package clock returns the time of this process, also after the machine was suspended or its clock
+// was set.
 //
-// The monotonic clock alone does not: on Linux it stands still during a suspension, and it knows nothing of a wall clock that was
-// wrong at the start. The wall clock alone costs more to read and may step at any time. So time is the monotonic clock, and once
-// in a while it is compared with the wall clock.
+// The monotonic clock alone is not enough: on Linux it stands still during a suspension, and it
+// does not correct a wall clock that was wrong at the start. The wall clock alone costs more to
+// read, and may step at any time. So the time is read from the monotonic clock, which is compared
+// with the wall clock from time to time.
 package clock
 
 import (
@@ -19,14 +21,15 @@ const (
 	// maxBehind is how far the wall clock may be behind before it is followed. A step back makes callers wait, because all that was
 	// used before counts as used then, so it is not made for a clock that is only slewed or was read in a bad moment.
 	maxBehind = time.Second
-	// maxApart is how far two comparisons in a row may lie apart: between the two readings of one, a goroutine may lose its
-	// processor.
-	maxApart = time.Millisecond
+	// maxSpread is how far two comparisons in a row may differ to be trusted: a goroutine may lose
+	// its processor between the two readings of one comparison.
+	maxSpread = time.Millisecond
 )
 
-// Clock is a time that never steps, Awake, and what the wall clock is ahead of it. Together they are the time since the epoch,
-// which steps back if the wall clock does, and jumps ahead with it: after a suspension, as much time has passed as really
-// has. [Clock.Start] must be called first; then it is safe for concurrent use.
+// Clock counts a time that never steps, Awake, and by how much the wall clock is ahead of it,
+// Ahead. Their sum is the time since the epoch. It steps back if the wall clock does, and jumps
+// ahead with it, for example after a suspension. [Clock.Start] must be called first; then a Clock
+// is safe for concurrent use.
 type Clock struct {
 	// Read reads the wall clock, in nanoseconds since the epoch, and the monotonic one, in nanoseconds since Start. Start sets it;
 	// a test may replace it before the clock is used.
@@ -50,8 +53,8 @@ func (c *Clock) Start() {
 	}
 }
 
-// Awake returns nanoseconds that never step back, and stand still while the machine is suspended. At the start they are those
-// since the epoch.
+// Awake returns a time in nanoseconds that never steps back, and stands still while the machine is
+// suspended. It begins with the time since the epoch at Start.
 func (c *Clock) Awake() int64 {
 	monotonic := int64(time.Since(c.start))
 	if next := c.next.Load(); monotonic >= next && c.next.CompareAndSwap(next, monotonic+int64(compareEvery)) {
@@ -78,7 +81,7 @@ func (c *Clock) compare() {
 			return
 		}
 		off := c.off()
-		if difference := off - last; max(difference, -difference) <= int64(maxApart) {
+		if difference := off - last; max(difference, -difference) <= int64(maxSpread) {
 			c.follow(off)
 			return
 		}

@@ -42,8 +42,8 @@ type Store struct {
 	sweeper sweeper
 }
 
-// New makes a table of at most maxKeys keys, or as many as one call needs, if that is more. The clock gives microseconds since the epoch; nil is this process's own
-// [clock.Clock].
+// New returns a table of at most maxKeys keys, or as many as one call needs, if that is more. The
+// clock returns microseconds since the epoch; nil means this process's own [clock.Clock].
 func New(maxKeys int, clock func() int64) *Store {
 	count := 1
 	for count < maxShards && 2*count <= maxKeys/shardKeys {
@@ -192,8 +192,9 @@ func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorith
 	v.RetryAfter = max(0, e.state.Used-t.now)
 }
 
-// ownKeys reports whether a key is one of the call that is being decided: such an entry is not evicted for another of them, or
-// a call with more counters than the table may hold would never find its own. nil is a call with one key.
+// ownKeys reports whether a key belongs to the call that is being decided. Such an entry is not
+// evicted for another key of the call; otherwise a call with more counters than the table may hold
+// would never find its own. nil stands for a call with one key.
 type ownKeys func(key string) bool
 
 // entry returns the entry of a key, made if it is new. It is valid while the shard is locked, until the next is asked for.

@@ -24,8 +24,8 @@ func (e *entry) setFresh(at int64) { e.use = at<<1 | e.use&1 }
 func (e *entry) asked() bool       { return e.use&1 == 1 }
 func (e *entry) forgetAsked()      { e.use &^= 1 }
 
-// stay has the entry kept until then, at least: a refused call may have counted what was used as used now, because the clock
-// stepped back.
+// stay keeps the entry at least until then: a refused call may have counted all use as made now,
+// because the clock stepped back.
 func (e *entry) stay(at int64) {
 	if e.freshAt() < at {
 		e.setFresh(at)

@@ -34,7 +34,7 @@ type giver struct {
 	resets map[string]int // how many Resets of a key are under way
 }
 
-// giving is charges that are on their way back to the store.
+// giving holds charges that are on their way back to the store.
 type giving struct {
 	charges []algorithm.Charge
 	over    chan struct{} // closed when they are back
@@ -76,7 +76,7 @@ func (g *giver) isStopped() bool {
 	return g.stopped
 }
 
-// add has so many permits of a batch given back.
+// add queues so many permits of a batch to be given back.
 func (g *giver) add(e *lease, b *batch, permits int64) {
 	if permits == 0 {
 		return
@@ -168,7 +168,7 @@ func (g *giver) give() {
 	all.Wait()
 }
 
-// giveSoon gives back in the background what a call was charged that was refused.
+// giveSoon gives back in the background the charges of a call that was refused.
 func (g *giver) giveSoon(charges []algorithm.Charge) {
 	g.mu.Lock()
 	one := g.begun(charges)
@@ -176,7 +176,7 @@ func (g *giver) giveSoon(charges []algorithm.Charge) {
 	g.leases.store.InBackground(func() { g.giveNow(one) })
 }
 
-// begun notes charges that are being given back. The giver is locked.
+// begun notes charges that are being given back. The giver must be locked.
 func (g *giver) begun(charges []algorithm.Charge) *giving {
 	one := &giving{charges, make(chan struct{})}
 	g.giving = append(g.giving, one)
@@ -213,8 +213,8 @@ func (g *giver) endReset(key []byte) {
 	}
 }
 
-// forget gives back nothing more of a key that is being reset. It returns what is on its way
-// already.
+// forget drops what is still to be given back to a key that is being reset. It returns a channel
+// for each return already under way, closed when it is over.
 func (g *giver) forget(key []byte) (underWay []<-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -33,8 +33,8 @@ func (l *leases) init(s *Store, timeout time.Duration) {
 	l.giver.init(l)
 }
 
-// lease is one counter, whatever calls cost: callers may choose that, and what lies idle is bounded
-// by the counter.
+// lease holds the leased permits of one counter, whatever calls cost. Callers may choose the cost,
+// so the number of idle permits is bounded for the counter.
 type lease struct {
 	key   []byte
 	limit *algorithm.Limit
@@ -90,8 +90,8 @@ func (b *batch) spend(now, cost int64, v *algorithm.Verdict) bool {
 	return ok
 }
 
-// take takes permits, all or none, and returns how many are left. One permit is taken faster: where
-// there is none left, nothing is lost by counting below zero.
+// take takes permits, all or none, and returns how many are left. Taking one permit is faster: if
+// none is left, counting below zero does no harm.
 func (b *batch) take(cost int64) (rest int64, ok bool) {
 	for {
 		there := b.permits.Load()
@@ -107,14 +107,14 @@ func (b *batch) take(cost int64) (rest int64, ok bool) {
 	}
 }
 
-// answer is what a call is told after which so many permits are left here.
+// answer returns the verdict on a call after which so many permits are left here.
 func (b *batch) answer(now, rest int64) algorithm.Verdict {
 	return algorithm.Verdict{
 		At: b.began + now/1000, Remaining: b.verdict.Remaining + rest, ResetAfter: left(b.reset, now), From: algorithm.FromLease,
 	}
 }
 
-// rest is how many permits are left.
+// rest returns how many permits are left.
 func (b *batch) rest() int64 { return max(0, b.permits.Load()) }
 
 // retire takes a batch out of use and returns how many permits were not spent.
@@ -231,9 +231,9 @@ func (l *leases) end(e *lease) {
 	l.giver.add(e, b, rest)
 }
 
-// reset resets a key by a function, when no trip for it is under way and nothing of it is being
-// given back: so it is known what was charged before, and forgotten with the rest. What is leased
-// is dropped, and not given back.
+// reset runs a function that resets a key, when no trip for the key is under way and nothing of it
+// is being given back. So all charges made before are forgotten with the rest. Leased permits are
+// dropped, and not given back.
 func (l *leases) reset(ctx context.Context, key []byte, reset func() error) error {
 	l.giver.beginReset(key)
 	defer l.giver.endReset(key)
@@ -272,7 +272,7 @@ func (l *leases) of(key []byte) (all []*lease) {
 	return all
 }
 
-// await returns when something is over, or with an error when it has had its time.
+// await returns when something is over, or with an error when the time for it has passed.
 func (l *leases) await(ctx context.Context, over <-chan struct{}) error {
 	patience := time.NewTimer(l.timeout)
 	defer patience.Stop()

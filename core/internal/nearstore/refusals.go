@@ -73,8 +73,8 @@ func (r *refusals) identify(s *Store, counters []algorithm.Counter) (id identity
 	return id, true
 }
 
-// ofLook is how a call is looked up that was only looked at. A ban did not hear of its refusal, so
-// that is not repeated to calls of which a ban has to hear.
+// ofLook returns the identity under which a call is remembered that was only looked at. No ban
+// counted its refusal, so it is not repeated to calls whose refusals a ban has to count.
 func (id identity) ofLook(counters []algorithm.Counter) identity {
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.Ban {
@@ -115,7 +115,7 @@ func (r *refusals) recall(s *Store, id identity, counters []algorithm.Counter, v
 	return true
 }
 
-// answer is what the store would say now, as far as that is known.
+// answer returns what the store would answer now, as far as that is known.
 func (e *refusal) answer(now int64) algorithm.Verdict {
 	if e.unknown() {
 		return algorithm.Verdict{From: algorithm.FromNobody}
@@ -126,7 +126,8 @@ func (e *refusal) answer(now int64) algorithm.Verdict {
 	}
 }
 
-// costField is the weight of a refusal's counter with what stands beside it.
+// costField returns the weight of a refusal's counter, combined with whether the counter is unknown
+// and how many counters there are from here on.
 func costField(weight int64, unknown bool, counters int) int64 {
 	cost := weight<<4 | int64(counters)
 	if unknown {
@@ -137,7 +138,7 @@ func costField(weight int64, unknown bool, counters int) int64 {
 
 const unknownBit = 8
 
-// unknown reports whether this counter lies on another shard than the refusal that is remembered.
+// unknown reports whether this counter is on another shard than those whose answers are remembered.
 func (e *refusal) unknown() bool { return e.cost&unknownBit != 0 }
 
 // left is how long it is until then, in microseconds, rounded up: who waits so long is not early.
@@ -186,9 +187,9 @@ type partSet uint8
 
 func (p partSet) has(v *algorithm.Verdict) bool { return p>>v.Part&1 == 1 }
 
-// parts are the shards whose answers a remembered refusal repeats: those that refused, and those
-// that have to be asked in each window of a ban. What the others have left changes with every call
-// that they let pass.
+// parts returns the shards whose answers a remembered refusal repeats: those that refused, and
+// those that have to be asked in each window of a ban. What the others have left changes with every
+// call that they let pass.
 func parts(counters []algorithm.Counter, verdicts []algorithm.Verdict) (known partSet) {
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.Ban || counters[i].Refuses(&verdicts[i]) {

@@ -38,8 +38,8 @@ type Shared interface {
 	Ban(ctx context.Context, key []byte, span int64) error
 	Reset(ctx context.Context, key []byte) error
 	InBackground(do func())
-	// GiveBackBy has a function give back, soon, what some shards charged for a call that another
-	// one refused.
+	// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
+	// another one refused.
 	GiveBackBy(giveBack func([]algorithm.Charge))
 	Close()
 }
@@ -87,8 +87,8 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	s.standIn(ctx, counters, charge, verdicts)
 }
 
-// Look is Decide without a charge, for calls: unlike Peek they may be answered as one was that was
-// refused just before.
+// Look is Decide without a charge, for calls. Unlike Peek, it may repeat the answer to a call that
+// was refused just before.
 func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	s.look(ctx, counters, verdicts)
 	s.standIn(ctx, counters, false, verdicts)
@@ -141,8 +141,8 @@ func (s *Store) look(ctx context.Context, counters []algorithm.Counter, verdicts
 	}
 }
 
-// Recall answers a call as one was that was refused just before, if that still holds. It asks
-// nobody.
+// Recall repeats the answer to a call that was refused just before, and reports whether there is
+// one that still holds. It does not ask the store.
 func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	id, lasting := s.refusals.identify(s, counters)
 	return lasting && s.refusals.recall(s, id, counters, verdicts)
@@ -169,9 +169,9 @@ func (s *Store) learn(id identity, lasting bool, counters []algorithm.Counter, v
 	}
 }
 
-// learnForAll remembers a refusal for calls by anybody else, if one of the counters refused that do
-// not depend on who calls. It does not where another one refused too: nobody would hear of that.
-// Bans of the others have to be asked in each of their windows.
+// learnForAll remembers a refusal for calls by other callers, if one of the counters that do not
+// depend on who calls refused. It does not if another counter refused as well, because its refusal
+// would be left out. Bans among the other counters have to be asked in each of their windows.
 func (s *Store) learnForAll(id identity, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	var places []int
 	span, all := int64(longestRefusal), true

@@ -42,8 +42,8 @@ func (l *leases) join(e *lease, w *waiter) bool {
 	return l.begin(e, []*waiter{w})
 }
 
-// begin sends a trip for those who wait. What is left here stays in use meanwhile, by who needs
-// less. The lease is locked.
+// begin sends a trip for the waiting callers. Permits that are left here stay in use meanwhile, for
+// callers who need fewer. The lease must be locked. It reports whether the trip began.
 func (l *leases) begin(e *lease, waiting []*waiter) bool {
 	if !l.giver.beginTrip(e.key) {
 		return false
@@ -69,11 +69,11 @@ func (l *leases) begin(e *lease, waiting []*waiter) bool {
 	return true
 }
 
-// permits is how many to ask for: what those who wait need, or what is likely to be used. That is
-// twice what was used of the last trip; but not more than half of what the store had left, nor than
-// a sub-window's share of all there is, so that idle leases keep little from others, and nothing of
-// a small limit. The rule's Lease bounds what is asked for ahead: who waits already keeps nothing
-// idle, and would wait for trip after trip.
+// permits returns how many permits to ask for: as many as the waiting callers need, or as are
+// likely to be used. The latter is twice what was used of the last trip, but not more than half of
+// what the store had left, nor than a sub-window's share of the limit. So idle leases keep little
+// from others, and nothing of a small limit. The rule's Lease bounds what is asked for ahead, but
+// not what callers already wait for: that is never idle, and they would wait for trip after trip.
 func (e *lease) permits(waiting []*waiter) (needed int64) {
 	for _, w := range waiting {
 		needed += w.cost
@@ -110,8 +110,8 @@ func (l *leases) run(e *lease, t *trip, c *algorithm.Counter) {
 	}
 }
 
-// takeOver makes what is left of the last batch part of a new one; or has it given back, when it
-// cannot be used like that.
+// takeOver adds what is left of the last batch to a new one, or gives it back if it cannot be used
+// together with that.
 func (l *leases) takeOver(e *lease, b *batch, now int64) {
 	old := e.batch.Load()
 	if old == nil {
@@ -128,8 +128,8 @@ func (l *leases) takeOver(e *lease, b *batch, now int64) {
 	b.ends = min(b.ends, old.ends)
 }
 
-// refused answers those who wait for a trip that brought nothing: by what is left here, or by its
-// answer, which is for one permit. Who needs more asks alone.
+// refused answers the callers of a trip that brought nothing: with permits that are left here, or
+// with the trip's answer, which is for one permit. A caller who needs more asks alone.
 func (e *lease) refused(t *trip, v *algorithm.Verdict, now int64) {
 	b := e.batch.Load()
 	for _, w := range t.waiting {
@@ -146,8 +146,8 @@ func (e *lease) refused(t *trip, v *algorithm.Verdict, now int64) {
 	}
 }
 
-// serve gives each who waits its permits, in the order in which they came, and returns who got
-// none. Who came when the trip was under way may have come after the charge, so for them it counts
+// serve gives the waiting callers their permits, in the order in which they came, and returns those
+// who got none. A caller who came during the trip may have come after the charge, and gets permits
 // only while the batch lives.
 func (b *batch) serve(t *trip, now int64) (still []*waiter) {
 	for i, w := range t.waiting {
@@ -193,7 +193,7 @@ func (l *leases) again(e *lease, still []*waiter) {
 	alone(still)
 }
 
-// alone has callers ask by themselves.
+// alone makes callers ask the store by themselves.
 func alone(waiting []*waiter) {
 	for _, w := range waiting {
 		w.alone = true

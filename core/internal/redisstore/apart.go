@@ -24,10 +24,10 @@ type part struct {
 // decideApart decides over counters that lie on several shards. It asks them side by side, and
 // gives back what was charged when the answer as a whole is no.
 //
-// Until it is given back, that is missing to everybody who shares the counter. So where one shard
-// will probably refuse it is asked first, while the others are only looked at; they are charged
-// when it has let the call pass. That is one trip more for a call that passes then, and none for
-// one that is refused.
+// Until a charge is given back, its permits are missing to everybody who shares the counter. So a
+// shard that will probably refuse is asked first, while the others are only looked at; they are
+// charged when it has let the call pass. That is one trip more for a call that passes then, and
+// none for one that is refused.
 func (s *Store) decideApart(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := split(counters)
 	var doubtful *part
@@ -53,7 +53,7 @@ func (s *Store) decideApart(ctx context.Context, counters []algorithm.Counter, c
 	}
 }
 
-// askParts asks side by side.
+// askParts asks the shards of these parts side by side.
 func (s *Store) askParts(caller, ctx context.Context, parts []*part, charge bool) {
 	var others sync.WaitGroup
 	ask := func(p *part) {
@@ -69,9 +69,9 @@ func (s *Store) askParts(caller, ctx context.Context, parts []*part, charge bool
 	others.Wait()
 }
 
-// askFirst charges one part first, and the others when it has let the call pass; or when it has
-// taken a quarter of the time that the call has, because it may be sick, and the others have to be
-// asked in time.
+// askFirst charges one part first, and the others when it has let the call pass. It does not wait
+// longer than a quarter of the call's time: the first shard may be unhealthy, and the others have
+// to be asked in time.
 func (s *Store) askFirst(ctx context.Context, first *part, parts []*part) {
 	begun, answered := time.Now(), make(chan struct{})
 	go func() {
@@ -97,7 +97,8 @@ func (s *Store) askFirst(ctx context.Context, first *part, parts []*part) {
 	<-answered
 }
 
-// doubtful is the part that will probably refuse the call; nil when all will probably let it pass.
+// doubtful returns the part that will probably refuse the call, or nil if all will probably let it
+// pass.
 func (s *Store) doubtful(parts []*part) *part {
 	now := time.Since(s.outlook.begun)
 	for _, p := range parts {
@@ -118,9 +119,10 @@ func (s *Store) doubtful(parts []*part) *part {
 	return mostDoubtful(parts)
 }
 
-// mostDoubtful is the part that refused a call before, of several the one that will do so longest.
-// If there is none it is one that is used up, or was asked for the first time and has not answered
-// yet: that of the smallest limit, which is the likeliest to be one caller's own.
+// mostDoubtful returns the part that refused a call before; of several, the one that will do so
+// longest. If there is none, it returns a part that is used up, or that was asked for the first
+// time and has not answered yet. Of several, that is the one with the smallest limit, which is most
+// likely one caller's own.
 func mostDoubtful(parts []*part) (first *part) {
 	for _, p := range parts {
 		if p.expected.doubts() && (first == nil || p.moreDoubtful(first)) {
@@ -142,7 +144,7 @@ func (p *part) moreDoubtful(than *part) bool {
 	}
 }
 
-// smallest is the smallest limit of the part.
+// smallest returns the smallest limit of the part.
 func (p *part) smallest() int64 {
 	smallest := int64(math.MaxInt64)
 	for i := range p.counters {
@@ -153,8 +155,8 @@ func (p *part) smallest() int64 {
 	return smallest
 }
 
-// giveBackApart gives back what a refused call was charged, and shows the verdicts as if it had not
-// been.
+// giveBackApart gives back the charges of a refused call, and changes the verdicts to those without
+// these charges.
 func (s *Store) giveBackApart(parts []*part, verdicts []algorithm.Verdict) {
 	for _, p := range parts {
 		if charges := p.charges(); len(charges) > 0 {
@@ -214,8 +216,8 @@ func (s *Store) together(charges []algorithm.Charge) (parts [][]algorithm.Charge
 	return parts
 }
 
-// charges are what this part's shard charged: nothing, unless it let the call pass. They have keys
-// of their own, because giving back outlives the call.
+// charges returns what this part's shard charged: nothing, unless it let the call pass. The charges
+// have keys of their own, because giving back outlives the call.
 func (p *part) charges() (charges []algorithm.Charge) {
 	if !p.charge || p.refuses() || p.failed() {
 		return nil
@@ -237,7 +239,7 @@ func (p *part) refuses() bool {
 	return p.verdicts[0].Ended != nil || !algorithm.Passes(p.counters, p.verdicts)
 }
 
-// strikes reports whether a ban has to hear of a refusal by this part.
+// strikes reports whether a ban has to count a refusal by this part.
 func (p *part) strikes() bool {
 	for i := range p.counters {
 		if algorithm.Struck(p.counters, p.verdicts, i) {

@@ -20,8 +20,8 @@ import (
 // ErrForeign says that a key of ours holds what we never wrote.
 var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is; choose a Prefix that nobody else writes to, or remove the key")
 
-// errWaited is the end of a call whose turn to be sent did not come in time, errAwaited that of one whose answer did not, and
-// errUnsent that of one in whose lane no connection came in time.
+// errWaited is the error of a call whose turn to be sent did not come in time, errAwaited of one
+// whose answer did not, and errUnsent of one in whose lane no connection came in time.
 var (
 	errWaited        = errors.New("no turn came in time, because the calls before it were not answered yet")
 	errAwaited error = unanswered{errors.New("nothing came back")}
@@ -80,7 +80,7 @@ func classOf(err error) failure.Class {
 	var known *failure.Error
 	var reply redis.Error
 	var late unanswered
-	var apart *unreached
+	var unsent *unreached
 	var certificate *tls.CertificateVerificationError
 	var header tls.RecordHeaderError
 	var dial *net.OpError
@@ -98,7 +98,7 @@ func classOf(err error) failure.Class {
 		return classOfReply(err)
 	case errors.As(err, &late):
 		return failure.Timeout
-	case errors.As(err, &apart):
+	case errors.As(err, &unsent):
 		return failure.Unreachable
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, redis.ErrClosed), errors.As(err, &certificate), errors.As(err, &header):
 		return failure.Unreachable

@@ -58,8 +58,8 @@ func (n clusterNode) follow(ctx context.Context, cmd onceCmd, err error) error {
 	return err
 }
 
-// whereTo is the server to ask after a refusal, nil if it is not known, and whether it must be
-// asked with ASKING.
+// whereTo returns the server to ask after a refusal, or nil if it is not known, and whether it must
+// be asked with ASKING.
 func (n clusterNode) whereTo(ctx context.Context, cmd onceCmd, at *redis.Client, refusal error) (to *redis.Client, asking bool) {
 	if addr, ok := redis.IsMovedError(refusal); ok {
 		return n.shards.at(addr), false
@@ -70,9 +70,9 @@ func (n clusterNode) whereTo(ctx context.Context, cmd onceCmd, at *redis.Client,
 	return n.otherMaster(ctx, cmd, at, redis.IsReadOnlyError(refusal)), false
 }
 
-// otherMaster is the master of the command's slot if it is not the given server. It waits for the
-// slots to be loaded where that server has become a replica: then there is another master, and the
-// cluster will soon know it.
+// otherMaster returns the master of the command's slot if it is not the given server. If that
+// server has become a replica, it waits for the slots to be loaded: then there is another master,
+// and the cluster will soon know it.
 func (n clusterNode) otherMaster(ctx context.Context, cmd onceCmd, than *redis.Client, waits bool) *redis.Client {
 	key := firstKey(cmd)
 	for p := (patience{}); ; n.shards.cluster.ReloadState(ctx) {
@@ -97,7 +97,7 @@ func (n clusterNode) introduce(ctx context.Context, cmd onceCmd) error {
 	return heldClient{n.shards.cluster}.process(ctx, cmd)
 }
 
-// firstKey is the key by which a command finds its slot.
+// firstKey returns the key that determines the slot of a command.
 func firstKey(cmd redis.Cmder) string {
 	args := cmd.Args()
 	at := 1 // DEL
@@ -110,8 +110,8 @@ func firstKey(cmd redis.Cmder) string {
 	return args[at].(string)
 }
 
-// findable makes a command ready for a client that finds the way by the key: it does not look
-// behind a pointer.
+// findable prepares a command for a client that finds the server by the key: such a client cannot
+// read a key behind a pointer.
 func findable(cmd redis.Cmder) {
 	cmd.SetErr(nil)
 	for i, arg := range cmd.Args() {
@@ -121,7 +121,7 @@ func findable(cmd redis.Cmder) {
 	}
 }
 
-// meet remembers by its address a server that go-redis has made a client for.
+// meet stores, by its address, a server that go-redis has made a client for.
 func (s *shards) meet(client *redis.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *shards) meet(client *redis.Client) {
 	s.met[client.Options().Addr] = client
 }
 
-// at is the client of the server at an address that a reply names, nil if it is not known.
+// at returns the client of the server at an address that a reply names, or nil if it is not known.
 func (s *shards) at(addr string) *redis.Client {
 	if end := strings.LastIndexByte(addr, ':'); end >= 0 { // an IPv6 address comes without brackets
 		addr = net.JoinHostPort(strings.Trim(addr[:end], "[]"), addr[end+1:])

@@ -109,13 +109,13 @@ func failed(cmds []redis.Cmder) error {
 	return nil
 }
 
-// nearly is the time from which on a deadline is as good as the timeout: who has less leaves by a
-// deadline of their own, and so says nothing about the server.
+// nearly returns the time from which on a deadline counts as the timeout. A caller with less leaves
+// by a deadline of their own, which says nothing about the server.
 func nearly(timeout time.Duration) time.Duration { return timeout * 9 / 10 }
 
-// execute sends commands together. Their errors are in them. What a server says against a new
-// connection, as that the password is wrong, go-redis tells of the pipeline alone: then no command
-// was sent, and that is each one's error.
+// execute sends commands together, and leaves their errors in them. If the server refuses a new
+// connection, for example because the password is wrong, go-redis returns the error for the
+// pipeline only: then no command was sent, and each gets that error.
 func execute(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder) {
 	pipe := client.Pipeline()
 	_ = pipe.BatchProcess(ctx, cmds...)

@@ -7,13 +7,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// oldest is the oldest version of Redis that has all that the scripts use.
+// oldest is the oldest version of Redis that supports the scripts.
 const oldest = "6.2"
 
-// syntaxError is what a server before that says of SET with PXAT, in a script.
+// syntaxError is the reply of an older server to SET with PXAT in a script.
 const syntaxError = "ERR syntax error"
 
-// tooOld is the failure of a server that is older.
+// tooOld is the failure of a server older than that.
 type tooOld struct {
 	version string // "" until INFO has told it, or where our user may not call that
 	cause   error
@@ -29,15 +29,16 @@ func (t *tooOld) Error() string {
 
 func (t *tooOld) Unwrap() error { return t.cause }
 
-// isOlder reports whether a version of Redis is older than the oldest that will do. One that cannot
-// be read is not.
+// isOlder reports whether a version of Redis is older than oldest. One that cannot be parsed is
+// not.
 func isOlder(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
 	return n == 2 && (major < 6 || major == 6 && minor < 2)
 }
 
-// explain says so, with the server's version, where a script failed because the server is too old.
+// explain returns an error with the version of the server if a script failed because the server is
+// too old.
 func (w *watch) explain(err error) error {
 	if w == nil || !strings.Contains(err.Error(), syntaxError) || classOf(err) != failure.Refused {
 		return err

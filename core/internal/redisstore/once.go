@@ -6,14 +6,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// onceCmd is a command that is sent once, and tells whether it was.
+// onceCmd is a command that is sent once, and records whether it was.
 //
-// go-redis would send a command, or the pipeline that it is in, again after a timeout or a lost
-// connection: the first may have charged, and with its defaults it would charge up to four times.
-// And its errors do not tell a command that got no answer from one that got no connection. It asks
-// for a command's arguments only when it has a connection and writes the command there, or where a
-// hook of the client's owner looks at them: then a command may pass for sent that was not, and
-// never the other way round.
+// go-redis would send a command, or its pipeline, again after a timeout or a lost connection: the
+// first attempt may have charged, and with its defaults it would charge up to four times. Its
+// errors also do not distinguish a command that got no answer from one that got no connection. It
+// asks for a command's arguments only when it has a connection and writes the command there, or
+// when a hook of the client's owner looks at them. Then a command may be taken for sent that was
+// not, but never the other way round.
 type onceCmd interface {
 	redis.Cmder
 	sending() *sending
@@ -32,7 +32,7 @@ func (s *sending) write() {
 	}
 }
 
-// once and onceString are commands by what they reply.
+// once and onceString are commands by the type of their reply.
 type (
 	once struct {
 		*redis.Cmd

@@ -11,8 +11,8 @@ import (
 // calls will probably pass. It decides nothing, so it may be wrong. It chooses whether the shards
 // of a call are asked side by side, or the one that will probably refuse is asked first.
 //
-// Callers that are not known yet are expected to pass once. So of many calls at once by the same
-// caller one is asked side by side, and tells whether the others may be.
+// A caller without a forecast is expected to pass once. So of many calls at once by the same
+// caller, one is asked side by side, and its answer shows whether the others may be.
 type outlook struct {
 	begun time.Time
 	parts [outlookParts]outlookPart
@@ -41,7 +41,8 @@ type forecast struct {
 // plenty is so many calls that they need not be counted: no more are ever on their way at once.
 const plenty = 1 << 20
 
-// place is where the forecast for a hash stands, or that for another one. The part is locked.
+// place returns where the forecast for a hash is kept; it may be that of another hash. The part
+// must be locked.
 func (o *outlook) place(hash uint64) (p *outlookPart, f *forecast) {
 	p = &o.parts[hash%outlookParts]
 	p.mu.Lock()
@@ -51,8 +52,8 @@ func (o *outlook) place(hash uint64) (p *outlookPart, f *forecast) {
 	return p, &p.places[hash/outlookParts%outlookPlaces]
 }
 
-// of returns the forecast for a hash: the zero one when nothing is known. Then nothing is expected
-// of others until the call that asks has an answer, or its timeout is over.
+// of returns the forecast for a hash, or the zero one if nothing is known. In that case, no other
+// call is expected to pass until the call that asks has an answer, or its timeout is over.
 func (o *outlook) of(hash uint64, now, timeout time.Duration) forecast {
 	p, f := o.place(hash)
 	defer p.mu.Unlock()
@@ -63,7 +64,7 @@ func (o *outlook) of(hash uint64, now, timeout time.Duration) forecast {
 	return *f
 }
 
-// take expects one more call to pass, and returns what was expected before.
+// take counts one more call as expected to pass, and returns the forecast before it.
 func (o *outlook) take(hash uint64) forecast {
 	p, f := o.place(hash)
 	defer p.mu.Unlock()
@@ -80,7 +81,7 @@ func (o *outlook) take(hash uint64) forecast {
 // doubts reports whether the next call will probably not pass.
 func (f *forecast) doubts() bool { return f.until > 0 && f.calls == 0 }
 
-// learn makes a forecast of a shard's answer. Of one that did not answer nothing is known.
+// learn stores a forecast made from the answer of a shard. A shard that did not answer gets none.
 func (o *outlook) learn(hash uint64, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	calls, lasts, refused := int64(plenty), int64(0), int64(0)
 	for i := range counters {

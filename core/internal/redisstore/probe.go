@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// probe finds out by a connection of its own why no connection to a server can be set up. It sends
-// a PING and nothing that is secret.
+// probe finds out, by a connection of its own, why no connection to a server can be set up. It
+// sends a PING and nothing that is secret.
 type probe struct {
 	options *redis.Options
 	timeout time.Duration // of calls
@@ -25,7 +25,8 @@ type probe struct {
 // probeFor is how long a probe may take.
 const probeFor = time.Second
 
-// What a probe finds, but for what the network, TLS and the server say themselves.
+// These are the findings of a probe, besides the errors of the network, of TLS and of the server
+// itself.
 var (
 	errNoTLS    = errors.New("the server does not speak TLS there")
 	errOnlyTLS  = errors.New("the server speaks TLS there")
@@ -37,10 +38,10 @@ var (
 	errSlow     = errors.New("it takes longer than Timeout to set up a connection")
 )
 
-// failoverClient is what go-redis has for the address of the master that Sentinels name.
+// failoverClient is go-redis's address for the master that Sentinels name.
 const failoverClient = "FailoverClient"
 
-// try returns what keeps calls from a connection, nil if nothing does.
+// try returns why calls get no connection, or nil if they can.
 func (p probe) try() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeFor)
 	defer cancel()
@@ -59,8 +60,8 @@ func (p probe) try() error {
 	return err
 }
 
-// isMute reports whether a server said nothing that explains itself, as one does that is spoken to
-// with TLS and does not speak it, or the other way round.
+// isMute reports whether a server said nothing that explains itself. A server does so that is
+// addressed with TLS and does not speak it, or the other way round.
 func (p probe) isMute(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.Is(err, errSilent) || errors.Is(err, errClosing) || errors.As(err, &header)
@@ -110,7 +111,7 @@ func (p probe) ping(ctx context.Context) error {
 // tlsAlert is what an alert begins with.
 const tlsAlert = 21
 
-// saidNothing is what came of waiting for a word from a server.
+// saidNothing returns the error after waiting in vain for a reply of a server.
 func saidNothing(err error) error {
 	switch {
 	case isTimeout(err):
@@ -170,7 +171,8 @@ func (p probe) speaksPlain() bool {
 	return err == nil && (first[0] == '+' || first[0] == '-')
 }
 
-// speaksTLS reports whether the server answers with TLS, whoever it is: nothing is sent there.
+// speaksTLS reports whether the server answers with TLS. It does not check who the server is,
+// because it sends nothing there.
 func (p probe) speaksTLS() bool {
 	dialer := net.Dialer{Timeout: probeFor}
 	conn, err := tls.DialWithDialer(&dialer, p.options.Network, p.options.Addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec
@@ -180,7 +182,7 @@ func (p probe) speaksTLS() bool {
 	return err == nil || isAlert(err)
 }
 
-// isHangUp reports whether the other side ended a connection without a word.
+// isHangUp reports whether the other side ended a connection without a reply.
 func isHangUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

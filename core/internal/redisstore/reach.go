@@ -13,9 +13,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// reach is what is known of the connections to a server. It tells a command that could not be sent
-// from one that got no answer, and why: because the pool was used up, or because no connection
-// could be set up. go-redis hides that behind the end of the call's time while it tries again.
+// reach holds what is known about the connections to a server. It distinguishes a command that
+// could not be sent from one that got no answer, and knows why it could not: because the pool was
+// used up, or because no connection could be set up. go-redis hides that until the call's time is
+// over, while it tries again.
 type reach struct {
 	client *redis.Client // the owner's
 	all    *common
@@ -25,15 +26,15 @@ type reach struct {
 	probed atomic.Int64          // when a probe began last, by time.Time's UnixNano; 0: never
 }
 
-// probeEvery is how often a probe is made, at most, while nothing else is heard of the server, and
-// probeAgain when it has answered since: one that answers on some connections and takes no others is
-// not to be flooded with more.
+// probeEvery is the shortest time between two probes while the server does not answer. probeAgain
+// is that time after it has answered since the last probe. A server that answers on some
+// connections and accepts no others must not be flooded with more.
 const probeEvery, probeAgain = 10 * time.Second, time.Second
 
-// errNoSetUp is why a command was not sent when nothing more is known.
+// errNoSetUp is the reason why a command was not sent if nothing more is known.
 var errNoSetUp = errors.New("no connection could be set up")
 
-// outcome is what a command's error means.
+// outcome returns what the error of a command means.
 func (r *reach) outcome(ctx context.Context, cmd onceCmd, err error) error {
 	if err == nil {
 		r.answers()
@@ -67,7 +68,7 @@ func (r *reach) answers() {
 	}
 }
 
-// inTime is the failure of a command that was not sent in time.
+// inTime returns the failure of a command that was not sent in time.
 func (r *reach) inTime(err error) error {
 	size := r.client.Options().PoolSize
 	if errors.Is(err, redis.ErrPoolExhausted) || int(r.client.PoolStats().TotalConns) >= size && r.works.Load() {
@@ -102,15 +103,15 @@ func (r *reach) fails() {
 	})
 }
 
-// gotNone reports whether go-redis had no connection for a command: a read ends by the socket's
-// deadline, never with the context's own error.
+// gotNone reports whether go-redis had no connection for a command. A read that takes too long ends
+// by the socket's deadline, never with the context's own error.
 func gotNone(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
-// isTimeout reports whether an error is the end of some time. That of a dial is its own, not the
-// command's: go-redis hands no deadline to it.
+// isTimeout reports whether an error means that a time is over. The timeout of a dial does not
+// count: go-redis gives a dial a timeout of its own, not the command's deadline.
 func isTimeout(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {

@@ -124,10 +124,10 @@ func (c *cluster) shard(ctx context.Context, key []byte) (*shard, error) {
 // lookFor bounds a look at the slots, but for an answer that go-redis waits for at its end.
 const lookFor = 5 * time.Second
 
-// learn waits until the client knows the slots. go-redis does not bound its look by the context, so
-// one is made for all callers, and they leave it behind. It asks the servers in random order, one
-// after the other, and may hang at the first: so it is not waited for twice, and the next call that
-// is let through begins another.
+// learn waits until the client knows the slots. go-redis does not bound its look at the slots by
+// the context, so one look is made for all callers, who may leave before it ends. It asks the
+// servers in random order, one after the other, and may hang at the first. So it is waited for once
+// only, and the next call that is let through begins another.
 func (c *cluster) learn(ctx context.Context, key string) error {
 	loaded := c.loads.DoChan("slots", func() (any, error) {
 		c.began.Store(time.Now().UnixNano())

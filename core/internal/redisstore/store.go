@@ -43,8 +43,9 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	return s
 }
 
-// GiveBackBy has a function give back, soon, what some shards charged for a call that another one
-// refused. It is to be set before the first call; unless it is, the store gives back by itself.
+// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
+// another one refused. It must be called before the first decision. Without it the store gives back
+// by itself.
 func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
 
 // Listen has somebody told of the servers. It is to be called before the first call.

@@ -14,9 +14,9 @@ type Listener interface {
 	BreakerOpened(addr string)
 	// BreakerClosed is told when it answers again.
 	BreakerClosed(addr string, after time.Duration)
-	// Unreachable is told why no connection to a server can be set up.
+	// Unreachable receives the reason why no connection to a server can be set up.
 	Unreachable(addr string, why error)
-	// TooOld is told of a server whose version has not all that the scripts use.
+	// TooOld receives a server whose version does not support the scripts.
 	TooOld(addr, version string)
 	// Lost is told when a server was restarted, or replaced by a replica: what it counted since it last saved, or sent to the replica, is
 	// gone.

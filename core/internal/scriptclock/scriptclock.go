@@ -1,4 +1,5 @@
-// Package scriptclock lets tests tell the production scripts what time it is, on every version of Redis that is supported.
+// Package scriptclock lets tests set the time for the production scripts, on every supported
+// version of Redis.
 package scriptclock
 
 import (
@@ -36,8 +37,8 @@ end
 `
 )
 
-// Tell returns the text of a production script as one that takes the time, in microseconds, as its last argument. It is made
-// from the very text that runs in production, which therefore cannot be told a time.
+// Tell returns the text of a production script, changed to take the time, in microseconds, as its
+// last argument. It is made from the very text that runs in production, which itself takes no time.
 func Tell(text string) (string, error) { return replace(text, told) }
 
 // TellAndExpire is Tell for a script that first drops each of its keys whose time to live is over by then, as the server would
@@ -51,7 +52,8 @@ func replace(text, clock string) (string, error) {
 	return strings.Replace(text, Lines, clock, 1), nil
 }
 
-// ExpireTime asks when a key expires, in milliseconds since the epoch: -1 for never, -2 if there is no such key.
+// ExpireTime returns a command for when a key expires, in milliseconds since the epoch: -1 for
+// never, -2 if there is no such key.
 func ExpireTime(ctx context.Context, server redis.Scripter, key string) *redis.Cmd {
 	return server.Eval(ctx, expireTime+"return expire_time(KEYS[1])", []string{key})
 }
