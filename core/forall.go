@@ -9,9 +9,6 @@ func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.L
 //
 // The answer must be the same as without this shortcut. So a call that a rule in DryRun has to
 // count, or that may cost too much for a rule by user, is decided as a whole.
-//
-// What is told is what would be told without it: a call that a rule in DryRun has to hear of, or that may cost too much for a rule by
-// user, is decided as a whole.
 func (c *call) refusedForAll(given string) bool {
 	near := c.limiter.near
 	if near == nil || c.limiter.options.Identify == nil {

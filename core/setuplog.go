@@ -31,8 +31,9 @@ func inHouse(addr netip.Addr) bool {
 	return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || sharedNet.Contains(addr)
 }
 
-// untrustedProxy says that a peer sent a header of proxies and is not trusted. A peer in house is probably a proxy. Any other may be
-// a stranger, so it is told of apart and as a piece of information.
+// untrustedProxy reports that a peer which is not trusted sent a header of proxies. A peer in a
+// private network is probably a proxy. Any other peer may be a stranger, so it is reported
+// separately, for information only.
 func (c *complaints) untrustedProxy(peer netip.Addr, header, read string) {
 	name := "name it in Options.ClientIP.TrustedProxies"
 	if header != read {

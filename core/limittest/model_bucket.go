@@ -8,14 +8,16 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// bucketModel is a token bucket in fractions that nothing rounds. What was used is kept for each rate by itself.
+// bucketModel is a token bucket in fractions, without rounding. It counts the use at each rate
+// separately.
 type bucketModel struct {
 	at      int64 // when it was last charged, in ticks
 	parts   []bucketPart
 	charges int
 }
 
-// bucketPart is what was charged under one rate and under slower ones since that rate was first used.
+// bucketPart holds what was charged under one rate and under slower ones since that rate was first
+// used.
 type bucketPart struct {
 	perTick *big.Rat
 	used    *big.Rat      // permits, at the time of the bucket

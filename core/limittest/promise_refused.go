@@ -44,9 +44,9 @@ func RefusedChangesNothing(t *testing.T, e Engine) {
 	t.Run("hammering beside others", e.hammeredBesideOthers)
 }
 
-// hammeredBesideOthers has guests hammer who have used up a limit of their own. They take nothing
-// from a limit that they share with others, not even for a moment, though it may be counted on
-// another server. So everybody else passes.
+// hammeredBesideOthers sends many calls of guests who have used up a limit of their own. They must
+// take nothing from a limit that they share with others, not even for a moment, though it may be
+// counted on another server. So everybody else passes.
 func (e Engine) hammeredBesideOthers(t *testing.T) {
 	t.Run("in the process that refused them before", func(t *testing.T) { e.hammered(t, false) })
 	t.Run("in a process that has to find out", func(t *testing.T) { e.hammered(t, true) })

@@ -72,8 +72,9 @@ func panicFrees(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/quick")
 }
 
-// panicInRuleFrees has every function that an owner can give panic, in the outer one of two middlewares and in the inner one. The
-// call after it needs the slots and the permits of the one that panicked.
+// panicInRuleFrees makes every function that an owner can set panic, in the outer one of two
+// middlewares and in the inner one. The next call needs the slots and the permits of the one that
+// panicked.
 func panicInRuleFrees(t *testing.T, s *site) {
 	var fault atomic.Value
 	fault.Store("")

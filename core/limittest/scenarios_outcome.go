@@ -185,7 +185,8 @@ func backWhenLeft(t *testing.T, s *site) {
 	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
 }
 
-// leftUnanswered holds that a call which nobody answered, because the caller left, is no success.
+// leftUnanswered requires that a call which was not answered, because the caller left, is no
+// success.
 func leftUnanswered(t *testing.T, s *site) {
 	gate, ear := newGate(t), s.ear()
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{

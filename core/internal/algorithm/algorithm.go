@@ -66,7 +66,8 @@ type Counter struct {
 	Limit *Limit
 	Cost  int64  // permits; 0 asks without charging
 	Mark  string // SlidingLog: the note; Concurrency: the holder
-	// Watched are the places in the call of the counters that a Ban hears refusals from, in order. Nobody writes to the list.
+	// Watched holds the places in the call of the counters whose refusals a Ban counts, in order.
+	// The list must not be written to.
 	Watched []int
 	// Required says that the call is refused when the store cannot answer for this counter.
 	Required bool
@@ -126,8 +127,8 @@ type Charge struct {
 	Cost  int64 // permits to give back
 	At    int64 // when they were charged: Verdict.At
 	Reset int64 // Verdict.ResetAfter of the charge
-	// Position tells the charge from others of its counter, also from those of the same microsecond; 0 of the algorithms that need
-	// none. Its order is that of the charges.
+	// Position distinguishes the charge from others of its counter, also from those of the same
+	// microsecond. It increases with every charge. It is 0 with algorithms that need none.
 	Position int64
 	Given    int64  // permits of it that were given back before
 	Mark     string // Counter.Mark

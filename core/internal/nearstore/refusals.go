@@ -85,7 +85,8 @@ func (id identity) ofLook(counters []algorithm.Counter) identity {
 	return id
 }
 
-// weight tells apart calls of the same counters: the cost, or of a ban a bit for each of at most mostTogether counters that it watches.
+// weight distinguishes calls of the same counters: it is the cost or, for a ban, a bit for each of
+// at most mostTogether counters that it watches.
 func weight(c *algorithm.Counter) int64 {
 	weight := c.Cost
 	for _, at := range c.Watched {

@@ -151,7 +151,7 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 // learn makes of a fresh answer what can be known here: a refusal that lasts, or that keys have changed.
 func (s *Store) learn(id identity, lasting bool, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	for i := range counters {
-		if counters[i].Limit.Kind == algorithm.Ban && verdicts[i].Position != 0 { // struck: other calls with this ban are to hear of it
+		if counters[i].Limit.Kind == algorithm.Ban && verdicts[i].Position != 0 { // struck: other calls with this ban must not repeat older refusals
 			s.changed(counters[i].Key)
 			if lasting {
 				id.changes[i]++

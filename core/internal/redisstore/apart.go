@@ -88,7 +88,7 @@ func (s *Store) askFirst(ctx context.Context, first *part, parts []*part) {
 		refused = refused || first.refuses()
 	case <-soon.Done():
 	}
-	if refused { // nobody else is charged; but a ban that watches a counter which refused has to hear of it
+	if refused { // no other part is charged, but a ban that watches a counter which refused has to count the refusal
 		others = slices.DeleteFunc(others, func(p *part) bool { return !p.strikes() })
 	}
 	rest, cancel := context.WithDeadline(ctx, begun.Add(s.timeout))

@@ -26,7 +26,7 @@ type breaker struct {
 	since   time.Time     // when it opened; the circuit's lock guards it
 	changed atomic.Pointer[change]
 	hear    func(change)
-	failed  func() // told of each trip that counts against the server, if set
+	failed  func() // called for each trip that counts against the server, if set
 }
 
 // change is a breaker's opening, or its closing after a time.

@@ -15,7 +15,7 @@ const syntaxError = "ERR syntax error"
 
 // tooOld is the failure of a server older than that.
 type tooOld struct {
-	version string // "" until INFO has told it, or where our user may not call that
+	version string // "" until INFO has returned it, or if our user may not call that
 	cause   error
 }
 
