@@ -18,7 +18,7 @@ type Response struct {
 	status int
 
 	holds bool    // the last byte of a body of declared length is to be held back
-	begun bool    // the header is sent
+	begun bool    // the body has begun
 	left  int64   // how many of the declared bytes are missing; -1: the length was not declared
 	held  bool    // the last byte has not been sent yet; it is in last
 	last  [1]byte // completes the body for the caller
@@ -71,13 +71,7 @@ func (s *Response) Finish() {
 func (s *Response) hooks() httpsnoop.Hooks {
 	return httpsnoop.Hooks{
 		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) {
-				do(code) // first, because it panics if the code is not a status
-				s.sent(code)
-				if s.status >= http.StatusOK {
-					s.begin()
-				}
-			}
+			return func(code int) { do(code); s.sent(code) } // do first, because it panics if the code is not a status
 		},
 		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 			return func(b []byte) (int, error) { s.sent(http.StatusOK); return writeTo(s, b, do) }
@@ -94,7 +88,7 @@ func (s *Response) hooks() httpsnoop.Hooks {
 			}
 		},
 		Flush: func(do httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() { s.sent(http.StatusOK); s.begin(); s.Finish(); do() }
+			return func() { s.sent(http.StatusOK); s.Finish(); do() }
 		},
 		Hijack: func(do httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 			return func() (net.Conn, *bufio.ReadWriter, error) { s.sent(http.StatusOK); s.Finish(); return do() }
@@ -109,8 +103,8 @@ func (s *Response) sent(code int) {
 	}
 }
 
-// begin reads the declared length when the header is sent: one that is declared later declares
-// nothing, and a body that was taken to end there would be cut off.
+// begin reads the declared length when the body begins. The header may have been sent before the
+// length was declared: then the server knows nothing of it, and the body may be longer.
 func (s *Response) begin() {
 	if s.begun || !s.holds {
 		return
@@ -124,8 +118,8 @@ func (s *Response) begin() {
 // writeTo writes b, without the last byte if that completes the body.
 func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n int, err error) {
 	s.begin()
-	if s.held && len(b) > 0 {
-		return 0, http.ErrContentLength // the server does not know of the byte that is held back
+	if len(b) > 0 {
+		s.Finish() // more than was declared: the server says whether it goes on
 	}
 	if len(b) == 0 || int64(len(b)) != s.left {
 		n, err = do(b)

@@ -84,3 +84,29 @@ func TestSizeOfACountedCall(t *testing.T) {
 		t.Errorf("the sizes are %v, the body is %q", sizes, w.Body)
 	}
 }
+
+// A length that is declared when the header has been sent says nothing, and cuts no body off.
+func TestLengthDeclaredTooLate(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	router := gin.New()
+	router.GET("/", ginlimit.New(limiter, core.Rule{Seconds: 1, Algorithm: core.Concurrency}), func(c *gin.Context) {
+		c.Writer.WriteHeaderNow()
+		c.Header("Content-Length", "5")
+		_, _ = c.Writer.WriteString("Hello")
+		_, _ = c.Writer.WriteString(", world")
+	})
+	server := httptest.NewServer(router)
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); string(body) != "Hello, world" || err != nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}
