@@ -39,20 +39,21 @@ type LooseView interface {
 	Loose() (anyCase, anySlash bool)
 }
 
-// RoutedView is a View of a framework that may ask before it knows the route, so that an unnamed rule is warned of. Without it, no
-// Route means that there is none.
+// RoutedView is a View of a framework that may run a middleware before it knows the route. An
+// unnamed rule there is logged as a mistake. Without this interface, an empty Route means that there
+// is none.
 type RoutedView interface {
 	View
 	// Routed reports whether the framework has looked for the route.
 	Routed() bool
 }
 
-// NestedView is a View of a framework in which middlewares around one handler do not share a ResponseHeader. It lets the core find a
-// rule that is attached twice.
+// NestedView is a View of a framework in which middlewares around one handler do not share a
+// ResponseHeader. It lets the core find a rule that is attached twice.
 type NestedView interface {
 	View
-	// CallID returns what is the same for all middlewares around a handler, and another for each call under way; nil if there is
-	// nothing of this kind.
+	// CallID returns a value that is the same for all middlewares around a handler, and different for
+	// each call under way, or nil if the framework has no such value.
 	CallID() any
 }
 
