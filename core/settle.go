@@ -166,6 +166,9 @@ func (c *call) countRules(binding int) {
 // reportTried counts the decision of each rule in DryRun, and reports each to OnDecision by itself.
 func (c *call) reportTried() {
 	for i := range c.asked {
+		if !c.asked[i].rule.DryRun {
+			continue
+		}
 		at := c.representative(i, true)
 		if at < 0 {
 			continue
