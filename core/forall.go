@@ -7,9 +7,9 @@ func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.L
 // before, and refuses this one too. Then nobody has to be identified. The verdicts are those of
 // such limits alone.
 //
-// Nothing else is told then: a caller whom a limit of their own refuses for longer, or who is banned,
-// learns that when the shared limit lets them pass again. But a call that a rule in DryRun has to count,
-// or that may cost too much for a rule by user, is decided as a whole.
+// Nothing else is told then: a caller whom a limit of their own refuses for longer, or who is
+// banned, learns that when the shared limit lets them pass again. But a call that a rule in DryRun
+// has to count, or that may cost too much for a rule by user, is decided as a whole.
 func (c *call) refusedForAll(given string) bool {
 	near := c.limiter.near
 	if near == nil || c.limiter.options.Identify == nil {
