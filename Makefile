@@ -51,7 +51,7 @@ cross: ## compile every module, tests included, for processors of 32 bits
 race: ## vet every module, and run its tests under the race detector with the oldest dependencies allowed
 	@$(RACE) for module in $(MODULES); do (set -x; cd "$$module" && $(TEST) -vet=all ./...) || exit 1; done
 
-servers: ## run the suites on each server (built with TLS) named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
+servers: ## run the suites on each server named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
 	@[ -n "$(SERVERS)" ] || { echo 'name them: make servers SERVERS="/path/to/redis-server /path/to/valkey-server"' >&2; exit 1; }
 	@for server in $(abspath $(SERVERS)); do "$$server" --version && export ACCESSLIMIT_REDIS_SERVER="$$server" && \
 	$(TEST) ./... || exit 1; done

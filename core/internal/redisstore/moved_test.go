@@ -86,6 +86,7 @@ func TestSlotsThatMove(t *testing.T) {
 // frozen has a client keep the slots as they are now, however often it loads them.
 func frozen(t *testing.T, cluster *limittest.Cluster, known ...int) func(*redis.ClusterOptions) {
 	t.Helper()
+	//lint:ignore SA1019 CLUSTER SHARDS, which takes its place, needs Redis 7.0
 	all, err := cluster.Client(t).ClusterSlots(context.Background()).Result()
 	if err != nil {
 		t.Fatal(err)
