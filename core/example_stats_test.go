@@ -8,7 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// What was decided, for expvar (at /debug/vars) and in the text form of Prometheus: the calls of each rule, and those that it decided.
+// This publishes the decisions for expvar (at /debug/vars) and in the text form of Prometheus: the
+// calls of each rule, and those that the rule decided.
 func ExampleLimiter_Stats() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()

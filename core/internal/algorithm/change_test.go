@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Raising and lowering a limit takes effect at once and keeps what was used, of every algorithm. What was charged under one limit and
-// is given back after the change is left under every one.
+// For every algorithm, raising and lowering a limit takes effect at once and keeps past use. A charge
+// that is given back after the change is free again under each of the limits.
 func TestLimitChanges(t *testing.T) {
 	kinds := map[string]func(int64) algorithm.Limit{
 		"bucket": func(most int64) algorithm.Limit { return bucket(t, most, second, most) },

@@ -142,7 +142,7 @@ func TestGiveBackToABucketMintsNothing(t *testing.T) {
 	}
 }
 
-// What was charged before the rate was raised or lowered is given back under either rate.
+// A charge from before the rate was raised or lowered is given back under either rate.
 func TestGiveBackAfterTheRateChanged(t *testing.T) {
 	s := startServer(t)
 	for _, rate := range []int64{20, 9, 7} {

@@ -229,7 +229,8 @@ func TestBucketOfManyGaps(t *testing.T) {
 	e.run(t, s, timed, nil)
 }
 
-// When the positions are used up they begin anew. What was charged before cannot be given back then, and nobody else's is.
+// When the positions are used up they begin anew. Then an earlier charge can no longer be given
+// back, and its refund gives back nobody else's.
 func TestBucketOfManyPositions(t *testing.T) {
 	const last = 1<<52 - 1
 	s, c := startServer(t), counter{limit: bucket(t, 10, second, 10)}

@@ -250,7 +250,8 @@ func (p *planted) whole() bool {
 	return p.sound() && (p.limit.Kind != algorithm.TokenBucket || p.bucket() > 1)
 }
 
-// bucket says whether the bytes could be a bucket's state: 0: no; 1: but for its gaps, which only some scripts look at; 2: yes.
+// bucket reports how far the bytes could be a bucket's state: 0 if not, 1 if all but the gaps could
+// be, which only some scripts read, and 2 if all of them could.
 func (p *planted) bucket() (sound int) {
 	const most = 1 << 52
 	at, size := p.at, len(p.state)

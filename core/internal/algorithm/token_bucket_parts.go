@@ -152,8 +152,8 @@ func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) 
 	return slices.Delete(parts, last, last+1), min(at, len(parts)-2)
 }
 
-// without adds a gap, and drops those behind which everything has come back. What is beyond maxGaps is merged: nothing can be given back
-// there any more.
+// without adds a gap, and drops the gaps that the refill has passed. Beyond maxGaps the oldest are
+// merged, and nothing can be given back there any more.
 func (p *part) without(of gap, charged int64) {
 	if len(p.gaps) == 0 && !below(charged-of.upto, p.permit, p.used) {
 		return
