@@ -74,7 +74,7 @@ NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tag
 
 newest: ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/newest.mod)
 	$(NEWEST) $(TEST) ./*limit ./core/internal/redisstore
-	$(NEWEST) $(TEST) -run='^Test(Promises|Allocations)' ./core ./core/internal/nearstore
+	$(NEWEST) $(TEST) -run='^Test(Promises|Allocations)' ./core ./core/internal/localfirst
 
 newest-update: ## write .ci/newest.mod anew from go.mod and today's newest releases
 	sh .ci/update-newest

@@ -10,8 +10,8 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
@@ -21,7 +21,7 @@ import (
 // subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
 type Limiter struct {
 	store     store
-	near      *nearstore.Store  // store itself if there is Redis, otherwise nil
+	near      *localfirst.Store // store itself if there is Redis, otherwise nil
 	redis     *redisstore.Store // what store asks; nil without Redis
 	source    Source
 	keyHead   string
@@ -97,7 +97,7 @@ func New(options Options) (*Limiter, error) {
 	default:
 		l.redis = redisstore.New(client, options.Timeout)
 		l.redis.Listen(&l.complains)
-		l.near = nearstore.New(l.redis, options.Timeout, options.MaxKeys)
+		l.near = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.near, FromRedis
 	}
 	options.Logger.Info("accesslimit counts", slog.String("in", string(l.source)), slog.String("prefix", options.Prefix))

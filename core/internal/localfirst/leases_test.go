@@ -1,4 +1,4 @@
-package nearstore_test
+package localfirst_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/nearstore"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 )
 
 // leased is a counter of which up to so many calls are taken in one trip.
@@ -266,12 +266,12 @@ func TestResetDropsLeases(t *testing.T) {
 // permits.
 func TestNothingLeasedOutlivesAReset(t *testing.T) {
 	const most = 640
-	for name, reset := range map[string]func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter){
-		"while it is given back": func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter) {
+	for name, reset := range map[string]func(t *testing.T, behind *shared, s *localfirst.Store, c algorithm.Counter){
+		"while it is given back": func(t *testing.T, behind *shared, s *localfirst.Store, c algorithm.Counter) {
 			<-behind.backBegun // when the lease is a second old
 			mustReset(t, s, c)
 		},
-		"before it is given back": func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter) {
+		"before it is given back": func(t *testing.T, behind *shared, s *localfirst.Store, c algorithm.Counter) {
 			behind.after = func() { time.Sleep(1100 * time.Millisecond) } // a trip so slow that nothing of it can be used later
 			for behind.asked.Store(0); behind.asked.Load() == 0; {
 				mustTake(t, s, c)
@@ -279,7 +279,7 @@ func TestNothingLeasedOutlivesAReset(t *testing.T) {
 			behind.after = nil
 			mustReset(t, s, c)
 		},
-		"that is under way": func(t *testing.T, behind *shared, s *nearstore.Store, c algorithm.Counter) {
+		"that is under way": func(t *testing.T, behind *shared, s *localfirst.Store, c algorithm.Counter) {
 			behind.beforeReset = func() { time.Sleep(10 * time.Millisecond) }
 			go mustReset(t, s, c)
 			synctest.Wait()
@@ -320,7 +320,7 @@ func TestNothingLeasedOutlivesAReset(t *testing.T) {
 	}
 }
 
-func mustReset(t *testing.T, s *nearstore.Store, c algorithm.Counter) {
+func mustReset(t *testing.T, s *localfirst.Store, c algorithm.Counter) {
 	if err := s.Reset(context.Background(), c.Key); err != nil {
 		t.Error(err)
 	}

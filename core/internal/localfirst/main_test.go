@@ -1,4 +1,4 @@
-package nearstore_test
+package localfirst_test
 
 import (
 	"testing"

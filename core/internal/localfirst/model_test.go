@@ -1,4 +1,4 @@
-package nearstore_test
+package localfirst_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 )
 
 // Whatever calls come, one after the other, the answers are those that a store gives which is asked each time: every number of them, for calls
@@ -121,7 +121,7 @@ func steps(calls [][]algorithm.Counter) *rapid.Generator[step] {
 
 // pair is a process, and the store as it would answer by itself.
 type pair struct {
-	near     *nearstore.Store
+	near     *localfirst.Store
 	plain    *memstore.Store
 	last     algorithm.Verdict
 	charges  []algorithm.Charge

@@ -1,4 +1,4 @@
-package nearstore_test
+package localfirst_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/nearstore"
 )
 
 // patient is a timeout that nothing here takes, however busy the machine.
@@ -117,8 +117,8 @@ func (s *shared) wantAsked(t testing.TB, want int64) {
 }
 
 // newProcess is a process with that store behind it.
-func newProcess(t testing.TB, behind nearstore.Shared) *nearstore.Store {
-	s := nearstore.New(behind, patient, 1000)
+func newProcess(t testing.TB, behind localfirst.Shared) *localfirst.Store {
+	s := localfirst.New(behind, patient, 1000)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -144,14 +144,14 @@ func counter(subject string, limit *algorithm.Limit, cost int64) algorithm.Count
 }
 
 // ask asks for what the counters cost.
-func ask(s *nearstore.Store, counters ...algorithm.Counter) []algorithm.Verdict {
+func ask(s *localfirst.Store, counters ...algorithm.Counter) []algorithm.Verdict {
 	verdicts := make([]algorithm.Verdict, len(counters))
 	s.Decide(context.Background(), counters, true, verdicts)
 	return verdicts
 }
 
 // mustTake takes what the counters cost, which must be there.
-func mustTake(t testing.TB, s *nearstore.Store, counters ...algorithm.Counter) algorithm.Verdict {
+func mustTake(t testing.TB, s *localfirst.Store, counters ...algorithm.Counter) algorithm.Verdict {
 	t.Helper()
 	verdicts := ask(s, counters...)
 	for _, v := range verdicts {
@@ -163,7 +163,7 @@ func mustTake(t testing.TB, s *nearstore.Store, counters ...algorithm.Counter) a
 }
 
 // mustRefuse asks for what must not be there, and checks who says so.
-func mustRefuse(t testing.TB, s *nearstore.Store, from algorithm.Origin, counters ...algorithm.Counter) algorithm.Verdict {
+func mustRefuse(t testing.TB, s *localfirst.Store, from algorithm.Origin, counters ...algorithm.Counter) algorithm.Verdict {
 	t.Helper()
 	verdicts := ask(s, counters...)
 	if v := verdicts[0]; v.RetryAfter <= 0 || v.From != from {

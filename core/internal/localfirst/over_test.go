@@ -1,4 +1,4 @@
-package nearstore_test
+package localfirst_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/nearstore"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 )
 
 // By the time of their use, never more permits pass than the limit says: in any span of a sliding window, in a fixed window from its first
@@ -82,9 +82,9 @@ func (p *player) run(t *testing.T) error {
 	behind := newShared(t, 100)
 	late := time.Duration(p.limit.Window/100) * time.Microsecond // a third of a sub-window
 	behind.before, behind.after = func() { time.Sleep(late / 2) }, func() { time.Sleep(late / 2) }
-	var processes []*nearstore.Store
+	var processes []*localfirst.Store
 	for range 3 {
-		processes = append(processes, nearstore.New(behind, patient, 1000))
+		processes = append(processes, localfirst.New(behind, patient, 1000))
 	}
 	var all sync.WaitGroup
 	for _, c := range p.callers {
@@ -98,7 +98,7 @@ func (p *player) run(t *testing.T) error {
 }
 
 // play is what one caller does. A permit is used when it was charged, or when it was asked for if that was later.
-func (p *player) play(s *nearstore.Store, c caller) {
+func (p *player) play(s *localfirst.Store, c caller) {
 	for _, pause := range c.pauses {
 		time.Sleep(pause)
 		asked := time.Now()

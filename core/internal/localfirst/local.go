@@ -1,4 +1,4 @@
-package nearstore
+package localfirst
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package nearstore stands before the store that all processes share, and answers here what it can answer truthfully:
+// Package localfirst stands before the store that all processes share, and answers here what it can answer truthfully:
 // refusals that still hold, and permits that were leased. While that store does not answer, it counts here what is to be counted
 // then.
 //
@@ -12,7 +12,7 @@
 // A lease is permits that were charged ahead of their use. Each is used in the very sub-window that it was charged in, by the
 // store's clock, or within Window/32 and the same FixedWindow: so it counts where it is used, and nothing has to count one
 // sub-window more for it. What is not used then is given back.
-package nearstore
+package localfirst
 
 import (
 	"context"

@@ -2,7 +2,7 @@
 
 // The race detector makes allocations of its own.
 
-package nearstore_test
+package localfirst_test
 
 import (
 	"context"
