@@ -213,7 +213,7 @@ func TestSlotsUnderManyCallers(t *testing.T) {
 }
 
 // Everything that a store keeps, side by side, leaves a table that counts what it holds.
-func TestKeptUnderManyCallers(t *testing.T) {
+func TestOperationsUnderManyCallers(t *testing.T) {
 	log, slots, ban := others()
 	bucket, ctx := limits(t, 100)["bucket"], context.Background()
 	s := New(100, nil)
