@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // aclLines are the lines that SECURITY.md tells operators to give to Redis, as words.
@@ -147,7 +147,7 @@ func isRefused(err error) bool {
 
 // With the rights of the line, and no others, everything works on one server; without any one of them something does not.
 func TestTheACLLineOnOneServer(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	admin := server.Client(t)
 	acl := readACL(t)
 	line := acl.everybody
@@ -192,7 +192,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 
 // A client that counts in another database of the server's has to choose it.
 func TestTheACLLineForADatabase(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	acl := readACL(t)
 	user, password := userOf(acl.everybody)
 	for _, less := range append(rights(acl.database), "") {
@@ -207,7 +207,7 @@ func TestTheACLLineForADatabase(t *testing.T) {
 
 // The same in a cluster, also while a slot moves.
 func TestTheACLLineInACluster(t *testing.T) {
-	cluster := limittest.StartCluster(t)
+	cluster := redistest.StartCluster(t)
 	acl := readACL(t)
 	line, more := acl.everybody, acl.cluster
 	user, password := userOf(line)
@@ -259,7 +259,7 @@ func TestTheACLLineInACluster(t *testing.T) {
 }
 
 // moving is a subject whose slot is moving: its old server sends calls on to the new one.
-func moving(t *testing.T, cluster *limittest.Cluster) (subject string) {
+func moving(t *testing.T, cluster *redistest.Cluster) (subject string) {
 	t.Helper()
 	from, to := cluster.Nodes()[0].Client(t), cluster.Nodes()[1].Client(t)
 	for i := range 1000 {
@@ -282,7 +282,7 @@ func moving(t *testing.T, cluster *limittest.Cluster) (subject string) {
 
 // And with a ring, whose client asks for a PING of each server and takes those that refuse it for dead.
 func TestTheACLLineInARing(t *testing.T) {
-	ring := limittest.StartRing(t, 2)
+	ring := redistest.StartRing(t, 2)
 	acl := readACL(t)
 	line, more := acl.everybody, acl.ring
 	user, password := userOf(line)

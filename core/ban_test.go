@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // stern bans for ten minutes who is refused in three minutes one after the other, then for 20, then for 25.
@@ -191,7 +191,7 @@ func TestWhichRefusalsBan(t *testing.T) {
 // By Redis's own clock: three windows in a row, however often each is asked.
 func TestABanInRedis(t *testing.T) {
 	t.Parallel() // it waits for real time
-	limiter := newLimiter(t, core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: patient})
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
 	window := 300 * time.Millisecond
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: window, MaxCount: 1, Ban: core.Ban{After: 3, For: time.Hour}})
 	start, banned := time.Now(), time.Duration(0)

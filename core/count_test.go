@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // is counts calls that end with one of these outcomes.
@@ -207,7 +207,7 @@ func atOnceAs(name string, n int) core.Rule {
 // What could not be given back is logged, and the caller gets the handler's answer all the same.
 func TestCountWithoutRedis(t *testing.T) {
 	var log logbook
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.logger()})
 	guard := newGuard(t, limiter, failedLogins)
 	serveInside(t, guard, server.Kill)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // fallBack is a rule that counts in this process while Redis is down, by its share of each limit.
@@ -61,7 +61,7 @@ func TestFallBackLocal(t *testing.T) {
 
 // Redis goes on from what it had; what was counted here stays here.
 func TestFallBackLocalAndBack(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	var heard decisions
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, OnDecision: heard.note})
 	guard := newGuard(t, limiter, fallBack(5, 0.4))

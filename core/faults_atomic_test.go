@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // atOnceBy runs a function in so many goroutines at once and counts how often it said yes.
@@ -93,7 +93,7 @@ func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
 
 // Processes that counted at home and told each other later let through twice the limit, or, asked at the wrong one, everything.
 func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
-	client := atWallClock(limittest.StartRedis(t).Client(t))
+	client := atWallClock(redistest.Start(t).Client(t))
 	one, other := newLimiter(t, core.Options{Redis: client, Timeout: patient}), newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	for a := core.SlidingWindow; a < core.Concurrency; a++ {
 		limit := core.Limit{Max: 4, Window: time.Minute, Algorithm: a}
@@ -111,7 +111,7 @@ func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 
 // Processes that took the time from their own clocks refilled one bucket by the spread of these.
 func TestOnlyTheServersClockCounts(t *testing.T) {
-	client := atWallClock(limittest.StartRedis(t).Client(t))
+	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	for a := core.SlidingWindow; a < core.Concurrency; a++ {
 		limit := core.Limit{Max: 3, Window: time.Millisecond, Algorithm: a}

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // The files faults_*_test.go hold, by theme, what has gone wrong in limiters before, each as a test that says in one line what
@@ -36,7 +36,7 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 		test(t, limiter, now)
 	})
 	t.Run("redis", func(t *testing.T) {
-		client := atWallClock(limittest.StartRedis(t).Client(t))
+		client := atWallClock(redistest.Start(t).Client(t))
 		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 		core.AskRedis(limiter) // what went wrong in these tests went wrong there, and its time is none of this process's
 		test(t, limiter, &client.now)

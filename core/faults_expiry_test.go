@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // A counter that was made in one step and given its time to live in another, or only if a number equalled a text, stayed for ever:
 // keys leaked, and their callers were refused for good.
 func TestEveryKeyHasATimeToLive(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	client := server.Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	wantAllToDie := func(after string, keys int) {
@@ -58,7 +58,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 
 // A counter that had lost its time to live (a copy, a PERSIST, an old release) was refused at its limit and never counted anew.
 func TestKeyWithoutATimeToLiveBlocksNobody(t *testing.T) {
-	client := atWallClock(limittest.StartRedis(t).Client(t))
+	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	for a := core.SlidingWindow; a < core.Concurrency; a++ {
 		limit := core.Limit{Max: 5, Window: time.Minute, Algorithm: a}

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // wantApart checks that of two callers with one call each neither is charged for the other.
@@ -34,7 +34,7 @@ func TestUsersDoNotShareACounter(t *testing.T) {
 
 // What callers write into a key (a closing brace, a tag of their own) chose the cluster slot, and with two keys an error.
 func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
-	cluster := limittest.StartCluster(t).Client(t)
+	cluster := redistest.StartCluster(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: cluster, Timeout: patient})
 	rule := core.Rule{
 		Name: "}{n}", Seconds: 3600, MaxCount: 1, Also: []core.Limit{core.PerDay(10), core.PerMinute(5).Bucket(5)},
@@ -54,7 +54,7 @@ func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
 
 // Arguments passed as keys, or keys as arguments: a cluster routes by the keys alone, and refuses or misses the rest.
 func TestOnlyKeysArePassedAsKeys(t *testing.T) {
-	client := atWallClock(limittest.StartRedis(t).Client(t))
+	client := atWallClock(redistest.Start(t).Client(t))
 	calls := 0
 	client.before = func(args []any) {
 		if args[0] != "evalsha" {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // A refusal by the store was taken for a failure of it, and asked again where nothing was counted: every limit could be passed.
@@ -56,7 +56,7 @@ var illRedis = map[string]struct {
 func TestStoreErrorIsNot429(t *testing.T) {
 	for name, ill := range illRedis {
 		t.Run(name, func(t *testing.T) {
-			client := limittest.StartRedis(t, ill.args...).Client(t)
+			client := redistest.Start(t, ill.args...).Client(t)
 			if ill.ruin != nil {
 				if err := client.Do(background, ill.ruin...).Err(); err != nil {
 					t.Fatal(err)
@@ -109,7 +109,7 @@ func manyLimits() core.Rule {
 // A hanging store was waited for once for each limit and each retry; and the retries, carried out when it came back, charged the call as
 // often.
 func TestHangingStoreIsAskedOnce(t *testing.T) {
-	server, w := limittest.StartRedis(t), new(wire)
+	server, w := redistest.Start(t), new(wire)
 	client := server.Client(t, w.watch) // with go-redis's own retries
 	unhurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), manyLimits())
 	hurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: 200 * time.Millisecond}), manyLimits())
@@ -131,7 +131,7 @@ func TestHangingStoreIsAskedOnce(t *testing.T) {
 // A client's queue for the time of an outage sent its charges later, into a window that they were not from; or the limiter stayed open
 // when the store was back.
 func TestOutageIsNotCountedAfterwards(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	rule, client := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3}, server.Client(t)
 	guard := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), rule)
 	hurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: 20 * time.Millisecond}), rule)
@@ -148,7 +148,7 @@ func TestOutageIsNotCountedAfterwards(t *testing.T) {
 
 // A refund whose answer was lost had been carried out, was tried again, and gave back twice.
 func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	client := server.Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 500 * time.Millisecond})
 	unhurried := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -172,7 +172,7 @@ func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 // A check on every idle connection reported an error when there was none, and each call dialled anew.
 func TestConnectionsAreKept(t *testing.T) {
 	w := new(wire)
-	client := limittest.StartRedis(t).Client(t, w.watch)
+	client := redistest.Start(t).Client(t, w.watch)
 	guard := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), manyLimits())
 	for range 9 {
 		wantStatus(t, guard, newView("GET", "/"), 200)

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const banKey = "accesslimit:{s}:n:bn1:0"
@@ -35,7 +35,7 @@ var foreign = map[string]func(client *redis.Client, key string) error{
 // eachForeign runs a test for each foreign value under a key, and sees to it that it is left as it is.
 func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core.Limiter, log *logbook)) {
 	t.Helper()
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	for name, write := range foreign {
 		t.Run(name, func(t *testing.T) {
 			client.Del(background, key)
@@ -93,7 +93,7 @@ func TestForeignValuesUnderOurKeys(t *testing.T) {
 }
 
 func TestForeignValuesInPlaceOfRecords(t *testing.T) {
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	for _, name := range []string{"a short string", "a hash", "a list", "a sorted set"} {
 		key := core.CounterKey("accesslimit", name, "n", log3)
@@ -142,7 +142,7 @@ func TestForeignValuesInPlaceOfABan(t *testing.T) {
 
 // Who asks for it gets rid of the value, by the two calls that say they forget.
 func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	client.Set(background, core.CounterKey("accesslimit", "s", "n", core.PerHour(1)), "hello", 0)
 	client.Set(background, banKey, "hello", 0)
@@ -157,7 +157,7 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 // What was put in the place of a counter between a charge and its refund, or a slot and its release, is left as it is.
 func TestForeignValuesBeforeARefund(t *testing.T) {
 	limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	var log logbook
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
 	d := charge(t, limiter, "n", "s", limit, 1)

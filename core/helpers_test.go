@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // mostPermits is the largest Max, 10^12, or as much as an int holds.
@@ -134,7 +134,7 @@ const patient = 20 * time.Second
 func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, source core.Source)) {
 	t.Run("memory", func(t *testing.T) { test(t, core.Options{}, core.FromMemory) })
 	t.Run("redis", func(t *testing.T) {
-		test(t, core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: patient}, core.FromRedis)
+		test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}, core.FromRedis)
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // brief is a slot that is free a second after its holder died.
@@ -40,7 +40,7 @@ func TestHeldSlotsAreRenewed(t *testing.T) {
 
 func TestHeldSlotsAreRenewedInRedis(t *testing.T) {
 	t.Parallel() // it waits for real time
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	long := core.Limit{Max: 1, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency} // a busy machine may be a second late
 	release := hold(t, limiter, "s", long)
@@ -72,7 +72,7 @@ func TestASlotThatIsNotRenewedIsFreeAfterWindow(t *testing.T) {
 
 func TestASlotThatIsNotRenewedIsFreeAfterWindowInRedis(t *testing.T) {
 	t.Parallel() // it waits for real time
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	dies := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	lives := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	start := time.Now()
@@ -119,7 +119,7 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 
 func TestReleaseWithoutRedis(t *testing.T) {
 	var log logbook
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.logger()})
 	release := hold(t, limiter, "s", core.InFlight(1))
 	server.Kill()
@@ -132,7 +132,7 @@ func TestReleaseWithoutRedis(t *testing.T) {
 // The second release asks nobody anything.
 func TestASecondReleaseDoesNothing(t *testing.T) {
 	var log logbook
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.logger()})
 	release := hold(t, limiter, "s", core.InFlight(1))
 	release()

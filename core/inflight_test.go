@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // atOnce is a rule of so many calls in flight, for each caller, whose slots count for a minute.
@@ -97,7 +97,7 @@ func TestSlotsOfLongCalls(t *testing.T) {
 // A call that holds slots of several limits renews and releases each of them, and never takes two of one.
 func TestACallWithSeveralSlots(t *testing.T) {
 	t.Parallel() // it waits for real time
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	short, long := core.Limit{Max: 3, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency}, slots(5)
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: short.Window, MaxCount: 3, Algorithm: core.Concurrency, Also: []core.Limit{long}})
@@ -147,7 +147,7 @@ func TestNoSlotsInsideAHandler(t *testing.T) {
 
 func TestSlotsWithoutRedis(t *testing.T) {
 	var log logbook
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.logger()})
 	guard := newGuard(t, limiter, atOnce(1))
 	serveInside(t, guard, server.Kill)

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // During a rolling deploy an older or newer version may keep another layout of the same state beside this one's: each has
 // keys of its own, and neither reads the other's.
 func TestAnotherLayoutLiesBeside(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	client := server.Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	ctx := context.Background()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // leaseRule lets 3200 calls an hour through, of which a process may take a hundred in one trip.
@@ -16,7 +16,7 @@ func leaseRule() core.Rule {
 }
 
 // heardOf is a limiter on a Redis, and what it decides.
-func heardOf(t *testing.T, server *limittest.Redis, prefix string) (*core.Limiter, *decisions) {
+func heardOf(t *testing.T, server *redistest.Server, prefix string) (*core.Limiter, *decisions) {
 	heard := new(decisions)
 	return newLimiter(t, core.Options{Redis: server.Client(t), Prefix: prefix, Timeout: patient, OnDecision: heard.note}), heard
 }
@@ -34,7 +34,7 @@ func (d *decisions) bySource() map[core.Source]int {
 
 // Leased permits say so, and count down; what was not used is back in Redis after Close.
 func TestLeasedCalls(t *testing.T) {
-	limiter, heard := heardOf(t, limittest.StartRedis(t), "test")
+	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
 	for i := range 300 {
 		wantStatus(t, guard, newView("GET", "/"), 200)
@@ -51,7 +51,7 @@ func TestLeasedCalls(t *testing.T) {
 
 // Which rules ask Redis each time, Lease or not.
 func TestWhoIsNotLeased(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	other := core.Rule{Name: "other", Seconds: 60, MaxCount: 3200, Key: core.Global}
 	change := func(do func(*core.Rule)) []core.Rule {
 		rule := leaseRule()
@@ -83,7 +83,7 @@ func TestWhoIsNotLeased(t *testing.T) {
 
 // A plan of an algorithm that leases is leased; and so is a cost, by which each permit counts.
 func TestLeasedPlansAndCosts(t *testing.T) {
-	limiter, heard := heardOf(t, limittest.StartRedis(t), "test")
+	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	plan := core.Limit{Max: 9600, Window: time.Hour, Algorithm: core.FixedWindow}
 	rule := leaseRule()
 	rule.LimitFor, rule.Cost = func(core.Request) (core.Limit, error) { return plan, nil }, cost(3)
@@ -100,7 +100,7 @@ func TestLeasedPlansAndCosts(t *testing.T) {
 
 // What is refunded of a leased call is back, and so is what does not count by its outcome.
 func TestLeasedCallsAreGivenBack(t *testing.T) {
-	limiter, heard := heardOf(t, limittest.StartRedis(t), "test")
+	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
 	var leased core.Decision
 	for i := 0; leased.Source != core.FromLease; i++ {
@@ -128,7 +128,7 @@ func TestLeasedCallsAreGivenBack(t *testing.T) {
 
 // A Reset in this process drops what is leased; all the calls of the limit are there again, and no more.
 func TestResetOfALeasedCounter(t *testing.T) {
-	limiter, _ := heardOf(t, limittest.StartRedis(t), "test")
+	limiter, _ := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
 	for range 100 {
 		wantStatus(t, guard, newView("GET", "/"), 200)
@@ -144,7 +144,7 @@ func TestResetOfALeasedCounter(t *testing.T) {
 
 // A refused caller who comes again is answered here, with the same headers, until something changes.
 func TestRefusalsAreRemembered(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter, heard := heardOf(t, server, "test")
 	rules := []core.Rule{
 		{Name: "narrow", Seconds: 3600, MaxCount: 1, Ban: core.Ban{After: 2, For: time.Hour}}, {Name: "wide", Seconds: 3600, MaxCount: 9, Key: core.Global},
@@ -169,7 +169,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 // A Reset by another process is seen within a second.
 func TestAResetElsewhereIsSeen(t *testing.T) {
 	t.Parallel() // it waits for real time
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	here, _ := heardOf(t, server, "test")
 	there, _ := heardOf(t, server, "test")
 	charge(t, here, "n", "user:a", core.PerHour(1), 1)

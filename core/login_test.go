@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 func TestNeedLogin(t *testing.T) {
@@ -171,7 +171,7 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 		_, err := r.User()
 		return core.Limit{}, err
 	}}
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	for name, rules := range map[string][]core.Rule{
 		"before": {ip, login}, "behind": {login, ip}, "a key by user": {ip, byUser}, "behind a key by user": {byUser, ip}, "a plan": {ip, plan},
 		"with a ban": {banning, login}, "two of them": {{Name: "all", Seconds: 3600, MaxCount: 9, Key: core.Global}, login, ip},
@@ -220,7 +220,7 @@ func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 	tried, dear := own, own
 	tried.MaxCount, tried.DryRun = 9, true
 	dear.MaxCount, dear.Cost = 5, func(r core.Request) int { return 1 + 5*len(r.Header("Dear")) }
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	for _, test := range []struct {
 		name  string
 		rules []core.Rule

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Two rules that meet in one counter hold together, whatever counts it: the smaller limit, and the larger cost, once.
@@ -116,7 +116,7 @@ func TestABanOfRulesWithAnotherPlan(t *testing.T) {
 // A ban finds what it watches among counters that are asked apart: those of other servers, and those that nobody counts meanwhile.
 func TestABanOfRulesThatMeetApart(t *testing.T) {
 	for name, options := range map[string]core.Options{
-		"ring": {Redis: limittest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
+		"ring": {Redis: redistest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, OnStoreError: core.FallBackLocal}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // ownersFault panics in the functions of the owner that it is told to.
@@ -109,7 +109,7 @@ func TestAPanicOfADirectCall(t *testing.T) {
 func TestAPanicOfTheLogger(t *testing.T) {
 	fault := new(ownersFault)
 	// A replica answers, and does not write. Of a server that is out of reach a goroutine tells, whose panic nobody could recover.
-	replica := limittest.StartRedis(t, "--replicaof", "127.0.0.1", "1")
+	replica := redistest.Start(t, "--replicaof", "127.0.0.1", "1")
 	options := core.Options{Redis: replica.Client(t), Timeout: patient, Logger: slog.New(fault)}
 	limiter := newLimiter(t, options)
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: time.Hour, MaxCount: 1, Algorithm: core.Concurrency, OnStoreError: core.FallBackLocal})

@@ -3,12 +3,12 @@ package core_test
 import (
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/promise"
 )
 
 // Every promise holds on every engine.
 func TestPromises(t *testing.T) {
-	for _, engine := range limittest.Engines(t) {
-		t.Run(engine.Name, func(t *testing.T) { limittest.Promises(t, engine) })
+	for _, engine := range promise.Engines(t) {
+		t.Run(engine.Name, func(t *testing.T) { promise.Run(t, engine) })
 	}
 }

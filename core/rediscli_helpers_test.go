@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // cli is redis-cli on a server, with the scripts put together as the page says.
@@ -28,7 +28,7 @@ func newCLI(t *testing.T) *cli {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	return &cli{t, server.Addr(), string(page), newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // wantNoRefund checks that a decision gives nothing back, with an error that says so.
@@ -105,7 +105,7 @@ func TestRefundAfterTheWindowTurned(t *testing.T) {
 
 // The same on Redis's own clock.
 func TestRefundAfterAShortWindow(t *testing.T) {
-	options := core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: patient}
+	options := core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}
 	limiter := newLimiter(t, options)
 	short := core.Limit{Max: 3, Window: 50 * time.Millisecond}
 	for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.TokenBucket} {
@@ -147,7 +147,7 @@ func TestRefundOfAnEndedCaller(t *testing.T) {
 
 // Whether a refund that got no answer was carried out is not known, so it is not repeated.
 func TestRefundWithoutRedis(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second})
 	d := charge(t, limiter, "n", "s", core.PerHour(3), 2)
 	server.Kill()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 func TestReserveTakesATurnWithoutWaiting(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRefundOfAReservation(t *testing.T) {
 
 // Two processes on one Redis stand in one queue.
 func TestTwoLimitersShareTurns(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	var both [2]*core.Limiter
 	for i := range both {
 		both[i] = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})

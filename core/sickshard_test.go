@@ -9,21 +9,21 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // sickRing is a ring of two servers of which the second stops when the test says, and a subject on each.
 type sickRing struct {
 	*core.Limiter
 	well, ill string
-	sick      *limittest.Redis
+	sick      *redistest.Server
 }
 
 func newSickRing(t *testing.T) sickRing {
 	t.Helper()
-	ring := limittest.StartRing(t, 2)
+	ring := redistest.StartRing(t, 2)
 	client := ring.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = time.Hour }) // takes no server out of the ring
-	on := func(node *limittest.Redis) string {
+	on := func(node *redistest.Server) string {
 		for i := range 1000 {
 			subject := fmt.Sprint("subject", i)
 			shard, err := client.GetShardClientForKey("accesslimit:{" + subject + "}:name")
@@ -116,7 +116,7 @@ func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
 
 // Slots that are released, or may have been taken, while Redis pauses are free soon after, not only when their Window is over.
 func TestAPauseKeepsNoSlots(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 100 * time.Millisecond})
 	limit := core.Limit{Max: 10, Window: time.Hour, Algorithm: core.Concurrency}
 	ctx := context.Background()

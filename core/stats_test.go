@@ -12,7 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // counts are the decisions of Stats, by what is counted apart.
@@ -272,7 +272,7 @@ func TestStatsOfTrips(t *testing.T) {
 	if s := limiter.Stats(); s.Trips != 0 || s.Calls != 0 || s.Merged != 0 || s.Shards != nil {
 		t.Errorf("%+v in process", s)
 	}
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	for range 3 {
 		if _, err := limiter.Allow(background, "n", "s", core.PerHour(5)); err != nil {

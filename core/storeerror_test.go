@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 var (
@@ -78,7 +78,7 @@ func TestAnEndedCallerIsNeverLetThrough(t *testing.T) {
 	late, cancel := context.WithTimeout(background, -1)
 	defer cancel()
 	engines := map[string]core.Options{
-		"memory": {}, "dead redis": deadRedis(t), "redis": {Redis: limittest.StartRedis(t).Client(t), Timeout: patient},
+		"memory": {}, "dead redis": deadRedis(t), "redis": {Redis: redistest.Start(t).Client(t), Timeout: patient},
 	}
 	for engine, options := range engines {
 		for ctx, code := range map[context.Context]uint32{canceled: 1, late: 4} {
@@ -102,7 +102,7 @@ func TestAnEndedCallerIsNeverLetThrough(t *testing.T) {
 
 // The server hangs. A caller who gives up meanwhile, by leaving or by its own deadline, is not a failure of the store.
 func TestACallerWhoLeavesAHangingRedis(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	server.Stop()
 	defer server.Continue()
 	for _, test := range []struct {

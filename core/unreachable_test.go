@@ -23,14 +23,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // TestNoConnection goes through the ways in which a connection does not come about. Each has a
 // class, and its level and advice stand in the log.
 func TestNoConnection(t *testing.T) {
-	plain, secret, stopped := limittest.StartRedis(t), limittest.StartRedis(t, "--requirepass", "secret"), limittest.StartRedis(t)
-	full := limittest.StartRedis(t, "--maxclients", "1")
+	plain, secret, stopped := redistest.Start(t), redistest.Start(t, "--requirepass", "secret"), redistest.Start(t)
+	full := redistest.Start(t, "--maxclients", "1")
 	if err := full.Client(t).Ping(background).Err(); err != nil { // it is in use for as long as the test runs
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 
 // A pool whose connections work, and are all in use, is the only reason to make it larger.
 func TestAPoolThatIsTooSmall(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	client := server.Client(t, func(o *redis.Options) { o.PoolSize = 1 })
 	var log logbook
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 100 * time.Millisecond, Logger: log.logger()})
@@ -167,7 +167,7 @@ func TestAPoolThatIsTooSmall(t *testing.T) {
 
 // More calls than a server answers in time are no reason to make the pool larger.
 func TestCallsThatWaitForOthers(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	var log logbook
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 400 * time.Millisecond, Logger: log.logger()})
 	storm := func() {
@@ -190,7 +190,7 @@ func TestCallsThatWaitForOthers(t *testing.T) {
 // A Redis that is too old is an error that says so, and which version it is. What it replies was
 // taken down from Redis 6.0.20 and 5.0.14.
 func TestARedisThatIsTooOld(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	old := listen(t, func(conn net.Conn) { answerAsRedis6(conn, server.Addr()) })
 	client := redis.NewClient(&redis.Options{Addr: old})
 	defer func() { _ = client.Close() }()
@@ -359,7 +359,7 @@ func speaksTLS(addr string) bool {
 // and returns that port's address. A server that was built without TLS gets a front that has it.
 func (a *authority) start(t *testing.T, demands string) (addr string) {
 	t.Helper()
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	client := server.Client(t)
 	set := func(name, value string) error { return client.ConfigSet(background, name, value).Err() }
 	err := errors.Join(set("tls-cert-file", a.cert), set("tls-key-file", a.key), set("tls-ca-cert-file", a.ca), set("tls-auth-clients", demands))
@@ -374,7 +374,7 @@ func (a *authority) start(t *testing.T, demands string) (addr string) {
 		}
 		break
 	}
-	plain := limittest.StartRedis(t) // the other may be left with a port on which it cannot speak
+	plain := redistest.Start(t) // the other may be left with a port on which it cannot speak
 	return listen(t, func(conn net.Conn) { a.front(conn, plain.Addr(), demands) })
 }
 

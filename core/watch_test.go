@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // watched is a limiter, what it logs, and a call of it.
-func watched(t *testing.T, server *limittest.Redis, change ...func(*redis.Options)) (limiter *core.Limiter, log *logbook, call func()) {
+func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) (limiter *core.Limiter, log *logbook, call func()) {
 	log = new(logbook)
 	limiter = newLimiter(t, core.Options{Redis: server.Client(t, change...), Logger: log.logger()})
 	return limiter, log, func() { _, _ = limiter.Allow(background, "n", "s", core.PerSecond(1000)) }
@@ -21,7 +21,7 @@ func watched(t *testing.T, server *limittest.Redis, change ...func(*redis.Option
 // A server that was killed and is back, empty, shows in the log and in Stats: that it did not answer, that it answers again, and that it
 // has lost what it counted.
 func TestALostRedisIsTold(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)
 	call()
 	asked := 0 // INFO by this test, which does not count the one that is under way
@@ -48,7 +48,7 @@ func TestALostRedisIsTold(t *testing.T) {
 
 // A server that forgot its scripts, or all its counters by command, is the same one.
 func TestARedisThatStayedIsNotLost(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)
 	for range 20 {
 		call()
@@ -75,7 +75,7 @@ func TestAnEvictingRedisIsTold(t *testing.T) {
 		{"it may not be asked", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}, "-info", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			server := limittest.StartRedis(t, test.args...)
+			server := redistest.Start(t, test.args...)
 			if err := server.Client(t).Do(background, "acl", "setuser", "default", test.rights).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -189,7 +189,7 @@ func socketPath(t *testing.T) string {
 func TestInstancesShareTheirCounts(t *testing.T) {
 	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {
-			url := "REDIS_URL=redis://" + limittest.StartRedis(t).Addr()
+			url := "REDIS_URL=redis://" + redistest.Start(t).Addr()
 			one, other := start(t, name, url), start(t, name, url)
 			one.wantFixed(200, 2)
 			other.wantFixed(200, 2)
@@ -204,7 +204,7 @@ func TestRedisDown(t *testing.T) {
 	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the client's pool waits for a second until it tries again
-			server := limittest.StartRedis(t)
+			server := redistest.Start(t)
 			server.Kill()
 			s := start(t, name, "REDIS_URL=redis://"+server.Addr())
 			s.wantFixed(200, 6) // FailOpen
@@ -223,6 +223,6 @@ func TestRedisDown(t *testing.T) {
 func forEachExample(t *testing.T, test func(t *testing.T, name string, env ...string)) {
 	for _, name := range httpExamples {
 		t.Run(name+"/in process", func(t *testing.T) { test(t, name) })
-		t.Run(name+"/on Redis", func(t *testing.T) { test(t, name, "REDIS_URL=redis://"+limittest.StartRedis(t).Addr()) })
+		t.Run(name+"/on Redis", func(t *testing.T) { test(t, name, "REDIS_URL=redis://"+redistest.Start(t).Addr()) })
 	}
 }

@@ -16,12 +16,12 @@ import (
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 func TestGRPC(t *testing.T) {
 	t.Run("in process", func(t *testing.T) { testGRPC(t) })
-	t.Run("on Redis", func(t *testing.T) { testGRPC(t, "REDIS_URL=redis://"+limittest.StartRedis(t).Addr()) })
+	t.Run("on Redis", func(t *testing.T) { testGRPC(t, "REDIS_URL=redis://"+redistest.Start(t).Addr()) })
 }
 
 func testGRPC(t *testing.T, env ...string) {
@@ -50,7 +50,7 @@ func testGRPC(t *testing.T, env ...string) {
 }
 
 func TestGRPCInstancesShareTheirCounts(t *testing.T) {
-	url := "REDIS_URL=redis://" + limittest.StartRedis(t).Addr()
+	url := "REDIS_URL=redis://" + redistest.Start(t).Addr()
 	one, other := start(t, "grpc", url).connect(), start(t, "grpc", url).connect()
 	for i, connection := range []*grpc.ClientConn{one, other, one, other, one} {
 		if _, err := check(t, connection); err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 // httpExamples share one contract.
@@ -28,7 +28,7 @@ var (
 var programs string
 
 func TestMain(m *testing.M) {
-	limittest.Main(built{m})
+	leakcheck.Main(built{m})
 }
 
 // built is the tests, before which the examples are built.

@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 func TestMain(m *testing.M) {
-	limittest.Main(m,
+	leakcheck.Main(m,
 		// fasthttp writes down the date every second, for all of its servers, from the first one on.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		// The cleaner of a server that has ended sees that when it has slept, for 10 s.

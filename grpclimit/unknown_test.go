@@ -16,14 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // TestMethodsOfAnyName holds that a proxy, whose callers choose the methods' names, counts each name by itself, under a short key, and
 // tells it in trailers as a structured field, whatever it is.
 func TestMethodsOfAnyName(t *testing.T) {
-	rdb := limittest.StartRedis(t).Client(t)
+	rdb := redistest.Start(t).Client(t)
 	limiter, err := core.New(core.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package nethttplimit_test
 import (
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-func TestMain(m *testing.M) { limittest.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }

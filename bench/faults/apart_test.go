@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const oneOfTwoIll = "a call over two shards of which one is ill"
@@ -30,7 +30,7 @@ type apart struct {
 // policies, with every algorithm on the shard that is well, which lets the call pass or refuses it.
 func TestOneOfTwoShardsIsIll(t *testing.T) {
 	t.Parallel()
-	cluster := clustered(t, limittest.StartCluster(t))
+	cluster := clustered(t, redistest.StartCluster(t))
 	wells, ill := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)
 	timeout := sturdy
 	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, unhurried)

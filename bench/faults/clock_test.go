@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -120,7 +120,7 @@ func (s *service) watch(name string, limit core.Limit, turned time.Time, window 
 }
 
 // startOnClock starts a server whose clock can be set, by seconds with a sign.
-func startOnClock(t *testing.T) (server *limittest.Redis, turn func(by string)) {
+func startOnClock(t *testing.T) (server *redistest.Server, turn func(by string)) {
 	t.Helper()
 	lent, err := exec.Command("faketime", "-m", "now", "printenv", "LD_PRELOAD").Output()
 	if err != nil {
@@ -146,11 +146,11 @@ func startOnClock(t *testing.T) (server *limittest.Redis, turn func(by string)) 
 	} {
 		t.Setenv(name, value)
 	}
-	return limittest.StartRedis(t), turn
+	return redistest.Start(t), turn
 }
 
 // wantClock checks what time the server believes it is.
-func wantClock(t *testing.T, server *limittest.Redis, step time.Duration) {
+func wantClock(t *testing.T, server *redistest.Server, step time.Duration) {
 	t.Helper()
 	now, err := server.Client(t).Time(context.Background()).Result()
 	if err != nil {

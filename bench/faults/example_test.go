@@ -23,7 +23,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const exampleFault = "as many calls as the machine gives, for 5 minutes, through an example whose Redis restarts twice"
@@ -49,7 +49,7 @@ func init() {
 
 // A service under full load, whose Redis restarts, lets in nobody too many, and holds afterwards what it held before.
 func TestExampleUnderLoad(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	e := startExample(t, server)
 	calls := &traffic{t: t, url: e.url}
 	calls.run(shortOr(time.Second, 10*time.Second), func() {}) // until it has what it needs
@@ -114,7 +114,7 @@ func buildExample(t *testing.T, dir string) (program string) {
 }
 
 // startExample starts the example on a server, and has it end in order with the test.
-func startExample(t *testing.T, server *limittest.Redis) *example {
+func startExample(t *testing.T, server *redistest.Server) *example {
 	t.Helper()
 	dir := t.TempDir()
 	socket, c := filepath.Join(dir, "debug.socket"), exec.Command(buildExample(t, dir))

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const killedMaster = "cluster: a master killed, its replica takes over"
@@ -24,13 +24,13 @@ func TestReplicaTakesOver(t *testing.T) {
 	if long() {
 		times, timeout = 10, 500*time.Millisecond
 	}
-	servers := limittest.StartCluster(t, "--cluster-node-timeout", "1000")
+	servers := redistest.StartCluster(t, "--cluster-node-timeout", "1000")
 	servers.AddReplicas(t)
 	var look lookout
 	cluster := clustered(t, servers, func(o *redis.ClusterOptions) { o.Dialer = look.dial })
 	limiter := cluster.limiter(t, timeout)
 	subject := cluster.subject(t, crowdSick)
-	roles := []*limittest.Redis{cluster.nodes[crowdSick], servers.Replicas()[crowdSick]}
+	roles := []*redistest.Server{cluster.nodes[crowdSick], servers.Replicas()[crowdSick]}
 	limit := core.PerDay(1_000_000)
 	crowd := newCrowd(t, cluster, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 64)
 	crowd.gather()
@@ -65,7 +65,7 @@ func TestReplicaTakesOver(t *testing.T) {
 }
 
 // follows waits until a server that was restarted is a replica which has all that its master has.
-func follows(t *testing.T, server *limittest.Redis) {
+func follows(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	client := server.Client(t)
 	comesTrue(t, "the old master follows", func() bool {
@@ -146,7 +146,7 @@ func (o *outage) wantPolicies() {
 }
 
 // repaired waits until a server takes writes, as far as it is concerned, and marks when it did; then until calls go there.
-func (o *outage) repaired(server *limittest.Redis) {
+func (o *outage) repaired(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
 	comesTrue(o.t, "a master is there", func() bool {
@@ -158,7 +158,7 @@ func (o *outage) repaired(server *limittest.Redis) {
 }
 
 // reaches waits until calls go to a server, which was not the master before. While the old master is well it may decide them for a while.
-func (o *outage) reaches(server *limittest.Redis) {
+func (o *outage) reaches(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
 	comesTrue(o.t, "the calls go there", func() bool {

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 // The table's lines, in their order. A test gives each of its own a figure, with report.
@@ -85,7 +85,7 @@ func report(t *testing.T, name, format string, args ...any) {
 }
 
 func TestMain(m *testing.M) {
-	limittest.Main(written{m},
+	leakcheck.Main(written{m},
 		// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection ended.
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),

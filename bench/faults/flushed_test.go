@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -58,7 +58,7 @@ func TestEverythingForgotten(t *testing.T) {
 // checks that there is no error, has what was admitted of each hot key checked, and says how many calls and flushes there were.
 func forget(t *testing.T, most int, pace time.Duration, flush func(context.Context, *redis.Client) error,
 	check func(t *testing.T, name string, admitted, flushes int)) (made, flushes int) {
-	server, ctx := limittest.StartRedis(t), context.Background()
+	server, ctx := redistest.Start(t), context.Background()
 	s := limited(t, server, core.Options{Timeout: patience}) // a busy test machine is no failing server
 	limits := perDay(most)
 	var (

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // Who writes to a counter's key spoils that counter, which is left as it is, and no other.
 func TestForeignValue(t *testing.T) {
 	var told journal
-	server, limit, ctx := limittest.StartRedis(t), core.PerDay(1000), context.Background()
+	server, limit, ctx := redistest.Start(t), core.PerDay(1000), context.Background()
 	s := limited(t, server, core.Options{Timeout: patience, Logger: slog.New(slog.NewJSONHandler(&told, nil))})
 	ways := s.ways(limit)
 	for _, ask := range ways {
@@ -69,7 +69,7 @@ func spoil(t *testing.T, client *redis.Client) {
 
 // One connection is enough for many callers: their calls leave together.
 func TestPoolOfOne(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	s := limited(t, server, core.Options{Timeout: patience}, func(o *redis.Options) { o.PoolSize = 1 })
 	ask, limit := s.direct("direct", core.PerDay(1000)), 100
 	together(64, func(i int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // ailment is a state of a server in which it answers with errors, or not in time.
@@ -155,7 +155,7 @@ func TestServerIll(t *testing.T) {
 }
 
 func (a ailment) befall(t *testing.T) {
-	server, limit := limittest.StartRedis(t, append(operatorUser, a.args...)...), core.PerDay(10_000_000)
+	server, limit := redistest.Start(t, append(operatorUser, a.args...)...), core.PerDay(10_000_000)
 	operator := server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 })
 	var told journal
 	s := limited(t, server, core.Options{Logger: slog.New(slog.NewJSONHandler(&told, nil))}, func(o *redis.Options) {

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const killedFault = "redis-server is killed (-9) and restarted empty, every 2 s for 30 s, FailClosed"
@@ -18,7 +18,7 @@ const killedFault = "redis-server is killed (-9) and restarted empty, every 2 s 
 func TestServerKilled(t *testing.T) {
 	const most = 50
 	before := goleak.IgnoreCurrent()
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	s := newService(t, server)
 	admitted, restarts, out := s.outlive(most, shortOr(2, 15))
 	for name, n := range admitted {

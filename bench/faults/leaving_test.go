@@ -15,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const callersLeave = "callers that cancel at once, or bring a 1 ms deadline (grpc-timeout, HTTP/2 RST_STREAM, HTTP/1 connection closed), with FailOpen, " +
@@ -117,7 +118,7 @@ func TestCallersLeave(t *testing.T) {
 	if long() {
 		calls, timeout = 2000, 15*time.Second
 	}
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	quick, slow := server.Client(t), server.Client(t, late(30*time.Millisecond))
 	var sum tallied
 	for _, state := range []struct {
@@ -171,7 +172,7 @@ func leaveAll(t *testing.T, parties []*party, calls int) {
 // failed yet, and FailOpen has no say.
 func TestDeadlinesNearTimeout(t *testing.T) {
 	const timeout = 200
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	rpc := frameworks(usual)[4]
 	var all sync.WaitGroup
 	var deadlines []time.Duration

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const lostReplyFault = "a reply is lost after the write"
@@ -26,7 +26,7 @@ func TestReplyLost(t *testing.T) {
 
 // loseReplies makes calls whose replies are lost, and says how many.
 func loseReplies(t *testing.T, how toxic) int {
-	server, limit := limittest.StartRedis(t), core.PerDay(100)
+	server, limit := redistest.Start(t), core.PerDay(100)
 	w := newWire(t, server)
 	s := newService(t, server, w.over)
 	ways, crowd := s.ways(limit), make([]string, 64)

@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const manyKeysFault = "10 million distinct keys in Redis"
 
 // Every key is gone after its time, however many there are.
 func TestManyKeys(t *testing.T) {
-	server, keys := limittest.StartRedis(t), shortOr(20_000, 10_000_000)
+	server, keys := redistest.Start(t), shortOr(20_000, 10_000_000)
 	s := limited(t, server, core.Options{Timeout: patience})
 	limit := core.Limit{Max: 10, Window: shortOr(time.Second, 90*time.Second)}
 	empty := sizeOf(t, s.client)

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const movedSlot = "cluster: a slot moved while in use (ASK, MOVED, TRYAGAIN)"
@@ -26,7 +26,7 @@ func TestSlotMovesInUse(t *testing.T) {
 	if long() {
 		times = 60
 	}
-	cluster := clustered(t, limittest.StartCluster(t))
+	cluster := clustered(t, redistest.StartCluster(t))
 	limiter := cluster.limiter(t, unhurried)
 	subject := cluster.subject(t, 0)
 	var users []*slotUser

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // sickness is what a network suffers from.
@@ -61,7 +61,7 @@ func TestNetwork(t *testing.T) {
 }
 
 func (x sickness) suffer(t *testing.T) {
-	server, limit := limittest.StartRedis(t), core.PerDay(10_000_000)
+	server, limit := redistest.Start(t), core.PerDay(10_000_000)
 	w := newWire(t, server)
 	options := core.Options{}
 	if x.bearable {

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -37,7 +37,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // service is a limiter as a service has it, on a redis-server that a test makes ill.
 type service struct {
 	t       *testing.T
-	server  *limittest.Redis
+	server  *redistest.Server
 	client  *redis.Client
 	limiter *core.Limiter
 
@@ -46,13 +46,13 @@ type service struct {
 }
 
 // newService puts a limiter on a server, by a client with go-redis's own options but for the changes.
-func newService(t *testing.T, server *limittest.Redis, change ...func(*redis.Options)) *service {
+func newService(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) *service {
 	t.Helper()
 	return limited(t, server, core.Options{}, change...)
 }
 
 // limited is newService with options of the limiter's own, which get the client.
-func limited(t *testing.T, server *limittest.Redis, options core.Options, change ...func(*redis.Options)) *service {
+func limited(t *testing.T, server *redistest.Server, options core.Options, change ...func(*redis.Options)) *service {
 	t.Helper()
 	s := &service{t: t, server: server, client: server.Client(t, change...)}
 	options.Redis = s.client
@@ -178,7 +178,7 @@ func (s *service) rest() {
 }
 
 // charged is how many permits of a limit are charged to the subjects, looked up by another process.
-func charged(t *testing.T, server *limittest.Redis, name string, limit core.Limit, subjects []string) []int {
+func charged(t *testing.T, server *redistest.Server, name string, limit core.Limit, subjects []string) []int {
 	t.Helper()
 	other := limited(t, server, core.Options{Timeout: patience})
 	used := make([]int, len(subjects))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const oversized = "1 MB headers, 10,000 cookies, 1,000 hops, paths of 500 kB"
@@ -25,7 +26,7 @@ const roomy = 4 << 20
 // TestOversized sends headers and paths that are as large as a server lets them be. Each caller must have one counter, under a key of
 // at most 200 bytes, and no call may keep the limits busy for long.
 func TestOversized(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	calls, longest := 0, time.Duration(0)
 	for _, f := range frameworks(roomy) {
 		t.Run(f.name, func(t *testing.T) {
@@ -53,7 +54,7 @@ type oversizedService struct {
 	longest time.Duration
 }
 
-func newOversizedService(t *testing.T, f framework, server *limittest.Redis) *oversizedService {
+func newOversizedService(t *testing.T, f framework, server *redistest.Server) *oversizedService {
 	t.Helper()
 	s := &oversizedService{rpc: f.RPC, prefix: "oversized-" + strings.ReplaceAll(f.name, "/", "-"), callers: make(map[string]bool)}
 	limiter, err := core.New(core.Options{
@@ -165,7 +166,7 @@ func hopLines(n int) (lines []string) {
 }
 
 // wantShortKeys holds that Redis has one key for each caller, none of them long.
-func (s *oversizedService) wantShortKeys(t *testing.T, server *limittest.Redis) {
+func (s *oversizedService) wantShortKeys(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	keys, err := server.Client(t).Keys(t.Context(), s.prefix+":*").Result()
 	if err != nil || len(keys) != len(s.callers) {

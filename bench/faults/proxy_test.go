@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 func init() { zerolog.SetGlobalLevel(zerolog.Disabled) } // toxiproxy logs what it is told to do
@@ -26,7 +26,7 @@ type wire struct {
 }
 
 // newWire lays a healthy wire to a server.
-func newWire(t *testing.T, server *limittest.Redis) *wire {
+func newWire(t *testing.T, server *redistest.Server) *wire {
 	t.Helper()
 	none := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	w := &wire{t: t, proxy: toxiproxy.NewProxy(none, t.Name(), "127.0.0.1:0", server.Addr())}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const ringServer = "ring: one server killed, and back"
@@ -18,7 +18,7 @@ func TestRingServerKilled(t *testing.T) {
 	if long() {
 		times, timeout = 5, 500*time.Millisecond
 	}
-	ring := ringed(t, limittest.StartRing(t, 3))
+	ring := ringed(t, redistest.StartRing(t, 3))
 	limiter := ring.limiter(t, timeout)
 	limit, most := core.PerDay(1_000_000), core.PerDay(40)
 	crowd := newCrowd(t, ring, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 48)

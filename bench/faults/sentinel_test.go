@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // TestSentinelFailsOver kills the master. In a long run it kills the next one when the old one has become its replica, and so on.
 func TestSentinelFailsOver(t *testing.T) {
 	t.Parallel()
-	took, times := failOvers(t, func(_ *limittest.Sentinel, master, replica *limittest.Redis, o *outage) {
+	took, times := failOvers(t, func(_ *redistest.Sentinel, master, replica *redistest.Server, o *outage) {
 		master.Kill()
 		o.wantPolicies()
 		o.repaired(replica)
@@ -31,7 +31,7 @@ func TestSentinelFailsOver(t *testing.T) {
 // TestSentinelFailsOverAsPlanned tells a Sentinel to have the replica take over. No call need go without Redis then.
 func TestSentinelFailsOverAsPlanned(t *testing.T) {
 	t.Parallel()
-	took, times := failOvers(t, func(s *limittest.Sentinel, _, replica *limittest.Redis, o *outage) {
+	took, times := failOvers(t, func(s *redistest.Sentinel, _, replica *redistest.Server, o *outage) {
 		s.FailOver(t)
 		o.reaches(replica)
 	})
@@ -40,13 +40,13 @@ func TestSentinelFailsOverAsPlanned(t *testing.T) {
 
 // failOvers has something happen to a master, because of which its replica takes over, and says how long it took each time until Redis
 // decided all calls again.
-func failOvers(t *testing.T, happens func(s *limittest.Sentinel, master, replica *limittest.Redis, o *outage)) (took *waits, times int) {
+func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica *redistest.Server, o *outage)) (took *waits, times int) {
 	t.Helper()
 	times, timeout := 1, sturdy
 	if long() {
 		times, timeout = 4, 500*time.Millisecond
 	}
-	sentinel, took := limittest.StartSentinel(t), new(waits)
+	sentinel, took := redistest.StartSentinel(t), new(waits)
 	var look lookout
 	limiter := limiterOn(t, sentinel.Client(t, func(o *redis.FailoverOptions) { o.Dialer = look.dial }), timeout)
 	master, replica := sentinel.Nodes()[0], sentinel.Nodes()[1]
@@ -74,7 +74,7 @@ func failOvers(t *testing.T, happens func(s *limittest.Sentinel, master, replica
 func TestMasterIsDemoted(t *testing.T) {
 	t.Parallel()
 	const timeout = sturdy
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	admin, limiter := server.Client(t), limiterOn(t, server.Client(t), timeout)
 	ctx, limit := context.Background(), core.PerDay(1000)
 	for range 7 {

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -32,19 +32,19 @@ const (
 // shards are several servers behind one client.
 type shards struct {
 	client redis.UniversalClient
-	nodes  []*limittest.Redis
+	nodes  []*redistest.Server
 	// at is the server that a key lies on.
 	at func(ctx context.Context, key string) (*redis.Client, error)
 }
 
 // clustered are the masters of a cluster.
-func clustered(t *testing.T, c *limittest.Cluster, change ...func(*redis.ClusterOptions)) shards {
+func clustered(t *testing.T, c *redistest.Cluster, change ...func(*redis.ClusterOptions)) shards {
 	client := c.Client(t, change...)
 	return shards{client, c.Nodes(), client.MasterForKey}
 }
 
 // ringed are the servers of a ring.
-func ringed(t *testing.T, r *limittest.Ring, change ...func(*redis.RingOptions)) shards {
+func ringed(t *testing.T, r *redistest.Ring, change ...func(*redis.RingOptions)) shards {
 	client := r.Client(t, change...)
 	return shards{client, r.Nodes(), func(_ context.Context, key string) (*redis.Client, error) { return client.GetShardClientForKey(key) }}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers over all shards"
@@ -19,7 +19,7 @@ func TestOneMasterStopped(t *testing.T) {
 	if long() {
 		rounds, runs, stands, timeout = 6, 5*time.Second, 5*time.Second, time.Second
 	}
-	cluster := clustered(t, limittest.StartCluster(t))
+	cluster := clustered(t, redistest.StartCluster(t))
 	limit := core.PerDay(1_000_000)
 	limiter := cluster.limiter(t, timeout)
 	crowd := newCrowd(t, cluster, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 256)

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const stoppedFault = "redis-server stands still (SIGSTOP) for 5 s, under 256 callers"
 
 // A server that stands still delays nobody past their deadline. When it goes on, it charges nobody twice.
 func TestServerStandsStill(t *testing.T) {
-	server, limit := limittest.StartRedis(t), core.PerDay(10_000_000)
+	server, limit := redistest.Start(t), core.PerDay(10_000_000)
 	s := newService(t, server)
 	calls := s.under(256, shortOr(20*time.Millisecond, 5*time.Millisecond), limit, func() {
 		time.Sleep(300 * time.Millisecond)
@@ -32,7 +32,7 @@ func TestServerStandsStill(t *testing.T) {
 
 // Who leaves before their call is sent is never charged, however late the server goes on.
 func TestWhoLeavesBeforeIsNotCharged(t *testing.T) {
-	server, limit := limittest.StartRedis(t), core.PerDay(100)
+	server, limit := redistest.Start(t), core.PerDay(100)
 	s := limited(t, server, core.Options{Timeout: patience})
 	ask := s.direct("direct", limit)
 	server.Stop()

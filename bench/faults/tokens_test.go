@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const triedTokens = "tokens tried at full speed against NeedLogin"
@@ -25,7 +26,7 @@ func TestTriedTokens(t *testing.T) {
 	if long() {
 		enough = func(_ int64, started time.Time) bool { return time.Since(started) >= 10*time.Second }
 	}
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	var tries, asked int64
 	var took time.Duration
 	for _, f := range frameworks(usual) {
@@ -53,7 +54,7 @@ type guessed struct {
 	tries, unauthorized, refused, asked, ran atomic.Int64
 }
 
-func newGuessed(t *testing.T, f framework, server *limittest.Redis) *guessed {
+func newGuessed(t *testing.T, f framework, server *redistest.Server) *guessed {
 	t.Helper()
 	g := new(guessed)
 	limiter, err := core.New(core.Options{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -45,6 +46,9 @@ func FuzzPaths(f *testing.F, configurations ...Adapter) {
 		}
 	})
 }
+
+// mostPermits is a MaxCount that no run uses up.
+const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
 var fuzzMethods = [...]string{"GET", "HEAD", "POST", "OPTIONS", "post", "BREW"}
 

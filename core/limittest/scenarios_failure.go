@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // failureScenarios are about stores that do not answer and callers that have left.
@@ -70,7 +71,7 @@ func failMixed(t *testing.T, s *site) {
 }
 
 func hangingStore(t *testing.T, s *site) {
-	server := StartRedis(t)
+	server := redistest.Start(t)
 	client := server.Client(t) // of go-redis's own options: five seconds a read, three retries
 	last := s.broken(t, client, core.Rule{Seconds: 600, MaxCount: 1})
 	s.want(t, 200, "/shop/list") // a connection that is up makes it the harder case

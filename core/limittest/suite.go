@@ -1,3 +1,5 @@
+// Package limittest tests adapters: Run serves small services through an adapter, with a real server
+// of its framework, and holds it to everything that an adapter must do.
 package limittest
 
 import (
@@ -12,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Adapter is a framework's adapter under test: how to serve an app with a real server of the framework.
@@ -48,7 +51,7 @@ func (sc *scenario) isFor(a Adapter) bool {
 //
 //	func TestAdapter(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 func Run(t *testing.T, adapter Adapter) {
-	server := StartRedis(t)
+	server := redistest.Start(t)
 	t.Run("memory", func(t *testing.T) {
 		adapter.run(t, scenarios(), func(*testing.T) redis.UniversalClient { return nil })
 	})
@@ -111,6 +114,12 @@ func (s *site) limiter(t *testing.T, change ...func(*core.Options)) *core.Limite
 	for _, do := range change {
 		do(&options)
 	}
+	return newLimiter(t, options)
+}
+
+// newLimiter returns a limiter that is closed when the test ends.
+func newLimiter(t testing.TB, options core.Options) *core.Limiter {
+	t.Helper()
 	limiter, err := core.New(options)
 	if err != nil {
 		t.Fatal(err)

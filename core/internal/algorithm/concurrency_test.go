@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // inFlight is who holds a slot, and when each renewed it last.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // crowd asks for the same, several times at once. This process decides over one call after the other; Redis over all of them in one

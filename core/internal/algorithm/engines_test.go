@@ -11,7 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // engines are both, side by side. This process takes each step at once, in the store that is used in production; Redis takes them

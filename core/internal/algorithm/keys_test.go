@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // noExpiry is when a key without a time to live expires; a key that does not exist does at -2.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 // TestMain settles how much is drawn: the same few hundred cases each time, so that a run fails or passes for a reason that is in
@@ -20,5 +20,5 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	limittest.Main(m)
+	leakcheck.Main(m)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/scriptclock"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // timed returns the text of a script whose clock is its last argument instead of Redis's.
@@ -40,7 +40,7 @@ type server struct {
 
 func startServer(t testing.TB) *server {
 	t.Helper()
-	return &server{limittest.StartRedis(t).Client(t), t, make(map[*algorithm.Script]string)}
+	return &server{redistest.Start(t).Client(t), t, make(map[*algorithm.Script]string)}
 }
 
 // ask is one call: when, at whose cost, and whether it may charge.

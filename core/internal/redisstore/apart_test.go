@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // pair is counters that lie on two servers, with a store of their own.
@@ -213,7 +213,7 @@ func TestGivenBackByAnother(t *testing.T) {
 // BenchmarkApart is a call over two servers that passes, by how many callers there are. Each has a
 // counter of their own beside one that all share.
 func BenchmarkApart(b *testing.B) {
-	ring := limittest.StartRing(b, 2)
+	ring := redistest.StartRing(b, 2)
 	s, slot := newStore(b, ring.Client(b), patient), ringSlot(ring)
 	limit := new(algorithm.Windowed(algorithm.SlidingWindow, algorithm.MaxPermits, 3600*1_000_000))
 	var own []algorithm.Counter

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Callers choose their deadlines: many that are too short for an answer must not cost a connection each.
@@ -41,7 +41,7 @@ func TestShortDeadlinesKeepTheConnections(t *testing.T) {
 // Nor do they make a cluster's client look for other masters: they say nothing about the one that
 // was asked.
 func TestShortDeadlinesLoadNoSlots(t *testing.T) {
-	cluster := limittest.StartCluster(t)
+	cluster := redistest.StartCluster(t)
 	var loads atomic.Int32
 	//lint:ignore SA1019 CLUSTER SHARDS, which takes its place, needs Redis 7.0
 	slots, err := cluster.Client(t).ClusterSlots(context.Background()).Result()
@@ -82,7 +82,7 @@ func (s slow) Read(p []byte) (int, error) {
 }
 
 // connectionsMade is how many clients the server has ever had.
-func connectionsMade(t *testing.T, server *limittest.Redis) (n int) {
+func connectionsMade(t *testing.T, server *redistest.Server) (n int) {
 	t.Helper()
 	info, err := server.Client(t).InfoMap(context.Background(), "stats").Result()
 	if err != nil {
@@ -97,7 +97,7 @@ func connectionsMade(t *testing.T, server *limittest.Redis) (n int) {
 
 // A server that stalls leaves no connection behind that nobody closes.
 func TestStallsLeakNoConnections(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	s := store{redisstore.New(client, timeout)}
 	c := counter(t.Name(), daily(t, 10_000))
@@ -127,7 +127,7 @@ func TestStallsLeakNoConnections(t *testing.T) {
 
 // Closing while charges are being given back waits for these, or lets the callers do it themselves, and never panics.
 func TestCloseDuringGiveBacks(t *testing.T) {
-	ring := limittest.StartRing(t, 2)
+	ring := redistest.StartRing(t, 2)
 	s := newStore(t, ring.Client(t), patient)
 	used, free := counter("used "+t.Name(), daily(t, 1)), counter("free "+t.Name(), daily(t, 10_000))
 	s.mustTake(t, used)

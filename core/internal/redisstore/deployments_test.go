@@ -12,13 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // deployment is a way to run Redis, and a kind of client for it.
 type deployment struct {
 	name    string
-	servers []*limittest.Redis
+	servers []*redistest.Server
 	// connect makes a client. Its options are go-redis's defaults, but for what is set here.
 	connect func(t testing.TB, o options) redis.UniversalClient
 	// slot is which of the servers has a key, for more than one.
@@ -37,7 +37,7 @@ type unknown struct{ redis.UniversalClient }
 // deployments starts one server, a ring of two and a cluster, and knows each kind of client for them.
 func deployments(t *testing.T) []deployment {
 	t.Helper()
-	one, ring, cluster := limittest.StartRedis(t), limittest.StartRing(t, 2), limittest.StartCluster(t)
+	one, ring, cluster := redistest.Start(t), redistest.StartRing(t, 2), redistest.StartCluster(t)
 	single := func(t testing.TB, o options) redis.UniversalClient {
 		return one.Client(t, func(into *redis.Options) { into.Dialer, into.ReadTimeout = o.dial, o.readTimeout })
 	}
@@ -51,15 +51,15 @@ func deployments(t *testing.T) []deployment {
 		return func(t testing.TB, o options) redis.UniversalClient { return unknown{connect(t, o)} }
 	}
 	return []deployment{
-		{"one server", []*limittest.Redis{one}, single, nil},
-		{"one server, unknown client", []*limittest.Redis{one}, hidden(single), nil},
+		{"one server", []*redistest.Server{one}, single, nil},
+		{"one server, unknown client", []*redistest.Server{one}, hidden(single), nil},
 		{"ring", ring.Nodes(), ringed, ringSlot(ring)},
 		{"cluster", cluster.Nodes(), clustered, clusterSlot(cluster)},
 		{"cluster, unknown client", cluster.Nodes(), hidden(clustered), clusterSlot(cluster)},
 	}
 }
 
-func ringSlot(ring *limittest.Ring) func(testing.TB, string) int {
+func ringSlot(ring *redistest.Ring) func(testing.TB, string) int {
 	return func(t testing.TB, key string) int {
 		t.Helper()
 		client := ring.Client(t)
@@ -78,7 +78,7 @@ func ringSlot(ring *limittest.Ring) func(testing.TB, string) int {
 	}
 }
 
-func clusterSlot(cluster *limittest.Cluster) func(testing.TB, string) int {
+func clusterSlot(cluster *redistest.Cluster) func(testing.TB, string) int {
 	return func(t testing.TB, key string) int {
 		t.Helper()
 		client := cluster.Nodes()[0].Client(t)

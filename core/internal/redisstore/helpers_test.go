@@ -12,7 +12,8 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // TestMain keeps go-redis from logging every connection that these tests break.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
-	limittest.Main(m)
+	leakcheck.Main(m)
 }
 
 type silent struct{}
@@ -107,8 +108,8 @@ func together(n int, do func(goroutine int)) {
 }
 
 // startOne is a client of a server of its own, with go-redis's default options but for the changes.
-func startOne(t *testing.T, change ...func(*redis.Options)) (*limittest.Redis, *redis.Client) {
+func startOne(t *testing.T, change ...func(*redis.Options)) (*redistest.Server, *redis.Client) {
 	t.Helper()
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	return server, server.Client(t, change...)
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // move is a slot on its way from the first server of a cluster to the second.
 type move struct {
 	t        *testing.T
-	cluster  *limittest.Cluster
+	cluster  *redistest.Cluster
 	from, to *redis.Client
 	slot     int64
 	toID     string
 }
 
 // moves prepares to move the slot of a key.
-func moves(t *testing.T, cluster *limittest.Cluster, key string) *move {
+func moves(t *testing.T, cluster *redistest.Cluster, key string) *move {
 	t.Helper()
 	nodes, ctx := cluster.Nodes(), context.Background()
 	m := &move{t: t, cluster: cluster, from: nodes[0].Client(t), to: nodes[1].Client(t)}
@@ -67,7 +67,7 @@ func (m *move) must(err error) {
 
 // A slot may move while it is in use, behind the client's back.
 func TestSlotsThatMove(t *testing.T) {
-	cluster := limittest.StartCluster(t)
+	cluster := redistest.StartCluster(t)
 	for name, client := range map[string]redis.UniversalClient{
 		"cluster": cluster.Client(t), "unknown client": unknown{cluster.Client(t)},
 	} {
@@ -84,7 +84,7 @@ func TestSlotsThatMove(t *testing.T) {
 }
 
 // frozen has a client keep the slots as they are now, however often it loads them.
-func frozen(t *testing.T, cluster *limittest.Cluster, known ...int) func(*redis.ClusterOptions) {
+func frozen(t *testing.T, cluster *redistest.Cluster, known ...int) func(*redis.ClusterOptions) {
 	t.Helper()
 	//lint:ignore SA1019 CLUSTER SHARDS, which takes its place, needs Redis 7.0
 	all, err := cluster.Client(t).ClusterSlots(context.Background()).Result()
@@ -101,7 +101,7 @@ func frozen(t *testing.T, cluster *limittest.Cluster, known ...int) func(*redis.
 
 // movesToSickMaster checks that only the calls for the moved slot fail. The others, which share
 // pipelines with them, are answered by the master that is well.
-func movesToSickMaster(t *testing.T, cluster *limittest.Cluster) {
+func movesToSickMaster(t *testing.T, cluster *redistest.Cluster) {
 	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
 	s := newStore(t, cluster.Client(t, frozen(t, cluster, 0, 1)), 1500*time.Millisecond)
 	moved, limit := subjectOn(t, cluster), daily(t, 10_000)
@@ -140,7 +140,7 @@ func movesToSickMaster(t *testing.T, cluster *limittest.Cluster) {
 // A master that has become a replica says so only to clients that read from replicas, too; to
 // others it names the new master. Calls follow it there all the same.
 func TestAMasterThatBecomesAReplica(t *testing.T) {
-	cluster := limittest.StartCluster(t)
+	cluster := redistest.StartCluster(t)
 	cluster.AddReplicas(t)
 	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
 	for master, readOnly := range []bool{false, true} {
@@ -165,13 +165,13 @@ func TestAMasterThatBecomesAReplica(t *testing.T) {
 }
 
 // subjectOn is a counter that lies on the first server of the cluster.
-func subjectOn(t *testing.T, cluster *limittest.Cluster) algorithm.Counter {
+func subjectOn(t *testing.T, cluster *redistest.Cluster) algorithm.Counter {
 	t.Helper()
 	return deployment{name: "cluster", slot: clusterSlot(cluster)}.on(t, 0, daily(t, 100))
 }
 
 // No call fails on the way, and each is charged once.
-func movesInUse(t *testing.T, cluster *limittest.Cluster, s store) {
+func movesInUse(t *testing.T, cluster *redistest.Cluster, s store) {
 	c := subjectOn(t, cluster)
 	m := moves(t, cluster, string(c.Key))
 	for i, step := range []func(){func() {}, m.begin, func() { m.carry(c.Key) }, m.end, func() {}} {
@@ -186,7 +186,7 @@ func movesInUse(t *testing.T, cluster *limittest.Cluster, s store) {
 }
 
 // The same when the client hears of it only afterwards.
-func hasMoved(t *testing.T, cluster *limittest.Cluster, s store) {
+func hasMoved(t *testing.T, cluster *redistest.Cluster, s store) {
 	c := subjectOn(t, cluster)
 	s.mustTake(t, c)
 	m := moves(t, cluster, string(c.Key))
@@ -204,7 +204,7 @@ func hasMoved(t *testing.T, cluster *limittest.Cluster, s store) {
 
 // While a slot moves, a call for two of its counters that lie on different sides cannot be decided. It waits until it can, as long as
 // it may, and charges neither before; so do many at once.
-func tornApart(t *testing.T, cluster *limittest.Cluster, s store) {
+func tornApart(t *testing.T, cluster *redistest.Cluster, s store) {
 	one := subjectOn(t, cluster)
 	other := one
 	other.Key = append(append([]byte(nil), one.Key...), ":other"...)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // What a server says against a connection reaches every call that was to go over it, those that were to go together, too.
@@ -20,7 +20,7 @@ func TestConnectionsRefused(t *testing.T) {
 		"database": {func(o *redis.Options) { o.Password, o.DB = "secret", 16 }, "DB index is out of range"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := limittest.StartRedis(t, "--requirepass", "secret").Client(t, refused.change)
+			client := redistest.Start(t, "--requirepass", "secret").Client(t, refused.change)
 			s, c := newStore(t, client, patient), counter(t.Name(), daily(t, 1000))
 			together(callers, func(int) {
 				for range 10 {

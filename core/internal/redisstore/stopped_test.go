@@ -13,7 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
@@ -152,7 +152,7 @@ func TestPoolOfOneWhileStopped(t *testing.T) {
 // A cluster that hangs when the process starts is like a server that hangs: its breaker opens, and
 // calls do not wait for the timeout. One master that is well is enough to begin with.
 func TestAClusterThatHangsFromTheStart(t *testing.T) {
-	cluster := limittest.StartCluster(t)
+	cluster := redistest.StartCluster(t)
 	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
 	c := d.on(t, 0, daily(t, 100))
 	for _, server := range cluster.Nodes() {

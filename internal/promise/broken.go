@@ -1,0 +1,111 @@
+package promise
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+const (
+	// short is the Timeout of limiters whose servers do not answer, and hurry the nearer deadline of a caller's own.
+	short = 200 * time.Millisecond
+	hurry = 20 * time.Millisecond
+	// late is by how much a call may be late on a busy machine. What is guarded against takes seconds, or for ever: go-redis
+	// waits three seconds for an answer, and asks four times.
+	late = 2 * time.Second
+)
+
+// network is a client's way to its servers, which a test can break.
+type network struct {
+	cut  atomic.Bool // nobody listens: connections are refused, and those that are up end
+	slow atomic.Bool // a script takes its time to get there
+	deaf atomic.Bool // a script is carried out, but its answer gets lost with the connection
+}
+
+var errCut = errors.New("promise: the network is cut")
+
+// dial is a dialer.
+func (n *network) dial(ctx context.Context, proto, addr string) (net.Conn, error) {
+	if n.cut.Load() {
+		return nil, errCut
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, proto, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &breakable{Conn: conn, network: n}, nil
+}
+
+// breakable is a connection over a network that can be broken.
+type breakable struct {
+	net.Conn
+	network *network
+	script  atomic.Bool // whether what was sent last is a script
+}
+
+// end closes a connection that was cut. If it stayed open, go-redis could go on to wait for the rest of a reply of which the
+// beginning was lost.
+func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
+
+func (b *breakable) Write(p []byte) (int, error) {
+	if b.network.cut.Load() {
+		return 0, b.end()
+	}
+	b.script.Store(bytes.Contains(p, []byte("eval")))
+	if b.network.slow.Load() && b.script.Load() {
+		time.Sleep(hurry)
+	}
+	return b.Conn.Write(p)
+}
+
+func (b *breakable) Read(p []byte) (int, error) {
+	n, err := b.Conn.Read(p)
+	if b.network.cut.Load() {
+		return 0, b.end()
+	}
+	if err == nil && b.network.deaf.Load() && b.script.Load() {
+		return 0, errors.Join(b.Close(), io.EOF)
+	}
+	return n, err
+}
+
+// stop suspends all servers; proceed, which must follow, lets them run on.
+func (e Engine) stop() {
+	for _, server := range e.Servers {
+		server.Stop()
+	}
+}
+
+// proceed lets stopped servers run on, and returns when they have carried out everything that these clients had sent. The
+// clients are closed only once the servers run again: go-redis's Close waits for a connection that is being read from.
+func (e Engine) proceed(t *testing.T, clients ...redis.UniversalClient) {
+	t.Helper()
+	for _, server := range e.Servers {
+		server.Continue()
+	}
+	for _, client := range clients {
+		_ = client.Close()
+	}
+	for _, server := range e.Servers {
+		own := server.Client(t)
+		if !redistest.WaitUntil(func() bool {
+			runtime.GC() // go-redis before 9.23 leaves the closing of some connections to the collector
+			list, err := own.ClientList(context.Background()).Result()
+			return err == nil && strings.Count(list, "\n") == 1
+		}, patient) {
+			t.Fatal("a server goes on reading what closed clients have sent")
+		}
+		_ = own.Close()
+	}
+}

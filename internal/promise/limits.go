@@ -1,0 +1,222 @@
+package promise
+
+import (
+	"math"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// namedLimit is a limit that every promise is tested with.
+type namedLimit struct {
+	name string
+	core.Limit
+	// changed is what an owner may change it to: the same counter, of another size or rate.
+	changed []core.Limit
+}
+
+// mostPermits is the largest Max, 10^12, or as much as an int holds.
+const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
+
+// limits are the limits that every promise is tested with. A new algorithm is one more line of algorithms, and a few here.
+func limits() []namedLimit {
+	return []namedLimit{
+		sliding("a few a second", 7, time.Second, 3, 12),
+		sliding("one a millisecond", 1, time.Millisecond, 2, 5), // the shortest window: 31.25 microseconds a sub-window
+		sliding("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+		sliding("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
+
+		fixed("a few a second", 7, time.Second, 3, 12),
+		fixed("one a millisecond", 1, time.Millisecond, 2, 5),
+		fixed("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+		fixed("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
+
+		logged("a few a second", 7, time.Second, 3, 12),
+		logged("one a millisecond", 1, time.Millisecond, 2, 5),
+		logged("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+		logged("as many as can be", 10_000, time.Minute, 9_999, 5),
+
+		aligned("a few a second", 7, time.Second, 3, 12),
+		aligned("one a millisecond", 1, time.Millisecond, 2, 5),
+		aligned("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+		aligned("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
+
+		bucket(core.PerSecond(10).Bucket(20), core.PerSecond(7).Bucket(20), core.PerSecond(10).Bucket(4)),
+		bucket(core.PerSecond(600_000).Bucket(100), core.PerSecond(400_001).Bucket(30)), // a permit in 1.67 microseconds
+		bucket(core.Limit{Max: 7, Window: 1_000_003 * time.Microsecond, Burst: 5}, core.Limit{Max: 13, Window: 1_000_003 * time.Microsecond, Burst: 9}),
+		bucket(core.Limit{Max: 1, Window: time.Millisecond}, core.Limit{Max: 1, Window: time.Millisecond, Burst: 3}),
+		bucket(core.PerHour(7).Bucket(3), core.PerHour(500).Bucket(20)), // refilled once a millisecond
+	}
+}
+
+// sliding is a sliding window that may be changed to other Max.
+func sliding(name string, most int, window time.Duration, others ...int) namedLimit {
+	return windowed(core.SlidingWindow, name, most, window, others)
+}
+
+func fixed(name string, most int, window time.Duration, others ...int) namedLimit {
+	return windowed(core.FixedWindow, name, most, window, others)
+}
+
+func logged(name string, most int, window time.Duration, others ...int) namedLimit {
+	return windowed(core.SlidingLog, name, most, window, others)
+}
+
+// aligned is a window of the clock.
+func aligned(name string, most int, window time.Duration, others ...int) namedLimit {
+	return windowed(core.CalendarWindow, name, most, window, others)
+}
+
+func windowed(algorithm core.Algorithm, name string, most int, window time.Duration, others []int) namedLimit {
+	limit := core.Limit{Max: most, Window: window, Algorithm: algorithm}
+	n := namedLimit{name: algorithm.String() + ", " + name, Limit: limit}
+	for _, other := range others {
+		limit.Max = other
+		n.changed = append(n.changed, limit)
+	}
+	return n
+}
+
+// bucket is a token bucket that may be changed to others.
+func bucket(limit core.Limit, changed ...core.Limit) namedLimit {
+	limit.Algorithm = core.TokenBucket
+	for i := range changed {
+		changed[i].Algorithm = core.TokenBucket
+	}
+	return namedLimit{name: "TokenBucket, " + limit.String(), Limit: limit, changed: changed}
+}
+
+// facts are what the promises know of an algorithm. Everything else they find out by calling.
+type facts struct {
+	core.Algorithm
+	// model is a new counter as it should be.
+	model func() model
+	// largest is the largest n that lasting takes.
+	largest int
+	// slack is by how much a wait may be longer than an exact count would ask for; 0 where the algorithm is exact.
+	slack func(core.Limit) time.Duration
+	// most is how many permits may pass in any half-open span of this length.
+	most func(limit core.Limit, span time.Duration) int
+	// full is how long a counter that is used up takes, at most, until it is as good as a fresh one.
+	full func(core.Limit) time.Duration
+	// lives is how long a key may live, at most, after it was written.
+	lives func(core.Limit) time.Duration
+	// lasting is a limit of n permits, of which none comes back while a test runs. Other n are other limits of the same counter.
+	lasting func(n int) core.Limit
+	// rounding is how many permits may be missing for having been given back: a bucket keeps the fraction of one that was
+	// refilled meanwhile.
+	rounding int
+	// leases says that permits of it can be leased.
+	leases bool
+}
+
+// algorithms are all of them.
+var algorithms = []facts{
+	{
+		Algorithm: core.SlidingWindow,
+		largest:   mostPermits,
+		model:     func() model { return new(slidingModel) },
+		slack:     subWindowLasts,
+		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
+		full:      func(l core.Limit) time.Duration { return l.Window + subWindowLasts(l) },
+		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		lasting:   func(n int) core.Limit { return core.PerDay(n) },
+		leases:    true,
+	},
+	{
+		Algorithm: core.SlidingLog,
+		largest:   10_000,
+		model:     func() model { return new(logModel) },
+		slack:     exact,
+		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
+		full:      func(l core.Limit) time.Duration { return l.Window },
+		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		lasting: func(n int) core.Limit {
+			return core.Limit{Max: n, Window: 24 * time.Hour, Algorithm: core.SlidingLog}
+		},
+	},
+	{
+		Algorithm: core.CalendarWindow,
+		largest:   mostPermits,
+		model:     func() model { return new(alignedModel) },
+		slack:     exact,
+		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
+		full:      func(l core.Limit) time.Duration { return l.Window },
+		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		lasting: func(n int) core.Limit { // whose windows end at one midnight in a hundred
+			return core.Limit{Max: n, Window: 100 * 24 * time.Hour, Algorithm: core.CalendarWindow}
+		},
+	},
+	{
+		Algorithm: core.FixedWindow,
+		largest:   mostPermits,
+		leases:    true,
+		model:     func() model { return new(fixedModel) },
+		slack:     exact,
+		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
+		full:      func(l core.Limit) time.Duration { return l.Window },
+		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		lasting: func(n int) core.Limit {
+			return core.Limit{Max: n, Window: 24 * time.Hour, Algorithm: core.FixedWindow}
+		},
+	},
+	{
+		Algorithm: core.TokenBucket,
+		largest:   20_000, // at one a day, as lasting has it
+		model:     func() model { return new(bucketModel) },
+		slack:     exact,
+		most:      func(l core.Limit, span time.Duration) int { return atOnce(l) + refilled(l, span+tick(l)) },
+		full:      timeToFill,
+		lives:     timeToFill,
+		lasting:   func(n int) core.Limit { return core.PerDay(1).Bucket(n) },
+		rounding:  1,
+	},
+}
+
+// limits are those of this algorithm.
+func (f facts) limits() (own []namedLimit) {
+	for _, l := range limits() {
+		if l.Algorithm == f.Algorithm {
+			own = append(own, l)
+		}
+	}
+	return own
+}
+
+func exact(core.Limit) time.Duration { return 0 }
+
+// subWindowLasts is the 32nd part of a window, in whole microseconds: the clock knows no less.
+func subWindowLasts(l core.Limit) time.Duration {
+	return (l.Window/32 + time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// atOnce is how many permits a limit that nobody used lets through at one moment.
+func atOnce(l core.Limit) int {
+	if l.Burst != 0 {
+		return l.Burst
+	}
+	return l.Max
+}
+
+// windowsIn is how many windows, one after the other, it takes to cover a span.
+func windowsIn(l core.Limit, span time.Duration) int {
+	return int((span + l.Window - 1) / l.Window)
+}
+
+// tick is in what steps a bucket is refilled: microseconds, or milliseconds for windows of an hour and more.
+func tick(l core.Limit) time.Duration {
+	if l.Window >= time.Hour && l.Window%time.Millisecond == 0 {
+		return time.Millisecond
+	}
+	return time.Microsecond
+}
+
+// refilled is how many permits of a bucket come back in a span, the last one in part.
+func refilled(l core.Limit, span time.Duration) int {
+	return int(float64(span)/float64(l.Window)*float64(l.Max)) + 1
+}
+
+// timeToFill is how long an empty bucket takes to be full, with the tick that has begun.
+func timeToFill(l core.Limit) time.Duration {
+	return time.Duration(float64(l.Window)/float64(l.Max)*float64(atOnce(l))) + 2*tick(l)
+}

@@ -1,0 +1,186 @@
+package promise
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// slidingModel is an aggregated sliding window: a list of what was admitted and when, in which only the 32nd part of the
+// window counts as a time.
+type slidingModel struct {
+	admitted []admittedIn
+	charges  int
+}
+
+type admittedIn struct {
+	subWindow int64
+	permits   int
+	charge    int
+}
+
+// subWindow is the number of the 32nd part of a window that a time lies in, counted from the epoch.
+func subWindow(now int64, l core.Limit) int64 { return now * 32 / l.Window.Microseconds() }
+
+// freeAgain is how long until a sub-window's permits no longer count: the first moment of the 33rd one after it. It is found
+// by trying, so that it follows from subWindow alone.
+func freeAgain(sub, now int64, l core.Limit) int64 {
+	return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {
+		return subWindow(now+int64(wait), l) >= sub+33
+	}))
+}
+
+func (m *slidingModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
+	current := subWindow(now, l)
+	counting := m.admitted[:0:0]
+	used := 0
+	for _, a := range m.admitted {
+		if a.subWindow+33 > current {
+			counting = append(counting, a)
+			used += a.permits
+		}
+	}
+	if over := used + cost - l.Max; cost > 0 && over > 0 {
+		for _, a := range counting {
+			if over -= a.permits; over <= 0 {
+				p.retry = freeAgain(a.subWindow, now, l)
+				break
+			}
+		}
+	} else if charge && cost > 0 {
+		counting = append(counting, admittedIn{current, cost, m.charges})
+		used += cost
+		m.admitted = counting
+		m.charges++
+	}
+	p.left = l.Max - used
+	if n := len(counting); n > 0 {
+		p.resetAfter = freeAgain(counting[n-1].subWindow, now, l)
+	}
+	return p
+}
+
+func (m *slidingModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	for i := range m.admitted {
+		if a := &m.admitted[i]; a.charge == charge {
+			a.permits -= permits
+		}
+	}
+	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedIn) bool { return a.permits == 0 })
+}
+
+// fixedModel is a window that begins with its first call.
+type fixedModel struct {
+	begin  int64
+	used   int
+	begins []int64 // of each charge's window
+}
+
+func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
+	begin, used := m.begin, m.used
+	if used == 0 || now >= begin+l.Window.Microseconds() {
+		begin, used = now, 0
+	}
+	rest := begin + l.Window.Microseconds() - now
+	if cost > 0 && used+cost > l.Max {
+		p.retry = rest
+	} else if charge && cost > 0 {
+		used += cost
+		m.begin, m.used = begin, used
+		m.begins = append(m.begins, begin)
+	}
+	p.left = l.Max - used
+	if used > 0 {
+		p.resetAfter = rest
+	}
+	return p
+}
+
+func (m *fixedModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	if m.begins[charge] == m.begin {
+		m.used -= permits
+	}
+}
+
+// logModel is a list of what was admitted and when.
+type logModel struct {
+	admitted []admittedAt
+	charges  int
+}
+
+type admittedAt struct {
+	at      int64
+	permits int
+	charge  int
+}
+
+func (m *logModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
+	window := l.Window.Microseconds()
+	counting := m.admitted[:0:0]
+	used := 0
+	for _, a := range m.admitted {
+		if a.at+window > now {
+			counting = append(counting, a)
+			used += a.permits
+		}
+	}
+	if over := used + cost - l.Max; cost > 0 && over > 0 {
+		for _, a := range counting {
+			if over -= a.permits; over <= 0 {
+				p.retry = a.at + window - now
+				break
+			}
+		}
+	} else if charge && cost > 0 {
+		counting = append(counting, admittedAt{now, cost, m.charges})
+		used += cost
+		m.admitted = counting
+		m.charges++
+	}
+	p.left = l.Max - used
+	if n := len(counting); n > 0 {
+		p.resetAfter = counting[n-1].at + window - now
+	}
+	return p
+}
+
+func (m *logModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	for i := range m.admitted {
+		if a := &m.admitted[i]; a.charge == charge {
+			a.permits -= permits
+		}
+	}
+	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedAt) bool { return a.permits == 0 })
+}
+
+// alignedModel is how many were admitted in each window of the clock, by its number since the epoch.
+type alignedModel struct {
+	admitted map[int64]int
+	numbers  []int64 // of each charge's window
+}
+
+func (m *alignedModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
+	window := l.Window.Microseconds()
+	number := now / window
+	rest := (number+1)*window - now
+	switch {
+	case cost > 0 && m.admitted[number]+cost > l.Max:
+		p.retry = rest
+	case charge && cost > 0:
+		if m.admitted == nil {
+			m.admitted = make(map[int64]int)
+		}
+		m.admitted[number] += cost
+		m.numbers = append(m.numbers, number)
+	}
+	p.left = l.Max - m.admitted[number]
+	if m.admitted[number] > 0 {
+		p.resetAfter = rest
+	}
+	return p
+}
+
+func (m *alignedModel) refund(_ int64, _ core.Limit, charge, permits int) {
+	m.admitted[m.numbers[charge]] -= permits
+}

@@ -1,0 +1,99 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// EnginesAgree: an engine and this process, asked the same at the same times, answer the same: every field of every
+// decision, over several rules decided together, and every header.
+func EnginesAgree(t *testing.T, e Engine) {
+	lab := e.newLab(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		rules := rapid.SliceOfN(rapid.SampledFrom(limits()), 1, 4).Draw(rt, "limits")
+		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(30)).Draw(rt, "length")
+		visits := rapid.SliceOfN(plannedVisits, n, n).Draw(rt, "visits")
+		var wrong error
+		lab.bubble(t, func(t *testing.T, options core.Options) {
+			inProcess := options
+			inProcess.Redis = nil
+			wrong = agree(newDoorman(t, options, rulesOf(rules)...), newDoorman(t, inProcess, rulesOf(rules)...), rules, visits)
+		})
+		if wrong != nil {
+			rt.Fatal(wrong)
+		}
+	})
+}
+
+// plannedVisit is one call of a trace over several rules.
+type plannedVisit struct {
+	guest  int
+	weight int
+	wait   time.Duration // in parts of a window,
+	of     int           // of this rule
+	exact  bool          // or as long as the last refusal said
+}
+
+var plannedVisits = rapid.Custom(func(t *rapid.T) plannedVisit {
+	return plannedVisit{
+		guest:  rapid.IntRange(0, 1).Draw(t, "guest"),
+		weight: rapid.SampledFrom([]int{1, 1, 1, 0, 2, 3}).Draw(t, "weight"),
+		wait:   rapid.SampledFrom([]time.Duration{0, 0, 0, 1, 3, 10, 32, 33, 100}).Draw(t, "32nds of a window"),
+		of:     rapid.IntRange(0, 3).Draw(t, "of"),
+		exact:  rapid.Bool().Draw(t, "as told"),
+	}
+})
+
+func rulesOf(limits []namedLimit) (rules []core.Rule) {
+	for i, l := range limits {
+		rule := ruleOf(fmt.Sprint("rule", i), l.Limit)
+		rule.Cost = weigh
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// agree has the same visits come to both doors.
+func agree(one, other *doorman, rules []namedLimit, visits []plannedVisit) error {
+	for i, planned := range visits {
+		wait := planned.wait * rules[planned.of%len(rules)].Window / 32
+		if planned.exact && !one.last.Allowed {
+			wait = one.last.RetryAfter
+		}
+		time.Sleep(wait.Truncate(time.Microsecond))
+		got, want := one.admit(planned), other.admit(planned)
+		if !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("visit %d, %+v:\n\t%+v, and in this process\n\t%+v", i, planned, got, want)
+		}
+	}
+	return nil
+}
+
+// outcome is all that can be seen of an answer, but for who gave it.
+type outcome struct {
+	status   int
+	header   http.Header
+	decision string
+}
+
+func (d *doorman) admit(planned plannedVisit) outcome {
+	v := visitBy(context.Background(), guestNamed(planned.guest))
+	v.values[weight] = planned.weight
+	got := outcome{status: status(d.Check(v)), header: v.answer}
+	last := d.last
+	last.Source, last.All = "", nil
+	for _, each := range d.last.All {
+		each.Source = ""
+		last.All = append(last.All, each)
+	}
+	got.decision = fields(last)
+	return got
+}

@@ -1,0 +1,167 @@
+package promise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// ReturnsByDeadline: a call returns by Timeout, or by the nearer deadline of its caller, also when no server answers, when
+// the client has not connected yet, and whatever the client's own timeouts are. The first is a failure of the store, the second the
+// caller's own end.
+func ReturnsByDeadline(t *testing.T, e Engine) {
+	if e.inProcess() {
+		return // there is nobody to wait for
+	}
+	for _, warm := range []bool{true, false} {
+		t.Run(fmt.Sprintf("connected %v", warm), func(t *testing.T) {
+			options := e.Options(t)
+			options.Timeout = short
+			limiter := newLimiter(t, options)
+			if warm {
+				connect(t, options)
+			}
+			door := newDoorman(t, options, ruleOf("name", core.PerDay(100)))
+			e.stop()
+			defer e.proceed(t, options.Redis)
+			together(32, func(i int) {
+				inTime(t, fmt.Sprint(i), i%2 == 0, limiter, door)
+			})
+		})
+	}
+}
+
+// connect opens connections, so many that callers at once find one.
+func connect(t *testing.T, options core.Options) {
+	options.Timeout = patient
+	limiter := newLimiter(t, options)
+	together(32, func(i int) {
+		if _, err := limiter.Allow(context.Background(), "name", fmt.Sprint(i), core.PerDay(100)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// inTime makes every kind of call, and checks when and how it ends.
+func inTime(t *testing.T, subject string, hurried bool, limiter *core.Limiter, door *doorman) {
+	limit := core.PerDay(100)
+	for what, call := range map[string]func(ctx context.Context) error{
+		"Allow": func(ctx context.Context) error { _, err := limiter.Allow(ctx, "name", subject, limit); return err },
+		"Peek":  func(ctx context.Context) error { _, err := limiter.Peek(ctx, "name", subject, limit); return err },
+		"Reset": func(ctx context.Context) error { return limiter.Reset(ctx, "name", subject, limit) },
+		"Check": func(ctx context.Context) error { return guarded(ctx, door, subject) },
+	} {
+		ctx, within := context.Background(), short
+		if hurried {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, hurry)
+			defer cancel()
+			within = hurry
+		}
+		begin := time.Now()
+		err := call(ctx)
+		if took := time.Since(begin); took > within+late {
+			t.Errorf("%s returned after %v, want within %v", what, took, within)
+		}
+		wantEndOf(t, what, hurried, err)
+	}
+}
+
+// wantEndOf checks whose end it was that a call came to.
+func wantEndOf(t *testing.T, what string, callers bool, err error) {
+	t.Helper()
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if ended != callers || errors.Is(err, core.ErrStore) == callers {
+		t.Errorf("%s: %v; want the caller's end: %v, and otherwise the store's failure", what, err, callers)
+	}
+}
+
+// guarded puts the answer of a guard that fails open in the words of a direct call.
+func guarded(ctx context.Context, door *doorman, who string) error {
+	answer := door.Check(visitBy(ctx, who))
+	switch {
+	case answer.Refusal == nil:
+		return core.ErrStore
+	case answer.Refusal.Status == http.StatusServiceUnavailable && answer.Refusal.Decision.Reason == core.ContextEnded:
+		return context.DeadlineExceeded
+	default:
+		return fmt.Errorf("promise: a guard that fails open answers %+v", answer.Refusal)
+	}
+}
+
+// ContextEndIsTheCallers: a call whose context has ended is refused with the context's error, never as a failure of the
+// store, which might let it pass; and it is not charged when it ended before it was sent.
+func ContextEndIsTheCallers(t *testing.T, e Engine) {
+	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed} {
+		t.Run(policy.String(), func(t *testing.T) {
+			limit := core.PerDay(10)
+			rule := ruleOf("name", limit)
+			rule.OnStoreError = policy
+			t.Run("before", func(t *testing.T) { endedBefore(t, newDoorman(t, e.Options(t), rule), limit) })
+			if !e.inProcess() {
+				t.Run("meanwhile", func(t *testing.T) { e.endsMeanwhile(t, rule) })
+			}
+		})
+	}
+}
+
+// endedBefore makes calls that are over when they are made.
+func endedBefore(t *testing.T, door *doorman, limit core.Limit) {
+	c := counter{t: t, limiter: door.limiter, name: "name", subject: subjectOf("guest"), limit: limit}
+	c.mustTake(1)
+	for want, end := range map[error]func(context.Context) (context.Context, context.CancelFunc){
+		context.Canceled: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx, cancel
+		},
+		context.DeadlineExceeded: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadline(ctx, time.Now().Add(-time.Second))
+		},
+	} {
+		ctx, cancel := end(context.Background())
+		defer cancel()
+		d, err := c.limiter.Allow(ctx, c.name, c.subject, limit)
+		_, err2 := c.limiter.Peek(ctx, c.name, c.subject, limit)
+		err3 := c.limiter.Reset(ctx, c.name, c.subject, limit)
+		for _, err := range []error{err, err2, err3} {
+			if !errors.Is(err, want) || errors.Is(err, core.ErrStore) || !isZero(d) {
+				t.Errorf("%v, %+v; want %v", err, d, want)
+			}
+		}
+		wantContextEnded(t, door, door.Check(visitBy(ctx, "guest")))
+	}
+	c.wantLeft(9)
+}
+
+// endsMeanwhile has callers leave whom no server answers.
+func (e Engine) endsMeanwhile(t *testing.T, rule core.Rule) {
+	options := e.Options(t)
+	options.Timeout = short
+	connect(t, options)
+	door := newDoorman(t, options, rule)
+	e.stop()
+	defer e.proceed(t, options.Redis)
+	ctx, leave := context.WithCancel(context.Background())
+	time.AfterFunc(hurry, leave)
+	begin := time.Now()
+	_, err := door.limiter.Allow(ctx, "name", "subject", core.PerDay(10))
+	wantEndOf(t, "Allow", true, err)
+	wantContextEnded(t, door, door.Check(visitBy(ctx, "guest")))
+	if took := time.Since(begin); took > late {
+		t.Errorf("a caller who left was released after %v", took)
+	}
+}
+
+// wantContextEnded checks that a guard has refused because the caller left.
+func wantContextEnded(t *testing.T, door *doorman, answer core.Answer) {
+	t.Helper()
+	if status(answer) != http.StatusServiceUnavailable || door.last.Reason != core.ContextEnded || door.last.Allowed {
+		t.Errorf("status %d, %+v; want %d and %s", status(answer), door.last, http.StatusServiceUnavailable, core.ContextEnded)
+	}
+}

@@ -1,0 +1,105 @@
+package promise
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// NothingFitsIsAnError: a cost that no waiting can make fit is an error and not a refusal, and so is a limit or a call that
+// makes no sense. None of them is charged. Nothing at all always fits.
+func NothingFitsIsAnError(t *testing.T, e Engine) {
+	options := e.Options(t)
+	limiter := newLimiter(t, options)
+	ctx := context.Background()
+	for _, l := range limits() {
+		t.Run(l.name, func(t *testing.T) {
+			c := counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: t.Name(), limit: l.Limit}
+			for _, n := range []int{atOnce(l.Limit) + 1, math.MaxInt} {
+				if d, err := limiter.AllowN(ctx, c.name, c.subject, l.Limit, n); !errors.Is(err, core.ErrCostExceedsLimit) || !isZero(d) {
+					t.Errorf("%d permits: %+v, %v; want %v", n, d, err, core.ErrCostExceedsLimit)
+				}
+			}
+			wantRuleError(t, "n", func() (core.Decision, error) { return limiter.AllowN(ctx, c.name, c.subject, l.Limit, -1) })
+			wantRuleError(t, "name", func() (core.Decision, error) { return limiter.Allow(ctx, "", c.subject, l.Limit) })
+			wantRuleError(t, "subject", func() (core.Decision, error) { return limiter.Allow(ctx, c.name, "", l.Limit) })
+			for field, wrong := range nonsense(l.Limit) {
+				for _, limit := range wrong {
+					wantRuleError(t, field, func() (core.Decision, error) { return limiter.Allow(ctx, c.name, c.subject, limit) })
+					wantRuleError(t, field, func() (core.Decision, error) { return limiter.Peek(ctx, c.name, c.subject, limit) })
+					wantRuleError(t, field, func() (d core.Decision, err error) { return d, limiter.Reset(ctx, c.name, c.subject, limit) })
+				}
+			}
+			c.mustTake(0)
+			if d := c.peek(); d.Remaining != atOnce(l.Limit) || d.ResetAfter != 0 {
+				t.Errorf("errors and calls for nothing were charged: %+v", d)
+			}
+			c.mustTake(atOnce(l.Limit))
+			if d := c.take(0); !d.Allowed || d.RetryAfter != 0 {
+				t.Errorf("nothing does not fit into a limit that is used up: %+v", d)
+			}
+		})
+	}
+	t.Run("in a guard", func(t *testing.T) { tooHeavyForAGuard(t, e) })
+}
+
+// tooMany are numbers above the largest Max, which an int of 32 bits does not hold.
+func tooMany() []int {
+	if mostPermits+1 == math.MaxInt {
+		return nil
+	}
+	return []int{mostPermits + 1, math.MaxInt}
+}
+
+// nonsense are limits that are none, by the field that is wrong.
+func nonsense(l core.Limit) map[string][]core.Limit {
+	with := func(change func(*core.Limit)) core.Limit {
+		changed := l
+		change(&changed)
+		return changed
+	}
+	wrong := make(map[string][]core.Limit)
+	for _, n := range append(tooMany(), 0, -1, math.MinInt) {
+		wrong["Max"] = append(wrong["Max"], with(func(l *core.Limit) { l.Max = n }))
+	}
+	for _, d := range []time.Duration{0, -time.Second, 999 * time.Microsecond, time.Second + 1, 367 * 24 * time.Hour, 1<<63 - 1} {
+		wrong["Window"] = append(wrong["Window"], with(func(l *core.Limit) { l.Window = d }))
+	}
+	for _, n := range append(tooMany(), -1) { // any Burst is one too many where there is no bucket
+		wrong["Burst"] = append(wrong["Burst"], with(func(l *core.Limit) { l.Burst = n }))
+	}
+	wrong["Algorithm"] = []core.Limit{with(func(l *core.Limit) { l.Algorithm = 200 })}
+	return wrong
+}
+
+func isZero(d core.Decision) bool { return sameDecision(d, core.Decision{}) == nil }
+
+// wantRuleError checks that a call says which field is wrong.
+func wantRuleError(t *testing.T, field string, call func() (core.Decision, error)) {
+	t.Helper()
+	d, err := call()
+	if wrong, ok := errors.AsType[*core.RuleError](err); !ok || wrong.Field != field || !isZero(d) {
+		t.Errorf("%+v, %v; want a RuleError about %s", d, err, field)
+	}
+}
+
+// tooHeavyForAGuard: such a call is the caller's mistake, and charges none of the rules.
+func tooHeavyForAGuard(t *testing.T, e Engine) {
+	eachAlgorithm(t, func(t *testing.T, f facts) {
+		light, heavy := ruleOf("light", f.lasting(5)), ruleOf("heavy", f.lasting(50))
+		light.Cost, heavy.Cost = weigh, weigh
+		door := newDoorman(t, e.Options(t), heavy, light)
+		v := visitBy(context.Background(), "guest")
+		v.values[weight] = 6
+		if got := status(door.Check(v)); got != http.StatusBadRequest || door.last.Reason != core.CostTooHigh {
+			t.Errorf("status %d, want %d: %+v", got, http.StatusBadRequest, door.last)
+		}
+		counter{t: t, limiter: door.limiter, name: "light", subject: subjectOf("guest"), limit: f.lasting(5)}.wantLeft(5)
+		counter{t: t, limiter: door.limiter, name: "heavy", subject: subjectOf("guest"), limit: f.lasting(50)}.wantLeft(50)
+	})
+}

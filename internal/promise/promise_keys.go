@@ -1,0 +1,118 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// EveryKeyDies: with every write, a key gets a time to live of at most two windows, or until a bucket is full. One that lost
+// it blocks nobody, and gets one with its next write. Looking and being refused writes no key.
+func EveryKeyDies(t *testing.T, e Engine) {
+	lab := e.newLab(t)
+	lab.eachLimit(t, "a time to live", func(c counter, f facts) {
+		c.peek()
+		c.take(0)
+		if keys := lab.keys(c.t, c.prefix); len(keys) != 0 {
+			c.t.Errorf("looking at a counter that nobody used wrote %v", keys)
+		}
+		for _, wait := range []time.Duration{0, 0, time.Microsecond, c.limit.Window / 32, c.limit.Window / 3, c.limit.Window, 5 * c.limit.Window} {
+			time.Sleep(wait)
+			c.take(1)
+			lab.wantDying(c, f)
+		}
+	})
+	lab.eachLimit(t, "a time to live that was lost", func(c counter, f facts) {
+		c.useUp()
+		lab.persist(c.t, c.prefix)
+		c.mustRefuse(1) // it is as used up as before
+		time.Sleep(f.full(c.limit))
+		c.sameAs(c.of("a fresh one"), "a key without a time to live, when its counter is fresh again")
+		c.mustTake(atOnce(c.limit))
+		lab.wantDying(c, f)
+	})
+	e.keysGo(t)
+	if e.inProcess() {
+		memoryIsGivenBack(t, lab)
+	}
+}
+
+// wantDying checks that there are keys, and that all will die in time.
+func (l *lab) wantDying(c counter, f facts) {
+	c.t.Helper()
+	keys := l.keys(c.t, c.prefix)
+	if len(keys) == 0 && l.client != nil {
+		c.t.Fatal("nothing is counted in the servers")
+	}
+	wantDead(c.t, keys, time.Now().Add(f.lives(c.limit)+time.Millisecond)) // a time to live is in milliseconds, the last one in part
+}
+
+// wantDead checks that keys will die by then.
+func wantDead(t testing.TB, keys map[string]keyState, latest time.Time) {
+	t.Helper()
+	for key, state := range keys {
+		if state.expires.IsZero() || state.expires.After(latest) {
+			t.Errorf("%s dies at %v, want %v at the latest", key, state.expires.UTC(), latest.UTC())
+		}
+	}
+}
+
+// keysGo sees keys die in the servers' own time.
+func (e Engine) keysGo(t *testing.T) {
+	options, servers := e.Options(t), e.clients(t)
+	limiter := newLimiter(t, options)
+	for _, f := range algorithms {
+		for i := range 10 {
+			limit := core.Limit{Max: 5, Window: 20 * time.Millisecond, Algorithm: f.Algorithm}
+			counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: fmt.Sprint(i), limit: limit}.mustTake(1)
+		}
+	}
+	if !redistest.WaitUntil(func() bool {
+		keys, err := keysOf(servers, options.Prefix)
+		return err == nil && len(keys) == 0
+	}, patient) {
+		t.Error("there are keys that do not die")
+	}
+}
+
+// clients are one of each server, past any cluster.
+func (e Engine) clients(t testing.TB) (all []*redis.Client) {
+	for _, server := range e.Servers {
+		all = append(all, server.Client(t))
+	}
+	return all
+}
+
+// memoryIsGivenBack: of a flood of callers nothing is left in this process once their counters are fresh again.
+func memoryIsGivenBack(t *testing.T, lab *lab) {
+	const flood = 50_000
+	lab.bubble(t, func(t *testing.T, options core.Options) {
+		options.MaxKeys = flood
+		limiter := newLimiter(t, options)
+		before := heap()
+		for i := range flood {
+			_, _ = limiter.Allow(context.Background(), "name", fmt.Sprintf("%064d", i), core.PerSecond(10))
+		}
+		full := heap() - before
+		time.Sleep(5 * time.Second)
+		if left := heap() - before; full < flood*64 || left > full/4 {
+			t.Errorf("%d counters take %d bytes, and once they are fresh again %d", flood, full, left)
+		}
+		runtime.KeepAlive(limiter)
+	})
+}
+
+func heap() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what pools hold goes with the second one
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

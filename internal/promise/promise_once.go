@@ -1,0 +1,83 @@
+package promise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// ChargedAtMostOnce: a call is charged once if it is answered, and at most once if it is not, whatever go-redis's options are:
+// with its defaults it sends what was not answered up to four times.
+func ChargedAtMostOnce(t *testing.T, e Engine) {
+	eachAlgorithm(t, func(t *testing.T, f facts) {
+		t.Run("answered", func(t *testing.T) { chargedOnce(t, e, f) })
+		if e.inProcess() {
+			return // there is no answer to be lost
+		}
+		t.Run("the answer is lost", func(t *testing.T) { chargedWithoutAnswer(t, e, f) })
+	})
+	if !e.inProcess() {
+		t.Run("servers stand still", func(t *testing.T) { chargedLate(t, e) })
+	}
+}
+
+// chargedOnce counts calls that are answered, also by servers that keep forgetting their scripts.
+func chargedOnce(t *testing.T, e Engine, f facts) {
+	servers := e.clients(t)
+	c := counter{t: t, limiter: e.limiters(t, 1)[0], name: "name", subject: "subject", limit: f.lasting(100)}
+	for i := range 10 {
+		if d := c.mustTake(3); d.Remaining != 100-3*(i+1) {
+			t.Fatalf("call %d: %+v", i, d)
+		}
+		for _, server := range servers {
+			server.ScriptFlush(context.Background())
+		}
+	}
+	c.wantLeft(70)
+}
+
+// chargedWithoutAnswer loses the answers of calls that were carried out: fewer than open a breaker.
+func chargedWithoutAnswer(t *testing.T, e Engine, f facts) {
+	var net network
+	limiter := newLimiter(t, e.options(t, net.dial))
+	c := counter{t: t, limiter: limiter, name: "name", subject: "subject", limit: f.lasting(100)}
+	c.mustTake(1) // so that the servers know the script
+	net.deaf.Store(true)
+	for range 4 {
+		if d, err := limiter.AllowN(context.Background(), c.name, c.subject, c.limit, 4); !errors.Is(err, core.ErrStore) || !isZero(d) {
+			t.Errorf("%+v, %v; want %v", d, err, core.ErrStore)
+		}
+	}
+	net.deaf.Store(false)
+	c.wantLeft(100 - 1 - 4*4)
+}
+
+// chargedLate has calls give up while the servers stand still. What these carry out of it later is each call once.
+func chargedLate(t *testing.T, e Engine) {
+	options := e.Options(t)
+	options.Timeout = short
+	warm := options
+	warm.Timeout = patient
+	hasty, limit := newLimiter(t, options), core.PerDay(100)
+	c := counter{t: t, limiter: newLimiter(t, warm), name: "name", limit: limit}
+	const callers = 32
+	subject := func(i int) string { return fmt.Sprint("subject", i) }
+	together(callers, func(i int) { c.of(subject(i)).take(1) })
+	e.stop()
+	together(callers, func(i int) {
+		if _, err := hasty.Allow(context.Background(), "name", subject(i), limit); !errors.Is(err, core.ErrStore) {
+			t.Errorf("%v, want %v", err, core.ErrStore)
+		}
+	})
+	e.proceed(t, options.Redis)
+	options.Redis, options.Timeout = e.connect(t, nil), patient
+	c.limiter = newLimiter(t, options)
+	for i := range callers {
+		if left := c.of(subject(i)).peek().Remaining; left != 98 && left != 99 {
+			t.Errorf("%d charged of one call that was answered, and one that was not", 100-left)
+		}
+	}
+}

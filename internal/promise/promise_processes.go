@@ -1,0 +1,142 @@
+package promise
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// longEnv is for how long, as in "10s", each algorithm is put under load by several processes; a fifth of a second unless set.
+const longEnv = "ACCESSLIMIT_LONG"
+
+const (
+	workerCount     = 4
+	eachsGoroutines = 64
+)
+
+// ExactAcrossProcesses: four processes of 64 goroutines each that share a counter get exactly as many permits as there are
+// when none comes back, and never more in any span than the algorithm promises, by the servers' clock, when some do.
+//
+// Counters in this process are nobody else's.
+func ExactAcrossProcesses(t *testing.T, e Engine) {
+	if e.inProcess() {
+		return
+	}
+	load, most := 200*time.Millisecond, 2000
+	if long := os.Getenv(longEnv); long != "" {
+		var err error
+		if load, err = time.ParseDuration(long); err != nil {
+			t.Fatalf("%s: %v", longEnv, err)
+		}
+		most = max(most, int(load.Seconds()*20_000)) // about what a machine with two processors gets through
+	}
+	workers := startWorkers(t, workerCount)
+	eachAlgorithm(t, func(t *testing.T, f facts) {
+		t.Run("used up", func(t *testing.T) {
+			most := min(most, f.largest)
+			result := e.share(t, workers, job{Limit: f.lasting(most)})
+			if len(result.Admitted) != most {
+				t.Errorf("%d of %d permits passed", len(result.Admitted), most)
+			}
+		})
+		t.Run("coming back", func(t *testing.T) {
+			limit := core.Limit{Max: 50, Window: 100 * time.Millisecond, Algorithm: f.Algorithm}
+			result := e.share(t, workers, job{Limit: limit, For: load})
+			if len(result.Admitted) <= limit.Max {
+				t.Fatalf("%d permits passed in %v: none has come back", len(result.Admitted), load)
+			}
+			wantSpans(t, f, limit, result.Admitted)
+			t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
+		})
+		if f.leases {
+			t.Run("leased", func(t *testing.T) { e.leasedAcross(t, f, workers, load) })
+		}
+	})
+}
+
+// leasedAcross has every second process lease what the others ask for one by one. Never more pass than may, by when they are used; and
+// all that was leased and not used is back when the processes are done.
+func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
+	const most = 8_000
+	used := job{Limit: f.lasting(most), Lease: 500, Prefix: newPrefix()}
+	result := e.share(t, workers, used)
+	options := e.Options(t)
+	options.Prefix = used.Prefix
+	c := counter{t: t, limiter: newLimiter(t, options), name: "name", subject: "subject", limit: used.Limit}
+	if passed := len(result.Admitted); passed > most || passed < most/2 {
+		t.Errorf("%d of %d permits passed", passed, most)
+	}
+	c.wantLeft(most - len(result.Admitted))
+
+	limit := core.Limit{Max: 800, Window: 100 * time.Millisecond, Algorithm: f.Algorithm}
+	result = e.share(t, workers, job{Limit: limit, Lease: 500, For: load})
+	if len(result.Admitted) <= limit.Max {
+		t.Fatalf("%d permits passed in %v: none has come back", len(result.Admitted), load)
+	}
+	wantSpans(t, f, limit, result.Admitted)
+	t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
+}
+
+// share has all workers do a job at once, on counters of its own, and puts together what came of it. Every second of them leases,
+// if that is the job.
+func (e Engine) share(t *testing.T, workers []worker, j job) (all done) {
+	t.Helper()
+	j.Engine, j.Addrs, j.Goroutines = e.Name, addrsOf(e.Servers), eachsGoroutines
+	if j.Prefix == "" {
+		j.Prefix = newPrefix()
+	}
+	var mu sync.Mutex
+	together(len(workers), func(i int) {
+		var result done
+		j := j
+		if i%2 == 1 {
+			j.Lease = 0
+		}
+		err := firstOf(workers[i].jobs.Encode(j), workers[i].results.Decode(&result))
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil || result.Error != "" {
+			t.Errorf("worker %d: %v %s", i, err, result.Error)
+		}
+		all.Admitted = append(all.Admitted, result.Admitted...)
+		all.Refused += result.Refused
+	})
+	return all
+}
+
+func addrsOf(servers []*redistest.Server) (addrs []string) {
+	for _, server := range servers {
+		addrs = append(addrs, server.Addr())
+	}
+	return addrs
+}
+
+// wantSpans looks at spans of several lengths, wherever one can begin, and counts the permits that must have passed within
+// them: those of calls that began and ended there. So however slow a call was, nothing is counted that was not so.
+func wantSpans(t *testing.T, f facts, limit core.Limit, admitted []taken) {
+	t.Helper()
+	slices.SortFunc(admitted, func(a, b taken) int { return int(a.From - b.From) })
+	for _, span := range []time.Duration{limit.Window / 4, limit.Window, 5 * limit.Window / 2, 24 * time.Hour} {
+		length := min(span.Microseconds(), admitted[len(admitted)-1].To-admitted[0].From+1)
+		most := f.most(limit, time.Duration(length)*time.Microsecond)
+		for i := range admitted {
+			within := 0
+			for _, a := range admitted[i:] {
+				if a.From >= admitted[i].From+length {
+					break
+				}
+				if a.To < admitted[i].From+length {
+					within++
+				}
+			}
+			if within > most {
+				t.Fatalf("%d permits passed within %d microseconds, want at most %d by %v", within, length, most, limit)
+			}
+		}
+	}
+}

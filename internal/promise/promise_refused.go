@@ -1,0 +1,105 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// RefusedChangesNothing: who is refused, however often and at whatever cost, waits no longer for it and changes no byte in
+// any server. Neither does who only looks.
+func RefusedChangesNothing(t *testing.T, e Engine) {
+	lab := e.newLab(t)
+	lab.eachLimit(t, "hammering", func(c counter, _ facts) {
+		calm := c.of("calm")
+		for _, each := range []counter{c, calm} {
+			each.useUp()
+		}
+		told := c.mustRefuse(1).RetryAfter
+		passes := time.Now().Add(told)
+		calm.sameAs(c, "after one refusal")
+		before := lab.keys(c.t, c.prefix)
+		for i := range 20 {
+			time.Sleep(told / 24)
+			c.limiter = c.another() // who knows of no refusal yet asks the servers
+			c.mustRefuse(1 + i%min(3, atOnce(c.limit)))
+			c.mustRefuse(atOnce(c.limit))
+			c.peek()
+		}
+		if after := lab.keys(c.t, c.prefix); !maps.Equal(before, after) {
+			c.t.Errorf("refused calls changed what the servers hold:\n%v, and before them\n%v", after, before)
+		}
+		c.sameAs(calm, "after many refusals")
+		time.Sleep(time.Until(passes))
+		c.mustTake(1)
+	})
+	t.Run("hammering beside others", e.hammeredBesideOthers)
+}
+
+// hammeredBesideOthers sends many calls of guests who have used up a limit of their own. They must
+// take nothing from a limit that they share with others, not even for a moment, though it may be
+// counted on another server. So everybody else passes.
+func (e Engine) hammeredBesideOthers(t *testing.T) {
+	t.Run("in the process that refused them before", func(t *testing.T) { e.hammered(t, false) })
+	t.Run("in a process that has to find out", func(t *testing.T) { e.hammered(t, true) })
+}
+
+func (e Engine) hammered(t *testing.T, unknown bool) {
+	const hammering, innocent = 4, 60
+	own := core.Rule{Name: "own", Window: time.Hour, MaxCount: 1, Key: byGuest}
+	// A process that knows nothing of a caller may charge one call before it is told.
+	shared := core.Rule{Name: "shared", Window: time.Hour, MaxCount: hammering + innocent + hammering, Key: core.Global}
+	all := e.limiters(t, 2)
+	guard := all[0].MustGuard(own, shared)
+	visit := func(format string, i int) int {
+		return status(guard.Check(visitBy(context.Background(), fmt.Sprintf(format, i))))
+	}
+	for i := range hammering {
+		if got := visit("hammering %d", i); got != http.StatusOK {
+			t.Fatalf("status %d, want %d", got, http.StatusOK)
+		}
+	}
+	if unknown && !e.inProcess() {
+		guard = all[1].MustGuard(own, shared)
+	}
+	var over atomic.Bool
+	var crowd sync.WaitGroup
+	for i := range 16 * hammering {
+		crowd.Go(func() {
+			for !over.Load() {
+				if got := visit("hammering %d", i%hammering); got != http.StatusTooManyRequests {
+					t.Errorf("a caller without permits got status %d", got)
+				}
+				runtime.Gosched() // callers that are refused here would leave the others no processor
+			}
+		})
+	}
+	refused := 0
+	for i := range innocent {
+		if visit("innocent %d", i) != http.StatusOK {
+			refused++
+		}
+	}
+	over.Store(true)
+	crowd.Wait()
+	if refused > 0 {
+		t.Errorf("%d of %d others were refused", refused, innocent)
+	}
+}
+
+// useUp takes all there is: half of it now and half a little later, so that it does not come back all at once. No time
+// passes for a limit that gives some of it back so soon.
+func (c counter) useUp() {
+	c.t.Helper()
+	half := atOnce(c.limit) / 2
+	c.mustTake(half)
+	c.mustTake(atOnce(c.limit) - half)
+}

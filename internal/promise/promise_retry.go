@@ -1,0 +1,136 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// HonestRetryAfter: who is refused and waits as long as it was told, with nobody else charging, passes; one microsecond
+// earlier it would not have. A SlidingWindow may ask for its Window/32 more than an exact count would. And when ResetAfter is
+// over, to the microsecond, the counter is a fresh one.
+func HonestRetryAfter(t *testing.T, e Engine) {
+	lab := e.newLab(t)
+	eachAlgorithm(t, func(t *testing.T, f facts) {
+		rapid.Check(t, func(rt *rapid.T) {
+			limit := rapid.SampledFrom(f.limits()).Draw(rt, "limit")
+			steps := traces(limit, false).Draw(rt, "trace")
+			var wrong error
+			lab.bubble(t, func(t *testing.T, options core.Options) {
+				limiter := newLimiter(t, options)
+				w := waiter{player{limiter: limiter, name: "name", subject: "subject"}, lab.others(t, options, limiter), f, nil}
+				wrong = w.plays(steps, limit.Limit)
+			})
+			if wrong != nil {
+				rt.Fatal(wrong)
+			}
+		})
+	})
+}
+
+// waiter plays a trace, and whenever it is refused waits as it is told.
+type waiter struct {
+	player
+	another func() *core.Limiter // of a process that was not refused, and has to ask
+	facts
+	admitted []admission
+}
+
+func (w *waiter) plays(steps trace, limit core.Limit) error {
+	for i, s := range steps {
+		if err := w.step(s); err != nil {
+			return s.failed(i, err)
+		}
+	}
+	return w.resets(limit)
+}
+
+func (w *waiter) step(s step) error {
+	if s.do == reset {
+		w.admitted = nil
+	}
+	d, err := w.play(s)
+	switch {
+	case err != nil:
+		return err
+	case s.do != allow:
+		return nil
+	case d.Allowed && d.RetryAfter != 0:
+		return fmt.Errorf("allowed, and told to wait: %+v", d)
+	case d.Allowed:
+		w.note(s)
+		return nil
+	}
+	return w.wait(s, d.RetryAfter)
+}
+
+func (w *waiter) note(s step) {
+	w.admitted = append(w.admitted, admission{time.Now(), s.cost()})
+}
+
+// wait does the refused step again: as late as it still has to be refused, and when it has to pass.
+func (w *waiter) wait(s step, told time.Duration) error {
+	slack := w.slack(s.by)
+	if most := w.full(s.by); told <= 0 || told > most {
+		return fmt.Errorf("told to wait %v, of which no more than %v can help", told, most)
+	}
+	passes := time.Now().Add(told)
+	if early := told - slack - time.Microsecond; early > 0 {
+		s.wait = wait{more: early}
+		elsewhere := player{limiter: w.another(), name: w.name, subject: w.subject}
+		for _, p := range []*player{&w.player, &elsewhere} {
+			d, err := p.play(s)
+			if err != nil || d.Allowed {
+				return fmt.Errorf("told to wait %v, and passed after %v: %+v, %w", told, early, d, err)
+			}
+			s.wait = wait{}
+		}
+		if slack > 0 && !w.over(s) {
+			return fmt.Errorf("told to wait %v, of which an exact count would not have asked for the last %v", told, slack+time.Microsecond)
+		}
+	}
+	s.wait = wait{more: time.Until(passes)}
+	d, err := w.play(s)
+	if err != nil || !d.Allowed {
+		return fmt.Errorf("told to wait %v, and refused after that: %+v, %w", told, d, err)
+	}
+	w.note(s)
+	return nil
+}
+
+// over tells whether a step would now be over the limit by an exact count of what was admitted within the last Window.
+func (w *waiter) over(s step) bool {
+	sum := s.cost()
+	for _, a := range w.admitted {
+		if time.Since(a.at) < s.by.Window {
+			sum += a.permits
+		}
+	}
+	return sum > s.by.Max
+}
+
+// resets waits for the counter to be fresh.
+func (w *waiter) resets(limit core.Limit) error {
+	peek := func() core.Decision {
+		d, _ := w.limiter.Peek(context.Background(), w.name, w.subject, limit)
+		return d
+	}
+	d := peek()
+	if d.ResetAfter == 0 {
+		return nil
+	}
+	time.Sleep(d.ResetAfter - time.Microsecond)
+	if early := peek(); early.ResetAfter != time.Microsecond {
+		return fmt.Errorf("fresh in %v, and a microsecond before the end of that: %+v", d.ResetAfter, early)
+	}
+	time.Sleep(time.Microsecond)
+	if fresh := peek(); fresh.ResetAfter != 0 || fresh.Remaining != atOnce(limit) {
+		return fmt.Errorf("fresh in %v, and after that: %+v", d.ResetAfter, fresh)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package promise
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// StoreFailureIsNoRefusal: when the servers cannot be reached, or answer with an error, a direct call says ErrStore and
+// decides nothing, and each rule goes by its own policy, under a reason of its own. One no is a no. It is over with the
+// failure.
+//
+// In this process there is nothing that could fail.
+func StoreFailureIsNoRefusal(t *testing.T, e Engine) {
+	if e.inProcess() {
+		return
+	}
+	t.Run("out of reach", func(t *testing.T) {
+		var net network
+		options := e.options(t, net.dial)
+		options.Timeout = 5 * time.Second // Close waits as long for an INFO whose answer got lost with the network
+		e.failsAndMends(t, options, func() { net.cut.Store(true) }, func() { net.cut.Store(false) })
+	})
+	t.Run("an error", func(t *testing.T) {
+		options := e.Options(t)
+		e.failsAndMends(t, options, func() { e.spoil(t, options.Prefix) }, func() { e.wipe(t, options.Prefix) })
+	})
+}
+
+// failsAndMends makes calls before the store fails, while it does, and when it is well again.
+func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend func()) {
+	limit := core.PerDay(100)
+	open, closed := ruleOf("open", limit), ruleOf("closed", limit)
+	closed.OnStoreError = core.FailClosed
+	doors := map[*doorman]core.Reason{
+		newDoorman(t, options, open):         core.StoreFailOpen,
+		newDoorman(t, options, closed):       core.StoreFailClosed,
+		newDoorman(t, options, open, closed): core.StoreFailClosed,
+		newDoorman(t, options, closed, open): core.StoreFailClosed,
+	}
+	c := counter{t: t, limiter: newLimiter(t, options), name: "open", subject: subjectOf("guest"), limit: limit}
+	c.mustTake(1)
+	c.name = "closed"
+	c.mustTake(1)
+
+	fail()
+	d, err := c.limiter.Allow(context.Background(), c.name, c.subject, limit)
+	if !errors.Is(err, core.ErrStore) || err.Error() == core.ErrStore.Error() || !isZero(d) {
+		t.Errorf("Allow: %+v, %v; want %v, with its cause", d, err, core.ErrStore)
+	}
+	if _, err := c.limiter.Peek(context.Background(), c.name, c.subject, limit); !errors.Is(err, core.ErrStore) {
+		t.Errorf("Peek: %v, want %v", err, core.ErrStore)
+	}
+	for door, reason := range doors {
+		door.wantPolicy(t, reason)
+	}
+
+	mend()
+	if !redistest.WaitUntil(func() bool {
+		_, err := c.limiter.Peek(context.Background(), c.name, c.subject, limit)
+		return err == nil
+	}, patient) {
+		t.Fatal("the store is well again, and nobody notices")
+	}
+	for door := range doors {
+		if got := status(door.Check(visitBy(context.Background(), "guest"))); got != http.StatusOK || door.last.Source != core.FromRedis {
+			t.Errorf("status %d when the store is well again, by %+v", got, door.last)
+		}
+	}
+}
+
+// wantPolicy checks that a guard goes by its rules' policy.
+func (d *doorman) wantPolicy(t *testing.T, reason core.Reason) {
+	t.Helper()
+	want := http.StatusServiceUnavailable
+	if reason == core.StoreFailOpen {
+		want = http.StatusOK
+	}
+	got := status(d.Check(visitBy(context.Background(), "guest")))
+	if got != want || d.last.Reason != reason || d.last.Allowed != (want == http.StatusOK) || d.last.Source != core.FromNobody {
+		t.Errorf("status %d, want %d because of %s: %+v", got, want, reason, d.last)
+	}
+}
+
+// spoil makes of every counter a value that no script expects.
+func (e Engine) spoil(t *testing.T, prefix string) {
+	e.wipeAnd(t, prefix, func(server *redis.Client, key string) error {
+		return server.Do(context.Background(), "xadd", key, "*", "what", "is this").Err()
+	})
+}
+
+// wipe removes every counter.
+func (e Engine) wipe(t *testing.T, prefix string) {
+	e.wipeAnd(t, prefix, func(*redis.Client, string) error { return nil })
+}
+
+func (e Engine) wipeAnd(t *testing.T, prefix string, then func(server *redis.Client, key string) error) {
+	t.Helper()
+	for _, server := range e.clients(t) {
+		keys, err := keysOf([]*redis.Client{server}, prefix)
+		for key := range keys {
+			err = errors.Join(err, server.Del(context.Background(), key).Err(), then(server, key))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

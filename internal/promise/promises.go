@@ -1,0 +1,48 @@
+// Package promise holds the limits to what they promise. Each promise is a suite that runs on every
+// engine: in this process, on one Redis server, on a cluster and on a ring.
+//
+// What a counter must answer is computed by models in plain arithmetic (model*.go). Time passes only
+// as a test says (lab.go).
+package promise
+
+import "testing"
+
+// promise is one thing that the limits promise, on every engine.
+type promise struct {
+	name  string
+	holds func(t *testing.T, e Engine)
+}
+
+// promises are all of them, each a suite of its own.
+var promises = []promise{
+	{"AnswersAreExact", AnswersAreExact},
+	{"NeverOverTheLimit", NeverOverTheLimit},
+	{"ExactUnderConcurrency", ExactUnderConcurrency},
+	{"ExactAcrossProcesses", ExactAcrossProcesses},
+	{"RefusedChangesNothing", RefusedChangesNothing},
+	{"AllOrNone", AllOrNone},
+	{"ChargedAtMostOnce", ChargedAtMostOnce},
+	{"ReturnsByDeadline", ReturnsByDeadline},
+	{"ContextEndIsTheCallers", ContextEndIsTheCallers},
+	{"EnginesAgree", EnginesAgree},
+	{"EveryKeyDies", EveryKeyDies},
+	{"OneClock", OneClock},
+	{"NothingFitsIsAnError", NothingFitsIsAnError},
+	{"KeysAreOpaque", KeysAreOpaque},
+	{"StoreFailureIsNoRefusal", StoreFailureIsNoRefusal},
+	{"HonestRetryAfter", HonestRetryAfter},
+	{"ChangingLimits", ChangingLimits},
+	{"InFlight", InFlight},
+	{"TakesTurns", TakesTurns},
+}
+
+// Run holds an engine to everything that the limits promise.
+//
+//	for _, engine := range promise.Engines(t) {
+//		t.Run(engine.Name, func(t *testing.T) { promise.Run(t, engine) })
+//	}
+func Run(t *testing.T, e Engine) {
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) { p.holds(t, e) })
+	}
+}

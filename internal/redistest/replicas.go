@@ -1,0 +1,69 @@
+package redistest
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// AddReplicas gives each master a replica, which takes its place when the other masters have not heard of it for their node timeout
+// and a second or two. It returns when all replicas are in step and the whole cluster knows them, which takes about three seconds.
+// Start the cluster with "--cluster-node-timeout", "1000", unless a test is to wait for Redis's own 15 seconds.
+func (c *Cluster) AddReplicas(t testing.TB) {
+	t.Helper()
+	for range c.nodes {
+		c.replicas = append(c.replicas, Start(t, c.args...))
+	}
+	for i, replica := range c.replicas {
+		if !replica.replicate(c.nodes[i]) {
+			t.Fatalf("redistest: a server cannot become the replica of master %d", i)
+		}
+	}
+	for _, server := range append(c.replicas, c.nodes...) {
+		if !server.awaitReplicas(len(c.replicas)) {
+			t.Fatalf("redistest: the server on %s does not see all replicas", server.Addr())
+		}
+	}
+}
+
+// Replicas are those of the masters, in the masters' order; none before AddReplicas. Who is master of what after a failover, only
+// the cluster knows.
+func (c *Cluster) Replicas() []*Server { return c.replicas }
+
+// replicate makes a server of a cluster the replica of a master, and tells whether it is in step.
+func (r *Server) replicate(master *Server) bool {
+	ctx, client, of := context.Background(), r.probe(), master.probe()
+	defer func() { _, _ = client.Close(), of.Close() }()
+	id, err := of.ClusterMyID(ctx).Result()
+	if err != nil || client.ClusterMeet(ctx, loopback, strconv.Itoa(master.port)).Err() != nil {
+		return false
+	}
+	return WaitUntil(func() bool { return client.ClusterReplicate(ctx, id).Err() == nil }, patience) && inStep(client)
+}
+
+// inStep waits until a replica has everything that its master has, and tells whether it does.
+func inStep(replica *redis.Client) bool {
+	return WaitUntil(func() bool {
+		info, _ := replica.Info(context.Background(), "replication").Result()
+		return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up")
+	}, patience)
+}
+
+// awaitReplicas waits until the server knows so many replicas in its cluster, and tells whether it does.
+func (r *Server) awaitReplicas(n int) bool {
+	ctx, client := context.Background(), r.probe()
+	defer func() { _ = client.Close() }()
+	return WaitUntil(func() bool {
+		nodes, _ := client.ClusterNodes(ctx).Result()
+		known := 0
+		for line := range strings.Lines(nodes) {
+			if strings.Contains(line, "slave ") && strings.Contains(line, " connected") {
+				known++
+			}
+		}
+		return known == n
+	}, patience)
+}

@@ -1,0 +1,41 @@
+package redistest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Ring is a number of real servers of this test alone that know nothing of each other: the client divides the keys among them.
+type Ring struct {
+	nodes []*Server
+}
+
+// StartRing starts n servers, each as Start does.
+func StartRing(t testing.TB, n int) *Ring {
+	t.Helper()
+	r := &Ring{}
+	for range n {
+		r.nodes = append(r.nodes, Start(t))
+	}
+	return r
+}
+
+// Nodes are the servers, to be broken one by one. The client calls the first one shard0.
+func (r *Ring) Nodes() []*Server { return r.nodes }
+
+// Client returns a client of the ring, closed when the test t ends. Its options are go-redis's own defaults; each change may set
+// others.
+func (r *Ring) Client(t testing.TB, change ...func(*redis.RingOptions)) *redis.Ring {
+	options := &redis.RingOptions{Addrs: make(map[string]string, len(r.nodes))}
+	for i, node := range r.nodes {
+		options.Addrs[fmt.Sprintf("shard%d", i)] = node.Addr()
+	}
+	for _, apply := range change {
+		apply(options)
+	}
+	client := redis.NewRing(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

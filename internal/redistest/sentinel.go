@@ -1,0 +1,123 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// masterName is what the Sentinels call the master.
+const masterName = "limits"
+
+// Sentinel is a real master with one replica, of this test alone, watched by three Sentinels: when two of these have not heard of the
+// master for a second, the replica takes its place, which takes three to six seconds in all. The old master becomes the
+// replica when it is back.
+type Sentinel struct {
+	nodes    []*Server
+	watchers []*Server
+}
+
+// StartSentinel starts all of them and returns when the Sentinels know each other and the replica. As with Start, the test fails
+// when redis-server is not installed, and all are gone when the test ends.
+func StartSentinel(t testing.TB) *Sentinel {
+	t.Helper()
+	atOnce := []string{"--repl-diskless-sync-delay", "0"} // that is what a replica waits for, five seconds unless set
+	s := &Sentinel{nodes: []*Server{Start(t, atOnce...), Start(t, atOnce...)}}
+	if !s.nodes[1].follow(s.nodes[0]) {
+		t.Fatal("redistest: a server cannot become the replica of another")
+	}
+	for range 3 {
+		s.watchers = append(s.watchers, startWatcher(t, s.nodes[0]))
+	}
+	for _, watcher := range s.watchers {
+		if !watcher.awaitWatch() {
+			t.Fatalf("redistest: the Sentinel on %s does not know the replica and the other Sentinels", watcher.Addr())
+		}
+	}
+	return s
+}
+
+// follow makes a server the replica of another, and tells whether it is in step.
+func (r *Server) follow(master *Server) bool {
+	client := r.probe()
+	defer func() { _ = client.Close() }()
+	return client.ReplicaOf(context.Background(), loopback, fmt.Sprint(master.port)).Err() == nil && inStep(client)
+}
+
+// startWatcher starts a Sentinel.
+func startWatcher(t testing.TB, master *Server) *Server {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor %[1]s %[2]s %[3]d 2\nsentinel down-after-milliseconds %[1]s 1000\nsentinel failover-timeout %[1]s 5000\n",
+		masterName, loopback, master.port)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newRedis(t, []string{"--sentinel"})
+	w.config = config
+	w.start(func() int { return freePort(t) })
+	return w
+}
+
+// awaitWatch waits until a Sentinel knows the replica and the two others, and tells whether it does.
+func (r *Server) awaitWatch() bool {
+	ctx, client := context.Background(), r.sentinel()
+	defer func() { _ = client.Close() }()
+	return WaitUntil(func() bool {
+		master, _ := client.Master(ctx, masterName).Result()
+		return master["num-slaves"] == "1" && master["num-other-sentinels"] == "2" && master["flags"] == "master"
+	}, patience)
+}
+
+// sentinel returns a client of a Sentinel. The caller closes it.
+func (r *Server) sentinel() *redis.SentinelClient {
+	return redis.NewSentinelClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1})
+}
+
+// Nodes are the server that was the master first, and the one that was its replica.
+func (s *Sentinel) Nodes() []*Server { return s.nodes }
+
+// Master is where the Sentinels say that the master listens now.
+func (s *Sentinel) Master(t testing.TB) (addr string) {
+	t.Helper()
+	client := s.watchers[0].sentinel()
+	defer func() { _ = client.Close() }()
+	at, err := client.GetMasterAddrByName(context.Background(), masterName).Result()
+	if err != nil || len(at) != 2 {
+		t.Fatalf("redistest: the Sentinel names no master: %v, %v", at, err)
+	}
+	return at[0] + ":" + at[1]
+}
+
+// FailOver has the replica take the master's place though the master is well, as before a machine is taken down.
+func (s *Sentinel) FailOver(t testing.TB) {
+	t.Helper()
+	client := s.watchers[0].sentinel()
+	defer func() { _ = client.Close() }()
+	var err error
+	if !WaitUntil(func() bool {
+		err = client.Failover(context.Background(), masterName).Err()
+		return err == nil
+	}, patience) {
+		t.Fatalf("redistest: the Sentinel does not begin a failover: %v", err)
+	}
+}
+
+// Client returns a client that asks the Sentinels for the master, closed when the test t ends. Its options are go-redis's own
+// defaults; each change may set others.
+func (s *Sentinel) Client(t testing.TB, change ...func(*redis.FailoverOptions)) *redis.Client {
+	options := &redis.FailoverOptions{MasterName: masterName}
+	for _, watcher := range s.watchers {
+		options.SentinelAddrs = append(options.SentinelAddrs, watcher.Addr())
+	}
+	for _, apply := range change {
+		apply(options)
+	}
+	client := redis.NewFailoverClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

@@ -1,0 +1,153 @@
+package redistest_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// impatient makes a client give up after 200 ms, and try once.
+func impatient(o *redis.Options) {
+	o.ReadTimeout = 200 * time.Millisecond
+	o.MaxRetries = -1
+}
+
+func mustSet(t *testing.T, client redis.Cmdable, key, value string) {
+	t.Helper()
+	if err := client.Set(context.Background(), key, value, 0).Err(); err != nil {
+		t.Fatalf("SET %s: %v", key, err)
+	}
+}
+
+func wantValue(t *testing.T, client redis.Cmdable, key, want string) {
+	t.Helper()
+	if got, err := client.Get(context.Background(), key).Result(); err != nil || got != want {
+		t.Fatalf("GET %s = %q, %v, want %q", key, got, err, want)
+	}
+}
+
+func TestServersAreOfTheirTestAlone(t *testing.T) {
+	one, other := redistest.Start(t), redistest.Start(t)
+	mustSet(t, one.Client(t), "key", "one")
+	mustSet(t, other.Client(t), "key", "other")
+	wantValue(t, one.Client(t), "key", "one")
+	wantValue(t, other.Client(t), "key", "other")
+}
+
+func TestServerEndsWithItsTest(t *testing.T) {
+	var server *redistest.Server
+	t.Run("inner", func(t *testing.T) { server = redistest.Start(t) })
+	if err := server.Client(t, impatient).Ping(context.Background()).Err(); err == nil {
+		t.Fatal("the server outlived the test that started it")
+	}
+}
+
+func TestArgsWin(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory", "7mb", "--appendonly", "yes")
+	config := server.Client(t).ConfigGet(context.Background(), "[am]*").Val()
+	if config["maxmemory"] != "7340032" || config["appendonly"] != "yes" {
+		t.Fatalf("maxmemory %s, appendonly %s, want 7340032, yes", config["maxmemory"], config["appendonly"])
+	}
+}
+
+func TestServerWithPasswordStarts(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "secret")
+	mustSet(t, server.Client(t, func(o *redis.Options) { o.Password = "secret" }), "key", "value")
+	if err := server.Client(t).Ping(context.Background()).Err(); !redis.IsAuthError(err) {
+		t.Fatalf("PING without the password: %v, want an authentication error", err)
+	}
+}
+
+func TestStopAndContinue(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t, impatient)
+	mustSet(t, client, "key", "before")
+	server.Stop()
+	if err := client.Ping(context.Background()).Err(); err == nil {
+		t.Fatal("a stopped server answered")
+	}
+	server.Continue()
+	wantValue(t, client, "key", "before")
+}
+
+func TestKillAndRestart(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t, impatient)
+	mustSet(t, client, "key", "before")
+	server.Kill()
+	server.Kill()
+	if err := client.Ping(context.Background()).Err(); err == nil {
+		t.Fatal("a killed server answered")
+	}
+	server.Restart()
+	again := server.Client(t)
+	if n := again.DBSize(context.Background()).Val(); n != 0 {
+		t.Fatalf("%d keys after a restart, want none", n)
+	}
+	mustSet(t, again, "key", "after")
+}
+
+func TestStoppedServerRestarts(t *testing.T) {
+	server := redistest.Start(t)
+	server.Stop()
+	server.Restart()
+	mustSet(t, server.Client(t), "key", "value")
+}
+
+// failing is a test that only notes how it failed.
+type failing struct {
+	*testing.T
+	message string
+}
+
+func (f *failing) Fatal(args ...any) {
+	f.message = fmt.Sprint(args...)
+	panic(f)
+}
+
+func (f *failing) Fatalf(format string, args ...any) { f.Fatal(fmt.Sprintf(format, args...)) }
+
+// failure runs body on a test that may fail and returns what it failed with.
+func failure(t *testing.T, body func(testing.TB)) string {
+	f := &failing{T: t}
+	func() {
+		defer func() {
+			if raised := recover(); raised != nil && raised != f {
+				panic(raised)
+			}
+		}()
+		body(f)
+	}()
+	return f.message
+}
+
+func TestFailuresSayWhatToDo(t *testing.T) {
+	wrongOption := func(t testing.TB) { redistest.Start(t, "--no-such-option", "1") }
+	if got := failure(t, wrongOption); !strings.Contains(got, "no-such-option") {
+		t.Errorf("with a wrong option: %q, want what the server said", got)
+	}
+	stopTheDead := func(t testing.TB) {
+		server := redistest.Start(t)
+		server.Kill()
+		server.Stop()
+	}
+	if got := failure(t, stopTheDead); !strings.Contains(got, "cannot be stopped") {
+		t.Errorf("Stop after Kill: %q, want that it cannot be stopped", got)
+	}
+	t.Setenv("ACCESSLIMIT_REDIS_SERVER", "")
+	t.Setenv("PATH", t.TempDir())
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		t.Fatal("redis-server is found on an empty PATH")
+	}
+	noServer := func(t testing.TB) { redistest.Start(t) }
+	if got := failure(t, noServer); !strings.Contains(got, "redis-server is missing") || !strings.Contains(got, "make redis") {
+		t.Errorf("without redis-server: %q, want which program is missing and what installs it", got)
+	}
+}
