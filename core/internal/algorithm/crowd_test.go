@@ -36,9 +36,27 @@ func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []a
 	return want[0]
 }
 
-// checkCrowd reads what Redis replied to a crowd, and works out what each of its calls is answered.
+// checkCrowd compares what Redis replied to a crowd with what each call was answered here.
 func checkCrowd(reply any, counters []algorithm.Counter, want [][]algorithm.Verdict) error {
-	calls := int64(len(want))
+	got, err := readCrowd(reply, int64(len(want)), counters)
+	if err != nil {
+		return err
+	}
+	for behind := range want {
+		for i := range counters {
+			if got[behind][i].At == 0 { // a bucket's refusal
+				got[behind][i].At = want[behind][i].At
+			}
+			if got[behind][i] != want[behind][i] {
+				return fmt.Errorf("call %d of %d, counter %d: Redis says %+v, this process %+v", behind, len(want), i, got[behind][i], want[behind][i])
+			}
+		}
+	}
+	return nil
+}
+
+// readCrowd works out what each of the calls is answered, of what Redis replied to all of them.
+func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [][]algorithm.Verdict, err error) {
 	found := make([]algorithm.Found, len(counters))
 	read := func() error {
 		values, several := reply.([]any)
@@ -56,26 +74,20 @@ func checkCrowd(reply any, counters []algorithm.Counter, want [][]algorithm.Verd
 		}
 		return nil
 	}
-	for behind := range want {
-		passed := calls
+	for behind := range calls {
 		if err := read(); err != nil {
-			return err
+			return nil, err
 		}
+		passed := calls
 		for i := range counters {
 			passed = min(passed, found[i].Fit(&counters[i], passed))
 		}
+		verdicts = append(verdicts, make([]algorithm.Verdict, len(counters)))
 		for i := range counters {
-			var got algorithm.Verdict
-			found[i].Nth(&counters[i], int64(behind), passed, &got)
-			if got.At == 0 { // a bucket's refusal
-				got.At = want[behind][i].At
-			}
-			if got != want[behind][i] {
-				return fmt.Errorf("call %d of %d, of which %d pass, counter %d: Redis says %+v, this process %+v", behind, calls, passed, i, got, want[behind][i])
-			}
+			found[i].Nth(&counters[i], behind, passed, &verdicts[behind][i])
 		}
 	}
-	return nil
+	return verdicts, nil
 }
 
 var crowdScripts = map[string]*algorithm.Script{}
