@@ -190,6 +190,41 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	}
 }
 
+// A user who lacks the right to LREM, which an entry in the middle of a log is given back with, gets
+// nothing back: neither there nor from the counters that were charged with it. The log says why.
+func TestARefundWithoutLREMChangesNothing(t *testing.T) {
+	server := limittest.StartRedis(t)
+	admin, line := server.Client(t), readACL(t).everybody
+	user, password := userOf(line)
+	permit(t, admin, "lrem", line)
+	var log logbook
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+		o.Username, o.Password = user, password
+	})})
+	entries := core.Limit{Max: 50, Window: time.Hour, Algorithm: core.SlidingLog}
+	guard := newGuard(t, limiter, core.Rule{
+		Name: "n", Window: time.Hour, MaxCount: 100, Also: []core.Limit{entries}, Count: func(status int) bool { return status == 200 },
+	})
+	call := func(handle func() int) { guard.Check(newView("GET", "/")).Run(handle) }
+	ok := func() int { return 200 }
+	call(ok)
+	var before []string
+	key := core.CounterKey("accesslimit", "ip:192.0.2.1", "n", entries)
+	call(func() int {
+		call(ok)
+		before = admin.LRange(background, key, 0, -1).Val()
+		return 401
+	})
+	wantLeft(t, limiter, "n", "ip:192.0.2.1", core.PerHour(100), 97)
+	wantLeft(t, limiter, "n", "ip:192.0.2.1", entries, 47)
+	if after := admin.LRange(background, key, 0, -1).Val(); !slices.Equal(after, before) {
+		t.Errorf("the log was %q, and is %q", before, after)
+	}
+	if log.count("could not be given back", "level=ERROR", "LREM", "SECURITY.md") != 1 {
+		t.Error(log.text.String())
+	}
+}
+
 // A client that counts in another database of the server's has to choose it.
 func TestTheACLLineForADatabase(t *testing.T) {
 	server := redistest.Start(t)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -75,16 +76,19 @@ func (c *complaints) badPlan(rule string, err error) {
 }
 
 func (c *complaints) notGivenBack(err error) {
-	why := kept(err)
-	c.about[aboutGivingBack].say("", func(times int) {
-		c.logger.Warn("accesslimit: what does not count could not be given back", slog.String("error", why), slog.Int("calls", times))
-	})
+	c.afterwards(aboutGivingBack, "accesslimit: what does not count could not be given back", err)
 }
 
 func (c *complaints) notRenewed(err error) {
-	why := kept(err)
-	c.about[aboutRenewing].say("", func(times int) {
-		c.logger.Warn("accesslimit: the slot of a call in flight could not be renewed", slog.String("error", why), slog.Int("calls", times))
+	c.afterwards(aboutRenewing, "accesslimit: the slot of a call in flight could not be renewed", err)
+}
+
+// afterwards logs a failure of the store after it had answered the call itself.
+func (c *complaints) afterwards(about int, message string, err error) {
+	class, why := classOf(err), kept(err)
+	c.about[about].say(string(class), func(times int) {
+		level, attrs := advice(class, why)
+		c.logger.Log(context.Background(), level, message, append(attrs, slog.Int("calls", times))...)
 	})
 }
 

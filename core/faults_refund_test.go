@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 // gaveBack refunds, whenever that is.
@@ -74,6 +75,25 @@ func TestRefundsOfOneMicrosecond(t *testing.T) {
 		}
 		remains(t, limiter, limit, 7)
 	})
+}
+
+// A refund that frees memory, or needs none, was refused by a Redis whose memory is full.
+func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
+	client := limittest.StartRedis(t).Client(t)
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	limit := core.Limit{Max: 10, Window: time.Hour, Algorithm: core.SlidingLog}
+	var charged [4]core.Decision
+	for i := range charged {
+		charged[i] = took(t, limiter, limit, 2)
+	}
+	if err := client.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	gaveBack(t, limiter, charged[1], 2) // from the middle
+	gaveBack(t, limiter, charged[2], 1) // a part
+	gaveBack(t, limiter, charged[0], 2) // the oldest
+	gaveBack(t, limiter, charged[3], 2) // the newest
+	remains(t, limiter, limit, 9)
 }
 
 // The used count went below zero when a charge of the window before was given back, and the new window let more through.

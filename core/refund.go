@@ -62,7 +62,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 			}
 			receipts = append(receipts, r)
 			charges = append(charges, algorithm.Charge{
-				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Reset: d.ResetAfter.Microseconds(), Position: r.position,
+				Key: l.receiptKey(&d), Limit: r.limit, Cost: int64(n), At: r.at, Position: r.position,
 				Mark: r.mark, LocalShare: r.local,
 			})
 		}

@@ -10,18 +10,25 @@ import (
 // storeFailed says that a call got no answer from the store, and what became of it: once for each kind of error and policy.
 func (c *complaints) storeFailed(name, policy string, err error) {
 	class, name, why := classOf(err), strings.Clone(name), kept(err)
-	change, wrong := remedy(class, why)
 	c.about[aboutStore].say(string(class)+policy, func(times int) {
-		level, attrs := slog.LevelWarn, []any{slog.String("error", why), slog.String("class", string(class))}
-		if class == StoreRefused || class == StoreForeignValue || wrong {
-			level = slog.LevelError
-		}
-		if change != "" {
-			attrs = append(attrs, slog.String("change", change))
-		}
+		level, attrs := advice(class, why)
 		attrs = append(attrs, slog.String("latest_rule", name), slog.String("policy", policy), slog.Int("calls", times))
 		c.logger.Log(context.Background(), level, "accesslimit: the store does not answer", attrs...)
 	})
+}
+
+// advice returns the level at which a failure of the store is logged, and the attributes that
+// describe it: the error, its class, and what to change.
+func advice(class StoreErrorClass, why string) (level slog.Level, attrs []any) {
+	level, attrs = slog.LevelWarn, []any{slog.String("error", why), slog.String("class", string(class))}
+	change, wrong := remedy(class, why)
+	if class == StoreRefused || class == StoreForeignValue || wrong {
+		level = slog.LevelError
+	}
+	if change != "" {
+		attrs = append(attrs, slog.String("change", change))
+	}
+	return level, attrs
 }
 
 // remedies holds advice for errors, by words that Redis, TLS or the network use in them.

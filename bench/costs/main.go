@@ -69,5 +69,10 @@ func measure(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(table, "EVALSHA of return 0\t\t\t%.1f\t\t\n", nothing)
+	refund, err := s.refund(ctx, maxEntries)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(table, "refund from the middle of a full SlidingLog\t\t\t%.1f\t\t\n", refund)
 	return table.Flush()
 }

@@ -8,7 +8,9 @@ import (
 	"net"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -230,6 +232,38 @@ func (s *server) nothing(ctx context.Context) (least float64, err error) {
 		}
 	}
 	return least, nil
+}
+
+// maxEntries is the largest Max of a SlidingLog.
+const maxEntries = 10_000
+
+// refund returns how many microseconds the server takes to give back a call from the middle of a log
+// of so many calls with the longest notes: the median of some. The middle takes longest, because
+// Redis walks there from an end.
+func (s *server) refund(ctx context.Context, entries int) (micros float64, err error) {
+	limiter, err := s.newLimiter()
+	if err != nil {
+		return 0, err
+	}
+	defer limiter.Close()
+	limit := core.Limit{Max: entries, Window: time.Hour, Algorithm: core.SlidingLog}
+	charged := make([]core.Decision, entries)
+	for i := range charged {
+		if charged[i], err = limiter.AllowNoted(ctx, "refund", "subject", limit, 1, strings.Repeat("note", 64)); err != nil {
+			return 0, err
+		}
+	}
+	const refunds = 51
+	var all []float64
+	for _, d := range charged[(entries-refunds)/2:][:refunds] {
+		micros, err := s.timed(ctx, func() error { return limiter.Refund(ctx, d, 1) })
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, micros)
+	}
+	slices.Sort(all)
+	return all[refunds/2], nil
 }
 
 // callers is how many goroutines call at once.

@@ -42,6 +42,18 @@ func TestRefusedCallsReachTheServer(t *testing.T) {
 	}
 }
 
+// Refunds are measured one by one, and reach the server.
+func TestRefundsReachTheServer(t *testing.T) {
+	s, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	if micros, err := s.refund(context.Background(), 100); err != nil || micros <= 0 {
+		t.Errorf("%v µs, %v", micros, err)
+	}
+}
+
 // A key too many or too few is told, not divided by.
 func TestBytesAreOfOneKeyForEachSubject(t *testing.T) {
 	s, err := startServer()

@@ -126,7 +126,6 @@ type Charge struct {
 	Limit *Limit
 	Cost  int64 // permits to give back
 	At    int64 // when they were charged: Verdict.At
-	Reset int64 // Verdict.ResetAfter of the charge
 	// Position distinguishes the charge from others of its counter, also from those of the same
 	// microsecond. It increases with every charge. It is 0 with algorithms that need none.
 	Position int64
@@ -294,7 +293,7 @@ func (c *Counter) WatchedIn(places []int) (watched []int) {
 
 // Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.
 func (c *Counter) Charged(v *Verdict) Charge {
-	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Reset: v.ResetAfter, Position: v.Position, Mark: c.Mark}
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Position: v.Position, Mark: c.Mark}
 	if v.From == FromLocal {
 		charge.LocalShare = c.LocalShare
 	}

@@ -52,7 +52,8 @@ func TestEnginesAgreeAtFullSize(t *testing.T) {
 	}
 }
 
-// However many calls there are behind one that is given back, Redis changes a few things for it, and looks at a few.
+// However many calls there are behind one that is given back, Redis changes a few things for it, and
+// looks at a few. go run ./costs, in bench, measures the time that it takes.
 func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 	s, ctx := startServer(t), context.Background()
 	limit, note := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, algorithm.MaxWindow), strings.Repeat("note", 64)
@@ -84,8 +85,8 @@ func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 	if changes := number("persistence", "rdb_changes_since_last_save:") - before; changes > 5*calls {
 		t.Errorf("%d changes to give back %d calls", changes, calls)
 	}
-	for _, command := range []string{"lindex", "lrange", "lset", "lrem", "ltrim", "rpush"} {
-		if n := number("commandstats", "cmdstat_"+command+":calls="); n > 15*calls {
+	for command, most := range map[string]int64{"lindex": 7, "lrange": 0, "lset": 2, "lrem": 1, "ltrim": 1, "rpush": 1} {
+		if n := number("commandstats", "cmdstat_"+command+":calls="); n > most*calls {
 			t.Errorf("%s was called %d times to give back %d calls", command, n, calls)
 		}
 	}

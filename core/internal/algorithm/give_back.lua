@@ -13,7 +13,7 @@ local function write(key, state, lives)
   return function() redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1) end
 end
 
-function algorithms.sw1(key, cost, charged_at, _, _, _, window)
+function algorithms.sw1(key, cost, charged_at, _, _, window)
   local state = redis.call('GET', key)
   if not state then return end
   local phase = charged_at % window
@@ -38,19 +38,26 @@ function algorithms.sw1(key, cost, charged_at, _, _, _, window)
 end
 
 -- The entry of that position holds less then, or goes. What it held is a gap: see sliding_log.lua.
-function algorithms.sl2(key, cost, charged_at, _, position, _, window)
+function algorithms.sl2(key, cost, charged_at, position, _, window)
   local length, newest, highest, extra, given, moved, moved_to = read_log(key)
   if length == 0 then return end
+  local texts = {}
   local function entry(at)
-    local text = redis.call('LINDEX', key, at)
+    local text = texts[at] or redis.call('LINDEX', key, at)
+    texts[at] = text
     return text, read_entry(key, text, moved, moved_to)
   end
 
-  -- Each entry takes up one position at least. Most take up no more, so it is looked for a few times where it would be then,
-  -- and by halves after that.
-  local at, high, above, looks = 0, length - 1, highest, 0
-  local _, _, lowest = entry(0)
-  if position < lowest or position > highest then return end
+  -- Each entry takes up at least one position, so it cannot stand before this place. There it stands
+  -- if all calls behind it took one permit, and have it still.
+  if position > highest then return end
+  local high, above, guesses = length - 1, highest, 0
+  local at = math.max(0, high - (above - position))
+  local _, _, lowest = entry(at)
+  if position < lowest then return end
+  if position == lowest then high = at end
+
+  -- Otherwise a few guesses follow that take permits to be spread evenly, and then a bisection.
   while at < high do
     local skip = math.max(0, high - at - (above - position))
     at, lowest = at + skip, lowest + skip
@@ -58,8 +65,10 @@ function algorithms.sl2(key, cost, charged_at, _, position, _, window)
     high, above = high - skip, above - skip
     if at >= high then break end
     local middle = math.floor((at + high) / 2)
-    if looks < 4 and above > lowest then middle = math.floor(at + (high - at) * (position - lowest) / (above - lowest)) end
-    middle, looks = math.max(at, math.min(middle, high - 1)), looks + 1
+    if guesses < 4 and above > lowest then
+      middle = math.floor(at + (high - at) * (position - lowest) / (above - lowest))
+    end
+    middle, guesses = math.max(at, math.min(middle, high - 1)), guesses + 1
     local _, _, found = entry(middle)
     if found < position then at, lowest = middle + 1, found + 1 else high, above = middle, found end
   end
@@ -75,20 +84,23 @@ function algorithms.sl2(key, cost, charged_at, _, position, _, window)
 
   -- The segment of an entry, which may lie behind all that there are, and the place of the first entry in it.
   local function segment(place)
-    local i, from = segment_of(sizes, place)
-    if i then return i, from end
     local covered = 0
-    for n = 1, #sizes do covered = covered + sizes[n] end
-    while covered <= place do
-      local last = #sizes
-      if last == 0 or sizes[last] >= segment_size then
-        last = last + 1
-        sizes[last], sums = 0, sums .. struct.pack('<I5', 0)
-      end
-      local more = math.min(place + 1 - covered, segment_size - sizes[last])
-      sizes[last], covered = sizes[last] + more, covered + more
+    for i = 1, #sizes do
+      covered = covered + sizes[i]
+      if place < covered then return i, covered - sizes[i] end
     end
-    return #sizes, covered - sizes[#sizes]
+    local last, more = #sizes, place + 1 - covered
+    if last > 0 then
+      local room = math.min(more, segment_size - sizes[last])
+      sizes[last], more = sizes[last] + room, more - room
+    end
+    sums = sums .. string.rep('\0', 5 * math.ceil(more / segment_size))
+    while more > 0 do
+      last = last + 1
+      sizes[last] = math.min(more, segment_size)
+      more = more - sizes[last]
+    end
+    return last, place + 1 - sizes[last]
   end
 
   -- Adds to the gaps of a segment.
@@ -113,7 +125,7 @@ function algorithms.sl2(key, cost, charged_at, _, position, _, window)
     return upto - permits - select(3, entry(place - 1))
   end
 
-  local take, i
+  local take, i, needs_lrem
   if own > back then
     if at > 0 then add(segment(at), back) end
     take = function() redis.call('LSET', key, at, struct.pack('<I7I7I2', admitted, position, own - back) .. string.sub(text, 17)) end
@@ -147,7 +159,16 @@ function algorithms.sl2(key, cost, charged_at, _, position, _, window)
       add(behind, before)
     end
     add(behind, own)
-    take = function() redis.call('LREM', key, 2 * at < length and 1 or -1, text) end
+    needs_lrem = true
+    take = function()
+      -- LREM walks there from the nearer end. It compares a short text faster than a note, and no
+      -- other element is empty.
+      redis.call('LSET', key, at, '')
+      local removed = redis.pcall('LREM', key, 2 * at < length and 1 or -1, '')
+      if removed == 1 then return end
+      redis.call('LSET', key, at, text)
+      return {err = removed.err .. ' (LREM)'}
+    end
   end
   if i then
     sizes[i] = sizes[i] - 1
@@ -157,7 +178,10 @@ function algorithms.sl2(key, cost, charged_at, _, position, _, window)
   end
 
   return function()
-    take()
+    -- This comes first: it needs no memory, and Redis denies a script that has written none.
+    redis.call('PEXPIREAT', key, math.floor((newest + window) / 1000) + 1)
+    local failed = take()
+    if failed then return failed end
     if given + moved > 0 then
       local rest = struct.pack('<I7I7I7I7', 0, given, moved, moved_to)
       if given > 0 then rest = rest .. string.char(unpack(sizes)) .. string.sub(sums, 1, 5 * #sizes) end
@@ -165,11 +189,10 @@ function algorithms.sl2(key, cost, charged_at, _, position, _, window)
     elseif extra then
       redis.call('LTRIM', key, 0, -2)
     end
-    redis.call('PEXPIREAT', key, math.floor((newest + window) / 1000) + 1)
-  end
+  end, needs_lrem
 end
 
-function algorithms.fw1(key, cost, charged_at, _, _, _, window)
+function algorithms.fw1(key, cost, charged_at, _, _, window)
   local state = redis.call('GET', key)
   if not state then return end
   local start, used = struct.unpack('<I7I6', state)
@@ -178,7 +201,7 @@ function algorithms.fw1(key, cost, charged_at, _, _, _, window)
   return write(key, struct.pack('<I7I6', start, math.max(0, used - cost)), 2 * window)
 end
 
-function algorithms.cw1(key, cost, charged_at, _, _, _, start, middle, ends)
+function algorithms.cw1(key, cost, charged_at, _, _, start, middle, ends)
   local state = redis.call('GET', key)
   if not state then return end
   local at, used = struct.unpack('<I7I6', state)
@@ -189,7 +212,7 @@ end
 
 -- Neither what has come back since by itself is given back, nor, of a bucket that is overdrawn, what others who wait behind it
 -- have been told to wait for. Of a charge in several steps the newest permits are given back first.
-function algorithms.tb2(key, cost, charged_at, _, position, burst, permit, refill, tick)
+function algorithms.tb2(key, cost, charged_at, position, burst, permit, refill, tick)
   local state = redis.call('GET', key)
   if not state then return end
   local at, bucket = math.floor(now / tick), bucket_states()
@@ -218,7 +241,7 @@ function algorithms.tb2(key, cost, charged_at, _, position, burst, permit, refil
   return write(key, bucket.write(at, charged, born, parts), (bucket.ticks(parts) + 1) * tick)
 end
 
-function algorithms.cc1(key, _, _, _, _, _, window, holder)
+function algorithms.cc1(key, _, _, _, _, window, holder)
   if not redis.call('ZSCORE', key, holder) then return end
   return function()
     redis.call('ZREM', key, holder)
@@ -228,13 +251,17 @@ end
 
 local changes = {}
 for i = 1, #KEYS do
-  local a = 9 * i - 8
+  local a = 8 * i - 7
   local algorithm, args = ARGV[a], {}
-  for n = 1, 8 do args[n] = ARGV[a + n] end
-  for n = 1, 8 do
-    if n ~= 7 or algorithm ~= 'sl2' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
+  for n = 1, 7 do
+    args[n] = ARGV[a + n]
+    if n ~= 6 or algorithm ~= 'sl2' and algorithm ~= 'cc1' then args[n] = args[n] + 0 end
   end
-  changes[#changes + 1] = algorithms[algorithm](KEYS[i], unpack(args))
+  local change, needs_lrem = algorithms[algorithm](KEYS[i], unpack(args))
+  if change then table.insert(changes, needs_lrem and 1 or #changes + 1, change) end
 end
-for _, change in ipairs(changes) do change() end
+for _, change in ipairs(changes) do
+  local failed = change()
+  if failed then return failed end
+end
 return {#changes}

@@ -142,10 +142,10 @@ func AppendWatched(args []any, counters []Counter) []any {
 	return args
 }
 
-// AppendArgs appends what give_back.lua takes for a charge: the algorithm, the cost, when it was charged, the reset after
-// that, its position, and the args of the algorithm.
+// AppendArgs appends the arguments of a charge for give_back.lua: the algorithm, the cost, when it was
+// charged, its position, and the arguments of the algorithm.
 func (c *Charge) AppendArgs(args []any) []any {
-	args = append(args, c.Limit.tag, c.Cost, c.At, c.Reset, c.place())
+	args = append(args, c.Limit.tag, c.Cost, c.At, c.place())
 	return c.Limit.appendArgs(args, c.Mark, c.At)
 }
 

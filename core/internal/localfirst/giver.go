@@ -83,7 +83,7 @@ func (g *giver) add(e *lease, b *batch, permits int64) {
 	}
 	g.mu.Lock()
 	g.charges = append(g.charges, algorithm.Charge{
-		Key: e.key, Limit: e.limit, Cost: permits, At: b.verdict.At, Reset: b.verdict.ResetAfter, Position: b.verdict.Position,
+		Key: e.key, Limit: e.limit, Cost: permits, At: b.verdict.At, Position: b.verdict.Position,
 	})
 	g.mu.Unlock()
 	g.wake(0)

@@ -148,7 +148,7 @@ func TestOwnChangesAreSeenAtOnce(t *testing.T) {
 	for name, change := range map[string]func(v algorithm.Verdict){
 		"reset": func(algorithm.Verdict) { _ = s.Reset(ctx, c.Key) },
 		"give back": func(v algorithm.Verdict) {
-			_ = s.GiveBack(ctx, []algorithm.Charge{{Key: c.Key, Limit: limit, Cost: 1, At: v.At, Reset: v.ResetAfter}})
+			_ = s.GiveBack(ctx, []algorithm.Charge{{Key: c.Key, Limit: limit, Cost: 1, At: v.At}})
 		},
 		"ban":   func(algorithm.Verdict) { _ = s.Ban(ctx, banned.Key, hour) },
 		"unban": func(algorithm.Verdict) { _ = s.Reset(ctx, banned.Key) },

@@ -71,7 +71,7 @@ func reserveCall(c *algorithm.Counter, patience int64) []any {
 }
 
 func giveBackCall(charges []algorithm.Charge) []any {
-	call := command(&algorithm.GiveBack, len(charges), 9*len(charges))
+	call := command(&algorithm.GiveBack, len(charges), 8*len(charges))
 	for i := range charges {
 		call = append(call, string(charges[i].Key))
 	}
