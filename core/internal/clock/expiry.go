@@ -1,0 +1,24 @@
+package clock
+
+import "time"
+
+// MaxAge is for how long at most a process relies on what a server said before. Later it sees what
+// other processes did meanwhile.
+const MaxAge = time.Second
+
+// Expiry is the clock by which such things expire. Like a [Clock], it must be started first.
+type Expiry struct{ Clock }
+
+// Now returns a time in nanoseconds that never steps back. When the wall clock jumps, because the
+// machine was suspended or the clock was set, Now jumps ahead by [MaxAge]: nobody knows how much
+// time has passed for the server, so all that it said before expires.
+func (e *Expiry) Now() int64 { return e.Awake() + e.Jumps()*int64(MaxAge) }
+
+// Expires returns the time until which something holds that a server said would hold for so many
+// microseconds, in the reply to a request that was sent at the given time. The server's clock counts
+// whole microseconds, so it may have been almost one more when it was read.
+func Expires(sent, micros int64) int64 { return sent + micros*1000 - 999 }
+
+// MicrosUntil returns the microseconds from now until then, or 0 if that is past. They are rounded
+// up, so that a caller who waits for so long is not early.
+func MicrosUntil(then, now int64) int64 { return max(0, then-now+999) / 1000 }

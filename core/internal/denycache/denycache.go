@@ -1,0 +1,111 @@
+// Package denycache remembers refusals, so that a caller who tries again is refused without asking
+// the shared store.
+//
+// A refusal is remembered for at most [clock.MaxAge], and never longer than it holds for sure: from
+// when the store was asked until time alone can change any number of the answer
+// ([algorithm.Limit.Steady]). Its waits count from when the answer came, because nobody knows when
+// the store read its clock, only that it was before that. So they are too long by the time that the
+// answer took, at most, and never too short. What this process itself does to a key (charges,
+// refunds, resets, bans) is seen at once.
+package denycache
+
+import (
+	"hash/maphash"
+	"math/bits"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
+	"github.com/accesslimit/accesslimit/core/internal/setassoc"
+)
+
+const (
+	// sets bounds what is remembered: refused calls of 65,536 counters.
+	sets = 8192
+	// maxCounters is how many counters a call may have to be remembered.
+	maxCounters = 4
+)
+
+// Cache remembers the answers to calls that were refused. The answer to a call of several counters
+// is remembered as a whole. But if these lie on several shards, only the answers of the shards that
+// refused are, and of those with a ban, which counts refusals. A Cache is safe for concurrent use.
+type Cache struct {
+	clock       *clock.Expiry
+	seed        maphash.Seed
+	table       setassoc.Table[refusal]
+	generations generations
+}
+
+// New returns an empty cache.
+func New(c *clock.Expiry) *Cache {
+	return &Cache{clock: c, seed: maphash.MakeSeed(), table: setassoc.New[refusal](sets)}
+}
+
+// Query is what a call is looked up by. An answer is remembered under the Query that was made before
+// the store was asked, and is not repeated if a key was changed since.
+type Query struct {
+	hash        uint64 // of the keys and costs
+	generations [maxCounters]uint32
+	cacheable   bool
+}
+
+// Query returns what to look a call up by. Some calls are never remembered: nobody knows when a slot
+// in flight comes back, and a counter in DryRun has to count every call.
+func (c *Cache) Query(counters []algorithm.Counter) (q Query) {
+	if len(counters) > maxCounters {
+		return q
+	}
+	for i := range counters {
+		counter := &counters[i]
+		isBan := counter.Limit.Kind == algorithm.Ban
+		if counter.Dry || counter.Limit.Kind == algorithm.Concurrency || counter.Cost == 0 && !isBan {
+			return q
+		}
+		hash := c.hash(counter.Key)
+		q.generations[i] = c.generations.of(hash).Load()
+		q.hash = bits.RotateLeft64(q.hash, 7) ^ (hash+uint64(counter.Cost)+uint64(watched(counter)))*0x9e3779b97f4a7c15
+	}
+	q.cacheable = true
+	return q
+}
+
+// forLook returns the Query under which an answer is remembered that charged nothing. No ban counted
+// such a refusal, so it is not repeated to calls whose refusals a ban has to count.
+func (q Query) forLook(counters []algorithm.Counter) Query {
+	for i := range counters {
+		if counters[i].Limit.Kind == algorithm.Ban {
+			q.hash ^= 0x9e3779b97f4a7c15
+			break
+		}
+	}
+	return q
+}
+
+// Repeat answers a call as it was refused before. It reports whether such a refusal still holds.
+func (c *Cache) Repeat(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	if !q.cacheable {
+		return false
+	}
+	r := c.table.Set(q.hash).Find(q.hash, func(r *refusal) bool { return r.answers(counters) })
+	if r == nil || r.generation != q.generation(r) {
+		return false
+	}
+	now := c.clock.Now()
+	if now >= r.expires {
+		return false
+	}
+	for i := range verdicts {
+		verdicts[i] = r.verdict(now)
+		r = r.next
+	}
+	return true
+}
+
+// RepeatLook is [Cache.Repeat] for a call that charges nothing.
+func (c *Cache) RepeatLook(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	return c.Repeat(q, counters, verdicts) || c.Repeat(q.forLook(counters), counters, verdicts)
+}
+
+// Invalidate forgets all that is remembered of a key, and all answers that are still on their way.
+func (c *Cache) Invalidate(key []byte) { c.generations.of(c.hash(key)).Add(1) }
+
+func (c *Cache) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }

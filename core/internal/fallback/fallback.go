@@ -1,0 +1,190 @@
+// Package fallback counts in this process while the shared store does not answer, for the rules that
+// want that.
+//
+// A process counts by its share of the limit, and from zero. Its counters stay until their time is
+// over, so a store that fails and comes back every second admits no more because of that.
+package fallback
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+)
+
+// Counters are the counters of this process. They are safe for concurrent use.
+type Counters struct {
+	maxKeys int
+	counts  atomic.Pointer[memstore.Store] // nil until something is counted here
+	shares  shares
+
+	mu     sync.Mutex // held while counts are made or closed
+	closed bool
+}
+
+// New returns counters for at most so many keys.
+func New(maxKeys int) *Counters { return &Counters{maxKeys: maxKeys} }
+
+// needed reports whether the store failed for a counter that is then counted here. A rule that
+// refuses calls when the store fails wants no other answer.
+func needed(c *algorithm.Counter, v *algorithm.Verdict) bool {
+	return v.Err != nil && c.LocalShare > 0 && !c.Required
+}
+
+// Needed reports whether any of a call's counters is to be counted here.
+func Needed(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	for i := range verdicts {
+		if needed(&counters[i], &verdicts[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// StandIn answers for the counters that the shared store could not answer for. If it refuses a call
+// that other servers let pass, it returns what they charged, to be given back.
+func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
+	var local []algorithm.Counter
+	var places []int
+	passes := true
+	for i := range counters {
+		c, v := &counters[i], &verdicts[i]
+		switch {
+		case v.Ended != nil: // the caller waits for no answer any more
+			return nil
+		case needed(c, v):
+			places = append(places, i)
+			local = append(local, f.counter(c))
+		default:
+			passes = passes && !c.Refuses(v)
+		}
+	}
+	for i := range local { // a ban watches only those that are counted here, too
+		local[i].Watched = local[i].WatchedIn(places)
+	}
+	answers := make([]algorithm.Verdict, len(local))
+	f.store().Decide(ctx, local, charge && passes, answers)
+	for n, i := range places {
+		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
+		verdicts[i] = answers[n]
+	}
+	if !charge || !passes || algorithm.Passes(local, answers) {
+		return nil
+	}
+	return uncharge(counters, verdicts)
+}
+
+// uncharge returns what the shared store charged for a call that is refused here. The verdicts are
+// then as if nothing had been charged.
+func uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
+	for i := range counters {
+		if c := counters[i].Charged(&verdicts[i]); c.Cost > 0 && verdicts[i].From != algorithm.FromLocal {
+			c.Key = append([]byte(nil), c.Key...)
+			charged = append(charged, c)
+			verdicts[i].Remaining += c.Cost
+		}
+	}
+	return charged
+}
+
+// counter returns a counter of the call as it is counted here. A cost above the share of the limit
+// takes all of the share.
+func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
+	local := *c
+	local.Lease = 0
+	if c.Limit.Kind != algorithm.Ban {
+		local.Limit = f.shares.of(c.Limit, c.LocalShare)
+		local.Cost = min(c.Cost, local.Limit.Max)
+	}
+	return local
+}
+
+// Split returns the charges that were made here, by the limits that they were made by, and the
+// others.
+func (f *Counters) Split(charges []algorithm.Charge) (local, shared []algorithm.Charge) {
+	if !anyLocal(charges) {
+		return nil, charges
+	}
+	for _, c := range charges {
+		if c.LocalShare == 0 {
+			shared = append(shared, c)
+			continue
+		}
+		c.Limit = f.shares.of(c.Limit, c.LocalShare)
+		local = append(local, c)
+	}
+	return local, shared
+}
+
+func anyLocal(charges []algorithm.Charge) bool {
+	for i := range charges {
+		if charges[i].LocalShare != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// GiveBack gives back charges that were made here.
+func (f *Counters) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	return f.store().GiveBack(ctx, charges)
+}
+
+// Renew keeps slots that were taken here for another window each.
+func (f *Counters) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	return f.store().Renew(ctx, slots)
+}
+
+// Reset forgets a key.
+func (f *Counters) Reset(ctx context.Context, key []byte) {
+	if s := f.counts.Load(); s != nil {
+		_ = s.Reset(ctx, key) // it cannot fail in this process
+	}
+}
+
+// store returns the store that counts here, made when it is first needed.
+func (f *Counters) store() *memstore.Store {
+	if s := f.counts.Load(); s != nil {
+		return s
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.counts.Load(); s != nil {
+		return s
+	}
+	s := memstore.New(f.maxKeys, nil)
+	if f.closed {
+		s.Close()
+	}
+	f.counts.Store(s)
+	return s
+}
+
+// Close ends what runs in the background. Counting goes on.
+func (f *Counters) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if s := f.counts.Load(); s != nil {
+		s.Close()
+	}
+}
+
+// Len returns how many keys are counted here now.
+func (f *Counters) Len() int {
+	if s := f.counts.Load(); s != nil {
+		return s.Len()
+	}
+	return 0
+}
+
+// Evictions returns how many keys were forgotten while they still counted, because there were too
+// many.
+func (f *Counters) Evictions() uint64 {
+	if s := f.counts.Load(); s != nil {
+		return s.Evictions()
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package lease
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
+)
+
+// maxAge is for how many microseconds permits are kept at most. A Reset by another process is seen
+// then.
+const maxAge = int64(clock.MaxAge / time.Microsecond)
+
+// batch holds the permits that a fetch brought. Times are in nanoseconds of [clock.Expiry.Now].
+type batch struct {
+	permits    atomic.Int64 // not used yet; negative: all used, or retired
+	granted    int64        // of these and of those that waiting callers got
+	verdict    algorithm.Verdict
+	expires    int64
+	resetAt    int64
+	storeAhead int64 // the store's clock less ours, in microseconds
+}
+
+// newBatch returns the permits of a fetch that was sent at a time and has come back now.
+func (e *lease) newBatch(granted int64, v algorithm.Verdict, sent, now int64) *batch {
+	b := &batch{granted: granted, verdict: v, resetAt: now + v.ResetAfter*1000, storeAhead: v.At - now/1000}
+	b.expires = clock.Expires(sent, min(maxAge, e.limit.LeaseLife(&v)))
+	b.permits.Store(granted)
+	return b
+}
+
+// take takes the permits of a call, if the batch has not expired. The clock must be read before the
+// permits are taken, so they are taken as late as the store would have charged them.
+func (b *batch) take(now, cost int64, v *algorithm.Verdict) bool {
+	if now >= b.expires {
+		return false
+	}
+	left, ok := b.subtract(cost)
+	if ok {
+		*v = b.answer(now, left)
+	}
+	return ok
+}
+
+// subtract takes permits, all or none, and returns how many are left. It takes one permit without a
+// comparison, which is faster: where none was left, counting below zero does no harm.
+func (b *batch) subtract(cost int64) (left int64, ok bool) {
+	for {
+		available := b.permits.Load()
+		switch {
+		case available < cost:
+			return 0, false
+		case cost == 1:
+			left = b.permits.Add(-1)
+			return left, left >= 0
+		case b.permits.CompareAndSwap(available, available-cost):
+			return available - cost, true
+		}
+	}
+}
+
+// answer returns the verdict on a call after which so many permits are left here.
+func (b *batch) answer(now, left int64) algorithm.Verdict {
+	return algorithm.Verdict{
+		At: b.storeAhead + now/1000, Remaining: b.verdict.Remaining + left, From: algorithm.FromLease,
+		ResetAfter: clock.MicrosUntil(b.resetAt, now),
+	}
+}
+
+// left returns how many permits are left.
+func (b *batch) left() int64 { return max(0, b.permits.Load()) }
+
+// retire takes a batch out of use and returns how many permits were left.
+func (b *batch) retire() int64 { return max(0, b.permits.Swap(math.MinInt64/2)) }
+
+// charge returns the charge of some of a lease's permits, to be given back.
+func (b *batch) charge(e *lease, permits int64) algorithm.Charge {
+	v := &b.verdict
+	return algorithm.Charge{Key: e.key, Limit: e.limit, Cost: permits, At: v.At, Position: v.Position}
+}

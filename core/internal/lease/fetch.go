@@ -1,0 +1,166 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// fetch asks the store for permits of a lease. It is made for all callers who wait for it, so it does
+// not end with the context of any of them. A lease has at most one fetch under way.
+type fetch struct {
+	ctx     context.Context // with the values of the first caller's context
+	waiting []*waiter
+	early   int // how many callers waited before it was sent
+	permits int64
+	done    chan struct{} // closed when it has come back
+}
+
+// Fetch answers a call with permits that it fetches, or that come with the fetch under way. It
+// reports whether there is an answer; otherwise the call has to ask the store by itself.
+func (l *Leases) Fetch(ctx context.Context, c *algorithm.Counter, v *algorithm.Verdict) bool {
+	if *v = (algorithm.Verdict{Ended: failure.CallersEnd(ctx)}); v.Ended != nil {
+		return true
+	}
+	e := l.lease(c)
+	if e == nil {
+		return false
+	}
+	w := &waiter{ctx: ctx, cost: c.Cost, answered: make(chan struct{})}
+	e.mu.Lock()
+	e.maxAhead = min(c.Lease, c.Limit.Max/c.Cost) * c.Cost
+	if b := e.batch.Load(); b != nil && b.take(l.clock.Now(), c.Cost, v) {
+		e.mu.Unlock()
+		return true
+	}
+	waits := !e.evicted && l.join(e, []*waiter{w})
+	e.mu.Unlock()
+	if !waits {
+		return false
+	}
+	*v = l.wait(e, w)
+	return !w.asksAlone
+}
+
+// join makes callers wait for the fetch under way, or begins one. It reports whether there is a
+// fetch. The lease must be locked.
+func (l *Leases) join(e *lease, callers []*waiter) bool {
+	if e.fetch == nil {
+		return l.begin(e, callers)
+	}
+	e.fetch.waiting = append(e.fetch.waiting, callers...)
+	return true
+}
+
+// begin sends a fetch for waiting callers. Permits that are left here stay in use meanwhile, for
+// callers who need fewer. It reports whether the fetch began. The lease must be locked.
+func (l *Leases) begin(e *lease, waiting []*waiter) bool {
+	if !l.tasks.beginFetch(e.key) {
+		return false
+	}
+	if b := e.batch.Load(); b != nil {
+		if l.clock.Now() >= b.expires {
+			l.end(e)
+		} else {
+			e.used = b.granted - b.left()
+		}
+	}
+	e.fetch = &fetch{
+		ctx: context.WithoutCancel(waiting[0].ctx), waiting: waiting, early: len(waiting), permits: e.wanted(waiting),
+		done: make(chan struct{}),
+	}
+	go l.run(e, e.fetch)
+	return true
+}
+
+// wanted returns how many permits to ask for: as many as the waiting callers need, or as are likely
+// to be used. The latter is twice what was used of the last fetch, but not more than half of what the
+// store had left, nor than a sub-window's share of the limit. So idle leases keep little from others,
+// and nothing of a small limit. The rule's Lease bounds what is asked for ahead, but not what callers
+// already wait for: that is never idle, and they would wait for fetch after fetch.
+func (e *lease) wanted(waiting []*waiter) (needed int64) {
+	for _, w := range waiting {
+		needed += w.cost
+	}
+	return max(needed, min(e.maxAhead, 2*e.used, e.remaining/2, e.limit.Max/32))
+}
+
+// run asks the store, and answers all callers who wait.
+func (l *Leases) run(e *lease, f *fetch) {
+	defer l.finishTask()
+	sent := l.clock.Now()
+	granted, v := l.source.Lease(f.ctx, &algorithm.Counter{Key: e.key, Limit: e.limit, Cost: 1}, f.permits)
+	now := l.clock.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer close(f.done)
+	e.fetch = nil
+	if granted == 0 {
+		e.refuse(f, &v, now)
+		e.used, e.remaining, e.idleSince = 0, v.Remaining, now
+		l.wake(now + forgetAfter)
+		return
+	}
+	b := e.newBatch(granted, v, sent, now)
+	l.merge(e, b, now)
+	unserved := b.serve(f, now)
+	e.used, e.remaining, e.idleSince = granted, v.Remaining, now
+	l.keep(e, b, now)
+	switch {
+	case len(unserved) == 0:
+	case granted < f.permits || e.evicted || !l.join(e, unserved): // the store has no more, or nobody may ask for it
+		askAlone(unserved)
+	}
+}
+
+// merge adds what is left of a lease's permits to new ones, or gives it back if it cannot be used
+// together with these.
+func (l *Leases) merge(e *lease, b *batch, now int64) {
+	old := e.batch.Load()
+	if old == nil {
+		return
+	}
+	if now >= old.expires || now >= b.expires || !e.limit.LeasedTogether(&old.verdict, &b.verdict) {
+		l.end(e)
+		return
+	}
+	e.batch.Store(nil)
+	left := old.retire()
+	b.granted += left
+	b.permits.Add(left)
+	b.expires = min(b.expires, old.expires)
+}
+
+// keep makes the permits that a fetch left available to callers, or has them given back if nobody can
+// use them any more.
+func (l *Leases) keep(e *lease, b *batch, now int64) {
+	if b.left() == 0 {
+		l.wake(now + forgetAfter)
+		return
+	}
+	e.batch.Store(b)
+	if e.evicted || now >= b.expires || l.tasks.isStopped() {
+		l.end(e)
+		return
+	}
+	l.wake(b.expires)
+}
+
+// await returns when a request has come back, or with an error if the time for it has passed.
+func (l *Leases) await(ctx context.Context, done <-chan struct{}) error {
+	timer := time.NewTimer(l.timeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return failure.NoAnswer(failure.Timeout, l.timeout, errUnderWay)
+	}
+}
+
+var errUnderWay = errors.New("a request for the permits of several calls has not come back")

@@ -1,0 +1,68 @@
+package lease
+
+import (
+	"context"
+	"time"
+)
+
+// Reset runs a function that resets a key, when nothing of the key is being fetched or given back. So
+// all that was charged before is forgotten with the rest, and leased permits are neither used nor
+// given back: they would be others' permits.
+func (l *Leases) Reset(ctx context.Context, key []byte, reset func() error) error {
+	l.tasks.beginReset(key)
+	defer l.tasks.endReset(key)
+	for _, e := range l.of(key) {
+		if err := l.drop(ctx, e); err != nil {
+			return err
+		}
+	}
+	for _, p := range l.returns.drop(key) {
+		if err := l.await(ctx, p.done); err != nil {
+			return err
+		}
+	}
+	return reset()
+}
+
+// drop takes the permits of a lease out of use, also those that are being fetched.
+func (l *Leases) drop(ctx context.Context, e *lease) error {
+	e.mu.Lock()
+	f := e.fetch
+	e.mu.Unlock()
+	if f != nil {
+		if err := l.await(ctx, f.done); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b := e.batch.Swap(nil); b != nil {
+		b.retire()
+	}
+	return nil
+}
+
+// Close gives all permits back, and waits for that as long as a call may take. No permits are taken
+// ahead after it.
+func (l *Leases) Close() {
+	l.tasks.stop()
+	for set := range l.table.Sets {
+		for e := range set.Entries() {
+			e.mu.Lock()
+			l.end(e)
+			e.mu.Unlock()
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		l.returns.flush()
+		l.tasks.running.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(l.timeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,83 @@
+package lease
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// tasks are what runs in the background: fetches, and the sweep, which has a timer. A fetch of a key
+// does not begin while the key is being reset.
+type tasks struct {
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool           // no task begins any more
+	resets  map[string]int // how many Resets of a key are under way
+	timer   *time.Timer
+	next    int64 // when the timer fires
+}
+
+func (t *tasks) init() {
+	t.resets = make(map[string]int)
+	t.next = math.MaxInt64
+}
+
+// begin reports whether a task may begin.
+func (t *tasks) begin() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.beginLocked()
+}
+
+// beginFetch reports whether a fetch of a key may begin.
+func (t *tasks) beginFetch(key []byte) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.resets[string(key)] == 0 && t.beginLocked()
+}
+
+func (t *tasks) beginLocked() bool {
+	if !t.stopped {
+		t.running.Add(1)
+	}
+	return !t.stopped
+}
+
+func (t *tasks) isStopped() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stopped
+}
+
+// finishTask ends a task that began. Once stopped, nobody else would give back what it left.
+func (l *Leases) finishTask() {
+	if l.tasks.isStopped() {
+		l.returns.flush()
+	}
+	l.tasks.running.Done()
+}
+
+// beginReset lets no fetch of a key begin until endReset.
+func (t *tasks) beginReset(key []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.resets[string(key)]++
+}
+
+func (t *tasks) endReset(key []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.resets[string(key)]--; t.resets[string(key)] == 0 {
+		delete(t.resets, string(key))
+	}
+}
+
+func (t *tasks) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}

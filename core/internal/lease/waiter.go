@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// waiter is a caller who waits for a fetch. It is answered under the lease's lock.
+type waiter struct {
+	ctx       context.Context
+	cost      int64
+	answered  chan struct{} // closed when there is an answer
+	verdict   algorithm.Verdict
+	asksAlone bool // no fetch answers it
+	gone      bool // it waits no more
+}
+
+func (w *waiter) answer(v algorithm.Verdict) {
+	w.verdict = v
+	close(w.answered)
+}
+
+// wait returns the caller's answer when it comes, when the caller's context ends, or when the store
+// has had its time.
+func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
+	err := l.await(w.ctx, w.answered)
+	if err == nil {
+		return w.verdict
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-w.answered: // meanwhile
+		return w.verdict
+	default:
+	}
+	w.gone = true
+	if ended := failure.CallersEnd(w.ctx); ended != nil {
+		return algorithm.Verdict{Ended: ended}
+	}
+	return algorithm.Verdict{Err: err}
+}
+
+// serve gives the waiting callers their permits, in the order in which they came, and returns those
+// who got none. A caller who came during the fetch may have come after the charge, and gets permits
+// only while the batch has not expired.
+func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
+	for i, w := range f.waiting {
+		switch left := b.permits.Load() - w.cost; {
+		case w.gone:
+		case left < 0 || i >= f.early && now >= b.expires:
+			unserved = append(unserved, w)
+		default:
+			b.permits.Store(left)
+			v := b.answer(now, left)
+			if i == 0 {
+				v.From = algorithm.FromStore
+			}
+			w.answer(v)
+		}
+	}
+	return unserved
+}
+
+// refuse answers the callers of a fetch that brought nothing: with permits that are left here, or
+// with the fetch's answer, which is for one permit. A caller who needs more asks alone.
+func (e *lease) refuse(f *fetch, v *algorithm.Verdict, now int64) {
+	b := e.batch.Load()
+	for _, w := range f.waiting {
+		var taken algorithm.Verdict
+		switch {
+		case w.gone:
+		case b != nil && b.take(now, w.cost, &taken):
+			w.answer(taken)
+		case w.cost == 1 || v.Err != nil || v.Ended != nil:
+			w.answer(*v)
+		default:
+			askAlone([]*waiter{w})
+		}
+	}
+}
+
+// askAlone makes callers ask the store by themselves.
+func askAlone(waiting []*waiter) {
+	for _, w := range waiting {
+		w.asksAlone = true
+		w.answer(algorithm.Verdict{})
+	}
+}

@@ -1,0 +1,183 @@
+// Package localfirst answers what this process can answer truthfully by itself, and asks the store
+// that all processes share for the rest.
+//
+// A call is answered, in this order, with a permit that was leased, with a refusal that still holds,
+// by the shared store, or, if that does not answer, by counting here.
+package localfirst
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
+	"github.com/accesslimit/accesslimit/core/internal/denycache"
+	"github.com/accesslimit/accesslimit/core/internal/fallback"
+	"github.com/accesslimit/accesslimit/core/internal/lease"
+)
+
+// Shared is the store that all processes share. Its methods are those of core's store, and Lease.
+type Shared interface {
+	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
+	// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many.
+	// The verdict is that of the last one granted, or the refusal.
+	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
+	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	Renew(ctx context.Context, slots []algorithm.Charge) error
+	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
+	Ban(ctx context.Context, key []byte, span int64) error
+	Reset(ctx context.Context, key []byte) error
+	InBackground(do func())
+	// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
+	// another one refused.
+	GiveBackBy(giveBack func([]algorithm.Charge))
+	Close()
+}
+
+// Store stands before a shared store. It is safe for concurrent use.
+type Store struct {
+	Shared
+	clock    clock.Expiry
+	denied   *denycache.Cache
+	leases   *lease.Leases
+	fallback *fallback.Counters
+}
+
+// New returns a store before a shared one, whose calls end by the timeout. While the shared store
+// does not answer, at most maxKeys keys are counted here.
+func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
+	s := &Store{Shared: shared, fallback: fallback.New(maxKeys)}
+	s.clock.Start()
+	s.denied = denycache.New(&s.clock)
+	s.leases = lease.New(s, &s.clock, timeout)
+	shared.GiveBackBy(s.leases.GiveBackSoon)
+	return s
+}
+
+// Decide answers for one call's counters, charging all of them or none; verdicts is as long as
+// counters.
+func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if charge {
+		s.decide(ctx, counters, verdicts)
+	} else {
+		s.Shared.Decide(ctx, counters, false, verdicts)
+	}
+	s.fallBack(ctx, counters, charge, verdicts)
+}
+
+func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	leasable := len(counters) == 1 && lease.Leasable(&counters[0])
+	if leasable && s.leases.Take(&counters[0], &verdicts[0]) {
+		return
+	}
+	q := s.denied.Query(counters)
+	if s.denied.Repeat(q, counters, verdicts) {
+		return
+	}
+	if leasable && s.leases.Fetch(ctx, &counters[0], &verdicts[0]) {
+		return
+	}
+	sent := s.clock.Now()
+	s.Shared.Decide(ctx, counters, true, verdicts)
+	s.denied.Observe(q, counters, verdicts, sent)
+}
+
+// Look is Decide without a charge, for calls. Unlike Peek, it may repeat the answer to a call that
+// was refused just before.
+func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	if q := s.denied.Query(counters); !s.denied.RepeatLook(q, counters, verdicts) {
+		sent := s.clock.Now()
+		s.Shared.Decide(ctx, counters, false, verdicts)
+		s.denied.ObserveLook(q, counters, verdicts, sent)
+	}
+	s.fallBack(ctx, counters, false, verdicts)
+}
+
+// Recall repeats the answer to a call that was refused just before, and reports whether there is
+// one that still holds. It does not ask the shared store.
+func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	return s.denied.Repeat(s.denied.Query(counters), counters, verdicts)
+}
+
+// fallBack counts here what the shared store did not answer for.
+func (s *Store) fallBack(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if !fallback.Needed(counters, verdicts) {
+		return
+	}
+	if charged := s.fallback.StandIn(ctx, counters, charge, verdicts); len(charged) > 0 {
+		s.leases.GiveBackSoon(charged)
+	}
+}
+
+// Lease takes permits from the shared store, for the leases.
+func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
+	counters, sent := []algorithm.Counter{*c}, s.clock.Now()
+	q := s.denied.Query(counters)
+	granted, v = s.Shared.Lease(ctx, c, calls)
+	s.denied.Observe(q, counters, []algorithm.Verdict{v}, sent)
+	return granted, v
+}
+
+// Reserve takes a turn at a bucket.
+func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
+	defer s.denied.Invalidate(c.Key)
+	return s.Shared.Reserve(ctx, c, patience)
+}
+
+// GiveBack gives charges back where they were made.
+func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	defer func() {
+		for i := range charges {
+			s.denied.Invalidate(charges[i].Key)
+		}
+	}()
+	return s.whereMade(ctx, charges, s.Shared.GiveBack, s.fallback.GiveBack)
+}
+
+// Renew keeps the slots of a call in flight for another window each.
+func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	return s.whereMade(ctx, slots, s.Shared.Renew, s.fallback.Renew)
+}
+
+// whereMade passes the charges that the shared store made to one function, and those that were made
+// here to the other.
+func (s *Store) whereMade(ctx context.Context, charges []algorithm.Charge, shared, local func(context.Context, []algorithm.Charge) error) error {
+	here, others := s.fallback.Split(charges)
+	if len(here) == 0 {
+		return shared(ctx, others)
+	}
+	err := local(ctx, here)
+	if len(others) == 0 {
+		return err
+	}
+	return errors.Join(err, shared(ctx, others))
+}
+
+// Ban bans a subject by hand.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
+	defer s.denied.Invalidate(key)
+	return s.Shared.Ban(ctx, key, span)
+}
+
+// Reset forgets a key, also what is leased of it, and what was counted here.
+func (s *Store) Reset(ctx context.Context, key []byte) error {
+	defer s.denied.Invalidate(key)
+	s.fallback.Reset(ctx, key)
+	return s.leases.Reset(ctx, key, func() error { return s.Shared.Reset(ctx, key) })
+}
+
+// Close gives back what is leased, and closes the shared store. Decisions go on, without leases.
+func (s *Store) Close() {
+	s.leases.Close()
+	s.Shared.Close()
+	s.fallback.Close()
+}
+
+// Len returns how many keys are counted here now.
+func (s *Store) Len() int { return s.fallback.Len() }
+
+// Evictions returns how many keys were forgotten here while they still counted, because there were
+// too many.
+func (s *Store) Evictions() uint64 { return s.fallback.Evictions() }
