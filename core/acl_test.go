@@ -193,7 +193,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 // A user who lacks the right to LREM, which an entry in the middle of a log is given back with, gets
 // nothing back: neither there nor from the counters that were charged with it. The log says why.
 func TestARefundWithoutLREMChangesNothing(t *testing.T) {
-	server := limittest.StartRedis(t)
+	server := redistest.Start(t)
 	admin, line := server.Client(t), readACL(t).everybody
 	user, password := userOf(line)
 	permit(t, admin, "lrem", line)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // gaveBack refunds, whenever that is.
@@ -79,7 +79,7 @@ func TestRefundsOfOneMicrosecond(t *testing.T) {
 
 // A refund that frees memory, or needs none, was refused by a Redis whose memory is full.
 func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
-	client := limittest.StartRedis(t).Client(t)
+	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	limit := core.Limit{Max: 10, Window: time.Hour, Algorithm: core.SlidingLog}
 	var charged [4]core.Decision

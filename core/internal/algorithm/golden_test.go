@@ -66,7 +66,7 @@ type goldenCounter struct {
 }
 
 // goldenCharge is what a step gives back.
-type goldenCharge struct{ At, Reset, Position, Given int64 }
+type goldenCharge struct{ At, Position, Given int64 }
 
 func (l goldenLimit) compile(t testing.TB) *algorithm.Limit {
 	t.Helper()
@@ -129,7 +129,7 @@ func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 	case "give back":
 		c := algorithm.Charge{
 			Key: first.Key, Limit: first.Limit, Cost: first.Cost, Mark: first.Mark,
-			At: step.Charge.At, Reset: step.Charge.Reset, Position: step.Charge.Position, Given: step.Charge.Given,
+			At: step.Charge.At, Position: step.Charge.Position, Given: step.Charge.Given,
 		}
 		return p.numbers(step, &algorithm.GiveBack, c.AppendArgs(nil))
 	case "reserve":

@@ -177,9 +177,9 @@ func (w *goldenWriter) note(step goldenStep) {
 	charge := &goldenCharge{At: step.Now}
 	switch {
 	case step.Do == "reserve" && v[1] == 0:
-		charge.Reset, charge.Position = v[3], v[5]
+		charge.Position = v[5]
 	case step.Do == "charge" && v[0] == 0:
-		charge.Reset, charge.Position = v[2], v[3]
+		charge.Position = v[3]
 	default:
 		return
 	}
