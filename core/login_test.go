@@ -212,8 +212,8 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 	}
 }
 
-// What is told does not depend on what is remembered: not of a limit of the user's own that refuses
-// for longer, nor of a rule in DryRun, nor of a cost that can never fit.
+// A refusal by a limit for all callers is not repeated before Identify runs if the caller's own limit
+// refused that call too, if a rule in DryRun has to count the next one, or if its cost may never fit.
 func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 	ip := core.Rule{Name: "ip", Seconds: 60, MaxCount: 1}
 	own := core.Rule{Name: "user", Seconds: 3600, MaxCount: 1, NeedLogin: true}
