@@ -175,10 +175,32 @@ func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
 	}
 }
 
+// Which of several rules costs too much is known, too, where the costs are kept while a remembered
+// refusal is looked for.
+func TestCostBySizeBesideOthers(t *testing.T) {
+	bySize := core.Rule{Name: "size", Seconds: 3600, Cost: core.CostBySize(100)}
+	plain, login := core.Rule{Name: "plain", Seconds: 3600, Cost: cost(1)}, core.Rule{Name: "login", Seconds: 3600, NeedLogin: true}
+	dear := plain
+	dear.Name, dear.Cost = "dear", cost(6)
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		for _, test := range []struct {
+			rules  []core.Rule
+			size   int64
+			status int
+		}{{[]core.Rule{plain, bySize, login}, 501, 413}, {[]core.Rule{bySize, dear, login}, 500, 400}} {
+			v := newView("POST", "/").as("alice")
+			v.size = test.size
+			wantStatus(t, newGuard(t, limiter, test.rules...), v, test.status)
+		}
+	})
+}
+
 // A cost by size that can never fit is told as such, and a unit that is none is refused where the rule is made.
 func TestCostBySize(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(4), core.InFlight(1)}, Cost: core.CostBySize(100)}
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(4), core.InFlight(2)}, Cost: core.CostBySize(100)}
 	guard := newGuard(t, limiter, rule)
 	for size, want := range map[int64]int{401: 413, math.MaxInt64: 413, 0: 200} {
 		v := newView("POST", "/")
@@ -193,6 +215,12 @@ func TestCostBySize(t *testing.T) {
 	v.size = -1
 	wantStatus(t, guard, v, 429) // it takes all four of a day
 	wantLeft(t, limiter, "n", me, core.PerDay(4), 3)
+	planned := rule
+	planned.Name, planned.LimitFor = "planned", func(core.Request) (core.Limit, error) { return core.PerHour(3), nil }
+	wantStatus(t, newGuard(t, limiter, planned), v, 200)
+	wantLeft(t, limiter, "planned", me, core.PerHour(3), 0)
+	v.size = math.MaxInt64 // is no size that nobody knows
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "bytes", Seconds: 1, Cost: core.CostBySize(1)}), v, 413)
 	rule.Name, rule.Cost = "plain", cost(11)
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "first", Seconds: 1, Cost: core.CostBySize(1)}, rule), newView("POST", "/"), 400)
 	defer func() {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -240,6 +241,29 @@ func TestCountOfACallerWhoLeft(t *testing.T) {
 		answer.Run(func() int { leave(); return 200 })
 		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
 	})
+}
+
+// ending is a context that ends when its err is set.
+type ending struct {
+	context.Context
+	err error
+}
+
+func (e *ending) Err() error { return e.err }
+
+// A call that was not answered is one whose caller left only if that is why its context ended: after
+// a deadline of the service's own the server sends 200.
+func TestCountOfACallThatIsNotAnswered(t *testing.T) {
+	for want, err := range map[int]error{200: context.DeadlineExceeded, 499: context.Canceled} {
+		heard := 0
+		guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 60, Count: func(status int) bool { heard = status; return true }})
+		v, ctx := newView("GET", "/"), &ending{Context: background}
+		v.ctx = ctx
+		wantStatus(t, guard, v, 200).Run(func() int { ctx.err = err; return 0 })
+		if heard != want {
+			t.Errorf("Count heard %d after %v, want %d", heard, err, want)
+		}
+	}
 }
 
 func TestCountByManyAtOnce(t *testing.T) {

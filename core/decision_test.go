@@ -144,7 +144,11 @@ func TestDecisionInALog(t *testing.T) {
 		}
 		return a
 	}}))
+	bucket := core.PerSecond(1).Bucket(2)
+	_, _ = limiter.AllowN(background, "mail", "a", bucket, 2)
+	turn, _ := limiter.Reserve(background, "mail", "a", bucket, 1)
 	for d, want := range map[*core.Decision]string{
+		&turn:    `d.allowed=true d.reason=allowed d.rule=mail d.limit="1 per 1s, burst 2" d.source=memory d.remaining=0 d.reset_after=3s d.wait=1s`,
 		&allowed: `d.allowed=true d.reason=allowed d.rule=reply d.limit="1 per 1m" d.source=memory d.remaining=0 d.reset_after=1m0s`,
 		&refused: `d.allowed=false d.reason=limit_exceeded d.rule=reply d.limit="1 per 1m" d.source=memory d.remaining=0 d.reset_after=1m0s d.retry_after=1m0s`,
 		{Reason: core.NotLoggedIn, Rule: "n", Limit: one, Source: core.FromNobody}: `d.allowed=false d.reason=not_logged_in d.rule=n d.limit="1 per 1m" d.source=none`,
