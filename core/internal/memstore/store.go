@@ -104,13 +104,21 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 		s.decideOne(&counters[0], charge, early, &verdicts[0])
 		return
 	}
-	var room [16]uint64
-	hashes := room[:0]
+	var roomForHashes [16]uint64
+	var roomForShards [16]int
+	hashes := roomForHashes[:0]
 	for i := range counters {
 		hashes = append(hashes, s.hash(counters[i].Key))
 	}
-	s.eachShard(hashes, func(shard *shard) { s.lock(shard) })
-	defer s.eachShard(hashes, func(shard *shard) { shard.mu.Unlock() })
+	shards := s.appendShards(roomForShards[:0], hashes)
+	for _, at := range shards {
+		s.lock(&s.shards[at])
+	}
+	defer func() {
+		for _, at := range shards {
+			s.shards[at].mu.Unlock()
+		}
+	}()
 	s.decideLocked(counters, hashes, charge, s.latest(hashes, early), verdicts)
 }
 
@@ -164,9 +172,11 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 	}
 	for i := range counters {
 		switch c, v := &counters[i], &verdicts[i]; {
-		case algorithm.Struck(counters, verdicts, i):
-			s.strike(c, hashes[i], t, v, own)
-		case passes && v.RetryAfter == 0:
+		case c.Limit.Kind == algorithm.Ban:
+			if algorithm.Struck(counters, verdicts, i) {
+				s.strike(c, hashes[i], t, v, own)
+			}
+		case passes && v.RetryAfter == 0 && c.Cost > 0:
 			s.charge(c, hashes[i], t, v, own)
 		}
 	}
@@ -174,9 +184,6 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 
 // charge takes a cost that fits, making room for the key when it is new.
 func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
-	if c.Cost == 0 || c.Limit.Kind == algorithm.Ban {
-		return
-	}
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
 	c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
 	e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, v))
@@ -247,30 +254,27 @@ func (s *Store) shardOf(hash uint64) int { return int(hash & uint64(len(s.shards
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[s.shardOf(hash)] }
 
-// eachShard locks or unlocks every shard that the hashes lie in, each once and in order, so that two calls never wait for each
-// other.
-func (s *Store) eachShard(hashes []uint64, do func(*shard)) {
-	var room [16]int
-	touched := room[:0]
+// appendShards appends the places of the shards that the hashes lie in, each once and in order. Two
+// calls that lock shards in this order never wait for each other.
+func (s *Store) appendShards(places []int, hashes []uint64) []int {
 	for _, hash := range hashes {
-		touched = append(touched, s.shardOf(hash))
+		places = append(places, s.shardOf(hash))
 	}
-	slices.Sort(touched)
-	for _, at := range slices.Compact(touched) {
-		do(&s.shards[at])
-	}
+	slices.Sort(places)
+	return slices.Compact(places)
 }
 
 // latest is the time of a decision in several shards that are locked: it is not before one that was used in any.
-func (s *Store) latest(hashes []uint64, early int64) (t instant) {
+func (s *Store) latest(hashes []uint64, early int64) instant {
 	if s.clock != nil {
 		return s.at(nil, 0)
 	}
-	for range 2 { // first to find the latest, then to leave it in each
-		for _, hash := range hashes {
-			t = s.at(s.shard(hash), early)
-			early = t.awake
-		}
+	awake := early
+	for _, hash := range hashes {
+		awake = max(awake, s.shard(hash).newest)
 	}
-	return t
+	for _, hash := range hashes {
+		s.shard(hash).newest = awake
+	}
+	return instant{s.sinceEpoch(awake), awake}
 }
