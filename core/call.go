@@ -16,13 +16,14 @@ type call struct {
 	id      uint64 // of its first charge: others for each call, as long as this object lives in the pool
 	stripe  uint32 // where its decisions are counted
 	looks   bool   // this call looks for mistakes in how the service is put together
-	toLook  int    // how many calls of this object until the next that does
+	toLook  int    // how many calls of this object until the next that does, without this one
 
 	applying []asked // the rules that are for this call
 	asked    []asked // what they ask, one for each counter and verdict
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
+	decided  bool    // no function of the owner's panicked while the call was decided
 	passed   bool    // all that may refuse let the call pass: it was charged
 	holder   string  // of this call's slots, once it asked for one
 	deciding *policy // the rule whose key or cost is being asked for
@@ -76,15 +77,16 @@ const lookEvery = 127
 func (l *Limiter) open(v View) *call {
 	c := l.calls.Get().(*call)
 	c.View = v
-	if c.toLook--; c.toLook < 0 {
-		c.looks, c.toLook = true, lookEvery-1
-	}
 	return c
 }
 
-// close puts the call back, emptied of everything that belongs to it but the room. After a panic in a rule's function it is
-// not called, and the collector gets the call.
+// close puts the call back, emptied of everything that belongs to it but the room. If a function of
+// the owner's panicked, so that the call is not decided, it ends the call, and the collector gets it.
 func (l *Limiter) close(c *call) {
+	if !c.decided {
+		c.abandon()
+		return
+	}
 	c.id += 1 + uint64(len(c.counters))
 	if len(c.applying) > 0 && c.applying[0].rule.inside { // the rule may hold the request; others live as long as the service
 		clear(c.applying)
@@ -93,7 +95,12 @@ func (l *Limiter) close(c *call) {
 	clear(c.paths)
 	c.applying, c.asked, c.counters, c.verdicts = c.applying[:0], c.asked[:0], c.counters[:0], c.verdicts[:0]
 	c.paths, c.subjects, c.weighed = c.paths[:0], c.subjects[:0], c.weighed[:0]
-	c.View, c.passed, c.loose, c.clientKnown, c.looks = nil, false, exact, false, false
+	c.View, c.decided, c.passed, c.loose, c.clientKnown = nil, false, false, exact, false
+	if c.looks {
+		c.toLook = lookEvery
+	}
+	c.toLook--
+	c.looks = c.toLook == 0
 	if c.holder != "" {
 		c.holder = ""
 	}

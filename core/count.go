@@ -46,55 +46,53 @@ func (c *call) countRule(i int, given string) (Reason, error) {
 			return Allowed, nil
 		}
 	}
-	w := weighed{}
+	var w weighed
 	if i < len(c.weighed) && c.weighed[i].known {
 		w = c.weighed[i]
-	} else if err := c.weigh(a, given, &w); err != nil {
-		return IdentifyFailed, err
-	}
-	if w.cost == 0 && a.rule.Ban == (Ban{}) {
-		return Allowed, nil
+	} else {
+		var err error
+		if w, err = c.weigh(a, given); err != nil {
+			return IdentifyFailed, err
+		}
 	}
 	before := len(c.counters)
-	c.watched = c.watched[:0]
-	if w.own == nil { // a ban still holds
+	c.watched, c.bySize = c.watched[:0], w.bySize
+	if w.own != nil {
+		for i, q := range a.policy.quotas {
+			if i == 0 {
+				q = w.own
+			}
+			at, reason := c.charge(a, q, w.cost)
+			if reason != Allowed {
+				c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
+				return reason, nil
+			}
+			c.watched = append(c.watched, at)
+		}
+	}
+	if a.rule.ban != nil { // it holds for calls that cost nothing, too
 		c.addBan(a)
-		return Allowed, nil
 	}
-	own, cost := w.own, w.cost
-	c.bySize = w.bySize
-	for i, q := range a.policy.quotas {
-		if i == 0 {
-			q = own
-		}
-		at, reason := c.charge(a, q, cost)
-		if reason != Allowed {
-			c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
-			return reason, nil
-		}
-		c.watched = append(c.watched, at)
-	}
-	c.addBan(a)
 	return Allowed, nil
 }
 
 // weighed holds what the functions of a rule returned for the call.
 type weighed struct {
 	known  bool
-	cost   int64
 	bySize bool
-	own    *quota // the caller's limit in place of the rule's; nil: Unlimited
+	cost   int64
+	own    *quota // the caller's limit in place of the rule's; nil: the call is not counted
 }
 
 // weigh calls the functions of a rule, except Note.
-func (c *call) weigh(a *asked, given string, w *weighed) error {
+func (c *call) weigh(a *asked, given string) (w weighed, err error) {
 	w.known, w.cost = true, c.cost(a)
 	w.bySize = c.bySize
-	if w.cost == 0 && a.rule.Ban == (Ban{}) {
-		return nil
+	if w.cost == 0 && a.rule.ban == nil {
+		return w, nil
 	}
 	if err := c.findSubject(a, given); err != nil || w.cost == 0 {
-		return err
+		return w, err
 	}
 	w.own = a.policy.quotas[0]
 	if a.rule.LimitFor != nil {
@@ -103,15 +101,12 @@ func (c *call) weigh(a *asked, given string, w *weighed) error {
 	if w.own != nil && w.bySize && w.cost == unknownSize {
 		w.cost = fitting(w.own, a.policy.quotas)
 	}
-	return nil
+	return w, nil
 }
 
-// addBan adds the ban of a rule that has one. It watches the rule's counters. If an earlier rule of
-// this call has the same ban, that ban watches them too.
+// addBan adds the ban of a rule. It watches the rule's counters. If an earlier rule of this call
+// has the same ban, that ban watches them too.
 func (c *call) addBan(a *asked) {
-	if a.rule.Ban == (Ban{}) {
-		return
-	}
 	counter := c.addCounter()
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
 	if at := c.earlier(); at >= 0 {
@@ -120,7 +115,7 @@ func (c *call) addBan(a *asked) {
 		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched, counter.Dry, counter.Personal = &a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.personal()
+	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.personal()
 	a.rule.askStore(counter)
 	ban := *a
 	ban.isBan, ban.quota = true, a.policy.quotas[0]
@@ -161,8 +156,10 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	a.rule.askStore(counter)
 	at = c.earlier()
 	if at < 0 {
-		c.asked = append(c.asked, *a)
-		c.asked[len(c.asked)-1].asks(q)
+		c.asked = append(c.asked, asked{})
+		of := &c.asked[len(c.asked)-1] // filled where it stands: see addCounter
+		of.rule, of.policy, of.from, of.to = a.rule, a.policy, a.from, a.to
+		of.asks(q)
 		return len(c.counters) - 1, Allowed
 	}
 	of := *a

@@ -62,9 +62,12 @@ func (c *call) countForAll(given string) bool {
 			continue
 		}
 		c.deciding = a.policy
-		if w := &c.weighed[i]; !w.known && c.weigh(a, given, w) != nil {
-			w.known = false // the rule runs again in its turn, and answers the error
-			return false
+		if !c.weighed[i].known {
+			w, err := c.weigh(a, given)
+			if err != nil { // the rule runs again in its turn, and answers the error
+				return false
+			}
+			c.weighed[i] = w
 		}
 		if reason, _ := c.countRule(i, given); reason != Allowed {
 			return false

@@ -117,21 +117,17 @@ func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
 	}
 	l.complains.badRule(rule.Name, err)
 	c := l.open(v)
+	defer l.close(c)
 	l.tallies.ofRule(rule.Name).count(Misconfigured, FromNobody, true, c.stripe)
 	answer := c.answer(&Decision{Reason: Misconfigured, Rule: strings.Clone(rule.Name), Source: FromNobody})
-	l.close(c)
+	c.decided = true
 	return answer
 }
 
 func (g *Guard) check(v View, subject string) Answer {
-	c, decided := g.limiter.open(v), false
-	defer func() {
-		if !decided { // a function of the owner's panicked
-			c.abandon()
-		}
-	}()
+	c := g.limiter.open(v)
+	defer g.limiter.close(c)
 	answer := c.decide(g.rules, subject)
-	decided = true
-	g.limiter.close(c)
+	c.decided = true
 	return answer
 }

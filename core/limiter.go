@@ -86,7 +86,9 @@ func New(options Options) (*Limiter, error) {
 	}
 	l.late.limiter = l
 	l.tallies.init()
-	l.calls.New = func() any { return &call{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.stripe()} }
+	l.calls.New = func() any {
+		return &call{limiter: l, looks: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.stripe()}
+	}
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {
 	case client == nil:

@@ -13,8 +13,8 @@ import (
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
 type boundRule struct {
 	Rule
-	limits  []Limit // its own, then those of Also
-	ban     algorithm.Limit
+	limits  []Limit          // its own, then those of Also
+	ban     *algorithm.Limit // nil if the rule has none
 	scope   scope
 	tallies *tallies
 	suffix  string  // tells rules of one name on one guard apart in headers
@@ -57,7 +57,8 @@ const noRoute = "(no route)"
 func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 	b := &boundRule{Rule: r, tallies: &l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
-		b.ban = r.Ban.compile(b.limits[0].span())
+		ban := r.Ban.compile(b.limits[0].span())
+		b.ban = &ban
 	}
 	b.scope = scope{methods: r.Methods, paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
 	if name := b.fixedName(); name != "" {

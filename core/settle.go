@@ -52,10 +52,24 @@ func (c *call) ask(charge bool) {
 	} else {
 		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
 	}
+	if c.fits() { // nearly always, and then nothing below has anything to do
+		c.passed = charge
+		return
+	}
 	c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 	c.hearBans()
 	c.passed = charge && c.passes()
 	c.storeFailures()
+}
+
+// fits reports whether all counters were asked, and the call fits in each.
+func (c *call) fits() bool {
+	for i := range c.verdicts {
+		if v := &c.verdicts[i]; v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // apply finds the rules that are for this call, and the first among them that needs a login.
@@ -68,7 +82,10 @@ func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 		if rule.NeedLogin && login < 0 && !rule.DryRun {
 			login = len(c.applying)
 		}
-		c.applying = append(c.applying, asked{rule: rule, policy: rule.policyFor(c), limit: &rule.limits[0]})
+		policy := rule.policyFor(c)
+		c.applying = append(c.applying, asked{})
+		a := &c.applying[len(c.applying)-1] // filled where it stands: see addCounter
+		a.rule, a.policy, a.limit = rule, policy, &rule.limits[0]
 	}
 	if login < 0 {
 		return nil
@@ -119,13 +136,15 @@ func (c *call) passes() bool { return !c.ended() && algorithm.Passes(c.counters,
 
 // settle makes the answer of what the store said, each rule's own policy standing in where it said nothing.
 func (c *call) settle() Answer {
-	for i := range c.asked {
-		a, v := &c.asked[i], &c.verdicts[i]
-		if v.Ended != nil {
-			return c.refuse(ContextEnded, a, v.Ended)
-		}
-		if c.counters[i].Refuses(v) {
-			a.banned = a.banned || a.isBan && v.Err != nil // nobody else may speak for a ban that could not be asked
+	if !c.passed {
+		for i := range c.asked {
+			a, v := &c.asked[i], &c.verdicts[i]
+			if v.Ended != nil {
+				return c.refuse(ContextEnded, a, v.Ended)
+			}
+			if c.counters[i].Refuses(v) {
+				a.banned = a.banned || a.isBan && v.Err != nil // nobody else may speak for a ban that could not be asked
+			}
 		}
 	}
 	c.writeHeaders(c.ResponseHeader())
@@ -153,13 +172,20 @@ func (c *call) answerSettled(allowed bool) Answer {
 }
 
 // countRules counts the decision of each rule that is not in DryRun, and whether it bound the call:
-// binding is the place of the limit that did.
+// binding is the place of the limit that did, and that represents its rule.
 func (c *call) countRules(binding int) {
 	for i := range c.asked {
-		if at := c.representative(i, false); at >= 0 {
-			reason, source := c.outcome(at)
-			c.asked[at].policy.tally.count(reason, source, at == binding, c.stripe)
+		at := i
+		if i != binding {
+			if binding >= 0 && c.sameRule(i, binding) {
+				continue
+			}
+			if at = c.representative(i, false); at < 0 {
+				continue
+			}
 		}
+		reason, source := c.outcome(at)
+		c.asked[at].policy.tally.count(reason, source, at == binding, c.stripe)
 	}
 }
 
