@@ -54,8 +54,9 @@ type breakable struct {
 	script  atomic.Bool // whether what was sent last is a script
 }
 
-// end closes a connection that was cut. If it stayed open, go-redis could go on to wait for the rest of a reply of which the
-// beginning was lost.
+// end closes a connection that was cut. If it stayed open after a reply was dropped, go-redis would
+// wait for that reply until the call's time is over: it ignores the error of its first look at what
+// has come, and reads on. Close of a limiter waits as long for the INFO that it is asking for.
 func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
 
 func (b *breakable) Write(p []byte) (int, error) {
