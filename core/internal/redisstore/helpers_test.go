@@ -19,7 +19,7 @@ import (
 const (
 	// patient is a timeout that no healthy server exceeds, however busy this machine is.
 	patient = 20 * time.Second
-	// slack is by how much a call may be late on a busy machine. What these tests guard against takes seconds.
+	// slack is by how much a call may be later than an alarm. What these tests guard against takes seconds.
 	slack = 250 * time.Millisecond
 )
 
@@ -105,6 +105,31 @@ func together(n int, do func(goroutine int)) {
 	}
 	close(begin)
 	all.Wait()
+}
+
+// alarm goes off when a call is due. It is as late as the machine is busy, and calls are measured
+// against it, because they cannot be earlier than it.
+type alarm struct {
+	due  time.Time
+	rang chan time.Time
+}
+
+func newAlarm(within time.Duration) alarm {
+	a := alarm{time.Now().Add(within), make(chan time.Time, 1)}
+	time.AfterFunc(within, func() { a.rang <- time.Now() })
+	return a
+}
+
+// late returns how late it is now, or nothing if that is in time.
+func (a alarm) late() time.Duration {
+	now := time.Now()
+	if now.Sub(a.due) <= slack {
+		return 0
+	}
+	if late := now.Sub(<-a.rang); late > slack {
+		return late
+	}
+	return 0
 }
 
 // startOne is a client of a server of its own, with go-redis's default options but for the changes.
