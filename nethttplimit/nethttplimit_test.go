@@ -20,9 +20,12 @@ func TestAdapter(t *testing.T) {
 
 // TestAroundAnotherMiddleware holds the adapter to the same where it cannot ask the mux.
 func TestAroundAnotherMiddleware(t *testing.T) {
-	limittest.RunPaths(t, limittest.Adapter{NoRouteInUse: true, Serve: serveWith(func(mux http.Handler) http.Handler {
-		return http.HandlerFunc(mux.ServeHTTP)
-	})})
+	limittest.RunPaths(t, limittest.Adapter{
+		Cannot: map[limittest.Feature]string{limittest.RouteInUse: "a mux inside another handler cannot be asked"},
+		Serve: serveWith(func(mux http.Handler) http.Handler {
+			return http.HandlerFunc(mux.ServeHTTP)
+		}),
+	})
 }
 
 func serve(t testing.TB, l net.Listener, app limittest.App) (stop func()) {

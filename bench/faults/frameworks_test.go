@@ -27,6 +27,14 @@ type framework struct {
 	limittest.Adapter
 }
 
+// unnoticed reports whether a handler is not told when its caller leaves.
+func (f framework) unnoticed() bool { return f.Cannot[limittest.LeavingCallers] != "" }
+
+var fiberCannot = map[limittest.Feature]string{
+	limittest.RouteInUse:     "fiber runs what Use was given before it looks for the route",
+	limittest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
+}
+
 // usual is how many bytes of headers servers take.
 const usual = 16 << 10
 
@@ -39,7 +47,7 @@ func frameworks(room int) []framework {
 	return []framework{
 		{"gin", limittest.Adapter{Serve: overHTTP(ginHandler, room)}},
 		{"echo", limittest.Adapter{Serve: overHTTP(echoHandler, room)}},
-		{"fiber", limittest.Adapter{Serve: serveFiber(room), NoRouteInUse: true, LeavingUnnoticed: true}},
+		{"fiber", limittest.Adapter{Serve: serveFiber(room), Cannot: fiberCannot}},
 		{"net/http", limittest.Adapter{Serve: overHTTP(muxHandler, room)}},
 		{"gRPC", limittest.Adapter{Serve: serveGRPC(room), Connect: connectGRPC, RPC: true}},
 	}

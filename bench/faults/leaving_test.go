@@ -148,7 +148,7 @@ func partiesOf(t *testing.T, rdb redis.UniversalClient, timeout time.Duration) (
 	for _, f := range frameworks(usual) {
 		for _, way := range waysOf(f) {
 			p := newParty(t, f, rdb, timeout)
-			p.name, p.unnoticed, p.call = f.name+", "+way.name, f.LeavingUnnoticed, way.leave(t, p.dial)
+			p.name, p.unnoticed, p.call = f.name+", "+way.name, f.unnoticed(), way.leave(t, p.dial)
 			parties = append(parties, p)
 		}
 	}
@@ -285,7 +285,7 @@ func waysOf(f framework) []way {
 	switch {
 	case f.RPC:
 		return []way{{"deadline of 1 ms", grpcDeadline}, {"cancelled", grpcCancelled}}
-	case f.LeavingUnnoticed:
+	case f.unnoticed():
 		return []way{{"connection closed", hangUp}}
 	default:
 		return []way{{"connection closed", hangUp}, {"stream reset", resetStream}}

@@ -6,20 +6,21 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// App is a small service in no framework's words.
+// App is a small service that Adapter.Serve serves with its framework.
 type App struct {
 	Limiter *core.Limiter
-	// Before, when set, is a middleware in front of all others: it may replace the call's context.
+	// Before, if set, is a middleware in front of all others. It may replace the call's context.
 	Before func(context.Context) context.Context
-	// Values are left by a middleware in front in the framework's own store, under these names.
+	// Values are left in the framework's own store by a middleware in front, under these names.
 	Values map[string]string
-	// Use are the limits of the whole router, each list a middleware, the outermost first.
+	// Use are the middlewares of the whole router, each a list of rules, the outermost first.
 	Use [][]core.Rule
-	// Routes are what is served. Everything else is the framework's own 404.
+	// Routes are what is served. Anything else gets the framework's own 404.
 	Routes []Route
 }
 
-// Enter is what a middleware in front does to the call's context, for a framework whose own store is the context.
+// Enter returns the call's context after the middleware in front, Values included, for a framework
+// that keeps its values in the context.
 func (a App) Enter(ctx context.Context) context.Context {
 	ctx = valued{ctx, a.Values}
 	if a.Before != nil {
@@ -46,26 +47,31 @@ func (v valued) Value(key any) any {
 
 // Route is one route of an App.
 type Route struct {
-	Method string // GET unless set
-	// Path is /word/word, or with a parameter /word/{id}, or /word/{rest...} for all below, in the spelling of net/http.
+	// Method is the HTTP method; "" is GET, and "*" is every method, also one that nobody has heard
+	// of if the framework can serve it (Any, All). Several routes may have one path.
+	Method string
+	// Path is in the spelling of net/http's ServeMux. A segment is a word, or a parameter {name}, or
+	// at the end {rest...} for everything below. It does not end in a slash. An RPC's paths are
+	// /service/method.
 	Path string
-	// Limits of this route, each list a middleware, the outermost first.
+	// Limits are the middlewares of this route, each a list of rules, the outermost first.
 	Limits [][]core.Rule
-	// Recovers says that a recovery, the framework's own where it has one, stands between the limits and the handler.
+	// Recovers says that a recovery, the framework's own if it has one, stands between the limits
+	// and the handler.
 	Recovers bool
-	// Handle writes the reply; unless set it is 200 "ok".
+	// Handle writes the reply; nil replies 200 "ok". Call Route.Serve, which does either.
 	Handle func(Handling)
 }
 
-// Handling is what a handler may do with the call that it got.
+// Handling is what a handler can do with its call.
 type Handling interface {
-	// Context is what the framework's handlers take as the call's context.
+	// Context returns the context that the framework gives its handlers.
 	Context() context.Context
-	// Allow is the adapter's Allow, with the app's limiter. After false the handler must write nothing.
+	// Allow calls the adapter's Allow with the app's limiter. After false the handler writes nothing.
 	Allow(rule core.Rule, subject string) bool
-	// Text replies 200 with a text, whose length is declared before it.
+	// Text replies 200 with a text whose length is declared before it.
 	Text(text string)
-	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code that stands for it.
+	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code for it.
 	Reply(status int)
 }
 
@@ -81,11 +87,12 @@ func (r Route) Serve(h Handling) {
 // Ending is a way for a call to end.
 type Ending struct {
 	Name string
-	// Handle is the handler. In those of Adapter.Endings the Handling is the test's own type, and with it the framework's.
+	// Handle is the handler. In Adapter.Endings its Handling has the type that the test passed to
+	// Route.Serve, so it can reach the framework's own.
 	Handle func(Handling)
-	// Heard is what a rule's Count must hear: the HTTP status, or the code of an RPC.
+	// Heard is what a rule's Count must receive: the HTTP status, or the code of an RPC.
 	Heard int
-	// Sent is what the caller gets; the same as Heard unless set.
+	// Sent is what the caller gets; 0 is the same as Heard.
 	Sent int
 	// Recovers is Route.Recovers.
 	Recovers bool

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Dial opens a connection to the server under test.
@@ -48,16 +49,30 @@ type Reply struct {
 }
 
 // get calls a path; headers are "Name: value".
-func (s *site) get(t *testing.T, path string, headers ...string) Reply {
+func (s *site) get(t testing.TB, path string, headers ...string) Reply {
 	t.Helper()
-	return s.do(t, "GET", path, headers...)
+	return s.do(t, http.MethodGet, path, headers...)
 }
 
-func (s *site) do(t *testing.T, method, path string, headers ...string) Reply {
+func (s *site) do(t testing.TB, method, path string, headers ...string) Reply {
 	t.Helper()
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
-	return client.Do(t, newCall(method, path, headers...))
+	return over(t, client, newCall(method, path, headers...))
+}
+
+// over makes a call over a client, which must not take long.
+func over(t testing.TB, client Client, call Call) Reply {
+	t.Helper()
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	defer time.AfterFunc(patience, leave).Stop() // not a deadline: an RPC would send it
+	call.Context = ctx
+	reply := client.Do(t, call)
+	if ctx.Err() != nil {
+		t.Fatalf("%s %s: no reply within %v", call.Method, call.Path, patience)
+	}
+	return reply
 }
 
 func newCall(method, path string, headers ...string) Call {
@@ -74,7 +89,7 @@ func newCall(method, path string, headers ...string) Call {
 }
 
 // want calls a path and compares the status.
-func (s *site) want(t *testing.T, status int, path string, headers ...string) Reply {
+func (s *site) want(t testing.TB, status int, path string, headers ...string) Reply {
 	t.Helper()
 	reply := s.get(t, path, headers...)
 	if reply.Status != status {

@@ -59,8 +59,8 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 		return &held{g, leave, replies, cancel}
 	case reply := <-replies:
 		t.Fatalf("GET %s did not come to the handler: %+v", path, reply)
-	case <-time.After(patient):
-		t.Fatalf("GET %s came to nothing", path)
+	case <-time.After(patience):
+		t.Fatalf("GET %s came neither to its handler nor to an end within %v", path, patience)
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func (h *held) wait() Reply {
 	select {
 	case reply := <-h.reply:
 		return reply
-	case <-time.After(patient):
-		h.gate.t.Fatal("a call that was let go got no reply")
+	case <-time.After(patience):
+		h.gate.t.Fatalf("a call whose handler was let go got no reply within %v", patience)
 	}
 	return Reply{}
 }
@@ -103,9 +103,9 @@ func (h *held) wantEnd(status int) {
 // eventually waits for what the caller's own reply does not wait for.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patient); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("never came: " + what)
+			t.Fatalf("did not happen within %v: %s", patience, what)
 		}
 	}
 }

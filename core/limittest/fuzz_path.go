@@ -153,7 +153,7 @@ func newRouted(f *testing.F, adapter Adapter) *routed {
 		}
 		app.Routes = append(app.Routes, route)
 	}
-	f.Cleanup(adapter.Serve(f, r.pipes, app))
+	adapter.serve(f, r.pipes, app)
 	return r
 }
 
@@ -187,7 +187,7 @@ func (r *routed) send(t testing.TB, method, target string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patient))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\n\r\n", method, target)
 	if _, err := io.Copy(io.Discard, conn); err != nil && err != io.ErrClosedPipe {
 		t.Fatalf("%s %q: %v", method, target, err)

@@ -35,7 +35,7 @@ type shownFrom struct {
 func (c shownFrom) RemoteAddr() net.Addr { return c.peer }
 
 // peerNamed reads "10.0.0.1", "fe80::1%eth0", or "unix" for a peer without an address.
-func peerNamed(t *testing.T, text string) net.Addr {
+func peerNamed(t testing.TB, text string) net.Addr {
 	t.Helper()
 	if text == "unix" {
 		return &net.UnixAddr{Name: "@", Net: "unix"}

@@ -14,8 +14,8 @@ var addressScenarios = []scenario{
 	{name: "Forwarded", run: forwardedHeader},
 	{name: "one named header", run: namedHeader},
 	{name: "IPv6 is counted by /64", run: ipv6Prefix},
-	{name: "unix sockets", run: unixSockets},
-	{name: "trusted unix sockets", run: trustedUnixSockets},
+	{name: "unix sockets", run: unixSockets, needs: UnixSockets},
+	{name: "trusted unix sockets", run: trustedUnixSockets, needs: UnixSockets},
 }
 
 // oneEach serves a route that lets each client call once in ten minutes.

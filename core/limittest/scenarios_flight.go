@@ -17,7 +17,7 @@ var flightScenarios = []scenario{
 	{name: "a panic frees the slot", run: panicFrees},
 	{name: "a panic in a rule's function frees the slot and what does not count", run: panicInRuleFrees},
 	{name: "a caller who leaves frees the slot when the handler ends", run: leavingFrees},
-	{name: "a handler that ends because its caller left frees the slot", run: leavingEndsAndFrees, noticing: true},
+	{name: "a handler that ends because its caller left frees the slot", run: leavingEndsAndFrees, needs: LeavingCallers},
 	{name: "a slot is held longer than its Window", run: heldLonger},
 	{name: "a slot is one of several limits", run: slotAmongLimits},
 }

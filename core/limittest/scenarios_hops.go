@@ -29,39 +29,49 @@ type trick struct {
 // refused is in place of a caller where the framework's server takes no such line: 400, and nobody is counted.
 const refused = ""
 
-// hopsBy serves one app that reads the header (none: it trusts nobody), and tries every trick on it.
+// hopsBy is a scenario of site.hops.
 func hopsBy(header string, tricks []trick) func(*testing.T, *site) {
-	return func(t *testing.T, s *site) {
-		var ip core.ClientIP
-		if header != "" {
-			ip = core.ClientIP{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8", "unix"}, Header: header}
-		}
-		var counted atomic.Value
-		s.peers = new(from)
-		s.serve(t, App{
-			Limiter: s.limiter(t, func(o *core.Options) {
-				o.ClientIP = ip
-				o.OnDecision = func(_ context.Context, d core.Decision) { counted.Store(strings.Clone(d.Key)) }
-			}),
-			Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 100_000})}},
-		})
-		for _, trick := range tricks {
-			counted.Store("nobody")
-			s.peers.show(peerNamed(t, cmp.Or(trick.peer, "10.0.0.1")))
-			reply := s.raw(t, "GET", "/shop/list", trick.headers(header)...)
-			if want, status := trick.counted(); counted.Load() != want || reply.Status != status {
-				t.Errorf("from %q with %.200q: counted as %v, status %d; want %s", trick.peer, trick.lines, counted.Load(), reply.Status, want)
-			}
+	return func(t *testing.T, s *site) { s.hops(t, header, tricks) }
+}
+
+// hops serves one app that reads the header, or trusts nobody if header is empty, and tries every
+// trick on it.
+func (s *site) hops(t testing.TB, header string, tricks []trick) {
+	var ip core.ClientIP
+	if header != "" {
+		ip = core.ClientIP{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8", "unix"}, Header: header}
+	}
+	var counted atomic.Value
+	s.peers = new(from)
+	s.serve(t, App{
+		Limiter: s.limiter(t, func(o *core.Options) {
+			o.ClientIP = ip
+			o.OnDecision = func(_ context.Context, d core.Decision) { counted.Store(strings.Clone(d.Key)) }
+		}),
+		Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 100_000})}},
+	})
+	for _, trick := range tricks {
+		counted.Store("nobody")
+		s.peers.show(peerNamed(t, cmp.Or(trick.peer, "10.0.0.1")))
+		reply := s.raw(t, "GET", "/shop/list", trick.headers(header)...)
+		if want, status := trick.counted(s.adapter); counted.Load() != want || reply.Status != status {
+			t.Errorf("from %q with %.200q: counted as %v, status %d; want %s and %d", trick.peer, trick.lines, counted.Load(), reply.Status, want, status)
 		}
 	}
 }
 
 // counted is whom the call must be counted for, and the status that it must get.
-func (trick trick) counted() (subject string, status int) {
-	if trick.want == refused {
+func (trick trick) counted(a Adapter) (subject string, status int) {
+	if trick.want == refused || trick.isFolded() && !a.can(FoldedHeaders) {
 		return "nobody", 400
 	}
 	return "ip:" + trick.want, 200
+}
+
+// isFolded reports whether a line goes on in another. Even the first line follows another header.
+func (trick trick) isFolded() bool {
+	wire := "\n" + strings.Join(trick.lines, "\r\n")
+	return strings.Contains(wire, "\n ") || strings.Contains(wire, "\n\t")
 }
 
 // headers are whole lines.

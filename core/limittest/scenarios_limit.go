@@ -109,7 +109,7 @@ func unnamedIsPerRoute(t *testing.T, s *site) {
 	rule := core.Rule{Seconds: 600, MaxCount: 1}
 	routes := []Route{{Path: "/shop/list"}, {Path: "/shop/show"}}
 	app := App{Limiter: s.limiter(t), Routes: routes, Use: limit(rule)}
-	if s.adapter.NoRouteInUse {
+	if !s.adapter.can(RouteInUse) {
 		app.Use = nil
 		app.Routes[0].Limits, app.Routes[1].Limits = limit(rule), limit(rule)
 	}

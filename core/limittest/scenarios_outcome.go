@@ -20,8 +20,8 @@ var outcomeScenarios = []scenario{
 	{name: "what does not count is back before the next call, however slow Redis is", run: backHoweverSlow},
 	{name: "what does not count is back before the end of a long reply", run: backBeforeTheEnd},
 	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
-	{name: "what does not count is back when the caller left", run: backWhenLeft, noticing: true},
-	{name: "Count hears that the caller left", run: leftUnanswered, noticing: true, httpOnly: true},
+	{name: "what does not count is back when the caller left", run: backWhenLeft, needs: LeavingCallers},
+	{name: "Count hears that the caller left", run: leftUnanswered, needs: LeavingCallers, httpOnly: true},
 	{name: "handlers of a counted call see the decision", run: exposedWhileCounted},
 }
 
@@ -138,7 +138,7 @@ func backBeforeNext(t *testing.T, s *site) {
 		s.counting(t, core.Rule{MaxCount: 1, Algorithm: a, Count: s.ear().failure})
 		client := s.adapter.Connect(t, s.dial)
 		for i := range 30 {
-			if reply := client.Do(t, newCall("GET", "/login/s200")); reply.Status != 200 {
+			if reply := over(t, client, newCall("GET", "/login/s200")); reply.Status != 200 {
 				t.Errorf("%v: success %d got %d: %s", a, i, reply.Status, reply.Body)
 				break
 			}

@@ -128,7 +128,7 @@ func recorded(t *testing.T, s *site) {
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
 	for _, device := range []string{"phone", "watch", "radio", "thief"} {
-		client.Do(t, newCall("GET", "/shop/list", "X-Device: "+device))
+		over(t, client, newCall("GET", "/shop/list", "X-Device: "+device))
 	}
 	records, err := limiter.Records(context.Background(), "log", "ip:127.0.0.1",
 		core.Limit{Max: 3, Window: 10 * time.Minute, Algorithm: core.SlidingLog})

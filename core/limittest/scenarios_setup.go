@@ -14,7 +14,7 @@ import (
 var setupScenarios = []scenario{
 	{name: "a warning of a rule attached twice", run: warnsOfTwice},
 	{name: "a warning of a proxy that is not trusted", run: warnsOfAProxy},
-	{name: "a warning of calls without an address", run: warnsOfNoAddress},
+	{name: "a warning of calls without an address", run: warnsOfNoAddress, needs: UnixSockets},
 	{name: "a warning of a rule that knows no route", run: warnsOfNoRoute},
 }
 
@@ -99,7 +99,7 @@ func warnsOfNoRoute(t *testing.T, s *site) {
 		s.want(t, 200, "/shop/list")
 	}
 	s.want(t, 404, "/unknown/page")
-	if s.adapter.NoRouteInUse {
+	if !s.adapter.can(RouteInUse) {
 		log.wantWarnings(t, 1, "give the rule a Name or Paths")
 	} else {
 		log.wantWarnings(t, 0, "")

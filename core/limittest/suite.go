@@ -17,20 +17,20 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Adapter is a framework's adapter under test: how to serve an app with a real server of the framework.
+// Adapter is an adapter under test.
 type Adapter struct {
-	// Serve serves the app on the listener and returns a function that ends the server. Every app has a recovery, the
-	// framework's own, around everything.
+	// Serve serves the app on the listener, with a real server of the framework and through the
+	// adapter, and returns a function that ends the server. A recovery, the framework's own, stands
+	// around everything.
 	Serve func(t testing.TB, l net.Listener, app App) (stop func())
 	// Connect makes a client whose connections dial opens; nil: one of HTTP/1.1.
 	Connect func(t testing.TB, dial Dial) Client
-	// RPC says that calls have no HTTP methods, no route parameters and no bodies of their own: scenarios about these are
-	// not for this adapter.
+	// RPC says that calls have no HTTP methods, no route parameters and no bodies of their own.
+	// Scenarios about these are left out.
 	RPC bool
-	// NoRouteInUse says that a middleware of the whole router does not know the route yet.
-	NoRouteInUse bool
-	// LeavingUnnoticed says that a handler is not told when its caller leaves.
-	LeavingUnnoticed bool
+	// Cannot names the features that the framework does not have, each with the reason. Scenarios
+	// that need one are left out, or try what must happen instead.
+	Cannot map[Feature]string
 	// Endings are the ways for a call to end that only this framework has.
 	Endings []Ending
 }
@@ -40,45 +40,69 @@ type scenario struct {
 	name     string
 	run      func(t *testing.T, s *site)
 	httpOnly bool
-	noticing bool // it is about handlers which are told that their caller left
+	needs    Feature // "" if every framework has what it takes
 }
 
 func (sc *scenario) isFor(a Adapter) bool {
-	return !(sc.httpOnly && a.RPC || sc.noticing && a.LeavingUnnoticed)
+	return !(sc.httpOnly && a.RPC) && a.can(sc.needs)
 }
 
 // Run holds an adapter to every scenario, counting in process and in a real Redis.
 //
 //	func TestAdapter(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
+//
+// First it makes a few calls that name a mistake at once: which method of the View returned what,
+// and what it should have returned. The scenarios are run if there is none.
 func Run(t *testing.T, adapter Adapter) {
+	if !adapter.prepare(t) || !t.Run("memory", func(t *testing.T) { adapter.run(t, scenarios(), inProcess) }) {
+		return // with Redis the same would fail
+	}
 	server := redistest.Start(t)
-	t.Run("memory", func(t *testing.T) {
-		adapter.run(t, scenarios(), func(*testing.T) redis.UniversalClient { return nil })
-	})
 	t.Run("redis", func(t *testing.T) {
 		adapter.run(t, scenarios(), func(t *testing.T) redis.UniversalClient { return server.Client(t) })
 	})
 }
 
-// RunPaths holds an adapter to the scenarios about paths alone, for another configuration of a framework's router.
+// RunPaths holds an adapter to the scenarios about paths alone, for another configuration of a
+// framework's router.
 func RunPaths(t *testing.T, adapter Adapter) {
-	adapter.run(t, pathScenarios, func(*testing.T) redis.UniversalClient { return nil })
+	if adapter.prepare(t) {
+		adapter.run(t, pathScenarios, inProcess)
+	}
 }
 
-// RunInProcess holds an adapter to every scenario, counting in process alone, for another way of calling a framework.
+// RunInProcess holds an adapter to every scenario, counting in process alone, for another way of
+// calling a framework.
 func RunInProcess(t *testing.T, adapter Adapter) {
-	adapter.run(t, scenarios(), func(*testing.T) redis.UniversalClient { return nil })
+	if adapter.prepare(t) {
+		adapter.run(t, scenarios(), inProcess)
+	}
 }
 
-func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) redis.UniversalClient) {
+// inProcess is the Redis of scenarios that count in process.
+func inProcess(*testing.T) redis.UniversalClient { return nil }
+
+// prepare completes the Adapter, holds it to its contract, and reports whether it kept it.
+func (a *Adapter) prepare(t *testing.T) bool {
+	t.Helper()
+	a.checkCannot(t)
 	if a.Connect == nil {
 		a.Connect = connectHTTP
 	}
+	return t.Run("contract", func(t *testing.T) { a.contract(t) })
+}
+
+// run runs scenarios. One that fails after a wait ends the run: others would wait in vain, too.
+func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) redis.UniversalClient) {
 	for _, sc := range list {
 		if !sc.isFor(a) {
 			continue
 		}
-		t.Run(sc.name, func(t *testing.T) { sc.run(t, &site{adapter: a, client: client(t), network: "tcp"}) })
+		begin := time.Now()
+		passed := t.Run(sc.name, func(t *testing.T) { sc.run(t, &site{adapter: a, client: client(t), network: "tcp"}) })
+		if !passed && time.Since(begin) > patience {
+			t.Fatalf("limittest: the scenario %q waited in vain, so those after it are not run", sc.name)
+		}
 	}
 }
 
@@ -105,7 +129,7 @@ type site struct {
 var prefixes atomic.Int64
 
 // limiter makes a Limiter on the scenario's engine, with counters of its own.
-func (s *site) limiter(t *testing.T, change ...func(*core.Options)) *core.Limiter {
+func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limiter {
 	t.Helper()
 	options := core.Options{
 		Redis: s.client, Prefix: fmt.Sprintf("test%d", prefixes.Add(1)), Logger: silent,
@@ -129,7 +153,7 @@ func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 }
 
 // serve starts the app; calls go to the one served last.
-func (s *site) serve(t *testing.T, app App) {
+func (s *site) serve(t testing.TB, app App) {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if s.network == "unix" {
@@ -146,7 +170,41 @@ func (s *site) serve(t *testing.T, app App) {
 		s.peers.Listener = l
 		l = s.peers
 	}
-	t.Cleanup(s.adapter.Serve(t, l, app))
+	s.adapter.serve(t, l, app)
+}
+
+// serve calls Serve, and ends the server when the test ends. Neither may take long.
+func (a Adapter) serve(t testing.TB, l net.Listener, app App) {
+	t.Helper()
+	served := make(chan func(), 1)
+	go func() {
+		defer close(served) // also if Serve fails the test
+		served <- a.Serve(t, l, app)
+	}()
+	select {
+	case stop, ok := <-served:
+		if !ok {
+			t.FailNow()
+		}
+		t.Cleanup(func() { ended(t, stop) })
+	case <-time.After(patience):
+		t.Fatalf("limittest: Serve did not return within %v: the server must run in a goroutine of its own", patience)
+	}
+}
+
+// ended ends a server.
+func ended(t testing.TB, stop func()) {
+	t.Helper()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop()
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(patience):
+		t.Errorf("limittest: the function that Serve returned did not end the server within %v", patience)
+	}
 }
 
 // limit is a middleware of these rules.

@@ -1,10 +1,9 @@
 package limittest
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Tricks says how many tricks an adapter was tried with.
@@ -18,8 +17,8 @@ type Tricks struct {
 // RunTricks holds an adapter to the scenarios of callers who are up to something, counting in process, and says how many tricks it
 // was tried with.
 func RunTricks(t *testing.T, adapter Adapter) Tricks {
-	for _, list := range [][]scenario{hopScenarios, pathScenarios, hostileScenarios} {
-		adapter.run(t, list, func(*testing.T) redis.UniversalClient { return nil })
+	if adapter.prepare(t) {
+		adapter.run(t, slices.Concat(hopScenarios, pathScenarios, hostileScenarios), inProcess)
 	}
 	tried := Tricks{Addresses: len(peerTricks) + len(forTricks) + len(forwardedTricks) + len(realTricks), Names: len(hostileTexts)}
 	if !adapter.RPC {

@@ -1,0 +1,43 @@
+package limittest
+
+import (
+	"slices"
+	"testing"
+)
+
+// Feature is something that a framework may be unable to do. See [Adapter].Cannot.
+type Feature string
+
+const (
+	// RouteInUse is that a middleware of the whole router knows the route. Without it the View must
+	// be a [core.RoutedView], so that a rule which needs the route is logged as a mistake.
+	RouteInUse Feature = "the route in Use"
+	// LeavingCallers is that a handler is told when its caller leaves.
+	LeavingCallers Feature = "leaving callers"
+	// FoldedHeaders is that a header may go on in a next line, which begins with white space.
+	// Without it such a request must get 400.
+	FoldedHeaders Feature = "folded headers"
+	// UnixSockets is that the framework serves on the listener of a unix socket.
+	UnixSockets Feature = "unix sockets"
+)
+
+var features = []Feature{RouteInUse, LeavingCallers, FoldedHeaders, UnixSockets}
+
+// can reports whether the framework has the feature.
+func (a Adapter) can(f Feature) bool {
+	_, missing := a.Cannot[f]
+	return !missing
+}
+
+// checkCannot fails the test if Cannot names what is no Feature, or gives no reason.
+func (a Adapter) checkCannot(t testing.TB) {
+	t.Helper()
+	for feature, reason := range a.Cannot {
+		if !slices.Contains(features, feature) {
+			t.Fatalf("limittest: Adapter.Cannot: there is no feature %q; there are %q", feature, features)
+		}
+		if reason == "" {
+			t.Fatalf("limittest: Adapter.Cannot: %q needs a reason", feature)
+		}
+	}
+}
