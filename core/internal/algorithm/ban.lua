@@ -1,8 +1,11 @@
--- Ban: who is refused in so many windows one after the other is refused altogether for a while, each time twice as long.
+-- Ban: a subject that is refused in a number of consecutive windows is refused altogether for a
+-- while. Each further ban lasts twice as long.
 --
--- args      windows one after the other (0: bans by hand alone), span of the first ban, longest span, window (microseconds)
--- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by hand (microseconds), I2
---           strikes in a row, I1 bans so far, I7 when all of that is forgotten (microseconds)
+-- args      number of windows (0: bans by hand alone), span of the first ban, longest span, window;
+--           all but the first in microseconds
+-- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by
+--           hand (microseconds), I2 strikes in a row, I1 bans so far, I7 when all of that is
+--           forgotten (microseconds)
 -- keeps     a ban ends before it is forgotten
 algorithms.bn1 = function(key, now, _, after, span, longest, window)
   local state = redis.call('GET', key)
@@ -12,7 +15,7 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
     ends, last, strikes, bans, forgotten = struct.unpack('<I7I7I2I1I7', state)
     if #state ~= 24 or last >= 2 ^ 53 or ends > forgotten or forgotten >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if last > now then
-      -- The clock stepped back: the ban lasts as long as it was to.
+      -- The clock stepped back: what was left of the ban is still left.
       ends, forgotten, last = math.max(0, ends - (last - now)), math.max(0, forgotten - (last - now)), now
       anchored = struct.pack('<I7I7I2I1I7', ends, last, strikes, bans, forgotten)
     end

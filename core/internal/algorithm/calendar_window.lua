@@ -1,7 +1,9 @@
--- CalendarWindow: at most max permits in each window of the clock: every window microseconds since the epoch, or every day or
--- month of a zone. Redis knows no zones, so it is told the bounds of about now, and chooses.
+-- CalendarWindow: at most max permits in each window of the clock. A window lasts window
+-- microseconds, counted from the epoch, or is a day or month of a zone. Redis knows no zones, so
+-- the caller sends the bounds of two windows around now, and the script chooses one.
 --
--- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the end of the next
+-- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
+--           end of the next
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
 algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
   local state = redis.call('GET', key)

@@ -1,16 +1,16 @@
--- Concurrency: never more than max calls in flight, while their holders renew them in time. A slot that is not renewed for window
--- microseconds is free.
+-- Concurrency: never more than max calls in flight. Holders renew their slots; a slot that is not
+-- renewed for window microseconds is free.
 --
 -- args      max, window (microseconds), holder
--- state     a sorted set of the holders, by when they took or renewed their slot (microseconds). Those that did not renew in
---           time stay until the next charge
+-- state     a sorted set of the holders, by when they took or renewed their slot (microseconds).
+--           Holders that did not renew in time stay in the set until the next charge
 algorithms.cc1 = function(key, now, cost, max, window, holder)
   max, window = max + 0, window + 0
   local newest = now
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if last[2] then
-    newest = last[2] + 0
-    if newest < 2 ^ 50 or newest >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end -- a moment of this century
+    newest = last[2] + 0 -- a time of this century
+    if newest < 2 ^ 50 or newest >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
   end
   local dead = math.max(newest, now) - window
   local held = last[2] and redis.call('ZCOUNT', key, dead + 1, '+inf') or 0

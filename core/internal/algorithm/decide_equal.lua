@@ -1,17 +1,18 @@
--- Decides over equal calls that were made together, first come first served: as many are charged as fit, each to all of its
--- counters.
+-- Decides over equal calls that were made together: as many are charged as fit, first come first
+-- served. Each is charged to all of its counters.
 --
 -- KEYS[i]   the counters, all in one cluster slot; of algorithms whose state is a string
 -- ARGV[1]   how many calls
--- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to four
--- reply     now (microseconds since the epoch); then the state of each counter as found, '' for none. Now alone: ask again, for this
---           now
+-- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
+--           to four
+-- reply     now (microseconds since the epoch); then the state of each counter as found, '' for
+--           none. If there is only now: ask again with the bounds of this now
 -- keeps     what decide.lua keeps
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local reply, calls = {now}, ARGV[1] + 0
 
--- What the algorithm says of a counter when so many calls are charged at once.
+-- Asks the algorithm of a counter about the cost of so many calls.
 local function look(i, calls)
   local a = 6 * i - 4
   return algorithms[ARGV[a]](KEYS[i], now, calls * ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])

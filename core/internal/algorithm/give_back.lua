@@ -1,14 +1,17 @@
--- Gives back what one call charged, as far as it still counts. It never leaves a counter with less than other calls used. It goes
--- behind sliding_log.lua and token_bucket_state.lua.
+-- Gives back what one call was charged, as far as it still counts. It goes behind sliding_log.lua
+-- and token_bucket_state.lua.
 --
 -- KEYS[i]   the counters, all in one cluster slot, each once
--- ARGV      nine for each counter: algorithm, permits to give back, when they were charged (microseconds: the first number of
---           that reply), reset after (microseconds) and position (both of that reply), and the algorithm's args, padded to four
+-- ARGV      eight for each counter: algorithm, permits to give back, when they were charged
+--           (microseconds: the first number of that reply), the position of that reply, and the
+--           algorithm's args, padded to four
 -- reply     a list of one: how many counters were changed
+-- keeps     what other calls used stays used; if LREM is needed and not permitted, nothing is changed
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
--- What is to be changed is told as a function, and done when all counters have been found to be ours. Nothing is nil.
+-- The algorithms below return a function that makes the change, or nil if nothing counts any more.
+-- The functions are called when the states of all counters have been read and found sound.
 local function write(key, state, lives)
   return function() redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1) end
 end
@@ -37,7 +40,9 @@ function algorithms.sw1(key, cost, charged_at, _, _, window)
   end
 end
 
--- The entry of that position holds less then, or goes. What it held is a gap: see sliding_log.lua.
+-- Reduces the permits of the entry with that position, or removes it. This leaves a gap: see
+-- sliding_log.lua. The second result reports whether the change needs the right to LREM, which the
+-- users of earlier versions do not have.
 function algorithms.sl2(key, cost, charged_at, position, _, window)
   local length, newest, highest, extra, given, moved, moved_to = read_log(key)
   if length == 0 then return end
@@ -48,8 +53,8 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
     return text, read_entry(key, text, moved, moved_to)
   end
 
-  -- Each entry takes up at least one position, so it cannot stand before this place. There it stands
-  -- if all calls behind it took one permit, and have it still.
+  -- Each entry takes up at least one position, so it cannot stand before this place. There it
+  -- stands if all calls behind it took one permit, and have it still.
   if position > highest then return end
   local high, above, guesses = length - 1, highest, 0
   local at = math.max(0, high - (above - position))
@@ -77,12 +82,13 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
   if found ~= position or admitted ~= charged_at or when <= math.max(newest, now) - window then return end
   local back = math.min(cost, own)
 
-  -- The gaps. Their sums stay packed, because few of them change.
+  -- The sums of the gaps stay packed, because few of them change.
   local count = extra and (#extra - 28) / 6 or 0
   ours(key, count % 1 == 0 and count <= 1000)
   local sizes, sums = count > 0 and {string.byte(extra, 29, 28 + count)} or {}, count > 0 and string.sub(extra, 29 + count) or ''
 
-  -- The segment of an entry, which may lie behind all that there are, and the place of the first entry in it.
+  -- Returns the segment of an entry, and the place of its first entry. If the entry is behind all
+  -- segments, it adds segments up to there.
   local function segment(place)
     local covered = 0
     for i = 1, #sizes do
@@ -111,7 +117,7 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
     sums = string.sub(sums, 1, 5 * i - 5) .. struct.pack('<I5', sum) .. string.sub(sums, 5 * i + 1)
   end
 
-  -- Puts a segment together with the one behind it, if both are small.
+  -- Joins a segment and the next one, if both fit into one.
   local function join(i)
     if i < 1 or i >= #sizes or sizes[i] + sizes[i + 1] > segment_size then return end
     sizes[i] = sizes[i] + table.remove(sizes, i + 1)
@@ -119,7 +125,7 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
     sums = string.sub(sums, 1, 5 * i - 5) .. struct.pack('<I5', sum) .. string.sub(sums, 5 * i + 6)
   end
 
-  -- The gap before an entry.
+  -- Returns the gap before an entry.
   local function gap(place, upto, permits)
     if given == 0 then return 0 end
     return upto - permits - select(3, entry(place - 1))
@@ -136,7 +142,7 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
     end
     i = segment_of(sizes, at)
     if i then add(i, -gap(at, position, own)) end
-    moved = math.min(moved, highest) -- the next entry may get this position
+    moved = math.min(moved, highest) -- the next call may get the position that is free now
     take = function()
       redis.call('LTRIM', key, 0, at - 1)
       extra = nil
@@ -150,7 +156,7 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
     end
     take = function() redis.call('LTRIM', key, 1, -1) end
   else
-    -- What is given back before it is given back before the next entry then.
+    -- The gap before the entry becomes part of the gap before the next one.
     local behind, from = segment(at + 1)
     i = at >= from and behind or behind - 1
     if i ~= behind then
@@ -178,7 +184,8 @@ function algorithms.sl2(key, cost, charged_at, position, _, window)
   end
 
   return function()
-    -- This comes first: it needs no memory, and Redis denies a script that has written none.
+    -- This comes first because it needs no memory. A Redis whose memory is full denies the first
+    -- write of a script if it may need some, but not later ones.
     redis.call('PEXPIREAT', key, math.floor((newest + window) / 1000) + 1)
     local failed = take()
     if failed then return failed end
@@ -210,8 +217,9 @@ function algorithms.cw1(key, cost, charged_at, _, _, start, middle, ends)
   return write(key, struct.pack('<I7I6', at, math.max(0, used - cost)), middle == 0 and start or ends - start)
 end
 
--- Neither what has come back since by itself is given back, nor, of a bucket that is overdrawn, what others who wait behind it
--- have been told to wait for. Of a charge in several steps the newest permits are given back first.
+-- Permits that have come back by themselves are not given back. If the bucket is overdrawn, neither
+-- are those that later reservations wait for, because their waits were already announced. A charge
+-- that is given back in several steps loses its newest permits first.
 function algorithms.tb2(key, cost, charged_at, position, burst, permit, refill, tick)
   local state = redis.call('GET', key)
   if not state then return end
@@ -260,7 +268,7 @@ for i = 1, #KEYS do
   local change, needs_lrem = algorithms[algorithm](KEYS[i], unpack(args))
   if change then table.insert(changes, needs_lrem and 1 or #changes + 1, change) end
 end
-for _, change in ipairs(changes) do
+for _, change in ipairs(changes) do -- those that need LREM come first
   local failed = change()
   if failed then return failed end
 end

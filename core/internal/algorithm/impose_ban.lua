@@ -1,5 +1,5 @@
--- Bans a subject by hand, from now on for a span, or for as long as the ban in force lasts. Earlier bans stay remembered for as
--- long as they were to be; strikes in a row begin anew.
+-- Bans a subject by hand for a span from now on, or until the ban in force ends, if that is later.
+-- Earlier bans are not forgotten any sooner. The strikes in a row go back to none.
 --
 -- KEYS[1]   the ban
 -- ARGV[1]   the span (microseconds)

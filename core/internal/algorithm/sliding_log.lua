@@ -1,30 +1,37 @@
 -- SlidingLog: never more than max permits in any span of window microseconds, to the microsecond.
 --
+-- The position of an entry is that of the entry before plus the cost of the call. If no entry
+-- counts, it is the time plus the cost. When permits are given back, no position changes. So there
+-- is a gap between two entries if the later position less its permits is higher than the earlier
+-- position.
+--
 -- args      max, window (microseconds), note
--- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds), I7 its position, I2 the
---           permits that it holds; then its note. Entries that no longer count stay until the next charge. A position is that
---           of the entry before plus the cost, and where no entry counts, the time plus the cost.
---           While it is needed, the list has one more element, the last: I7 0, I7 the sum of all gaps, I7 a position, and I7 the
---           time as of which entries up to that position count, because the clock stepped back behind them; then for each
---           segment of the list I1 how many entries it has, and for each I5 the sum of its gaps.
---           A gap is what was given back: the position of an entry less its permits less the position of the entry before. So what is
---           given back changes no other entry. The first segment begins with the first entry, whose gap is none. A
---           segment has at most 64 entries. Behind the last one there are no gaps
+-- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds),
+--           I7 position, I2 permits that it still holds; then the note. Entries that no longer
+--           count stay until the next charge. While there are gaps, or the clock has stepped back,
+--           the list has one more element at its end: I7 0; I7 sum of all gaps; I7 a position and
+--           I7 a time: the entries up to that position count as of that time, because the clock
+--           stepped back behind them. If there are gaps, the element goes on with the segments into
+--           which it divides the list: for each I1 number of entries, then for each I5 sum of the
+--           gaps before its entries. The first segment begins with the first entry, before which
+--           there is no gap. A segment has at most 64 entries. Behind the last segment there are no
+--           gaps
 local segment_size = 64
 
 local function ours(key, sound)
   if not sound then error('NOTACOUNTER ' .. key) end
 end
 
--- As of when an entry counts, its position, its permits, and when it was admitted.
+-- Returns as of when an entry counts, its position, its permits, and when it was admitted.
 local function read_entry(key, text, moved, moved_to)
   local when, position, own = struct.unpack('<I7I7I2', text)
   if when == 0 or when >= 2 ^ 53 or position >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
   return position <= moved and moved_to or when, position, own, when
 end
 
--- How many entries there are; as of when the last one counts, and its position; then, if there is the element behind them, its text
--- and its first three numbers.
+-- Returns the number of entries; as of when the last one counts, and its position; then the text of
+-- the element behind the entries, or nil, and its numbers: the sum of all gaps, the position, the
+-- time.
 local function read_log(key)
   local length = redis.call('LLEN', key)
   if length == 0 then return 0, nil, nil, nil, 0, 0, 0 end
@@ -45,7 +52,7 @@ local function read_gaps(key, extra, given)
   ours(key, count % 1 == 0 and count <= 1000 and (count > 0 or given == 0))
   if count == 0 then return {total = 0, sizes = {}, sums = {}} end
   local sums = {struct.unpack('<' .. string.rep('I5', count), extra, 29 + count)}
-  sums[count + 1] = nil -- it is where the text ends
+  sums[count + 1] = nil -- unpack also returns where the text ends
   return {total = given, sizes = {string.byte(extra, 29, 28 + count)}, sums = sums}
 end
 
@@ -55,7 +62,8 @@ local function pack_gaps(gaps, moved, moved_to)
   return head .. string.char(unpack(gaps.sizes)) .. struct.pack('<' .. string.rep('I5', count), unpack(gaps.sums))
 end
 
--- The segment that an entry is in, and the places of the segment's first entry and of the one behind its last.
+-- Returns the segment that an entry is in, the place of its first entry, and the place behind its
+-- last one; nothing if the entry is behind all segments.
 local function segment_of(sizes, at)
   local to = 0
   for i = 1, #sizes do
@@ -64,7 +72,8 @@ local function segment_of(sizes, at)
   end
 end
 
--- The permits that entries hold, one behind the other, up to the entry with which they are enough; and as of when that counts.
+-- Adds up the permits of entries until they are enough. It returns the sum and, if it is enough, as
+-- of when the entry counts that was added last.
 local function add_up(key, from, to, enough, moved, moved_to)
   local permits = 0
   if from > to then return permits end
@@ -76,7 +85,7 @@ local function add_up(key, from, to, enough, moved, moved_to)
   return permits
 end
 
--- The gaps behind an entry of that position, in segments that begin with it.
+-- Returns the gaps behind an entry of that position. The first segment begins with that entry.
 local function gaps_behind(key, gaps, at, position, entry, length)
   local behind = {total = 0, sizes = {}, sums = {}}
   local i, _, to = segment_of(gaps.sizes, at)
@@ -95,8 +104,8 @@ local function gaps_behind(key, gaps, at, position, entry, length)
   return behind
 end
 
--- As of when the entry counts whose return frees so many permits, if it is in a segment; else where the segments end, and the sum of
--- their gaps.
+-- Returns as of when the entry counts with whose end so many permits are free. If that entry is
+-- behind all segments, it returns nil, the place where the segments end, and the sum of their gaps.
 local function freeing(key, gaps, first, before, missing, entry, moved, moved_to, length)
   local ends, gone = {[0] = first}, {[0] = 0}
   for i, size in ipairs(gaps.sizes) do ends[i], gone[i] = ends[i - 1] + size, gone[i - 1] + gaps.sums[i] end
@@ -119,10 +128,11 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
 
   local function entry(at) return read_entry(key, redis.call('LINDEX', key, at), moved, moved_to) end
 
-  -- The first entry that is so late, or of so high a position.
+  -- Returns the place of the first entry, from low on, whose time (field 1) or position (field 2)
+  -- is above a bound.
   local function search(low, field, above)
     local high = length
-    if field == 2 and low < high and select(2, entry(low)) > above then return low end -- that is most frequent
+    if field == 2 and low < high and select(2, entry(low)) > above then return low end -- most often
     while low < high do
       local middle = math.floor((low + high) / 2)
       if select(field, entry(middle)) > above then high = middle else low = middle + 1 end
@@ -131,7 +141,7 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
   end
 
   local first, used, before, position, lowest = 0, 0, 0, now, math.huge
-  local gaps = nil -- those behind the first entry that counts, read when needed
+  local gaps = nil -- behind the first entry that counts; read only if needed
   if length > 0 then
     local dead = math.max(newest, now) - window
     local when, upto, own = entry(0)
@@ -153,7 +163,8 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
   end
 
   local back = length > 0 and newest > now
-  if back and given > 0 then gaps = gaps or read_gaps(key, extra, given) end -- here, where an error has changed nothing
+  -- This may fail, so it comes before the first write.
+  if back and given > 0 then gaps = gaps or read_gaps(key, extra, given) end
   local function keep()
     if first > 0 then redis.call('LTRIM', key, first, -1) end
     if back then
@@ -163,13 +174,14 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
     end
     if given + moved == 0 then
       if extra then redis.call('LTRIM', key, 0, -2) end
-    elseif first > 0 or back then -- else it stays as it is
+    elseif first > 0 or back then -- otherwise the element stays as it is
       local text = pack_gaps(gaps or {total = 0, sizes = {}}, moved, moved_to)
       if extra then redis.call('LSET', key, -1, text) else redis.call('RPUSH', key, text) end
     end
   end
 
-  -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.
+  -- The clock stepped back: everything used counts as used now. So no permits are created, and
+  -- nobody waits longer than one window.
   local anchored = nil
   if back then newest, anchored = now, keep end
   local reset = used > 0 and newest + window - now or 0
@@ -185,7 +197,7 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
       end
       if not when then
         local at = search(from, 2, before + gone + missing - 1)
-        when = at < length and entry(at) or now -- or none frees so many
+        when = at < length and entry(at) or now -- even all entries free too few
       end
     end
     local wait = when + window - now

@@ -1,12 +1,13 @@
 -- SlidingWindow: never more than max permits in any span of window microseconds.
 --
--- Time is cut into sub-windows of window/32. A permit counts from its use until no moment of its sub-window lies within
--- the last window any more: 33 sub-windows, so it comes back at most window/32 late and never early.
+-- Time is cut into sub-windows of window/32. A permit counts until no part of its sub-window lies
+-- within the last window. So it comes back at most window/32 late and never early.
 --
 -- args      max, window (microseconds)
--- state     a string, little-endian: I7 number of the sub-window charged last, I6 permits used in the window, I6 permits used in
---           that sub-window; then, oldest first, every older sub-window that still counts: I1 number modulo 64, I5 permits
--- keeps     the second number is the sum of the third and of all that follow it
+-- state     a string, little-endian: I7 number of the sub-window charged last, I6 permits used in
+--           the window, I6 permits used in that sub-window; then, oldest first, for each older
+--           sub-window that still counts I1 number modulo 64, I5 permits
+-- keeps     the permits used in the window are the sum of those of its sub-windows
 algorithms.sw1 = function(key, now, cost, max, window)
   local state = redis.call('GET', key)
   max, window = max + 0, window + 0
@@ -14,7 +15,8 @@ algorithms.sw1 = function(key, now, cost, max, window)
   local index = (now - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own, older, anchored = index, 0, 0, '', nil
 
-  -- When the permits of sub-window n, which still count, are free again: the first microsecond of sub-window n + 33.
+  -- Returns how long the permits of sub-window n, which count now, still do: until sub-window n +
+  -- 33 begins.
   local function free_after(n)
     if n < index - 32 then error('NOTACOUNTER ' .. key) end
     local part = (n + 33) % 32
@@ -26,7 +28,8 @@ algorithms.sw1 = function(key, now, cost, max, window)
     if #state % 6 ~= 1 or charged >= 2 ^ 53 or own > used then error('NOTACOUNTER ' .. key) end
     older = string.sub(state, 20)
     if charged > index then
-      -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody waits over a window.
+      -- The clock stepped back: everything used counts as used now. So no permits are created, and
+      -- nobody waits longer than one window and a sub-window.
       charged, own, older = index, used, ''
       anchored = struct.pack('<I7I6I6', index, used, used)
     elseif charged < index then

@@ -1,11 +1,12 @@
--- SlidingWindow, alone on its calls, at half the cost of decide.lua. It decides over calls of one cost that were made together, first
--- come first served: as many are charged as fit.
+-- SlidingWindow, for a counter that is alone on its call, at half the cost of decide.lua. It
+-- decides over calls of one cost that were made together: as many are charged as fit, first come
+-- first served.
 --
 -- KEYS[1]   the counter
 -- ARGV[1]   little-endian: I7 max, I7 window (microseconds), I7 cost of one call, I7 cost of all
--- reply     a string that begins with I7 now (microseconds). All are charged: then I6 permits used before. Otherwise: then the state
---           as found. -1: something is uncommon (a clock that stepped back, no state of ours), nothing was done, and
---           decide_equal.lua is to be asked
+-- reply     a string: I7 now (microseconds), then I6 permits used before if all calls were charged,
+--           and otherwise the state as found; or -1 if a case is left to decide_equal.lua: the
+--           clock stepped back, or the value is no state of ours. Then nothing was done
 -- state     as in sliding_window.lua
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

@@ -1,14 +1,17 @@
--- TokenBucket, alone on its calls, at half the cost of decide.lua. It decides over calls of one cost that were made together, first
--- come first served: as many are charged as fit.
+-- TokenBucket, for a counter that is alone on its call, at half the cost of decide.lua. It decides
+-- over calls of one cost that were made together: as many are charged as fit, first come first
+-- served.
 --
 -- KEYS[1]   the counter
--- ARGV[1]   little-endian: I7 units per permit, I7 units refilled per tick, I7 tick (microseconds), I7 units of the full bucket, I7
---           units of one call's cost, I7 units of all calls together
--- reply     a string: I7 now (microseconds), I7 the units used before, I7 the position before. With ticks of 1, to save the packing
---           (5 to 8 % of all): where all are charged the state as written, whose tick is now; where none fits the units used, an
---           integer. -1: something is uncommon (another rate or several, a clock that stepped back, no state of ours), nothing
---           was done, and decide_equal.lua is to be asked
--- state     as in token_bucket_state.lua; its gaps are kept as they are
+-- ARGV[1]   little-endian: I7 units per permit, I7 units refilled per tick, I7 tick (microseconds),
+--           I7 units of the full bucket, I7 units of one call's cost, I7 units of all calls
+--           together
+-- reply     a string: I7 now (microseconds), I7 units used before, I7 position before. Two replies
+--           save the packing (5 to 8 % of the script) if ticks are of 1: the state as written,
+--           whose tick is now, if all calls are charged; the units used, as an integer, if none
+--           fits. -1 if a case is left to decide_equal.lua: another rate or several, the clock
+--           stepped back, or the value is no state of ours. Then nothing was done
+-- state     as in token_bucket_state.lua; the gaps stay as they are
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local state = redis.call('GET', KEYS[1])

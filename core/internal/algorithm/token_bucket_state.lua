@@ -1,25 +1,30 @@
--- The state of a TokenBucket, for the scripts that look into it.
+-- The state of a TokenBucket, for the scripts that read more of it than its first part.
 --
--- A bucket keeps what was used for each rate by itself, as a part. A part begins as a copy of the fullest one, when its rate is
--- first used. From then on it holds what is charged under its own rate and under slower ones: so a slow limit is not
--- washed out by a fast one, and the fastest bounds everything.
+-- A bucket has a part for each rate, which holds what is used at that rate. A part begins as a copy
+-- of the fullest part when its rate is first used. From then on, calls are charged to the part of
+-- their own rate and to those of faster rates. So the calls of a fast limit do not weaken a slow
+-- one, and the fastest limit bounds all calls.
 --
--- Positions number the permits that were charged, in order, under all rates. Of a part the oldest come back first. So what is used
--- are the last positions but for the gaps: permits that were given back, or charged under a faster rate.
+-- Positions number the charged permits of all rates in order. In each part the oldest permits come
+-- back first. So the used permits of a part have the last positions, except for its gaps: permits
+-- that were given back, or were charged under a faster rate.
 --
--- state     a string, little-endian: I7 last tick; I7 units used, I7 units per permit and I7 units refilled per tick, of the slowest rate;
---           I7 position of the last charge; I7 birth (microseconds); I1 how many gaps, each I7 and I7: positions after the first, up
---           to the second. Then every further part, the slower first: I7 units used, I7 per permit, I7 per tick, I1 gaps, and
---           those
--- keeps     units used and positions stay below 2^52, so every sum here is exact in a double. Positions begin with the microsecond of
---           the birth (modulo 2^51): so those of a counter that was reset, or forgotten, are not taken for those of its successor
---           when the clock steps back. There are at most 4 parts of at most 64 gaps
+-- state     a string, little-endian: I7 last tick; for the part of the slowest rate I7 units used,
+--           I7 units per permit, I7 units refilled per tick; I7 position of the last charge; I7
+--           birth (microseconds); I1 number of that part's gaps, and for each I7 and I7: the
+--           positions after the first number, up to the second. Then the other parts, slower ones
+--           first, each I7 units used, I7 units per permit, I7 units refilled per tick, I1 number
+--           of gaps, and the gaps
+-- keeps     units used and positions are at most 2^52, so every sum here is exact in a double. The
+--           positions begin with the time of the birth (modulo 2^51). So if the clock steps back,
+--           the charges of a counter that was reset or forgotten are not taken for those of its
+--           successor. There are at most 4 parts, each with at most 64 gaps
 --
--- The functions are made when they are needed: most buckets are one number, for which token_bucket.lua needs none.
+-- The functions are made only when they are needed: for most buckets token_bucket.lua needs none.
 local function bucket_states()
   local bucket = {max_parts = 4, max_gaps = 64}
 
-  -- The last tick, the position of the last charge, the birth, and the parts.
+  -- Returns the last tick, the position of the last charge, the birth, and the parts.
   function bucket.read(key, state)
     local last, used, permit, refill, charged, born, count, from = struct.unpack('<I7I7I7I7I7I7I1', state)
     local parts, speed, sound = {}, 0, last < 2 ^ 53 and charged <= 2 ^ 52 and born < 2 ^ 53
@@ -43,7 +48,8 @@ local function bucket_states()
     return last, charged, born, parts
   end
 
-  -- Lets so many ticks refill the parts. What is empty has no gaps. True: something is used still.
+  -- Refills the parts for so many ticks, and reports whether anything is still used. A part of
+  -- which nothing is used has no gaps.
   function bucket.refill(parts, ticks)
     local used = false
     for _, part in ipairs(parts) do
@@ -53,21 +59,21 @@ local function bucket_states()
     return used
   end
 
-  -- How many ticks until no part uses anything.
+  -- Returns the number of ticks until nothing of any part is used.
   function bucket.ticks(parts)
     local ticks = 0
     for _, part in ipairs(parts) do ticks = math.max(ticks, math.ceil(part.used / part.refill)) end
     return ticks
   end
 
-  -- The place of the part with this rate; nil: there is none.
+  -- Returns the place of the part with this rate, or nil.
   function bucket.find(parts, permit, refill)
     for i, part in ipairs(parts) do
       if part.permit == permit and part.refill == refill then return i end
     end
   end
 
-  -- What the fullest part uses, in units of another permit, and its gaps.
+  -- Returns what is used of the fullest part, in units of another permit, and its gaps.
   function bucket.fullest(parts, permit, most)
     local used, gaps = 0, {}
     for _, part in ipairs(parts) do
@@ -77,8 +83,9 @@ local function bucket_states()
     return used, gaps
   end
 
-  -- Adds a gap, and drops those behind which everything has come back. What is beyond max_gaps is merged: nothing can be given back
-  -- there any more.
+  -- Adds a gap, and drops gaps whose positions have all come back. If there are more than max_gaps,
+  -- the two oldest become one that reaches back to the beginning: what was charged there can no
+  -- longer be given back.
   function bucket.add_gap(part, charged, after, upto)
     local gaps, held = {}, charged -- from the newest to the oldest
     local function add(gap)
@@ -109,7 +116,8 @@ local function bucket_states()
     for i = #gaps, 1, -1 do part.gaps[#part.gaps + 1] = gaps[i] end
   end
 
-  -- What a part uses, in units of another permit: the last fraction of a permit is rounded up.
+  -- Returns what is used of a part, in units of another permit. A fraction of a permit is rounded
+  -- up.
   function bucket.rescale(part, permit, most)
     local units = part.used
     if part.permit ~= permit then
@@ -119,8 +127,9 @@ local function bucket_states()
     return math.min(units, most, 2 ^ 52)
   end
 
-  -- Adds a part where its rate belongs, and returns its place. When there is one too many, the fastest other one goes: the next slower
-  -- one uses as much from then on, so that neither admits more than it would by itself.
+  -- Adds a part in the order of rates, and returns its place. If there are too many, the fastest of
+  -- the others goes, and at least as much is used of the next slower part from then on. So neither
+  -- limit admits more than it would alone.
   function bucket.add_part(parts, part, charged, most)
     local at = 1
     while parts[at] and parts[at].refill / parts[at].permit < part.refill / part.permit do at = at + 1 end
