@@ -48,24 +48,26 @@ type Query struct {
 	cacheable   bool
 }
 
-// Query returns what to look a call up by. Some calls are never remembered: nobody knows when a slot
-// in flight comes back, and a counter in DryRun has to count every call.
-func (c *Cache) Query(counters []algorithm.Counter) (q Query) {
+// Query fills the zero Query with what to look a call up by. Some calls are never remembered: nobody
+// knows when a slot in flight comes back, and a counter in DryRun has to count every call.
+//
+// On the path of every call, queries and verdicts are filled where they stand. A copy would read
+// several fields at once that were just written one by one, and a processor waits for that.
+func (c *Cache) Query(q *Query, counters []algorithm.Counter) {
 	if len(counters) > maxCounters {
-		return q
+		return
 	}
 	for i := range counters {
 		counter := &counters[i]
 		isBan := counter.Limit.Kind == algorithm.Ban
 		if counter.Dry || counter.Limit.Kind == algorithm.Concurrency || counter.Cost == 0 && !isBan {
-			return q
+			return
 		}
 		hash := c.hash(counter.Key)
 		q.generations[i] = c.generations.of(hash).Load()
 		q.hash = bits.RotateLeft64(q.hash, 7) ^ (hash+uint64(counter.Cost)+uint64(watched(counter)))*0x9e3779b97f4a7c15
 	}
 	q.cacheable = true
-	return q
 }
 
 // forLook returns the Query under which an answer is remembered that charged nothing. No ban counted
@@ -81,7 +83,7 @@ func (q Query) forLook(counters []algorithm.Counter) Query {
 }
 
 // Repeat answers a call as it was refused before. It reports whether such a refusal still holds.
-func (c *Cache) Repeat(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+func (c *Cache) Repeat(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	if !q.cacheable {
 		return false
 	}
@@ -94,15 +96,19 @@ func (c *Cache) Repeat(q Query, counters []algorithm.Counter, verdicts []algorit
 		return false
 	}
 	for i := range verdicts {
-		verdicts[i] = r.verdict(now)
+		r.answer(now, &verdicts[i])
 		r = r.next
 	}
 	return true
 }
 
 // RepeatLook is [Cache.Repeat] for a call that charges nothing.
-func (c *Cache) RepeatLook(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
-	return c.Repeat(q, counters, verdicts) || c.Repeat(q.forLook(counters), counters, verdicts)
+func (c *Cache) RepeatLook(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	if c.Repeat(q, counters, verdicts) {
+		return true
+	}
+	look := q.forLook(counters)
+	return c.Repeat(&look, counters, verdicts)
 }
 
 // Invalidate forgets all that is remembered of a key, and all answers that are still on their way.

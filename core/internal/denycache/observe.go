@@ -13,8 +13,8 @@ const maxAge = int64(clock.MaxAge / time.Microsecond)
 
 // Observe learns from the store's answer to a call that was to be charged, and was sent at the given
 // time: a refusal is remembered if it lasts, and a charge invalidates the call's keys.
-func (c *Cache) Observe(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
-	c.observeStrikes(&q, counters, verdicts)
+func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+	c.observeStrikes(q, counters, verdicts)
 	switch {
 	case !refused(counters, verdicts):
 		for i := range counters {
@@ -40,13 +40,13 @@ func (c *Cache) observeStrikes(q *Query, counters []algorithm.Counter, verdicts 
 }
 
 // ObserveLook is [Cache.Observe] for a call that charges nothing.
-func (c *Cache) ObserveLook(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+func (c *Cache) ObserveLook(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	if !q.cacheable || !refused(counters, verdicts) {
 		return
 	}
 	look := q.forLook(counters)
-	c.remember(look, counters, verdicts, sent, maxAge)
-	if look == q {
+	c.remember(&look, counters, verdicts, sent, maxAge)
+	if look == *q {
 		c.rememberForAll(q, counters, verdicts, sent)
 	}
 }
@@ -65,7 +65,7 @@ func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 // rememberForAll remembers a refusal for calls by other callers, if one of the counters that do not
 // depend on who calls refused. It does not if another counter refused as well, because its refusal
 // would be left out. Bans among the other counters have to be asked in each of their windows.
-func (c *Cache) rememberForAll(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	var places []int
 	span, all := maxAge, true
 	for i := range counters {
@@ -87,7 +87,8 @@ func (c *Cache) rememberForAll(q Query, counters []algorithm.Counter, verdicts [
 		shared[n], answers[n] = counters[i], verdicts[i]
 		shared[n].Watched = counters[i].WatchedIn(places)
 	}
-	forAll := c.Query(shared)
+	forAll := new(Query)
+	c.Query(forAll, shared)
 	for n, i := range places {
 		forAll.generations[n] = q.generations[i]
 	}
@@ -100,7 +101,7 @@ func (c *Cache) rememberForAll(q Query, counters []algorithm.Counter, verdicts [
 
 // remember adds the answer to a call that was sent at the given time and has just come back. It is
 // kept for as long as it holds for sure, and for so many microseconds at most.
-func (c *Cache) remember(q Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
+func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
 	known := answering(counters, verdicts)
 	for i := range counters {
 		if known.has(&verdicts[i]) {
@@ -139,7 +140,7 @@ func (c *Cache) put(hash uint64, r *refusal, counters []algorithm.Counter, now i
 }
 
 // forget removes what is remembered of a call.
-func (c *Cache) forget(q Query, counters []algorithm.Counter) {
+func (c *Cache) forget(q *Query, counters []algorithm.Counter) {
 	set := c.table.Set(q.hash)
 	if set == nil {
 		return

@@ -59,13 +59,13 @@ func (r *refusal) answers(counters []algorithm.Counter) bool {
 	return true
 }
 
-// verdict returns what the store would answer now, as far as that is known.
-func (r *refusal) verdict(now int64) algorithm.Verdict {
+// answer sets v to what the store would answer now, as far as that is known.
+func (r *refusal) answer(now int64, v *algorithm.Verdict) {
+	*v = algorithm.Verdict{}
 	if r.unknown {
-		return algorithm.Verdict{From: algorithm.FromNobody}
+		v.From = algorithm.FromNobody
+		return
 	}
-	return algorithm.Verdict{
-		At: r.storeAhead + now/1000, Remaining: r.remaining, From: algorithm.FromRefusal,
-		RetryAfter: clock.MicrosUntil(r.retryAt, now), ResetAfter: clock.MicrosUntil(r.resetAt, now),
-	}
+	v.At, v.Remaining, v.From = r.storeAhead+now/1000, r.remaining, algorithm.FromRefusal
+	v.RetryAfter, v.ResetAfter = clock.MicrosUntil(r.retryAt, now), clock.MicrosUntil(r.resetAt, now)
 }

@@ -39,7 +39,7 @@ func (b *batch) take(now, cost int64, v *algorithm.Verdict) bool {
 	}
 	left, ok := b.subtract(cost)
 	if ok {
-		*v = b.answer(now, left)
+		b.answer(now, left, v)
 	}
 	return ok
 }
@@ -61,12 +61,11 @@ func (b *batch) subtract(cost int64) (left int64, ok bool) {
 	}
 }
 
-// answer returns the verdict on a call after which so many permits are left here.
-func (b *batch) answer(now, left int64) algorithm.Verdict {
-	return algorithm.Verdict{
-		At: b.storeAhead + now/1000, Remaining: b.verdict.Remaining + left, From: algorithm.FromLease,
-		ResetAfter: clock.MicrosUntil(b.resetAt, now),
-	}
+// answer sets v to the verdict on a call after which so many permits are left here.
+func (b *batch) answer(now, left int64, v *algorithm.Verdict) {
+	*v = algorithm.Verdict{}
+	v.At, v.Remaining, v.From = b.storeAhead+now/1000, b.verdict.Remaining+left, algorithm.FromLease
+	v.ResetAfter = clock.MicrosUntil(b.resetAt, now)
 }
 
 // left returns how many permits are left.

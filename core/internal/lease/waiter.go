@@ -54,7 +54,8 @@ func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
 			unserved = append(unserved, w)
 		default:
 			b.permits.Store(left)
-			v := b.answer(now, left)
+			var v algorithm.Verdict
+			b.answer(now, left, &v)
 			if i == 0 {
 				v.From = algorithm.FromStore
 			}

@@ -72,8 +72,9 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 	if leasable && s.leases.Take(&counters[0], &verdicts[0]) {
 		return
 	}
-	q := s.denied.Query(counters)
-	if s.denied.Repeat(q, counters, verdicts) {
+	var q denycache.Query
+	s.denied.Query(&q, counters)
+	if s.denied.Repeat(&q, counters, verdicts) {
 		return
 	}
 	if leasable && s.leases.Fetch(ctx, &counters[0], &verdicts[0]) {
@@ -81,16 +82,18 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 	}
 	sent := s.clock.Now()
 	s.Shared.Decide(ctx, counters, true, verdicts)
-	s.denied.Observe(q, counters, verdicts, sent)
+	s.denied.Observe(&q, counters, verdicts, sent)
 }
 
 // Look is Decide without a charge, for calls. Unlike Peek, it may repeat the answer to a call that
 // was refused just before.
 func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	if q := s.denied.Query(counters); !s.denied.RepeatLook(q, counters, verdicts) {
+	var q denycache.Query
+	s.denied.Query(&q, counters)
+	if !s.denied.RepeatLook(&q, counters, verdicts) {
 		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
-		s.denied.ObserveLook(q, counters, verdicts, sent)
+		s.denied.ObserveLook(&q, counters, verdicts, sent)
 	}
 	s.fallBack(ctx, counters, false, verdicts)
 }
@@ -98,7 +101,9 @@ func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts
 // Recall repeats the answer to a call that was refused just before, and reports whether there is
 // one that still holds. It does not ask the shared store.
 func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
-	return s.denied.Repeat(s.denied.Query(counters), counters, verdicts)
+	var q denycache.Query
+	s.denied.Query(&q, counters)
+	return s.denied.Repeat(&q, counters, verdicts)
 }
 
 // fallBack counts here what the shared store did not answer for.
@@ -114,9 +119,10 @@ func (s *Store) fallBack(ctx context.Context, counters []algorithm.Counter, char
 // Lease takes permits from the shared store, for the leases.
 func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
 	counters, sent := []algorithm.Counter{*c}, s.clock.Now()
-	q := s.denied.Query(counters)
+	var q denycache.Query
+	s.denied.Query(&q, counters)
 	granted, v = s.Shared.Lease(ctx, c, calls)
-	s.denied.Observe(q, counters, []algorithm.Verdict{v}, sent)
+	s.denied.Observe(&q, counters, []algorithm.Verdict{v}, sent)
 	return granted, v
 }
 
