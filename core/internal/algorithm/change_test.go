@@ -2,6 +2,7 @@ package algorithm_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -54,23 +55,41 @@ func TestLimitChanges(t *testing.T) {
 	}
 }
 
-// Whatever rates a bucket is asked at, one admits no more than it would alone, also beyond as many as the bucket keeps apart.
+// Whatever rates a bucket is asked at, one admits no more than it would alone, also beyond as many as
+// the bucket keeps apart, and after refunds.
 func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
 	for _, rates := range [][]int64{{7, 1000}, {1, 7, 20, 100, 333, 1000, 5000}} {
 		rapid.Check(t, func(t *rapid.T) {
 			var shared counter
+			var charges [][2]algorithm.Charge // of shared, and of the rate's own
+			var of []int                      // their rates
 			alone := make([]counter, len(rates))
 			for i, rate := range rates {
 				alone[i].limit = bucket(t, rate, second, 1+rate/2)
 			}
+			pause := rapid.SampledFrom([]int64{second / 2, second / 50, millisecond}).Draw(t, "pause")
 			now := int64(early)
 			for range several(t) * 3 {
-				now += upTo(t, second/2, "passes")
+				now += upTo(t, pause, "passes")
+				if len(charges) > 0 && rapid.IntRange(0, 3).Draw(t, "refunds") == 0 {
+					at := rapid.IntRange(0, len(charges)-1).Draw(t, "of")
+					charges[at][0].GiveBack(&shared.state, now)
+					charges[at][1].GiveBack(&alone[of[at]].state, now)
+					charges, of = slices.Delete(charges, at, at+1), slices.Delete(of, at, at+1)
+				}
 				i := rapid.IntRange(0, len(rates)-1).Draw(t, "rate")
-				cost := 1 + upTo(t, alone[i].limit.Max-1, "cost")
 				shared.limit = alone[i].limit
-				if shared.decide(now, cost).RetryAfter == 0 && alone[i].decide(now, cost).RetryAfter != 0 {
-					t.Fatalf("at %d: %d more pass at %d a second than would alone", now-early, cost, rates[i])
+				cost := max(1, shared.look(now, 1).Remaining-upTo(t, alone[i].limit.Max, "remains"))
+				if v := shared.decide(now, cost); v.RetryAfter == 0 {
+					own := alone[i].decide(now, cost)
+					counter := algorithm.Counter{Limit: &alone[i].limit, Cost: cost}
+					charges, of = append(charges, [2]algorithm.Charge{counter.Charged(&v), counter.Charged(&own)}), append(of, i)
+				}
+				for i := range alone {
+					shared.limit = alone[i].limit
+					if left, most := shared.look(now, 1).Remaining, alone[i].look(now, 1).Remaining; left > most {
+						t.Fatalf("at %d: %d are left at %d a second, and %d would be alone", now-early, left, rates[i], most)
+					}
 				}
 			}
 		})
