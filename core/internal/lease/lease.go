@@ -157,13 +157,3 @@ func (l *Leases) end(e *lease) {
 		l.wake(0)
 	}
 }
-
-// Len returns how many counters are leased now.
-func (l *Leases) Len() (n int) {
-	for set := range l.table.Sets {
-		for range set.Entries() {
-			n++
-		}
-	}
-	return n
-}

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector makes allocations of its own.
+// The race detector allocates, too.
 
 package localfirst_test
 
@@ -9,21 +9,21 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 )
 
-// What is answered here allocates nothing.
+// A call that is answered here allocates nothing.
 func TestAllocations(t *testing.T) {
-	behind := newShared(t, 100)
-	s := newProcess(t, behind)
-	refused := counter("refused", windowed(algorithm.FixedWindow, 1, hour), 1)
-	other := counter("other", windowed(algorithm.FixedWindow, 2, hour), 1)
-	mustTake(t, s, refused)
-	hot := leased("hot", windowed(algorithm.FixedWindow, algorithm.MaxPermits, hour), 1, 1_000_000)
+	p := NewProcess(t, NewShared(t, 100))
+	refused := Counter("refused", Windowed(algorithm.FixedWindow, 1, Hour), 1)
+	other := Counter("other", Windowed(algorithm.FixedWindow, 2, Hour), 1)
+	p.MustTake(t, refused)
+	hot := Leased("hot", Windowed(algorithm.FixedWindow, algorithm.MaxPermits, Hour), 1, 1_000_000)
 	for name, counters := range map[string][]algorithm.Counter{
-		"a refusal": {refused}, "a refusal of two": {other, refused}, "a permit that was leased": {hot},
+		"a refusal": {refused}, "a refusal of two": {other, refused}, "a leased permit": {hot},
 	} {
 		verdicts := make([]algorithm.Verdict, len(counters))
-		decide := func() { s.Decide(context.Background(), counters, true, verdicts) }
+		decide := func() { p.Decide(context.Background(), counters, true, verdicts) }
 		for range 100_000 {
 			decide()
 		}

@@ -2,9 +2,6 @@ package localfirst
 
 import "time"
 
-// Leases returns how many counters are leased.
-func (s *Store) Leases() int { return s.leases.Len() }
-
 // SetWallClock makes the store read the wall clock from a function.
 func (s *Store) SetWallClock(read func() time.Time) {
 	start := time.Now()

@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/localfirst"
+	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// Whatever calls come, one after the other, the answers are those that a store gives which is asked each time: every number of them, for calls
-// of one counter and of several, with bans that hear of refusals.
+// Whatever calls come, one after the other, every number of the answers is what a store answers that
+// is asked each time: for calls of one counter and of several, with bans that count refusals.
 func TestAnswersAreThoseOfTheStore(t *testing.T) {
 	repeated := 0
 	limits := limitsOfAll(t)
@@ -24,11 +24,11 @@ func TestAnswersAreThoseOfTheStore(t *testing.T) {
 		few := rapid.SliceOfNDistinct(rapid.IntRange(0, len(limits)-1), 1, 3, rapid.ID[int]).Draw(rt, "counters")
 		several := rapid.SliceOfN(calls(limits, few), 1, 4).Draw(rt, "calls")
 		trace := rapid.SliceOfN(steps(several), 50, 100).Draw(rt, "trace")
-		begin := time.Duration(rapid.Int64Range(0, 3*second).Draw(rt, "begin")) * time.Microsecond
+		begin := time.Duration(rapid.Int64Range(0, 3*Second).Draw(rt, "begin")) * time.Microsecond
 		var wrong error
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(begin)
-			p := pair{near: newProcess(t, newShared(t, 1000)), plain: memstore.New(1000, nil)}
+			p := pair{process: NewProcess(t, NewShared(t, 1000)), plain: memstore.New(1000, nil)}
 			defer p.plain.Close()
 			for i := range trace {
 				if wrong = p.play(&trace[i]); wrong != nil {
@@ -47,34 +47,35 @@ func TestAnswersAreThoseOfTheStore(t *testing.T) {
 	}
 }
 
-// limitsOfAll are two limits of each counter.
+// limitsOfAll returns two limits for each counter.
 func limitsOfAll(t *testing.T) (all [][]*algorithm.Limit) {
 	for kind := algorithm.SlidingWindow; kind <= algorithm.CalendarWindow; kind++ {
-		all = append(all, []*algorithm.Limit{windowed(kind, 3, second), windowed(kind, 5, second)})
-		all = append(all, []*algorithm.Limit{windowed(kind, 4, 1_000_003), windowed(kind, 4, 1_000_003)})
+		all = append(all, []*algorithm.Limit{Windowed(kind, 3, Second), Windowed(kind, 5, Second)})
+		all = append(all, []*algorithm.Limit{Windowed(kind, 4, 1_000_003), Windowed(kind, 4, 1_000_003)})
 	}
 	return append(all,
-		[]*algorithm.Limit{bucket(t, 5, second, 4), bucket(t, 7, second, 3)},
-		[]*algorithm.Limit{bucket(t, 3, hour, 5), bucket(t, 3, hour, 6)},
-		[]*algorithm.Limit{windowed(algorithm.Concurrency, 2, second), windowed(algorithm.Concurrency, 2, second)})
+		[]*algorithm.Limit{Bucket(t, 5, Second, 4), Bucket(t, 7, Second, 3)},
+		[]*algorithm.Limit{Bucket(t, 3, Hour, 5), Bucket(t, 3, Hour, 6)},
+		[]*algorithm.Limit{Windowed(algorithm.Concurrency, 2, Second), Windowed(algorithm.Concurrency, 2, Second)})
 }
 
-// step is one thing that is done to both, some time after the last.
+// step is done to both stores, some time after the last step.
 type step struct {
 	do       string
 	counters []algorithm.Counter
 	wait     time.Duration
-	told     string // waits as long as it was told last, in place of wait
-	early    time.Duration
+	waits    string        // "retry" or "reset": as long as the last answer said, in place of wait
+	early    time.Duration // less of that
 }
 
-// calls are lists of counters, of a few that they share. A ban is tried where what it watches is: they are of one rule.
+// calls draws lists of counters, of a few that they share. A ban is in DryRun if what it watches is,
+// because they belong to one rule.
 func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.Counter] {
-	bans := []*algorithm.Limit{new(algorithm.Banned(2, second/2, 2*second, second)), new(algorithm.Banned(0, 0, 0, second))}
+	bans := []*algorithm.Limit{new(algorithm.Banned(2, Second/2, 2*Second, Second)), new(algorithm.Banned(0, 0, 0, Second))}
 	dry := rapid.Map(rapid.IntRange(0, 4), func(n int) bool { return n == 4 })
 	one := func(t *rapid.T, i int) algorithm.Counter {
 		limit := limits[i][rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "size")]
-		c := counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
+		c := Counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
 		c.Dry = dry.Draw(t, "dry")
 		if limit.Kind == algorithm.Concurrency {
 			c.Mark = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "holder")
@@ -90,9 +91,9 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 			all = append(all, one(t, i))
 		}
 		if rapid.Bool().Draw(t, "banned") {
-			at, tried := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban"), dry.Draw(t, "all dry")
+			at, dryRun := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban"), dry.Draw(t, "all dry")
 			for i := range all {
-				all[i].Dry = tried
+				all[i].Dry = dryRun
 			}
 			var watched []int
 			for i := range all {
@@ -100,7 +101,7 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 					watched = append(watched, i)
 				}
 			}
-			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Watched: watched, Dry: tried})
+			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Watched: watched, Dry: dryRun})
 		}
 		return all
 	})
@@ -112,16 +113,16 @@ func steps(calls [][]algorithm.Counter) *rapid.Generator[step] {
 		return step{
 			do:       rapid.SampledFrom(strings.Fields(most)).Draw(t, "do"),
 			counters: rapid.SampledFrom(calls).Draw(t, "call"),
-			wait:     time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 0, 1, 1000, 31_250, 100_000, second, 3 * second}).Draw(t, "wait")) * time.Microsecond,
-			told:     rapid.SampledFrom([]string{"", "", "", "", "retry", "reset"}).Draw(t, "as told"),
+			wait:     time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 0, 1, 1000, 31_250, 100_000, Second, 3 * Second}).Draw(t, "wait")) * time.Microsecond,
+			waits:    rapid.SampledFrom([]string{"", "", "", "", "retry", "reset"}).Draw(t, "waits"),
 			early:    time.Duration(rapid.IntRange(0, 1).Draw(t, "early")) * time.Microsecond,
 		}
 	})
 }
 
-// pair is a process, and the store as it would answer by itself.
+// pair is a process, and a store that answers the same calls by itself.
 type pair struct {
-	near     *localfirst.Store
+	process  Process
 	plain    *memstore.Store
 	last     algorithm.Verdict
 	charges  []algorithm.Charge
@@ -130,7 +131,7 @@ type pair struct {
 
 func (p *pair) play(s *step) error {
 	wait := s.wait
-	switch s.told {
+	switch s.waits {
 	case "retry":
 		wait = time.Duration(p.last.RetryAfter)*time.Microsecond - s.early
 	case "reset":
@@ -140,18 +141,18 @@ func (p *pair) play(s *step) error {
 	ctx, last := context.Background(), &s.counters[len(s.counters)-1]
 	switch s.do {
 	case "give-back":
-		_, _ = p.near.GiveBack(ctx, p.charges), p.plain.GiveBack(ctx, p.charges)
+		_, _ = p.process.GiveBack(ctx, p.charges), p.plain.GiveBack(ctx, p.charges)
 		p.charges = nil
 	case "reset":
-		_, _ = p.near.Reset(ctx, last.Key), p.plain.Reset(ctx, last.Key)
+		_, _ = p.process.Reset(ctx, last.Key), p.plain.Reset(ctx, last.Key)
 	case "ban":
 		if last.Limit.Kind == algorithm.Ban {
-			_, _ = p.near.Ban(ctx, last.Key, second/2), p.plain.Ban(ctx, last.Key, second/2)
+			_, _ = p.process.Ban(ctx, last.Key, Second/2), p.plain.Ban(ctx, last.Key, Second/2)
 		}
 	case "reserve":
 		for i := range s.counters {
 			if c := &s.counters[i]; c.Limit.Kind == algorithm.TokenBucket {
-				return p.same(c, p.near.Reserve(ctx, c, second), p.plain.Reserve(ctx, c, second))
+				return p.same(c, p.process.Reserve(ctx, c, Second), p.plain.Reserve(ctx, c, Second))
 			}
 		}
 	default:
@@ -162,7 +163,7 @@ func (p *pair) play(s *step) error {
 
 func (p *pair) ask(s *step) error {
 	got, want := make([]algorithm.Verdict, len(s.counters)), make([]algorithm.Verdict, len(s.counters))
-	p.near.Decide(context.Background(), s.counters, s.do == "ask", got)
+	p.process.Decide(context.Background(), s.counters, s.do == "ask", got)
 	p.plain.Decide(context.Background(), s.counters, s.do == "ask", want)
 	for i := range got {
 		if got[i].From == algorithm.FromRefusal {
@@ -179,7 +180,7 @@ func (p *pair) ask(s *step) error {
 	return nil
 }
 
-// same compares two answers. What a ban tells of its end is nobody's but its own while it holds.
+// same compares two answers. How long a ban is remembered is not compared: nobody is told.
 func (p *pair) same(c *algorithm.Counter, got, want algorithm.Verdict) error {
 	if c.Limit.Kind == algorithm.Ban {
 		got.ResetAfter, want.ResetAfter = 0, 0

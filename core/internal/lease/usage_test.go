@@ -1,4 +1,4 @@
-package localfirst_test
+package lease_test
 
 import (
 	"fmt"
@@ -10,15 +10,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/localfirst"
+	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 )
 
-// By the time of their use, never more permits pass than the limit says: in any span of a sliding window, in a fixed window from its first
-// call on; whoever leases how many, and however slow the store is. And what was not used is all back in the end.
+// Counted when they are used, never more permits pass than the limit says, in any span of a sliding
+// window and in any fixed window, whoever leases how many and however slow the store is. And in the
+// end, all that was not used has been given back.
 func TestNeverOverTheLimitByUse(t *testing.T) {
 	fromLeases := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		p := drawPlay(rt)
+		p := drawCallers(rt)
 		var wrong error
 		synctest.Test(t, func(t *testing.T) {
 			wrong = p.run(t)
@@ -33,11 +34,11 @@ func TestNeverOverTheLimitByUse(t *testing.T) {
 	}
 }
 
-// player is several callers of one counter, in several processes.
-type player struct {
+// callers of one counter, in several processes.
+type callers struct {
 	limit    *algorithm.Limit
 	begin    time.Duration
-	callers  []caller
+	all      []caller
 	mu       sync.Mutex
 	admitted []admission
 	leased   int
@@ -55,14 +56,14 @@ type admission struct {
 	permits int64
 }
 
-func drawPlay(t *rapid.T) *player {
-	window := rapid.SampledFrom([]int64{32_000, 1_000_003, second}).Draw(t, "window")
+func drawCallers(t *rapid.T) *callers {
+	window := rapid.SampledFrom([]int64{32_000, 1_000_003, Second}).Draw(t, "window")
 	micros := func(most int64, what string) time.Duration {
 		return time.Duration(rapid.Int64Range(0, most).Draw(t, what)) * time.Microsecond
 	}
-	p := &player{begin: micros(2*window, "begin")}
+	p := &callers{begin: micros(2*window, "begin")}
 	kind := rapid.SampledFrom([]algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow}).Draw(t, "kind")
-	p.limit = windowed(kind, rapid.SampledFrom([]int64{5, 40, 640}).Draw(t, "most"), window)
+	p.limit = Windowed(kind, rapid.SampledFrom([]int64{5, 40, 640}).Draw(t, "most"), window)
 	for range rapid.IntRange(1, 8).Draw(t, "callers") {
 		c := caller{
 			process: rapid.IntRange(0, 2).Draw(t, "process"), lease: rapid.SampledFrom([]int64{0, 3, 40, 40}).Draw(t, "lease"),
@@ -72,44 +73,45 @@ func drawPlay(t *rapid.T) *player {
 		for range rapid.IntRange(1, 120).Draw(t, "calls") {
 			c.pauses = append(c.pauses, micros(pause, "pause"))
 		}
-		p.callers = append(p.callers, c)
+		p.all = append(p.all, c)
 	}
 	return p
 }
 
-func (p *player) run(t *testing.T) error {
+func (p *callers) run(t *testing.T) error {
 	time.Sleep(p.begin)
-	behind := newShared(t, 100)
+	shared := NewShared(t, 100)
 	late := time.Duration(p.limit.Window/100) * time.Microsecond // a third of a sub-window
-	behind.before, behind.after = func() { time.Sleep(late / 2) }, func() { time.Sleep(late / 2) }
-	var processes []*localfirst.Store
+	shared.BeforeDecide, shared.AfterDecide = func() { time.Sleep(late / 2) }, func() { time.Sleep(late / 2) }
+	var processes []Process
 	for range 3 {
-		processes = append(processes, localfirst.New(behind, patient, 1000))
+		processes = append(processes, NewProcess(t, shared))
 	}
-	var all sync.WaitGroup
-	for _, c := range p.callers {
-		all.Go(func() { p.play(processes[c.process], c) })
+	var running sync.WaitGroup
+	for _, c := range p.all {
+		running.Go(func() { p.call(processes[c.process], c) })
 	}
-	all.Wait()
-	for _, s := range processes {
-		s.Close()
+	running.Wait()
+	for _, process := range processes {
+		process.Close()
 	}
-	return p.check(t, behind)
+	return p.check(shared)
 }
 
-// play is what one caller does. A permit is used when it was charged, or when it was asked for if that was later.
-func (p *player) play(s *localfirst.Store, c caller) {
+// call makes the calls of one caller. A permit is used when it was charged, or when it was asked for
+// if that was later.
+func (p *callers) call(process Process, c caller) {
 	for _, pause := range c.pauses {
 		time.Sleep(pause)
 		asked := time.Now()
-		v := ask(s, leased("user:a", p.limit, c.cost, c.lease))[0]
+		v := process.Ask(Leased("user:a", p.limit, c.cost, c.lease))[0]
 		if v.RetryAfter > 0 {
-			time.Sleep(min(time.Duration(v.RetryAfter)*time.Microsecond, time.Duration(p.limit.Window/64)*time.Microsecond))
+			time.Sleep(time.Duration(min(v.RetryAfter, p.limit.Window/64)) * time.Microsecond)
 			continue
 		}
 		p.mu.Lock()
 		used := time.UnixMicro(v.At)
-		if used.Before(asked) { // it was charged before it was asked for, and must count as if it had been charged now
+		if used.Before(asked) { // a leased permit, which must count as if it had been charged now
 			used = asked
 			p.leased++
 		}
@@ -118,8 +120,8 @@ func (p *player) play(s *localfirst.Store, c caller) {
 	}
 }
 
-// check looks at every span of a window, and for what is left in the end.
-func (p *player) check(t *testing.T, behind *shared) error {
+// check looks at every span of a window, and at what is left in the end.
+func (p *callers) check(shared *Shared) error {
 	window := time.Duration(p.limit.Window) * time.Microsecond
 	for _, first := range p.admitted {
 		var within int64
@@ -139,17 +141,17 @@ func (p *player) check(t *testing.T, behind *shared) error {
 	if p.limit.Kind != algorithm.SlidingWindow || len(p.admitted) == 0 {
 		return nil
 	}
-	var counting int64 // what stands in the store is what was used, sub-window by sub-window
+	var counting int64 // the store counts what was used, in the sub-windows in which it was used
 	now := time.Now().UnixMicro()
 	for _, a := range p.admitted {
-		if number(a.at.UnixMicro(), p.limit.Window) >= number(now, p.limit.Window)-32 {
+		if subWindow(a.at.UnixMicro(), p.limit.Window) >= subWindow(now, p.limit.Window)-32 {
 			counting += a.permits
 		}
 	}
-	if got := left(t, behind, counter("user:a", p.limit, 1)); got != p.limit.Max-counting {
+	if got := shared.Left(Counter("user:a", p.limit, 1)); got != p.limit.Max-counting {
 		return fmt.Errorf("%d left of %d in the end, and %d were used", got, p.limit.Max, counting)
 	}
 	return nil
 }
 
-func number(at, window int64) int64 { return at * 32 / window }
+func subWindow(at, window int64) int64 { return at * 32 / window }

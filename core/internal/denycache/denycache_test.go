@@ -1,0 +1,446 @@
+package denycache_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+)
+
+// A refusal is repeated for a second at most, with a wait that suffices, and not a microsecond longer
+// than it holds.
+func TestARefusalIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := NewShared(t, 100)
+		p := NewProcess(t, shared)
+		long := Counter("long", Windowed(algorithm.FixedWindow, 1, Minute), 1)
+		short := Counter("short", Windowed(algorithm.FixedWindow, 1, Second/2), 1)
+		p.MustTake(t, long)
+		p.MustTake(t, short)
+		first := p.MustRefuse(t, algorithm.FromStore, long)
+		p.MustRefuse(t, algorithm.FromStore, short)
+		shared.WantAsked(t, 4)
+		const passed = 499_998
+		time.Sleep(passed * time.Microsecond)
+		p.MustRefuse(t, algorithm.FromRefusal, short)
+		v := p.MustRefuse(t, algorithm.FromRefusal, long)
+		if v.RetryAfter != first.RetryAfter-passed || v.ResetAfter != first.ResetAfter-passed || v.At != first.At+passed {
+			t.Errorf("%+v, half a second after %+v", v, first)
+		}
+		shared.WantAsked(t, 0)
+		time.Sleep(2 * time.Microsecond)
+		p.MustTake(t, short)
+		p.MustRefuse(t, algorithm.FromRefusal, long)
+		time.Sleep(500 * time.Millisecond)
+		p.MustRefuse(t, algorithm.FromStore, long)
+		shared.WantAsked(t, 2)
+	})
+}
+
+// A slow answer expires from when it was asked for, and its wait counts from when it came.
+func TestASlowRefusal(t *testing.T) {
+	const delay = 100 * time.Millisecond
+	for name, before := range map[string]bool{"on the way there": true, "on the way back": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shared := NewShared(t, 100)
+				p, c := NewProcess(t, shared), Counter("user:a", Windowed(algorithm.FixedWindow, 1, Second/2), 1)
+				p.MustTake(t, c)
+				hook, late := &shared.AfterDecide, delay
+				if before {
+					hook, late = &shared.BeforeDecide, 0
+				}
+				*hook = func() { time.Sleep(delay) }
+				sent := time.Now()
+				v := p.MustRefuse(t, algorithm.FromStore, c)
+				*hook = nil
+				retryAt := time.Now().Add(time.Duration(v.RetryAfter) * time.Microsecond)
+				again := p.MustRefuse(t, algorithm.FromRefusal, c)
+				if by := retryAt.Sub(time.UnixMicro(v.At + v.RetryAfter)); by < 0 || by > late {
+					t.Errorf("the wait is %v longer than needed, of an answer that took %v to come back", by, late)
+				}
+				if got := time.Now().Add(time.Duration(again.RetryAfter) * time.Microsecond); !got.Equal(retryAt) {
+					t.Errorf("the repeated wait ends %v later than the first", got.Sub(retryAt))
+				}
+				holds := time.Duration(v.RetryAfter) * time.Microsecond
+				time.Sleep(time.Until(sent.Add(holds - 2*time.Microsecond)))
+				p.MustRefuse(t, algorithm.FromRefusal, c)
+				time.Sleep(2 * time.Microsecond)
+				shared.Asked.Store(0)
+				p.Ask(c)
+				shared.WantAsked(t, 1)
+			})
+		})
+	}
+}
+
+// The store is asked for every other call, though a refusal of the same counter is remembered; and
+// of some calls no refusal is ever remembered.
+func TestOtherCallsAreAsked(t *testing.T) {
+	shared := NewShared(t, 100)
+	p, limit := NewProcess(t, shared), Windowed(algorithm.FixedWindow, 5, Hour)
+	c := Counter("user:a", limit, 4)
+	p.MustTake(t, c)
+	slot := Counter("slots", Windowed(algorithm.Concurrency, 1, Hour), 1)
+	log := Counter("log", Windowed(algorithm.SlidingLog, 4, Hour), 1)
+	slot.Mark = "a"
+	p.MustTake(t, slot)
+	slot.Mark = "b"
+	for range 3 {
+		p.MustTake(t, log)
+	}
+	log.Cost = 3 // one of them comes back before
+	var many []algorithm.Counter
+	for i := range 5 {
+		many = append(many, Counter(fmt.Sprint("many", i), Windowed(algorithm.FixedWindow, 1, Hour), 1))
+	}
+	p.MustTake(t, many...)
+	dry, free := Counter("dry", limit, 1), Counter("free", limit, 0)
+	dry.Dry = true
+	for name, counters := range map[string][]algorithm.Counter{
+		"a smaller cost":            {Counter("user:a", limit, 3)},
+		"a larger cost":             {Counter("user:a", limit, 5)},
+		"a lower limit":             {Counter("user:a", Windowed(algorithm.FixedWindow, 4, Hour), 4)},
+		"another key":               {Counter("user:b", limit, 4)},
+		"one more counter":          {c, Counter("user:b", limit, 1)},
+		"never: in DryRun":          {c, dry},
+		"never: one without a cost": {c, free},
+		"never: a slot in flight":   {slot},
+		"never: permits of a log that come back one by one": {log},
+		"never: more counters than are remembered":          many,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.MustRefuse(t, algorithm.FromStore, c)
+			p.MustRefuse(t, algorithm.FromRefusal, c)
+			shared.Asked.Store(0)
+			p.Ask(counters...)
+			shared.WantAsked(t, 1)
+			for range 2 {
+				p.Decide(context.Background(), counters, false, make([]algorithm.Verdict, len(counters)))
+				p.Decide(context.Background(), []algorithm.Counter{c}, false, make([]algorithm.Verdict, 1))
+				shared.WantAsked(t, 2)
+			}
+			if strings.HasPrefix(name, "never: ") {
+				p.Ask(counters...)
+				shared.WantAsked(t, 1)
+			}
+			p.MustReset(t, c, Counter("user:b", limit, 1))
+			p.MustTake(t, c)
+		})
+	}
+}
+
+// After this process has changed a key, the next call asks.
+func TestOwnChangesAreSeenAtOnce(t *testing.T) {
+	ctx := context.Background()
+	shared := NewShared(t, 100)
+	p := NewProcess(t, shared)
+	limit := Bucket(t, 1, Hour, 2)
+	c, ban := Counter("user:a", limit, 1), BanOf("user:a", 2, Second, 0)
+	for name, change := range map[string]func(v algorithm.Verdict){
+		"reset": func(algorithm.Verdict) { p.MustReset(t, c) },
+		"give back": func(v algorithm.Verdict) {
+			_ = p.GiveBack(ctx, []algorithm.Charge{{Key: c.Key, Limit: limit, Cost: 1, At: v.At}})
+		},
+		"ban":   func(algorithm.Verdict) { _ = p.Ban(ctx, ban.Key, Hour) },
+		"unban": func(algorithm.Verdict) { p.MustReset(t, ban) },
+		"reserve": func(algorithm.Verdict) {
+			if v := p.Reserve(ctx, &c, 2*Hour); v.RetryAfter != 0 {
+				t.Error("no turn")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.MustReset(t, c, ban)
+			p.MustTake(t, c)
+			v := p.MustTake(t, c)
+			p.MustRefuse(t, algorithm.FromStore, c, ban)
+			shared.Asked.Store(0)
+			change(v)
+			p.Ask(c, ban)
+			shared.WantAsked(t, 1)
+		})
+	}
+}
+
+// A refusal that was on its way when the key was reset is not repeated.
+func TestARefusalOvertakenByAReset(t *testing.T) {
+	shared := NewShared(t, 100)
+	p, c := NewProcess(t, shared), Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
+	p.MustTake(t, c)
+	decided, reset := make(chan struct{}), make(chan struct{})
+	shared.AfterDecide = func() {
+		close(decided)
+		<-reset
+	}
+	refused := make(chan algorithm.Verdict)
+	go func() { refused <- p.Ask(c)[0] }()
+	<-decided // to have asked is not enough: the Reset could still overtake the question
+	p.MustReset(t, c)
+	close(reset)
+	if v := <-refused; v.RetryAfter == 0 {
+		t.Fatalf("%+v, want it refused before the reset", v)
+	}
+	shared.AfterDecide = nil
+	p.MustTake(t, c)
+}
+
+// A refusal is not repeated if a call of another cost passed while it was on its way: the wait is
+// longer since.
+func TestARefusalOvertakenByACharge(t *testing.T) {
+	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow} {
+		limit := Windowed(kind, 4, 2*Second)
+		shared := NewShared(t, 100)
+		p := NewProcess(t, shared)
+		small, large := Counter("user:a", limit, 2), Counter("user:a", limit, 3)
+		p.MustTake(t, small)
+		shared.AfterDecide = func() {
+			shared.AfterDecide = nil
+			p.MustTake(t, small)
+		}
+		if v := p.Ask(large)[0]; v.RetryAfter == 0 {
+			t.Fatalf("%+v", v)
+		}
+		if v := p.Ask(large)[0]; v.From != algorithm.FromStore || v.Remaining != 0 {
+			t.Errorf("%+v, want what the store says now", v)
+		}
+	}
+}
+
+// Changes by other processes are seen after a second.
+func TestOthersChangesAreSeenWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := NewShared(t, 100)
+		here, there := NewProcess(t, shared), NewProcess(t, shared)
+		c := Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
+		here.MustTake(t, c)
+		here.MustRefuse(t, algorithm.FromStore, c)
+		there.MustReset(t, c)
+		time.Sleep(time.Second - 2*time.Microsecond)
+		here.MustRefuse(t, algorithm.FromRefusal, c)
+		time.Sleep(2 * time.Microsecond)
+		here.MustTake(t, c)
+	})
+}
+
+// A failure is not remembered.
+func TestFailuresAreNotRemembered(t *testing.T) {
+	shared := NewShared(t, 100)
+	p, c := NewProcess(t, shared), Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
+	c.Required = true
+	p.MustTake(t, c)
+	p.MustRefuse(t, algorithm.FromStore, c)
+	p.MustReset(t, c)
+	shared.Down.Store(true)
+	for range 2 {
+		shared.Asked.Store(0)
+		if v := p.Ask(c)[0]; v.Err == nil {
+			t.Errorf("%+v of a store that is down", v)
+		}
+		shared.WantAsked(t, 1)
+	}
+}
+
+// However many callers are refused, a bounded number of refusals is remembered in a bounded memory;
+// and a flood of callers who come once does not replace refusals that are asked for.
+func TestTheCacheIsBounded(t *testing.T) { synctest.Test(t, testBounds) } // so that no refusal expires
+
+func testBounds(t *testing.T) {
+	shared := NewShared(t, 300_000)
+	p, limit := NewProcess(t, shared), Windowed(algorithm.FixedWindow, 1, Hour)
+	const flood, bound = 100_000, 65_536
+	counters := make([]algorithm.Counter, flood)
+	for i := range counters {
+		counters[i] = Counter(fmt.Sprintf("user:%020d", i), limit, 1)
+		shared.Store.Decide(context.Background(), counters[i:i+1], true, make([]algorithm.Verdict, 1))
+	}
+	var hot []algorithm.Counter
+	for i := range 20 {
+		hot = append(hot, Counter(fmt.Sprint("hot", i), limit, 1))
+		p.MustTake(t, hot[i]) // before the first refusal, because two keys may share a generation
+	}
+	for i := range hot {
+		p.MustRefuse(t, algorithm.FromStore, hot[i])
+	}
+	before := heap()
+	missed := 0
+	for i := range counters {
+		p.Ask(counters[i])
+		if i%50 == 0 && p.Ask(hot[i/50%20])[0].From != algorithm.FromRefusal {
+			missed++
+		}
+	}
+	// Beside the key, which takes 64 bytes here, a refusal takes 115 bytes.
+	if used := heap() - before; used > bound*(64+115) {
+		t.Errorf("%d bytes for %d refusals, want at most %d", used, bound, bound*(64+115))
+	}
+	if missed > 0 {
+		t.Errorf("refusals that are asked for were lost %d times in a flood", missed)
+	}
+	runtime.KeepAlive(counters)
+	runtime.KeepAlive(p)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A refusal by one of several servers is repeated whatever becomes of the counters on the others,
+// and nothing is said of these: calls that pass charge them all the time.
+func TestARefusalByOneOfSeveralServers(t *testing.T) {
+	shared := Shards{Shared: NewShared(t, 100)}
+	p := NewProcess(t, shared)
+	limit := Windowed(algorithm.SlidingWindow, 1, Hour)
+	own, also := Counter("user:a", limit, 1), Counter("user:a", Windowed(algorithm.FixedWindow, 5, Hour), 1)
+	all, other := Counter("all", Windowed(algorithm.SlidingLog, 10, Hour), 1), Counter("user:b", limit, 1)
+	for name, call := range map[string][]algorithm.Counter{"first": {own, also, all}, "last": {all, own, also}} {
+		t.Run(name, func(t *testing.T) {
+			others := slices.IndexFunc(call, func(c algorithm.Counter) bool { return HashTag(c) == "all" })
+			p.MustTake(t, call...)
+			p.MustTake(t, all) // so that any permit of the log may come back next, and nothing of it is steady
+			first := p.Ask(call...)
+			if algorithm.Passes(call, first) || first[others].Remaining != 8 {
+				t.Fatalf("%+v", first)
+			}
+			p.MustTake(t, other, all)
+			shared.Asked.Store(0)
+			for i, v := range p.Ask(call...) {
+				switch {
+				case i == others:
+					if v != (algorithm.Verdict{From: algorithm.FromNobody}) {
+						t.Errorf("of a counter that was not asked it says %+v", v)
+					}
+				case v.From != algorithm.FromRefusal || v.Remaining != first[i].Remaining || (v.RetryAfter > 0) != (first[i].RetryAfter > 0):
+					t.Errorf("%+v, after %+v", v, first[i])
+				}
+			}
+			shared.WantAsked(t, 0)
+			p.Ask(call[:len(call)-1]...) // another call
+			shared.WantAsked(t, 1)
+			for _, c := range []algorithm.Counter{own, also} { // changes on the server that refused are seen at once
+				_ = p.GiveBack(context.Background(), []algorithm.Charge{{Key: c.Key, Limit: c.Limit}})
+				p.Ask(call...)
+				shared.WantAsked(t, 1)
+				p.Ask(call...)
+				shared.WantAsked(t, 0)
+			}
+			p.MustReset(t, own, also, all, other)
+		})
+	}
+}
+
+// When several servers refuse, all of their answers are repeated, until this process changes any of
+// them.
+func TestARefusalBySeveralServers(t *testing.T) {
+	shared := Shards{Shared: NewShared(t, 100)}
+	p := NewProcess(t, shared)
+	own := Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Minute), 1)
+	all := Counter("all", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
+	for _, changed := range []algorithm.Counter{own, all} {
+		p.MustTake(t, own, all)
+		p.MustRefuse(t, algorithm.FromStore, own, all)
+		for _, v := range p.Ask(own, all) {
+			if v.RetryAfter == 0 || v.From != algorithm.FromRefusal {
+				t.Errorf("%+v, want both to refuse again", v)
+			}
+		}
+		shared.Asked.Store(0)
+		p.MustReset(t, changed)
+		p.Ask(own, all)
+		shared.WantAsked(t, 1)
+		p.MustReset(t, own, all)
+	}
+}
+
+// A ban on another server than the one that refused is asked in each of its windows, because it
+// counts refusals there.
+func TestARefusalBesideABanElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := Shards{Shared: NewShared(t, 100)}
+		p := NewProcess(t, shared)
+		own := Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
+		other := Counter("user:b", Windowed(algorithm.FixedWindow, 9, Hour), 1)
+		ban := BanOf("user:b", 2, Second/2, 1)
+		p.MustTake(t, own, other, ban)
+		p.MustRefuse(t, algorithm.FromStore, own, other, ban)
+		shared.Asked.Store(0)
+		p.MustRefuse(t, algorithm.FromRefusal, own, other, ban)
+		shared.WantAsked(t, 0)
+		time.Sleep(Second / 2 * time.Microsecond)
+		p.MustRefuse(t, algorithm.FromStore, own, other, ban)
+	})
+}
+
+// The answer to a Look is repeated for other Looks, but not for a call whose refusal a ban has to
+// count. A Decide without a charge always asks, and its answer is not remembered.
+func TestALookIsRepeated(t *testing.T) {
+	shared := NewShared(t, 100)
+	p := NewProcess(t, shared)
+	c, ban := Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1), BanOf("user:a", 2, Hour, 0)
+	for _, call := range [][]algorithm.Counter{{c}, {c, ban}} {
+		verdicts := make([]algorithm.Verdict, len(call))
+		look := func(asked int64) {
+			t.Helper()
+			if p.Look(context.Background(), call, verdicts); algorithm.Passes(call, verdicts) {
+				t.Errorf("%+v, want it refused", verdicts)
+			}
+			shared.WantAsked(t, asked)
+		}
+		p.MustTake(t, call...)
+		for range 2 {
+			p.Decide(context.Background(), call, false, verdicts)
+		}
+		shared.WantAsked(t, 3)
+		look(1)
+		look(0)
+		if p.Recall(call, verdicts) != (len(call) == 1) {
+			t.Errorf("%d counters: recalled though a ban has to count it, or not though none has", len(call))
+		}
+		p.Ask(call...)
+		shared.Asked.Store(0)
+		if !p.Recall(call, verdicts) {
+			t.Errorf("%d counters: not recalled", len(call))
+		}
+		look(0)
+		p.MustReset(t, c)
+		p.Look(context.Background(), call, verdicts)
+		shared.WantAsked(t, 1)
+	}
+}
+
+// A refusal by counters that do not depend on who calls is recalled for others, unless one of the
+// caller's own refused as well.
+func TestARefusalForAllIsRecalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewProcess(t, NewShared(t, 100))
+		all := Counter("ip", Windowed(algorithm.FixedWindow, 1, Hour), 1)
+		own, ban := Counter("user:a", Windowed(algorithm.FixedWindow, 2, Hour), 1), BanOf("user:a", 2, Second/2, 1)
+		own.Personal, ban.Personal = true, true
+		recalled := func() bool { return p.Recall([]algorithm.Counter{all}, make([]algorithm.Verdict, 1)) }
+		p.MustTake(t, all, own, ban)
+		p.MustRefuse(t, algorithm.FromStore, all, own, ban)
+		if !recalled() {
+			t.Error("not recalled")
+		}
+		time.Sleep(Second / 2 * time.Microsecond)
+		if recalled() {
+			t.Error("recalled in another window of the caller's own ban")
+		}
+		p.MustTake(t, own)
+		p.MustRefuse(t, algorithm.FromStore, all, own, ban)
+		if recalled() {
+			t.Error("recalled though the caller's own limit refused, too")
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package fallback_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+)
+
+// local returns a counter that is counted here while the shared store is down, by a share of its
+// limit.
+func local(subject string, limit *algorithm.Limit, cost int64, share float64) algorithm.Counter {
+	c := Counter(subject, limit, cost)
+	c.LocalShare = share
+	return c
+}
+
+// One of two servers is down. The other is charged for the calls that pass, and gets back what it
+// was charged for calls that are refused here.
+func TestBesideAServerThatAnswers(t *testing.T) {
+	limit := Windowed(algorithm.SlidingWindow, 10, Hour)
+	shared := NewShared(t, 1000)
+	shared.DownFor = "user:down"
+	p := NewProcess(t, shared)
+	call := []algorithm.Counter{Counter("user:up", limit, 1), local("user:down", limit, 1, 0.3)}
+	for i := range 5 {
+		v := p.Ask(call...)
+		if passes := i < 3; algorithm.Passes(call, v) != passes || v[1].From != algorithm.FromLocal || v[1].Instead == nil || v[1].Err != nil {
+			t.Fatalf("call %d: %+v", i, v)
+		}
+		if v[0].From != algorithm.FromStore || v[0].Remaining != int64(9-min(i, 2)) { // as it will be once given back
+			t.Fatalf("call %d: %+v", i, v[0])
+		}
+		shared.Close() // waits for what is given back
+	}
+	if left := shared.Left(call[0]); left != 7 {
+		t.Errorf("the server that answers has %d left, want 7 after three calls that passed", left)
+	}
+}
+
+// When the server that answers refuses, nothing is charged here.
+func TestBesideARefusal(t *testing.T) {
+	shared := NewShared(t, 1000)
+	shared.DownFor = "user:down"
+	p := NewProcess(t, shared)
+	up := Counter("user:up", Windowed(algorithm.FixedWindow, 1, Hour), 1)
+	down := local("user:down", Windowed(algorithm.FixedWindow, 3, Hour), 1, 1)
+	for i := range 4 {
+		if v := p.Ask(up, down); (i > 0) != (v[0].RetryAfter > 0) || v[1].RetryAfter != 0 {
+			t.Fatalf("call %d: %+v", i, v)
+		}
+	}
+	if n := p.Len(); n != 1 {
+		t.Errorf("%d counters here", n)
+	}
+	if v := p.Ask(down)[0]; v.Remaining != 1 {
+		t.Errorf("%+v, want one left of three: one call passed before, and this", v)
+	}
+}
+
+// A ban that is counted here watches only those of its counters that are counted here, too.
+func TestABanWatchesItsOwn(t *testing.T) {
+	shared := NewShared(t, 1000)
+	shared.Down.Store(true)
+	p := NewProcess(t, shared)
+	other := local("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1, 1)
+	own, ban := local("user:b", Windowed(algorithm.FixedWindow, 100, Hour), 1, 1), BanOf("user:b", 1, Second, 1)
+	ban.LocalShare = 1
+	for i := range 3 {
+		if v := p.Ask(other, own, ban); (i > 0) != (v[0].RetryAfter > 0) || v[2].RetryAfter != 0 {
+			t.Fatalf("call %d: %+v", i, v)
+		}
+	}
+}
+
+// A caller whose context has ended is counted nowhere.
+func TestACallerHasLeft(t *testing.T) {
+	shared := NewShared(t, 1000)
+	p := NewProcess(t, shared)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c := local("user:a", Windowed(algorithm.FixedWindow, 100, Hour), 1, 1)
+	c.Lease = 10
+	var v [1]algorithm.Verdict
+	p.Decide(ctx, []algorithm.Counter{c}, true, v[:])
+	if v[0].Ended == nil || p.Len() != 0 {
+		t.Errorf("%+v, %d counters here", v[0], p.Len())
+	}
+}
+
+// A Reset, and the end of a ban by hand, hold here too.
+func TestReset(t *testing.T) {
+	shared := NewShared(t, 1000)
+	p := NewProcess(t, shared)
+	c, ban := local("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1, 1), BanOf("user:a", 1, Second, 0)
+	ban.LocalShare = 1
+	passes := func() bool { return algorithm.Passes([]algorithm.Counter{c, ban}, p.Ask(c, ban)) }
+	shared.Down.Store(true)
+	if !passes() || passes() {
+		t.Fatal("want one call to pass, and the next to be refused and banned")
+	}
+	shared.Down.Store(false)
+	p.MustReset(t, c, ban)
+	shared.Down.Store(true)
+	if !passes() {
+		t.Error("what was reset is still counted here")
+	}
+}

@@ -1,0 +1,246 @@
+// Package localtest has a shared store that tests can control, and processes before it.
+package localtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+)
+
+// Patient is a timeout that nothing here takes, however busy the machine.
+const Patient = 20 * time.Second
+
+// Spans, in microseconds.
+const (
+	Second = 1_000_000
+	Minute = 60 * Second
+	Hour   = 60 * Minute
+)
+
+// Shared stands for Redis: each store that is put before it is a process of its own. Its hooks are
+// called around what they are named after; nil ones are not.
+type Shared struct {
+	*memstore.Store
+	Asked                       atomic.Int64 // how often it was asked to decide
+	BeforeDecide, AfterDecide   func()
+	BeforeGiveBack, BeforeReset func()
+	Down                        atomic.Bool  // it does not answer
+	DownFor                     string       // it does not answer for this subject
+	LeasedCalls                 atomic.Int64 // how many calls the last Lease asked for
+	GiveBackSoon                func([]algorithm.Charge)
+	background                  sync.WaitGroup
+}
+
+// NewShared returns a shared store of at most so many keys.
+func NewShared(t testing.TB, maxKeys int) *Shared {
+	s := &Shared{Store: memstore.New(maxKeys, nil)}
+	t.Cleanup(s.Store.Close)
+	return s
+}
+
+var errDown = errors.New("the store is down")
+
+// Decide implements localfirst.Shared.
+func (s *Shared) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	s.Asked.Add(1)
+	s.decide(ctx, counters, charge, verdicts)
+}
+
+func (s *Shared) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	call(s.BeforeDecide)
+	s.Store.Decide(ctx, counters, charge, verdicts)
+	call(s.AfterDecide)
+	for i := range verdicts {
+		if s.Down.Load() || s.DownFor != "" && strings.Contains(string(counters[i].Key), s.DownFor) {
+			verdicts[i] = algorithm.Verdict{Err: errDown}
+		}
+	}
+}
+
+func call(hook func()) {
+	if hook != nil {
+		hook()
+	}
+}
+
+// Lease implements localfirst.Shared, as the store in Redis does.
+func (s *Shared) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (int64, algorithm.Verdict) {
+	s.Asked.Add(1)
+	s.LeasedCalls.Store(calls)
+	counter, verdict := []algorithm.Counter{*c}, make([]algorithm.Verdict, 1)
+	s.Store.Decide(ctx, counter, false, verdict)
+	fits := min(calls, verdict[0].Remaining/c.Cost)
+	counter[0].Cost = max(1, fits) * c.Cost
+	s.decide(ctx, counter, true, verdict)
+	if err := ctx.Err(); err != nil {
+		return 0, algorithm.Verdict{Ended: err}
+	}
+	if verdict[0].RetryAfter != 0 || verdict[0].Err != nil {
+		return 0, verdict[0]
+	}
+	return max(1, fits), verdict[0]
+}
+
+// GiveBack implements localfirst.Shared.
+func (s *Shared) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	call(s.BeforeGiveBack)
+	return s.Store.GiveBack(ctx, charges)
+}
+
+// Reset implements localfirst.Shared.
+func (s *Shared) Reset(ctx context.Context, key []byte) error {
+	call(s.BeforeReset)
+	return s.Store.Reset(ctx, key)
+}
+
+// GiveBackBy leaves the function to the test: a store of one shard has nothing to give back.
+func (s *Shared) GiveBackBy(giveBack func([]algorithm.Charge)) { s.GiveBackSoon = giveBack }
+
+// InBackground runs a function that Close waits for.
+func (s *Shared) InBackground(do func()) { s.background.Go(do) }
+
+// Close waits for what runs in the background. The store stays open for the other processes.
+func (s *Shared) Close() { s.background.Wait() }
+
+// WantAsked checks how often the store was asked since the last check.
+func (s *Shared) WantAsked(t testing.TB, want int64) {
+	t.Helper()
+	if got := s.Asked.Swap(0); got != want {
+		t.Fatalf("the store was asked %d times, want %d", got, want)
+	}
+}
+
+// Left returns how many permits of a counter are left.
+func (s *Shared) Left(c algorithm.Counter) int64 {
+	verdicts := make([]algorithm.Verdict, 1)
+	s.Store.Decide(context.Background(), []algorithm.Counter{c}, false, verdicts)
+	return verdicts[0].Remaining
+}
+
+// Shards is a shared store with a server for each subject. When one refuses a call, nobody is
+// charged.
+type Shards struct{ *Shared }
+
+// Decide implements localfirst.Shared.
+func (s Shards) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	s.Asked.Add(1)
+	s.each(ctx, counters, false, verdicts)
+	if charge && algorithm.Passes(counters, verdicts) {
+		s.each(ctx, counters, true, verdicts)
+	}
+}
+
+func (s Shards) each(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	part := uint8(0)
+	for from := 0; from < len(counters); part++ {
+		to := from + 1
+		for to < len(counters) && HashTag(counters[to]) == HashTag(counters[from]) {
+			to++
+		}
+		s.decide(ctx, counters[from:to], charge, verdicts[from:to])
+		for i := range verdicts[from:to] {
+			verdicts[from+i].Part = part
+		}
+		from = to
+	}
+}
+
+// HashTag returns the part of a counter's key that chooses its server: the subject.
+func HashTag(c algorithm.Counter) string {
+	_, rest, _ := strings.Cut(string(c.Key), "{")
+	subject, _, _ := strings.Cut(rest, "}")
+	return subject
+}
+
+// Process is a process before a shared store.
+type Process struct{ *localfirst.Store }
+
+// NewProcess returns a process before a shared store.
+func NewProcess(t testing.TB, shared localfirst.Shared) Process {
+	s := localfirst.New(shared, Patient, 1000)
+	t.Cleanup(s.Close)
+	return Process{s}
+}
+
+// Ask charges what the counters cost, if it fits.
+func (p Process) Ask(counters ...algorithm.Counter) []algorithm.Verdict {
+	verdicts := make([]algorithm.Verdict, len(counters))
+	p.Decide(context.Background(), counters, true, verdicts)
+	return verdicts
+}
+
+// MustTake charges what the counters cost, which must fit.
+func (p Process) MustTake(t testing.TB, counters ...algorithm.Counter) algorithm.Verdict {
+	t.Helper()
+	verdicts := p.Ask(counters...)
+	for _, v := range verdicts {
+		if v.RetryAfter != 0 || v.Err != nil || v.Ended != nil {
+			t.Fatalf("%s: %+v, want it taken", counters[0].Key, v)
+		}
+	}
+	return verdicts[0]
+}
+
+// MustRefuse asks for what must not fit, and checks who refuses it.
+func (p Process) MustRefuse(t testing.TB, from algorithm.Origin, counters ...algorithm.Counter) algorithm.Verdict {
+	t.Helper()
+	verdicts := p.Ask(counters...)
+	if v := verdicts[0]; v.RetryAfter <= 0 || v.From != from {
+		t.Fatalf("%s: %+v, want it refused from %d", counters[0].Key, v, from)
+	}
+	return verdicts[0]
+}
+
+// MustReset resets the keys of counters.
+func (p Process) MustReset(t testing.TB, counters ...algorithm.Counter) {
+	t.Helper()
+	for _, c := range counters {
+		if err := p.Reset(context.Background(), c.Key); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Windowed returns a limit of a windowed algorithm.
+func Windowed(kind algorithm.Kind, most, window int64) *algorithm.Limit {
+	return new(algorithm.Windowed(kind, most, window))
+}
+
+// Bucket returns the limit of a token bucket.
+func Bucket(t testing.TB, rate, window, burst int64) *algorithm.Limit {
+	t.Helper()
+	l, err := algorithm.Bucketed(rate, window, burst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+// Counter returns what a call costs a subject.
+func Counter(subject string, limit *algorithm.Limit, cost int64) algorithm.Counter {
+	window, calendar := limit.Spell()
+	key := fmt.Appendf(nil, "test:{%s}:name:%s:%d%s", subject, limit.Kind.Tag(), window, calendar)
+	return algorithm.Counter{Key: key, Limit: limit, Cost: cost}
+}
+
+// Leased returns a counter of which up to so many calls are taken in one trip.
+func Leased(subject string, limit *algorithm.Limit, cost, calls int64) algorithm.Counter {
+	c := Counter(subject, limit, cost)
+	c.Lease = calls
+	return c
+}
+
+// BanOf returns the ban of a subject after so many refused windows, by one counter of the call.
+func BanOf(subject string, after, window int64, watched int) algorithm.Counter {
+	limit := algorithm.Banned(after, Hour, Hour, window)
+	return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:ban", subject), Limit: &limit, Watched: []int{watched}}
+}
