@@ -135,7 +135,7 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 		limit core.Limit
 		head  []int64
 	}{
-		{"token_bucket_fast.lua", core.PerSecond(10).Bucket(5), []int64{100_000, 1, 1, 500_000, 200_000, 400_000}},
+		{"token_bucket_fast.lua", core.PerMinute(5).Bucket(5), []int64{12_000_000, 1, 1, 60_000_000, 24_000_000, 48_000_000}},
 		{"sliding_window_fast.lua", core.PerMinute(5), []int64{5, 60_000_000, 2, 4}},
 		{"fixed_window_fast.lua", core.Limit{Max: 5, Window: time.Minute, Algorithm: core.FixedWindow}, []int64{5, 60_000_000, 2, 4}},
 	} {
