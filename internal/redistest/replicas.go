@@ -11,7 +11,7 @@ import (
 
 // AddReplicas gives each master a replica, which takes its place when the other masters have not heard of it for their node timeout
 // and a second or two. It returns when all replicas are in step and the whole cluster knows them, which takes about three seconds.
-// Start the cluster with "--cluster-node-timeout", "1000", unless a test is to wait for Redis's own 15 seconds.
+// Start the cluster with "--cluster-node-timeout", "1000", unless a test is to wait for a minute.
 func (c *Cluster) AddReplicas(t testing.TB) {
 	t.Helper()
 	for range c.nodes {
