@@ -64,7 +64,9 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	} else {
 		s.Shared.Decide(ctx, counters, false, verdicts)
 	}
-	s.fallBack(ctx, counters, charge, verdicts)
+	if fallback.Needed(counters, verdicts) {
+		s.fallBack(ctx, counters, charge, verdicts)
+	}
 }
 
 func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
@@ -95,7 +97,9 @@ func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts
 		s.Shared.Decide(ctx, counters, false, verdicts)
 		s.denied.ObserveLook(&q, counters, verdicts, sent)
 	}
-	s.fallBack(ctx, counters, false, verdicts)
+	if fallback.Needed(counters, verdicts) {
+		s.fallBack(ctx, counters, false, verdicts)
+	}
 }
 
 // Recall repeats the answer to a call that was refused just before, and reports whether there is
@@ -108,9 +112,6 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 
 // fallBack counts here what the shared store did not answer for.
 func (s *Store) fallBack(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if !fallback.Needed(counters, verdicts) {
-		return
-	}
 	if charged := s.fallback.StandIn(ctx, counters, charge, verdicts); len(charged) > 0 {
 		s.leases.GiveBackSoon(charged)
 	}
