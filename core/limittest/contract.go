@@ -116,8 +116,8 @@ func (c *contract) wantView(t testing.TB) {
 	}
 	route := v.route
 	c.doRaw(t, http.MethodPost, "/shown/8", "Transfer-Encoding: chunked", "", "1", "x", "0")
-	if v = c.shown.last(); v.size != -1 {
-		t.Errorf("View.Size returned %d, want -1: the length of a body in chunks is not known", v.size)
+	if v = c.shown.last(); v.size != -1 && v.size != 1 {
+		t.Errorf("View.Size returned %d, want -1, or 1: the length of a body in chunks is not known before it is read", v.size)
 	}
 	if v.route != route || !strings.HasPrefix(route, "/shown/") || strings.HasPrefix(route, "/shown/7") {
 		t.Errorf("View.Route returned %q for /shown/7 and %q for /shown/8, want the one pattern that the framework matched, without method and host", route, v.route)

@@ -15,7 +15,7 @@ const (
 	// LeavingCallers is that a handler is told when its caller leaves.
 	LeavingCallers Feature = "leaving callers"
 	// FoldedHeaders is that a header may go on in a next line, which begins with white space.
-	// Without it such a request must get 400.
+	// Without it such a request may get 400.
 	FoldedHeaders Feature = "folded headers"
 	// UnixSockets is that the framework serves on the listener of a unix socket.
 	UnixSockets Feature = "unix sockets"

@@ -54,15 +54,18 @@ func (s *site) hops(t testing.TB, header string, tricks []trick) {
 		counted.Store("nobody")
 		s.peers.show(peerNamed(t, cmp.Or(trick.peer, "10.0.0.1")))
 		reply := s.raw(t, "GET", "/shop/list", trick.headers(header)...)
-		if want, status := trick.counted(s.adapter); counted.Load() != want || reply.Status != status {
+		if reply.Status == 400 && counted.Load() == "nobody" && trick.isFolded() && !s.adapter.can(FoldedHeaders) {
+			continue
+		}
+		if want, status := trick.counted(); counted.Load() != want || reply.Status != status {
 			t.Errorf("from %q with %.200q: counted as %v, status %d; want %s and %d", trick.peer, trick.lines, counted.Load(), reply.Status, want, status)
 		}
 	}
 }
 
 // counted is whom the call must be counted for, and the status that it must get.
-func (trick trick) counted(a Adapter) (subject string, status int) {
-	if trick.want == refused || trick.isFolded() && !a.can(FoldedHeaders) {
+func (trick trick) counted() (subject string, status int) {
+	if trick.want == refused {
 		return "nobody", 400
 	}
 	return "ip:" + trick.want, 200
