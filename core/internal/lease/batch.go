@@ -15,7 +15,7 @@ const maxAge = int64(clock.MaxAge / time.Microsecond)
 
 // batch holds the permits that a fetch brought. Times are in nanoseconds of [clock.Expiry.Now].
 type batch struct {
-	permits    atomic.Int64 // not used yet; negative: all used, or retired
+	permits    atomic.Int64 // not used yet; negative: retired
 	granted    int64        // of these and of those that waiting callers got
 	verdict    algorithm.Verdict
 	expires    int64
@@ -44,18 +44,14 @@ func (b *batch) take(now, cost int64, v *algorithm.Verdict) bool {
 	return ok
 }
 
-// subtract takes permits, all or none, and returns how many are left. It takes one permit without a
-// comparison, which is faster: where none was left, counting below zero does no harm.
+// subtract takes permits, all or none, and returns how many are left.
 func (b *batch) subtract(cost int64) (left int64, ok bool) {
 	for {
 		available := b.permits.Load()
-		switch {
-		case available < cost:
+		if available < cost {
 			return 0, false
-		case cost == 1:
-			left = b.permits.Add(-1)
-			return left, left >= 0
-		case b.permits.CompareAndSwap(available, available-cost):
+		}
+		if b.permits.CompareAndSwap(available, available-cost) {
 			return available - cost, true
 		}
 	}

