@@ -22,7 +22,7 @@ func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 
 // answer reports a decision to OnDecision, and makes the response of a refusal.
 func (c *call) answer(d *Decision) Answer {
-	c.limiter.hear(c.Context(), d)
+	c.report(d)
 	if d.Allowed {
 		return c.letPass(d)
 	}

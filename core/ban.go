@@ -56,47 +56,59 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 	return algorithm.Banned(int64(b.After), b.For.Microseconds(), longest.Microseconds(), window.Microseconds())
 }
 
-// Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has Ban set; or as long as a
-// ban that is in force already lasts. Direct calls, as Allow, know no rules and no bans. Errors are those of Allow; when
-// this Limiter knows rules of the name of which none has Ban set, that is a *RuleError too. Whether a rule of the name is
-// anywhere else, it cannot know. A bare address as the subject is a *RuleError: use [IPSubject].
-func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) error {
+// Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has
+// Ban set, and reports whether that changed anything: not if a ban in force lasts longer. A ban must be
+// arranged beforehand: if this Limiter knows rules of the name, and none of them has Ban set, that is a
+// *[RuleError]. Calls of a [Counter] and its siblings know no bans. A bare address as the subject is a
+// *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
+func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	if err := checkOperated(name, subject); err != nil {
-		return err
+		return false, err
 	}
 	switch {
 	case span < time.Millisecond || span > maxBan:
-		return &RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
+		return false, &RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
 	case l.names.deaf(name):
-		return &RuleError{Rule: name, Field: "Ban", Value: Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}"}
+		return false, &RuleError{Rule: name, Field: "Ban", Value: Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}"}
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return false, ctx.Err()
 	}
-	return l.storeError(name, l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds()))
+	changed, err = l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds())
+	l.operated(ctx, "ban", name, subject, changed)
+	return changed, l.storeError(name, err)
 }
 
-// Unban ends the ban of a subject, if there is one, and forgets its earlier ones. A bare address as
-// the subject is a *RuleError: use [IPSubject]. Other errors are those of Allow.
-func (l *Limiter) Unban(ctx context.Context, name, subject string) error {
+// Unban ends the ban of a subject, forgets its earlier ones, and reports whether there was any. Errors
+// are those of Ban.
+func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	if err := checkOperated(name, subject); err != nil {
-		return err
+		return false, err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return l.storeError(name, l.store.Reset(ctx, l.banKey(name, subject)))
+	changed, err = l.reset(ctx, name, l.banKey(name, subject))
+	l.operated(ctx, "unban", name, subject, changed)
+	return changed, err
 }
 
 // checkOperated checks the name and the subject that an operator passes. A bare address is likely
 // to be a mistake: without ip: it is not the subject by which rules count that address.
 func checkOperated(name, subject string) error {
+	if name == "" {
+		return &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
+	}
+	return checkSubject(name, subject)
+}
+
+func checkSubject(name, subject string) error {
+	if subject == "" {
+		return noSubject(name)
+	}
 	if _, err := netip.ParseAddr(subject); err == nil {
 		return &RuleError{
 			Rule: name, Field: "subject", Value: subject,
 			Why: "is a bare address, but rules by IP count by another subject: use core.IPSubject(addr), or limiter.IPSubject(addr) with Options.ClientIP.IPv6Prefix",
 		}
 	}
-	return checkNamed(name, subject)
+	return nil
 }
 
 func (l *Limiter) banKey(name, subject string) []byte {

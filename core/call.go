@@ -1,6 +1,7 @@
 package core
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"net/textproto"
@@ -88,10 +89,6 @@ func (l *Limiter) close(c *call) {
 		return
 	}
 	c.id += 1 + uint64(len(c.counters))
-	if len(c.applying) > 0 && c.applying[0].rule.inside { // the rule may hold the request; others live as long as the service
-		clear(c.applying)
-		clear(c.asked)
-	}
 	clear(c.paths)
 	c.applying, c.asked, c.counters, c.verdicts = c.applying[:0], c.asked[:0], c.counters[:0], c.verdicts[:0]
 	c.paths, c.subjects, c.weighed = c.paths[:0], c.subjects[:0], c.weighed[:0]
@@ -170,11 +167,23 @@ func (c *call) lookForProxies() {
 // Header implements Request, for any spelling of the name.
 func (c *call) Header(name string) []string {
 	name = textproto.CanonicalMIMEHeaderKey(name)
-	lines := c.View.Header(name)
-	if name == "Host" && len(lines) == 1 { // some frameworks lower it, and callers are not to have a counter for each spelling
-		lines = []string{strings.ToLower(lines[0])}
+	if name != "Host" {
+		return c.View.Header(name)
 	}
-	return lines
+	if host := c.View.Host(); host != "" {
+		return []string{strings.ToLower(host)} // callers are not to have a counter for each spelling
+	}
+	return nil
+}
+
+// Host implements Request. The port and a trailing dot go, because a caller could choose another
+// spelling of the same host with them.
+func (c *call) Host() string {
+	host := strings.ToLower(c.View.Host())
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 }
 
 // Cookie implements Request.

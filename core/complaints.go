@@ -21,7 +21,6 @@ type complaints struct {
 const (
 	aboutStore = iota
 	aboutCost
-	aboutRule
 	aboutIdentify
 	aboutPlan
 	aboutGivingBack
@@ -59,18 +58,10 @@ func (c *complaints) identifyFailed(rule string, err error) {
 	})
 }
 
-func (c *complaints) badRule(rule string, err error) {
-	why := kept(err)
-	c.about[aboutRule].say(rule, func(times int) {
-		c.logger.Error("accesslimit: a rule given in a handler is wrong, its calls get 500",
-			slog.String("error", why), slog.Int("calls", times))
-	})
-}
-
 func (c *complaints) badPlan(rule string, err error) {
 	rule, why := strings.Clone(rule), kept(err)
 	c.about[aboutPlan].say(rule, func(times int) {
-		c.logger.Warn("accesslimit: a rule's LimitFor gave no limit, the rule's own holds", slog.String("error", why),
+		c.logger.Warn("accesslimit: a caller's plan could not be found, the rule's own limit holds", slog.String("error", why),
 			slog.String("rule", rule), slog.Int("calls", times))
 	})
 }

@@ -35,7 +35,7 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 // reportUntried tells of a rule in DryRun that would have refused before it counted.
 func (c *call) reportUntried(a *asked) {
 	a.policy.tally.count(DryRunExceeded, FromNobody, false, c.stripe)
-	c.limiter.hear(c.Context(), &Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
+	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 }
 
 // countRule adds the counters of the rule at i: one for each limit, and after them its ban.
@@ -95,7 +95,7 @@ func (c *call) weigh(a *asked, given string) (w weighed, err error) {
 		return w, err
 	}
 	w.own = a.policy.quotas[0]
-	if a.rule.LimitFor != nil {
+	if a.rule.Plan != nil || a.rule.LimitFor != nil {
 		w.own = c.planned(a)
 	}
 	if w.own != nil && w.bySize && w.cost == unknownSize {
@@ -116,7 +116,7 @@ func (c *call) addBan(a *asked) {
 		return
 	}
 	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.personal()
-	a.rule.askStore(counter)
+	a.rule.OnStoreError.apply(counter)
 	ban := *a
 	ban.isBan, ban.quota = true, a.policy.quotas[0]
 	c.asked = append(c.asked, ban)
@@ -153,7 +153,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
 	counter.Limit, counter.Cost, counter.Dry, counter.Personal = q.compiled, cost, a.rule.DryRun, a.personal()
 	counter.Mark = c.mark(a, q)
-	a.rule.askStore(counter)
+	a.rule.OnStoreError.apply(counter)
 	at = c.earlier()
 	if at < 0 {
 		c.asked = append(c.asked, asked{})

@@ -33,8 +33,8 @@ type Decision struct {
 	// is too long by the time that the reply took. It is 0 when allowed, and when waiting cannot
 	// help.
 	RetryAfter time.Duration
-	// Wait is how long to wait for the turn of a reservation ([Limiter.Reserve]); 0 for everything else, but that OnDecision
-	// hears how long Acquire and TryAcquire are going to wait.
+	// Wait is how long to wait for the turn of a reservation ([Pacer.Reserve]); otherwise 0, except that
+	// OnDecision receives how long Acquire and TryAcquire are going to wait.
 	Wait time.Duration
 	// Source is who answered.
 	Source Source
@@ -61,7 +61,6 @@ const (
 	StoreFailClosed Reason = "store_fail_closed" // refused: the store did not answer
 	ContextEnded    Reason = "context_ended"     // refused: the caller's own context has ended
 	CostTooHigh     Reason = "cost_too_high"     // refused: the cost is more than the limit can ever allow
-	Misconfigured   Reason = "misconfigured"     // refused: a rule given in a handler is wrong
 )
 
 // Source is who answered a call.
@@ -76,7 +75,7 @@ const (
 	FromDenyCache Source = "deny_cache"
 	// FromLease is a permit that came from Redis together with others: see Rule.Lease.
 	FromLease Source = "lease"
-	// FromLocal is this process's own count, because Redis did not answer and the rule has the policy FallBackLocal.
+	// FromLocal is this process's own count, because Redis did not answer and the policy is CountLocally.
 	FromLocal  Source = "local"
 	FromNobody Source = "none" // no counter was asked, or the store did not answer
 )

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"strings"
 )
 
 // Guard is rules on a limiter: what an adapter's middleware asks for every call. It is safe for concurrent use.
@@ -25,17 +24,10 @@ type Answer struct {
 // Guard checks rules and puts them together: they are decided as one, all charged or none. The error is a *RuleError; the
 // adapters, which call it where a route is made, panic with it.
 func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
-	g, err := l.guard(rules)
-	if err != nil {
-		return nil, err
-	}
-	for _, rule := range g.rules {
-		l.watchRoutes(rule)
-	}
-	return g, nil
+	return l.guard(rules, false)
 }
 
-func (l *Limiter) guard(rules []Rule) (*Guard, error) {
+func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	if len(rules) == 0 {
 		return nil, &RuleError{Field: "rules", Value: "", Why: "a guard needs at least one rule"}
 	}
@@ -50,6 +42,10 @@ func (l *Limiter) guard(rules []Rule) (*Guard, error) {
 	}
 	if wrong := l.names.claim(g.rules); wrong != nil {
 		return nil, wrong
+	}
+	for _, rule := range g.rules {
+		rule.inHandler = inHandler
+		l.watchRoutes(rule)
 	}
 	return g, nil
 }
@@ -104,24 +100,41 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 // function of the owner's panics in it, the call ends as if its handler had: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
-// CheckRule decides by a rule inside a handler, for a subject that only the handler knows (the account in a form's body); "" is
-// the rule's own key. Its name should be set. A wrong rule is logged, and answers 500.
-func (l *Limiter) CheckRule(v View, rule Rule, subject string) Answer {
-	err := rule.checkInside()
-	if err == nil {
-		var g *Guard
-		if g, err = l.guard([]Rule{rule}); err == nil {
-			g.rules[0].inside = true
-			return g.check(v, subject)
+// Rules returns copies of the guard's rules.
+func (g *Guard) Rules() []Rule {
+	rules := make([]Rule, len(g.rules))
+	for i, rule := range g.rules {
+		rules[i] = rule.Rule.clone()
+	}
+	return rules
+}
+
+// Reset forgets what a subject used of the guard's rules, as if it had never called: of their own
+// limits, Also and Plans. It reports whether there was anything to forget. Of a rule without a Name
+// it resets the routes that this process has been called for. It neither ends a ban (see
+// [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
+func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {
+		return false, err
+	}
+	seen := make(map[string]bool)
+	for _, rule := range g.rules {
+		for _, policy := range rule.policies() {
+			for _, tail := range policy.keyTails() {
+				if seen[tail] {
+					continue
+				}
+				seen[tail] = true
+				some, err := g.limiter.reset(ctx, policy.name, appendKey(nil, g.limiter.keyHead, subject, tail))
+				if err != nil {
+					return changed, err
+				}
+				changed = changed || some
+			}
 		}
 	}
-	l.complains.badRule(rule.Name, err)
-	c := l.open(v)
-	defer l.close(c)
-	l.tallies.ofRule(rule.Name).count(Misconfigured, FromNobody, true, c.stripe)
-	answer := c.answer(&Decision{Reason: Misconfigured, Rule: strings.Clone(rule.Name), Source: FromNobody})
-	c.decided = true
-	return answer
+	g.limiter.operated(ctx, "reset", g.rules[0].displayName(), subject, changed)
+	return changed, nil
 }
 
 func (g *Guard) check(v View, subject string) Answer {

@@ -11,37 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Hold takes a slot of a limit that counts by Concurrency, and keeps it until release is called:
-//
-//	release, d, err := limiter.Hold(ctx, "export", "user:alice", core.InFlight(3))
-//	if err != nil || !d.Allowed {
-//		return // nothing was taken
-//	}
-//	defer release()
-//
-// The context is for the taking alone. A slot is renewed every third of the limit's Window, in the background, until it is
-// released; when this process dies, the slot is free after Window. release is never nil, gives back nothing when nothing was
-// taken, and does nothing the second time; it returns within Options.Timeout, or twice that when the slot is just being
-// renewed. What it could not give back is tried again in the background. Errors are those of Allow.
-func (l *Limiter) Hold(ctx context.Context, name, subject string, limit Limit) (release func(), d Decision, err error) {
-	release = func() {}
-	if limit.Algorithm != Concurrency && !limit.unlimited() {
-		return release, Decision{}, &RuleError{Rule: name, Field: "Algorithm", Value: limit.Algorithm, Why: "cannot be held: use Concurrency, as InFlight does"}
-	}
-	holder := l.newHolder()
-	err = l.ask(ctx, &d, &limit, &question{name: name, subject: subject, n: 1, charge: true, mark: holder})
-	if err != nil {
-		return release, d, err
-	}
-	if d.Allowed && !limit.unlimited() {
-		compiled, _ := l.limits.of(limit) // ask has seen to the error
-		h := l.hold([]algorithm.Charge{{Key: l.appendDirectKey(nil, name, subject, compiled), Limit: compiled, Mark: holder}})
-		release = h.release
-	}
-	l.hearDirect(ctx, &d, release)
-	return release, d, nil
-}
-
 // newHolder names a holder as no other in any process: by a random number of this limiter's, and its own.
 func (l *Limiter) newHolder() string {
 	return l.holderPrefix + strconv.FormatUint(l.holders.Add(1), 36)

@@ -41,6 +41,40 @@ func ByHeader(name string) KeyFunc {
 	}
 }
 
+// ByHost counts all calls to a host together, as host:NAME, and by IP if the call names none. Danger:
+// callers choose the host, unless the server or a proxy refuses those that it does not serve.
+func ByHost(r Request) (string, error) {
+	if host := r.Host(); host != "" {
+		return "host:" + host, nil
+	}
+	return "", nil
+}
+
+// ByQuery counts by the value of a query parameter, as query:NAME:DIGEST, and by IP if it is missing.
+// The value is always hashed, because it may be an API key: [Digest] returns the same hash. Danger:
+// callers choose it, so a rule by IP belongs beside it.
+func ByQuery(name string) KeyFunc {
+	return func(r Request) (string, error) {
+		value := r.Query(name)
+		if value == "" {
+			return "", nil
+		}
+		return "query:" + name + ":" + Digest(value), nil
+	}
+}
+
+// ByParam counts by what a wildcard of the route matched, as param:NAME:VALUE, and by IP if it matched
+// nothing.
+func ByParam(name string) KeyFunc {
+	return func(r Request) (string, error) {
+		value := r.Param(name)
+		if value == "" {
+			return "", nil
+		}
+		return "param:" + name + ":" + value, nil
+	}
+}
+
 // ByValue counts by what an earlier middleware left under a key, as value:VALUE; by IP where there is nothing.
 func ByValue(key any) KeyFunc {
 	must(usableAsKey(key), "ByValue needs a key that can be compared")

@@ -16,7 +16,7 @@ const (
 	// late, never early. (An aggregated sliding window: the window is counted in 32 sub-windows.)
 	SlidingWindow Algorithm = iota
 	// SlidingLog promises the same exactly: a permit comes back to the microsecond, Window after it was used. It remembers
-	// every admitted call, with a note if there is one ([Rule].Note, [Limiter.Records]); so Max is at most 10,000.
+	// every admitted call, with a note if there is one ([Rule].Note, [Limiter.Log]); so Max is at most 10,000.
 	SlidingLog
 	// FixedWindow lets Max through from the first call until Window later, then starts afresh: up to twice Max may pass
 	// within one Window around the boundary.
@@ -25,11 +25,11 @@ const (
 	// day or month of a zone ([CalendarDay], [CalendarMonth]).
 	CalendarWindow
 	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per Window. It alone can be
-	// waited for: [Limiter.Acquire], [Limiter.TryAcquire], [Limiter.Reserve].
+	// waited for: [Limiter.Pacer].
 	TokenBucket
 	// Concurrency lets no more than Max calls be in flight at once, while their holders can reach the store: they renew
 	// their slot every Window/3, and a slot that is not renewed for Window is free. A call takes one slot, whatever it costs,
-	// and gives it back when it ends: a middleware sees to that, or the release of [Limiter.Hold]. Max is at most 10,000,
+	// and gives it back when it ends: a middleware sees to that, or the release of [Slots.Hold]. Max is at most 10,000,
 	// Window at least one second. A refused call is told to wait until the oldest slot would be free if its holder had
 	// died: another one may be free much sooner.
 	Concurrency
@@ -63,11 +63,11 @@ type Limit struct {
 	Burst int
 }
 
-// Unlimited lets everything pass uncounted. It is for callers whose plan has no limit: what [Rule].LimitFor returns, or what
-// a direct call is asked for. A ban of the rule holds all the same.
+// Unlimited lets everything pass uncounted. It is for callers whose plan has no limit: in
+// [Rule].Plans, from [Rule].LimitFor, or for a [Counter]. A ban of the rule holds all the same.
 var Unlimited = Limit{Max: -1}
 
-// unlimited says whether this is Unlimited; that it is not, for all others, at a glance.
+// unlimited reports whether l is Unlimited. The first comparison decides it for all others.
 func (l Limit) unlimited() bool { return l.Max < 0 && l == Unlimited }
 
 // PerSecond is a sliding window of one second: at most n in any second.
@@ -95,27 +95,26 @@ func PerCalendarMonth(n int, zone string) Limit {
 // InFlight is at most n calls at once. The slot of a holder that died is free after 30 seconds.
 func InFlight(n int) Limit { return Limit{Max: n, Window: 30 * time.Second, Algorithm: Concurrency} }
 
-// Bucket is the same rate counted by a token bucket of so many permits: PerSecond(10).Bucket(20) refills ten a second and
-// lets twenty through at once. Zero is as many as the rate has in a span.
+// Bucket returns the rate counted by a token bucket of so many permits: PerSecond(10).Bucket(20)
+// refills ten a second and lets twenty through at once. A burst of 0 is Max.
 func (l Limit) Bucket(burst int) Limit {
 	l.Algorithm, l.Burst = TokenBucket, burst
 	return l
 }
 
-// String says the limit in words: "100 per 1m", "10 per 1s, burst 20", "5 per day of Europe/Berlin", "3 at once".
-func (l Limit) String() string {
-	switch {
-	case l == Unlimited:
-		return "unlimited"
-	case l.Algorithm == Concurrency:
-		return fmt.Sprintf("%d at once", l.Max)
-	case l.Calendar != Calendar{}:
-		return fmt.Sprintf("%d per %v", l.Max, l.Calendar)
-	case l.Algorithm == TokenBucket:
-		return fmt.Sprintf("%d per %s, burst %d", l.Max, spanText(l.Window), l.atOnce())
-	default:
-		return fmt.Sprintf("%d per %s", l.Max, spanText(l.Window))
-	}
+// Log returns the limit counted by SlidingLog.
+func (l Limit) Log() Limit { return l.by(SlidingLog) }
+
+// Fixed returns the limit counted by FixedWindow.
+func (l Limit) Fixed() Limit { return l.by(FixedWindow) }
+
+// Aligned returns the limit counted by CalendarWindow, in windows that begin at multiples of Window
+// since the epoch. For days and months of a zone, see [PerCalendarDay] and [PerCalendarMonth].
+func (l Limit) Aligned() Limit { return l.by(CalendarWindow) }
+
+func (l Limit) by(algorithm Algorithm) Limit {
+	l.Algorithm, l.Burst = algorithm, 0
+	return l
 }
 
 // spanName is how headers tell limits of one name apart: 10s, day, at-once.
@@ -128,18 +127,6 @@ func (l Limit) spanName() string {
 	default:
 		return spanText(l.Window)
 	}
-}
-
-// spanText is a span without the zeros that time.Duration writes: 1m, not 1m0s.
-func spanText(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // atOnce is how many permits can pass at one moment.
@@ -218,7 +205,7 @@ func (l Limit) check() error {
 	entries := l.Algorithm == SlidingLog || l.Algorithm == Concurrency
 	switch {
 	case l == Unlimited:
-		return wrong("Max", "Unlimited", "is no limit to count by: it is for LimitFor and direct calls")
+		return wrong("Max", "Unlimited", "is no limit to count by: it is for Plans, LimitFor and Counter")
 	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
 		return wrong("Max", l.Max, "must be 1 to 10^12")
 	case int(l.Algorithm) >= len(algorithmNames):

@@ -17,8 +17,8 @@ import (
 
 // Limiter decides. Make one for a service with [New] and share it: it is safe for concurrent use.
 //
-// [Limiter.Guard] and the adapters decide by rules and calls. The other methods work on a counter directly, named by a name, a
-// subject and a limit; these are the same that a rule forms, so they reach every rule's counters.
+// Rules on routes are attached by the adapters, or prepared with [Limiter.Guard] and [Limiter.Check].
+// Without a framework, prepare a [Counter], [Pacer], [Log] or [Slots] once and call it often.
 type Limiter struct {
 	store     store
 	near      *localfirst.Store // store itself if there is Redis, otherwise nil
@@ -31,7 +31,6 @@ type Limiter struct {
 	complains complaints
 	calls     sync.Pool // of *call
 	directs   sync.Pool // of *directCall
-	prepared  preparedCalls
 	limits    limitCache
 	tallies   tallies
 	names     names
@@ -59,10 +58,11 @@ type store interface {
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	// Records are the calls that count in a log now, newest first.
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	// Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
-	Ban(ctx context.Context, key []byte, span int64) error
-	// Reset forgets a key.
-	Reset(ctx context.Context, key []byte) error
+	// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
+	// longer. The key is that of its ban.
+	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
+	// Reset forgets a key, and reports whether it was there.
+	Reset(ctx context.Context, key []byte) (changed bool, err error)
 	// InBackground runs what nobody waits for but Close.
 	InBackground(do func())
 	// Close ends what runs in the background.
@@ -113,92 +113,4 @@ func (l *Limiter) Close() {
 	l.closed.Store(true)
 	l.store.Close()
 	l.complains.close()
-}
-
-// Allow asks for one permit: may this subject do this now?
-//
-//	d, err := limiter.Allow(ctx, "reply", "user:alice", core.PerMinute(5))
-//
-// Being refused is d.Allowed == false. An error means that there is no decision, and the Decision is the zero one: ErrStore
-// (the store did not answer: whether to go on is the caller's choice here), the context's error when it has ended, or a
-// *RuleError when the call itself is wrong (an empty name or subject, a limit that is none).
-func (l *Limiter) Allow(ctx context.Context, name, subject string, limit Limit) (d Decision, err error) {
-	err = l.allow(ctx, &d, &limit, &question{name: name, subject: subject, n: 1, charge: true})
-	return d, err
-}
-
-// AllowN asks for n permits, all or none. No permits are always allowed and charge nothing. More than the limit can ever
-// let through at once is ErrCostExceedsLimit, a negative number a *RuleError; otherwise as Allow.
-func (l *Limiter) AllowN(ctx context.Context, name, subject string, limit Limit, n int) (d Decision, err error) {
-	err = l.allow(ctx, &d, &limit, &question{name: name, subject: subject, n: n, charge: true})
-	return d, err
-}
-
-func (l *Limiter) allow(ctx context.Context, d *Decision, limit *Limit, q *question) error {
-	if limit.Algorithm == Concurrency {
-		return &RuleError{Rule: q.name, Field: "Algorithm", Value: limit.Algorithm, Why: "takes slots that are given back: use Hold"}
-	}
-	return l.direct(ctx, d, limit, q)
-}
-
-// Peek says what Allow would, charging nothing: Remaining is what is left now. Errors are those of Allow.
-func (l *Limiter) Peek(ctx context.Context, name, subject string, limit Limit) (d Decision, err error) {
-	err = l.direct(ctx, &d, &limit, &question{name: name, subject: subject, n: 1})
-	return d, err
-}
-
-// Reset forgets what a subject used of one limit, as if it had never called: a rule's Also, and plans of other spans, have
-// counters of their own. A bare address as the subject is a *RuleError: use [IPSubject]. Other errors are those of Allow.
-func (l *Limiter) Reset(ctx context.Context, name, subject string, limit Limit) error {
-	if err := checkOperated(name, subject); err != nil {
-		return err
-	}
-	if limit.unlimited() {
-		return l.unlimited(ctx, new(Decision), &question{name: name, subject: subject})
-	}
-	compiled, err := l.counter(name, subject, limit)
-	if err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return l.storeError(name, l.store.Reset(ctx, l.appendDirectKey(nil, name, subject, compiled)))
-}
-
-// negative is the error of a cost below zero.
-func negative(name string, n int) error {
-	return &RuleError{Rule: name, Field: "n", Value: n, Why: "must not be negative"}
-}
-
-// checkNamed checks what names a counter.
-func checkNamed(name, subject string) error {
-	switch {
-	case name == "":
-		return &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
-	case subject == "":
-		return &RuleError{Rule: name, Field: "subject", Value: subject, Why: "must say who is limited, as in user:alice"}
-	}
-	return nil
-}
-
-// counter checks what a direct call says of its counter.
-func (l *Limiter) counter(name, subject string, limit Limit) (*algorithm.Limit, error) {
-	if err := checkNamed(name, subject); err != nil {
-		return nil, err
-	}
-	return l.compiled(name, limit)
-}
-
-// compiled is the limit of a direct call as the engines calculate with it.
-func (l *Limiter) compiled(name string, limit Limit) (*algorithm.Limit, error) {
-	compiled, err := l.limits.of(limit)
-	if wrong, ok := err.(*RuleError); ok {
-		wrong.Rule = name
-	}
-	return compiled, err
-}
-
-func (l *Limiter) appendDirectKey(dst []byte, name, subject string, limit *algorithm.Limit) []byte {
-	return bounded(appendTail(appendHead(dst, l.keyHead, subject), name, limit))
 }

@@ -33,8 +33,8 @@ func (c *call) tighten(i int, later *asked) {
 		c.asked[i] = *later
 	}
 	c.asked[i].count = count
-	if compiled, err := c.limiter.limits.of(both); err == nil {
-		c.counters[i].Limit, c.asked[i].limit = compiled, &both
+	if prepared := c.limiter.limits.of(both); prepared.err == nil {
+		c.counters[i].Limit, c.asked[i].limit = &prepared.compiled, &prepared.limit
 	}
 }
 

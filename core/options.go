@@ -22,7 +22,7 @@ type Options struct {
 	// Timeout bounds each decision in Redis, 1 ms to 1 minute; 100 ms unless set. A nearer deadline of the caller's own
 	// context is kept too. Danger: it is by how much a hanging Redis can delay every call.
 	Timeout time.Duration
-	// MaxKeys bounds the counters kept in this process; with Redis, those of FallBackLocal. 250,000
+	// MaxKeys bounds the counters kept in this process; with Redis, those of CountLocally. 250,000
 	// unless set. A call needs one for each limit and ban of its rules; if that is more than
 	// MaxKeys, the process keeps that many. Danger: beyond this number, the counters that were not
 	// used for longest are forgotten, and start afresh.
@@ -45,11 +45,11 @@ type Options struct {
 	// rule that is attached twice around a handler; an unnamed rule where the route is not known yet.
 	// slog.Default() unless set.
 	Logger *slog.Logger
-	// OnDecision, when set, is called with every decision, before the handler runs and in its
+	// OnDecision, when set, receives every decision, before the handler runs and in its
 	// goroutine: once for the rules that are decided together, and once for each rule in DryRun. If
 	// it panics, the call ends as if its handler had: its slots are free, and Count receives 500 or
 	// 13. Danger: every call waits for it.
-	OnDecision func(context.Context, Decision)
+	OnDecision func(context.Context, Event)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
 	Expose bool
 }

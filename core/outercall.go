@@ -33,7 +33,7 @@ var started = time.Now()
 // asOuter has the call remembered while its handler runs, if it is time to. u is what else is left to do when that has returned, or
 // nil.
 func (c *call) asOuter(u *unfinished) *unfinished {
-	if c.applying[0].rule.inside {
+	if c.applying[0].rule.inHandler {
 		return u
 	}
 	now, next := int64(time.Since(started)), c.limiter.nextOuter.Load()

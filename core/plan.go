@@ -1,37 +1,67 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"fmt"
+)
 
-// planned is the quota that holds for this caller in place of the rule's own limit, as LimitFor says; nil: no limit holds.
-// What LimitFor cannot say, or says wrongly, the rule's own limit stands in for.
+// planned returns the limit that holds for this caller in place of the rule's own, by Plan or
+// LimitFor; nil if the caller is Unlimited. If the rule's function fails, the rule's own limit holds.
 func (c *call) planned(a *asked) *quota {
-	own := a.policy.quotas[0]
-	limit, err := a.rule.LimitFor(c)
-	switch {
-	case err != nil:
-		c.limiter.complains.badPlan(a.policy.name, err)
-		return own
-	case limit.unlimited():
-		return nil
-	case limit.Algorithm == Concurrency && a.rule.inside:
-		c.limiter.complains.badPlan(a.policy.name, a.rule.noSlotsInside())
-		return own
-	case limit == own.limit || limit == Limit{}:
-		return own
-	}
-	if q, ok := a.policy.plans.get(limit); ok {
-		return q
-	}
-	compiled, err := c.limiter.limits.of(limit)
+	q, err := c.plan(a)
 	if err != nil {
 		c.limiter.complains.badPlan(a.policy.name, err)
-		return own
+		return a.policy.quotas[0]
 	}
-	if a.rule.OnStoreError == FallBackLocal && !a.rule.canShare(compiled) {
-		c.limiter.complains.badPlan(a.policy.name, a.rule.wrong("LocalShare", a.rule.LocalShare, "of the plan is "+algorithm.ErrTooLarge.Error()))
-		return own
-	}
-	limit = limit.clone()
-	q, _ := a.policy.plans.add(limit, a.rule.newQuota(a.policy.name, 0, limit, compiled), maxLimits)
 	return q
+}
+
+func (c *call) plan(a *asked) (*quota, error) {
+	if a.rule.Plan != nil {
+		return c.namedPlan(a)
+	}
+	limit, err := a.rule.LimitFor(c)
+	own := a.policy.quotas[0]
+	switch {
+	case err != nil:
+		return nil, err
+	case limit.unlimited():
+		return nil, nil
+	case limit == own.limit || limit == Limit{}:
+		return own, nil
+	case limit.Algorithm == Concurrency && a.rule.inHandler:
+		return nil, a.rule.noSlotsInHandler()
+	}
+	if q, ok := a.policy.computed.get(limit); ok {
+		return q, nil
+	}
+	return c.limiter.newPlan(a, limit)
+}
+
+// namedPlan returns the limit of the plan that the rule's Plan names.
+func (c *call) namedPlan(a *asked) (*quota, error) {
+	name, err := a.rule.Plan(c)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return a.policy.quotas[0], nil
+	}
+	q, ok := a.policy.plans[name]
+	if !ok {
+		return nil, fmt.Errorf("the rule's Plans have no plan %.64q", name)
+	}
+	return q, nil
+}
+
+// newPlan makes a limit that LimitFor has not returned before.
+func (l *Limiter) newPlan(a *asked, limit Limit) (*quota, error) {
+	prepared := l.limits.of(limit)
+	if prepared.err != nil {
+		return nil, prepared.err
+	}
+	if why := a.rule.OnStoreError.checkFor(&prepared.compiled); why != "" {
+		return nil, a.rule.wrong("OnStoreError", a.rule.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
+	}
+	q, _ := a.policy.computed.add(prepared.limit, a.rule.newQuota(a.policy.name, 0, prepared.limit, &prepared.compiled), maxLimits)
+	return q, nil
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,20 +21,23 @@ type boundRule struct {
 	suffix  string  // tells rules of one name on one guard apart in headers
 	fixed   *policy // of a rule whose name does not depend on the call
 	routes  routePolicies
-	inside  bool // made in a handler, where nobody hears how the call ends
+	// inHandler is set for the rules of a Check, which does not learn how a call ends.
+	inHandler bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
-	// onRoute hears of every route that an unnamed rule meets; nil for a rule made in a handler.
+	// onRoute is called for every route that an unnamed rule meets.
 	onRoute func(*policy)
 }
 
 // policy is a rule under the name that its counters have.
 type policy struct {
 	name   string
-	quotas []*quota // one for each limit
-	plans  readMostly[Limit, *quota]
-	banKey string // what follows the subject in the key of its bans
-	tally  *tally
+	quotas []*quota          // one for each limit
+	plans  map[string]*quota // of the rule's Plans; nil for Unlimited
+	// computed holds what LimitFor returned.
+	computed readMostly[Limit, *quota]
+	banKey   string // what follows the subject in the key of its bans
+	tally    *tally
 	// asksUser is set once one of the rule's functions asked for the user; it will probably do so
 	// again.
 	asksUser atomic.Bool
@@ -55,6 +59,7 @@ type quota struct {
 const noRoute = "(no route)"
 
 func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
+	r.OnStoreError = r.OnStoreError.or(FailOpen)
 	b := &boundRule{Rule: r, tallies: &l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].span())
@@ -65,6 +70,35 @@ func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 		b.fixed = b.newPolicy(name)
 	}
 	return b
+}
+
+// policies returns the rule under each name that it has counted by.
+func (b *boundRule) policies() []*policy {
+	if b.fixed != nil {
+		return []*policy{b.fixed}
+	}
+	return slices.Collect(maps.Values(b.routes.known.all()))
+}
+
+// displayName returns the rule's name, or "" if that depends on the call.
+func (b *boundRule) displayName() string {
+	if b.fixed != nil {
+		return b.fixed.name
+	}
+	return ""
+}
+
+// keyTails returns the ends of the keys of the policy's counters, those of its plans among them.
+func (p *policy) keyTails() (tails []string) {
+	for _, q := range p.quotas {
+		tails = append(tails, q.keyTail)
+	}
+	for _, q := range p.plans {
+		if q != nil {
+			tails = append(tails, q.keyTail)
+		}
+	}
+	return tails
 }
 
 // fixedName is the name of a rule that has one by itself: its own, or its methods and patterns.
@@ -89,7 +123,24 @@ func (b *boundRule) newPolicy(name string) *policy {
 		compiled, _ := limit.compile() // Rule.check has seen to the error
 		p.quotas = append(p.quotas, b.newQuota(name, i, limit, &compiled))
 	}
+	b.addPlans(p)
 	return p
+}
+
+// addPlans makes the limits of the rule's Plans.
+func (b *boundRule) addPlans(p *policy) {
+	if len(b.Plans) == 0 {
+		return
+	}
+	p.plans = make(map[string]*quota, len(b.Plans))
+	for plan, limit := range b.Plans {
+		if limit == Unlimited {
+			p.plans[plan] = nil
+			continue
+		}
+		compiled, _ := limit.compile() // Rule.check has seen to the error
+		p.plans[plan] = b.newQuota(p.name, 0, limit, &compiled)
+	}
 }
 
 // newQuota puts a limit under a name, in place of the rule's limit i.

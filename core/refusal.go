@@ -59,7 +59,6 @@ var outcomes = map[Reason]outcome{
 	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment. Try again shortly.", retryStoreAfter},
 	ContextEnded:    {http.StatusServiceUnavailable, codeCanceled, "", "The call ended before it was admitted.", 0},
 	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call costs more than its limit can ever allow.", 0},
-	Misconfigured:   {http.StatusInternalServerError, codeInternal, "", "The limit of this call is misconfigured.", 0},
 }
 
 // tooLarge is the outcome of CostTooHigh if the cost was computed by CostBySize.

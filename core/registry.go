@@ -5,29 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
-
-// limitCache keeps the compiled form of limits that direct calls and plans bring, so that a call compiles nothing.
-type limitCache struct {
-	known readMostly[Limit, *algorithm.Limit]
-}
-
-// maxLimits bounds the cache; limits beyond it are compiled each time.
-const maxLimits = 1000
-
-func (c *limitCache) of(limit Limit) (*algorithm.Limit, error) {
-	if compiled, ok := c.known.get(limit); ok {
-		return compiled, nil
-	}
-	compiled, err := limit.compile()
-	if err != nil {
-		return nil, err
-	}
-	kept, _ := c.known.add(limit.clone(), &compiled, maxLimits)
-	return kept, nil
-}
 
 // names remembers what each rule's name stands for on a limiter, because rules of one name share counters.
 type names struct {

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"net"
-	"net/http"
 	"net/netip"
 )
 
@@ -20,10 +19,16 @@ type View interface {
 	Route() string
 	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerOf] and [PeerAddr].
 	RemoteAddr() netip.Addr
+	// Host is the host that the call was made to, as it was sent; :authority in gRPC; "" if there is
+	// none.
+	Host() string
 	// Header returns every value of a request header, one for each line, in order. The name is in
-	// canonical form. Host must be found, too: use [HeaderOf] with net/http; in gRPC it is
-	// :authority.
+	// canonical form, and never Host.
 	Header(name string) []string
+	// Query returns the first value of a parameter of the URL's query, or "".
+	Query(name string) string
+	// Param returns what a named wildcard of the route matched, or "".
+	Param(name string) string
 	// Value is what an earlier middleware left under this key, in the framework's own store or the context; or nil.
 	Value(key any) any
 	// Size is the length of the body in bytes, -1 when it is not known.
@@ -82,9 +87,17 @@ type Request interface {
 	// To count by it use [ByIP] or [IPSubject]. Counting by its String would count each of the many
 	// IPv6 addresses of one caller by itself.
 	ClientIP() netip.Addr
+	// Host is the host that the call was made to, in lower case, without port and trailing dot; "" if
+	// there is none. Callers choose it.
+	Host() string
 	// Header returns every value of a request header, in order. Host is one in every framework, in
-	// lower case.
+	// lower case, with its port.
 	Header(name string) []string
+	// Query returns the first value of a parameter of the URL's query, or "".
+	Query(name string) string
+	// Param returns what a named wildcard of the route matched, or "". A middleware of a whole router
+	// may run before that is known.
+	Param(name string) string
 	// Cookie is the value of the first cookie of this name, "" when there is none.
 	Cookie(name string) string
 	// Value is what an earlier middleware left under this key, or nil.
@@ -95,19 +108,6 @@ type Request interface {
 	User() (string, error)
 	// Rule is the name of the rule that is being decided, "" outside of one.
 	Rule() string
-}
-
-// HeaderOf returns every value of a header of a net/http request, for [View].Header. The name is in
-// canonical form. Unlike r.Header.Values it also returns Host, which net/http keeps in a field of
-// its own.
-func HeaderOf(r *http.Request, name string) []string {
-	if name != "Host" {
-		return r.Header.Values(name)
-	}
-	if r.Host == "" {
-		return nil
-	}
-	return []string{r.Host}
 }
 
 // PeerOf is the IP of a connection's remote address, without an allocation for a TCP connection; the zero Addr for a unix

@@ -6,17 +6,14 @@ import (
 	"time"
 )
 
-// Rule is the annotation on a route: who may call how often. Only the span is required.
+// Rule is the annotation on a route: who may call how often. Only a limit is required: Seconds, or
+// Limit.
 //
 //	core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 type Rule struct {
-	// Seconds is the span in seconds. This, Window or Calendar is required.
+	// Seconds is the span of a sliding window, 1 to 31,622,400 (366 days).
 	Seconds int
-	// Window is the span as a duration, 1 ms to 366 days, in whole microseconds.
-	Window time.Duration
-	// Calendar is the span as each day or month of a zone: core.CalendarDay("Europe/Berlin").
-	Calendar Calendar
-	// MaxCount is how many calls pass in a span, 1 to 10^12 (10,000 for SlidingLog and Concurrency); 5 unless set.
+	// MaxCount is how many calls pass in Seconds, 1 to 10^12; 5 unless set.
 	MaxCount int
 	// NeedLogin lets only a known user call, counted by user: who is nobody to Options.Identify gets 401. It needs
 	// Options.Identify. A call that ends in 401 is not charged to this rule: guard the login itself with a rule by IP,
@@ -33,10 +30,9 @@ type Rule struct {
 	// Danger: two unnamed rules with the same span, one on the whole router and one on a route, share that route's
 	// counter and charge it twice. A rule for a whole router wants a Name or Paths.
 	Name string
-	// Algorithm is how calls are counted; SlidingWindow unless set.
-	Algorithm Algorithm
-	// Burst is the size of a TokenBucket's bucket; MaxCount unless set. The other algorithms have none.
-	Burst int
+	// Limit takes the place of Seconds and MaxCount, for every other kind of limit:
+	// core.PerSecond(10).Bucket(20), core.PerCalendarDay(1000, "Europe/Berlin"), core.InFlight(3).
+	Limit Limit
 	// Also are further limits on the same subject, as 5,000 in ten seconds beside 1,000 in one: a call is charged to all of
 	// them, or to none. They have the rule's name, with their span behind it in headers.
 	Also []Limit
@@ -47,11 +43,12 @@ type Rule struct {
 	// Cost is the weight of a call: 0 is not counted, a negative one counts 1 and is logged, one that can never fit gets
 	// 400, or of [CostBySize] 413. Unset, every call costs 1.
 	Cost func(Request) int
-	// LimitFor, when set, returns the limit of the caller's plan, which holds in place of the
-	// rule's own. Also holds beside it. For callers without a plan, return the zero Limit: the
-	// rule's own limit applies. Unlimited lets the call pass uncounted, by Also too, unless the
-	// caller is banned. With an error, or a limit that is not valid, the rule's own holds, and the
-	// problem is logged.
+	// Plans are limits that hold for some callers in place of the rule's own, by the name that Plan
+	// returns. Also holds beside them. [Unlimited] lets the call pass uncounted, by Also too, unless
+	// the caller is banned.
+	Plans map[string]Limit
+	// Plan returns the name of the caller's plan, or "" for the rule's own limit. With an error, or a
+	// name that Plans does not have, the rule's own limit holds, and the problem is logged.
 	//
 	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because
 	// then the plans share one counter. With SlidingWindow, FixedWindow, CalendarWindow, SlidingLog
@@ -64,6 +61,9 @@ type Rule struct {
 	// are counted together.
 	// Danger: another Window or Algorithm is another counter, so a caller whose new plan has one
 	// starts afresh.
+	Plan func(Request) (string, error)
+	// LimitFor, when set, returns a limit that is computed for each call and holds like one of Plans,
+	// in place of Plans and Plan. The zero Limit is the rule's own.
 	LimitFor func(Request) (Limit, error)
 	// Count, when set, reports whether a call counts, by its outcome: the HTTP status that the
 	// handler ended with, or the gRPC code; for a panic 500, or 13 (Internal); and 499 for a call
@@ -83,6 +83,9 @@ type Rule struct {
 	// it is switched off. Callers see nothing of it.
 	DryRun bool
 
+	// Skip, when set, reports whether the rule does not apply to a call: allow lists, health checks.
+	// The call is then neither counted, nor refused for a ban or a missing login.
+	Skip func(Request) bool
 	// Paths are the patterns (doublestar: /limit/**, /api/*/items; for gRPC the full method) of the calls that the rule
 	// applies to when it is attached to a whole router; all calls unless set. It applies if any reading of the call matches:
 	// the route's pattern where the framework knows it, the path as the framework routes it, decoded, and cleaned of dots
@@ -105,7 +108,7 @@ type Rule struct {
 	// Who waits for a trip gets a call of it, however many they are: Lease bounds what is taken ahead. Peek counts leased permits as used.
 	//
 	// Calls that several counters decide, those of rules with Also or Ban too, ask Redis each time; so do rules in DryRun. With
-	// LimitFor the limits of the two algorithms are leased, all with the same Lease. Without Redis it means nothing.
+	// Plans or LimitFor the limits of the two algorithms are leased, all with the same Lease. Without Redis it means nothing.
 	// Danger: permits that are idle in one process are missing in another until they are given
 	// back, so RetryAfter is an upper bound. Within one process, too, a call may be refused while
 	// the last few are idle or on their way back. A process that dies takes its permits with it,
@@ -113,15 +116,11 @@ type Rule struct {
 	// permits that this process holds then, and gives back after it, can pass once more.
 	Lease int
 
-	// OnStoreError is what happens to calls that Redis does not answer in time or with an error, while it is down, full or
-	// overloaded; FailOpen unless set.
-	// Danger: FailOpen in front of a login lets passwords be tried meanwhile; FailClosed refuses everybody (503); with FallBackLocal the
-	// processes of a service do not know of each other's counts.
-	OnStoreError OnStoreError
-	// LocalShare is the part of every limit of the rule that FallBackLocal counts by in each process, above 0 to 1; 1 unless set. The
-	// limit is rounded up to a whole call. With ten processes and 0.1 they admit together what one limit would. A call that costs more than
-	// that can hold takes all of it.
-	LocalShare float64
+	// OnStoreError is what happens to calls that Redis does not answer in time or with an error, while
+	// it is down, full or overloaded; FailOpen unless set.
+	// Danger: FailOpen in front of a login lets passwords be tried meanwhile; FailClosed refuses
+	// everybody (503); with CountLocally the processes of a service do not know of each other's counts.
+	OnStoreError StorePolicy
 	// Message is what a refused caller reads, in the problem's detail or the gRPC status; a sentence with the wait unless set.
 	Message string
 }
@@ -133,12 +132,13 @@ const defaultMaxCount = 5
 // lent for one call.
 func (r Rule) clone() Rule {
 	r.Name, r.Message = strings.Clone(r.Name), strings.Clone(r.Message)
-	r.Calendar.zone = strings.Clone(r.Calendar.zone)
+	r.Limit = r.Limit.clone()
 	r.Paths, r.Except, r.Methods = cloneTexts(r.Paths), cloneTexts(r.Except), cloneTexts(r.Methods)
 	r.Also = slices.Clone(r.Also)
 	for i, limit := range r.Also {
 		r.Also[i] = limit.clone()
 	}
+	r.Plans = clonePlans(r.Plans)
 	return r
 }
 
@@ -150,14 +150,25 @@ func cloneTexts(texts []string) []string {
 	return texts
 }
 
-// limit is the rule's arithmetic.
+func clonePlans(plans map[string]Limit) map[string]Limit {
+	if plans == nil {
+		return nil
+	}
+	clones := make(map[string]Limit, len(plans))
+	for name, limit := range plans {
+		clones[strings.Clone(name)] = limit.clone()
+	}
+	return clones
+}
+
+// limit returns the rule's own limit.
 func (r *Rule) limit() Limit {
-	l := Limit{Max: r.MaxCount, Window: r.Window, Calendar: r.Calendar, Algorithm: r.Algorithm, Burst: r.Burst}
-	if r.MaxCount == 0 {
-		l.Max = defaultMaxCount
+	switch {
+	case r.Limit != Limit{}:
+		return r.Limit
+	case r.MaxCount == 0:
+		return Limit{Max: defaultMaxCount, Window: time.Duration(r.Seconds) * time.Second}
+	default:
+		return Limit{Max: r.MaxCount, Window: time.Duration(r.Seconds) * time.Second}
 	}
-	if r.Seconds != 0 {
-		l.Window = time.Duration(r.Seconds) * time.Second
-	}
-	return l
 }

@@ -1,12 +1,10 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // check finds what is wrong with a rule by itself; nil is nothing.
@@ -27,7 +25,7 @@ func (r *Rule) check() *RuleError {
 		return r.wrong("Message", r.Message, "must be UTF-8")
 	}
 	if r.Note != nil && !r.uses(SlidingLog) {
-		return r.wrong("Note", "a function", "is kept by SlidingLog only: set Algorithm")
+		return r.wrong("Note", "a function", "is kept by SlidingLog only: set Limit to one with Log()")
 	}
 	if wrong := r.checkLease(); wrong != nil {
 		return wrong
@@ -43,74 +41,106 @@ func (r *Rule) wrong(field string, value any, why string) *RuleError {
 	return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
 }
 
-// uses says whether one of the rule's limits is counted by an algorithm.
+// uses reports whether one of the rule's limits is counted by an algorithm.
 func (r *Rule) uses(a Algorithm) bool {
-	return r.Algorithm == a || slices.ContainsFunc(r.Also, func(l Limit) bool { return l.Algorithm == a })
-}
-
-func (r *Rule) checkSpan() *RuleError {
-	spans := 0
-	for _, set := range [...]bool{r.Seconds != 0, r.Window != 0, r.Calendar != Calendar{}} {
-		if set {
-			spans++
+	by := func(l Limit) bool { return l.Algorithm == a }
+	for _, limit := range r.Plans {
+		if by(limit) {
+			return true
 		}
 	}
+	return by(r.Limit) || slices.ContainsFunc(r.Also, by)
+}
+
+// checkSpan finds what is wrong with the two ways to give a limit.
+func (r *Rule) checkSpan() *RuleError {
 	switch {
-	case spans == 0:
-		return r.wrong("Seconds", 0, "a rule needs a span: set Seconds, Window or Calendar")
-	case spans > 1 && r.Seconds != 0:
-		return r.wrong("Seconds", r.Seconds, "a rule has one span: set one of Seconds, Window and Calendar")
-	case spans > 1:
-		return r.wrong("Window", r.Window, "a rule has one span: set one of Seconds, Window and Calendar")
+	case r.Limit != Limit{} && r.Seconds != 0:
+		return r.wrong("Limit", r.Limit, "takes the place of Seconds and MaxCount: set one or the other")
+	case r.Limit != Limit{} && r.MaxCount != 0:
+		return r.wrong("MaxCount", r.MaxCount, "belongs to Seconds: with Limit, set Limit.Max")
+	case r.Limit != Limit{}:
+		return nil
+	case r.Seconds == 0:
+		return r.wrong("Seconds", 0, "a rule needs a limit: set Seconds, or Limit")
 	case r.Seconds < 0 || r.Seconds > 366*24*3600:
 		return r.wrong("Seconds", r.Seconds, "must be 1 to 31622400 (366 days)")
 	}
 	return nil
 }
 
-// checkLimits looks at the limits themselves. Those of Also must differ from the others in what they count by.
+// checkLimits finds what is wrong with the limits themselves. Those of Also must each have a counter
+// of their own.
 func (r *Rule) checkLimits() *RuleError {
 	own := r.limit()
 	if _, err := own.compile(); err != nil {
 		return r.spell(err.(*RuleError))
 	}
+	if wrong := checkAlso(own, r.Also); wrong != nil {
+		wrong.Rule = r.Name
+		return wrong
+	}
+	return r.checkPlans()
+}
+
+// checkAlso finds what is wrong with further limits beside a first one.
+func checkAlso(own Limit, also []Limit) *RuleError {
 	counters := []Limit{own.counter()}
-	for _, limit := range r.Also {
+	for _, limit := range also {
 		if _, err := limit.compile(); err != nil {
-			return r.wrong("Also", limit, err.(*RuleError).Field+" "+err.(*RuleError).Why)
+			return &RuleError{Field: "Also", Value: limit, Why: err.(*RuleError).Field + " " + err.(*RuleError).Why}
 		}
 		if slices.Contains(counters, limit.counter()) {
-			return r.wrong("Also", limit, "has the span and the algorithm of another limit of this rule, and so its counter")
+			return &RuleError{Field: "Also", Value: limit, Why: "has the span and the algorithm of another limit beside it, and so its counter"}
 		}
 		counters = append(counters, limit.counter())
 	}
 	return nil
 }
 
-// checkFailure looks at what is to happen when the store fails.
-func (r *Rule) checkFailure() *RuleError {
+func (r *Rule) checkPlans() *RuleError {
 	switch {
-	case r.OnStoreError > FallBackLocal:
-		return r.wrong("OnStoreError", uint8(r.OnStoreError), "must be FailOpen, FailClosed or FallBackLocal")
-	case r.LocalShare == 0:
-		return nil
-	case !(0 < r.LocalShare && r.LocalShare <= 1): // nor NaN
-		return r.wrong("LocalShare", r.LocalShare, "must be above 0, up to 1")
-	case r.OnStoreError != FallBackLocal:
-		return r.wrong("LocalShare", r.LocalShare, "is for the policy FallBackLocal: set OnStoreError")
+	case r.Plans != nil && r.LimitFor != nil:
+		return r.wrong("LimitFor", "a function", "takes the place of Plans and Plan: set one or the other")
+	case len(r.Plans) > 0 && r.Plan == nil:
+		return r.wrong("Plan", nil, "must be set with Plans, to say who has which plan")
+	case len(r.Plans) == 0 && r.Plan != nil:
+		return r.wrong("Plans", nil, "must be set with Plan, to say what each plan allows")
 	}
-	for _, limit := range append([]Limit{r.limit()}, r.Also...) {
-		if compiled, err := limit.compile(); err == nil && !r.canShare(&compiled) {
-			return r.wrong("LocalShare", r.LocalShare, fmt.Sprintf("of %v is %v", limit, algorithm.ErrTooLarge))
+	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+		limit := r.Plans[name]
+		if name == "" {
+			return r.wrong("Plans", name, `has a plan named "", but "" stands for the rule's own limit`)
+		}
+		if limit == Unlimited {
+			continue
+		}
+		if _, err := limit.compile(); err != nil {
+			return r.wrong(fmt.Sprintf("Plans[%q]", name), limit, err.(*RuleError).Field+" "+err.(*RuleError).Why)
 		}
 	}
 	return nil
 }
 
-// canShare says whether the rule's LocalShare of a limit can be counted exactly.
-func (r *Rule) canShare(limit *algorithm.Limit) bool {
-	_, err := limit.Share(cmp.Or(r.LocalShare, 1))
-	return err == nil
+// checkFailure finds what is wrong with OnStoreError.
+func (r *Rule) checkFailure() *RuleError {
+	if why := r.OnStoreError.check(); why != "" {
+		return r.wrong("OnStoreError", r.OnStoreError, why)
+	}
+	limits := append([]Limit{r.limit()}, r.Also...)
+	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+		limits = append(limits, r.Plans[name])
+	}
+	for _, limit := range limits {
+		compiled, err := limit.compile()
+		if err != nil { // Unlimited, or reported by checkLimits
+			continue
+		}
+		if why := r.OnStoreError.checkFor(&compiled); why != "" {
+			return r.wrong("OnStoreError", r.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
+		}
+	}
+	return nil
 }
 
 func (r *Rule) checkLease() *RuleError {
@@ -118,7 +148,7 @@ func (r *Rule) checkLease() *RuleError {
 	case r.Lease == 0:
 		return nil
 	case r.Lease < 0 || r.Lease > own.Max:
-		return r.wrong("Lease", r.Lease, "must be 0 to MaxCount")
+		return r.wrong("Lease", r.Lease, "must be 0 to the limit's Max")
 	case own.Algorithm != SlidingWindow && own.Algorithm != FixedWindow:
 		return r.wrong("Lease", r.Lease, "needs SlidingWindow or FixedWindow")
 	}
@@ -134,7 +164,10 @@ func (l Limit) counter() Limit {
 // spell names a limit's field as the rule spells it.
 func (r *Rule) spell(err *RuleError) *RuleError {
 	err.Rule = r.Name
-	if err.Field == "Max" {
+	switch {
+	case r.Limit != Limit{}:
+		err.Field = "Limit." + err.Field
+	case err.Field == "Max":
 		err.Field = "MaxCount"
 	}
 	return err
@@ -182,17 +215,18 @@ func printable(text string) bool {
 	return true
 }
 
-// checkInside finds what a rule cannot do inside a handler: nobody hears there how the call ended.
-func (r *Rule) checkInside() error {
+// checkInHandler finds what a rule cannot do inside a handler, where nothing tells how the call
+// ended.
+func (r *Rule) checkInHandler() *RuleError {
 	switch {
 	case r.Count != nil:
-		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: use Limiter.AllowN and Limiter.Refund in a handler")
+		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: in a handler use Counter and Refund")
 	case r.uses(Concurrency):
-		return r.noSlotsInside()
+		return r.noSlotsInHandler()
 	}
 	return nil
 }
 
-func (r *Rule) noSlotsInside() *RuleError {
-	return r.wrong("Algorithm", Concurrency, "needs a middleware, which knows when a call ends: use Limiter.Hold in a handler")
+func (r *Rule) noSlotsInHandler() *RuleError {
+	return r.wrong("Limit", Concurrency, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
 }

@@ -76,7 +76,7 @@ func (c *call) fits() bool {
 func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 	login := -1
 	for _, rule := range rules {
-		if !rule.scope.applies(c) {
+		if !rule.scope.applies(c) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
 		if rule.NeedLogin && login < 0 && !rule.DryRun {
@@ -91,6 +91,13 @@ func (c *call) apply(rules []*boundRule) (needLogin *asked) {
 		return nil
 	}
 	return &c.applying[login]
+}
+
+// skips calls the rule's Skip.
+func (c *call) skips(rule *boundRule) bool {
+	c.deciding = rule.policyFor(c)
+	defer func() { c.deciding = nil }()
+	return rule.Skip(c)
 }
 
 // hearBans lets the rule's own limit speak for the ban that stands behind it.
@@ -204,7 +211,7 @@ func (c *call) reportTried() {
 		if c.limiter.options.OnDecision != nil && !c.asked[at].silent() {
 			var d Decision
 			c.decision(&d, at)
-			c.limiter.hear(c.Context(), &d)
+			c.report(&d)
 		}
 	}
 }
@@ -287,7 +294,10 @@ func (c *call) unasked(i int) bool { return c.verdicts[i].From == algorithm.From
 // left before more.
 func (c *call) bindsMore(i, j int) bool {
 	a, b := &c.verdicts[i], &c.verdicts[j]
-	refused, other := c.counters[i].Refuses(a), c.counters[j].Refuses(b)
+	return bindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
+}
+
+func bindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 	switch {
 	case refused != other:
 		return refused

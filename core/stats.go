@@ -19,7 +19,7 @@ type Stats struct {
 	// only for the rule that gave the reason. A direct call counts if it charges and ends without
 	// an error.
 	Decisions []DecisionCount
-	// Keys is how many counters this process keeps now: all of them without Redis, with it those that FallBackLocal counted here.
+	// Keys is how many counters this process keeps now: all of them without Redis, with it those that CountLocally counted here.
 	Keys int
 	// Evictions counts the counters that were forgotten though they still counted, because there were more than
 	// Options.MaxKeys: their callers started afresh.

@@ -1,48 +1,12 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
-
-// OnStoreError is a rule's policy for calls that the store cannot answer.
-type OnStoreError uint8
-
-const (
-	// FailOpen lets the calls pass, uncounted.
-	FailOpen OnStoreError = iota
-	// FailClosed refuses them: 503, or UNAVAILABLE.
-	FailClosed
-	// FallBackLocal counts them in this process, from zero, by the rule's LocalShare of each limit; bans, too. Redis goes on from what it had.
-	// So an outage admits at most Max times LocalShare more in each process, for each span that it lasts. What one process counted stays
-	// with it until its time is over, so that a Redis which fails again and again does not start it afresh.
-	FallBackLocal
-)
-
-var policyNames = [...]string{FailOpen: "FailOpen", FailClosed: "FailClosed", FallBackLocal: "FallBackLocal"}
-
-// String is the policy's name, as it is spelled in Go.
-func (p OnStoreError) String() string {
-	if int(p) < len(policyNames) {
-		return policyNames[p]
-	}
-	return fmt.Sprintf("OnStoreError(%d)", uint8(p))
-}
-
-// askStore says what of a counter's is to happen when the store fails.
-func (r *Rule) askStore(counter *algorithm.Counter) {
-	switch r.OnStoreError {
-	case FailClosed:
-		counter.Required = true
-	case FallBackLocal:
-		counter.LocalShare = cmp.Or(r.LocalShare, 1)
-	}
-}
 
 // stricter is the share of a counter that two rules have, either of which may not want any, 0.
 func stricter(a, b float64) float64 {
@@ -82,7 +46,8 @@ func (c StoreErrorClass) MayHaveCharged() bool {
 	return c == StoreTimeout || c == StoreConnectionLost || c == StoreRefused || c == StoreUnexpected
 }
 
-// StoreError is what a direct call returns when Redis did not answer: errors.Is(err, ErrStore) finds it, errors.As tells the class.
+// StoreError is the error of a handle without a [StorePolicy] when Redis did not answer. errors.Is
+// finds [ErrStore] in it, and errors.As its class.
 type StoreError struct {
 	Class StoreErrorClass
 	Err   error // the cause
@@ -131,6 +96,6 @@ func (c *call) storeFailures() {
 		if err == nil || i > 0 && c.asked[i-1].rule == a.rule && c.verdicts[i-1].Failure() != nil {
 			continue
 		}
-		c.limiter.storeFailed(a.policy.name, a.rule.OnStoreError.String(), err)
+		c.limiter.storeFailed(a.policy.name, a.rule.OnStoreError.or(FailOpen).String(), err)
 	}
 }

@@ -29,7 +29,11 @@ import (
 // New is a middleware for one route, a group or the whole router, that decides by these rules together. It panics with a
 // *core.RuleError when a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
-	guard := limiter.MustGuard(rules...)
+	return With(limiter.MustGuard(rules...))
+}
+
+// With returns a middleware that decides by a guard.
+func With(guard *core.Guard) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			answer := show(c, guard.Check)
@@ -83,10 +87,11 @@ func outcome(c echo.Context, err error, caller context.Context) (status int) {
 	return failed.Code
 }
 
-// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
-// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns nil.
-func Allow(c echo.Context, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return limiter.CheckRule(v, rule, subject) }))
+// Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
+// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
+// written the refusal too, and the handler just returns.
+func Allow(c echo.Context, check *core.Check, subject string) bool {
+	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return check.Allow(v, subject) }))
 	return goOn
 }
 
@@ -119,7 +124,10 @@ func (v *view) Context() context.Context          { return v.c.Request().Context
 func (v *view) Method() string                    { return v.c.Request().Method }
 func (v *view) Route() string                     { return v.c.Path() }
 func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request().RemoteAddr) }
-func (v *view) Header(name string) []string       { return core.HeaderOf(v.c.Request(), name) }
+func (v *view) Host() string                      { return v.c.Request().Host }
+func (v *view) Header(name string) []string       { return v.c.Request().Header.Values(name) }
+func (v *view) Query(name string) string          { return v.c.QueryParam(name) }
+func (v *view) Param(name string) string          { return v.c.Param(name) }
 func (v *view) Size() int64                       { return v.c.Request().ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.c.Response().Header() }
 

@@ -30,7 +30,11 @@ import (
 // New is a middleware for one route, a group or the whole app, that decides by these rules together. It panics with a
 // *core.RuleError when a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
-	guard := limiter.MustGuard(rules...)
+	return With(limiter.MustGuard(rules...))
+}
+
+// With returns a middleware that decides by a guard.
+func With(guard *core.Guard) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		answer := guard.Check(view{c})
 		goOn, err := carryOut(c, answer)
@@ -56,10 +60,11 @@ func outcome(c *fiber.Ctx, err error) (status int) {
 	return fiber.StatusInternalServerError
 }
 
-// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
-// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns nil.
-func Allow(c *fiber.Ctx, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	goOn, _ := carryOut(c, limiter.CheckRule(view{c}, rule, subject))
+// Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
+// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
+// written the refusal too, and the handler just returns.
+func Allow(c *fiber.Ctx, check *core.Check, subject string) bool {
+	goOn, _ := carryOut(c, check.Allow(view{c}, subject))
 	return goOn
 }
 
@@ -81,6 +86,8 @@ type view struct{ c *fiber.Ctx }
 func (v view) Context() context.Context          { return v.c.UserContext() }
 func (v view) Method() string                    { return v.c.Method() }
 func (v view) Path() string                      { return v.c.Path() }
+func (v view) Query(name string) string          { return v.c.Query(name) }
+func (v view) Param(name string) string          { return v.c.Params(name) }
 func (v view) Value(key any) any                 { return firstValue(v.c.Locals(key), v.c.UserContext().Value(key)) }
 func (v view) ResponseHeader() core.HeaderWriter { return &v.c.Response().Header }
 
@@ -91,18 +98,15 @@ func (v view) Loose() (anyCase, anySlash bool) {
 }
 
 // Size is -1 for a body sent in chunks, whose length no header tells.
+// Host returns the host of the target if it has one, otherwise the header's.
+func (v view) Host() string { return string(v.c.Request().URI().Host()) }
+
 func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLength())) }
 
 // RemoteAddr is the connection's: for a unix socket, fiber's own c.IP() would say 0.0.0.0.
 func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
 
 func (v view) Header(name string) (values []string) {
-	if name == "Host" { // where the target has one, it takes the place of the header's
-		if host := v.c.Request().URI().Host(); len(host) > 0 {
-			values = append(values, string(host))
-		}
-		return values
-	}
 	if v.c.App().Config().DisableHeaderNormalizing {
 		return v.headerAsWritten(name)
 	}

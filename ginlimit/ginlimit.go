@@ -25,10 +25,14 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// New is a middleware for one route, a group or the whole router, that decides by these rules together. It panics with a
-// *core.RuleError when a rule is wrong.
+// New returns a middleware for one route, a group or the whole router, that decides by these rules
+// together. It panics with a *core.RuleError if a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
-	guard := limiter.MustGuard(rules...)
+	return With(limiter.MustGuard(rules...))
+}
+
+// With returns a middleware that decides by a guard.
+func With(guard *core.Guard) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		answer := guard.Check(view{c})
 		if carryOut(c, answer) {
@@ -85,10 +89,11 @@ func outcome(w gin.ResponseWriter) (status int) {
 	return status
 }
 
-// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
-// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns.
-func Allow(c *gin.Context, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	return carryOut(c, limiter.CheckRule(view{c}, rule, subject))
+// Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
+// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
+// written the refusal too, and the handler just returns.
+func Allow(c *gin.Context, check *core.Check, subject string) bool {
+	return carryOut(c, check.Allow(view{c}, subject))
 }
 
 func carryOut(c *gin.Context, answer core.Answer) (goOn bool) {
@@ -112,7 +117,10 @@ func (v view) Method() string                    { return v.c.Request.Method }
 func (v view) Path() string                      { return v.c.Request.URL.Path }
 func (v view) Route() string                     { return v.c.FullPath() }
 func (v view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request.RemoteAddr) }
-func (v view) Header(name string) []string       { return core.HeaderOf(v.c.Request, name) }
+func (v view) Host() string                      { return v.c.Request.Host }
+func (v view) Header(name string) []string       { return v.c.Request.Header.Values(name) }
+func (v view) Query(name string) string          { return v.c.Query(name) }
+func (v view) Param(name string) string          { return v.c.Param(name) }
 func (v view) Size() int64                       { return v.c.Request.ContentLength }
 func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
 

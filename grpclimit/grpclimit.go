@@ -37,9 +37,32 @@ import (
 
 // UnaryServerInterceptor decides over unary calls by these rules together. It panics with a *core.RuleError when a rule is wrong.
 func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.UnaryServerInterceptor {
-	guard := limiter.MustGuard(rules...)
+	return unary(limiter.MustGuard(rules...))
+}
+
+// With returns interceptors for unary calls and for streams that decide by one guard.
+func With(guard *core.Guard) (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
+	return unary(guard), stream(guard)
+}
+
+// Allow decides by a check inside a handler, for a subject that only the handler knows; "" is each
+// rule's own key. The context is the handler's. If the call may not go on, Allow returns the status to
+// return to the caller.
+func Allow(ctx context.Context, decide *core.Check, subject string) error {
+	method, _ := grpc.Method(ctx)
+	answer, last := check(ctx, method, func(v core.View) core.Answer { return decide.Allow(v, subject) })
+	if last != nil {
+		last.send()
+	}
+	if answer.Refusal != nil {
+		return refuse(answer.Refusal)
+	}
+	return nil
+}
+
+func unary(guard *core.Guard) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-		answer, last := check(ctx, guard, info.FullMethod)
+		answer, last := check(ctx, info.FullMethod, guard.Check)
 		if answer.Refusal != nil {
 			return nil, refuse(answer.Refusal)
 		}
@@ -61,9 +84,12 @@ func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.Unar
 // StreamServerInterceptor decides over streams, when they are opened, by these rules together. It panics with a
 // *core.RuleError when a rule is wrong.
 func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.StreamServerInterceptor {
-	guard := limiter.MustGuard(rules...)
+	return stream(limiter.MustGuard(rules...))
+}
+
+func stream(guard *core.Guard) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		answer, last := check(stream.Context(), guard, info.FullMethod)
+		answer, last := check(stream.Context(), info.FullMethod, guard.Check)
 		if answer.Refusal != nil {
 			return refuse(answer.Refusal)
 		}
@@ -102,9 +128,9 @@ func (s inContext) Context() context.Context { return s.ctx }
 // check asks the core, and sends the headers of its answer as trailers. Trailers that an
 // interceptor inside may still replace are returned instead, to be sent when the handler has
 // returned.
-func check(ctx context.Context, guard *core.Guard, method string) (answer core.Answer, last *lastTrailers) {
+func check(ctx context.Context, method string, decide func(core.View) core.Answer) (answer core.Answer, last *lastTrailers) {
 	v := &view{method: method, trailer: trailer{ctx: ctx}}
-	answer = guard.Check(v)
+	answer = decide(v)
 	if answer.Refusal != nil {
 		answer.Refusal.SetPushback(&v.trailer)
 	}
@@ -272,12 +298,20 @@ func (v *view) Value(key any) any                 { return v.trailer.ctx.Value(k
 func (v *view) Size() int64                       { return -1 }
 func (v *view) ResponseHeader() core.HeaderWriter { return &v.trailer }
 
-// Header returns the values of the call's metadata. Host is what gRPC calls :authority.
+func (v *view) Query(string) string { return "" }
+func (v *view) Param(string) string { return "" }
+
+// Header returns the values of the call's metadata.
 func (v *view) Header(name string) []string {
-	if name == "Host" {
-		name = ":authority"
-	}
 	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
+}
+
+// Host returns what gRPC calls :authority.
+func (v *view) Host() string {
+	if lines := v.Header(":authority"); len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
 }
 
 // CallID returns the call's stream: each interceptor has a trailer of its own.

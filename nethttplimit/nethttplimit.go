@@ -27,7 +27,11 @@ import (
 // New is a middleware for one handler or a whole mux, that decides by these rules together. It panics with a
 // *core.RuleError when a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) func(http.Handler) http.Handler {
-	guard := limiter.MustGuard(rules...)
+	return With(limiter.MustGuard(rules...))
+}
+
+// With returns a middleware that decides by a guard.
+func With(guard *core.Guard) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		mux, _ := next.(*http.ServeMux)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,10 +58,11 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer cor
 	r.Pattern = inner.Pattern // so that a middleware around this one still sees the route
 }
 
-// Allow decides inside a handler, for a subject that only the handler knows, as the account in a login form; "" is the
-// rule's own key. It writes the headers, and when it returns false the whole refusal: the handler just returns.
-func Allow(w http.ResponseWriter, r *http.Request, limiter *core.Limiter, rule core.Rule, subject string) bool {
-	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return limiter.CheckRule(v, rule, subject) }))
+// Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
+// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
+// written the refusal too, and the handler just returns.
+func Allow(w http.ResponseWriter, r *http.Request, check *core.Check, subject string) bool {
+	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return check.Allow(v, subject) }))
 }
 
 func carryOut(w http.ResponseWriter, answer core.Answer) (goOn bool) {
@@ -91,7 +96,10 @@ func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func
 func (v *view) Context() context.Context          { return v.r.Context() }
 func (v *view) Method() string                    { return v.r.Method }
 func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.r.RemoteAddr) }
-func (v *view) Header(name string) []string       { return core.HeaderOf(v.r, name) }
+func (v *view) Host() string                      { return v.r.Host }
+func (v *view) Header(name string) []string       { return v.r.Header.Values(name) }
+func (v *view) Query(name string) string          { return v.r.URL.Query().Get(name) }
+func (v *view) Param(name string) string          { return v.r.PathValue(name) }
 func (v *view) Value(key any) any                 { return v.r.Context().Value(key) }
 func (v *view) Size() int64                       { return v.r.ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }

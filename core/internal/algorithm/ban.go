@@ -65,8 +65,8 @@ func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
 }
 
 // Impose bans by hand: for so long from now, or as long as the ban in force lasts. Earlier bans stay remembered for as long as
-// they were to be; strikes in a row begin anew.
-func (s *State) Impose(now, span int64) (resetAfter int64) {
+// they were to be; strikes in a row begin anew. It reports whether the ban lasts longer than before.
+func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)
 	}
@@ -74,7 +74,8 @@ func (s *State) Impose(now, span int64) (resetAfter int64) {
 	if more.Until <= now {
 		more.Own = 0
 	}
+	changed = now+span > s.Used
 	s.At, s.Used = now, max(s.Used, now+span)
 	more.Own, more.Until = more.Own&^0xffff, max(more.Until, s.Used)
-	return more.Until - now
+	return more.Until - now, changed
 }

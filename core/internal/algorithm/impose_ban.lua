@@ -3,7 +3,7 @@
 --
 -- KEYS[1]   the ban
 -- ARGV[1]   the span (microseconds)
--- reply     a list of one: how long the ban lasts from now (microseconds)
+-- reply     how long the ban lasts from now (microseconds), and 1 if it lasts longer than before, else 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local span = ARGV[1] + 0
@@ -17,7 +17,8 @@ if state then
   ends, forgotten = math.max(0, ends - back), math.max(0, forgotten - back)
   if forgotten <= now then bans = 0 end
 end
-ends = math.max(ends, now + span)
+local changed = 0
+if now + span > ends then ends, changed = now + span, 1 end
 forgotten = math.max(forgotten, ends)
 redis.call('SET', KEYS[1], struct.pack('<I7I7I2I1I7', ends, now, 0, bans, forgotten), 'PXAT', math.floor(forgotten / 1000) + 1)
-return {ends - now}
+return {ends - now, changed}

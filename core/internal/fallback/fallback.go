@@ -76,6 +76,16 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 	return uncharge(counters, verdicts)
 }
 
+// Reserve takes a turn at a bucket that the shared store could not answer for.
+func (f *Counters) Reserve(ctx context.Context, c *algorithm.Counter, patience int64, v *algorithm.Verdict) {
+	if !needed(c, v) {
+		return
+	}
+	local, why := f.counter(c), v.Err
+	*v = f.store().Reserve(ctx, &local, patience)
+	v.From, v.Instead = algorithm.FromLocal, why
+}
+
 // uncharge returns what the shared store charged for a call that is refused here. The verdicts are
 // then as if nothing had been charged.
 func uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
@@ -137,11 +147,12 @@ func (f *Counters) Renew(ctx context.Context, slots []algorithm.Charge) error {
 	return f.store().Renew(ctx, slots)
 }
 
-// Reset forgets a key.
-func (f *Counters) Reset(ctx context.Context, key []byte) {
+// Reset forgets a key, and reports whether there was anything to forget.
+func (f *Counters) Reset(ctx context.Context, key []byte) (changed bool) {
 	if s := f.counts.Load(); s != nil {
-		_ = s.Reset(ctx, key) // it cannot fail in this process
+		changed, _ = s.Reset(ctx, key) // it cannot fail in this process
 	}
+	return changed
 }
 
 // store returns the store that counts here, made when it is first needed.

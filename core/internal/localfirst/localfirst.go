@@ -27,8 +27,8 @@ type Shared interface {
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	Ban(ctx context.Context, key []byte, span int64) error
-	Reset(ctx context.Context, key []byte) error
+	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
+	Reset(ctx context.Context, key []byte) (changed bool, err error)
 	InBackground(do func())
 	// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
 	// another one refused.
@@ -130,7 +130,9 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 // Reserve takes a turn at a bucket.
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
 	defer s.denied.Invalidate(c.Key)
-	return s.Shared.Reserve(ctx, c, patience)
+	v := s.Shared.Reserve(ctx, c, patience)
+	s.fallback.Reserve(ctx, c, patience, &v)
+	return v
 }
 
 // GiveBack gives charges back where they were made.
@@ -162,17 +164,22 @@ func (s *Store) whereMade(ctx context.Context, charges []algorithm.Charge, share
 	return errors.Join(err, shared(ctx, others))
 }
 
-// Ban bans a subject by hand.
-func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
+// Ban bans a subject by hand, and reports whether that made its ban longer.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
 	defer s.denied.Invalidate(key)
 	return s.Shared.Ban(ctx, key, span)
 }
 
-// Reset forgets a key, also what is leased of it, and what was counted here.
-func (s *Store) Reset(ctx context.Context, key []byte) error {
+// Reset forgets a key, also what is leased of it, and what was counted here. It reports whether there
+// was anything to forget.
+func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
 	defer s.denied.Invalidate(key)
-	s.fallback.Reset(ctx, key)
-	return s.leases.Reset(ctx, key, func() error { return s.Shared.Reset(ctx, key) })
+	local, shared := s.fallback.Reset(ctx, key), false
+	err = s.leases.Reset(ctx, key, func() (err error) {
+		shared, err = s.Shared.Reset(ctx, key)
+		return err
+	})
+	return local || shared, err
 }
 
 // Close gives back what is leased, and closes the shared store. Decisions go on, without leases.

@@ -78,24 +78,28 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 	return records, nil
 }
 
-// Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
-func (s *Store) Ban(_ context.Context, key []byte, span int64) error {
+// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban longer.
+// The key is that of its ban.
+func (s *Store) Ban(_ context.Context, key []byte, span int64) (changed bool, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, key, hash, t, nil)
-		e.setFresh(t.awake + e.state.Impose(t.now, span))
+		var resetAfter int64
+		resetAfter, changed = e.state.Impose(t.now, span)
+		e.setFresh(t.awake + resetAfter)
 	})
-	return nil
+	return changed, nil
 }
 
-// Reset forgets a key.
-func (s *Store) Reset(_ context.Context, key []byte) error {
-	s.locked(key, func(shard *shard, hash uint64, _ instant) {
+// Reset forgets a key, and reports whether it held more than a fresh one.
+func (s *Store) Reset(_ context.Context, key []byte) (changed bool, err error) {
+	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		if place := shard.placeOf(key, tag(hash)); place >= 0 {
+			changed = shard.entries[place].freshAt() > t.awake
 			shard.remove(place)
 			s.keys.Add(-1)
 		}
 	})
-	return nil
+	return changed, nil
 }
 
 // InBackground runs at once what another store does in the background: here nothing waits for anybody.

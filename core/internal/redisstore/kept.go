@@ -72,21 +72,31 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 	return records, err
 }
 
-// Ban bans a subject by hand, for so many microseconds. The key is that of its ban.
-func (s *Store) Ban(ctx context.Context, key []byte, span int64) error {
-	return s.each(ctx, func(deadline context.Context) error {
-		_, err := s.numbers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
+// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban longer.
+// The key is that of its ban.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
+	err = s.each(ctx, func(deadline context.Context) error {
+		numbers, err := s.numbers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
+		changed = len(numbers) == 2 && numbers[1] == 1
 		return err
 	})
+	return changed, err
 }
 
-// Reset forgets a key.
-func (s *Store) Reset(ctx context.Context, key []byte) error {
-	return s.each(ctx, func(deadline context.Context) error {
+// Reset forgets a key, and reports whether it was there.
+func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
+	err = s.each(ctx, func(deadline context.Context) error {
 		shard, err := s.router.shard(deadline, key)
 		if err != nil {
 			return err
 		}
-		return shard.node.process(deadline, &once{Cmd: redis.NewCmd(deadline, "del", string(key))})
+		del := &once{Cmd: redis.NewCmd(deadline, "del", string(key))}
+		if err := shard.node.process(deadline, del); err != nil {
+			return err
+		}
+		deleted, err := del.Int()
+		changed = deleted > 0
+		return err
 	})
+	return changed, err
 }

@@ -1,0 +1,29 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// actor is who acts on a limiter, and why.
+type actor struct{ author, note string }
+
+type actorKey struct{}
+
+// WithActor returns a context that names the operator who acts, and why. With it, Ban, Unban and Reset
+// write a line to Options.Logger, with the author, the note and the subject.
+func WithActor(ctx context.Context, author, note string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor{strings.Clone(author), strings.Clone(note)})
+}
+
+// operated logs what an operator did, if the context names one.
+func (l *Limiter) operated(ctx context.Context, act, rule, subject string, changed bool) {
+	by, ok := ctx.Value(actorKey{}).(actor)
+	if !ok {
+		return
+	}
+	l.options.Logger.Info("accesslimit: an operator acted", slog.String("act", act), slog.String("rule", strings.Clone(rule)),
+		slog.String("subject", strings.Clone(subject)), slog.String("author", by.author), slog.String("note", by.note),
+		slog.Bool("changed", changed))
+}

@@ -1,0 +1,41 @@
+package core
+
+import "context"
+
+// Check decides by rules inside a handler, where only the handler knows the subject: the account in
+// the body of a login, the forum of a post. Make one with [Limiter.Check] when the service starts,
+// and pass it to the Allow function of an adapter. It is safe for concurrent use.
+type Check struct {
+	guard *Guard
+}
+
+// Check returns a [Check] of these rules. They are decided together, all charged or none. The error
+// is a *[RuleError]; rules with Count or [Concurrency] are refused too, because a handler does not
+// tell how its call ended.
+func (l *Limiter) Check(rules ...Rule) (*Check, error) {
+	for i := range rules {
+		if wrong := rules[i].checkInHandler(); wrong != nil {
+			return nil, wrong
+		}
+	}
+	g, err := l.guard(rules, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Check{g}, nil
+}
+
+// MustCheck is like Check but panics if a rule is wrong.
+func (l *Limiter) MustCheck(rules ...Rule) *Check { return orPanic(l.Check(rules...)) }
+
+// Allow decides whether the call that an adapter shows may go on. The subject replaces the key of
+// every rule of the check; "" keeps each rule's own. What [Guard.Check] promises holds here too.
+func (c *Check) Allow(v View, subject string) Answer { return c.guard.check(v, subject) }
+
+// Rules returns copies of the check's rules.
+func (c *Check) Rules() []Rule { return c.guard.Rules() }
+
+// Reset does what [Guard.Reset] does for the check's rules.
+func (c *Check) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	return c.guard.Reset(ctx, subject)
+}

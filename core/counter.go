@@ -1,0 +1,99 @@
+package core
+
+import "context"
+
+// Counter counts what subjects do under one name, against one limit or several that are charged
+// together. Make one with [Limiter.Counter] when the service starts. It is a small value, safe for
+// concurrent use:
+//
+//	replies, err := limiter.Counter("reply", core.PerMinute(5))
+//	...
+//	d, err := replies.Allow(ctx, "user:alice")
+//
+// Being refused is d.Allowed == false. An error means that there is no decision, and the Decision is
+// the zero one: [ErrStore] if Redis did not answer (unless [Counter.WithStorePolicy] says what then),
+// the context's error if it has ended, or a *[RuleError] if the call itself is wrong, as with an
+// empty subject.
+//
+// The counters are those of a [Rule] with the same name, limit and subjects, so both count together.
+type Counter struct {
+	handle *handle
+	own    *preparedLimit // in place of the first limit, or nil
+}
+
+// Counter returns a [Counter] for a name and a limit, and for further limits that hold beside it: a
+// call is charged to all of them or to none. The limit may be [Unlimited]. The error is a
+// *[RuleError]. For [Concurrency] use [Limiter.Slots].
+func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, error) {
+	h, err := l.newHandle(name, noSlots, append([]Limit{limit}, also...)...)
+	return Counter{handle: h}, err
+}
+
+// MustCounter is like Counter but panics if a limit is wrong.
+func (l *Limiter) MustCounter(name string, limit Limit, also ...Limit) Counter {
+	return orPanic(l.Counter(name, limit, also...))
+}
+
+func noSlots(limit *Limit) string {
+	if limit.Algorithm == Concurrency {
+		return "takes slots that are given back: use Limiter.Slots"
+	}
+	return ""
+}
+
+func orPanic[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
+// With returns the counter with another first limit, for limits that are known only per call. Limits
+// are cached: With allocates nothing for one of the last 1,000. The error of a bad limit is returned
+// by the methods of the Counter.
+func (c Counter) With(limit Limit) Counter {
+	if c.handle != nil {
+		c.own = c.handle.prepare(c.handle.limiter.limits.of(limit))
+	}
+	return c
+}
+
+// WithStorePolicy returns the counter with a policy for when Redis does not answer: then Allow returns
+// a Decision with the Reason [StoreFailOpen] or [StoreFailClosed], or one that was counted locally,
+// and no [ErrStore]. The error of a bad policy is returned by the methods of the Counter.
+func (c Counter) WithStorePolicy(policy StorePolicy) Counter {
+	c.handle = c.handle.withPolicy(policy)
+	return c
+}
+
+// Allow charges one permit, if there is one, and reports whether the subject may go on.
+func (c Counter) Allow(ctx context.Context, subject string) (d Decision, err error) {
+	q := question{handle: c.handle, own: c.own, subject: subject, n: 1, charge: true}
+	err = q.ask(ctx, &d)
+	return d, err
+}
+
+// AllowN charges n permits, all or none. No permits are always allowed and charge nothing. If n is
+// more than a limit can ever let through at once, the error is [ErrCostExceedsLimit]; if it is
+// negative, a *[RuleError].
+func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision, err error) {
+	q := question{handle: c.handle, own: c.own, subject: subject, n: n, charge: true}
+	err = q.ask(ctx, &d)
+	return d, err
+}
+
+// Peek returns what Allow would, and charges nothing. Remaining is what is left now; with several
+// limits, of the one that binds.
+func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err error) {
+	q := question{handle: c.handle, own: c.own, subject: subject, n: 1}
+	err = q.ask(ctx, &d)
+	return d, err
+}
+
+// Reset forgets what the subject used of all limits of the counter, as if it had never called, and
+// reports whether there was anything to forget. A bare address as the subject is a *[RuleError]: use
+// [IPSubject].
+func (c Counter) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	q := question{handle: c.handle, own: c.own, subject: subject}
+	return q.reset(ctx)
+}

@@ -1,0 +1,37 @@
+package core
+
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+
+// limitCache holds the limits that are known only per call, from LimitFor and Counter.With, in the
+// form in which the engines calculate with them.
+type limitCache struct {
+	known readMostly[Limit, *preparedLimit]
+}
+
+// preparedLimit is a checked limit, or one with the error that it has.
+type preparedLimit struct {
+	limit    Limit // a copy, whose texts belong to nobody else
+	compiled algorithm.Limit
+	err      error // a *RuleError
+}
+
+// maxLimits bounds the cache. Limits beyond it are compiled in each call.
+const maxLimits = 1000
+
+func (c *limitCache) of(limit Limit) *preparedLimit {
+	if prepared, ok := c.known.get(limit); ok {
+		return prepared
+	}
+	prepared := prepare(limit)
+	if prepared.err != nil {
+		return prepared
+	}
+	prepared, _ = c.known.add(prepared.limit, prepared, maxLimits)
+	return prepared
+}
+
+func prepare(limit Limit) *preparedLimit {
+	limit = limit.clone()
+	compiled, err := limit.compile()
+	return &preparedLimit{limit, compiled, err}
+}

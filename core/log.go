@@ -1,0 +1,101 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Log counts by [SlidingLog], keeps a note with each call that it admits, and lists these calls. Make
+// one with [Limiter.Log]. It is a small value, safe for concurrent use. Errors are those of [Counter].
+type Log struct {
+	handle *handle
+}
+
+// Log returns a [Log] for a name and a limit by [SlidingLog], such as PerHour(3).Log(). The error is a
+// *[RuleError].
+func (l *Limiter) Log(name string, limit Limit) (Log, error) {
+	h, err := l.newHandle(name, onlyLogs, limit)
+	return Log{h}, err
+}
+
+// MustLog is like Log but panics if the limit is wrong.
+func (l *Limiter) MustLog(name string, limit Limit) Log { return orPanic(l.Log(name, limit)) }
+
+func onlyLogs(limit *Limit) string {
+	if limit.Algorithm != SlidingLog {
+		return "keeps no records: use SlidingLog, as in PerHour(3).Log()"
+	}
+	return ""
+}
+
+// Allow charges one permit, if there is one, and keeps the note: at most 256 bytes of it, as valid
+// UTF-8. Danger: the note stands in Redis as it is, so it is no place for secrets.
+func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) {
+	return l.AllowN(ctx, subject, 1, note)
+}
+
+// AllowN is like Allow for n permits, all or none.
+func (l Log) AllowN(ctx context.Context, subject string, n int, note string) (d Decision, err error) {
+	q := question{handle: l.handle, subject: subject, n: n, charge: true, mark: cutNote(note)}
+	err = q.ask(ctx, &d)
+	return d, err
+}
+
+// Records returns the calls of a subject that still count, newest first: those that filled the window.
+func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
+	q := question{handle: l.handle, subject: subject}
+	if err := q.check(ctx); err != nil {
+		return nil, err
+	}
+	if q.unlimited() {
+		return nil, nil
+	}
+	kept, err := q.limiter.store.Records(ctx, q.appendKey(nil, 0), &q.limit(0).compiled)
+	if err != nil {
+		return nil, q.limiter.storeError(q.name, err)
+	}
+	records := make([]Record, len(kept))
+	for i, r := range kept {
+		records[i] = Record{Time: time.UnixMicro(r.At), Cost: int(r.Cost), Note: r.Note}
+	}
+	return records, nil
+}
+
+// Reset forgets the calls of a subject. See [Counter.Reset].
+func (l Log) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	q := question{handle: l.handle, subject: subject}
+	return q.reset(ctx)
+}
+
+// Record is a call that a [SlidingLog] admitted and that still counts.
+type Record struct {
+	// Time is when, by the store's clock, to the microsecond.
+	Time time.Time
+	// Cost is how many permits it took.
+	Cost int
+	// Note is what was kept with it: see [Rule].Note and [Log.Allow].
+	Note string
+}
+
+// maxNote bounds a note, because Redis keeps up to 10,000 of them for a subject.
+const maxNote = 256
+
+// cutNote is a copy of as much of a note as is kept: what a caller sent is valid only during the call. Making it valid can make
+// it longer, so it is cut again.
+func cutNote(note string) string {
+	return strings.Clone(cut(strings.ToValidUTF8(cut(note), "\uFFFD")))
+}
+
+// cut is as much of a note as is kept, in whole characters.
+func cut(note string) string {
+	if len(note) <= maxNote {
+		return note
+	}
+	end := maxNote
+	for end > maxNote-utf8.UTFMax && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end]
+}

@@ -1,0 +1,145 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Pacer hands out turns at a token bucket, in order across all processes. Make one with
+// [Limiter.Pacer]. It is a small value, safe for concurrent use:
+//
+//	mails, err := limiter.Pacer("mail", core.PerSecond(10).Bucket(20))
+//	...
+//	d, err := mails.Acquire(ctx, "provider", 1)
+//	if err != nil || !d.Allowed {
+//		return // no permit
+//	}
+//
+// Turns come in the order in which Redis receives the calls. A turn comes when one permit is there; a
+// large n is granted then at once, and the next caller waits until the rest has come back too. (The
+// reservations of a token bucket with debts, as in Guava's SmoothRateLimiter and in RFC 2697.)
+//
+// Errors are those of [Counter]. If n is more than ten times the limit's Max, or than its Burst where
+// that is more, the error is [ErrCostExceedsLimit].
+type Pacer struct {
+	handle *handle
+}
+
+// Pacer returns a [Pacer] for a name and a limit by [TokenBucket]. The error is a *[RuleError].
+func (l *Limiter) Pacer(name string, limit Limit) (Pacer, error) {
+	h, err := l.newHandle(name, onlyBuckets, limit)
+	return Pacer{h}, err
+}
+
+// MustPacer is like Pacer but panics if the limit is wrong.
+func (l *Limiter) MustPacer(name string, limit Limit) Pacer { return orPanic(l.Pacer(name, limit)) }
+
+func onlyBuckets(limit *Limit) string {
+	if limit.Algorithm != TokenBucket {
+		return "cannot be waited for: use TokenBucket, as in PerSecond(10).Bucket(20)"
+	}
+	return ""
+}
+
+// WithStorePolicy returns the pacer with a policy for when Redis does not answer. See
+// [Counter.WithStorePolicy]. Under [FailOpen] a turn comes at once.
+func (p Pacer) WithStorePolicy(policy StorePolicy) Pacer { return Pacer{p.handle.withPolicy(policy)} }
+
+// longestWait is how long Acquire waits at most if the context has no deadline.
+const longestWait = time.Minute
+
+// Acquire takes n permits and waits for their turn: until the context's deadline, or for one minute if
+// it has none. If the turn would come later, Acquire returns at once, refused and uncharged, with the
+// wait that is too long in RetryAfter, and no error.
+//
+// If the context ends during the wait, the error is the context's, and the permits that nobody has
+// reserved behind this turn are given back in the background.
+func (p Pacer) Acquire(ctx context.Context, subject string, n int) (Decision, error) {
+	patience := longestWait
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = time.Until(deadline)
+	}
+	return p.TryAcquire(ctx, subject, n, patience)
+}
+
+// TryAcquire is like Acquire but waits no longer than patience, nor beyond the context's deadline.
+func (p Pacer) TryAcquire(ctx context.Context, subject string, n int, patience time.Duration) (Decision, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(deadline))
+	}
+	d, err := p.reserve(ctx, subject, n, max(0, patience))
+	wait := d.Wait
+	d.Wait = 0 // it is over when this returns
+	if err != nil || !d.Allowed || wait == 0 {
+		return d, err
+	}
+	turn := time.NewTimer(wait)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return d, nil
+	case <-ctx.Done():
+		d, l := d.clone(), p.handle.limiter
+		l.store.InBackground(func() { _ = l.Refund(context.Background(), d, n) })
+		return Decision{}, ctx.Err()
+	}
+}
+
+// Reserve takes n permits for a later turn and returns without waiting. The Decision's Wait is the time
+// until the turn, up to 366 days. The context is for the reservation alone. Give back what is not
+// needed with [Limiter.Refund]. After [ErrStore], or if the context ended meanwhile, the permits may be
+// reserved all the same.
+func (p Pacer) Reserve(ctx context.Context, subject string, n int) (Decision, error) {
+	const anyTime = algorithm.MaxWindow * time.Microsecond
+	return p.reserve(ctx, subject, n, anyTime)
+}
+
+// Peek returns whether one permit is there now, and charges nothing. See [Counter.Peek].
+func (p Pacer) Peek(ctx context.Context, subject string) (d Decision, err error) {
+	q := question{handle: p.handle, subject: subject, n: 1}
+	err = q.ask(ctx, &d)
+	return d, err
+}
+
+// Reset fills the bucket of a subject. Turns that were handed out stay valid. See [Counter.Reset].
+func (p Pacer) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	q := question{handle: p.handle, subject: subject}
+	return q.reset(ctx)
+}
+
+func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time.Duration) (d Decision, err error) {
+	q := question{handle: p.handle, subject: subject, n: n, charge: true}
+	if err = q.reserve(ctx, &d, patience); err == nil {
+		q.limiter.reportDirect(ctx, &d, func() { _ = q.limiter.Refund(context.Background(), d, n) })
+	}
+	return d, err
+}
+
+// reserve is decide for a turn that may come later.
+func (q *question) reserve(ctx context.Context, d *Decision, patience time.Duration) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
+	if q.unlimited() {
+		return q.decide(ctx, d)
+	}
+	compiled := &q.limit(0).compiled
+	switch {
+	case q.n < 1:
+		return &RuleError{Rule: q.name, Field: "n", Value: q.n, Why: "must be positive"}
+	case int64(q.n) > compiled.Reserved:
+		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, q.n, q.limit(0).limit, compiled.Reserved)
+	}
+	c := q.limiter.directs.Get().(*directCall)
+	defer c.close()
+	c.formOne(q, 0)
+	c.verdicts[0] = c.limiter.store.Reserve(ctx, &c.counters[0], patience.Microseconds())
+	err := c.answer(d, q)
+	if err == nil {
+		q.tally.count(d.Reason, d.Source, true, c.stripe)
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Slots lets a subject do so many things at once, by [Concurrency]. Make one with [Limiter.Slots]. It
+// is a small value, safe for concurrent use. Errors are those of [Counter].
+type Slots struct {
+	handle *handle
+	own    *preparedLimit
+}
+
+// Slots returns [Slots] for a name, of which each subject has n, 1 to 10,000. The error is a
+// *[RuleError].
+func (l *Limiter) Slots(name string, n int) (Slots, error) {
+	h, err := l.newHandle(name, onlySlots, InFlight(n))
+	return Slots{handle: h}, err
+}
+
+// MustSlots is like Slots but panics if n is wrong.
+func (l *Limiter) MustSlots(name string, n int) Slots { return orPanic(l.Slots(name, n)) }
+
+func onlySlots(limit *Limit) string {
+	if limit.Algorithm != Concurrency {
+		return "cannot be held: use InFlight"
+	}
+	return ""
+}
+
+// LostAfter returns the slots with another time after which a slot is free whose holder died: at least
+// one second, 30 seconds unless set. Slots with different times are counted apart. The error of a bad
+// time is returned by the methods of the Slots.
+func (s Slots) LostAfter(span time.Duration) Slots {
+	if s.handle != nil {
+		limit := s.handle.limits[0].limit
+		limit.Window = span
+		s.own = s.handle.prepare(s.handle.limiter.limits.of(limit))
+	}
+	return s
+}
+
+// Hold takes a slot, if there is one, and keeps it until release is called:
+//
+//	release, d, err := exports.Hold(ctx, "user:alice")
+//	if err != nil || !d.Allowed {
+//		return // nothing was taken
+//	}
+//	defer release()
+//
+// The context is for the taking alone. The slot is renewed in the background until it is released. If
+// this process dies, the slot is free after the time of [Slots.LostAfter]. release is never nil, gives
+// back nothing if nothing was taken, and does nothing the second time. It returns within
+// Options.Timeout, or twice that if the slot is just being renewed. What it could not give back is
+// tried again in the background.
+func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Decision, err error) {
+	release = func() {}
+	q := question{handle: s.handle, own: s.own, subject: subject, n: 1, charge: true}
+	if q.handle == nil {
+		return release, d, errZeroHandle
+	}
+	q.mark = q.limiter.newHolder()
+	if err = q.decide(ctx, &d); err != nil {
+		return release, d, err
+	}
+	if d.Allowed && d.Source != FromNobody {
+		slot := algorithm.Charge{Key: q.appendKey(nil, 0), Limit: &q.limit(0).compiled, Mark: q.mark}
+		release = q.limiter.hold([]algorithm.Charge{slot}).release
+	}
+	q.limiter.reportDirect(ctx, &d, release)
+	return release, d, nil
+}
+
+// Peek returns what Hold would decide, and takes nothing.
+func (s Slots) Peek(ctx context.Context, subject string) (d Decision, err error) {
+	q := question{handle: s.handle, own: s.own, subject: subject, n: 1}
+	err = q.ask(ctx, &d)
+	return d, err
+}
+
+// Reset frees all slots of a subject. See [Counter.Reset].
+func (s Slots) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	q := question{handle: s.handle, own: s.own, subject: subject}
+	return q.reset(ctx)
+}
