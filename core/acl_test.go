@@ -233,7 +233,7 @@ func TestTheACLLineForADatabase(t *testing.T) {
 	for _, less := range append(rights(acl.database), "") {
 		permit(t, server.Client(t), less, acl.everybody, acl.database)
 		client := server.Client(t, func(o *redis.Options) { o.Username, o.Password, o.DB = user, password, 1 })
-		_, err := newLimiter(t, core.Options{Redis: client, Timeout: patient}).Allow(background, "name", "subject", core.PerHour(5))
+		_, err := newLimiter(t, core.Options{Redis: client, Timeout: patient}).MustCounter("name", core.PerHour(5)).Allow(background, "subject")
 		if less == "" && err != nil || less != "" && !isRefused(err) {
 			t.Errorf("without %q: %v", less, err)
 		}
@@ -272,7 +272,7 @@ func TestTheACLLineInACluster(t *testing.T) {
 	}
 	subject := moving(t, cluster)
 	ask := func() error {
-		_, err := newLimiter(t, core.Options{Redis: connect(), Timeout: patient}).Allow(background, "name", subject, core.PerHour(100))
+		_, err := newLimiter(t, core.Options{Redis: connect(), Timeout: patient}).MustCounter("name", core.PerHour(100)).Allow(background, subject)
 		return err
 	}
 	if err := ask(); err != nil {
@@ -338,8 +338,9 @@ func TestTheACLLineInARing(t *testing.T) {
 			t.Errorf("without %q the client thinks that %d of 2 servers live", less, alive)
 		}
 	}
-	if _, err := newLimiter(t, core.Options{Redis: ring.Client(t, func(o *redis.RingOptions) { o.Username, o.Password = user, password }), Timeout: patient}).
-		Allow(background, "name", "subject", core.PerHour(5)); err != nil {
+	if _, err := newLimiter(t, core.Options{Redis: ring.Client(t, func(o *redis.RingOptions) { o.Username, o.Password = user, password }), Timeout: patient}).MustCounter(
+		"name", core.PerHour(5)).Allow(
+		background, "subject"); err != nil {
 		t.Error(err)
 	}
 }

@@ -87,29 +87,29 @@ func useEverything(t *testing.T, client redis.UniversalClient, s states, of stri
 // count uses a limit by direct calls, alone and from many goroutines at once, up to its end and back.
 func (e *everything) count(limit core.Limit) {
 	subject := "count" + e.of
-	e.passes(e.limiter.Peek(background, "name", subject, limit))
-	e.passes(e.limiter.Allow(background, "name", subject, limit))
-	d := e.passes(e.limiter.AllowN(background, "name", subject, limit, 2))
+	e.passes(e.limiter.MustCounter("name", limit).Peek(background, subject))
+	e.passes(e.limiter.MustCounter("name", limit).Allow(background, subject))
+	d := e.passes(e.limiter.MustCounter("name", limit).AllowN(background, subject, 2))
 	if d.Allowed {
 		e.note(e.limiter.Refund(background, d, 1))
 	}
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
-			_, err := e.limiter.Allow(background, "name", subject, limit)
+			_, err := e.limiter.MustCounter("name", limit).Allow(background, subject)
 			e.note(err)
 		})
 	}
 	all.Wait()
-	e.note(e.limiter.Reset(background, "name", subject, limit))
+	e.note(e.limiter.MustCounter("name", limit).Reset(background, subject))
 }
 
 // bucket uses what buckets alone can do.
 func (e *everything) bucket() {
 	limit := core.PerHour(3600).Bucket(2)
-	e.passes(e.limiter.Acquire(background, "bucket", "bucket"+e.of, limit, 1))
-	e.passes(e.limiter.TryAcquire(background, "bucket", "bucket"+e.of, limit, 1, time.Second))
-	if d := e.passes(e.limiter.Reserve(background, "bucket", "bucket"+e.of, limit, 2)); d.Allowed {
+	e.passes(e.limiter.MustPacer("bucket", limit).Acquire(background, "bucket"+e.of, 1))
+	e.passes(e.limiter.MustPacer("bucket", limit).TryAcquire(background, "bucket"+e.of, 1, time.Second))
+	if d := e.passes(e.limiter.MustPacer("bucket", limit).Reserve(background, "bucket"+e.of, 2)); d.Allowed {
 		e.note(e.limiter.Refund(background, d, 2))
 	}
 }
@@ -120,9 +120,9 @@ func (e *everything) log(s states) {
 	subject := "log" + e.of
 	var taken [3]core.Decision
 	for i := range taken {
-		taken[i] = e.passes(e.limiter.AllowNoted(background, "log", subject, limit, 1, fmt.Sprint("note ", i)))
+		taken[i] = e.passes(e.limiter.MustLog("log", limit).AllowN(background, subject, 1, fmt.Sprint("note ", i)))
 	}
-	records, err := e.limiter.Records(background, "log", subject, limit)
+	records, err := e.limiter.MustLog("log", limit).Records(background, subject)
 	if err == nil && taken[2].Allowed && len(records) != 3 {
 		e.t.Errorf("%d records of 3 calls", len(records))
 	}
@@ -134,14 +134,14 @@ func (e *everything) log(s states) {
 	}
 	short := core.Limit{Max: 3, Window: 20 * time.Millisecond, Algorithm: core.SlidingLog}
 	for range 2 { // the second time the first call is forgotten
-		e.passes(e.limiter.Allow(background, "short", subject, short))
+		e.passes(e.limiter.MustCounter("short", short).Allow(background, subject))
 		time.Sleep(2 * time.Millisecond)
-		e.passes(e.limiter.Allow(background, "short", subject, short))
+		e.passes(e.limiter.MustCounter("short", short).Allow(background, subject))
 		time.Sleep(short.Window - 2*time.Millisecond)
 	}
 	slots := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.Concurrency}
 	s.fromTheFuture(e.t, subject, limit, slots)
-	_, err = e.limiter.Allow(background, "future", subject, limit)
+	_, err = e.limiter.MustCounter("future", limit).Allow(background, subject)
 	e.note(err)
 	release, _, err := e.limiter.Hold(background, "future", subject, slots)
 	e.note(err)
@@ -156,12 +156,12 @@ func (e *everything) slots() {
 		e.note(err)
 		defer release()
 	}
-	_, err := e.limiter.Peek(background, "slots", "slots"+e.of, limit)
+	_, err := e.limiter.MustCounter("slots", limit).Peek(background, "slots"+e.of)
 	e.note(err)
 	release, _, err := e.limiter.Hold(background, "released", "slots"+e.of, limit)
 	e.note(err)
 	release()
-	if d, err2 := e.limiter.Peek(background, "released", "slots"+e.of, limit); err == nil && err2 == nil && d.Remaining != 2 {
+	if d, err2 := e.limiter.MustCounter("released", limit).Peek(background, "slots"+e.of); err == nil && err2 == nil && d.Remaining != 2 {
 		e.note(errUnseen)
 	}
 }
@@ -178,7 +178,7 @@ func (e *everything) rules() {
 		return func(core.Request) (string, error) { return s + e.of, nil }
 	}
 	rule := func(name string, a core.Algorithm) core.Rule {
-		return core.Rule{Name: name, Window: time.Hour, MaxCount: 100, Algorithm: a, Key: subject("rules"), OnStoreError: core.FailClosed}
+		return core.Rule{Name: name, Limit: core.Limit{Max: 100, Window: time.Hour, Algorithm: a}, Key: subject("rules"), OnStoreError: core.FailClosed}
 	}
 	several := rule("several", core.SlidingWindow)
 	several.Also, several.Ban = []core.Limit{core.PerDay(2), core.PerDay(3).Bucket(3)}, core.Ban{After: 1, For: time.Hour}

@@ -23,7 +23,7 @@ func inFakeTime(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
 // wantTurn reserves a permit and checks how long until its turn.
 func wantTurn(t testing.TB, limiter *core.Limiter, limit core.Limit, want time.Duration) core.Decision {
 	t.Helper()
-	d, err := limiter.Reserve(background, "n", "s", limit, 1)
+	d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1)
 	if err != nil || !d.Allowed || d.Wait != want {
 		t.Fatalf("%+v, %v; want a turn in %v", d, err, want)
 	}
@@ -39,7 +39,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 5 {
 			all.Go(func() {
-				d, err := limiter.Acquire(background, "n", "s", slowly, 1)
+				d, err := limiter.MustPacer("n", slowly).Acquire(background, "s", 1)
 				if err != nil || !d.Allowed || d.Reason != core.Allowed || d.Wait != 0 {
 					t.Errorf("caller %d: %+v, %v", i, d, err)
 				}
@@ -53,7 +53,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) || at[0] != 0 || at[4] != 4*time.Second {
 			t.Errorf("in order %v at %v", order, at)
 		}
-		if d, err := limiter.Acquire(background, "n", "other", slowly, 1); err != nil || d.Wait != 0 {
+		if d, err := limiter.MustPacer("n", slowly).Acquire(background, "other", 1); err != nil || d.Wait != 0 {
 			t.Errorf("another subject: %+v, %v", d, err)
 		}
 	})
@@ -63,15 +63,15 @@ func TestCallersTakeTurns(t *testing.T) {
 func TestALargeCostIsGrantedAtOnceAndTheNextPays(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
 		limit := core.PerSecond(10).Bucket(20)
-		d, err := limiter.Acquire(background, "n", "s", limit, 100) // ten times Max
+		d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 100) // ten times Max
 		if err != nil || d.Wait != 0 || d.Remaining != 0 || d.ResetAfter != 10*time.Second {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if d, _ := limiter.Allow(background, "n", "s", limit); d.Allowed || d.RetryAfter != 8100*time.Millisecond {
+		if d, _ := limiter.MustCounter("n", limit).Allow(background, "s"); d.Allowed || d.RetryAfter != 8100*time.Millisecond {
 			t.Errorf("before the debt is paid: %+v", d)
 		}
 		start := time.Now()
-		d, err = limiter.Acquire(background, "n", "s", limit, 100)
+		d, err = limiter.MustPacer("n", limit).Acquire(background, "s", 100)
 		if err != nil || !d.Allowed || time.Since(start) != 8100*time.Millisecond {
 			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
 		}
@@ -89,10 +89,10 @@ func TestMoreThanCanEverCome(t *testing.T) {
 				}
 				wantLeft(t, limiter, "n", "s", limit, limit.Burst)
 			}
-			if d, err := limiter.Acquire(background, "n", "s", limit, most); err != nil || !d.Allowed {
+			if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", most); err != nil || !d.Allowed {
 				t.Errorf("%d of %v: %+v, %v", most, limit, d, err)
 			}
-			if err := limiter.Reset(background, "n", "s", limit); err != nil {
+			if err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -106,7 +106,7 @@ func waits(limiter *core.Limiter) map[string]waiting {
 	return map[string]waiting{
 		"Acquire": limiter.Acquire, "Reserve": limiter.Reserve,
 		"TryAcquire": func(ctx context.Context, name, subject string, limit core.Limit, n int) (core.Decision, error) {
-			return limiter.TryAcquire(ctx, name, subject, limit, n, time.Hour)
+			return limiter.MustPacer(name, limit).TryAcquire(ctx, subject, n, time.Hour)
 		},
 	}
 }

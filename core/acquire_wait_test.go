@@ -19,11 +19,13 @@ func TestATurnThatComesTooLate(t *testing.T) {
 		soon, cancel := context.WithTimeout(background, 1500*time.Millisecond)
 		defer cancel()
 		for name, call := range map[string]func() (core.Decision, error){
-			"Acquire": func() (core.Decision, error) { return limiter.Acquire(soon, "n", "s", slowly, 1) },
+			"Acquire": func() (core.Decision, error) { return limiter.MustPacer("n", slowly).Acquire(soon, "s", 1) },
 			"TryAcquire": func() (core.Decision, error) {
-				return limiter.TryAcquire(background, "n", "s", slowly, 1, 1500*time.Millisecond)
+				return limiter.MustPacer("n", slowly).TryAcquire(background, "s", 1, 1500*time.Millisecond)
 			},
-			"both, deadline": func() (core.Decision, error) { return limiter.TryAcquire(soon, "n", "s", slowly, 1, time.Hour) },
+			"both, deadline": func() (core.Decision, error) {
+				return limiter.MustPacer("n", slowly).TryAcquire(soon, "s", 1, time.Hour)
+			},
 		} {
 			d, err := call()
 			if err != nil || d.Allowed || d.Reason != core.LimitExceeded || d.RetryAfter != 500*time.Millisecond {
@@ -42,21 +44,21 @@ func TestATurnThatComesTooLate(t *testing.T) {
 func TestRetryAfterOfTryAcquire(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
 		limit := core.PerSecond(3).Bucket(2)
-		if d, err := limiter.Acquire(background, "n", "s", limit, 20); err != nil || !d.Allowed {
+		if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 20); err != nil || !d.Allowed {
 			t.Fatal(d, err)
 		}
 		patience := time.Second
-		d, err := limiter.TryAcquire(background, "n", "s", limit, 2, patience)
+		d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience)
 		if want := 5_333_334 * time.Microsecond; err != nil || d.Allowed || d.RetryAfter != want { // 19/3 s, rounded up, less patience
 			t.Fatalf("%+v, %v, want to retry after %v", d, err, want)
 		}
 		time.Sleep(d.RetryAfter - time.Microsecond)
-		if d, _ := limiter.TryAcquire(background, "n", "s", limit, 2, patience); d.Allowed || d.RetryAfter != time.Microsecond {
+		if d, _ := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience); d.Allowed || d.RetryAfter != time.Microsecond {
 			t.Errorf("a microsecond too early: %+v", d)
 		}
 		time.Sleep(time.Microsecond)
 		start := time.Now()
-		if d, err := limiter.TryAcquire(background, "n", "s", limit, 2, patience); err != nil || !d.Allowed || time.Since(start) != patience {
+		if d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience); err != nil || !d.Allowed || time.Since(start) != patience {
 			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
 		}
 	})
@@ -67,7 +69,7 @@ func TestTryAcquireWithoutPatience(t *testing.T) {
 		limiter := newLimiter(t, options)
 		limit := core.PerHour(1).Bucket(2)
 		for i, patience := range []time.Duration{0, -time.Hour, 0, -1} {
-			d, err := limiter.TryAcquire(background, "n", "s", limit, 1, patience)
+			d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 1, patience)
 			if err != nil || d.Allowed != (i < 2) || d.Allowed && d.Wait != 0 || !d.Allowed && d.RetryAfter <= 0 {
 				t.Errorf("call %d: %+v, %v", i, d, err)
 			}
@@ -81,17 +83,17 @@ func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
 		limit := core.PerMinute(1).Bucket(1)
 		wantTurn(t, limiter, limit, 0)
 		start := time.Now()
-		if d, err := limiter.Acquire(background, "n", "s", limit, 1); err != nil || !d.Allowed || time.Since(start) != time.Minute {
+		if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 1); err != nil || !d.Allowed || time.Since(start) != time.Minute {
 			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
 		}
 		wantTurn(t, limiter, limit, time.Minute)
-		if d, err := limiter.Acquire(background, "n", "s", limit, 1); err != nil || d.Allowed || d.RetryAfter != time.Minute {
+		if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 1); err != nil || d.Allowed || d.RetryAfter != time.Minute {
 			t.Errorf("%+v, %v", d, err)
 		}
 		patient, cancel := context.WithTimeout(background, 2*time.Minute+time.Second)
 		defer cancel()
 		start = time.Now()
-		if d, err := limiter.Acquire(patient, "n", "s", limit, 1); err != nil || !d.Allowed || time.Since(start) != 2*time.Minute {
+		if d, err := limiter.MustPacer("n", limit).Acquire(patient, "s", 1); err != nil || !d.Allowed || time.Since(start) != 2*time.Minute {
 			t.Errorf("with a later deadline, after %v: %+v, %v", time.Since(start), d, err)
 		}
 	})
@@ -114,7 +116,7 @@ func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 				ctx, cancel := context.WithCancel(background)
 				left := make(chan error)
 				go func() {
-					d, err := limiter.Acquire(ctx, "n", "s", slowly, 5)
+					d, err := limiter.MustPacer("n", slowly).Acquire(ctx, "s", 5)
 					if d.Allowed || d.Reason != "" {
 						t.Errorf("beside the error: %+v", d)
 					}
@@ -122,7 +124,7 @@ func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 				}()
 				synctest.Wait()
 				if test.behind > 0 {
-					if _, err := limiter.Reserve(background, "n", "s", slowly, test.behind); err != nil {
+					if _, err := limiter.MustPacer("n", slowly).Reserve(background, "s", test.behind); err != nil {
 						t.Error(err)
 					}
 				}
@@ -151,11 +153,11 @@ func TestWhoLeavesTheQueueByAnyClock(t *testing.T) {
 			<-reserved
 			cancel()
 		}()
-		if _, err := limiter.Acquire(ctx, "n", "s", limit, 9); !errors.Is(err, context.Canceled) {
+		if _, err := limiter.MustPacer("n", limit).Acquire(ctx, "s", 9); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want the context's error", err)
 		}
 		limiter.Close()
-		d, err := limiter.Reserve(background, "n", "s", limit, 1)
+		d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1)
 		if err != nil || d.Wait > 30*time.Minute || d.Wait < 30*time.Minute-patient {
 			t.Errorf("%+v, %v; want the turn that was left", d, err)
 		}

@@ -56,7 +56,7 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 		"IPv6":       {[]core.Rule{{Name: "c", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("2001:db8::1"), 2},
 		"forwarded":  {[]core.Rule{{Name: "d", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("10.0.0.1").with("X-Forwarded-For", "1.1.1.1, 203.0.113.7"), 2},
 		"two limits": {[]core.Rule{{Name: "f", Seconds: 60, MaxCount: plenty, Also: []core.Limit{core.PerHour(plenty)}}}, newView("GET", "/x"), 2},
-		"bucket":     {[]core.Rule{{Name: "e", Seconds: 1, MaxCount: plenty, Algorithm: core.TokenBucket}}, newView("GET", "/x"), 2},
+		"bucket":     {[]core.Rule{{Name: "e", Limit: core.PerSecond(plenty).Bucket(0)}}, newView("GET", "/x"), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			guard := newGuard(t, limiter, test.rules...)
@@ -83,7 +83,7 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantAllocs(t, 0, func() {
-				if d, err := limiter.Allow(background, "reply", "user:alice", limit); err != nil || !d.Allowed {
+				if d, err := limiter.MustCounter("reply", limit).Allow(background, "user:alice"); err != nil || !d.Allowed {
 					t.Fatal(d, err)
 				}
 			})
@@ -95,18 +95,18 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 func TestAllocationsOfMadeUpNames(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for i := range core.MaxDirectTallies {
-		_, _ = limiter.Allow(background, fmt.Sprint("made up ", i), "user:alice", core.PerMinute(plenty))
+		_, _ = limiter.MustCounter(fmt.Sprint("made up ", i), core.PerMinute(plenty)).Allow(background, "user:alice")
 	}
 	for range 2 { // Stats knows the names beyond after the first
-		_, _ = limiter.Allow(background, "beyond", "user:alice", core.PerMinute(plenty))
+		_, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Allow(background, "user:alice")
 	}
-	wantAllocs(t, 0, func() { _, _ = limiter.Allow(background, "beyond", "user:alice", core.PerMinute(plenty)) })
-	wantAllocs(t, 0, func() { _, _ = limiter.Peek(background, "beyond", "user:alice", core.PerMinute(plenty)) })
+	wantAllocs(t, 0, func() { _, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Allow(background, "user:alice") })
+	wantAllocs(t, 0, func() { _, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Peek(background, "user:alice") })
 }
 
 // The refusal, its message, its body, its list of limits, the subject, and one for the wait in it; and the two of a call.
 func TestAllocationsOfARefusedCall(t *testing.T) {
-	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Window: 24 * time.Hour, MaxCount: 1})
+	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Limit: core.Limit{Max: 1, Window: 24 * time.Hour}})
 	v := newView("GET", "/x")
 	guard.Check(v)
 	wantAllocs(t, 8, func() {

@@ -56,7 +56,7 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 		for _, address := range []string{"192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0"} {
 			for name, err := range map[string]error{
 				"Ban": limiter.Ban(background, "n", address, time.Hour), "Unban": limiter.Unban(background, "n", address),
-				"Reset": limiter.Reset(background, "n", address, core.PerHour(2)), "Reset of Unlimited": limiter.Reset(background, "n", address, core.Unlimited),
+				"Reset": limiter.MustCounter("n", core.PerHour(2)).Reset(background, address), "Reset of Unlimited": limiter.MustCounter("n", core.Unlimited).Reset(background, address),
 			} {
 				wantRuleError(t, err, "n", "subject", address)
 				if !strings.Contains(fmt.Sprint(err), "core.IPSubject(addr)") {
@@ -70,7 +70,7 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 		wantStatus(t, guard, caller, 429)
 		unban(t, limiter, subject)
 		wantServed(t, guard, caller, ok, 200, 200, 429)
-		if err := limiter.Reset(background, "n", subject, core.PerHour(2)); err != nil {
+		if err := limiter.MustCounter("n", core.PerHour(2)).Reset(background, subject); err != nil {
 			t.Fatal(err)
 		}
 		wantServed(t, guard, caller, ok, 200)

@@ -11,8 +11,9 @@ import (
 
 // stern bans for ten minutes who is refused in three minutes one after the other, then for 20, then for 25.
 var stern = core.Rule{
-	Name: "n", Seconds: 60, MaxCount: 1, Algorithm: core.CalendarWindow,
-	Ban: core.Ban{After: 3, For: 10 * time.Minute, Max: 25 * time.Minute},
+	Name:  "n",
+	Limit: core.PerMinute(1).Aligned(),
+	Ban:   core.Ban{After: 3, For: 10 * time.Minute, Max: 25 * time.Minute},
 }
 
 // wantBan checks that the next call of a guard is refused by a ban that lasts so long.
@@ -193,7 +194,7 @@ func TestABanInRedis(t *testing.T) {
 	t.Parallel() // it waits for real time
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
 	window := 300 * time.Millisecond
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: window, MaxCount: 1, Ban: core.Ban{After: 3, For: time.Hour}})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.Limit{Max: 1, Window: window}, Ban: core.Ban{After: 3, For: time.Hour}})
 	start, banned := time.Now(), time.Duration(0)
 	eventually(t, "a ban", func() bool {
 		answer := guard.Check(newView("GET", "/"))

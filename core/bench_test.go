@@ -31,7 +31,7 @@ func BenchmarkAllow(b *testing.B) {
 				random := rand.NewPCG(1, rand.Uint64())
 				for pb.Next() {
 					subject := subjects[random.Uint64()%uint64(len(subjects))]
-					if d, err := limiter.Allow(background, "reply", subject, limit); err != nil || !d.Allowed {
+					if d, err := limiter.MustCounter("reply", limit).Allow(background, subject); err != nil || !d.Allowed {
 						b.Error(d, err)
 					}
 				}
@@ -42,7 +42,7 @@ func BenchmarkAllow(b *testing.B) {
 
 // BenchmarkCheck is what a middleware asks for each call, by what it is asked of.
 func BenchmarkCheck(b *testing.B) {
-	plain := core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket}
+	plain := core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)}
 	also, unnamed, refusing := plain, plain, plain
 	also.Also = []core.Limit{core.PerMinute(1e9)}
 	unnamed.Name = ""

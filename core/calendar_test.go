@@ -45,7 +45,7 @@ func TestDaysAndMonthsOfZones(t *testing.T) {
 				t.Errorf("%v, want %v", d.ResetAfter, test.lasts)
 			}
 			clock.add(test.lasts - time.Microsecond)
-			if d, _ := limiter.Allow(background, "n", "s", test.limit); d.Allowed || d.RetryAfter != time.Microsecond {
+			if d, _ := limiter.MustCounter("n", test.limit).Allow(background, "s"); d.Allowed || d.RetryAfter != time.Microsecond {
 				t.Errorf("at its end: %+v", d)
 			}
 			clock.add(time.Microsecond)
@@ -87,7 +87,7 @@ func TestCalendarsInRedis(t *testing.T) {
 			if late := time.Until(end) - d.ResetAfter; late > 0 || late < -patient {
 				t.Errorf("%s: ends in %v, want %v", zone, d.ResetAfter, time.Until(end))
 			}
-			if d, err := limiter.Allow(background, "n", zone, limit); err != nil || d.Allowed || d.RetryAfter > time.Until(end)+patient {
+			if d, err := limiter.MustCounter("n", limit).Allow(background, zone); err != nil || d.Allowed || d.RetryAfter > time.Until(end)+patient {
 				t.Errorf("%+v, %v", d, err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		v := newView("GET", "/")
-		rule := core.Rule{Name: "n", Calendar: core.CalendarMonth("America/Argentina/San_Juan"), MaxCount: 3}
+		rule := core.Rule{Name: "n", Limit: core.PerCalendarMonth(3, "America/Argentina/San_Juan")}
 		wantServed(t, newGuard(t, limiter, rule), v, ok, 200)
 		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Juan"), 2)
 		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Calendar: rule.Calendar}, 2)
@@ -119,7 +119,7 @@ func TestCalendarsInDirectCalls(t *testing.T) {
 		"of a bucket": core.PerCalendarDay(1, "UTC").Bucket(1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newLimiter(t, core.Options{}).Allow(background, "n", "s", limit)
+			_, err := newLimiter(t, core.Options{}).MustCounter("n", limit).Allow(background, "s")
 			wantRuleError(t, err, "n", "Calendar", "")
 		})
 	}

@@ -73,7 +73,7 @@ func TestANegativeCostIsLoggedOnce(t *testing.T) {
 // The bucket's Burst, not its rate, is what fits at once.
 func TestCostOfABucket(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Burst: 10, Algorithm: core.TokenBucket}
+	rule := core.Rule{Name: "n", Limit: core.PerHour(2).Bucket(10)}
 	for weight, want := range map[int]int{10: 200, 11: 400} {
 		rule.Cost = cost(weight)
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), want)

@@ -51,7 +51,7 @@ func eachLasting(t *testing.T, n int, test func(t *testing.T, limiter *core.Limi
 // charge asks for n permits, which are there.
 func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, n int) core.Decision {
 	t.Helper()
-	d, err := limiter.AllowN(background, name, subject, limit, n)
+	d, err := limiter.MustCounter(name, limit).AllowN(background, subject, n)
 	if err != nil || !d.Allowed {
 		t.Fatalf("AllowN(%q, %q, %v, %d): %+v, %v", name, subject, limit, n, d, err)
 	}

@@ -36,7 +36,7 @@ func TestComplaintsKeepCopies(t *testing.T) {
 	limiter := newLimiter(t, options)
 	lent := []byte("lent")
 	for range 2 {
-		if _, err := limiter.Allow(background, unsafe.String(&lent[0], len(lent)), "s", core.PerHour(5)); err == nil {
+		if _, err := limiter.MustCounter(unsafe.String(&lent[0], len(lent)), core.PerHour(5)).Allow(background, "s"); err == nil {
 			t.Fatal("allowed without Redis")
 		}
 	}

@@ -34,7 +34,9 @@ func TestAllInFlightAreGivenBack(t *testing.T) {
 		for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow} {
 			limit := core.Limit{Max: 90, Window: time.Hour, Algorithm: algorithm}
 			guard := newGuard(t, limiter, core.Rule{
-				Name: algorithm.String(), Seconds: 3600, MaxCount: limit.Max, Algorithm: algorithm, Count: failedLogins.Count,
+				Name:  algorithm.String(),
+				Limit: core.Limit{Max: limit.Max, Window: 3600 * time.Second, Algorithm: algorithm},
+				Count: failedLogins.Count,
 			})
 			var inFlight []core.Answer
 			for range 90 {
@@ -109,7 +111,7 @@ func TestCountOfSeveralRules(t *testing.T) {
 		limiter := newLimiter(t, options)
 		failures := core.Rule{Name: "failures", Seconds: 3600, Count: is(500), Also: []core.Limit{core.PerDay(9)}, Cost: cost(2)}
 		guard := newGuard(t, limiter, core.Rule{Name: "all", Seconds: 3600}, failures,
-			core.Rule{Name: "found", Seconds: 3600, Count: is(200)}, core.Rule{Name: "slots", Seconds: 3600, Algorithm: core.Concurrency})
+			core.Rule{Name: "found", Seconds: 3600, Count: is(200)}, core.Rule{Name: "slots", Limit: core.Limit{Max: 5, Window: 3600 * time.Second, Algorithm: core.Concurrency}})
 		left := func(all, failures, failuresToday, found int) {
 			t.Helper()
 			wantLeft(t, limiter, "all", me, core.PerHour(5), all)
@@ -284,7 +286,7 @@ func TestCountByManyAtOnce(t *testing.T) {
 // A caller who holds own successful logins open, and ends them when it helps most, gets no more wrong passwords than anybody.
 func TestLoginsHeldOpenGiveNoFurtherTries(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
-	login := core.Rule{Name: "login", Seconds: 1, MaxCount: 10, Algorithm: core.TokenBucket, Count: func(status int) bool { return status == 401 }}
+	login := core.Rule{Name: "login", Limit: core.PerSecond(10).Bucket(0), Count: func(status int) bool { return status == 401 }}
 	guard := newGuard(t, limiter, login)
 	open := func() (core.Answer, bool) {
 		answer := guard.Check(newView("POST", "/login"))

@@ -122,7 +122,7 @@ func TestKeysInRedis(t *testing.T) {
 		want := make(map[string]bool)
 		for i, subject := range nasty() {
 			name := nasty()[len(nasty())-1-i]
-			if d, err := limiter.Allow(background, name, subject, core.PerHour(3)); err != nil || d.Remaining != 2 || d.Key != subject {
+			if d, err := limiter.MustCounter(name, core.PerHour(3)).Allow(background, subject); err != nil || d.Remaining != 2 || d.Key != subject {
 				t.Fatalf("%.50q of %.50q: %v, %v", name, subject, d.Remaining, err)
 			}
 			want[core.CounterKey("own", subject, name, core.PerHour(3))] = true

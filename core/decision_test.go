@@ -19,7 +19,7 @@ func TestWhichLimitBinds(t *testing.T) {
 	failed := algorithm.Verdict{Err: errVerify}
 	for _, test := range []struct {
 		name        string
-		policy      core.OnStoreError
+		policy      core.StorePolicy
 		more, less  algorithm.Verdict
 		status      int
 		reason      core.Reason
@@ -97,12 +97,12 @@ func TestOnDecisionIsCalledOnceACall(t *testing.T) {
 func TestDecisionInWords(t *testing.T) {
 	limiter, _ := atTestTime(t, core.Options{})
 	five := core.Limit{Max: 5, Window: time.Minute, Algorithm: core.FixedWindow}
-	allowed, _ := limiter.AllowN(background, "reply", "user:alice", five, 5)
-	refused, _ := limiter.Allow(background, "reply", "user:alice", five)
-	none, _ := limiter.Allow(background, "free", "user:\nalice", core.Unlimited)
+	allowed, _ := limiter.MustCounter("reply", five).AllowN(background, "user:alice", 5)
+	refused, _ := limiter.MustCounter("reply", five).Allow(background, "user:alice")
+	none, _ := limiter.MustCounter("free", core.Unlimited).Allow(background, "user:\nalice")
 	bucket := core.PerSecond(1).Bucket(2)
-	_, _ = limiter.AllowN(background, "mail", "a", bucket, 2)
-	turn, _ := limiter.Reserve(background, "mail", "a", bucket, 1)
+	_, _ = limiter.MustCounter("mail", bucket).AllowN(background, "a", 2)
+	turn, _ := limiter.MustPacer("mail", bucket).Reserve(background, "a", 1)
 	both := core.Decision{Reason: core.NotLoggedIn, Rule: "both", Key: "k", Limit: five, Source: core.FromNobody}
 	both.All = []core.Decision{both, allowed}
 	for _, test := range []struct {
@@ -135,8 +135,8 @@ func TestDecisionInWords(t *testing.T) {
 func TestDecisionInALog(t *testing.T) {
 	limiter, _ := atTestTime(t, core.Options{})
 	one := core.Limit{Max: 1, Window: time.Minute, Algorithm: core.FixedWindow}
-	allowed, _ := limiter.Allow(background, "reply", "user:alice", one)
-	refused, _ := limiter.Allow(background, "reply", "user:alice", one)
+	allowed, _ := limiter.MustCounter("reply", one).Allow(background, "user:alice")
+	refused, _ := limiter.MustCounter("reply", one).Allow(background, "user:alice")
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 {

@@ -14,7 +14,7 @@ func ExampleAlgorithm_slidingWindow() {
 	defer limiter.Close()
 
 	for range 3 {
-		d, err := limiter.Allow(context.Background(), "reply", "user:alice", core.PerHour(2))
+		d, err := limiter.MustCounter("reply", core.PerHour(2)).Allow(context.Background(), "user:alice")
 		if err != nil {
 			panic(err)
 		}
@@ -34,10 +34,10 @@ func ExampleAlgorithm_slidingLog() {
 
 	logins := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.SlidingLog}
 	for _, address := range []string{"203.0.113.7", "198.51.100.4", "203.0.113.9"} {
-		d, _ := limiter.AllowNoted(ctx, "login", "user:alice", logins, 1, address)
+		d, _ := limiter.MustLog("login", logins).AllowN(ctx, "user:alice", 1, address)
 		fmt.Println(address, d.Allowed)
 	}
-	records, _ := limiter.Records(ctx, "login", "user:alice", logins)
+	records, _ := limiter.MustLog("login", logins).Records(ctx, "user:alice")
 	for _, r := range records {
 		fmt.Println("counted:", r.Note)
 	}
@@ -56,7 +56,7 @@ func ExampleAlgorithm_fixedWindow() {
 
 	twice := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.FixedWindow}
 	for range 3 {
-		d, _ := limiter.Allow(context.Background(), "export", "user:alice", twice)
+		d, _ := limiter.MustCounter("export", twice).Allow(context.Background(), "user:alice")
 		fmt.Println(d.Allowed, d.ResetAfter.Round(time.Minute))
 	}
 	// Output:
@@ -73,7 +73,7 @@ func ExampleAlgorithm_calendarWindow() {
 	monthly := core.PerCalendarMonth(2, "Europe/Berlin")
 	fmt.Println(monthly)
 	for range 3 {
-		d, _ := limiter.Allow(context.Background(), "invoice", "tenant:acme", monthly)
+		d, _ := limiter.MustCounter("invoice", monthly).Allow(context.Background(), "tenant:acme")
 		fmt.Println(d.Allowed, d.Remaining)
 	}
 	// Output:
@@ -89,7 +89,7 @@ func ExampleAlgorithm_tokenBucket() {
 	defer limiter.Close()
 
 	for range 4 {
-		d, _ := limiter.Allow(context.Background(), "mail", "user:alice", core.PerHour(3).Bucket(3))
+		d, _ := limiter.MustCounter("mail", core.PerHour(3).Bucket(3)).Allow(context.Background(), "user:alice")
 		fmt.Println(d.Allowed, d.RetryAfter.Round(time.Minute))
 	}
 	// Output:
@@ -105,7 +105,7 @@ func ExampleAlgorithm_concurrency() {
 	defer limiter.Close()
 
 	export := func() {
-		release, d, err := limiter.Hold(context.Background(), "export", "user:alice", core.InFlight(1))
+		release, d, err := limiter.MustSlots("export", 1).Hold(context.Background(), "user:alice")
 		if err != nil || !d.Allowed {
 			fmt.Println("not now", err)
 			return
@@ -113,7 +113,7 @@ func ExampleAlgorithm_concurrency() {
 		defer release()
 		fmt.Println("exporting:", d.Allowed)
 
-		second, d, _ := limiter.Hold(context.Background(), "export", "user:alice", core.InFlight(1))
+		second, d, _ := limiter.MustSlots("export", 1).Hold(context.Background(), "user:alice")
 		defer second()
 		fmt.Println("another beside it:", d.Allowed)
 	}

@@ -16,13 +16,13 @@ func ExampleLimiter_Acquire() {
 	ctx := context.Background()
 	sms := core.PerHour(60).Bucket(10)
 
-	d, err := limiter.Acquire(ctx, "sms", "tenant:acme", sms, 100)
+	d, err := limiter.MustPacer("sms", sms).Acquire(ctx, "tenant:acme", 100)
 	fmt.Println(d.Allowed, d.Wait, err)
 
-	d, err = limiter.Acquire(ctx, "sms", "tenant:acme", sms, 1) // waits for a minute at most
+	d, err = limiter.MustPacer("sms", sms).Acquire(ctx, "tenant:acme", 1) // waits for a minute at most
 	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Minute), err)
 
-	_, err = limiter.Acquire(ctx, "sms", "tenant:acme", sms, 1000)
+	_, err = limiter.MustPacer("sms", sms).Acquire(ctx, "tenant:acme", 1000)
 	fmt.Println(errors.Is(err, core.ErrCostExceedsLimit))
 	// Output:
 	// true 0s <nil>
@@ -38,12 +38,12 @@ func ExampleLimiter_Reserve() {
 	calls := core.PerHour(6).Bucket(1)
 
 	for range 2 {
-		d, _ := limiter.Reserve(ctx, "crawl", "site:example.org", calls, 1)
+		d, _ := limiter.MustPacer("crawl", calls).Reserve(ctx, "site:example.org", 1)
 		fmt.Println("in", d.Wait.Round(time.Minute))
 	}
-	d, _ := limiter.Reserve(ctx, "crawl", "site:example.org", calls, 1)
+	d, _ := limiter.MustPacer("crawl", calls).Reserve(ctx, "site:example.org", 1)
 	fmt.Println("in", d.Wait.Round(time.Minute), "- no, thanks:", limiter.Refund(ctx, d, 1))
-	d, _ = limiter.Reserve(ctx, "crawl", "site:example.org", calls, 1)
+	d, _ = limiter.MustPacer("crawl", calls).Reserve(ctx, "site:example.org", 1)
 	fmt.Println("in", d.Wait.Round(time.Minute))
 	// Output:
 	// in 0s
@@ -58,14 +58,14 @@ func ExampleLimiter_Refund() {
 	defer limiter.Close()
 	ctx := context.Background()
 
-	d, err := limiter.AllowN(ctx, "rows", "user:alice", core.PerHour(10), 10)
+	d, err := limiter.MustCounter("rows", core.PerHour(10)).AllowN(ctx, "user:alice", 10)
 	if err != nil || !d.Allowed {
 		return
 	}
 	if err := limiter.Refund(ctx, d, 7); err != nil {
 		panic(err)
 	}
-	left, _ := limiter.Peek(ctx, "rows", "user:alice", core.PerHour(10))
+	left, _ := limiter.MustCounter("rows", core.PerHour(10)).Peek(ctx, "user:alice")
 	fmt.Println(left.Remaining, "left")
 	fmt.Println(limiter.Refund(ctx, d, 4))
 	// Output:

@@ -157,14 +157,15 @@ func ExampleRule_note() {
 	defer limiter.Close()
 
 	service := nethttplimit.New(limiter, core.Rule{
-		Name: "search", Seconds: 3600, MaxCount: 2, Algorithm: core.SlidingLog,
-		Note: func(r core.Request) string { return r.Path() },
+		Name:  "search",
+		Limit: core.PerHour(2).Log(),
+		Note:  func(r core.Request) string { return r.Path() },
 	})(hello)
 	for _, target := range []string{"/search/go", "/search/lua", "/search/c"} {
 		fmt.Println(target, get(service, target).StatusCode)
 	}
 	log := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.SlidingLog}
-	records, _ := limiter.Records(context.Background(), "search", "ip:192.0.2.1", log)
+	records, _ := limiter.MustLog("search", log).Records(context.Background(), "ip:192.0.2.1")
 	for _, r := range records {
 		fmt.Println("counted:", r.Note)
 	}
@@ -184,9 +185,9 @@ func ExampleRule_onStoreError() {
 	defer limiter.Close()
 
 	rule := core.Rule{Name: "api", Seconds: 60, MaxCount: 4}
-	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed, core.FallBackLocal} {
+	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed, core.CountLocally(1)} {
 		rule.OnStoreError = policy
-		if policy == core.FallBackLocal {
+		if policy == core.CountLocally(1) {
 			rule.LocalShare = 0.5 // two processes share the work
 		}
 		service := nethttplimit.New(limiter, rule)(hello)
@@ -209,7 +210,7 @@ func ExampleStoreError() {
 	limiter, _ := core.New(core.Options{Redis: client, Logger: slog.New(slog.DiscardHandler)})
 	defer limiter.Close()
 
-	_, err := limiter.Allow(context.Background(), "reply", "user:alice", core.PerMinute(5))
+	_, err := limiter.MustCounter("reply", core.PerMinute(5)).Allow(context.Background(), "user:alice")
 	var failed *core.StoreError
 	fmt.Println(errors.Is(err, core.ErrStore), errors.As(err, &failed))
 	fmt.Println(failed.Class, failed.Class.MayHaveCharged())

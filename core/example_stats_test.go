@@ -14,7 +14,7 @@ func ExampleLimiter_Stats() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
 	for range 3 {
-		_, _ = limiter.Allow(context.Background(), "reply", "user:alice", core.PerHour(2))
+		_, _ = limiter.MustCounter("reply", core.PerHour(2)).Allow(context.Background(), "user:alice")
 	}
 
 	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))

@@ -85,10 +85,10 @@ func TestOnDecisionGetsTheContext(t *testing.T) {
 	v := newView("GET", "/")
 	v.ctx = ctx
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), v, 200)
-	if _, err := limiter.Allow(ctx, "n", "s", core.PerSecond(1)); err != nil {
+	if _, err := limiter.MustCounter("n", core.PerSecond(1)).Allow(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limiter.Peek(ctx, "n", "s", core.PerSecond(1)); err != nil {
+	if _, err := limiter.MustCounter("n", core.PerSecond(1)).Peek(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[0] != "own" || got[1] != "own" {

@@ -13,7 +13,7 @@ import (
 
 // fallBack is a rule that counts in this process while Redis is down, by its share of each limit.
 func fallBack(maxCount int, share float64) core.Rule {
-	return core.Rule{Name: "local", Seconds: 3600, MaxCount: maxCount, OnStoreError: core.FallBackLocal, LocalShare: share}
+	return core.Rule{Name: "local", Seconds: 3600, MaxCount: maxCount, OnStoreError: core.CountLocally(share)}
 }
 
 // While Redis is down, calls are counted here from zero: the share of the limit, rounded up, whatever the algorithm.

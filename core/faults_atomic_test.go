@@ -43,7 +43,7 @@ func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
 					_, d, err := limiter.Hold(background, "n", "user:a", limit)
 					return err == nil && d.Allowed
 				}
-				d, err := limiter.Allow(background, "n", "user:a", limit)
+				d, err := limiter.MustCounter("n", limit).Allow(background, "user:a")
 				return err == nil && d.Allowed
 			})
 			if admitted != 25 {
@@ -65,7 +65,7 @@ func TestTwoCallsInOneMicrosecondAreTwo(t *testing.T) {
 	})
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, _ *wallClock) {
 		for want := range 3 {
-			if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(2)); err != nil || d.Allowed != (want < 2) {
+			if _, d, err := limiter.MustSlots("n", 2).Hold(background, "user:a"); err != nil || d.Allowed != (want < 2) {
 				t.Errorf("slot %d at the same microsecond: %+v, %v", want+1, d, err)
 			}
 		}
@@ -76,10 +76,14 @@ func TestTwoCallsInOneMicrosecondAreTwo(t *testing.T) {
 func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
-		day := core.Rule{Name: "day", Window: 24 * time.Hour, MaxCount: 10, Algorithm: core.TokenBucket}
-		hour := core.Rule{Name: "hour", Window: time.Hour, MaxCount: 2, Also: []core.Limit{
-			{Max: 10, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, {Max: 10, Window: 48 * time.Hour, Algorithm: core.FixedWindow},
-		}}
+		day := core.Rule{Name: "day", Limit: core.Limit{Max: 10, Window: 24 * time.Hour}.Bucket(0)}
+		hour := core.Rule{
+			Name:  "hour",
+			Limit: core.PerHour(2),
+			Also: []core.Limit{
+				{Max: 10, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, {Max: 10, Window: 48 * time.Hour, Algorithm: core.FixedWindow},
+			},
+		}
 		guard := newGuard(t, limiter, day, hour)
 		for _, want := range []int{200, 200, 429, 429, 429} {
 			wantStatus(t, guard, newView("GET", "/"), want)

@@ -61,7 +61,7 @@ func TestProcessesThatDisagreeMintNothing(t *testing.T) {
 		old, admitted, byOld := withMax(limit, 4), 0, 0
 		for range 30 {
 			for _, of := range []core.Limit{old, limit} {
-				d, err := limiter.Allow(background, "n", "user:a", of)
+				d, err := limiter.MustCounter("n", of).Allow(background, "user:a")
 				if err != nil {
 					t.Fatal(err)
 				}

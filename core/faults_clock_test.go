@@ -120,7 +120,7 @@ func toldTime(text string) string {
 // took asks for n permits, which must be there.
 func took(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Decision {
 	t.Helper()
-	d, err := limiter.AllowN(background, "n", "user:a", limit, n)
+	d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
 	if err != nil || !d.Allowed {
 		t.Fatalf("%d of %v: %+v, %v; want them allowed", n, limit, d, err)
 	}
@@ -130,7 +130,7 @@ func took(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Dec
 // tookNone asks for n permits, which must not be there.
 func tookNone(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Decision {
 	t.Helper()
-	d, err := limiter.AllowN(background, "n", "user:a", limit, n)
+	d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
 	if err != nil || d.Allowed || d.RetryAfter <= 0 || d.Reason != core.LimitExceeded {
 		t.Fatalf("%d of %v: %+v, %v; want them refused, with a wait", n, limit, d, err)
 	}

@@ -37,11 +37,11 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 		took(t, limiter, limit, 4)
 		tookNone(t, limiter, limit, 1)
 		wantAllToDie("a refusal", 1)
-		if err := limiter.Reset(background, "n", "user:a", limit); err != nil {
+		if err := limiter.MustCounter("n", limit).Reset(background, "user:a"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	release, _, err := limiter.Hold(background, "n", "user:a", core.InFlight(1))
+	release, _, err := limiter.MustSlots("n", 1).Hold(background, "user:a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 	if err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limiter.Reserve(background, "n", "user:a", core.PerMinute(1).Bucket(1), 3); err != nil {
+	if _, err := limiter.MustPacer("n", core.PerMinute(1).Bucket(1)).Reserve(background, "user:a", 3); err != nil {
 		t.Fatal(err)
 	}
 	wantAllToDie("a ban and a reservation", 2)
@@ -79,7 +79,7 @@ func TestKeyWithoutATimeToLiveBlocksNobody(t *testing.T) {
 func TestExpiryDoesNotForgetDebts(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		bucket := core.PerMinute(1).Bucket(1)
-		if _, err := limiter.Reserve(background, "n", "user:a", bucket, 10); err != nil {
+		if _, err := limiter.MustPacer("n", bucket).Reserve(background, "user:a", 10); err != nil {
 			t.Fatal(err)
 		}
 		for minute := range 9 {

@@ -79,13 +79,13 @@ func TestOnlyKeysArePassedAsKeys(t *testing.T) {
 	if err := limiter.Refund(background, took(t, limiter, bucket, 1), 1); err != nil {
 		t.Fatal(err)
 	}
-	release, _, err := limiter.Hold(background, "n", "user:a", core.InFlight(1))
+	release, _, err := limiter.MustSlots("n", 1).Hold(background, "user:a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
-	_, _ = limiter.Reserve(background, "n", "user:a", bucket, 1)
-	_, _ = limiter.Records(background, "n", "user:a", log)
+	_, _ = limiter.MustPacer("n", bucket).Reserve(background, "user:a", 1)
+	_, _ = limiter.MustLog("n", log).Records(background, "user:a")
 	if err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil || calls < 8 {
 		t.Errorf("%v after %d scripts, want at least 8", err, calls)
 	}

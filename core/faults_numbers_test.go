@@ -18,7 +18,7 @@ func TestElevenIsNotTen(t *testing.T) {
 	})
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, _ *wallClock) {
 		for slot := 1; slot <= 11; slot++ {
-			if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(10)); err != nil || d.Allowed != (slot <= 10) {
+			if _, d, err := limiter.MustSlots("n", 10).Hold(background, "user:a"); err != nil || d.Allowed != (slot <= 10) {
 				t.Errorf("slot %d of 10: %+v, %v", slot, d, err)
 			}
 		}
@@ -48,7 +48,7 @@ func TestFirstCallOfTenLeavesNine(t *testing.T) {
 			for _, window := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 				for _, rate := range []int{5, 10, 100, 1000, 86_400} {
 					bucket := core.Limit{Max: rate, Window: window, Algorithm: core.TokenBucket}
-					if err := limiter.Reset(background, "n", "user:a", bucket); err != nil {
+					if err := limiter.MustCounter("n", bucket).Reset(background, "user:a"); err != nil {
 						t.Fatal(err)
 					}
 					now.Store(date)
@@ -67,7 +67,7 @@ func TestLimitOfNothingIsAnError(t *testing.T) {
 		limiter := newLimiter(t, options)
 		for _, limit := range []core.Limit{{}, {Window: time.Second}, {Max: 1}, core.PerSecond(0), core.PerSecond(-5), core.PerSecond(0).Bucket(5)} {
 			var wrong *core.RuleError
-			if d, err := limiter.Allow(background, "n", "user:a", limit); !errors.As(err, &wrong) || d.Allowed {
+			if d, err := limiter.MustCounter("n", limit).Allow(background, "user:a"); !errors.As(err, &wrong) || d.Allowed {
 				t.Errorf("%#v: %+v, %v", limit, d, err)
 			}
 		}
@@ -104,7 +104,7 @@ func TestLargestNumbersLimit(t *testing.T) {
 func TestLogOfSeventyThousandIsRefused(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	var wrong *core.RuleError
-	if _, err := limiter.Guard(core.Rule{Seconds: 86_400, MaxCount: 70_000, Algorithm: core.SlidingLog}); !errors.As(err, &wrong) {
+	if _, err := limiter.Guard(core.Rule{Limit: core.Limit{Max: 70_000, Window: 86_400 * time.Second}.Log()}); !errors.As(err, &wrong) {
 		t.Errorf("a log of 70,000 calls: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestLogOfSeventyThousandIsRefused(t *testing.T) {
 // A false in Lua arrives as nil, and was taken for an error, for zero permits, or for a yes. Every answer has all its numbers.
 func TestRefusalIsAnAnswerNotNil(t *testing.T) {
 	eachAlgorithm(t, 2, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
-		if d, err := limiter.Peek(background, "n", "user:a", limit); err != nil || !d.Allowed || d.Remaining != 2 || d.ResetAfter != 0 {
+		if d, err := limiter.MustCounter("n", limit).Peek(background, "user:a"); err != nil || !d.Allowed || d.Remaining != 2 || d.ResetAfter != 0 {
 			t.Errorf("nobody called yet: %+v, %v", d, err)
 		}
 		took(t, limiter, limit, 1)

@@ -22,7 +22,7 @@ func TestRefundNeverLeavesMoreThanWasThere(t *testing.T) {
 		eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 			refunded, never := later.String(), later.String()+", never charged"
 			ask := func(subject string, n int) core.Decision {
-				d, err := limiter.AllowN(background, "n", subject, limit, n)
+				d, err := limiter.MustCounter("n", limit).AllowN(background, subject, n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,17 +112,17 @@ func TestRefundOfAnEarlierWindowMintsNothing(t *testing.T) {
 func TestSlotOfADeadHolderIsFree(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		for want := range 2 { // of holders that renew nothing, as the dead
-			if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(1)); err != nil || d.Allowed != (want == 0) {
+			if _, d, err := limiter.MustSlots("n", 1).Hold(background, "user:a"); err != nil || d.Allowed != (want == 0) {
 				t.Fatalf("%+v, %v", d, err)
 			}
 		}
 		now.pass(30*time.Second - time.Microsecond)
-		if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(1)); err != nil || d.RetryAfter != time.Microsecond {
+		if _, d, err := limiter.MustSlots("n", 1).Hold(background, "user:a"); err != nil || d.RetryAfter != time.Microsecond {
 			t.Errorf("before the slot is free: %+v, %v", d, err)
 		}
 		now.pass(time.Microsecond)
 		wantLeft(t, limiter, "n", "user:a", core.InFlight(1), 1)
-		if _, d, err := limiter.Hold(background, "n", "user:a", core.InFlight(1)); err != nil || !d.Allowed {
+		if _, d, err := limiter.MustSlots("n", 1).Hold(background, "user:a"); err != nil || !d.Allowed {
 			t.Errorf("a whole window after its holder died: %+v, %v", d, err)
 		}
 	})

@@ -70,7 +70,7 @@ func TestStoreErrorIsNot429(t *testing.T) {
 			if answer.Refusal.Decision.Reason != core.StoreFailClosed {
 				t.Errorf("%+v", answer.Refusal.Decision)
 			}
-			if d, err := limiter.Allow(background, "n", "ip:192.0.2.1", core.PerHour(5)); !errors.Is(err, core.ErrStore) || d.Allowed {
+			if d, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "ip:192.0.2.1"); !errors.Is(err, core.ErrStore) || d.Allowed {
 				t.Errorf("a direct call: %+v, %v; want ErrStore", d, err)
 			}
 		})
@@ -164,7 +164,7 @@ func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 	if err := limiter.Refund(background, d, 2); !errors.As(err, &wrong) {
 		t.Errorf("the same refund again: %v", err)
 	}
-	if left, err := unhurried.Peek(background, "n", "user:a", limit); err != nil || left.Remaining > 5 {
+	if left, err := unhurried.MustCounter("n", limit).Peek(background, "user:a"); err != nil || left.Remaining > 5 {
 		t.Errorf("%+v, %v; five are used", left, err)
 	}
 }

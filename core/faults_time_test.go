@@ -75,7 +75,7 @@ func TestFractionOfAPermitIsNotLost(t *testing.T) {
 		for range 10 { // a third of a second is no whole number of microseconds
 			for range 7 {
 				now.pass(time.Second / 10)
-				if _, err := limiter.AllowN(background, "n", "user:a", bucket, 1); err != nil {
+				if _, err := limiter.MustCounter("n", bucket).AllowN(background, "user:a", 1); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -97,7 +97,7 @@ func TestLimitDoesNotDriftDown(t *testing.T) {
 		admitted := 0 // in the last ten minutes
 		for i := range int(minutes * time.Minute / every) {
 			n := 1 + i%2
-			d, err := limiter.AllowN(background, "n", "user:a", limit, n)
+			d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
 			if err != nil {
 				t.Fatal(err)
 			}

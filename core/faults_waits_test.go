@@ -13,7 +13,7 @@ import (
 func TestWhatNeverFitsIsNotToldToWait(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		for _, n := range []int{11, 20, math.MaxInt} {
-			if d, err := limiter.AllowN(background, "n", "user:a", limit, n); !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.RetryAfter != 0 {
+			if d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n); !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.RetryAfter != 0 {
 				t.Errorf("%d of %v: %+v, %v", n, limit, d, err)
 			}
 		}

@@ -66,7 +66,7 @@ func TestForeignValuesUnderOurKeys(t *testing.T) {
 	for name, limit := range limits {
 		t.Run(name, func(t *testing.T) {
 			eachForeign(t, core.CounterKey("accesslimit", "s", "n", limit), func(t *testing.T, limiter *core.Limiter, _ *logbook) {
-				d, err := limiter.Peek(background, "n", "s", limit)
+				d, err := limiter.MustCounter("n", limit).Peek(background, "s")
 				wantForeign(t, "Peek", err)
 				if d.Allowed || d.Reason != "" {
 					t.Errorf("beside the error: %+v", d)
@@ -77,14 +77,14 @@ func TestForeignValuesUnderOurKeys(t *testing.T) {
 					release()
 					return
 				}
-				_, err = limiter.Allow(background, "n", "s", limit)
+				_, err = limiter.MustCounter("n", limit).Allow(background, "s")
 				wantForeign(t, "Allow", err)
 				switch limit.Algorithm {
 				case core.TokenBucket:
-					_, err = limiter.Reserve(background, "n", "s", limit, 1)
+					_, err = limiter.MustPacer("n", limit).Reserve(background, "s", 1)
 					wantForeign(t, "Reserve", err)
 				case core.SlidingLog:
-					_, err = limiter.AllowNoted(background, "n", "s", limit, 1, "note")
+					_, err = limiter.MustLog("n", limit).AllowN(background, "s", 1, "note")
 					wantForeign(t, "AllowNoted", err)
 				}
 			})
@@ -100,7 +100,7 @@ func TestForeignValuesInPlaceOfRecords(t *testing.T) {
 		if err := foreign[name](client, key); err != nil {
 			t.Fatal(err)
 		}
-		got, err := limiter.Records(background, "n", name, log3)
+		got, err := limiter.MustLog("n", log3).Records(background, name)
 		wantForeign(t, "Records", err)
 		if got != nil {
 			t.Errorf("records of %s: %+v", name, got)
@@ -110,7 +110,7 @@ func TestForeignValuesInPlaceOfRecords(t *testing.T) {
 
 // For rules it is a store that fails: the policy decides, and the log says what is wrong.
 func TestForeignValuesOfRules(t *testing.T) {
-	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed} {
+	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		t.Run(policy.String(), func(t *testing.T) {
 			eachForeign(t, core.CounterKey("accesslimit", "s", "n", core.PerDay(5)), func(t *testing.T, limiter *core.Limiter, log *logbook) {
 				rule := core.Rule{Name: "n", Seconds: 3600, Also: []core.Limit{core.PerDay(5)}, Key: key("s"), OnStoreError: policy}
@@ -146,7 +146,7 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	client.Set(background, core.CounterKey("accesslimit", "s", "n", core.PerHour(1)), "hello", 0)
 	client.Set(background, banKey, "hello", 0)
-	if err := errors.Join(limiter.Reset(background, "n", "s", core.PerHour(1)), limiter.Unban(background, "n", "s")); err != nil {
+	if err := errors.Join(limiter.MustCounter("n", core.PerHour(1)).Reset(background, "s"), limiter.Unban(background, "n", "s")); err != nil {
 		t.Error(err)
 	}
 	if keys := client.Keys(background, "*").Val(); len(keys) > 0 {

@@ -53,8 +53,8 @@ func TestRulesAreChargedAllOrNone(t *testing.T) {
 func TestTheBindingLimitComesFirst(t *testing.T) {
 	rules := []core.Rule{
 		{Name: "a", Seconds: 3600, MaxCount: 9},
-		{Name: "b", Seconds: 60, MaxCount: 2, Algorithm: core.FixedWindow},
-		{Name: "c", Seconds: 7200, MaxCount: 3, Algorithm: core.FixedWindow},
+		{Name: "b", Limit: core.PerMinute(2).Fixed()},
+		{Name: "c", Limit: core.Limit{Max: 3, Window: 7200 * time.Second}.Fixed()},
 		{Name: "d", Seconds: 3600, MaxCount: 9},
 	}
 	var heard decisions
@@ -102,11 +102,11 @@ func TestNamedRulesAndDirectCallsShareCounters(t *testing.T) {
 		rule := core.Rule{Name: "reply", Seconds: 3600, MaxCount: 3}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 200)
 		wantStatus(t, newGuard(t, limiter, rule), newView("POST", "/b"), 200)
-		if d, err := limiter.Allow(background, "reply", "ip:192.0.2.1", core.PerHour(3)); err != nil || d.Remaining != 0 {
+		if d, err := limiter.MustCounter("reply", core.PerHour(3)).Allow(background, "ip:192.0.2.1"); err != nil || d.Remaining != 0 {
 			t.Errorf("the direct call: %+v, %v", d, err)
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 429)
-		if err := limiter.Reset(background, "reply", "ip:192.0.2.1", core.PerHour(3)); err != nil {
+		if err := limiter.MustCounter("reply", core.PerHour(3)).Reset(background, "ip:192.0.2.1"); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 200)

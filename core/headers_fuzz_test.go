@@ -40,7 +40,7 @@ func FuzzHeaders(f *testing.F) {
 			return // no store says so: the longest wait is 71 years
 		}
 		options := core.Options{Headers: styles[int(style)%len(styles)], MaxKeys: 1}
-		rule := core.Rule{Name: name, Window: time.Duration(window) * time.Microsecond, MaxCount: int(most), Burst: int(burst), Algorithm: core.Algorithm(kind)}
+		rule := core.Rule{Name: name, Limit: core.Limit{Max: int(most), Window: time.Duration(window) * time.Microsecond, Algorithm: core.Algorithm(kind), Burst: int(burst)}}
 		view := newView("GET", route)
 		if path != "" {
 			rule.Paths, view.path = []string{path, "/**"}, "/"

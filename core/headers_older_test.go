@@ -15,7 +15,7 @@ import (
 
 var (
 	wide   = core.Rule{Name: "wide", Seconds: 3600, MaxCount: 1000}
-	narrow = core.Rule{Name: "narrow", Window: 1500 * time.Millisecond, MaxCount: 5}
+	narrow = core.Rule{Name: "narrow", Limit: core.Limit{Max: 5, Window: 1500 * time.Millisecond}}
 	left   = algorithm.Verdict{Remaining: 900, ResetAfter: micros(time.Hour)}
 	few    = algorithm.Verdict{Remaining: 4, ResetAfter: micros(1100 * time.Millisecond)}
 	none   = algorithm.Verdict{RetryAfter: micros(200 * time.Millisecond), ResetAfter: micros(1500 * time.Millisecond)}
@@ -24,7 +24,7 @@ var (
 var draft7 = regexp.MustCompile(`^limit=(\d+), remaining=(\d+), reset=(\d+)$`)
 
 func TestDraft7ShowsTheLimitThatBinds(t *testing.T) {
-	bucket := core.Rule{Name: "bucket", Seconds: 1, MaxCount: 10, Burst: 25, Algorithm: core.TokenBucket}
+	bucket := core.Rule{Name: "bucket", Limit: core.PerSecond(10).Bucket(25)}
 	for _, test := range []struct {
 		name     string
 		rules    []core.Rule
@@ -134,8 +134,8 @@ func TestWhichHeadersAStyleWrites(t *testing.T) {
 // Headers with room for one limit describe the one that binds, whichever of the middlewares that stack it belongs to. What
 // somebody else wrote, and does not describe a limit, is replaced.
 func TestOlderHeadersOfStackedLimiters(t *testing.T) {
-	few := core.Rule{Name: "few", Seconds: 60, MaxCount: 3, Algorithm: core.FixedWindow}
-	late := core.Rule{Name: "late", Seconds: 600, MaxCount: 3, Algorithm: core.FixedWindow}
+	few := core.Rule{Name: "few", Limit: core.PerMinute(3).Fixed()}
+	late := core.Rule{Name: "late", Limit: core.Limit{Max: 3, Window: 600 * time.Second}.Fixed()}
 	for _, test := range []struct {
 		name         string
 		outer, inner core.Rule
@@ -175,7 +175,7 @@ func TestOlderHeadersOfStackedLimiters(t *testing.T) {
 func TestOlderHeadersOfARefusalInside(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
 	v := newView("GET", "/")
-	last := core.Rule{Name: "last", Seconds: 60, MaxCount: 1, Algorithm: core.FixedWindow}
+	last := core.Rule{Name: "last", Limit: core.PerMinute(1).Fixed()}
 	wantStatus(t, newGuard(t, limiter, last), v, 200)
 	core.UseAnswers(limiter, algorithm.Verdict{RetryAfter: micros(9 * time.Second)})
 	wantStatus(t, newGuard(t, limiter, narrow), v, 429)
@@ -190,7 +190,7 @@ func TestOlderHeadersOfARefusalInside(t *testing.T) {
 
 // A limit that nobody counted says nothing: the headers are of the one that was.
 func TestOlderHeadersLeaveOutWhatWasNotCounted(t *testing.T) {
-	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed} {
+	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		lost := core.Rule{Name: "lost", Seconds: 60, MaxCount: 7, OnStoreError: policy}
 		v := told(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{lost, wide}, algorithm.Verdict{Err: errVerify}, left)
 		wantX(t, v, "1000", "900")

@@ -72,9 +72,9 @@ func micros(d time.Duration) int64 { return d.Microseconds() }
 
 func TestDraft10(t *testing.T) {
 	api := core.Rule{Name: "api", Seconds: 60, MaxCount: 100}
-	short := core.Rule{Name: "short", Window: 50 * time.Millisecond, MaxCount: 10}
-	bucket := core.Rule{Name: "bucket", Seconds: 1, MaxCount: 10, Burst: 25, Algorithm: core.TokenBucket}
-	third := core.Rule{Name: "third", Seconds: 1, MaxCount: 3, Algorithm: core.TokenBucket}
+	short := core.Rule{Name: "short", Limit: core.Limit{Max: 10, Window: 50 * time.Millisecond}}
+	bucket := core.Rule{Name: "bucket", Limit: core.PerSecond(10).Bucket(25)}
+	third := core.Rule{Name: "third", Limit: core.PerSecond(3).Bucket(0)}
 	allowed := algorithm.Verdict{Remaining: 99, ResetAfter: micros(59_000_001 * time.Microsecond)}
 	over := algorithm.Verdict{RetryAfter: 1, ResetAfter: micros(40 * time.Millisecond)}
 	for _, test := range []struct {
@@ -95,7 +95,7 @@ func TestDraft10(t *testing.T) {
 		{"several limits", []core.Rule{api, bucket, short}, []algorithm.Verdict{allowed, {Remaining: 7, ResetAfter: 1}, over},
 			[]entry{{"api", 100, 60}, {"bucket", 25, 3}, {"short", 10, 1}}, []entry{{"api", 99, 60}, {"bucket", 7, 1}, {"short", 0, 1}}},
 		{"fresh", []core.Rule{api}, []algorithm.Verdict{{Remaining: 100}}, []entry{{"api", 100, 60}}, []entry{{"api", 100, 0}}},
-		{"largest numbers", []core.Rule{{Name: "api", Window: 366 * 24 * time.Hour, MaxCount: mostPermits}},
+		{"largest numbers", []core.Rule{{Name: "api", Limit: core.Limit{Max: mostPermits, Window: 366 * 24 * time.Hour}}},
 			[]algorithm.Verdict{{Remaining: mostPermits - 1, ResetAfter: micros(378 * 24 * time.Hour)}},
 			[]entry{{"api", mostPermits, 31622400}}, []entry{{"api", mostPermits - 1, 32659200}}},
 		{"only one was answered", []core.Rule{api, bucket}, []algorithm.Verdict{{Err: errVerify}, {Remaining: 1, ResetAfter: 1}},
@@ -164,7 +164,7 @@ func TestStackedLimitersAddUp(t *testing.T) {
 // The lines of both headers lie together, and yet who adds one to either of them, or changes it, changes no other.
 func TestHeaderLinesAreApart(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Algorithm: core.FixedWindow})
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(5).Fixed()})
 	first, second := newView("GET", "/x"), newView("GET", "/x")
 	guard.Check(first)
 	first.response.Add("Ratelimit-Policy", "another")

@@ -118,7 +118,7 @@ func wantStatus(t testing.TB, guard *core.Guard, v core.View, want int) core.Ans
 // wantLeft checks what a counter of the limiter has left.
 func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, want int) {
 	t.Helper()
-	d, err := limiter.Peek(context.Background(), name, subject, limit)
+	d, err := limiter.MustCounter(name, limit).Peek(context.Background(), subject)
 	if err != nil {
 		t.Fatalf("Peek(%q, %q): %v", name, subject, err)
 	}

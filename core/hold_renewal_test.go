@@ -59,7 +59,7 @@ func TestASlotThatIsNotRenewedIsFreeAfterWindow(t *testing.T) {
 		time.Sleep(brief.Window * 2 / 3) // renewed for the second time
 		synctest.Wait()
 		limiter.Close()
-		d, err := limiter.Peek(background, "n", "s", brief)
+		d, err := limiter.MustCounter("n", brief).Peek(background, "s")
 		if err != nil || d.Allowed || d.RetryAfter != brief.Window {
 			t.Errorf("%+v, %v", d, err)
 		}

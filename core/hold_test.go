@@ -58,7 +58,7 @@ func TestReleaseOfAForgottenSlot(t *testing.T) {
 		limiter := newLimiter(t, options)
 		one := core.InFlight(1)
 		forgotten := hold(t, limiter, "s", one)
-		if err := limiter.Reset(background, "n", "s", one); err != nil {
+		if err := limiter.MustCounter("n", one).Reset(background, "s"); err != nil {
 			t.Fatal(err)
 		}
 		release := hold(t, limiter, "s", one)
@@ -111,7 +111,7 @@ func TestWrongHolds(t *testing.T) {
 func TestAllowTakesNoSlot(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
-		_, err := limiter.Allow(background, "n", "s", core.InFlight(2))
+		_, err := limiter.MustCounter("n", core.InFlight(2)).Allow(background, "s")
 		wantRuleError(t, err, "n", "Algorithm", "Concurrency")
 		wantLeft(t, limiter, "n", "s", core.InFlight(2), 2)
 	})
@@ -122,14 +122,14 @@ func TestHoldWithoutAnAnswer(t *testing.T) {
 	cancel()
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
-		release, _, err := limiter.Hold(ended, "n", "s", core.InFlight(1))
+		release, _, err := limiter.MustSlots("n", 1).Hold(ended, "s")
 		if !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
 			t.Errorf("%v, want the context's error", err)
 		}
 		release()
 		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
 	})
-	release, d, err := newLimiter(t, deadRedis(t)).Hold(background, "n", "s", core.InFlight(1))
+	release, d, err := newLimiter(t, deadRedis(t)).MustSlots("n", 1).Hold(background, "s")
 	if !errors.Is(err, core.ErrStore) || d.Allowed {
 		t.Errorf("%+v, %v; want ErrStore", d, err)
 	}
@@ -141,7 +141,7 @@ func TestHoldOutlivesItsContext(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		ctx, cancel := context.WithCancel(background)
-		release, _, err := limiter.Hold(ctx, "n", "s", core.InFlight(1))
+		release, _, err := limiter.MustSlots("n", 1).Hold(ctx, "s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,12 +158,12 @@ func TestASlotThatIsTakenLate(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		taken := core.TakeLate(limiter)
-		if _, _, err := limiter.Hold(background, "n", "s", core.InFlight(1)); !errors.Is(err, core.ErrStore) {
+		if _, _, err := limiter.MustSlots("n", 1).Hold(background, "s"); !errors.Is(err, core.ErrStore) {
 			t.Fatalf("%v, want ErrStore", err)
 		}
 		<-taken
 		eventually(t, "the slot is free", func() bool {
-			d, err := limiter.Peek(background, "n", "s", core.InFlight(1))
+			d, err := limiter.MustCounter("n", core.InFlight(1)).Peek(background, "s")
 			return err == nil && d.Remaining == 1
 		})
 	})

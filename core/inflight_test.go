@@ -11,7 +11,7 @@ import (
 
 // atOnce is a rule of so many calls in flight, for each caller, whose slots count for a minute.
 func atOnce(n int) core.Rule {
-	return core.Rule{Name: "n", Seconds: 60, MaxCount: n, Algorithm: core.Concurrency}
+	return core.Rule{Name: "n", Limit: core.Limit{Max: n, Window: 60 * time.Second, Algorithm: core.Concurrency}}
 }
 
 func slots(n int) core.Limit {
@@ -78,7 +78,7 @@ func wantPanic(t testing.TB, what any, do func()) {
 func TestSlotsOfLongCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, core.Options{})
-		rule := core.Rule{Name: "n", Seconds: 1, MaxCount: 1, Algorithm: core.Concurrency}
+		rule := core.Rule{Name: "n", Limit: core.Limit{Max: 1, Window: 1 * time.Second, Algorithm: core.Concurrency}}
 		guard := newGuard(t, limiter, rule)
 		serveInside(t, guard, func() {
 			time.Sleep(10 * time.Second)
@@ -100,7 +100,7 @@ func TestACallWithSeveralSlots(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	short, long := core.Limit{Max: 3, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency}, slots(5)
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: short.Window, MaxCount: 3, Algorithm: core.Concurrency, Also: []core.Limit{long}})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.Limit{Max: 3, Window: short.Window, Algorithm: core.Concurrency}, Also: []core.Limit{long}})
 	serveInside(t, guard, func() {
 		for end := time.Now().Add(short.Window * 3 / 2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 			wantLeft(t, limiter, "n", me, short, 2)

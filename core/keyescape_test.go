@@ -65,13 +65,13 @@ func TestRulesAndDirectCallsShareKeys(t *testing.T) {
 		if len(name) > 128 {
 			name = name[:128]
 		}
-		before, err := limiter.Allow(background, name, subject, core.PerHour(1e6))
+		before, err := limiter.MustCounter(name, core.PerHour(1e6)).Allow(background, subject)
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := newView("GET", "/x")
 		limiter.CheckRule(v, core.Rule{Name: name, Seconds: 3600, MaxCount: 1e6}, subject)
-		after, err := limiter.Peek(background, name, subject, core.PerHour(1e6))
+		after, err := limiter.MustCounter(name, core.PerHour(1e6)).Peek(background, subject)
 		if err != nil || after.Remaining != before.Remaining-1 {
 			t.Fatalf("%d left after %d, %v", after.Remaining, before.Remaining, err)
 		}

@@ -28,7 +28,7 @@ func TestAnotherLayoutLiesBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 		for left := 1; left >= 0; left-- {
-			d, err := limiter.Allow(ctx, "reply", "user:alice", limit)
+			d, err := limiter.MustCounter("reply", limit).Allow(ctx, "user:alice")
 			if err != nil || d.Remaining != left {
 				t.Errorf("%v: %+v, %v; want %d left", algorithm, d, err, left)
 			}

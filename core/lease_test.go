@@ -133,7 +133,7 @@ func TestResetOfALeasedCounter(t *testing.T) {
 	for range 100 {
 		wantStatus(t, guard, newView("GET", "/"), 200)
 	}
-	if err := limiter.Reset(background, "n", me, core.PerHour(3200)); err != nil {
+	if err := limiter.MustCounter("n", core.PerHour(3200)).Reset(background, me); err != nil {
 		t.Fatal(err)
 	}
 	for range 3200 {
@@ -173,16 +173,16 @@ func TestAResetElsewhereIsSeen(t *testing.T) {
 	here, _ := heardOf(t, server, "test")
 	there, _ := heardOf(t, server, "test")
 	charge(t, here, "n", "user:a", core.PerHour(1), 1)
-	if d, err := here.Allow(background, "n", "user:a", core.PerHour(1)); err != nil || d.Allowed {
+	if d, err := here.MustCounter("n", core.PerHour(1)).Allow(background, "user:a"); err != nil || d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if err := there.Reset(background, "n", "user:a", core.PerHour(1)); err != nil {
+	if err := there.MustCounter("n", core.PerHour(1)).Reset(background, "user:a"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(background, patient)
 	defer cancel()
 	for {
-		d, err := here.Allow(ctx, "n", "user:a", core.PerHour(1))
+		d, err := here.MustCounter("n", core.PerHour(1)).Allow(ctx, "user:a")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -188,11 +188,12 @@ func TestNothingLentIsKept(t *testing.T) {
 				Key: func(r core.Request) (string, error) { return r.Header("X-Note")[0], nil },
 			},
 			core.Rule{
-				Calendar: core.CalendarMonth(lent.lend("Europe/Paris")), NeedLogin: true,
-				LimitFor: func(r core.Request) (core.Limit, error) { return core.PerCalendarDay(4, r.Header("X-Zone")[0]), nil },
+				Limit:     core.PerCalendarMonth(5, lent.lend("Europe/Paris")),
+				NeedLogin: true,
+				LimitFor:  func(r core.Request) (core.Limit, error) { return core.PerCalendarDay(4, r.Header("X-Zone")[0]), nil },
 			},
-			core.Rule{Name: "log", Seconds: 60, Algorithm: core.SlidingLog, Note: lentHeader("X-Note")},
-			core.Rule{Name: "slot", Seconds: 60, Algorithm: core.Concurrency},
+			core.Rule{Name: "log", Limit: core.PerMinute(5).Log(), Note: lentHeader("X-Note")},
+			core.Rule{Name: "slot", Limit: core.Limit{Max: 5, Window: 60 * time.Second, Algorithm: core.Concurrency}},
 			core.Rule{Name: "counted", Seconds: 60, Count: func(int) bool { return false }},
 			core.Rule{Name: "dry", Seconds: 60, MaxCount: 1, DryRun: true, Key: core.ByHeader("X-Note")},
 		)
@@ -224,46 +225,46 @@ func TestNothingLentIsKept(t *testing.T) {
 			return l
 		}
 		name, subject := func() string { return lent.lend("direct") }, func() string { return lent.lend("user:alice") }
-		_, _ = limiter.Peek(background, name(), subject(), limit())
+		_, _ = limiter.MustCounter(name(), limit()).Peek(background, subject())
 		check("Peek")
-		_, _ = limiter.AllowN(background, name(), subject(), limit(), 1)
+		_, _ = limiter.MustCounter(name(), limit()).AllowN(background, subject(), 1)
 		check("AllowN")
 		for range 2 {
-			_, _ = limiter.Allow(background, name(), subject(), core.PerCalendarDay(1, lent.lend("Asia/Kuwait")))
+			_, _ = limiter.MustCounter(name(), core.PerCalendarDay(1, lent.lend("Asia/Kuwait"))).Allow(background, subject())
 			check("Allow")
 		}
-		_, _ = limiter.Allow(background, lent.lend("none"), subject(), core.Unlimited)
+		_, _ = limiter.MustCounter(lent.lend("none"), core.Unlimited).Allow(background, subject())
 		check("Allow of Unlimited")
-		_ = limiter.Reset(background, name(), subject(), limit())
+		_ = limiter.MustCounter(name(), limit()).Reset(background, subject())
 		check("Reset")
 		_ = limiter.Ban(background, lent.lend("rule"), subject(), time.Hour)
 		check("Ban")
 		_ = limiter.Unban(background, lent.lend("rule"), subject())
 		check("Unban")
 		noted := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
-		d, err := limiter.AllowNoted(background, lent.lend("noted"), subject(), noted, 2, lent.lend("phone"))
+		d, err := limiter.MustLog(lent.lend("noted"), noted).AllowN(background, subject(), 2, lent.lend("phone"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = limiter.Refund(background, d, 1)
 		check("AllowNoted and Refund")
-		_, _ = limiter.Records(background, lent.lend("noted"), subject(), noted)
+		_, _ = limiter.MustLog(lent.lend("noted"), noted).Records(background, subject())
 		check("Records")
-		release, _, _ := limiter.Hold(background, lent.lend("held"), subject(), core.InFlight(1))
+		release, _, _ := limiter.MustSlots(lent.lend("held"), 1).Hold(background, subject())
 		check("Hold")
 		release()
 		check("release")
 		bucket := core.PerHour(3).Bucket(2)
-		_, _ = limiter.Reserve(background, lent.lend("turn"), subject(), bucket, 3)
+		_, _ = limiter.MustPacer(lent.lend("turn"), bucket).Reserve(background, subject(), 3)
 		check("Reserve")
 		ctx, leave := context.WithTimeout(background, time.Millisecond)
 		defer leave()
-		_, _ = limiter.Acquire(ctx, lent.lend("turn"), subject(), bucket, 1)
+		_, _ = limiter.MustPacer(lent.lend("turn"), bucket).Acquire(ctx, subject(), 1)
 		check("Acquire")
 		for i := range core.MaxDirectTallies + 1 { // names beyond those that are kept prepared
-			_, _ = limiter.Peek(background, fmt.Sprint("name", i), "s", core.PerHour(1))
+			_, _ = limiter.MustCounter(fmt.Sprint("name", i), core.PerHour(1)).Peek(background, "s")
 		}
-		_, _ = limiter.Allow(background, lent.lend("beyond"), subject(), limit())
+		_, _ = limiter.MustCounter(lent.lend("beyond"), limit()).Allow(background, subject())
 		check("Allow of many names")
 		for _, d := range heard.heard {
 			if text := fmt.Sprintf("%+v", d); strings.Contains(text, "~") {
@@ -284,13 +285,13 @@ func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
 		}
 		limiter, lent, limit := newLimiter(t, options), newLender(), core.PerHour(60).Bucket(1)
 		for _, want := range []error{nil, context.Canceled} {
-			if _, err := limiter.Acquire(ctx, lent.lend("turn"), lent.lend("user:alice"), limit, 1); !errors.Is(err, want) {
+			if _, err := limiter.MustPacer(lent.lend("turn"), limit).Acquire(ctx, lent.lend("user:alice"), 1); !errors.Is(err, want) {
 				t.Fatalf("%v, want %v", err, want)
 			}
 			lent.takeBack()
 		}
 		eventually(t, "the turn is given back", func() bool {
-			d, err := limiter.Peek(background, "turn", "user:alice", limit)
+			d, err := limiter.MustCounter("turn", limit).Peek(background, "user:alice")
 			return err == nil && d.RetryAfter <= time.Minute
 		})
 	})

@@ -29,11 +29,11 @@ func TestDecisionsThroughASequence(t *testing.T) {
 					if i == 4 && source == core.FromRedis { // as the call before it was refused
 						source = core.FromDenyCache
 					}
-					before, err := limiter.Peek(background, name, "user:a", limit)
+					before, err := limiter.MustCounter(name, limit).Peek(background, "user:a")
 					if err != nil {
 						t.Fatal(err)
 					}
-					d, err := limiter.Allow(background, name, "user:a", limit)
+					d, err := limiter.MustCounter(name, limit).Allow(background, "user:a")
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -95,7 +95,7 @@ func TestTimesThroughASequence(t *testing.T) {
 			var last core.Decision
 			for i := range int64(4) {
 				now = 1000*minute + i*10*second
-				d, err := limiter.Allow(background, "n", "s", test.limit)
+				d, err := limiter.MustCounter("n", test.limit).Allow(background, "s")
 				if err != nil || d.Allowed != (i < 3) {
 					t.Fatalf("call %d: %+v, %v", i, d, err)
 				}
@@ -108,11 +108,11 @@ func TestTimesThroughASequence(t *testing.T) {
 				t.Errorf("RetryAfter: %v, want %v", last.RetryAfter, test.retryLast)
 			}
 			now += last.RetryAfter.Microseconds() - 1
-			if d, _ := limiter.Peek(background, "n", "s", test.limit); d.Allowed {
+			if d, _ := limiter.MustCounter("n", test.limit).Peek(background, "s"); d.Allowed {
 				t.Error("allowed a microsecond before RetryAfter was over")
 			}
 			now++
-			if d, _ := limiter.Peek(background, "n", "s", test.limit); !d.Allowed {
+			if d, _ := limiter.MustCounter("n", test.limit).Peek(background, "s"); !d.Allowed {
 				t.Error("refused after RetryAfter was waited for")
 			}
 		})
@@ -125,16 +125,16 @@ func TestResetStartsAfresh(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				limiter := newLimiter(t, options)
 				for _, subject := range []string{"user:a", "user:b"} {
-					if _, err := limiter.AllowN(background, name, subject, limit, 3); err != nil {
+					if _, err := limiter.MustCounter(name, limit).AllowN(background, subject, 3); err != nil {
 						t.Fatal(err)
 					}
 				}
 				for range 2 { // the second finds nothing to reset
-					if err := limiter.Reset(background, name, "user:a", limit); err != nil {
+					if err := limiter.MustCounter(name, limit).Reset(background, "user:a"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				d, err := limiter.Peek(background, name, "user:a", limit)
+				d, err := limiter.MustCounter(name, limit).Peek(background, "user:a")
 				if err != nil || !d.Allowed || d.Remaining != 3 || d.ResetAfter != 0 {
 					t.Errorf("after Reset: %+v, %v", d, err)
 				}
@@ -149,10 +149,10 @@ func TestPeekAndRefusalsWriteNoKey(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		for _, limit := range sequences {
-			if _, err := limiter.Peek(background, "n", "s", limit); err != nil {
+			if _, err := limiter.MustCounter("n", limit).Peek(background, "s"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := limiter.AllowN(background, "n", "s", limit, 0); err != nil {
+			if _, err := limiter.MustCounter("n", limit).AllowN(background, "s", 0); err != nil {
 				t.Fatal(err)
 			}
 			wantLeft(t, limiter, "n", "s", limit, 3)

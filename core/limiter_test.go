@@ -17,10 +17,12 @@ var background = context.Background()
 func eachDirectCall(t *testing.T, limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit, check func(t *testing.T, d core.Decision, err error)) {
 	t.Helper()
 	calls := map[string]func() (core.Decision, error){
-		"Allow":  func() (core.Decision, error) { return limiter.Allow(ctx, name, subject, limit) },
-		"AllowN": func() (core.Decision, error) { return limiter.AllowN(ctx, name, subject, limit, 1) },
-		"Peek":   func() (core.Decision, error) { return limiter.Peek(ctx, name, subject, limit) },
-		"Reset":  func() (core.Decision, error) { return core.Decision{}, limiter.Reset(ctx, name, subject, limit) },
+		"Allow":  func() (core.Decision, error) { return limiter.MustCounter(name, limit).Allow(ctx, subject) },
+		"AllowN": func() (core.Decision, error) { return limiter.MustCounter(name, limit).AllowN(ctx, subject, 1) },
+		"Peek":   func() (core.Decision, error) { return limiter.MustCounter(name, limit).Peek(ctx, subject) },
+		"Reset": func() (core.Decision, error) {
+			return core.Decision{}, limiter.MustCounter(name, limit).Reset(ctx, subject)
+		},
 	}
 	for call, do := range calls {
 		t.Run(call, func(t *testing.T) {
@@ -83,7 +85,7 @@ func TestAllowNWithWrongNumbers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			limiter := newLimiter(t, core.Options{})
-			d, err := limiter.AllowN(background, "n", "s", test.limit, test.n)
+			d, err := limiter.MustCounter("n", test.limit).AllowN(background, "s", test.n)
 			if test.ok {
 				if err != nil || !d.Allowed {
 					t.Errorf("%+v, %v", d, err)
@@ -96,7 +98,7 @@ func TestAllowNWithWrongNumbers(t *testing.T) {
 		})
 	}
 	for _, n := range []int{-1, math.MinInt} {
-		_, err := newLimiter(t, core.Options{}).AllowN(background, "n", "s", core.PerHour(5), n)
+		_, err := newLimiter(t, core.Options{}).MustCounter("n", core.PerHour(5)).AllowN(background, "s", n)
 		wantRuleError(t, err, "n", "n", "-")
 	}
 }
@@ -111,13 +113,13 @@ func TestAllowNWithNothing(t *testing.T) {
 				limiter := newLimiter(t, options)
 				nothing := func(left int, limit core.Limit) {
 					t.Helper()
-					d, err := limiter.AllowN(background, name, "s", limit, 0)
+					d, err := limiter.MustCounter(name, limit).AllowN(background, "s", 0)
 					if err != nil || !d.Allowed || d.RetryAfter != 0 || d.Remaining != left {
 						t.Errorf("%+v, %v; want allowed with %d left", d, err, left)
 					}
 				}
 				nothing(6, limit)
-				if _, err := limiter.AllowN(background, name, "s", limit, 6); err != nil {
+				if _, err := limiter.MustCounter(name, limit).AllowN(background, "s", 6); err != nil {
 					t.Fatal(err)
 				}
 				nothing(0, limit)
@@ -169,7 +171,7 @@ func TestDirectCallsWithoutRedis(t *testing.T) {
 func TestDirectCallsWhoseCallerLeaves(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	core.UseAnswers(limiter, algorithm.Verdict{Ended: context.Canceled})
-	if d, err := limiter.Allow(background, "n", "s", core.PerHour(5)); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) || d.Allowed {
+	if d, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "s"); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) || d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -14,13 +14,14 @@ func TestRulesThatMeetInOneCounter(t *testing.T) {
 		rule := func(n, weight int) core.Rule {
 			l := smaller(limit, n)
 			return core.Rule{
-				Key: key("s"), Cost: cost(weight),
-				Window: l.Window, Calendar: l.Calendar, Algorithm: l.Algorithm, MaxCount: l.Max, Burst: l.Burst,
+				Key:   key("s"),
+				Cost:  cost(weight),
+				Limit: core.Limit{Max: l.Max, Calendar: l.Calendar, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst},
 			}
 		}
 		for name, rules := range map[string][]core.Rule{"small first": {rule(4, 1), rule(8, 2)}, "small last": {rule(8, 1), rule(4, 2)}} {
 			t.Run(name, func(t *testing.T) {
-				if err := limiter.Reset(background, "GET /", "s", limit); err != nil {
+				if err := limiter.MustCounter("GET /", limit).Reset(background, "s"); err != nil {
 					t.Fatal(err)
 				}
 				v := newView("GET", "/")
@@ -49,7 +50,7 @@ func smaller(limit core.Limit, n int) core.Limit {
 func TestSlotsThatMeetInOneCounter(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Seconds: 60, MaxCount: 4, Algorithm: core.Concurrency}, core.Rule{Seconds: 60, MaxCount: 2, Algorithm: core.Concurrency})
+		guard := newGuard(t, limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 60 * time.Second, Algorithm: core.Concurrency}}, core.Rule{Limit: core.Limit{Max: 2, Window: 60 * time.Second, Algorithm: core.Concurrency}})
 		serveInside(t, guard, func() {
 			wantLeft(t, limiter, "GET /", me, slots(4), 3)
 			serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
@@ -119,11 +120,11 @@ func TestABanOfRulesThatMeetApart(t *testing.T) {
 		"ring": {Redis: redistest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, OnStoreError: core.FallBackLocal}
+			rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, OnStoreError: core.CountLocally(1)}
 			banning := rule
 			banning.Ban = core.Ban{After: 1, For: 30 * time.Hour}
 			elsewhere := core.Rule{Name: "elsewhere", Seconds: 3600, Key: key("else")}
-			guard := newGuard(t, newLimiter(t, options), elsewhere, rule, elsewhere, core.Rule{Name: "other", Seconds: 3600, OnStoreError: core.FallBackLocal}, banning)
+			guard := newGuard(t, newLimiter(t, options), elsewhere, rule, elsewhere, core.Rule{Name: "other", Seconds: 3600, OnStoreError: core.CountLocally(1)}, banning)
 			wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
 			if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.Banned {
 				t.Errorf("%+v", d)

@@ -9,8 +9,8 @@ import (
 
 // Two buckets that meet in one counter hold together: the slower refill of the one, the smaller burst of the other.
 func TestTwoBucketsInOneCounterHoldTogether(t *testing.T) {
-	fast := core.Rule{Seconds: 3600, MaxCount: 1000, Algorithm: core.TokenBucket, Burst: 3}
-	slow := core.Rule{Seconds: 3600, MaxCount: 10, Algorithm: core.TokenBucket, Burst: 20}
+	fast := core.Rule{Limit: core.PerHour(1000).Bucket(3)}
+	slow := core.Rule{Limit: core.PerHour(10).Bucket(20)}
 	for name, rules := range map[string][]core.Rule{"fast first": {fast, slow}, "slow first": {slow, fast}} {
 		t.Run(name, func(t *testing.T) {
 			guard := newGuard(t, newLimiter(t, core.Options{}), rules...)

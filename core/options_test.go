@@ -65,7 +65,7 @@ func TestNewTakesExtremeOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			limiter := newLimiter(t, options)
-			if d, err := limiter.Allow(context.Background(), "n", "s", core.PerHour(2)); err != nil || d.Remaining != 1 {
+			if d, err := limiter.MustCounter("n", core.PerHour(2)).Allow(context.Background(), "s"); err != nil || d.Remaining != 1 {
 				t.Errorf("Allow: %+v, %v", d, err)
 			}
 		})
@@ -107,7 +107,7 @@ func TestCloseLeavesTheClientOpen(t *testing.T) {
 		limiter := newLimiter(t, options)
 		limiter.Close()
 		limiter.Close()
-		if _, err := limiter.Allow(context.Background(), "n", "s", core.PerHour(2)); err != nil {
+		if _, err := limiter.MustCounter("n", core.PerHour(2)).Allow(context.Background(), "s"); err != nil {
 			t.Errorf("Allow after Close: %v", err)
 		}
 		if options.Redis != nil {

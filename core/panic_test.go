@@ -46,8 +46,9 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 				guard := newGuard(t, limiter,
 					core.Rule{Name: "dry", Seconds: 3600, MaxCount: 9, DryRun: true},
 					core.Rule{
-						Name: "slot", Window: time.Hour, MaxCount: 1, Algorithm: core.Concurrency,
-						Key: func(core.Request) (string, error) { fault.here("Key"); return "s", nil },
+						Name:  "slot",
+						Limit: core.Limit{Max: 1, Window: time.Hour, Algorithm: core.Concurrency},
+						Key:   func(core.Request) (string, error) { fault.here("Key"); return "s", nil },
 					},
 					core.Rule{
 						Name: "free", Seconds: 3600, MaxCount: 1, NeedLogin: true, Count: free,
@@ -56,8 +57,10 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 					},
 					core.Rule{Name: "thrice", Seconds: 3600, MaxCount: 3, Count: func(int) bool { fault.here("Count"); return false }},
 					core.Rule{
-						Name: "also free", Seconds: 3600, MaxCount: 1, Count: free, Algorithm: core.SlidingLog,
-						Note: func(core.Request) string { fault.here("Note"); return "" },
+						Name:  "also free",
+						Limit: core.PerHour(1).Log(),
+						Count: free,
+						Note:  func(core.Request) string { fault.here("Note"); return "" },
 					},
 				)
 				call := func() {
@@ -98,8 +101,8 @@ func TestAPanicOfADirectCall(t *testing.T) {
 		limiter, bucket := newLimiter(t, options), core.PerHour(1).Bucket(1)
 		fault.in = "OnDecision"
 		wantPanic(t, fault.in, func() { _, _, _ = limiter.Hold(background, "held", "s", slotsOfAnHour(1)) })
-		wantPanic(t, fault.in, func() { _, _ = limiter.Reserve(background, "turn", "s", bucket, 1) })
-		wantPanic(t, fault.in, func() { _, _ = limiter.Acquire(background, "turn", "s", bucket, 1) })
+		wantPanic(t, fault.in, func() { _, _ = limiter.MustPacer("turn", bucket).Reserve(background, "s", 1) })
+		wantPanic(t, fault.in, func() { _, _ = limiter.MustPacer("turn", bucket).Acquire(background, "s", 1) })
 		wantLeft(t, limiter, "held", "s", slotsOfAnHour(1), 1)
 		wantLeft(t, limiter, "turn", "s", bucket, 1)
 	})
@@ -112,7 +115,7 @@ func TestAPanicOfTheLogger(t *testing.T) {
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1", "1")
 	options := core.Options{Redis: replica.Client(t), Timeout: patient, Logger: slog.New(fault)}
 	limiter := newLimiter(t, options)
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Window: time.Hour, MaxCount: 1, Algorithm: core.Concurrency, OnStoreError: core.FallBackLocal})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.Limit{Max: 1, Window: time.Hour, Algorithm: core.Concurrency}, OnStoreError: core.CountLocally(1)})
 	fault.in = "Logger"
 	wantPanic(t, fault.in, func() { guard.Check(newView("GET", "/")) })
 	fault.in = ""

@@ -14,12 +14,12 @@ import (
 func wantOwn(t *testing.T, limiter *core.Limiter, name, subject string, limit core.Limit) {
 	t.Helper()
 	for left := limit.Max - 1; left >= limit.Max-2; left-- {
-		d, err := limiter.Allow(background, name, subject, limit)
+		d, err := limiter.MustCounter(name, limit).Allow(background, subject)
 		if err != nil || d.Remaining != left || d.Rule != name || d.Key != subject || d.Limit != limit {
 			t.Fatalf("%.50q of %.50q, %v: %+v, %v; want %d left", name, subject, limit, d, err, left)
 		}
 	}
-	if err := limiter.Reset(background, name, subject, limit); err != nil {
+	if err := limiter.MustCounter(name, limit).Reset(background, subject); err != nil {
 		t.Fatal(err)
 	}
 	wantLeft(t, limiter, name, subject, limit, limit.Max)
@@ -58,7 +58,7 @@ func TestPreparedWithWrongLimits(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for range 2 {
 		for _, limit := range []core.Limit{{}, core.PerHour(0), core.PerHour(-7), core.PerCalendarDay(1, "Nowhere"), {Max: 1, Window: time.Hour, Burst: 1}} {
-			d, err := limiter.Allow(background, "reply", "user:alice", limit)
+			d, err := limiter.MustCounter("reply", limit).Allow(background, "user:alice")
 			wrong, ok := err.(*core.RuleError)
 			if !ok || wrong.Rule != "reply" || d.Allowed {
 				t.Errorf("%v: %+v, %v", limit, d, err)
@@ -74,7 +74,7 @@ func TestPreparedWithWrongLimits(t *testing.T) {
 func TestPreparedKeepsNoNameOfACaller(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	name := []byte("reply")
-	if _, err := limiter.Allow(background, borrowed(name), "user:alice", core.PerHour(3)); err != nil {
+	if _, err := limiter.MustCounter(borrowed(name), core.PerHour(3)).Allow(background, "user:alice"); err != nil {
 		t.Fatal(err)
 	}
 	copy(name, "other")
@@ -97,7 +97,7 @@ func TestPreparedAtOnce(t *testing.T) {
 			for i := range names {
 				for hours := range 10 {
 					limit := core.Limit{Max: 100, Window: time.Duration(hours+1) * time.Hour}
-					if _, err := limiter.Allow(background, fmt.Sprint("name", i%300*4+i/300), "user:alice", limit); err != nil {
+					if _, err := limiter.MustCounter(fmt.Sprint("name", i%300*4+i/300), limit).Allow(background, "user:alice"); err != nil {
 						t.Error(err)
 					}
 				}
@@ -120,17 +120,21 @@ func TestPreparedAtOnce(t *testing.T) {
 func TestPreparedAfterErrors(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for _, bad := range []func() (core.Decision, error){
-		func() (core.Decision, error) { return limiter.Allow(background, "", "user:alice", core.PerHour(3)) },
-		func() (core.Decision, error) { return limiter.Allow(background, "reply", "", core.PerHour(3)) },
 		func() (core.Decision, error) {
-			return limiter.AllowN(background, "reply", "user:alice", core.PerHour(3), -1)
+			return limiter.MustCounter("", core.PerHour(3)).Allow(background, "user:alice")
 		},
 		func() (core.Decision, error) {
-			return limiter.AllowN(background, "reply", "user:alice", core.PerHour(3), 4)
+			return limiter.MustCounter("reply", core.PerHour(3)).Allow(background, "")
 		},
-		func() (core.Decision, error) { return limiter.Allow(background, "", "", core.Limit{}) },
 		func() (core.Decision, error) {
-			return limiter.Reserve(background, "reply", strings.Repeat("x", 99), core.PerHour(3), 1)
+			return limiter.MustCounter("reply", core.PerHour(3)).AllowN(background, "user:alice", -1)
+		},
+		func() (core.Decision, error) {
+			return limiter.MustCounter("reply", core.PerHour(3)).AllowN(background, "user:alice", 4)
+		},
+		func() (core.Decision, error) { return limiter.MustCounter("", core.Limit{}).Allow(background, "") },
+		func() (core.Decision, error) {
+			return limiter.MustPacer("reply", core.PerHour(3)).Reserve(background, strings.Repeat("x", 99), 1)
 		},
 	} {
 		if d, err := bad(); err == nil || d.Allowed || d.Rule != "" {

@@ -18,7 +18,7 @@ var log3 = core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
 
 func noted(t testing.TB, limiter *core.Limiter, limit core.Limit, n int, note string) core.Decision {
 	t.Helper()
-	d, err := limiter.AllowNoted(background, "n", "s", limit, n, note)
+	d, err := limiter.MustLog("n", limit).AllowN(background, "s", n, note)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func noted(t testing.TB, limiter *core.Limiter, limit core.Limit, n int, note st
 
 func records(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) []core.Record {
 	t.Helper()
-	got, err := limiter.Records(background, "n", subject, limit)
+	got, err := limiter.MustLog("n", limit).Records(background, subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +105,10 @@ func TestNotesOfARule(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{
-			Name: "n", Seconds: 3600, MaxCount: 2, Algorithm: core.SlidingLog,
-			Also: []core.Limit{{Max: 9, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, core.PerDay(9)},
-			Note: func(r core.Request) string { return r.Method() + " " + r.Rule() },
+			Name:  "n",
+			Limit: core.PerHour(2).Log(),
+			Also:  []core.Limit{{Max: 9, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, core.PerDay(9)},
+			Note:  func(r core.Request) string { return r.Method() + " " + r.Rule() },
 		})
 		wantServed(t, guard, newView("GET", "/"), ok, 200)
 		wantServed(t, guard, newView("POST", "/"), ok, 200)
@@ -141,7 +142,7 @@ func TestNotesAreCut(t *testing.T) {
 			"binary":                     {"\x00\r\n{}", "\x00\r\n{}"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				defer func() { _ = limiter.Reset(background, "n", "s", log3) }()
+				defer func() { _ = limiter.MustCounter("n", log3).Reset(background, "s") }()
 				noted(t, limiter, log3, 1, test.given)
 				got := notes(t, limiter, "s", log3)
 				if len(got) != 1 || got[0] != test.kept || len(got[0]) > 256 || !utf8.ValidString(got[0]) {
@@ -156,7 +157,7 @@ func TestNotesAreCut(t *testing.T) {
 func TestNotesOfARuleAreCutCopies(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	path := bytes.Repeat([]byte("x"), 1<<20)
-	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Algorithm: core.SlidingLog, Note: core.Request.Path}
+	rule := core.Rule{Name: "n", Limit: core.PerHour(3).Log(), Note: core.Request.Path}
 	guard := newGuard(t, limiter, rule)
 	for _, length := range []int{10, len(path)} {
 		v := newView("GET", "/")
@@ -184,15 +185,15 @@ func TestWrongRecords(t *testing.T) {
 		{"too long", "n", "s", long, "n", "Max", "10001"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := limiter.Records(background, test.counter, test.subject, test.limit)
+			_, err := limiter.MustLog(test.counter, test.limit).Records(background, test.subject)
 			wantRuleError(t, err, test.rule, test.field, test.value)
-			_, err = limiter.AllowNoted(background, test.counter, test.subject, test.limit, 1, "x")
+			_, err = limiter.MustLog(test.counter, test.limit).AllowN(background, test.subject, 1, "x")
 			wantRuleError(t, err, test.rule, test.field, test.value)
 		})
 	}
-	_, err := limiter.AllowNoted(background, "n", "s", log3, -1, "x")
+	_, err := limiter.MustLog("n", log3).AllowN(background, "s", -1, "x")
 	wantRuleError(t, err, "n", "n", "-1")
-	if _, err := limiter.AllowNoted(background, "n", "s", log3, 4, "x"); !errors.Is(err, core.ErrCostExceedsLimit) {
+	if _, err := limiter.MustLog("n", log3).AllowN(background, "s", 4, "x"); !errors.Is(err, core.ErrCostExceedsLimit) {
 		t.Errorf("%v, want ErrCostExceedsLimit", err)
 	}
 }
@@ -201,12 +202,12 @@ func TestRecordsWithoutAnAnswer(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		got, err := newLimiter(t, options).Records(ended, "n", "s", log3)
+		got, err := newLimiter(t, options).MustLog("n", log3).Records(ended, "s")
 		if got != nil || !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
-	if got, err := newLimiter(t, deadRedis(t)).Records(background, "n", "s", log3); got != nil || !errors.Is(err, core.ErrStore) {
+	if got, err := newLimiter(t, deadRedis(t)).MustLog("n", log3).Records(background, "s"); got != nil || !errors.Is(err, core.ErrStore) {
 		t.Errorf("%v, %v; want ErrStore", got, err)
 	}
 }

@@ -34,7 +34,7 @@ func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 			if _, d, err := c.limiter.Hold(ctx, name, "user:alice", f.limit); err != nil || !d.Allowed {
 				t.Fatalf("%s: %+v, %v", name, d, err)
 			}
-		} else if d, err := c.limiter.Allow(ctx, name, "user:alice", f.limit); err != nil || !d.Allowed {
+		} else if d, err := c.limiter.MustCounter(name, f.limit).Allow(ctx, "user:alice"); err != nil || !d.Allowed {
 			t.Fatalf("%s: %+v, %v", name, d, err)
 		}
 		c.decide("0", name, f, 1, int64(left-1))
@@ -79,7 +79,7 @@ func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
 	bucket := of["bucket"]
 	key, _, _, args := c.call("turn", bucket, 50)
 	reserved := c.numbers(c.eval(c.row("reserve")[1], []string{key}, append([]string{"0", "50"}, args[2:]...)))
-	if d, err := c.limiter.Reserve(ctx, "turn", "user:alice", bucket.limit, 1); err != nil || d.Wait < 9*time.Hour || len(reserved) != 6 || reserved[1] != 0 {
+	if d, err := c.limiter.MustPacer("turn", bucket.limit).Reserve(ctx, "user:alice", 1); err != nil || d.Wait < 9*time.Hour || len(reserved) != 6 || reserved[1] != 0 {
 		t.Errorf("reserved %v; the next turn is %+v, %v", reserved, d, err)
 	}
 
@@ -89,7 +89,7 @@ func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
 	wantLeft(t, c.limiter, "flight", "user:alice", slots.limit, 4)
 
 	log := of["sliding log"]
-	if _, err := c.limiter.AllowNoted(ctx, "log", "user:alice", log.limit, 2, "from Go"); err != nil {
+	if _, err := c.limiter.MustLog("log", log.limit).AllowN(ctx, "user:alice", 2, "from Go"); err != nil {
 		t.Fatal(err)
 	}
 	c.decide("1", "log", log, 1, 2)
@@ -113,7 +113,7 @@ func TestOtherLanguagesShareTheScripts(t *testing.T) {
 		if f.limit.Algorithm == core.Concurrency {
 			continue // has no direct call
 		}
-		if _, err := c.limiter.Peek(context.Background(), name, "user:alice", f.limit); err != nil {
+		if _, err := c.limiter.MustCounter(name, f.limit).Peek(context.Background(), "user:alice"); err != nil {
 			t.Fatal(err)
 		}
 		_, _, file, _ := c.call(name, f, 1)
@@ -157,7 +157,7 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 			for range 2 {
 				c.input(fmt.Sprintf(`EVALSHA %s 1 %s "%s"`, sha, key, arg.String()))
 			}
-			d, err := c.limiter.Peek(context.Background(), "fast", "user:alice", of.limit)
+			d, err := c.limiter.MustCounter("fast", of.limit).Peek(context.Background(), "user:alice")
 			if err != nil || d.Remaining != 1 || !strings.Contains(c.page, of.file) {
 				t.Errorf("%+v, %v, want one permit left", d, err)
 			}
@@ -177,7 +177,7 @@ func TestOtherLanguagesReadTheStates(t *testing.T) {
 		if want[tag] == nil {
 			continue // lists and sets are read by the other tests
 		}
-		if _, err := c.limiter.AllowN(context.Background(), name, "user:alice", f.limit, 2); err != nil {
+		if _, err := c.limiter.MustCounter(name, f.limit).AllowN(context.Background(), "user:alice", 2); err != nil {
 			t.Fatal(err)
 		}
 		format := "<" + strings.Join(regexp.MustCompile("I[0-9]").FindAllString(strings.Split(c.row(tag)[2], ";")[0], -1), "")

@@ -20,11 +20,11 @@ func TestRefundOfTheLargestNumber(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		limit := core.PerHour(10)
-		d, err := limiter.AllowN(background, "n", "s", limit, 2)
+		d, err := limiter.MustCounter("n", limit).AllowN(background, "s", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := limiter.AllowN(background, "n", "s", limit, 8); err != nil {
+		if _, err := limiter.MustCounter("n", limit).AllowN(background, "s", 8); err != nil {
 			t.Fatal(err)
 		}
 		refund(t, limiter, d, 1)
@@ -40,7 +40,8 @@ func TestRefundAndCountGiveBackOnce(t *testing.T) {
 		options.Expose = true
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{
-			Name: "n", Seconds: 3600, MaxCount: 4, Algorithm: core.FixedWindow,
+			Name:  "n",
+			Limit: core.PerHour(4).Fixed(),
 			Cost:  func(core.Request) int { return 2 },
 			Count: func(status int) bool { return status == 200 },
 		})
@@ -70,11 +71,11 @@ func TestRunTwiceGivesBackOnce(t *testing.T) {
 // A decision is refunded by the limiter that made it, and by no other that shares its counters.
 func TestRefundByAnotherLimiter(t *testing.T) {
 	one, two := newLimiter(t, core.Options{}), newLimiter(t, core.Options{})
-	mine, err := one.Allow(background, "n", "s", core.PerHour(2))
+	mine, err := one.MustCounter("n", core.PerHour(2)).Allow(background, "s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := two.Allow(background, "n", "s", core.PerHour(2)); err != nil {
+	if _, err := two.MustCounter("n", core.PerHour(2)).Allow(background, "s"); err != nil {
 		t.Fatal(err)
 	}
 	var wrong *core.RuleError
@@ -130,7 +131,7 @@ func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 func TestZonesHaveOneSpelling(t *testing.T) {
 	for _, zone := range []string{"Europe//Berlin", "Europe/./Berlin", "Europe/Berlin/", "./UTC"} {
 		var wrong *core.RuleError
-		if _, err := newLimiter(t, core.Options{}).Allow(background, "n", "s", core.PerCalendarDay(1, zone)); !errors.As(err, &wrong) || wrong.Field != "Calendar" {
+		if _, err := newLimiter(t, core.Options{}).MustCounter("n", core.PerCalendarDay(1, zone)).Allow(background, "s"); !errors.As(err, &wrong) || wrong.Field != "Calendar" {
 			t.Errorf("%s: %v", zone, err)
 		}
 	}

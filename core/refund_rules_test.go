@@ -57,7 +57,7 @@ func TestRefundInsideAHandler(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Expose = true
 		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 2, Algorithm: core.FixedWindow})
+		guard := newGuard(t, limiter, core.Rule{Limit: core.PerHour(2).Fixed()})
 		answer := wantStatus(t, guard, newView("GET", "/users/:id"), 200)
 		d, _ := core.DecisionFrom(answer.Context)
 		fixed := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.FixedWindow}

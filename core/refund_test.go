@@ -60,14 +60,14 @@ func TestRefundOfMoreThanWasCharged(t *testing.T) {
 		wantNoRefund(t, limiter, first, 0, "0")
 		wantNoRefund(t, limiter, first, -1, "-1")
 
-		refused, err := limiter.Allow(background, "n", "s", limit)
+		refused, err := limiter.MustCounter("n", limit).Allow(background, "s")
 		if err != nil || refused.Allowed {
 			t.Fatal(refused, err)
 		}
-		peeked, _ := limiter.Peek(background, "n", "other", limit)
-		nothing, _ := limiter.AllowN(background, "n", "s", limit, 0)
-		unlimited, _ := limiter.Allow(background, "n", "s", core.Unlimited)
-		release, held, _ := limiter.Hold(background, "n", "s", core.InFlight(1))
+		peeked, _ := limiter.MustCounter("n", limit).Peek(background, "other")
+		nothing, _ := limiter.MustCounter("n", limit).AllowN(background, "s", 0)
+		unlimited, _ := limiter.MustCounter("n", core.Unlimited).Allow(background, "s")
+		release, held, _ := limiter.MustSlots("n", 1).Hold(background, "s")
 		defer release()
 		for name, d := range map[string]core.Decision{
 			"refused": refused, "looked at": peeked, "nothing": nothing, "unlimited": unlimited, "held": held, "zero": {},
@@ -121,7 +121,7 @@ func TestRefundAfterAShortWindow(t *testing.T) {
 func TestRefundAfterReset(t *testing.T) {
 	eachLasting(t, 4, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		d := charge(t, limiter, "n", "s", limit, 4)
-		if err := limiter.Reset(background, "n", "s", limit); err != nil {
+		if err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
 			t.Fatal(err)
 		}
 		refund(t, limiter, d, 4)
@@ -204,7 +204,7 @@ func TestInterleavedRefundsCreateNothing(t *testing.T) {
 	limit := core.PerSecond(10).Bucket(10)
 	take := func() (taken []core.Decision) {
 		for range 100 {
-			d, err := limiter.Allow(background, "n", "s", limit)
+			d, err := limiter.MustCounter("n", limit).Allow(background, "s")
 			if err != nil || !d.Allowed {
 				return taken
 			}
@@ -249,21 +249,21 @@ func TestRefundReachesNoLaterLife(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
 	for name, forget := range map[string]func(){
-		"reset":    func() { clock.add(time.Microsecond); _ = limiter.Reset(background, "n", "s", limit) },
+		"reset":    func() { clock.add(time.Microsecond); _ = limiter.MustCounter("n", limit).Reset(background, "s") },
 		"refilled": func() { clock.add(time.Second) },
 		"an hour back, reset": func() {
 			clock.add(-time.Hour)
-			_ = limiter.Reset(background, "n", "s", limit)
+			_ = limiter.MustCounter("n", limit).Reset(background, "s")
 		},
 	} {
 		early := charge(t, limiter, "n", "s", limit, 8)
 		forget()
 		charge(t, limiter, "n", "s", limit, 8)
 		refund(t, limiter, early, 8)
-		if d, err := limiter.Peek(background, "n", "s", limit); err != nil || d.Remaining != 2 {
+		if d, err := limiter.MustCounter("n", limit).Peek(background, "s"); err != nil || d.Remaining != 2 {
 			t.Errorf("%s: %+v, %v, want 2 left", name, d, err)
 		}
-		_ = limiter.Reset(background, "n", "s", limit)
+		_ = limiter.MustCounter("n", limit).Reset(background, "s")
 		clock.add(2 * time.Hour)
 	}
 }

@@ -47,7 +47,7 @@ func TestProblems(t *testing.T) {
 	const types = "https://iana.org/assignments/http-problem-types#"
 	failing := func(core.Request) (string, error) { return "", errVerify }
 	used := newLimiter(t, core.Options{Identify: whoSays})
-	if _, err := used.AllowN(background, "api", "ip:192.0.2.1", core.PerHour(5), 5); err != nil {
+	if _, err := used.MustCounter("api", core.PerHour(5)).AllowN(background, "ip:192.0.2.1", 5); err != nil {
 		t.Fatal(err)
 	}
 	api := core.Rule{Name: "api", Seconds: 3600}
@@ -174,7 +174,7 @@ func TestProblemIsJSON(t *testing.T) {
 	names := rapid.StringMatching(`[ -~]{1,40}`)
 	words := rapid.OneOf(rapid.String(), names, rapid.Just("<&>\u2028\"\\\x7f"))
 	rapid.Check(t, func(t *rapid.T) {
-		rule := core.Rule{Name: names.Draw(t, "name"), Window: 24 * time.Hour, MaxCount: 1, Message: words.Draw(t, "message")}
+		rule := core.Rule{Name: names.Draw(t, "name"), Limit: core.Limit{Max: 1, Window: 24 * time.Hour}, Message: words.Draw(t, "message")}
 		rule.Also = []core.Limit{{Max: 1, Window: time.Duration(rapid.IntRange(1, 366).Draw(t, "hours")+24) * time.Hour}}
 		limiter.CheckRule(newView("GET", "/x"), rule, "")
 		refusal := limiter.CheckRule(newView("GET", "/x"), rule, "").Refusal

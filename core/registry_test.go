@@ -12,7 +12,7 @@ import (
 // Rules of one name share counters, so they must mean one limit.
 func TestOneNameOneLimit(t *testing.T) {
 	first := core.Rule{Name: "api", Seconds: 60, MaxCount: 5}
-	bucket := core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Algorithm: core.TokenBucket}
+	bucket := core.Rule{Name: "api", Limit: core.PerMinute(5).Bucket(0)}
 	paths := core.Rule{Seconds: 60, Paths: []string{"/a", "/b"}}
 	for _, test := range []struct {
 		name          string
@@ -20,15 +20,15 @@ func TestOneNameOneLimit(t *testing.T) {
 		wrong         bool
 	}{
 		{"the same", first, first, false},
-		{"span spelled as Window", first, core.Rule{Name: "api", Window: time.Minute, MaxCount: 5}, false},
+		{"span spelled as Window", first, core.Rule{Name: "api", Limit: core.PerMinute(5)}, false},
 		{"MaxCount defaulted", first, core.Rule{Name: "api", Seconds: 60}, false},
 		{"other routes, key and message", first, core.Rule{Name: "api", Seconds: 60, Paths: []string{"/x"}, Key: core.Global, Message: "m"}, false},
-		{"Burst defaulted", bucket, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Burst: 5, Algorithm: core.TokenBucket}, false},
+		{"Burst defaulted", bucket, core.Rule{Name: "api", Limit: core.PerMinute(5).Bucket(5)}, false},
 		{"another name", first, core.Rule{Name: "API", Seconds: 60, MaxCount: 6}, false},
 		{"another MaxCount", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 6}, true},
 		{"another span", first, core.Rule{Name: "api", Seconds: 61, MaxCount: 5}, true},
 		{"another algorithm", first, bucket, true},
-		{"another Burst", bucket, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Burst: 6, Algorithm: core.TokenBucket}, true},
+		{"another Burst", bucket, core.Rule{Name: "api", Limit: core.PerMinute(5).Bucket(6)}, true},
 		{"the same paths in another order", paths, core.Rule{Seconds: 60, Paths: []string{"/b", "/a"}}, false},
 		{"the same paths with another MaxCount", paths, core.Rule{Seconds: 60, MaxCount: 9, Paths: []string{"/b", "/a"}}, true},
 		{"the same paths with another span", paths, core.Rule{Seconds: 61, Paths: []string{"/b", "/a"}}, false},
@@ -77,7 +77,7 @@ func TestARefusedGuardTakesNoNames(t *testing.T) {
 func TestManyLimitsInDirectCalls(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for n := 1; n <= 1100; n++ {
-		d, err := limiter.Allow(context.Background(), "plan", "user:"+fmt.Sprint(n), core.PerHour(n))
+		d, err := limiter.MustCounter("plan", core.PerHour(n)).Allow(context.Background(), "user:"+fmt.Sprint(n))
 		if err != nil || d.Remaining != n-1 {
 			t.Fatalf("limit %d: %+v, %v", n, d, err)
 		}

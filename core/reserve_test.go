@@ -33,12 +33,12 @@ func TestReserveBeyondAYear(t *testing.T) {
 		limiter := newLimiter(t, options)
 		limit := core.Limit{Max: 1, Window: 100 * 24 * time.Hour, Algorithm: core.TokenBucket}
 		for i := range 4 {
-			if d, err := limiter.Reserve(background, "n", "s", limit, 1); err != nil || !d.Allowed || d.Wait > time.Duration(i)*limit.Window {
+			if d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1); err != nil || !d.Allowed || d.Wait > time.Duration(i)*limit.Window {
 				t.Fatalf("%+v, %v", d, err)
 			}
 		}
 		for range 2 {
-			d, err := limiter.Reserve(background, "n", "s", limit, 1)
+			d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1)
 			if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 34*24*time.Hour {
 				t.Errorf("%+v, %v", d, err)
 			}
@@ -49,7 +49,7 @@ func TestReserveBeyondAYear(t *testing.T) {
 func TestRefundOfAReservation(t *testing.T) {
 	limiter, _ := atTestTime(t, core.Options{})
 	charge(t, limiter, "n", "s", slowly, 1)
-	d, err := limiter.Reserve(background, "n", "s", slowly, 4)
+	d, err := limiter.MustPacer("n", slowly).Reserve(background, "s", 4)
 	if err != nil || d.Wait != time.Second {
 		t.Fatal(d, err)
 	}
@@ -73,13 +73,13 @@ func TestTwoLimitersShareTurns(t *testing.T) {
 	limit := core.PerMinute(1).Bucket(1)
 	start := time.Now()
 	for i := range 6 {
-		d, err := both[i%2].Reserve(background, "n", "s", limit, 1)
+		d, err := both[i%2].MustPacer("n", limit).Reserve(background, "s", 1)
 		turn := time.Duration(i) * time.Minute
 		if err != nil || !d.Allowed || d.Wait > turn || d.Wait < turn-time.Since(start) {
 			t.Errorf("turn %d is in %v (%v), want at most %v", i, d.Wait, err, turn)
 		}
 	}
-	d, err := both[0].Acquire(background, "n", "s", limit, 1)
+	d, err := both[0].MustPacer("n", limit).Acquire(background, "s", 1)
 	if err != nil || d.Allowed || d.RetryAfter > 5*time.Minute || d.RetryAfter < 5*time.Minute-time.Since(start) {
 		t.Errorf("Acquire, which waits for a minute: %+v, %v", d, err)
 	}
@@ -92,7 +92,7 @@ func TestAcquireInRealTime(t *testing.T) {
 		limit := core.Limit{Max: 1, Window: 20 * time.Millisecond, Algorithm: core.TokenBucket}
 		start := time.Now()
 		for range 6 {
-			d, err := limiter.Acquire(background, "n", "s", limit, 1)
+			d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 1)
 			if err != nil || !d.Allowed {
 				t.Fatalf("%+v, %v", d, err)
 			}

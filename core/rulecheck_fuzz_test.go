@@ -26,14 +26,14 @@ func FuzzRule(f *testing.F) {
 	for _, r := range []core.Rule{
 		{}, {Seconds: 1}, {Seconds: -1}, {Seconds: math.MaxInt}, {Seconds: 31_622_400}, {Window: time.Millisecond}, {Window: time.Millisecond - 1},
 		{Window: year}, {Window: year + 1}, {Window: math.MaxInt64}, {Window: math.MinInt64}, {Seconds: 1, Window: time.Second},
-		{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Seconds: 1, Algorithm: 99},
-		{Seconds: 1, MaxCount: 10_000, Algorithm: core.SlidingLog}, {Seconds: 1, MaxCount: 3, Algorithm: core.Concurrency},
-		{Seconds: 1, MaxCount: 7, Algorithm: core.FixedWindow, Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
-		{Seconds: 3600, MaxCount: 7, Algorithm: core.CalendarWindow}, {Seconds: 7, MaxCount: 3, Algorithm: core.TokenBucket},
-		{Seconds: 7, MaxCount: 3, Burst: 11, Algorithm: core.TokenBucket}, {Seconds: 7, MaxCount: 3, Burst: math.MaxInt, Algorithm: core.TokenBucket},
-		{Window: year - time.Microsecond, MaxCount: mostPermits - 1, Algorithm: core.TokenBucket}, {Seconds: 1, OnStoreError: 255}, {Seconds: 1, LocalShare: 1},
-		{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: 0.5}, {Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.NaN()},
-		{Seconds: 1, OnStoreError: core.FallBackLocal, LocalShare: math.SmallestNonzeroFloat64}, {Seconds: 1, LocalShare: math.Inf(-1)},
+		{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Limit: core.Limit{Max: 5, Window: 1 * time.Second, Algorithm: 99}},
+		{Limit: core.PerSecond(10_000).Log()}, {Limit: core.Limit{Max: 3, Window: 1 * time.Second, Algorithm: core.Concurrency}},
+		{Limit: core.PerSecond(7).Fixed(), Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
+		{Limit: core.PerHour(7).Aligned()}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(0)},
+		{Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(11)}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(math.MaxInt)},
+		{Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, {Seconds: 1, OnStoreError: 255}, {Seconds: 1, LocalShare: 1},
+		{Seconds: 1, OnStoreError: core.CountLocally(0.5)}, {Seconds: 1, OnStoreError: core.CountLocally(math.NaN())},
+		{Seconds: 1, OnStoreError: core.CountLocally(math.SmallestNonzeroFloat64)}, {Seconds: 1, LocalShare: math.Inf(-1)},
 		{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
 		{Seconds: 1, Paths: []string{"/[", "x"}}, {Seconds: 1, Paths: []string{"/{id}"}}, {Seconds: 1, Except: []string{"/\xff"}},
 		{Seconds: 1, Methods: []string{"GET", "get"}}, {Seconds: 1, Message: "\xff"}, {Seconds: 1, Ban: core.Ban{After: 3, For: time.Hour}},
@@ -41,14 +41,14 @@ func FuzzRule(f *testing.F) {
 	} {
 		add(r, "")
 	}
-	add(core.Rule{Calendar: core.CalendarDay("UTC")}, "UTC")
+	add(core.Rule{Limit: core.PerCalendarDay(5, "UTC")}, "UTC")
 	add(core.Rule{}, "../../etc/passwd")
 	add(core.Rule{Seconds: 1}, "Local\x00")
 	f.Fuzz(func(t *testing.T, seconds int, window int64, days bool, zone string, most int, algorithm byte, burst int, name, paths, except, methods string,
 		lease int, onStoreError byte, localShare float64, message string, banAfter int, banFor, banMax int64, needLogin, dryRun bool) {
 		rule := core.Rule{
 			Seconds: seconds, Window: time.Duration(window), MaxCount: most, Algorithm: core.Algorithm(algorithm), Burst: burst, Name: name,
-			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: core.OnStoreError(onStoreError), LocalShare: localShare,
+			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: core.StorePolicy(onStoreError), LocalShare: localShare,
 			Message: message, Ban: core.Ban{After: banAfter, For: time.Duration(banFor), Max: time.Duration(banMax)}, NeedLogin: needLogin, DryRun: dryRun,
 		}
 		switch {

@@ -18,7 +18,7 @@ func TestFeaturesRefused(t *testing.T) {
 	also := func(limits ...core.Limit) core.Rule { return with(func(r *core.Rule) { r.Also = limits }) }
 	ban := func(b core.Ban) core.Rule { return with(func(r *core.Rule) { r.Ban = b }) }
 	calendar := func(c core.Calendar, a core.Algorithm) core.Rule {
-		return core.Rule{Name: "n", Calendar: c, Algorithm: a}
+		return core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: c, Algorithm: a}}
 	}
 	const year = 366 * 24 * time.Hour
 	for _, test := range []struct {
@@ -53,14 +53,14 @@ func TestFeaturesRefused(t *testing.T) {
 		{"a file for a zone", calendar(core.CalendarDay("../../etc/passwd"), 0), "Calendar", "day of ../../etc/passwd", "time/tzdata"},
 		{"a calendar of another algorithm", calendar(core.CalendarDay("UTC"), core.FixedWindow), "Calendar", "day of UTC", "CalendarWindow only"},
 		{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Calendar: core.CalendarDay("UTC")}, "Seconds", "1", "one span"},
-		{"a calendar and a Window", core.Rule{Name: "n", Window: time.Second, Calendar: core.CalendarDay("UTC")}, "Window", "1s", "one span"},
-		{"a calendar and a Burst", core.Rule{Name: "n", Calendar: core.CalendarDay("UTC"), Burst: 3}, "Burst", "3", "TokenBucket only"},
-		{"a calendar without a span", core.Rule{Name: "n", Algorithm: core.CalendarWindow}, "Seconds", "0", "needs a span"},
+		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Window: time.Second}}, "Window", "1s", "one span"},
+		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Burst: 3}}, "Burst", "3", "TokenBucket only"},
+		{"a calendar without a span", core.Rule{Name: "n", Limit: core.Limit{Max: 5}.Aligned()}, "Seconds", "0", "needs a span"},
 
-		{"a log too long", core.Rule{Name: "n", Seconds: 1, MaxCount: 10_001, Algorithm: core.SlidingLog}, "MaxCount", "10001", "at most 10,000 for SlidingLog"},
-		{"too many in flight", core.Rule{Name: "n", Seconds: 1, MaxCount: 10_001, Algorithm: core.Concurrency}, "MaxCount", "10001", "at most 10,000 for Concurrency"},
-		{"slots too short to renew", core.Rule{Name: "n", Window: 999 * time.Millisecond, Algorithm: core.Concurrency}, "Window", "999ms", "at least 1 s"},
-		{"a bucket too fine to be exact", core.Rule{Name: "n", Window: year - time.Microsecond, MaxCount: mostPermits - 1, Algorithm: core.TokenBucket}, "MaxCount", "999999999999", "rounder MaxCount"},
+		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "MaxCount", "10001", "at most 10,000 for SlidingLog"},
+		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "MaxCount", "10001", "at most 10,000 for Concurrency"},
+		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Window", "999ms", "at least 1 s"},
+		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "MaxCount", "999999999999", "rounder MaxCount"},
 		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
 		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "SlidingLog only"},
 	} {
@@ -85,11 +85,11 @@ func TestFeaturesTaken(t *testing.T) {
 		"the shortest ban":           {Seconds: 60, Ban: core.Ban{After: 1, For: time.Millisecond}},
 		"the longest ban":            {Seconds: 60, Ban: core.Ban{After: 1000, For: year, Max: year}},
 		"bans by hand":               {Seconds: 60, Ban: core.Ban{ByHand: true}},
-		"the longest log":            {Seconds: 60, MaxCount: 10_000, Algorithm: core.SlidingLog, Note: note("")},
+		"the longest log":            {Limit: core.PerMinute(10_000).Log(), Note: note("")},
 		"a log beside it":            {Seconds: 60, Also: []core.Limit{{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}}, Note: note("")},
-		"most in flight":             {Seconds: 1, MaxCount: 10_000, Algorithm: core.Concurrency},
+		"most in flight":             {Limit: core.Limit{Max: 10_000, Window: 1 * time.Second, Algorithm: core.Concurrency}},
 		"days by name of algorithm":  {Calendar: core.CalendarDay("Europe/Berlin"), Algorithm: core.CalendarWindow},
-		"each hour":                  {Seconds: 3600, Algorithm: core.CalendarWindow},
+		"each hour":                  {Limit: core.PerHour(5).Aligned()},
 		"the longest zone":           {Calendar: core.CalendarMonth("America/Argentina/ComodRivadavia")},
 	} {
 		t.Run(name, func(t *testing.T) {

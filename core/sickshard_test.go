@@ -96,7 +96,7 @@ func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
 func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
 	r := newSickRing(t)
 	rule := func(name, subject string, window time.Duration) core.Rule {
-		return core.Rule{Name: name, Window: window, MaxCount: 1, Algorithm: core.Concurrency, Key: counting(subject)}
+		return core.Rule{Name: name, Limit: core.Limit{Max: 1, Window: window, Algorithm: core.Concurrency}, Key: counting(subject)}
 	}
 	short := newGuard(t, r.Limiter, rule("ill", r.ill, time.Second), rule("well", r.well, time.Second))
 	long := newGuard(t, r.Limiter, rule("ill long", r.ill, time.Hour), rule("well long", r.well, time.Hour))
@@ -129,7 +129,7 @@ func TestAPauseKeepsNoSlots(t *testing.T) {
 			<-done
 		}
 	}
-	together(20, func() { _, _ = limiter.Peek(ctx, "name", "subject", limit) }) // connections that are there when it pauses
+	together(20, func() { _, _ = limiter.MustCounter("name", limit).Peek(ctx, "subject") }) // connections that are there when it pauses
 	var releases []func()
 	for range 4 {
 		release, d, err := limiter.Hold(ctx, "name", "subject", limit)
@@ -150,7 +150,7 @@ func TestAPauseKeepsNoSlots(t *testing.T) {
 	})
 	server.Continue()
 	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
-		d, err := limiter.Peek(ctx, "name", "subject", limit)
+		d, err := limiter.MustCounter("name", limit).Peek(ctx, "subject")
 		if err == nil && d.Remaining == 10 {
 			return
 		}

@@ -52,7 +52,7 @@ func TestStatsAreExact(t *testing.T) {
 	const goroutines, rounds = 64, 50
 	const n = goroutines * rounds
 	day := func(name string, most int) core.Rule {
-		return core.Rule{Name: name, Window: 24 * time.Hour, MaxCount: most}
+		return core.Rule{Name: name, Limit: core.Limit{Max: most, Window: 24 * time.Hour}}
 	}
 	for _, listens := range []bool{false, true} {
 		options := core.Options{Identify: whoSays}
@@ -76,10 +76,10 @@ func TestStatsAreExact(t *testing.T) {
 					for _, guard := range guards {
 						guard.Check(newView("GET", "/x"))
 					}
-					_, _ = limiter.Allow(background, "a", "user:alice", core.PerHour(11))
-					_, _ = limiter.Allow(background, "free", "user:alice", core.Unlimited)
-					_, _ = limiter.Peek(background, "peeked", "user:alice", core.PerHour(1))
-					_, _ = limiter.Allow(background, "wrong", "user:alice", core.PerHour(0))
+					_, _ = limiter.MustCounter("a", core.PerHour(11)).Allow(background, "user:alice")
+					_, _ = limiter.MustCounter("free", core.Unlimited).Allow(background, "user:alice")
+					_, _ = limiter.MustCounter("peeked", core.PerHour(1)).Peek(background, "user:alice")
+					_, _ = limiter.MustCounter("wrong", core.PerHour(0)).Allow(background, "user:alice")
 				}
 			})
 		}
@@ -185,14 +185,14 @@ func TestStatsAreWhatOnDecisionHears(t *testing.T) {
 	}
 	limiter.CheckRule(newView("GET", "/x"), core.Rule{Name: "wrong"}, "")
 	limiter.CheckRule(newView("GET", "/x"), core.Rule{Name: "inside", Seconds: 1}, "account:7")
-	release, _, _ := limiter.Hold(background, "held", "user:alice", core.InFlight(1))
-	_, _, _ = limiter.Hold(background, "held", "user:alice", core.InFlight(1))
+	release, _, _ := limiter.MustSlots("held", 1).Hold(background, "user:alice")
+	_, _, _ = limiter.MustSlots("held", 1).Hold(background, "user:alice")
 	release()
-	_, _ = limiter.Reserve(background, "reserved", "user:alice", core.PerHour(1).Bucket(1), 1)
-	_, _ = limiter.AllowNoted(background, "noted", "user:alice", core.Limit{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}, 1, "n")
+	_, _ = limiter.MustPacer("reserved", core.PerHour(1).Bucket(1)).Reserve(background, "user:alice", 1)
+	_, _ = limiter.MustLog("noted", core.Limit{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}).AllowN(background, "user:alice", 1, "n")
 	ended, cancel := context.WithCancel(background)
 	cancel()
-	_, _ = limiter.Allow(ended, "ended", "user:alice", core.PerHour(1))
+	_, _ = limiter.MustCounter("ended", core.PerHour(1)).Allow(ended, "user:alice")
 	want := make(map[core.DecisionCount]tallied)
 	for _, d := range heard.heard {
 		n := want[counted(d.Rule, d.Reason, d.Source)]
@@ -214,7 +214,7 @@ func TestStatsOfAStoreThatFails(t *testing.T) {
 	open, closed := core.Rule{Name: "open", Seconds: 1}, core.Rule{Name: "closed", Seconds: 1, OnStoreError: core.FailClosed}
 	wantStatus(t, newGuard(t, limiter, open), newView("GET", "/x"), 200)
 	wantStatus(t, newGuard(t, limiter, closed), newView("GET", "/x"), 503)
-	if _, err := limiter.Allow(background, "direct", "user:alice", core.PerSecond(1)); !errors.Is(err, core.ErrStore) {
+	if _, err := limiter.MustCounter("direct", core.PerSecond(1)).Allow(background, "user:alice"); !errors.Is(err, core.ErrStore) {
 		t.Error(err) // no decision, and so not counted
 	}
 	wantCounts(t, limiter, map[core.DecisionCount]tallied{
@@ -234,7 +234,7 @@ func TestStatsOfManyNames(t *testing.T) {
 	for g := range 4 {
 		calls.Go(func() {
 			for i := range n / 4 {
-				_, _ = limiter.Allow(background, strconv.Itoa(g*n+i), "user:alice", core.PerHour(1))
+				_, _ = limiter.MustCounter(strconv.Itoa(g*n+i), core.PerHour(1)).Allow(background, "user:alice")
 			}
 		})
 	}
@@ -258,7 +258,7 @@ func TestStatsOfManyNames(t *testing.T) {
 func TestStatsOfKeys(t *testing.T) {
 	limiter := newLimiter(t, core.Options{MaxKeys: 100})
 	for i := range 150 {
-		if _, err := limiter.Allow(background, "n", fmt.Sprint("user:", i), core.PerHour(1)); err != nil {
+		if _, err := limiter.MustCounter("n", core.PerHour(1)).Allow(background, fmt.Sprint("user:", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestStatsOfTrips(t *testing.T) {
 	server := redistest.Start(t)
 	limiter = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	for range 3 {
-		if _, err := limiter.Allow(background, "n", "s", core.PerHour(5)); err != nil {
+		if _, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "s"); err != nil {
 			t.Fatal(err)
 		}
 	}

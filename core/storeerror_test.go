@@ -158,7 +158,7 @@ func TestADialThatTakesTooLong(t *testing.T) {
 	})
 	defer func() { _ = client.Close() }()
 	limiter := newLimiter(t, core.Options{Redis: client})
-	_, err := limiter.Allow(t.Context(), "a", "b", core.PerHour(5))
+	_, err := limiter.MustCounter("a", core.PerHour(5)).Allow(t.Context(), "b")
 	var failed *core.StoreError
 	if !errors.As(err, &failed) || failed.Class != core.StoreUnreachable || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%T %v", err, err)

@@ -13,7 +13,7 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 		options.OnDecision = heard.note
 		limiter := newLimiter(t, options)
 		for _, n := range []int{0, 1, math.MaxInt} {
-			d, err := limiter.AllowN(background, "n", "s", core.Unlimited, n)
+			d, err := limiter.MustCounter("n", core.Unlimited).AllowN(background, "s", n)
 			if err != nil || !d.Allowed || d.Reason != core.Allowed || d.Limit != core.Unlimited || d.Remaining != math.MaxInt || d.Source != core.FromNobody || d.Key != "s" {
 				t.Errorf("%+v, %v", d, err)
 			}
@@ -25,11 +25,11 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 			t.Error("who has no limit has a key")
 		}
 		for name, subject := range map[string]string{"": "s", "n": ""} {
-			if d, err := limiter.Allow(background, name, subject, core.Unlimited); err == nil || d.Allowed {
+			if d, err := limiter.MustCounter(name, core.Unlimited).Allow(background, subject); err == nil || d.Allowed {
 				t.Errorf("%q, %q: %+v", name, subject, d)
 			}
 		}
-		_, err := limiter.AllowN(background, "n", "s", core.Unlimited, -1)
+		_, err := limiter.MustCounter("n", core.Unlimited).AllowN(background, "s", -1)
 		wantRuleError(t, err, "n", "n", "-1")
 	})
 }
@@ -38,7 +38,7 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 func TestUnlimitedOfAnEndedCaller(t *testing.T) {
 	v, leave := leaving(newView("GET", "/"))
 	leave()
-	d, err := newLimiter(t, core.Options{}).Allow(v.ctx, "n", "s", core.Unlimited)
+	d, err := newLimiter(t, core.Options{}).MustCounter("n", core.Unlimited).Allow(v.ctx, "s")
 	if err == nil || d.Allowed || d.Reason != "" || d.Rule != "" {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -48,14 +48,14 @@ func TestUnlimitedOfAnEndedCaller(t *testing.T) {
 func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for range 3 {
-		d, err := limiter.Acquire(background, "n", "s", core.Unlimited, 1000)
+		d, err := limiter.MustPacer("n", core.Unlimited).Acquire(background, "s", 1000)
 		if err != nil || !d.Allowed || d.Wait != 0 {
 			t.Errorf("Acquire: %+v, %v", d, err)
 		}
-		if d, err := limiter.Reserve(background, "n", "s", core.Unlimited, 1000); err != nil || !d.Allowed || d.Wait != 0 {
+		if d, err := limiter.MustPacer("n", core.Unlimited).Reserve(background, "s", 1000); err != nil || !d.Allowed || d.Wait != 0 {
 			t.Errorf("Reserve: %+v, %v", d, err)
 		}
-		if d, err := limiter.AllowNoted(background, "n", "s", core.Unlimited, 1, "note"); err != nil || !d.Allowed {
+		if d, err := limiter.MustLog("n", core.Unlimited).AllowN(background, "s", 1, "note"); err != nil || !d.Allowed {
 			t.Errorf("AllowNoted: %+v, %v", d, err)
 		}
 		release, d, err := limiter.Hold(background, "n", "s", core.Unlimited)
@@ -64,13 +64,13 @@ func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
 		}
 		release()
 	}
-	if records, err := limiter.Records(background, "n", "s", core.Unlimited); err != nil || records != nil {
+	if records, err := limiter.MustLog("n", core.Unlimited).Records(background, "s"); err != nil || records != nil {
 		t.Errorf("Records: %v, %v", records, err)
 	}
-	if err := limiter.Reset(background, "n", "s", core.Unlimited); err != nil {
+	if err := limiter.MustCounter("n", core.Unlimited).Reset(background, "s"); err != nil {
 		t.Errorf("Reset: %v", err)
 	}
-	if err := limiter.Reset(background, "n", "", core.Unlimited); err == nil {
+	if err := limiter.MustCounter("n", core.Unlimited).Reset(background, ""); err == nil {
 		t.Error("Reset of nobody is no error")
 	}
 }

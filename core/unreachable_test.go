@@ -110,7 +110,7 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 	var log logbook
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond, Logger: log.logger()})
 	call := func() {
-		_, err := limiter.Allow(background, "name", "subject", core.PerHour(5))
+		_, err := limiter.MustCounter("name", core.PerHour(5)).Allow(background, "subject")
 		var failed *core.StoreError
 		if !errors.As(err, &failed) || failed.Class != class && failed.Class != core.StoreBreakerOpen {
 			t.Errorf("%v, want the class %s", err, class)
@@ -140,7 +140,7 @@ func TestAPoolThatIsTooSmall(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 100 * time.Millisecond, Logger: log.logger()})
 	call := func() error {
-		_, err := limiter.Allow(background, "name", "subject", core.PerHour(1000))
+		_, err := limiter.MustCounter("name", core.PerHour(1000)).Allow(background, "subject")
 		return err
 	}
 	for end := time.Now().Add(patient); call() != nil; {
@@ -173,7 +173,7 @@ func TestCallsThatWaitForOthers(t *testing.T) {
 	storm := func() {
 		var all sync.WaitGroup
 		for range 64 {
-			all.Go(func() { _, _ = limiter.Allow(background, "name", "subject", core.PerHour(1000)) })
+			all.Go(func() { _, _ = limiter.MustCounter("name", core.PerHour(1000)).Allow(background, "subject") })
 		}
 		all.Wait()
 	}
@@ -197,7 +197,7 @@ func TestARedisThatIsTooOld(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
 	for end := time.Now().Add(patient); ; time.Sleep(5 * time.Millisecond) {
-		_, err := limiter.Allow(background, "name", "subject", core.PerHour(5))
+		_, err := limiter.MustCounter("name", core.PerHour(5)).Allow(background, "subject")
 		var failed *core.StoreError
 		if !errors.As(err, &failed) || failed.Class != core.StoreRefused || !strings.Contains(err.Error(), "Redis 6.2 or later is required") {
 			t.Fatal(err)

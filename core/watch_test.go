@@ -15,7 +15,7 @@ import (
 func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) (limiter *core.Limiter, log *logbook, call func()) {
 	log = new(logbook)
 	limiter = newLimiter(t, core.Options{Redis: server.Client(t, change...), Logger: log.logger()})
-	return limiter, log, func() { _, _ = limiter.Allow(background, "n", "s", core.PerSecond(1000)) }
+	return limiter, log, func() { _, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, "s") }
 }
 
 // A server that was killed and is back, empty, shows in the log and in Stats: that it did not answer, that it answers again, and that it

@@ -45,14 +45,14 @@ func TestMessagesNameTheLimit(t *testing.T) {
 		"5 per 1.5s": {Max: 5, Window: 1500 * time.Millisecond}, "5 per calendar month": core.PerCalendarMonth(5, "UTC"),
 		"5 per minute, at most 9 at once": core.PerMinute(5).Bucket(9),
 	} {
-		rule := core.Rule{Name: "n", Window: limit.Window, Calendar: limit.Calendar, Algorithm: limit.Algorithm, Burst: limit.Burst, MaxCount: 5}
+		rule := core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: limit.Calendar, Window: limit.Window, Algorithm: limit.Algorithm, Burst: limit.Burst}}
 		refusal, _ := refused(t, core.Options{}, time.Second, rule)
 		if want := "Rate limit of " + want + " exceeded. Try again in 1 s."; refusal.Message != want {
 			t.Errorf("%q, want %q", refusal.Message, want)
 		}
 	}
 	for most, want := range map[int]string{1: "Limit of 1 call at once reached.", 3: "Limit of 3 calls at once reached."} {
-		refusal, _ := refused(t, core.Options{}, time.Second, core.Rule{Name: "n", Seconds: 30, MaxCount: most, Algorithm: core.Concurrency})
+		refusal, _ := refused(t, core.Options{}, time.Second, core.Rule{Name: "n", Limit: core.InFlight(most)})
 		if want += " Try again when another call has ended, or in 1 s."; refusal.Message != want {
 			t.Errorf("%q, want %q", refusal.Message, want)
 		}

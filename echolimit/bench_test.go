@@ -18,7 +18,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer limiter.Close()
-	limit := echolimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	limit := echolimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	router, handler := echo.New(), func(echo.Context) error { return nil }
 	router.GET("/bare", handler)
 	router.GET("/limited", handler, limit)

@@ -103,5 +103,5 @@ func (h *handling) Text(text string) {
 }
 func (h *handling) Reply(status int) { _ = h.c.String(status, "replied") }
 func (h *handling) Allow(rule core.Rule, subject string) bool {
-	return echolimit.Allow(h.c, h.limiter, rule, subject)
+	return echolimit.MustCounter(h.limiter, subject).Allow(h.c, rule)
 }

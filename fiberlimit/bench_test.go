@@ -17,7 +17,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer limiter.Close()
-	limit := fiberlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	limit := fiberlimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	app := fiber.New()
 	app.Get("/bare", func(*fiber.Ctx) error { return nil })
 	app.Get("/limited", limit, func(*fiber.Ctx) error { return nil })

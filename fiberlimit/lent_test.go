@@ -27,11 +27,11 @@ func TestNothingLentByFiberIsKept(t *testing.T) {
 		return c.Next()
 	})
 	app.Get("/direct", func(c *fiber.Ctx) error {
-		_, err := limiter.Allow(context.Background(), c.Query("name"), c.Query("subject"), core.PerCalendarDay(5, c.Query("zone")))
+		_, err := limiter.MustCounter(c.Query("name"), core.PerCalendarDay(5, c.Query("zone"))).Allow(context.Background(), c.Query("subject"))
 		return err
 	})
 	app.Get("/inside", func(c *fiber.Ctx) error {
-		fiberlimit.Allow(c, limiter, core.Rule{Name: c.Query("name"), Calendar: core.CalendarDay(c.Query("zone"))}, c.Query("subject"))
+		fiberlimit.MustCounter(limiter, c.Query("subject")).Allow(c, core.Rule{Name: c.Query("name"), Limit: core.PerCalendarDay(5, c.Query("zone"))})
 		return nil
 	})
 	app.Get("/plan", fiberlimit.New(limiter, core.Rule{
@@ -68,7 +68,7 @@ func TestNothingLentByFiberIsKept(t *testing.T) {
 			if path == "plan" {
 				name, subject = "plan", "value:"+subject
 			}
-			d, err := limiter.Peek(context.Background(), name, subject, core.PerCalendarDay(5, zone))
+			d, err := limiter.MustCounter(name, core.PerCalendarDay(5, zone)).Peek(context.Background(), subject)
 			if err != nil || d.Remaining != 4 {
 				t.Errorf("%q of %q in %s: %d left, %v; want 4", name, subject, zone, d.Remaining, err)
 			}

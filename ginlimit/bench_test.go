@@ -18,7 +18,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer limiter.Close()
-	limit := ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	limit := ginlimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	gin.SetMode(gin.TestMode)
 	router := gin.New()
 	router.GET("/bare", func(*gin.Context) {})

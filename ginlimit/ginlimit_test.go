@@ -86,5 +86,5 @@ func (h handling) Text(text string) {
 }
 func (h handling) Reply(status int) { h.c.String(status, "replied") }
 func (h handling) Allow(rule core.Rule, subject string) bool {
-	return ginlimit.Allow(h.c, h.limiter, rule, subject)
+	return ginlimit.MustCounter(h.limiter, subject).Allow(h.c, rule)
 }

@@ -20,7 +20,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer limiter.Close()
-	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	handler := func(context.Context, any) (any, error) { return nil, nil }
 	info := &grpc.UnaryServerInfo{FullMethod: "/shop/list"}
 	ctx := onStream(peer.NewContext(context.Background(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}}))

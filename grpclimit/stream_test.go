@@ -116,10 +116,13 @@ func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	var attempts atomic.Int32
 	config := `{"methodConfig": [{"name": [{"service": "grpc.health.v1.Health"}], "retryPolicy": {
 		"maxAttempts": 4, "initialBackoff": "60s", "maxBackoff": "60s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
-	rule := core.Rule{Window: 300 * time.Millisecond, MaxCount: 1, Algorithm: core.FixedWindow, Cost: func(core.Request) int {
-		attempts.Add(1)
-		return 1
-	}}
+	rule := core.Rule{
+		Limit: core.Limit{Max: 1, Window: 300 * time.Millisecond}.Fixed(),
+		Cost: func(core.Request) int {
+			attempts.Add(1)
+			return 1
+		},
+	}
 	conn := serveHealth(t, []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}, rule)
 	client := grpc_health_v1.NewHealthClient(conn)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // without pushback the client would wait a minute

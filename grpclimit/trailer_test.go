@@ -33,7 +33,7 @@ func TestTrailersAreTheCallsOwn(t *testing.T) {
 	defer limiter.Close()
 	long := strings.Repeat("n", 120)
 	for _, name := range []string{"api", long} {
-		limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: name, Seconds: 60, MaxCount: 3, Algorithm: core.FixedWindow})
+		limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: name, Limit: core.PerMinute(3).Fixed()})
 		stream := new(keeper)
 		ctx := grpc.NewContextWithServerTransportStream(context.Background(), stream)
 		handler := func(context.Context, any) (any, error) { return nil, nil }

@@ -17,7 +17,7 @@ func BenchmarkMiddleware(b *testing.B) {
 	}
 	defer limiter.Close()
 	bare := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	limit := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9, Algorithm: core.TokenBucket})
+	limit := nethttplimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	for name, handler := range map[string]http.Handler{"bare": bare, "limited": limit(bare)} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

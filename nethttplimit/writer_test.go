@@ -33,7 +33,7 @@ func newLimiter(t *testing.T) *core.Limiter {
 
 var (
 	counted = core.Rule{Name: "counted", Seconds: 600, MaxCount: 1000, Count: func(status int) bool { return status != 200 }}
-	slots   = core.Rule{Name: "slots", Seconds: 600, MaxCount: 1000, Algorithm: core.Concurrency}
+	slots   = core.Rule{Name: "slots", Limit: core.Limit{Max: 1000, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	plain   = core.Rule{Name: "plain", Seconds: 600, MaxCount: 1000}
 )
 
@@ -139,7 +139,7 @@ func TestEventsAreSentAtOnce(t *testing.T) {
 	if events.Scan() {
 		t.Errorf("read %q, want the end", events.Text())
 	}
-	d, err := limiter.Peek(t.Context(), "counted", "ip:127.0.0.1", core.Limit{Max: 1000, Window: 10 * time.Minute})
+	d, err := limiter.MustCounter("counted", core.Limit{Max: 1000, Window: 10 * time.Minute}).Peek(t.Context(), "ip:127.0.0.1")
 	if err != nil || d.Remaining != 1000 {
 		t.Errorf("%d are left: %v; a stream that ended well does not count", d.Remaining, err)
 	}

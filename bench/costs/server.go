@@ -154,7 +154,7 @@ func call(ctx context.Context, limiter *core.Limiter, a algorithm, subject strin
 	if a.limit.Algorithm == core.Concurrency {
 		_, d, err = limiter.Hold(ctx, "api", subject, a.limit)
 	} else {
-		d, err = limiter.Allow(ctx, "api", subject, a.limit)
+		d, err = limiter.MustCounter("api", a.limit).Allow(ctx, subject)
 	}
 	switch {
 	case err != nil:

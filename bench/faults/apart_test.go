@@ -21,7 +21,7 @@ type apart struct {
 	door        door
 	limit       core.Limit // of the rule on the shard that is well
 	well        string     // its subject
-	atWell, ill core.OnStoreError
+	atWell, ill core.StorePolicy
 	usedUp      bool // the subject has nothing left
 	atHome      int  // what FallBackLocal has left to let pass
 }
@@ -67,13 +67,13 @@ func TestOneOfTwoShardsIsIll(t *testing.T) {
 		4*len(calls), most.Milliseconds(), timeout.Milliseconds(), refused.Load())
 }
 
-var policies = [...]core.OnStoreError{core.FailOpen, core.FailClosed, core.FallBackLocal}
+var policies = [...]core.StorePolicy{core.FailOpen, core.FailClosed, core.CountLocally(1)}
 
-func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.OnStoreError, usedUp bool) *apart {
+func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.StorePolicy, usedUp bool) *apart {
 	name := fmt.Sprintf("%v, %v beside an ill %v, used up %v", limit.Algorithm, atWell, atIll, usedUp)
 	here, there := ruleFor("well "+name, limit, atWell), ruleFor("ill "+name, core.PerDay(1000), atIll)
 	here.Key, there.Key = alwaysOf(well), alwaysOf(ill)
-	if atIll == core.FallBackLocal {
+	if atIll == core.CountLocally(1) {
 		there.LocalShare = 1.0 / 1000
 	}
 	return &apart{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp, 1}
@@ -81,7 +81,7 @@ func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell,
 
 // passes says whether the next call passes.
 func (c *apart) passes() bool {
-	return !c.usedUp && (c.ill == core.FailOpen || c.ill == core.FallBackLocal && c.atHome > 0)
+	return !c.usedUp && (c.ill == core.FailOpen || c.ill == core.CountLocally(1) && c.atHome > 0)
 }
 
 // prepare uses up what the call is to find used up.
@@ -109,7 +109,7 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 	switch {
 	case !passes:
 		refused.Add(1)
-	case c.ill == core.FallBackLocal:
+	case c.ill == core.CountLocally(1):
 		c.atHome--
 	}
 	if passes && c.limit.Algorithm != core.Concurrency { // a slot is free again when the call has ended
@@ -119,7 +119,7 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 		return used(t, limiter, "well "+c.name, c.well, c.limit) == after
 	})
 	if passes && after == c.limit.Max { // so that it passes the next time, too
-		if err := limiter.Reset(context.Background(), "well "+c.name, c.well, c.limit); err != nil {
+		if err := limiter.MustCounter("well "+c.name, c.limit).Reset(context.Background(), c.well); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,9 +133,9 @@ func (c *apart) wantAnswers(t *testing.T, k knocked) {
 	switch {
 	case c.ill == core.FailClosed:
 		status, there = http.StatusServiceUnavailable, core.StoreFailClosed
-	case c.ill == core.FallBackLocal && c.atHome == 0:
+	case c.ill == core.CountLocally(1) && c.atHome == 0:
 		status, there, by = http.StatusTooManyRequests, core.LimitExceeded, core.FromLocal
-	case c.ill == core.FallBackLocal:
+	case c.ill == core.CountLocally(1):
 		there, by = core.Allowed, core.FromLocal
 	}
 	if c.usedUp {

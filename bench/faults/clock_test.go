@@ -83,7 +83,7 @@ func lasting(most int, window time.Duration) map[string]core.Limit {
 func (s *service) useUp(name string, limit core.Limit) {
 	s.t.Helper()
 	for n := 0; ; n++ {
-		d, err := s.limiter.Allow(context.Background(), name, "hot", limit)
+		d, err := s.limiter.MustCounter(name, limit).Allow(context.Background(), "hot")
 		switch {
 		case err != nil:
 			s.t.Fatal(err)
@@ -100,7 +100,7 @@ func (s *service) useUp(name string, limit core.Limit) {
 // way there, and when somebody was let in first.
 func (s *service) watch(name string, limit core.Limit, turned time.Time, window time.Duration) (early int, first time.Duration) {
 	for time.Since(turned) < window*3/2 {
-		d, err := s.limiter.Allow(context.Background(), name, "hot", limit)
+		d, err := s.limiter.MustCounter(name, limit).Allow(context.Background(), "hot")
 		since := time.Since(turned)
 		if err != nil {
 			s.t.Error(err)

@@ -97,7 +97,7 @@ func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout ti
 	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
 	for i, policy := range policies {
 		rule := ruleFor(fmt.Sprintf("outage %v %d", policy, o.begun.UnixNano()), core.PerDay(1<<20), policy)
-		if policy == core.FallBackLocal {
+		if policy == core.CountLocally(1) {
 			rule.LocalShare = shareAtHome / float64(rule.MaxCount)
 		}
 		d := newDoor(limiter, rule)
@@ -209,7 +209,7 @@ func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 func wantLosses(t *testing.T, limiter *core.Limiter, subject string, n int) {
 	t.Helper()
 	comesTrue(t, "Stats tell of the loss", func() bool {
-		_, _ = limiter.Allow(context.Background(), "losses", subject, core.PerDay(1_000_000))
+		_, _ = limiter.MustCounter("losses", core.PerDay(1_000_000)).Allow(context.Background(), subject)
 		return limiter.Stats().Losses >= uint64(n)
 	})
 }
@@ -222,7 +222,7 @@ func take(t *testing.T, limiter *core.Limiter, name, subject string, limit core.
 		t.Cleanup(release)
 		return d.Allowed, err
 	}
-	d, err := limiter.Allow(context.Background(), name, subject, limit)
+	d, err := limiter.MustCounter(name, limit).Allow(context.Background(), subject)
 	return d.Allowed, err
 }
 

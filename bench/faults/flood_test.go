@@ -87,7 +87,7 @@ func (f *flood) pour(t *testing.T, which int) {
 		subject := "caller:" + strconv.Itoa(i)
 		for range 1 + i/floods%2 {
 			began := time.Now()
-			d, err := f.limiter.Allow(context.Background(), "flood", subject, core.PerHour(busyMax))
+			d, err := f.limiter.MustCounter("flood", core.PerHour(busyMax)).Allow(context.Background(), subject)
 			f.calls[which].Add(time.Since(began))
 			if err != nil || !d.Allowed {
 				t.Errorf("a new caller is refused: %+v, %v", d, err)
@@ -103,7 +103,7 @@ func (f *flood) pour(t *testing.T, which int) {
 
 // ask is a busy caller's call.
 func (f *flood) ask(t *testing.T, which int) {
-	d, err := f.limiter.Allow(context.Background(), "busy", "caller:busy", busyLimits[which])
+	d, err := f.limiter.MustCounter("busy", busyLimits[which]).Allow(context.Background(), "caller:busy")
 	if err != nil {
 		t.Error(err)
 	}

@@ -84,7 +84,7 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 	together(64, func(i int) {
 		for n := 0; !over.Load(); n++ {
 			for name, limit := range limits {
-				hot, err := s.limiter.Allow(ctx, name, "hot", limit)
+				hot, err := s.limiter.MustCounter(name, limit).Allow(ctx, "hot")
 				if err != nil {
 					t.Error(err)
 					return
@@ -92,7 +92,7 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 				if hot.Allowed {
 					admitted[name].Add(1)
 				}
-				if d, err := s.limiter.Allow(ctx, name, fmt.Sprint(i, ".", n), limit); err != nil || !d.Allowed {
+				if d, err := s.limiter.MustCounter(name, limit).Allow(ctx, fmt.Sprint(i, ".", n)); err != nil || !d.Allowed {
 					t.Errorf("%+v, %v; want a new caller allowed", d, err)
 					return
 				}

@@ -77,7 +77,7 @@ func ginHandler(app limittest.App) http.Handler {
 	for _, route := range app.Routes {
 		router.Match(methodsOf(route), pathFor(route, "*rest"), append(limits(route.Limits), func(c *gin.Context) {
 			route.Serve(handling{c.Request.Context(), c.Writer, func(rule core.Rule, subject string) bool {
-				return ginlimit.Allow(c, app.Limiter, rule, subject)
+				return ginlimit.MustCounter(app.Limiter, subject).Allow(c, rule)
 			}})
 		})...)
 	}
@@ -103,7 +103,7 @@ func echoHandler(app limittest.App) http.Handler {
 	for _, route := range app.Routes {
 		e.Match(methodsOf(route), pathFor(route, "*"), func(c echo.Context) error {
 			route.Serve(handling{c.Request().Context(), c.Response(), func(rule core.Rule, subject string) bool {
-				return echolimit.Allow(c, app.Limiter, rule, subject)
+				return echolimit.MustCounter(app.Limiter, subject).Allow(c, rule)
 			}})
 			return nil
 		}, limits(route.Limits)...)
@@ -155,7 +155,7 @@ func fiberApp(app limittest.App, config fiber.Config) *fiber.App {
 		}
 		handlers = append(handlers, func(c *fiber.Ctx) error {
 			route.Serve(handling{c.UserContext(), c, func(rule core.Rule, subject string) bool {
-				return fiberlimit.Allow(c, app.Limiter, rule, subject)
+				return fiberlimit.MustCounter(app.Limiter, subject).Allow(c, rule)
 			}})
 			return nil
 		})

@@ -49,7 +49,7 @@ func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time
 	}
 	t.Cleanup(limiter.Close)
 	p.limiter = limiter
-	rule := core.Rule{Name: "leaving", MaxCount: leaving.Max, Window: leaving.Window, Algorithm: leaving.Algorithm, Key: core.Global}
+	rule := core.Rule{Name: "leaving", Limit: core.Limit{Max: leaving.Max, Window: leaving.Window, Algorithm: leaving.Algorithm}, Key: core.Global}
 	p.dial = listenAndServe(t, f, limittest.App{
 		Limiter: limiter,
 		Before:  func(ctx context.Context) context.Context { p.entered.Add(1); return ctx },
@@ -92,7 +92,7 @@ func (p *party) charged(t *testing.T) int64 {
 	eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
 	var charged, before int64 = 0, -1
 	eventually(t, "Redis has done what it was sent", func() bool {
-		d, err := p.limiter.Peek(context.Background(), "leaving", "leaving", leaving)
+		d, err := p.limiter.MustCounter("leaving", leaving).Peek(context.Background(), "leaving")
 		if err != nil {
 			return false
 		}

@@ -27,7 +27,7 @@ func TestManyKeys(t *testing.T) {
 	)
 	together(256, func(int) {
 		for n := next.Add(1); n <= int64(keys); n = next.Add(1) {
-			if d, err := s.limiter.Allow(context.Background(), "many", "user:"+strconv.FormatInt(1e14+n, 10), limit); err != nil || !d.Allowed {
+			if d, err := s.limiter.MustCounter("many", limit).Allow(context.Background(), "user:"+strconv.FormatInt(1e14+n, 10)); err != nil || !d.Allowed {
 				t.Errorf("%+v, %v; want a new caller allowed", d, err)
 				return
 			}

@@ -81,7 +81,7 @@ type ask func(ctx context.Context, subject string) (core.Decision, error)
 // direct asks as a program does, without any framework.
 func (s *service) direct(name string, limit core.Limit) ask {
 	return func(ctx context.Context, subject string) (core.Decision, error) {
-		return s.limiter.Allow(ctx, name, subject, limit)
+		return s.limiter.MustCounter(name, limit).Allow(ctx, subject)
 	}
 }
 
@@ -104,8 +104,8 @@ func (s *service) guarded(rule core.Rule) ask {
 }
 
 // ruleOf is a rule that counts where a direct call of this name and limit does.
-func ruleOf(name string, limit core.Limit, policy core.OnStoreError) core.Rule {
-	return core.Rule{Name: name, MaxCount: limit.Max, Window: limit.Window, Algorithm: limit.Algorithm, Burst: limit.Burst, OnStoreError: policy}
+func ruleOf(name string, limit core.Limit, policy core.StorePolicy) core.Rule {
+	return core.Rule{Name: name, Limit: core.Limit{Max: limit.Max, Window: limit.Window, Algorithm: limit.Algorithm, Burst: limit.Burst}, OnStoreError: policy}
 }
 
 // ways are a direct call and a rule of each policy, by the names that they count under.
@@ -114,7 +114,7 @@ func (s *service) ways(limit core.Limit) map[string]ask {
 		"direct": s.direct("direct", limit),
 		"open":   s.guarded(ruleOf("open", limit, core.FailOpen)),
 		"closed": s.guarded(ruleOf("closed", limit, core.FailClosed)),
-		"local":  s.guarded(ruleOf("local", limit, core.FallBackLocal)),
+		"local":  s.guarded(ruleOf("local", limit, core.CountLocally(1))),
 	}
 }
 
@@ -185,7 +185,7 @@ func charged(t *testing.T, server *redistest.Server, name string, limit core.Lim
 	const at = 64
 	together(at, func(first int) {
 		for i := first; i < len(subjects); i += at {
-			d, err := other.limiter.Peek(context.Background(), name, subjects[i], limit)
+			d, err := other.limiter.MustCounter(name, limit).Peek(context.Background(), subjects[i])
 			if err != nil {
 				t.Error(err)
 				return

@@ -78,7 +78,7 @@ func TestMasterIsDemoted(t *testing.T) {
 	admin, limiter := server.Client(t), limiterOn(t, server.Client(t), timeout)
 	ctx, limit := context.Background(), core.PerDay(1000)
 	for range 7 {
-		if _, err := limiter.Allow(ctx, "kept", "subject", limit); err != nil {
+		if _, err := limiter.MustCounter("kept", limit).Allow(ctx, "subject"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -134,7 +134,7 @@ func (d door) knock(subject string) (k knocked) {
 func (k knocked) byRedis() bool { return k.Source == core.FromRedis || k.Source == core.FromDenyCache }
 
 // wantPolicy fails unless Redis decided the call or the rule's policy did, and the caller waited no longer than allowed.
-func (k knocked) wantPolicy(t *testing.T, policy core.OnStoreError, timeout time.Duration) {
+func (k knocked) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.Duration) {
 	t.Helper()
 	if k.took > timeout+mayBeLate {
 		t.Errorf("a call was back after %v, with a Timeout of %v", k.took, timeout)
@@ -143,8 +143,8 @@ func (k knocked) wantPolicy(t *testing.T, policy core.OnStoreError, timeout time
 	case k.byRedis() && (k.status == http.StatusOK || k.status == http.StatusTooManyRequests):
 	case policy == core.FailOpen && k.Reason == core.StoreFailOpen && k.status == http.StatusOK:
 	case policy == core.FailClosed && k.Reason == core.StoreFailClosed && k.status == http.StatusServiceUnavailable:
-	case policy == core.FallBackLocal && k.Source == core.FromLocal && k.Reason == core.Allowed && k.status == http.StatusOK:
-	case policy == core.FallBackLocal && k.Source == core.FromLocal && k.Reason == core.LimitExceeded && k.status == http.StatusTooManyRequests:
+	case policy == core.CountLocally(1) && k.Source == core.FromLocal && k.Reason == core.Allowed && k.status == http.StatusOK:
+	case policy == core.CountLocally(1) && k.Source == core.FromLocal && k.Reason == core.LimitExceeded && k.status == http.StatusTooManyRequests:
 	default:
 		t.Errorf("a call ended with %d: %+v, want what Redis or %v says", k.status, k.Decision, policy)
 	}
@@ -165,14 +165,14 @@ func eachAlgorithm(most int) []core.Limit {
 }
 
 // ruleFor is a rule that counts as a limit does.
-func ruleFor(name string, l core.Limit, policy core.OnStoreError) core.Rule {
-	return core.Rule{Name: name, MaxCount: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst, OnStoreError: policy}
+func ruleFor(name string, l core.Limit, policy core.StorePolicy) core.Rule {
+	return core.Rule{Name: name, Limit: core.Limit{Max: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst}, OnStoreError: policy}
 }
 
 // used is how much of a limit a subject has used.
 func used(t *testing.T, limiter *core.Limiter, name, subject string, limit core.Limit) int {
 	t.Helper()
-	d, err := limiter.Peek(context.Background(), name, subject, limit)
+	d, err := limiter.MustCounter(name, limit).Peek(context.Background(), subject)
 	if err != nil {
 		t.Errorf("%s of %s cannot be looked at: %v", name, subject, err)
 	}

@@ -71,7 +71,7 @@ func hold(limiter *core.Limiter) askFunc {
 func allow(limiter *core.Limiter, kind core.Algorithm) askFunc {
 	limit := core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
 	return func(ctx context.Context, subject string, _ time.Duration) (bool, time.Duration, error) {
-		d, err := limiter.Allow(ctx, kind.String(), subject, limit)
+		d, err := limiter.MustCounter(kind.String(), limit).Allow(ctx, subject)
 		return d.Allowed, limit.Window, err
 	}
 }

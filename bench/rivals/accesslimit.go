@@ -47,7 +47,7 @@ func onRedis(name string) Redis {
 		}
 		limit := ourLimit(name, l)
 		allow := func(ctx context.Context, subject string) (harness.Answer, error) {
-			d, err := limiter.Allow(ctx, "bench", subject, limit)
+			d, err := limiter.MustCounter("bench", limit).Allow(ctx, subject)
 			return harness.Answer{Allowed: d.Allowed, Source: string(d.Source)}, err
 		}
 		return Opened{allow, func() { limiter.Close(); _ = client.Close() }}, nil
@@ -59,7 +59,7 @@ func inProcess(name string) InProcess {
 		limiter := must(core.New(core.Options{MaxKeys: max(2*keys, 250_000), Logger: silent}))
 		limit := ourLimit(name, l)
 		return func(subject string) bool {
-			d, err := limiter.Allow(background, "bench", subject, limit)
+			d, err := limiter.MustCounter("bench", limit).Allow(background, subject)
 			return err == nil && d.Allowed
 		}, limiter.Close
 	}}

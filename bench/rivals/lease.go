@@ -16,8 +16,11 @@ var Leased = Redis{Name: "accesslimit SlidingWindow, leased", Open: openLeased}
 
 func leaseRule(l Limit) core.Rule {
 	return core.Rule{
-		Name: "bench", MaxCount: l.Max, Window: l.Window, OnStoreError: core.FailClosed, Lease: min(l.Max, 100_000),
-		Key: func(r core.Request) (string, error) { return r.Path(), nil },
+		Name:         "bench",
+		Limit:        core.Limit{Max: l.Max, Window: l.Window},
+		OnStoreError: core.FailClosed,
+		Lease:        min(l.Max, 100_000),
+		Key:          func(r core.Request) (string, error) { return r.Path(), nil },
 	}
 }
 

@@ -43,7 +43,7 @@ func openLimiter(maxKeys, most int, window time.Duration) table {
 }
 
 func (l *limiter) take(subject string) bool {
-	d, err := l.Allow(context.Background(), "api", subject, l.limit)
+	d, err := l.MustCounter("api", l.limit).Allow(context.Background(), subject)
 	return err == nil && d.Allowed
 }
 

@@ -26,7 +26,7 @@ var flightScenarios = []scenario{
 func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 	t.Helper()
 	gate := newGate(t)
-	limits := limit(core.Rule{Name: "busy", Seconds: seconds, MaxCount: slots, Algorithm: core.Concurrency})
+	limits := limit(core.Rule{Name: "busy", Limit: core.Limit{Max: slots, Window: seconds * time.Second, Algorithm: core.Concurrency}})
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
 		{Path: "/shop/export", Limits: limits, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
 		{Path: "/shop/panic", Limits: limits, Handle: func(Handling) { gate.hold(); panic("a handler's own fault") }},
@@ -92,7 +92,7 @@ func panicInRuleFrees(t *testing.T, s *site) {
 	})
 	rules := func(name string) []core.Rule {
 		return []core.Rule{
-			{Name: name, Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency},
+			{Name: name, Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}},
 			{
 				Name: name + " free", Seconds: 600, MaxCount: 9, Count: func(int) bool { here(name + ": Count"); return false },
 				Key:  func(core.Request) (string, error) { here(name + ": Key"); return "s", nil },

@@ -45,7 +45,7 @@ func countedByHost(t *testing.T, s *site) {
 		s.doRaw(t, "GET", "http://B.test/shop/list")
 		left = 0
 	}
-	d, err := limiter.Peek(context.Background(), "host", "header:host:"+core.Digest("b.test"), core.Limit{Max: 2, Window: 10 * time.Minute})
+	d, err := limiter.MustCounter("host", core.Limit{Max: 2, Window: 10 * time.Minute}).Peek(context.Background(), "header:host:"+core.Digest("b.test"))
 	if err != nil || d.Remaining != left {
 		t.Errorf("%d left of b.test, %v; want %d", d.Remaining, err, left)
 	}
@@ -159,7 +159,7 @@ func stackedMiddlewares(t *testing.T, s *site) {
 func everyAlgorithm(t *testing.T, s *site) {
 	for _, a := range []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket} {
 		s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-			Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2, Algorithm: a}),
+			Path: "/shop/list", Limits: limit(core.Rule{Limit: core.Limit{Max: 2, Window: 600 * time.Second, Algorithm: a}}),
 		}}})
 		s.want(t, 200, "/shop/list")
 		s.want(t, 200, "/shop/list")
@@ -208,7 +208,7 @@ func costsBySize(t *testing.T, s *site) {
 		}
 		for max, left := range map[int]int{10: test.left, 1000: 990 + test.left} {
 			window := map[int]time.Duration{10: 10 * time.Minute, 1000: time.Hour}[max]
-			d, err := limiter.Peek(context.Background(), "hook", "ip:127.0.0.1", core.Limit{Max: max, Window: window})
+			d, err := limiter.MustCounter("hook", core.Limit{Max: max, Window: window}).Peek(context.Background(), "ip:127.0.0.1")
 			if err != nil || d.Remaining != left {
 				t.Errorf("%s: %d of %d are left (%v), want %d", test.sent, d.Remaining, max, err, left)
 			}

@@ -64,7 +64,7 @@ func (e *ear) wantHeard(t *testing.T, outcome int) {
 // left is what the test's own address has left of one of the rules above.
 func (s *site) left(t *testing.T, limiter *core.Limiter, name string) int {
 	t.Helper()
-	d, err := limiter.Peek(context.Background(), name, "ip:127.0.0.1", core.Limit{Max: 1000, Window: 10 * time.Minute})
+	d, err := limiter.MustCounter(name, core.Limit{Max: 1000, Window: 10 * time.Minute}).Peek(context.Background(), "ip:127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func onlySuccesses(t *testing.T, s *site) {
 // backBeforeNext holds that nobody who calls one after the other is refused for calls that do not count.
 func backBeforeNext(t *testing.T, s *site) {
 	for _, a := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.TokenBucket} {
-		s.counting(t, core.Rule{MaxCount: 1, Algorithm: a, Count: s.ear().failure})
+		s.counting(t, core.Rule{Limit: core.Limit{Max: 1, Algorithm: a}, Count: s.ear().failure})
 		client := s.adapter.Connect(t, s.dial)
 		for i := range 30 {
 			if reply := over(t, client, newCall("GET", "/login/s200")); reply.Status != 200 {
@@ -210,7 +210,7 @@ func (s *site) failure() int {
 
 func exposedWhileCounted(t *testing.T, s *site) {
 	limiter, ear := s.limiter(t, func(o *core.Options) { o.Expose = true }), s.ear()
-	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency}
+	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	s.serve(t, App{Limiter: limiter, Use: limit(slots), Routes: []Route{{
 		Path: "/shop/list", Limits: limit(core.Rule{Name: "counted", Seconds: 600, MaxCount: 1, Count: ear.failure}),
 		Handle: func(h Handling) {

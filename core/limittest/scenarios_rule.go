@@ -90,7 +90,7 @@ func banned(t *testing.T, s *site) {
 	if err := limiter.Unban(context.Background(), "shop", "ip:127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := limiter.Reset(context.Background(), "shop", "ip:127.0.0.1", core.Limit{Max: 1, Window: 10 * time.Minute}); err != nil {
+	if err := limiter.MustCounter("shop", core.Limit{Max: 1, Window: 10 * time.Minute}).Reset(context.Background(), "ip:127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	s.want(t, 200, "/shop/list")
@@ -106,7 +106,7 @@ func dryRun(t *testing.T, s *site) {
 		}
 	})
 	rule := core.Rule{Name: "tried", Seconds: 600, MaxCount: 1, DryRun: true, Ban: core.Ban{After: 1, For: time.Hour}}
-	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency, DryRun: true}
+	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}, DryRun: true}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule, slots)}}})
 	for range 4 {
 		reply := s.want(t, 200, "/shop/list")
@@ -122,16 +122,18 @@ func dryRun(t *testing.T, s *site) {
 func recorded(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{
-		Name: "log", Seconds: 600, MaxCount: 3, Algorithm: core.SlidingLog,
-		Note: func(r core.Request) string { return r.Header("X-Device")[0] },
+		Name:  "log",
+		Limit: core.Limit{Max: 3, Window: 600 * time.Second}.Log(),
+		Note:  func(r core.Request) string { return r.Header("X-Device")[0] },
 	})}}})
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
 	for _, device := range []string{"phone", "watch", "radio", "thief"} {
 		over(t, client, newCall("GET", "/shop/list", "X-Device: "+device))
 	}
-	records, err := limiter.Records(context.Background(), "log", "ip:127.0.0.1",
-		core.Limit{Max: 3, Window: 10 * time.Minute, Algorithm: core.SlidingLog})
+	records, err := limiter.MustLog("log",
+		core.Limit{Max: 3, Window: 10 * time.Minute, Algorithm: core.SlidingLog}).Records(context.Background(), "ip:127.0.0.1")
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func recorded(t *testing.T, s *site) {
 }
 
 func calendarDay(t *testing.T, s *site) {
-	rule := core.Rule{Name: "day", Calendar: core.CalendarDay("UTC"), MaxCount: 1}
+	rule := core.Rule{Name: "day", Limit: core.PerCalendarDay(1, "UTC")}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
 	s.want(t, 200, "/shop/list")
 	reply := s.get(t, "/shop/list")
@@ -166,7 +168,7 @@ func calendarDay(t *testing.T, s *site) {
 func outcomeInside(t *testing.T, s *site) {
 	for name, rule := range map[string]core.Rule{
 		"Count":       {Name: "login", Seconds: 600, Count: func(int) bool { return true }},
-		"Concurrency": {Name: "login", Seconds: 600, Algorithm: core.Concurrency},
+		"Concurrency": {Name: "login", Limit: core.Limit{Max: 5, Window: 600 * time.Second, Algorithm: core.Concurrency}},
 		"Also":        {Name: "login", Seconds: 600, Also: []core.Limit{core.InFlight(1)}},
 	} {
 		var last atomic.Value

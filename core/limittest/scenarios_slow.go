@@ -23,7 +23,7 @@ func backHoweverSlow(t *testing.T, s *site) {
 		}
 	})
 	count := func(outcome int) bool { slow.next.Store(true); return ear.success(outcome) }
-	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency}
+	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
 		Path: "/shop/list", Limits: limit(slots, core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: count}),
 		Handle: func(h Handling) { h.Reply(404) },
@@ -45,7 +45,7 @@ func backBeforeTheEnd(t *testing.T, s *site) {
 			o.Redis = slow.client(t, s.client.(*redis.Client))
 		}
 	})
-	slots := core.Rule{Name: "slots", Seconds: 600, MaxCount: 1, Algorithm: core.Concurrency}
+	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	counted := core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: func(outcome int) bool { slow.next.Store(true); return ear.failed(outcome) }}
 	long := strings.Repeat("x", 100_000)
 	for name, rules := range map[string][]core.Rule{"slots": {slots}, "counted": {counted}, "both": {slots, counted}} {

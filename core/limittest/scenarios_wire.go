@@ -103,7 +103,7 @@ func olderHeadersBind(t *testing.T, s *site) {
 // ends, until a caller has to wait for one.
 func olderHeadersWithoutSlots(t *testing.T, s *site) {
 	gate := newGate(t)
-	slot := limit(core.Rule{Name: "slot", Seconds: 30, MaxCount: 1, Algorithm: core.Concurrency})
+	slot := limit(core.Rule{Name: "slot", Limit: core.InFlight(1)})
 	s.serve(t, App{Limiter: s.limiter(t, styled(core.HeadersDraft7|core.HeadersXRateLimitDelta)), Routes: []Route{
 		{Path: "/shop/slot", Limits: slot, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
 		{Path: "/shop/quick", Limits: slot},

@@ -48,8 +48,8 @@ func routes(limiter *core.Limiter) http.Handler {
 	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
 	get("/users/:id", say("a user"), echolimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}))
 
-	get("/burst", say("burst"), echolimit.New(limiter, core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}))
-	get("/fixed", say("fixed"), echolimit.New(limiter, core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}))
+	get("/burst", say("burst"), echolimit.New(limiter, core.Rule{Limit: core.PerSecond(5).Bucket(10)}))
+	get("/fixed", say("fixed"), echolimit.New(limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}))
 	e.POST("/reply", reply, echolimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}))
 	return e
 }

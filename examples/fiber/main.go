@@ -60,8 +60,8 @@ func routes(limiter *core.Limiter) *fiber.App {
 	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
 	app.Get("/users/:id", fiberlimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}), say("a user"))
 
-	app.Get("/burst", fiberlimit.New(limiter, core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}), say("burst"))
-	app.Get("/fixed", fiberlimit.New(limiter, core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}), say("fixed"))
+	app.Get("/burst", fiberlimit.New(limiter, core.Rule{Limit: core.PerSecond(5).Bucket(10)}), say("burst"))
+	app.Get("/fixed", fiberlimit.New(limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}), say("fixed"))
 	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
 	return app
 }

@@ -36,9 +36,9 @@ func routes(limiter *core.Limiter) http.Handler {
 	// A rule without a name counts its route, /users/{id}: /users/1 and /users/2 have one counter.
 	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3})(say("a user")))
 
-	bucket := core.Rule{Algorithm: core.TokenBucket, Seconds: 1, MaxCount: 5, Burst: 10}
+	bucket := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
 	mux.Handle("GET /burst", nethttplimit.New(limiter, bucket)(say("burst")))
-	window := core.Rule{Algorithm: core.FixedWindow, Seconds: 5, MaxCount: 4}
+	window := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
 	mux.Handle("GET /fixed", nethttplimit.New(limiter, window)(say("fixed")))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))

@@ -20,7 +20,7 @@ type counter struct {
 // take asks for n permits.
 func (c counter) take(n int) core.Decision {
 	c.t.Helper()
-	d, err := c.limiter.AllowN(context.Background(), c.name, c.subject, c.limit, n)
+	d, err := c.limiter.MustCounter(c.name, c.limit).AllowN(context.Background(), c.subject, n)
 	if err != nil {
 		c.t.Fatalf("AllowN(%q, %q, %v, %d): %v", c.name, c.subject, c.limit, n, err)
 	}
@@ -49,7 +49,7 @@ func (c counter) mustRefuse(n int) core.Decision {
 
 func (c counter) peek() core.Decision {
 	c.t.Helper()
-	d, err := c.limiter.Peek(context.Background(), c.name, c.subject, c.limit)
+	d, err := c.limiter.MustCounter(c.name, c.limit).Peek(context.Background(), c.subject)
 	if err != nil {
 		c.t.Fatalf("Peek(%q, %q, %v): %v", c.name, c.subject, c.limit, err)
 	}

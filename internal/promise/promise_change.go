@@ -45,7 +45,7 @@ func changeUnderLoad(t *testing.T, e Engine, f facts) {
 	together(32, func(goroutine int) {
 		who := goroutine % 2
 		for range 15 {
-			d, err := both[who].Allow(context.Background(), "name", "subject", limits[who])
+			d, err := both[who].MustCounter("name", limits[who]).Allow(context.Background(), "subject")
 			if err != nil {
 				t.Error(err)
 			}

@@ -41,7 +41,7 @@ func connect(t *testing.T, options core.Options) {
 	options.Timeout = patient
 	limiter := newLimiter(t, options)
 	together(32, func(i int) {
-		if _, err := limiter.Allow(context.Background(), "name", fmt.Sprint(i), core.PerDay(100)); err != nil {
+		if _, err := limiter.MustCounter("name", core.PerDay(100)).Allow(context.Background(), fmt.Sprint(i)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -51,9 +51,15 @@ func connect(t *testing.T, options core.Options) {
 func inTime(t *testing.T, subject string, hurried bool, limiter *core.Limiter, door *doorman) {
 	limit := core.PerDay(100)
 	for what, call := range map[string]func(ctx context.Context) error{
-		"Allow": func(ctx context.Context) error { _, err := limiter.Allow(ctx, "name", subject, limit); return err },
-		"Peek":  func(ctx context.Context) error { _, err := limiter.Peek(ctx, "name", subject, limit); return err },
-		"Reset": func(ctx context.Context) error { return limiter.Reset(ctx, "name", subject, limit) },
+		"Allow": func(ctx context.Context) error {
+			_, err := limiter.MustCounter("name", limit).Allow(ctx, subject)
+			return err
+		},
+		"Peek": func(ctx context.Context) error {
+			_, err := limiter.MustCounter("name", limit).Peek(ctx, subject)
+			return err
+		},
+		"Reset": func(ctx context.Context) error { return limiter.MustCounter("name", limit).Reset(ctx, subject) },
 		"Check": func(ctx context.Context) error { return guarded(ctx, door, subject) },
 	} {
 		ctx, within := context.Background(), short
@@ -97,7 +103,7 @@ func guarded(ctx context.Context, door *doorman, who string) error {
 // ContextEndIsTheCallers: a call whose context has ended is refused with the context's error, never as a failure of the
 // store, which might let it pass; and it is not charged when it ended before it was sent.
 func ContextEndIsTheCallers(t *testing.T, e Engine) {
-	for _, policy := range []core.OnStoreError{core.FailOpen, core.FailClosed} {
+	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		t.Run(policy.String(), func(t *testing.T) {
 			limit := core.PerDay(10)
 			rule := ruleOf("name", limit)
@@ -126,9 +132,9 @@ func endedBefore(t *testing.T, door *doorman, limit core.Limit) {
 	} {
 		ctx, cancel := end(context.Background())
 		defer cancel()
-		d, err := c.limiter.Allow(ctx, c.name, c.subject, limit)
-		_, err2 := c.limiter.Peek(ctx, c.name, c.subject, limit)
-		err3 := c.limiter.Reset(ctx, c.name, c.subject, limit)
+		d, err := c.limiter.MustCounter(c.name, limit).Allow(ctx, c.subject)
+		_, err2 := c.limiter.MustCounter(c.name, limit).Peek(ctx, c.subject)
+		err3 := c.limiter.MustCounter(c.name, limit).Reset(ctx, c.subject)
 		for _, err := range []error{err, err2, err3} {
 			if !errors.Is(err, want) || errors.Is(err, core.ErrStore) || !isZero(d) {
 				t.Errorf("%v, %+v; want %v", err, d, want)
@@ -150,7 +156,7 @@ func (e Engine) endsMeanwhile(t *testing.T, rule core.Rule) {
 	ctx, leave := context.WithCancel(context.Background())
 	time.AfterFunc(hurry, leave)
 	begin := time.Now()
-	_, err := door.limiter.Allow(ctx, "name", "subject", core.PerDay(10))
+	_, err := door.limiter.MustCounter("name", core.PerDay(10)).Allow(ctx, "subject")
 	wantEndOf(t, "Allow", true, err)
 	wantContextEnded(t, door, door.Check(visitBy(ctx, "guest")))
 	if took := time.Since(begin); took > late {

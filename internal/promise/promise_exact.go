@@ -15,7 +15,7 @@ func ExactUnderConcurrency(t *testing.T, e Engine) {
 		limit := f.lasting(1000)
 		ask := func(goroutine int, subject string, n int) bool {
 			c := counter{t: t, limiter: limiters[goroutine%3], name: "name", subject: subject, limit: limit}
-			d, err := c.limiter.AllowN(context.Background(), c.name, c.subject, c.limit, n)
+			d, err := c.limiter.MustCounter(c.name, c.limit).AllowN(context.Background(), c.subject, n)
 			if err != nil {
 				t.Error(err) // not Fatal: this is not the test's own goroutine
 			}

@@ -21,18 +21,20 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 		t.Run(l.name, func(t *testing.T) {
 			c := counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: t.Name(), limit: l.Limit}
 			for _, n := range []int{atOnce(l.Limit) + 1, math.MaxInt} {
-				if d, err := limiter.AllowN(ctx, c.name, c.subject, l.Limit, n); !errors.Is(err, core.ErrCostExceedsLimit) || !isZero(d) {
+				if d, err := limiter.MustCounter(c.name, l.Limit).AllowN(ctx, c.subject, n); !errors.Is(err, core.ErrCostExceedsLimit) || !isZero(d) {
 					t.Errorf("%d permits: %+v, %v; want %v", n, d, err, core.ErrCostExceedsLimit)
 				}
 			}
-			wantRuleError(t, "n", func() (core.Decision, error) { return limiter.AllowN(ctx, c.name, c.subject, l.Limit, -1) })
-			wantRuleError(t, "name", func() (core.Decision, error) { return limiter.Allow(ctx, "", c.subject, l.Limit) })
-			wantRuleError(t, "subject", func() (core.Decision, error) { return limiter.Allow(ctx, c.name, "", l.Limit) })
+			wantRuleError(t, "n", func() (core.Decision, error) { return limiter.MustCounter(c.name, l.Limit).AllowN(ctx, c.subject, -1) })
+			wantRuleError(t, "name", func() (core.Decision, error) { return limiter.MustCounter("", l.Limit).Allow(ctx, c.subject) })
+			wantRuleError(t, "subject", func() (core.Decision, error) { return limiter.MustCounter(c.name, l.Limit).Allow(ctx, "") })
 			for field, wrong := range nonsense(l.Limit) {
 				for _, limit := range wrong {
-					wantRuleError(t, field, func() (core.Decision, error) { return limiter.Allow(ctx, c.name, c.subject, limit) })
-					wantRuleError(t, field, func() (core.Decision, error) { return limiter.Peek(ctx, c.name, c.subject, limit) })
-					wantRuleError(t, field, func() (d core.Decision, err error) { return d, limiter.Reset(ctx, c.name, c.subject, limit) })
+					wantRuleError(t, field, func() (core.Decision, error) { return limiter.MustCounter(c.name, limit).Allow(ctx, c.subject) })
+					wantRuleError(t, field, func() (core.Decision, error) { return limiter.MustCounter(c.name, limit).Peek(ctx, c.subject) })
+					wantRuleError(t, field, func() (d core.Decision, err error) {
+						return d, limiter.MustCounter(c.name, limit).Reset(ctx, c.subject)
+					})
 				}
 			}
 			c.mustTake(0)

@@ -111,7 +111,7 @@ func deadHolder(t *testing.T, options core.Options) {
 func lostSlot(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	release := c.hold()
-	if err := c.limiter.Reset(context.Background(), c.name, c.subject, c.limit); err != nil {
+	if err := c.limiter.MustCounter(c.name, c.limit).Reset(context.Background(), c.subject); err != nil {
 		t.Fatal(err)
 	}
 	c.wantLeft(1)

@@ -98,7 +98,7 @@ func memoryIsGivenBack(t *testing.T, lab *lab) {
 		limiter := newLimiter(t, options)
 		before := heap()
 		for i := range flood {
-			_, _ = limiter.Allow(context.Background(), "name", fmt.Sprintf("%064d", i), core.PerSecond(10))
+			_, _ = limiter.MustCounter("name", core.PerSecond(10)).Allow(context.Background(), fmt.Sprintf("%064d", i))
 		}
 		full := heap() - before
 		time.Sleep(5 * time.Second)

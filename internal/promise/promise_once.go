@@ -47,7 +47,7 @@ func chargedWithoutAnswer(t *testing.T, e Engine, f facts) {
 	c.mustTake(1) // so that the servers know the script
 	net.deaf.Store(true)
 	for range 4 {
-		if d, err := limiter.AllowN(context.Background(), c.name, c.subject, c.limit, 4); !errors.Is(err, core.ErrStore) || !isZero(d) {
+		if d, err := limiter.MustCounter(c.name, c.limit).AllowN(context.Background(), c.subject, 4); !errors.Is(err, core.ErrStore) || !isZero(d) {
 			t.Errorf("%+v, %v; want %v", d, err, core.ErrStore)
 		}
 	}
@@ -68,7 +68,7 @@ func chargedLate(t *testing.T, e Engine) {
 	together(callers, func(i int) { c.of(subject(i)).take(1) })
 	e.stop()
 	together(callers, func(i int) {
-		if _, err := hasty.Allow(context.Background(), "name", subject(i), limit); !errors.Is(err, core.ErrStore) {
+		if _, err := hasty.MustCounter("name", limit).Allow(context.Background(), subject(i)); !errors.Is(err, core.ErrStore) {
 			t.Errorf("%v, want %v", err, core.ErrStore)
 		}
 	})

@@ -81,20 +81,20 @@ func apart(limiter *core.Limiter, one, two [2]string) error {
 	}
 	ctx, limit := context.Background(), core.PerDay(5)
 	for _, c := range [][2]string{one, two} {
-		if err := limiter.Reset(ctx, c[0], c[1], limit); err != nil {
+		if err := limiter.MustCounter(c[0], limit).Reset(ctx, c[1]); err != nil {
 			return err
 		}
 	}
-	if d, err := limiter.AllowN(ctx, one[0], one[1], limit, 5); !d.Allowed {
+	if d, err := limiter.MustCounter(one[0], limit).AllowN(ctx, one[1], 5); !d.Allowed {
 		return fmt.Errorf("%q: %+v, %w", one, d, err)
 	}
-	if d, err := limiter.Peek(ctx, two[0], two[1], limit); d.Remaining != 5 {
+	if d, err := limiter.MustCounter(two[0], limit).Peek(ctx, two[1]); d.Remaining != 5 {
 		return fmt.Errorf("%q was charged for %q: %+v, %w", two, one, d, err)
 	}
-	if err := limiter.Reset(ctx, two[0], two[1], limit); err != nil {
+	if err := limiter.MustCounter(two[0], limit).Reset(ctx, two[1]); err != nil {
 		return err
 	}
-	if d, err := limiter.Peek(ctx, one[0], one[1], limit); d.Remaining != 0 {
+	if d, err := limiter.MustCounter(one[0], limit).Peek(ctx, one[1]); d.Remaining != 0 {
 		return fmt.Errorf("%q was reset with %q: %+v, %w", one, two, d, err)
 	}
 	return nil

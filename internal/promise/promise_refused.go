@@ -54,9 +54,9 @@ func (e Engine) hammeredBesideOthers(t *testing.T) {
 
 func (e Engine) hammered(t *testing.T, unknown bool) {
 	const hammering, innocent = 4, 60
-	own := core.Rule{Name: "own", Window: time.Hour, MaxCount: 1, Key: byGuest}
+	own := core.Rule{Name: "own", Limit: core.PerHour(1), Key: byGuest}
 	// A process that knows nothing of a caller may charge one call before it is told.
-	shared := core.Rule{Name: "shared", Window: time.Hour, MaxCount: hammering + innocent + hammering, Key: core.Global}
+	shared := core.Rule{Name: "shared", Limit: core.PerHour(hammering + innocent + hammering), Key: core.Global}
 	all := e.limiters(t, 2)
 	guard := all[0].MustGuard(own, shared)
 	visit := func(format string, i int) int {

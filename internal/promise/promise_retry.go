@@ -117,7 +117,7 @@ func (w *waiter) over(s step) bool {
 // resets waits for the counter to be fresh.
 func (w *waiter) resets(limit core.Limit) error {
 	peek := func() core.Decision {
-		d, _ := w.limiter.Peek(context.Background(), w.name, w.subject, limit)
+		d, _ := w.limiter.MustCounter(w.name, limit).Peek(context.Background(), w.subject)
 		return d
 	}
 	d := peek()

@@ -49,11 +49,11 @@ func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend fun
 	c.mustTake(1)
 
 	fail()
-	d, err := c.limiter.Allow(context.Background(), c.name, c.subject, limit)
+	d, err := c.limiter.MustCounter(c.name, limit).Allow(context.Background(), c.subject)
 	if !errors.Is(err, core.ErrStore) || err.Error() == core.ErrStore.Error() || !isZero(d) {
 		t.Errorf("Allow: %+v, %v; want %v, with its cause", d, err, core.ErrStore)
 	}
-	if _, err := c.limiter.Peek(context.Background(), c.name, c.subject, limit); !errors.Is(err, core.ErrStore) {
+	if _, err := c.limiter.MustCounter(c.name, limit).Peek(context.Background(), c.subject); !errors.Is(err, core.ErrStore) {
 		t.Errorf("Peek: %v, want %v", err, core.ErrStore)
 	}
 	for door, reason := range doors {
@@ -62,7 +62,7 @@ func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend fun
 
 	mend()
 	if !redistest.WaitUntil(func() bool {
-		_, err := c.limiter.Peek(context.Background(), c.name, c.subject, limit)
+		_, err := c.limiter.MustCounter(c.name, limit).Peek(context.Background(), c.subject)
 		return err == nil
 	}, patient) {
 		t.Fatal("the store is well again, and nobody notices")

@@ -85,9 +85,9 @@ func turns(c counter, steps []plannedTurn) error {
 
 func (p plannedTurn) ask(c counter) (core.Decision, error) {
 	if p.patience < 0 {
-		return c.limiter.Reserve(context.Background(), c.name, c.subject, c.limit, p.n)
+		return c.limiter.MustPacer(c.name, c.limit).Reserve(context.Background(), c.subject, p.n)
 	}
-	return c.limiter.TryAcquire(context.Background(), c.name, c.subject, c.limit, p.n, p.patience)
+	return c.limiter.MustPacer(c.name, c.limit).TryAcquire(context.Background(), c.subject, p.n, p.patience)
 }
 
 // bucketIn is a counter of turnLimit in a bubble.
@@ -97,7 +97,7 @@ func bucketIn(t *testing.T, options core.Options) counter {
 
 func (c counter) reserve(n int) core.Decision {
 	c.t.Helper()
-	d, err := c.limiter.Reserve(context.Background(), c.name, c.subject, c.limit, n)
+	d, err := c.limiter.MustPacer(c.name, c.limit).Reserve(context.Background(), c.subject, n)
 	if err != nil || !d.Allowed {
 		c.t.Fatalf("Reserve(%d): %+v, %v", n, d, err)
 	}
@@ -109,7 +109,7 @@ func acquireWaits(t *testing.T, options core.Options) {
 	c := bucketIn(t, options)
 	begin := time.Now()
 	for range 9 {
-		if d, err := c.limiter.Acquire(context.Background(), c.name, c.subject, c.limit, 1); err != nil || !d.Allowed {
+		if d, err := c.limiter.MustPacer(c.name, c.limit).Acquire(context.Background(), c.subject, 1); err != nil || !d.Allowed {
 			t.Fatalf("Acquire: %+v, %v", d, err)
 		}
 	}
@@ -124,7 +124,7 @@ func tooLate(t *testing.T, options core.Options) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	begin := time.Now()
-	d, err := c.limiter.Acquire(ctx, c.name, c.subject, c.limit, 1)
+	d, err := c.limiter.MustPacer(c.name, c.limit).Acquire(ctx, c.subject, 1)
 	if err != nil || d.Allowed || d.RetryAfter != 2700*time.Millisecond || time.Since(begin) != 0 {
 		t.Fatalf("after %v: %+v, %v", time.Since(begin), d, err)
 	}
@@ -140,7 +140,7 @@ func leavesEarly(t *testing.T, options core.Options) {
 	ctx, leave := context.WithCancel(context.Background())
 	left := make(chan error)
 	go func() {
-		_, err := c.limiter.Acquire(ctx, c.name, c.subject, c.limit, 10) // its turn is in 100 ms
+		_, err := c.limiter.MustPacer(c.name, c.limit).Acquire(ctx, c.subject, 10) // its turn is in 100 ms
 		left <- err
 	}()
 	time.Sleep(50 * time.Millisecond)

@@ -123,11 +123,11 @@ func (p *player) play(s step) (d core.Decision, err error) {
 	ctx := context.Background()
 	switch s.do {
 	case allow:
-		d, err = p.limiter.AllowN(ctx, p.name, p.subject, s.by, s.cost())
+		d, err = p.limiter.MustCounter(p.name, s.by).AllowN(ctx, p.subject, s.cost())
 	case peek:
-		d, err = p.limiter.Peek(ctx, p.name, p.subject, s.by)
+		d, err = p.limiter.MustCounter(p.name, s.by).Peek(ctx, p.subject)
 	case reset:
-		err = p.limiter.Reset(ctx, p.name, p.subject, s.by)
+		err = p.limiter.MustCounter(p.name, s.by).Reset(ctx, p.subject)
 		p.refundable, p.charged = nil, 0
 	}
 	if s.do == allow && d.Allowed && s.cost() > 0 {

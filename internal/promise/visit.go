@@ -79,5 +79,5 @@ func status(answer core.Answer) int {
 
 // ruleOf is a rule that counts as a limit does.
 func ruleOf(name string, l core.Limit) core.Rule {
-	return core.Rule{Name: name, MaxCount: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst, Key: byGuest}
+	return core.Rule{Name: name, Limit: core.Limit{Max: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst}, Key: byGuest}
 }

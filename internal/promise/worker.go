@@ -93,7 +93,7 @@ func (j job) do() (all done) {
 	}
 	defer limiter.Close()
 	allow := func() (bool, error) {
-		d, err := limiter.Allow(context.Background(), "name", "subject", j.Limit)
+		d, err := limiter.MustCounter("name", j.Limit).Allow(context.Background(), "subject")
 		return d.Allowed, err
 	}
 	if j.Lease > 0 {
