@@ -87,7 +87,7 @@ func useEverything(t *testing.T, client redis.UniversalClient, s states, of stri
 // count uses a limit by direct calls, alone and from many goroutines at once, up to its end and back.
 func (e *everything) count(limit core.Limit) {
 	subject := "count" + e.of
-	e.passes(e.limiter.MustCounter("name", limit).Peek(background, subject))
+	e.passes(peek(e.limiter, background, "name", subject, limit))
 	e.passes(e.limiter.MustCounter("name", limit).Allow(background, subject))
 	d := e.passes(e.limiter.MustCounter("name", limit).AllowN(background, subject, 2))
 	if d.Allowed {
@@ -101,7 +101,8 @@ func (e *everything) count(limit core.Limit) {
 		})
 	}
 	all.Wait()
-	e.note(e.limiter.MustCounter("name", limit).Reset(background, subject))
+	_, err := e.limiter.MustCounter("name", limit).Reset(background, subject)
+	e.note(err)
 }
 
 // bucket uses what buckets alone can do.
@@ -143,7 +144,7 @@ func (e *everything) log(s states) {
 	s.fromTheFuture(e.t, subject, limit, slots)
 	_, err = e.limiter.MustCounter("future", limit).Allow(background, subject)
 	e.note(err)
-	release, _, err := e.limiter.Hold(background, "future", subject, slots)
+	release, _, err := holdBy(e.limiter, background, "future", subject, slots)
 	e.note(err)
 	release()
 }
@@ -152,24 +153,26 @@ func (e *everything) log(s states) {
 func (e *everything) slots() {
 	limit := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.Concurrency}
 	for range 3 {
-		release, _, err := e.limiter.Hold(background, "slots", "slots"+e.of, limit)
+		release, _, err := holdBy(e.limiter, background, "slots", "slots"+e.of, limit)
 		e.note(err)
 		defer release()
 	}
-	_, err := e.limiter.MustCounter("slots", limit).Peek(background, "slots"+e.of)
+	_, err := peek(e.limiter, background, "slots", "slots"+e.of, limit)
 	e.note(err)
-	release, _, err := e.limiter.Hold(background, "released", "slots"+e.of, limit)
+	release, _, err := holdBy(e.limiter, background, "released", "slots"+e.of, limit)
 	e.note(err)
 	release()
-	if d, err2 := e.limiter.MustCounter("released", limit).Peek(background, "slots"+e.of); err == nil && err2 == nil && d.Remaining != 2 {
+	if d, err2 := peek(e.limiter, background, "released", "slots"+e.of, limit); err == nil && err2 == nil && d.Remaining != 2 {
 		e.note(errUnseen)
 	}
 }
 
 // bans uses bans by hand, and a rule that listens to them.
 func (e *everything) bans() {
-	e.note(e.limiter.Ban(background, "banned", "banned"+e.of, time.Hour))
-	e.note(e.limiter.Unban(background, "banned", "banned"+e.of))
+	_, err := e.limiter.Ban(background, "banned", "banned"+e.of, time.Hour)
+	e.note(err)
+	_, err = e.limiter.Unban(background, "banned", "banned"+e.of)
+	e.note(err)
 }
 
 // rules uses what only rules can do: several counters of one subject and of several, what is given back by the outcome, leases.
@@ -203,7 +206,7 @@ func renewsSlots(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	limit := core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
-	release, d, err := limiter.Hold(background, "renewed", "subject", limit)
+	release, d, err := holdBy(limiter, background, "renewed", "subject", limit)
 	if err != nil || !d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
 	}

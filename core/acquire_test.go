@@ -92,7 +92,7 @@ func TestMoreThanCanEverCome(t *testing.T) {
 			if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", most); err != nil || !d.Allowed {
 				t.Errorf("%d of %v: %+v, %v", most, limit, d, err)
 			}
-			if err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
+			if _, err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,9 +104,26 @@ type waiting = func(ctx context.Context, name, subject string, limit core.Limit,
 // waits is every call that takes a turn.
 func waits(limiter *core.Limiter) map[string]waiting {
 	return map[string]waiting{
-		"Acquire": limiter.Acquire, "Reserve": limiter.Reserve,
-		"TryAcquire": func(ctx context.Context, name, subject string, limit core.Limit, n int) (core.Decision, error) {
-			return limiter.MustPacer(name, limit).TryAcquire(ctx, subject, n, time.Hour)
+		"Acquire": func(ctx context.Context, name, subject string, limit core.Limit, n int) (d core.Decision, err error) {
+			pacer, err := limiter.Pacer(name, limit)
+			if err != nil {
+				return d, err
+			}
+			return pacer.Acquire(ctx, subject, n)
+		},
+		"Reserve": func(ctx context.Context, name, subject string, limit core.Limit, n int) (d core.Decision, err error) {
+			pacer, err := limiter.Pacer(name, limit)
+			if err != nil {
+				return d, err
+			}
+			return pacer.Reserve(ctx, subject, n)
+		},
+		"TryAcquire": func(ctx context.Context, name, subject string, limit core.Limit, n int) (d core.Decision, err error) {
+			pacer, err := limiter.Pacer(name, limit)
+			if err != nil {
+				return d, err
+			}
+			return pacer.TryAcquire(ctx, subject, n, time.Hour)
 		},
 	}
 }

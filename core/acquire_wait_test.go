@@ -143,7 +143,7 @@ func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 func TestWhoLeavesTheQueueByAnyClock(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		reserved := make(chan struct{}, 1)
-		options.OnDecision = func(context.Context, core.Decision) { reserved <- struct{}{} }
+		options.OnDecision = func(context.Context, core.Event) { reserved <- struct{}{} }
 		limiter := newLimiter(t, options)
 		limit := core.PerHour(2).Bucket(1)
 		charge(t, limiter, "n", "s", limit, 1)

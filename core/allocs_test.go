@@ -101,7 +101,7 @@ func TestAllocationsOfMadeUpNames(t *testing.T) {
 		_, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Allow(background, "user:alice")
 	}
 	wantAllocs(t, 0, func() { _, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Allow(background, "user:alice") })
-	wantAllocs(t, 0, func() { _, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Peek(background, "user:alice") })
+	wantAllocs(t, 0, func() { _, _ = peek(limiter, background, "beyond", "user:alice", core.PerMinute(plenty)) })
 }
 
 // The refusal, its message, its body, its list of limits, the subject, and one for the wait in it; and the two of a call.

@@ -54,7 +54,7 @@ func TestAllLimitsOfARuleOrNone(t *testing.T) {
 // The limits of a rule hold also where MaxKeys is smaller than their number, in the process and while Redis is down.
 func TestAllLimitsOfARuleInATinyTable(t *testing.T) {
 	rule := mixed
-	rule.OnStoreError, rule.LocalShare = core.CountLocally(1), 1
+	rule.OnStoreError = core.CountLocally(1)
 	for name, options := range map[string]core.Options{"in process": {}, "falling back": deadRedis(t)} {
 		for _, maxKeys := range []int{1, 2, 5} {
 			options.MaxKeys = maxKeys

@@ -16,14 +16,14 @@ var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHa
 
 func banFor(t testing.TB, limiter *core.Limiter, subject string, span time.Duration) {
 	t.Helper()
-	if err := limiter.Ban(background, "n", subject, span); err != nil {
+	if _, err := limiter.Ban(background, "n", subject, span); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func unban(t testing.TB, limiter *core.Limiter, subject string) {
 	t.Helper()
-	if err := limiter.Unban(background, "n", subject); err != nil {
+	if _, err := limiter.Unban(background, "n", subject); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -55,8 +55,10 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 		guard := newGuard(t, limiter, byHand)
 		for _, address := range []string{"192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0"} {
 			for name, err := range map[string]error{
-				"Ban": limiter.Ban(background, "n", address, time.Hour), "Unban": limiter.Unban(background, "n", address),
-				"Reset": limiter.MustCounter("n", core.PerHour(2)).Reset(background, address), "Reset of Unlimited": limiter.MustCounter("n", core.Unlimited).Reset(background, address),
+				"Ban":                errorOf(limiter.Ban(background, "n", address, time.Hour)),
+				"Unban":              errorOf(limiter.Unban(background, "n", address)),
+				"Reset":              errorOf(limiter.MustCounter("n", core.PerHour(2)).Reset(background, address)),
+				"Reset of Unlimited": errorOf(limiter.MustCounter("n", core.Unlimited).Reset(background, address)),
 			} {
 				wantRuleError(t, err, "n", "subject", address)
 				if !strings.Contains(fmt.Sprint(err), "core.IPSubject(addr)") {
@@ -70,7 +72,7 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 		wantStatus(t, guard, caller, 429)
 		unban(t, limiter, subject)
 		wantServed(t, guard, caller, ok, 200, 200, 429)
-		if err := limiter.MustCounter("n", core.PerHour(2)).Reset(background, subject); err != nil {
+		if _, err := limiter.MustCounter("n", core.PerHour(2)).Reset(background, subject); err != nil {
 			t.Fatal(err)
 		}
 		wantServed(t, guard, caller, ok, 200)
@@ -141,21 +143,21 @@ func TestWrongBans(t *testing.T) {
 		{"a rule that would not see it", "deaf", "s", time.Hour, "deaf", "Ban", "{0 0s 0s false}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			wantRuleError(t, limiter.Ban(background, test.counter, test.subject, test.span), test.rule, test.field, test.value)
+			wantRuleError(t, errorOf(limiter.Ban(background, test.counter, test.subject, test.span)), test.rule, test.field, test.value)
 		})
 	}
-	wantRuleError(t, limiter.Unban(background, "", "s"), "", "name", "")
-	wantRuleError(t, limiter.Unban(background, "n", ""), "n", "subject", "")
+	wantRuleError(t, errorOf(limiter.Unban(background, "", "s")), "", "name", "")
+	wantRuleError(t, errorOf(limiter.Unban(background, "n", "")), "n", "subject", "")
 	for _, span := range []time.Duration{time.Millisecond, year} {
 		banFor(t, limiter, "s", span)
 	}
-	if err := limiter.Ban(background, "of another process", "s", time.Hour); err != nil {
+	if _, err := limiter.Ban(background, "of another process", "s", time.Hour); err != nil {
 		t.Errorf("a name that this limiter has no rules of: %v", err)
 	}
 	heeding := core.Rule{Name: "deaf", Seconds: 60, Ban: core.Ban{ByHand: true}}
 	newGuard(t, limiter, heeding)
 	newGuard(t, limiter, core.Rule{Name: "deaf", Seconds: 60})
-	if err := limiter.Ban(background, "deaf", "s", time.Hour); err != nil {
+	if _, err := limiter.Ban(background, "deaf", "s", time.Hour); err != nil {
 		t.Errorf("one rule of the name heeds it now: %v", err)
 	}
 }
@@ -166,19 +168,19 @@ func TestBansWithoutAnAnswer(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, byHand)
-		if err := limiter.Ban(ended, "n", me, time.Hour); !errors.Is(err, context.Canceled) {
+		if _, err := limiter.Ban(ended, "n", me, time.Hour); !errors.Is(err, context.Canceled) {
 			t.Errorf("Ban: %v", err)
 		}
 		wantServed(t, guard, newView("GET", "/"), ok, 200)
 		banFor(t, limiter, me, time.Hour)
-		if err := limiter.Unban(ended, "n", me); !errors.Is(err, context.Canceled) {
+		if _, err := limiter.Unban(ended, "n", me); !errors.Is(err, context.Canceled) {
 			t.Errorf("Unban: %v", err)
 		}
 		wantServed(t, guard, newView("GET", "/"), ok, 429)
 	})
 	limiter := newLimiter(t, deadRedis(t))
 	for name, err := range map[string]error{
-		"Ban": limiter.Ban(background, "n", "s", time.Hour), "Unban": limiter.Unban(background, "n", "s"),
+		"Ban": errorOf(limiter.Ban(background, "n", "s", time.Hour)), "Unban": errorOf(limiter.Unban(background, "n", "s")),
 	} {
 		if !errors.Is(err, core.ErrStore) {
 			t.Errorf("%s: %v, want ErrStore", name, err)
@@ -193,7 +195,7 @@ func TestABanFromARoute(t *testing.T) {
 		rule := byHand
 		rule.Name = ""
 		guard := newGuard(t, limiter, rule)
-		if err := limiter.Ban(background, "GET /users/:id", me, time.Hour); err != nil {
+		if _, err := limiter.Ban(background, "GET /users/:id", me, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		wantServed(t, guard, newView("GET", "/users/:id"), ok, 429)

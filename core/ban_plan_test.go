@@ -17,7 +17,7 @@ func TestBanHoldsWhoIsUnlimited(t *testing.T) {
 			LimitFor: func(core.Request) (core.Limit, error) { return core.Unlimited, nil },
 		})
 		wantStatus(t, guard, newView("GET", "/"), 200)
-		if err := limiter.Ban(context.Background(), "api", "ip:192.0.2.1", time.Minute); err != nil {
+		if _, err := limiter.Ban(context.Background(), "api", "ip:192.0.2.1", time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		call := newView("GET", "/")

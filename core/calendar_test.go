@@ -102,7 +102,7 @@ func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 		rule := core.Rule{Name: "n", Limit: core.PerCalendarMonth(3, "America/Argentina/San_Juan")}
 		wantServed(t, newGuard(t, limiter, rule), v, ok, 200)
 		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Juan"), 2)
-		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Calendar: rule.Calendar}, 2)
+		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Calendar: rule.Limit.Calendar}, 2)
 		wantLeft(t, limiter, "n", me, core.PerCalendarDay(3, "America/Argentina/San_Juan"), 3)
 		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Luis"), 3)
 		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Window: 31 * 24 * time.Hour, Algorithm: core.CalendarWindow}, 3)

@@ -27,7 +27,9 @@ func ipReadings(f *testing.F, heard *core.Decision) (all []ipReading) {
 		{options: core.ClientIP{TrustedProxies: append([]string{"unix"}, fuzzProxies...), Header: "x-real-ip"}, header: "X-Real-Ip", unix: true},
 	}
 	for i := range all {
-		limiter := newLimiter(f, core.Options{ClientIP: all[i].options, MaxKeys: 1000, OnDecision: func(_ context.Context, d core.Decision) {
+		limiter := newLimiter(f, core.Options{ClientIP: all[i].options, MaxKeys: 1000, OnDecision: func(_ context.Context, e core.Event) {
+			d := e.Decision
+
 			*heard = d
 		}})
 		all[i].guard = newGuard(f, limiter, core.Rule{Name: "n", Seconds: 1, MaxCount: mostPermits})

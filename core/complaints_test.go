@@ -14,16 +14,16 @@ func TestComplaintsAreToldApartByRule(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Logger: log.logger()})
 	for i := range 300 {
 		for range 2 {
-			limiter.CheckRule(newView("GET", "/"), core.Rule{Name: fmt.Sprint("rule", i), Seconds: -1}, "")
+			checkRule(limiter, newView("GET", "/"), core.Rule{Name: fmt.Sprint("rule", i), Seconds: 60, Cost: cost(-1)}, "")
 		}
 	}
-	if n := log.count("rule0", "Seconds"); n != 1 {
+	if n := log.count("rule=rule0 ", "Cost"); n != 1 {
 		t.Errorf("the first rule is complained of %d times", n)
 	}
-	if n := log.count("rule1\\\"", "Seconds"); n != 1 {
+	if n := log.count("rule=rule1 ", "Cost"); n != 1 {
 		t.Errorf("the second rule is complained of %d times", n)
 	}
-	if n := log.count("Seconds"); n != 101 {
+	if n := log.count("Cost"); n != 101 {
 		t.Errorf("%d lines for 300 wrong rules", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -29,7 +30,7 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 	if name == "" {
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{limiter: l, name: name, accepts: accepts, tally: l.tallies.ofDirect(name)}
+	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.ofDirect(name)}
 	for _, limit := range limits {
 		prepared := h.prepare(prepare(limit))
 		if prepared.err != nil {

@@ -25,7 +25,7 @@ func TestDryRunOfABan(t *testing.T) {
 			}
 		}
 		other := newView("GET", "/").from("192.0.2.2")
-		if err := limiter.Ban(background, "n", "ip:192.0.2.2", time.Hour); err != nil {
+		if _, err := limiter.Ban(background, "n", "ip:192.0.2.2", time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		heard.last(t, 8)

@@ -65,7 +65,7 @@ func ExampleLimiter_Refund() {
 	if err := limiter.Refund(ctx, d, 7); err != nil {
 		panic(err)
 	}
-	left, _ := limiter.MustCounter("rows", core.PerHour(10)).Peek(ctx, "user:alice")
+	left, _ := peek(limiter, ctx, "rows", "user:alice", core.PerHour(10))
 	fmt.Println(left.Remaining, "left")
 	fmt.Println(limiter.Refund(ctx, d, 4))
 	// Output:

@@ -113,11 +113,11 @@ func ExampleLimiter_Ban() {
 	ctx := context.Background()
 
 	fmt.Println(get(service, "/").StatusCode)
-	if err := limiter.Ban(ctx, "api", "ip:192.0.2.1", day); err != nil {
+	if _, err := limiter.Ban(ctx, "api", "ip:192.0.2.1", day); err != nil {
 		panic(err)
 	}
 	fmt.Println(get(service, "/").StatusCode)
-	if err := limiter.Unban(ctx, "api", "ip:192.0.2.1"); err != nil {
+	if _, err := limiter.Unban(ctx, "api", "ip:192.0.2.1"); err != nil {
 		panic(err)
 	}
 	fmt.Println(get(service, "/").StatusCode)
@@ -130,7 +130,9 @@ func ExampleLimiter_Ban() {
 // How many would a limit refuse?
 func ExampleRule_dryRun() {
 	wouldRefuse := 0
-	limiter, _ := core.New(core.Options{OnDecision: func(_ context.Context, d core.Decision) {
+	limiter, _ := core.New(core.Options{OnDecision: func(_ context.Context, e core.Event) {
+		d := e.Decision
+
 		if d.Reason == core.DryRunExceeded {
 			wouldRefuse++
 		}
@@ -185,11 +187,8 @@ func ExampleRule_onStoreError() {
 	defer limiter.Close()
 
 	rule := core.Rule{Name: "api", Seconds: 60, MaxCount: 4}
-	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed, core.CountLocally(1)} {
+	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed, core.CountLocally(0.5)} {
 		rule.OnStoreError = policy
-		if policy == core.CountLocally(1) {
-			rule.LocalShare = 0.5 // two processes share the work
-		}
 		service := nethttplimit.New(limiter, rule)(hello)
 		fmt.Print(policy, ":")
 		for range 4 {
@@ -198,9 +197,9 @@ func ExampleRule_onStoreError() {
 		fmt.Println()
 	}
 	// Output:
-	// FailOpen: 200 200 200 200
-	// FailClosed: 503 503 503 503
-	// FallBackLocal: 200 200 429 429
+	// fail_open: 200 200 200 200
+	// fail_closed: 503 503 503 503
+	// count_locally 0.5: 200 200 429 429
 }
 
 // May a call that Redis did not answer be tried again without being charged twice?

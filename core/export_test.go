@@ -80,19 +80,6 @@ func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) er
 // MaxDirectTallies is how many names of direct calls Stats tells apart.
 const MaxDirectTallies = maxDirectTallies
 
-// MaxPreparedLimits is how many limits of one name are kept prepared.
-const MaxPreparedLimits = maxPreparedLimits
-
-// PreparedCalls is how many names and limits of direct calls are kept prepared.
-func PreparedCalls(l *Limiter) (n int) {
-	for _, p := range l.prepared.known.all() {
-		for ; p != nil; p = p.next.Load() {
-			n++
-		}
-	}
-	return n
-}
-
 // CountDecision counts one decision that binds for Stats.
 func CountDecision(l *Limiter, of DecisionCount) {
 	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, true, l.tallies.stripe())

@@ -80,7 +80,7 @@ func TestUserOfACallThatCostsNothing(t *testing.T) {
 // OnDecision gets the call's own context, before the handler does.
 func TestOnDecisionGetsTheContext(t *testing.T) {
 	var got []any
-	limiter := newLimiter(t, core.Options{OnDecision: func(ctx context.Context, _ core.Decision) { got = append(got, ctx.Value(ownKey{})) }})
+	limiter := newLimiter(t, core.Options{OnDecision: func(ctx context.Context, _ core.Event) { got = append(got, ctx.Value(ownKey{})) }})
 	ctx := context.WithValue(background, ownKey{}, "own")
 	v := newView("GET", "/")
 	v.ctx = ctx
@@ -88,7 +88,7 @@ func TestOnDecisionGetsTheContext(t *testing.T) {
 	if _, err := limiter.MustCounter("n", core.PerSecond(1)).Allow(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limiter.MustCounter("n", core.PerSecond(1)).Peek(ctx, "s"); err != nil {
+	if _, err := peek(limiter, ctx, "n", "s", core.PerSecond(1)); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[0] != "own" || got[1] != "own" {

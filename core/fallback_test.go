@@ -23,16 +23,15 @@ func TestFallBackLocal(t *testing.T) {
 		rule  func(*core.Rule)
 		want  int
 	}{
-		{0, func(*core.Rule) {}, 30},
 		{1, func(*core.Rule) {}, 30},
 		{0.1, func(*core.Rule) {}, 3},
 		{0.11, func(*core.Rule) {}, 4},
 		{0.001, func(*core.Rule) {}, 1},
-		{0.5, func(r *core.Rule) { r.Algorithm = core.SlidingLog }, 15},
-		{0.5, func(r *core.Rule) { r.Algorithm = core.FixedWindow }, 15},
-		{0.5, func(r *core.Rule) { r.Seconds, r.Calendar = 0, core.CalendarDay("Europe/Berlin") }, 15},
-		{0.5, func(r *core.Rule) { r.Algorithm = core.CalendarWindow }, 15},
-		{0.5, func(r *core.Rule) { r.Algorithm, r.MaxCount, r.Burst = core.TokenBucket, 1, 30 }, 15},
+		{0.5, func(r *core.Rule) { r.Seconds, r.MaxCount, r.Limit = 0, 0, core.PerHour(30).Log() }, 15},
+		{0.5, func(r *core.Rule) { r.Seconds, r.MaxCount, r.Limit = 0, 0, core.PerHour(30).Fixed() }, 15},
+		{0.5, func(r *core.Rule) { r.Seconds, r.MaxCount, r.Limit = 0, 0, core.PerCalendarDay(30, "Europe/Berlin") }, 15},
+		{0.5, func(r *core.Rule) { r.Seconds, r.MaxCount, r.Limit = 0, 0, core.PerHour(30).Aligned() }, 15},
+		{0.5, func(r *core.Rule) { r.Seconds, r.MaxCount, r.Limit = 0, 0, core.PerHour(1).Bucket(30) }, 15},
 		{0.5, func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(9)} }, 5},
 		{0.5, func(r *core.Rule) { r.Lease = 10 }, 15},
 		{0.5, func(r *core.Rule) { r.Cost = func(core.Request) int { return 4 } }, 3},
@@ -40,7 +39,7 @@ func TestFallBackLocal(t *testing.T) {
 	} {
 		rule := fallBack(30, test.share)
 		test.rule(&rule)
-		t.Run(fmt.Sprintf("%v of %v", test.share, rule.Algorithm), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v of %v", test.share, rule.Limit.Algorithm), func(t *testing.T) {
 			var heard decisions
 			options := deadRedis(t)
 			options.OnDecision = heard.note
@@ -136,7 +135,7 @@ func TestFallBackLocalGivesBack(t *testing.T) {
 	})
 	t.Run("slots in flight", func(t *testing.T) {
 		rule := fallBack(2, 0.5)
-		rule.Algorithm = core.Concurrency
+		rule.Seconds, rule.MaxCount, rule.Limit = 0, 0, core.InFlight(2)
 		limiter := newLimiter(t, deadRedis(t))
 		guard := newGuard(t, limiter, rule)
 		for range 2 {
@@ -154,7 +153,7 @@ func TestFallBackLocalGivesBack(t *testing.T) {
 // Bans hold here, too.
 func TestFallBackLocalBans(t *testing.T) {
 	rule := fallBack(1, 1)
-	rule.Seconds, rule.Window = 0, 10*time.Millisecond
+	rule.Seconds, rule.MaxCount, rule.Limit = 0, 0, core.Limit{Max: 1, Window: 10 * time.Millisecond}
 	rule.Ban = core.Ban{After: 1, For: time.Hour, Max: time.Hour}
 	var heard decisions
 	options := deadRedis(t)
@@ -205,25 +204,25 @@ func TestComplaintsTellHowOften(t *testing.T) {
 		}
 		wrong := func(times int) {
 			for range times {
-				limiter.CheckRule(newView("GET", "/"), core.Rule{Name: "r", Seconds: -1}, "")
+				checkRule(limiter, newView("GET", "/"), core.Rule{Name: "r", Seconds: 60, MaxCount: 1000, Cost: cost(-1)}, "")
 			}
 		}
 		wrong(5)
-		if n := log.count("calls=1"); n != 1 || log.count("Seconds") != 1 {
+		if n := log.count("calls=1"); n != 1 || log.count("Cost") != 1 {
 			t.Errorf("at once: %s", log.text.String())
 		}
 		time.Sleep(61 * time.Second)
-		if n := log.count("calls=4"); n != 1 || log.count("Seconds") != 2 {
+		if n := log.count("calls=4"); n != 1 || log.count("Cost") != 2 {
 			t.Errorf("after a minute: %s", log.text.String())
 		}
 		time.Sleep(3 * time.Minute)
 		wrong(3)
 		limiter.Close()
-		if log.count("calls=1") != 2 || log.count("calls=2") != 1 || log.count("Seconds") != 4 {
+		if log.count("calls=1") != 2 || log.count("calls=2") != 1 || log.count("Cost") != 4 {
 			t.Errorf("closed: %s", log.text.String())
 		}
 		wrong(3)
-		if n := log.count("Seconds"); n != 4 {
+		if n := log.count("Cost"); n != 4 {
 			t.Errorf("%d more lines from calls that went on after Close", n-4)
 		}
 	})

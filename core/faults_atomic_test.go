@@ -40,7 +40,7 @@ func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
 			admitted := atOnceBy(100, func(caller int) bool {
 				limiter := limiters[caller%2]
 				if a == core.Concurrency {
-					_, d, err := limiter.Hold(background, "n", "user:a", limit)
+					_, d, err := holdBy(limiter, background, "n", "user:a", limit)
 					return err == nil && d.Allowed
 				}
 				d, err := limiter.MustCounter("n", limit).Allow(background, "user:a")

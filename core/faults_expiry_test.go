@@ -37,7 +37,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 		took(t, limiter, limit, 4)
 		tookNone(t, limiter, limit, 1)
 		wantAllToDie("a refusal", 1)
-		if err := limiter.MustCounter("n", limit).Reset(background, "user:a"); err != nil {
+		if _, err := limiter.MustCounter("n", limit).Reset(background, "user:a"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 	}
 	wantAllToDie("a slot was taken", 1)
 	release()
-	if err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil {
+	if _, err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := limiter.MustPacer("n", core.PerMinute(1).Bucket(1)).Reserve(background, "user:a", 3); err != nil {

@@ -86,7 +86,7 @@ func TestOnlyKeysArePassedAsKeys(t *testing.T) {
 	release()
 	_, _ = limiter.MustPacer("n", bucket).Reserve(background, "user:a", 1)
 	_, _ = limiter.MustLog("n", log).Records(background, "user:a")
-	if err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil || calls < 8 {
+	if _, err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil || calls < 8 {
 		t.Errorf("%v after %d scripts, want at least 8", err, calls)
 	}
 }

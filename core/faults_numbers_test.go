@@ -48,7 +48,7 @@ func TestFirstCallOfTenLeavesNine(t *testing.T) {
 			for _, window := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 				for _, rate := range []int{5, 10, 100, 1000, 86_400} {
 					bucket := core.Limit{Max: rate, Window: window, Algorithm: core.TokenBucket}
-					if err := limiter.MustCounter("n", bucket).Reset(background, "user:a"); err != nil {
+					if _, err := limiter.MustCounter("n", bucket).Reset(background, "user:a"); err != nil {
 						t.Fatal(err)
 					}
 					now.Store(date)
@@ -112,7 +112,7 @@ func TestLogOfSeventyThousandIsRefused(t *testing.T) {
 // A false in Lua arrives as nil, and was taken for an error, for zero permits, or for a yes. Every answer has all its numbers.
 func TestRefusalIsAnAnswerNotNil(t *testing.T) {
 	eachAlgorithm(t, 2, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
-		if d, err := limiter.MustCounter("n", limit).Peek(background, "user:a"); err != nil || !d.Allowed || d.Remaining != 2 || d.ResetAfter != 0 {
+		if d, err := peek(limiter, background, "n", "user:a", limit); err != nil || !d.Allowed || d.Remaining != 2 || d.ResetAfter != 0 {
 			t.Errorf("nobody called yet: %+v, %v", d, err)
 		}
 		took(t, limiter, limit, 1)

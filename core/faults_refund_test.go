@@ -132,13 +132,13 @@ func TestSlotOfADeadHolderIsFree(t *testing.T) {
 func TestSecondReleaseFreesNobodyElsesSlot(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		limit := core.InFlight(1)
-		first, _, err := limiter.Hold(background, "n", "user:a", limit)
+		first, _, err := holdBy(limiter, background, "n", "user:a", limit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		now.pass(30 * time.Second) // it was not renewed, and is free
 		for range 2 {
-			second, d, err := limiter.Hold(background, "n", "user:a", limit)
+			second, d, err := holdBy(limiter, background, "n", "user:a", limit)
 			if err != nil || !d.Allowed {
 				t.Fatalf("%+v, %v", d, err)
 			}

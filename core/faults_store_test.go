@@ -164,7 +164,7 @@ func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 	if err := limiter.Refund(background, d, 2); !errors.As(err, &wrong) {
 		t.Errorf("the same refund again: %v", err)
 	}
-	if left, err := unhurried.MustCounter("n", limit).Peek(background, "user:a"); err != nil || left.Remaining > 5 {
+	if left, err := peek(unhurried, background, "n", "user:a", limit); err != nil || left.Remaining > 5 {
 		t.Errorf("%+v, %v; five are used", left, err)
 	}
 }

@@ -66,13 +66,13 @@ func TestForeignValuesUnderOurKeys(t *testing.T) {
 	for name, limit := range limits {
 		t.Run(name, func(t *testing.T) {
 			eachForeign(t, core.CounterKey("accesslimit", "s", "n", limit), func(t *testing.T, limiter *core.Limiter, _ *logbook) {
-				d, err := limiter.MustCounter("n", limit).Peek(background, "s")
+				d, err := peek(limiter, background, "n", "s", limit)
 				wantForeign(t, "Peek", err)
 				if d.Allowed || d.Reason != "" {
 					t.Errorf("beside the error: %+v", d)
 				}
 				if limit.Algorithm == core.Concurrency {
-					release, _, err := limiter.Hold(background, "n", "s", limit)
+					release, _, err := holdBy(limiter, background, "n", "s", limit)
 					wantForeign(t, "Hold", err)
 					release()
 					return
@@ -133,7 +133,7 @@ func TestForeignValuesOfRules(t *testing.T) {
 
 func TestForeignValuesInPlaceOfABan(t *testing.T) {
 	eachForeign(t, banKey, func(t *testing.T, limiter *core.Limiter, _ *logbook) {
-		wantForeign(t, "Ban", limiter.Ban(background, "n", "s", time.Hour))
+		wantForeign(t, "Ban", errorOf(limiter.Ban(background, "n", "s", time.Hour)))
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key("s"), Ban: core.Ban{After: 1, For: time.Hour}, OnStoreError: core.FailClosed}
 		wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 503, 503)
 		wantLeft(t, limiter, "n", "s", core.PerHour(1), 1)
@@ -146,7 +146,7 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	client.Set(background, core.CounterKey("accesslimit", "s", "n", core.PerHour(1)), "hello", 0)
 	client.Set(background, banKey, "hello", 0)
-	if err := errors.Join(limiter.MustCounter("n", core.PerHour(1)).Reset(background, "s"), limiter.Unban(background, "n", "s")); err != nil {
+	if err := errors.Join(errorOf(limiter.MustCounter("n", core.PerHour(1)).Reset(background, "s")), errorOf(limiter.Unban(background, "n", "s"))); err != nil {
 		t.Error(err)
 	}
 	if keys := client.Keys(background, "*").Val(); len(keys) > 0 {

@@ -106,7 +106,7 @@ func TestNamedRulesAndDirectCallsShareCounters(t *testing.T) {
 			t.Errorf("the direct call: %+v, %v", d, err)
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 429)
-		if err := limiter.MustCounter("reply", core.PerHour(3)).Reset(background, "ip:192.0.2.1"); err != nil {
+		if _, err := limiter.MustCounter("reply", core.PerHour(3)).Reset(background, "ip:192.0.2.1"); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 200)
@@ -121,37 +121,6 @@ func TestNamedRulesAndDirectCallsShareCounters(t *testing.T) {
 	})
 }
 
-func TestAWrongRuleInAHandler(t *testing.T) {
-	var log logbook
-	var heard decisions
-	limiter := newLimiter(t, core.Options{Logger: log.logger(), OnDecision: heard.note})
-	newGuard(t, limiter, core.Rule{Name: "taken", Seconds: 1})
-	for _, rule := range []core.Rule{{Name: "login"}, {Name: "taken", Seconds: 2}, {Seconds: 1, NeedLogin: true}} {
-		answer := limiter.CheckRule(newView("POST", "/login"), rule, "user:alice")
-		if status(answer) != 500 || answer.Refusal.Code != 13 || answer.Refusal.Decision.Reason != core.Misconfigured {
-			t.Errorf("%+v", answer.Refusal)
-		}
-	}
-	if log.count("level=ERROR", "login", "Seconds") != 1 {
-		t.Errorf("want one complaint that names rule and field, got: %s", log.text.String())
-	}
-	if d := heard.last(t, 3); d.Reason != core.Misconfigured || d.Allowed {
-		t.Errorf("OnDecision heard %+v", d)
-	}
-}
-
-// Options.Reply words every refusal, this one too.
-func TestReplyWordsAWrongRule(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Reply: func(_ core.Request, r core.Refusal) core.Refusal {
-		r.Body = []byte("ours")
-		return r
-	}})
-	answer := limiter.CheckRule(newView("GET", "/"), core.Rule{Name: "login"}, "")
-	if status(answer) != 500 || string(answer.Refusal.Body) != "ours" {
-		t.Errorf("%+v", answer.Refusal)
-	}
-}
-
 func TestCheckInAHandler(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule := core.Rule{Name: "login", Seconds: 3600, MaxCount: 1}
@@ -159,7 +128,7 @@ func TestCheckInAHandler(t *testing.T) {
 		subject string
 		want    int
 	}{{"account:a", 200}, {"account:a", 429}, {"account:b", 200}, {"", 200}, {"", 429}, {"ip:192.0.2.1", 429}} {
-		if got := status(limiter.CheckRule(newView("POST", "/login"), rule, test.subject)); got != test.want {
+		if got := status(checkRule(limiter, newView("POST", "/login"), rule, test.subject)); got != test.want {
 			t.Errorf("call %d, %q: %d, want %d", i, test.subject, got, test.want)
 		}
 	}

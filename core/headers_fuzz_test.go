@@ -57,7 +57,7 @@ func FuzzHeaders(f *testing.F) {
 			t.Fatalf("retry after %d µs, and the refusal is %+v", retry, answer.Refusal)
 		}
 		told := heardHeaders{t, rule, verdict, options.Headers, view.response}
-		title := told.check(rule.Burst)
+		title := told.check(rule.Limit.Burst)
 		if answer.Refusal != nil {
 			checkRefusal(t, answer.Refusal, title)
 		}
@@ -77,12 +77,9 @@ type heardHeaders struct {
 func (h heardHeaders) check(burst int) (title string) {
 	h.Helper()
 	checkLines(h.T, h.header)
-	size := h.rule.MaxCount
-	if size == 0 {
-		size = 5
-	}
-	span := h.rule.Window
-	if h.rule.Algorithm == core.TokenBucket && burst != 0 {
+	size := h.rule.Limit.Max
+	span := h.rule.Limit.Window
+	if h.rule.Limit.Algorithm == core.TokenBucket && burst != 0 {
 		span = time.Duration(float64(span) / float64(size) * float64(burst))
 		size = burst
 	}
@@ -94,7 +91,7 @@ func (h heardHeaders) check(burst int) (title string) {
 	if h.style&core.HeadersDraft10 != 0 {
 		title = h.checkDraft10(int64(size), ceilSeconds(span), seconds)
 	}
-	if h.rule.Algorithm == core.Concurrency && h.verdict.RetryAfter == 0 { // the older styles say nothing about it
+	if h.rule.Limit.Algorithm == core.Concurrency && h.verdict.RetryAfter == 0 { // the older styles say nothing about it
 		if lines := len(h.header["X-Ratelimit-Limit"]); lines != 0 || h.style == core.HeadersDraft7 && len(h.header) != 0 {
 			h.Errorf("%v", h.header)
 		}
@@ -129,7 +126,7 @@ func (h heardHeaders) checkDraft10(size, span, seconds int64) (title string) {
 		h.Fatalf("%v: not one entry of one name each", h.header)
 	}
 	want := map[string]any{"r": h.verdict.Remaining, "t": seconds, "q": size, "w": span}
-	if h.rule.Algorithm == core.Concurrency {
+	if h.rule.Limit.Algorithm == core.Concurrency {
 		delete(want, "w")
 		want["qu"] = "concurrent-requests"
 		if h.verdict.RetryAfter == 0 {

@@ -147,7 +147,7 @@ func TestStackedLimitersAddUp(t *testing.T) {
 	v := newView("GET", "/")
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 60, MaxCount: 9}), v, 200)
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 60, MaxCount: 5}), v, 200)
-	if got := status(limiter.CheckRule(v, core.Rule{Name: "own", Seconds: 60, MaxCount: 3}, "a")); got != 200 {
+	if got := status(checkRule(limiter, v, core.Rule{Name: "own", Seconds: 60, MaxCount: 3}, "a")); got != 200 {
 		t.Fatal(got)
 	}
 	if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"outer", 9, 60}, {"inner", 5, 60}, {"own", 3, 60}}) {

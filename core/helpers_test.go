@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,8 @@ type fakeView struct {
 	peer     netip.Addr
 	request  http.Header
 	values   map[any]any
+	query    url.Values
+	params   map[string]string
 	size     int64
 	response http.Header
 }
@@ -52,6 +55,9 @@ func (v *fakeView) Header(name string) []string       { return v.request[name] }
 func (v *fakeView) Value(key any) any                 { return v.values[key] }
 func (v *fakeView) Size() int64                       { return v.size }
 func (v *fakeView) ResponseHeader() core.HeaderWriter { return v.response }
+func (v *fakeView) Host() string                      { return v.request.Get("Host") }
+func (v *fakeView) Query(name string) string          { return v.query.Get(name) }
+func (v *fakeView) Param(name string) string          { return v.params[name] }
 
 // from is the same call by another peer; "" is one without an address, as over a unix socket.
 func (v *fakeView) from(peer string) *fakeView {
@@ -115,10 +121,31 @@ func wantStatus(t testing.TB, guard *core.Guard, v core.View, want int) core.Ans
 	return answer
 }
 
+// peek asks what is left of a limit by any algorithm.
+func peek(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (core.Decision, error) {
+	if limit.Algorithm == core.Concurrency {
+		return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Peek(ctx, subject)
+	}
+	return limiter.MustCounter(name, limit).Peek(ctx, subject)
+}
+
+// errorOf returns the error of a call that also reports whether it changed anything.
+func errorOf(_ bool, err error) error { return err }
+
+// holdBy takes a slot of a limit with any window.
+func holdBy(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (release func(), d core.Decision, err error) {
+	return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Hold(ctx, subject)
+}
+
+// checkRule decides by a rule as a handler does.
+func checkRule(limiter *core.Limiter, v core.View, rule core.Rule, subject string) core.Answer {
+	return limiter.MustCheck(rule).Allow(v, subject)
+}
+
 // wantLeft checks what a counter of the limiter has left.
 func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, want int) {
 	t.Helper()
-	d, err := limiter.MustCounter(name, limit).Peek(context.Background(), subject)
+	d, err := peek(limiter, context.Background(), name, subject, limit)
 	if err != nil {
 		t.Fatalf("Peek(%q, %q): %v", name, subject, err)
 	}
@@ -151,10 +178,10 @@ type decisions struct {
 	heard []core.Decision
 }
 
-func (d *decisions) note(_ context.Context, decision core.Decision) {
+func (d *decisions) note(_ context.Context, e core.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.heard = append(d.heard, decision)
+	d.heard = append(d.heard, e.Decision)
 }
 
 // last is the newest of exactly n decisions.

@@ -59,7 +59,7 @@ func TestASlotThatIsNotRenewedIsFreeAfterWindow(t *testing.T) {
 		time.Sleep(brief.Window * 2 / 3) // renewed for the second time
 		synctest.Wait()
 		limiter.Close()
-		d, err := limiter.MustCounter("n", brief).Peek(background, "s")
+		d, err := peek(limiter, background, "n", "s", brief)
 		if err != nil || d.Allowed || d.RetryAfter != brief.Window {
 			t.Errorf("%+v, %v", d, err)
 		}
@@ -79,7 +79,7 @@ func TestASlotThatIsNotRenewedIsFreeAfterWindowInRedis(t *testing.T) {
 	hold(t, dies, "s", brief)
 	dies.Close()
 	eventually(t, "the slot of a dead holder is free", func() bool {
-		release, d, err := lives.Hold(background, "n", "s", brief)
+		release, d, err := holdBy(lives, background, "n", "s", brief)
 		release()
 		return err == nil && d.Allowed
 	})

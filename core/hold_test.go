@@ -13,7 +13,7 @@ import (
 // hold takes a slot that is there.
 func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
 	t.Helper()
-	release, d, err := limiter.Hold(background, "n", subject, limit)
+	release, d, err := holdBy(limiter, background, "n", subject, limit)
 	if err != nil || !d.Allowed {
 		t.Fatalf("Hold: %+v, %v", d, err)
 	}
@@ -28,7 +28,7 @@ func TestHoldTakesASlotUntilItIsReleased(t *testing.T) {
 		two := core.InFlight(2)
 		first := hold(t, limiter, "s", two)
 		second := hold(t, limiter, "s", two)
-		refused, d, err := limiter.Hold(background, "n", "s", two)
+		refused, d, err := holdBy(limiter, background, "n", "s", two)
 		if err != nil || d.Allowed || d.Reason != core.LimitExceeded || d.Remaining != 0 || d.Source != source || d.Limit != two {
 			t.Errorf("%+v, %v", d, err)
 		}
@@ -58,7 +58,7 @@ func TestReleaseOfAForgottenSlot(t *testing.T) {
 		limiter := newLimiter(t, options)
 		one := core.InFlight(1)
 		forgotten := hold(t, limiter, "s", one)
-		if err := limiter.MustCounter("n", one).Reset(background, "s"); err != nil {
+		if _, err := limiter.MustCounter("n", one).Reset(background, "s"); err != nil {
 			t.Fatal(err)
 		}
 		release := hold(t, limiter, "s", one)
@@ -71,7 +71,7 @@ func TestReleaseOfAForgottenSlot(t *testing.T) {
 
 func TestHoldOfTheUnlimited(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	release, d, err := limiter.Hold(background, "n", "s", core.Unlimited)
+	release, d, err := holdBy(limiter, background, "n", "s", core.Unlimited)
 	if err != nil || !d.Allowed || d.Limit != core.Unlimited || d.Remaining != math.MaxInt || d.Source != core.FromNobody {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -90,14 +90,17 @@ func TestWrongHolds(t *testing.T) {
 	}{
 		{"no name", "", "s", one, "", "name", ""},
 		{"no subject", "n", "", one, "n", "subject", ""},
-		{"another algorithm", "n", "s", core.PerHour(1), "n", "Algorithm", "SlidingWindow"},
 		{"no slots", "n", "s", core.InFlight(0), "n", "Max", "0"},
 		{"too many slots", "n", "s", core.InFlight(10_001), "n", "Max", "10001"},
 		{"too short to be renewed", "n", "s", short, "n", "Window", "999.999ms"},
-		{"with a burst", "n", "s", core.Limit{Max: 1, Window: time.Second, Burst: 1, Algorithm: core.Concurrency}, "n", "Burst", "1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			release, d, err := newLimiter(t, core.Options{}).Hold(background, test.counter, test.subject, test.limit)
+			slots, err := newLimiter(t, core.Options{}).Slots(test.counter, test.limit.Max)
+			if err != nil {
+				wantRuleError(t, err, test.ruleOfError, test.field, test.value)
+				return
+			}
+			release, d, err := slots.LostAfter(test.limit.Window).Hold(background, test.subject)
 			wantRuleError(t, err, test.ruleOfError, test.field, test.value)
 			if d.Allowed || d.Reason != "" {
 				t.Errorf("beside the error: %+v", d)
@@ -163,7 +166,7 @@ func TestASlotThatIsTakenLate(t *testing.T) {
 		}
 		<-taken
 		eventually(t, "the slot is free", func() bool {
-			d, err := limiter.MustCounter("n", core.InFlight(1)).Peek(background, "s")
+			d, err := peek(limiter, background, "n", "s", core.InFlight(1))
 			return err == nil && d.Remaining == 1
 		})
 	})

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,16 +134,18 @@ func TestWhatTakesNoSlot(t *testing.T) {
 }
 
 func TestNoSlotsInsideAHandler(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
-	for _, rule := range []core.Rule{atOnce(1), {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}} {
-		if got := status(limiter.CheckRule(newView("GET", "/"), rule, "s")); got != 500 {
-			t.Errorf("status %d, want 500", got)
+	limiter := newLimiter(t, core.Options{})
+	plan := core.Rule{Name: "plan", Seconds: 1, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.InFlight(9)}}
+	for _, rule := range []core.Rule{atOnce(1), {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}, plan} {
+		_, err := limiter.Check(rule)
+		wantRuleError(t, err, rule.Name, "Limit", "Concurrency")
+		if !strings.Contains(err.Error(), "use Limiter.Slots") {
+			t.Errorf("%v does not say what to do", err)
 		}
 	}
-	if log.count("level=ERROR", "rule", "Algorithm = Concurrency", "use Limiter.Hold") != 2 {
-		t.Errorf("want one complaint for each rule, got: %s", log.text.String())
-	}
+	rule := core.Rule{Name: "n", Seconds: 60, Count: func(int) bool { return true }}
+	_, err := limiter.Check(core.Rule{Name: "sound", Seconds: 1}, rule)
+	wantRuleError(t, err, "n", "Count", "a function")
 }
 
 func TestSlotsWithoutRedis(t *testing.T) {

@@ -70,8 +70,8 @@ func TestRulesAndDirectCallsShareKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := newView("GET", "/x")
-		limiter.CheckRule(v, core.Rule{Name: name, Seconds: 3600, MaxCount: 1e6}, subject)
-		after, err := limiter.MustCounter(name, core.PerHour(1e6)).Peek(background, subject)
+		checkRule(limiter, v, core.Rule{Name: name, Seconds: 3600, MaxCount: 1e6}, subject)
+		after, err := peek(limiter, background, name, subject, core.PerHour(1e6))
 		if err != nil || after.Remaining != before.Remaining-1 {
 			t.Fatalf("%d left after %d, %v", after.Remaining, before.Remaining, err)
 		}

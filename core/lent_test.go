@@ -211,10 +211,14 @@ func TestNothingLentIsKept(t *testing.T) {
 			check("Check with a lease")
 		}
 		for _, seconds := range []int{60, -1} {
-			limiter.CheckRule(lentView(lent), core.Rule{
+			made, err := limiter.Check(core.Rule{
 				Name: lent.lend(fmt.Sprint("inside", seconds)), Seconds: seconds, Message: lent.lend("No."), Also: []core.Limit{core.PerCalendarDay(9, lent.lend("Asia/Kabul"))},
-			}, lent.lend("account:carol"))
-			check("CheckRule")
+				Plan: planOf("pro"), Plans: map[string]core.Limit{lent.lend("pro"): core.PerCalendarDay(8, lent.lend("Asia/Kabul"))},
+			})
+			if err == nil {
+				made.Allow(lentView(lent), lent.lend("account:carol"))
+			}
+			check("Check")
 		}
 
 		// Direct calls, each of them in a zone of its own.
@@ -225,7 +229,7 @@ func TestNothingLentIsKept(t *testing.T) {
 			return l
 		}
 		name, subject := func() string { return lent.lend("direct") }, func() string { return lent.lend("user:alice") }
-		_, _ = limiter.MustCounter(name(), limit()).Peek(background, subject())
+		_, _ = peek(limiter, background, name(), subject(), limit())
 		check("Peek")
 		_, _ = limiter.MustCounter(name(), limit()).AllowN(background, subject(), 1)
 		check("AllowN")
@@ -235,11 +239,11 @@ func TestNothingLentIsKept(t *testing.T) {
 		}
 		_, _ = limiter.MustCounter(lent.lend("none"), core.Unlimited).Allow(background, subject())
 		check("Allow of Unlimited")
-		_ = limiter.MustCounter(name(), limit()).Reset(background, subject())
+		_, _ = limiter.MustCounter(name(), limit()).Reset(background, subject())
 		check("Reset")
-		_ = limiter.Ban(background, lent.lend("rule"), subject(), time.Hour)
+		_, _ = limiter.Ban(background, lent.lend("rule"), subject(), time.Hour)
 		check("Ban")
-		_ = limiter.Unban(background, lent.lend("rule"), subject())
+		_, _ = limiter.Unban(background, lent.lend("rule"), subject())
 		check("Unban")
 		noted := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
 		d, err := limiter.MustLog(lent.lend("noted"), noted).AllowN(background, subject(), 2, lent.lend("phone"))
@@ -262,7 +266,7 @@ func TestNothingLentIsKept(t *testing.T) {
 		_, _ = limiter.MustPacer(lent.lend("turn"), bucket).Acquire(ctx, subject(), 1)
 		check("Acquire")
 		for i := range core.MaxDirectTallies + 1 { // names beyond those that are kept prepared
-			_, _ = limiter.MustCounter(fmt.Sprint("name", i), core.PerHour(1)).Peek(background, "s")
+			_, _ = peek(limiter, background, fmt.Sprint("name", i), "s", core.PerHour(1))
 		}
 		_, _ = limiter.MustCounter(lent.lend("beyond"), limit()).Allow(background, subject())
 		check("Allow of many names")
@@ -278,7 +282,9 @@ func TestNothingLentIsKept(t *testing.T) {
 func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		ctx, leave := context.WithCancel(background)
-		options.OnDecision = func(_ context.Context, d core.Decision) {
+		options.OnDecision = func(_ context.Context, e core.Event) {
+			d := e.Decision
+
 			if d.Wait > 0 {
 				leave()
 			}
@@ -291,7 +297,7 @@ func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
 			lent.takeBack()
 		}
 		eventually(t, "the turn is given back", func() bool {
-			d, err := limiter.MustCounter("turn", limit).Peek(background, "user:alice")
+			d, err := peek(limiter, background, "turn", "user:alice", limit)
 			return err == nil && d.RetryAfter <= time.Minute
 		})
 	})

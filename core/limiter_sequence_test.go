@@ -29,7 +29,7 @@ func TestDecisionsThroughASequence(t *testing.T) {
 					if i == 4 && source == core.FromRedis { // as the call before it was refused
 						source = core.FromDenyCache
 					}
-					before, err := limiter.MustCounter(name, limit).Peek(background, "user:a")
+					before, err := peek(limiter, background, name, "user:a", limit)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -108,11 +108,11 @@ func TestTimesThroughASequence(t *testing.T) {
 				t.Errorf("RetryAfter: %v, want %v", last.RetryAfter, test.retryLast)
 			}
 			now += last.RetryAfter.Microseconds() - 1
-			if d, _ := limiter.MustCounter("n", test.limit).Peek(background, "s"); d.Allowed {
+			if d, _ := peek(limiter, background, "n", "s", test.limit); d.Allowed {
 				t.Error("allowed a microsecond before RetryAfter was over")
 			}
 			now++
-			if d, _ := limiter.MustCounter("n", test.limit).Peek(background, "s"); !d.Allowed {
+			if d, _ := peek(limiter, background, "n", "s", test.limit); !d.Allowed {
 				t.Error("refused after RetryAfter was waited for")
 			}
 		})
@@ -130,11 +130,11 @@ func TestResetStartsAfresh(t *testing.T) {
 					}
 				}
 				for range 2 { // the second finds nothing to reset
-					if err := limiter.MustCounter(name, limit).Reset(background, "user:a"); err != nil {
+					if _, err := limiter.MustCounter(name, limit).Reset(background, "user:a"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				d, err := limiter.MustCounter(name, limit).Peek(background, "user:a")
+				d, err := peek(limiter, background, name, "user:a", limit)
 				if err != nil || !d.Allowed || d.Remaining != 3 || d.ResetAfter != 0 {
 					t.Errorf("after Reset: %+v, %v", d, err)
 				}
@@ -149,7 +149,7 @@ func TestPeekAndRefusalsWriteNoKey(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		for _, limit := range sequences {
-			if _, err := limiter.MustCounter("n", limit).Peek(background, "s"); err != nil {
+			if _, err := peek(limiter, background, "n", "s", limit); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := limiter.MustCounter("n", limit).AllowN(background, "s", 0); err != nil {

@@ -17,11 +17,33 @@ var background = context.Background()
 func eachDirectCall(t *testing.T, limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit, check func(t *testing.T, d core.Decision, err error)) {
 	t.Helper()
 	calls := map[string]func() (core.Decision, error){
-		"Allow":  func() (core.Decision, error) { return limiter.MustCounter(name, limit).Allow(ctx, subject) },
-		"AllowN": func() (core.Decision, error) { return limiter.MustCounter(name, limit).AllowN(ctx, subject, 1) },
-		"Peek":   func() (core.Decision, error) { return limiter.MustCounter(name, limit).Peek(ctx, subject) },
+		"Allow": func() (d core.Decision, err error) {
+			c, err := limiter.Counter(name, limit)
+			if err == nil {
+				d, err = c.Allow(ctx, subject)
+			}
+			return d, err
+		},
+		"With": func() (d core.Decision, err error) {
+			c, err := limiter.Counter(name, core.PerDay(1))
+			if err == nil {
+				d, err = c.With(limit).AllowN(ctx, subject, 1)
+			}
+			return d, err
+		},
+		"Peek": func() (d core.Decision, err error) {
+			c, err := limiter.Counter(name, limit)
+			if err == nil {
+				d, err = c.Peek(ctx, subject)
+			}
+			return d, err
+		},
 		"Reset": func() (core.Decision, error) {
-			return core.Decision{}, limiter.MustCounter(name, limit).Reset(ctx, subject)
+			c, err := limiter.Counter(name, limit)
+			if err == nil {
+				_, err = c.Reset(ctx, subject)
+			}
+			return core.Decision{}, err
 		},
 	}
 	for call, do := range calls {

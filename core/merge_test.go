@@ -51,7 +51,10 @@ func TestNobodyWhoseContextEndsIsToldSo(t *testing.T) {
 	var reasons []core.Reason
 	options := deadRedis(t)
 	options.Identify = func(core.Request) (string, error) { return "", nil }
-	options.OnDecision = func(_ context.Context, d core.Decision) { reasons = append(reasons, d.Reason) }
+	options.OnDecision = func(_ context.Context, e core.Event) {
+		d := e.Decision
+		reasons = append(reasons, d.Reason)
+	}
 	guard := newGuard(t, newLimiter(t, options), core.Rule{Name: "ip", Seconds: 60}, core.Rule{Name: "user", Seconds: 60, NeedLogin: true})
 	ctx, cancel := context.WithCancel(background)
 	v := newView("GET", "/")

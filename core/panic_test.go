@@ -34,7 +34,9 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 				fault := new(ownersFault)
 				options.Identify = func(core.Request) (string, error) { fault.here("Identify"); return "alice", nil }
 				options.Reply = func(_ core.Request, ours core.Refusal) core.Refusal { fault.here("Reply"); return ours }
-				options.OnDecision = func(_ context.Context, d core.Decision) {
+				options.OnDecision = func(_ context.Context, e core.Event) {
+					d := e.Decision
+
 					if d.Rule == "dry" {
 						fault.here("OnDecision of DryRun")
 					} else {
@@ -97,10 +99,10 @@ func slotsOfAnHour(n int) core.Limit {
 func TestAPanicOfADirectCall(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		fault := new(ownersFault)
-		options.OnDecision = func(context.Context, core.Decision) { fault.here("OnDecision") }
+		options.OnDecision = func(context.Context, core.Event) { fault.here("OnDecision") }
 		limiter, bucket := newLimiter(t, options), core.PerHour(1).Bucket(1)
 		fault.in = "OnDecision"
-		wantPanic(t, fault.in, func() { _, _, _ = limiter.Hold(background, "held", "s", slotsOfAnHour(1)) })
+		wantPanic(t, fault.in, func() { _, _, _ = holdBy(limiter, background, "held", "s", slotsOfAnHour(1)) })
 		wantPanic(t, fault.in, func() { _, _ = limiter.MustPacer("turn", bucket).Reserve(background, "s", 1) })
 		wantPanic(t, fault.in, func() { _, _ = limiter.MustPacer("turn", bucket).Acquire(background, "s", 1) })
 		wantLeft(t, limiter, "held", "s", slotsOfAnHour(1), 1)

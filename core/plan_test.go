@@ -127,13 +127,14 @@ func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger()})
 	rule := planned(func(core.Request) (core.Limit, error) { return core.InFlight(9), nil })
+	check := limiter.MustCheck(rule)
 	for i, want := range []int{200, 200, 429} {
-		if got := status(limiter.CheckRule(newView("GET", "/"), rule, "s")); got != want {
+		if got := status(check.Allow(newView("GET", "/"), "s")); got != want {
 			t.Errorf("call %d: %d, want %d", i, got, want)
 		}
 	}
 	wantLeft(t, limiter, "n", "s", core.InFlight(9), 9)
-	if log.count("level=WARN", "LimitFor", "use Limiter.Hold") != 1 {
+	if log.count("level=WARN", "plan", "use Limiter.Slots") != 1 {
 		t.Errorf("the log does not say what to do: %s", log.text.String())
 	}
 }

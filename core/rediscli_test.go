@@ -31,7 +31,7 @@ func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 		wantLeft(t, c.limiter, name, "user:alice", f.limit, left)
 
 		if f.limit.Algorithm == core.Concurrency {
-			if _, d, err := c.limiter.Hold(ctx, name, "user:alice", f.limit); err != nil || !d.Allowed {
+			if _, d, err := holdBy(c.limiter, ctx, name, "user:alice", f.limit); err != nil || !d.Allowed {
 				t.Fatalf("%s: %+v, %v", name, d, err)
 			}
 		} else if d, err := c.limiter.MustCounter(name, f.limit).Allow(ctx, "user:alice"); err != nil || !d.Allowed {
@@ -113,7 +113,7 @@ func TestOtherLanguagesShareTheScripts(t *testing.T) {
 		if f.limit.Algorithm == core.Concurrency {
 			continue // has no direct call
 		}
-		if _, err := c.limiter.MustCounter(name, f.limit).Peek(context.Background(), "user:alice"); err != nil {
+		if _, err := peek(c.limiter, context.Background(), name, "user:alice", f.limit); err != nil {
 			t.Fatal(err)
 		}
 		_, _, file, _ := c.call(name, f, 1)
@@ -157,7 +157,7 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 			for range 2 {
 				c.input(fmt.Sprintf(`EVALSHA %s 1 %s "%s"`, sha, key, arg.String()))
 			}
-			d, err := c.limiter.MustCounter("fast", of.limit).Peek(context.Background(), "user:alice")
+			d, err := peek(c.limiter, context.Background(), "fast", "user:alice", of.limit)
 			if err != nil || d.Remaining != 1 || !strings.Contains(c.page, of.file) {
 				t.Errorf("%+v, %v, want one permit left", d, err)
 			}

@@ -96,7 +96,7 @@ func TestABanHoldsWhatCostsNothing(t *testing.T) {
 		free := newView("GET", "/")
 		free.size = 0
 		wantStatus(t, guard, free, 200)
-		if err := limiter.Ban(background, "n", me, time.Hour); err != nil {
+		if _, err := limiter.Ban(background, "n", me, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, guard, free, 429)
@@ -118,7 +118,7 @@ func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 		t.Fatalf("the first ban lasts %v", wait)
 	}
 	clock += (2 * time.Minute).Microseconds()
-	if err := limiter.Ban(background, "n", me, time.Millisecond); err != nil {
+	if _, err := limiter.Ban(background, "n", me, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	clock += (10 * time.Minute).Microseconds()

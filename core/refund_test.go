@@ -64,7 +64,7 @@ func TestRefundOfMoreThanWasCharged(t *testing.T) {
 		if err != nil || refused.Allowed {
 			t.Fatal(refused, err)
 		}
-		peeked, _ := limiter.MustCounter("n", limit).Peek(background, "other")
+		peeked, _ := peek(limiter, background, "n", "other", limit)
 		nothing, _ := limiter.MustCounter("n", limit).AllowN(background, "s", 0)
 		unlimited, _ := limiter.MustCounter("n", core.Unlimited).Allow(background, "s")
 		release, held, _ := limiter.MustSlots("n", 1).Hold(background, "s")
@@ -121,7 +121,7 @@ func TestRefundAfterAShortWindow(t *testing.T) {
 func TestRefundAfterReset(t *testing.T) {
 	eachLasting(t, 4, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		d := charge(t, limiter, "n", "s", limit, 4)
-		if err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
+		if _, err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
 			t.Fatal(err)
 		}
 		refund(t, limiter, d, 4)
@@ -249,21 +249,21 @@ func TestRefundReachesNoLaterLife(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
 	for name, forget := range map[string]func(){
-		"reset":    func() { clock.add(time.Microsecond); _ = limiter.MustCounter("n", limit).Reset(background, "s") },
+		"reset":    func() { clock.add(time.Microsecond); _, _ = limiter.MustCounter("n", limit).Reset(background, "s") },
 		"refilled": func() { clock.add(time.Second) },
 		"an hour back, reset": func() {
 			clock.add(-time.Hour)
-			_ = limiter.MustCounter("n", limit).Reset(background, "s")
+			_, _ = limiter.MustCounter("n", limit).Reset(background, "s")
 		},
 	} {
 		early := charge(t, limiter, "n", "s", limit, 8)
 		forget()
 		charge(t, limiter, "n", "s", limit, 8)
 		refund(t, limiter, early, 8)
-		if d, err := limiter.MustCounter("n", limit).Peek(background, "s"); err != nil || d.Remaining != 2 {
+		if d, err := peek(limiter, background, "n", "s", limit); err != nil || d.Remaining != 2 {
 			t.Errorf("%s: %+v, %v, want 2 left", name, d, err)
 		}
-		_ = limiter.MustCounter("n", limit).Reset(background, "s")
+		_, _ = limiter.MustCounter("n", limit).Reset(background, "s")
 		clock.add(2 * time.Hour)
 	}
 }

@@ -66,11 +66,10 @@ func TestProblems(t *testing.T) {
 		{"whom to count is unknown", used, core.Rule{Name: "n", Seconds: 1, Key: failing}, 503, types + "temporary-reduced-capacity", true, false, nil},
 		{"store down", newLimiter(t, deadRedis(t)), closed, 503, types + "temporary-reduced-capacity", true, false, nil},
 		{"too dear", used, core.Rule{Name: "n", Seconds: 1, Cost: cost(9)}, 400, "about:blank", false, false, nil},
-		{"wrong rule", used, core.Rule{Name: "n"}, 500, "about:blank", false, false, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := newView("GET", "/")
-			answer := test.limiter.CheckRule(v, test.rule, "")
+			answer := checkRule(test.limiter, v, test.rule, "")
 			if status(answer) != test.status {
 				t.Fatalf("status %d, want %d", status(answer), test.status)
 			}
@@ -176,11 +175,12 @@ func TestProblemIsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := core.Rule{Name: names.Draw(t, "name"), Limit: core.Limit{Max: 1, Window: 24 * time.Hour}, Message: words.Draw(t, "message")}
 		rule.Also = []core.Limit{{Max: 1, Window: time.Duration(rapid.IntRange(1, 366).Draw(t, "hours")+24) * time.Hour}}
-		limiter.CheckRule(newView("GET", "/x"), rule, "")
-		refusal := limiter.CheckRule(newView("GET", "/x"), rule, "").Refusal
-		if refusal == nil {
+		check, err := limiter.Check(rule)
+		if err != nil {
 			return // the name stands for another limit already
 		}
+		check.Allow(newView("GET", "/x"), "")
+		refusal := check.Allow(newView("GET", "/x"), "").Refusal
 		want := problem{"about:blank", http.StatusText(refusal.Status), refusal.Status, refusal.Message, refusal.Violated}
 		if refusal.Decision.Reason == core.LimitExceeded {
 			want.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"

@@ -17,23 +17,24 @@ import (
 // limits. Then a first call passes, what is left of MaxCount passes too, and one call more is refused.
 func FuzzRule(f *testing.F) {
 	add := func(r core.Rule, zone string) {
-		days := core.CalendarDay(zone) == r.Calendar
-		f.Add(r.Seconds, int64(r.Window), days, zone, r.MaxCount, byte(r.Algorithm), r.Burst, r.Name, strings.Join(r.Paths, "\n"),
-			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, byte(r.OnStoreError), r.LocalShare, r.Message, r.Ban.After, int64(r.Ban.For),
+		days := core.CalendarDay(zone) == r.Limit.Calendar
+		f.Add(r.Seconds, r.MaxCount, r.Limit.Max, int64(r.Limit.Window), days, zone, byte(r.Limit.Algorithm), r.Limit.Burst, r.Name, strings.Join(r.Paths, "\n"),
+			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, r.OnStoreError == core.FailClosed, 0.5, r.Message, r.Ban.After, int64(r.Ban.For),
 			int64(r.Ban.Max), r.NeedLogin, r.DryRun)
 	}
 	year := 366 * 24 * time.Hour
 	for _, r := range []core.Rule{
-		{}, {Seconds: 1}, {Seconds: -1}, {Seconds: math.MaxInt}, {Seconds: 31_622_400}, {Window: time.Millisecond}, {Window: time.Millisecond - 1},
-		{Window: year}, {Window: year + 1}, {Window: math.MaxInt64}, {Window: math.MinInt64}, {Seconds: 1, Window: time.Second},
-		{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Limit: core.Limit{Max: 5, Window: 1 * time.Second, Algorithm: 99}},
-		{Limit: core.PerSecond(10_000).Log()}, {Limit: core.Limit{Max: 3, Window: 1 * time.Second, Algorithm: core.Concurrency}},
+		{}, {Seconds: 1}, {Seconds: -1}, {Seconds: math.MaxInt}, {Seconds: 31_622_400}, {Limit: core.Limit{Max: 5, Window: time.Millisecond}}, {Limit: core.Limit{Max: 5, Window: time.Millisecond - 1}},
+		{Limit: core.Limit{Max: 5, Window: year}}, {Limit: core.Limit{Max: 5, Window: year + 1}}, {Limit: core.Limit{Max: 5, Window: math.MaxInt64}},
+		{Limit: core.Limit{Max: 5, Window: math.MinInt64}}, {Seconds: 1, Limit: core.PerSecond(5)}, {MaxCount: 1, Limit: core.PerSecond(5)},
+		{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Limit: core.Limit{Max: 5, Window: time.Second, Algorithm: 99}},
+		{Limit: core.PerSecond(10_000).Log()}, {Limit: core.Limit{Max: 3, Window: time.Second, Algorithm: core.Concurrency}},
 		{Limit: core.PerSecond(7).Fixed(), Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
 		{Limit: core.PerHour(7).Aligned()}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(0)},
 		{Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(11)}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(math.MaxInt)},
-		{Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, {Seconds: 1, OnStoreError: 255}, {Seconds: 1, LocalShare: 1},
+		{Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, {Seconds: 1, OnStoreError: core.FailClosed},
 		{Seconds: 1, OnStoreError: core.CountLocally(0.5)}, {Seconds: 1, OnStoreError: core.CountLocally(math.NaN())},
-		{Seconds: 1, OnStoreError: core.CountLocally(math.SmallestNonzeroFloat64)}, {Seconds: 1, LocalShare: math.Inf(-1)},
+		{Seconds: 1, OnStoreError: core.CountLocally(math.SmallestNonzeroFloat64)},
 		{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
 		{Seconds: 1, Paths: []string{"/[", "x"}}, {Seconds: 1, Paths: []string{"/{id}"}}, {Seconds: 1, Except: []string{"/\xff"}},
 		{Seconds: 1, Methods: []string{"GET", "get"}}, {Seconds: 1, Message: "\xff"}, {Seconds: 1, Ban: core.Ban{After: 3, For: time.Hour}},
@@ -44,21 +45,29 @@ func FuzzRule(f *testing.F) {
 	add(core.Rule{Limit: core.PerCalendarDay(5, "UTC")}, "UTC")
 	add(core.Rule{}, "../../etc/passwd")
 	add(core.Rule{Seconds: 1}, "Local\x00")
-	f.Fuzz(func(t *testing.T, seconds int, window int64, days bool, zone string, most int, algorithm byte, burst int, name, paths, except, methods string,
-		lease int, onStoreError byte, localShare float64, message string, banAfter int, banFor, banMax int64, needLogin, dryRun bool) {
+	f.Fuzz(func(t *testing.T, seconds, most, limitMax int, window int64, days bool, zone string, algorithm byte, burst int, name, paths, except, methods string,
+		lease int, closed bool, share float64, message string, banAfter int, banFor, banMax int64, needLogin, dryRun bool) {
+		policy := core.CountLocally(share)
+		if closed {
+			policy = core.FailClosed
+		}
 		rule := core.Rule{
-			Seconds: seconds, Window: time.Duration(window), MaxCount: most, Algorithm: core.Algorithm(algorithm), Burst: burst, Name: name,
-			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: core.StorePolicy(onStoreError), LocalShare: localShare,
+			Seconds: seconds, MaxCount: most, Name: name,
+			Limit: core.Limit{Max: limitMax, Window: time.Duration(window), Algorithm: core.Algorithm(algorithm), Burst: burst},
+			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: policy,
 			Message: message, Ban: core.Ban{After: banAfter, For: time.Duration(banFor), Max: time.Duration(banMax)}, NeedLogin: needLogin, DryRun: dryRun,
 		}
 		switch {
-		case days:
-			rule.Calendar = core.CalendarDay(zone)
+		case days && zone != "":
+			rule.Limit.Calendar = core.CalendarDay(zone)
 		case zone != "":
-			rule.Calendar = core.CalendarMonth(zone)
+			rule.Limit.Calendar = core.CalendarMonth(zone)
 		}
 		tried := &triedRule{T: t, rule: rule}
-		options := core.Options{MaxKeys: 4, OnDecision: func(_ context.Context, d core.Decision) { tried.heard = append(tried.heard, d) }}
+		options := core.Options{MaxKeys: 4, OnDecision: func(_ context.Context, e core.Event) {
+			d := e.Decision
+			tried.heard = append(tried.heard, d)
+		}}
 		if needLogin {
 			options.Identify = func(core.Request) (string, error) { return "alice", nil }
 		}

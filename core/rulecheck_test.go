@@ -26,14 +26,14 @@ func TestFeaturesRefused(t *testing.T) {
 		rule               core.Rule
 		field, value, says string
 	}{
-		{"zero limit beside it", also(core.Limit{}), "Also", "0 per 0s", "Max must be 1"},
-		{"negative limit beside it", also(core.PerDay(9), core.PerHour(-1)), "Also", "-1 per 1h", "Max must be"},
+		{"zero limit beside it", also(core.Limit{}), "Also", "0/0s", "Max must be 1"},
+		{"negative limit beside it", also(core.PerDay(9), core.PerHour(-1)), "Also", "-1/h", "Max must be"},
 		{"no limit beside it", also(core.Unlimited), "Also", "unlimited", "LimitFor"},
-		{"a zone that is none beside it", also(core.PerCalendarDay(1, "Nowhere/City")), "Also", "1 per day of Nowhere/City", "Calendar is of a zone"},
-		{"the span again", also(core.PerHour(9)), "Also", "9 per 1h", "its counter"},
-		{"a span twice", also(core.PerDay(9), core.PerDay(8)), "Also", "8 per 24h", "its counter"},
-		{"a bucket twice", also(core.PerDay(9).Bucket(3), core.PerDay(9).Bucket(4)), "Also", "9 per 24h, burst 4", "its counter"},
-		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.CalendarDay("UTC")}), "Also", "3 per day of UTC", "its counter"},
+		{"a zone that is none beside it", also(core.PerCalendarDay(1, "Nowhere/City")), "Also", "1/day@Nowhere/City", "Calendar is of a zone"},
+		{"the span again", also(core.PerHour(9)), "Also", "9/h", "its counter"},
+		{"a span twice", also(core.PerDay(9), core.PerDay(8)), "Also", "8/24h", "its counter"},
+		{"a bucket twice", also(core.PerDay(9).Bucket(3), core.PerDay(9).Bucket(4)), "Also", "9/24h burst 4", "its counter"},
+		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.CalendarDay("UTC")}), "Also", "3/day@UTC", "its counter"},
 
 		{"bans from nothing", ban(core.Ban{For: time.Hour}), "Ban.After", "0", "1 to 1000"},
 		{"bans from less", ban(core.Ban{After: -1, For: time.Hour}), "Ban.After", "-1", "1 to 1000"},
@@ -47,20 +47,20 @@ func TestFeaturesRefused(t *testing.T) {
 		{"only a longest ban", ban(core.Ban{Max: time.Hour}), "Ban.After", "0", "ByHand"},
 		{"a ban by hand and not", ban(core.Ban{After: 3, For: time.Hour, ByHand: true}), "Ban.ByHand", "true", "without the other fields"},
 
-		{"no zone", calendar(core.CalendarDay(""), 0), "Calendar", "day of ", "needs a zone by name"},
-		{"this machine's zone", calendar(core.CalendarMonth("Local"), 0), "Calendar", "month of Local", "same on every machine"},
-		{"an unknown zone", calendar(core.CalendarDay("Nowhere/City"), 0), "Calendar", "day of Nowhere/City", "time/tzdata"},
-		{"a file for a zone", calendar(core.CalendarDay("../../etc/passwd"), 0), "Calendar", "day of ../../etc/passwd", "time/tzdata"},
-		{"a calendar of another algorithm", calendar(core.CalendarDay("UTC"), core.FixedWindow), "Calendar", "day of UTC", "CalendarWindow only"},
-		{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Calendar: core.CalendarDay("UTC")}, "Seconds", "1", "one span"},
-		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Window: time.Second}}, "Window", "1s", "one span"},
-		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Burst: 3}}, "Burst", "3", "TokenBucket only"},
-		{"a calendar without a span", core.Rule{Name: "n", Limit: core.Limit{Max: 5}.Aligned()}, "Seconds", "0", "needs a span"},
+		{"no zone", calendar(core.CalendarDay(""), 0), "Limit.Calendar", "day of ", "needs a zone by name"},
+		{"this machine's zone", calendar(core.CalendarMonth("Local"), 0), "Limit.Calendar", "month of Local", "same on every machine"},
+		{"an unknown zone", calendar(core.CalendarDay("Nowhere/City"), 0), "Limit.Calendar", "day of Nowhere/City", "time/tzdata"},
+		{"a file for a zone", calendar(core.CalendarDay("../../etc/passwd"), 0), "Limit.Calendar", "day of ../../etc/passwd", "time/tzdata"},
+		{"a calendar of another algorithm", calendar(core.CalendarDay("UTC"), core.FixedWindow), "Limit.Calendar", "day of UTC", "CalendarWindow only"},
+		{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Limit: core.PerCalendarDay(5, "UTC")}, "Limit", "5/day@UTC", "one or the other"},
+		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Window: time.Second}}, "Limit.Calendar", "day of UTC", "set one of the two"},
+		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Burst: 3}}, "Limit.Burst", "3", "TokenBucket only"},
+		{"a calendar without a span", core.Rule{Name: "n", Limit: core.Limit{Max: 5}.Aligned()}, "Limit.Window", "0s", "1 ms"},
 
-		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "MaxCount", "10001", "at most 10,000 for SlidingLog"},
-		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "MaxCount", "10001", "at most 10,000 for Concurrency"},
-		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Window", "999ms", "at least 1 s"},
-		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "MaxCount", "999999999999", "rounder MaxCount"},
+		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "Limit.Max", "10001", "at most 10,000 for SlidingLog"},
+		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "Limit.Max", "10001", "at most 10,000 for Concurrency"},
+		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Limit.Window", "999ms", "at least 1 s"},
+		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", "999999999999", "rounder MaxCount"},
 		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
 		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "SlidingLog only"},
 	} {
@@ -88,26 +88,13 @@ func TestFeaturesTaken(t *testing.T) {
 		"the longest log":            {Limit: core.PerMinute(10_000).Log(), Note: note("")},
 		"a log beside it":            {Seconds: 60, Also: []core.Limit{{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}}, Note: note("")},
 		"most in flight":             {Limit: core.Limit{Max: 10_000, Window: 1 * time.Second, Algorithm: core.Concurrency}},
-		"days by name of algorithm":  {Calendar: core.CalendarDay("Europe/Berlin"), Algorithm: core.CalendarWindow},
+		"days by name of algorithm":  {Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("Europe/Berlin"), Algorithm: core.CalendarWindow}},
 		"each hour":                  {Limit: core.PerHour(5).Aligned()},
-		"the longest zone":           {Calendar: core.CalendarMonth("America/Argentina/ComodRivadavia")},
+		"the longest zone":           {Limit: core.PerCalendarMonth(5, "America/Argentina/ComodRivadavia")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantServed(t, newGuard(t, newLimiter(t, core.Options{}), rule), newView("GET", "/"), ok, 200)
 		})
-	}
-}
-
-// A rule in a handler cannot hear how the call ends.
-func TestCountInsideAHandler(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
-	rule := core.Rule{Name: "n", Seconds: 60, Count: func(int) bool { return true }}
-	if got := status(limiter.CheckRule(newView("GET", "/"), rule, "s")); got != 500 {
-		t.Errorf("status %d, want 500", got)
-	}
-	if log.count("level=ERROR", "Count = ", "use Limiter.AllowN and Limiter.Refund") != 1 {
-		t.Errorf("want one complaint that says what to do, got: %s", log.text.String())
 	}
 }
 
@@ -121,14 +108,14 @@ func TestANameStandsForAllLimits(t *testing.T) {
 	fewer, swapped, spelled, dry := list, list, list, other
 	fewer.Also = list.Also[:1]
 	swapped.Also = []core.Limit{list.Also[1], list.Also[0]}
-	spelled.Seconds, spelled.Window, spelled.MaxCount = 0, time.Minute, 5
+	spelled.Seconds, spelled.Limit = 0, core.PerMinute(5)
 	spelled.Also = []core.Limit{list.Also[0], {Max: 50, Calendar: core.CalendarDay("UTC")}}
 	dry.DryRun = true
 	for name, rule := range map[string]core.Rule{"another number": other, "fewer": fewer, "another order": swapped} {
 		t.Run(name, func(t *testing.T) {
 			_, err := limiter.Guard(rule)
 			wantRuleError(t, err, "n", "Name", "n")
-			if !strings.Contains(err.Error(), "20 per 1h (SlidingWindow) and 50 per day of UTC (CalendarWindow)") {
+			if !strings.Contains(err.Error(), "20/h and 50/day@UTC") {
 				t.Errorf("%v does not say for what the name stands", err)
 			}
 		})

@@ -154,7 +154,7 @@ func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 		wantStatus(t, newGuard(t, limiter, hour), v, 200).Run(func() int {
 			for _, subject := range []string{"forum:x", ""} {
 				warned(t, &log, 0, "level=WARN")
-				limiter.CheckRule(v, hour, subject)
+				checkRule(limiter, v, hour, subject)
 			}
 			return ok
 		})
@@ -251,7 +251,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Logger: log.logger()})
 	for i := range 300 {
 		for range 2 {
-			limiter.CheckRule(unroutedView{newView("GET", "")}, core.Rule{Seconds: i + 1}, "")
+			checkRule(limiter, unroutedView{newView("GET", "")}, core.Rule{Seconds: i + 1}, "")
 		}
 	}
 	warned(t, &log, 100, "level=WARN", "the route is known")

@@ -129,10 +129,10 @@ func TestAPauseKeepsNoSlots(t *testing.T) {
 			<-done
 		}
 	}
-	together(20, func() { _, _ = limiter.MustCounter("name", limit).Peek(ctx, "subject") }) // connections that are there when it pauses
+	together(20, func() { _, _ = peek(limiter, ctx, "name", "subject", limit) }) // connections that are there when it pauses
 	var releases []func()
 	for range 4 {
-		release, d, err := limiter.Hold(ctx, "name", "subject", limit)
+		release, d, err := holdBy(limiter, ctx, "name", "subject", limit)
 		if err != nil || !d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -145,12 +145,12 @@ func TestAPauseKeepsNoSlots(t *testing.T) {
 	together(20, func() {
 		impatient, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 		defer cancel()
-		release, _, _ := limiter.Hold(impatient, "name", "subject", limit)
+		release, _, _ := holdBy(limiter, impatient, "name", "subject", limit)
 		release()
 	})
 	server.Continue()
 	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
-		d, err := limiter.MustCounter("name", limit).Peek(ctx, "subject")
+		d, err := peek(limiter, ctx, "name", "subject", limit)
 		if err == nil && d.Remaining == 10 {
 			return
 		}

@@ -58,7 +58,7 @@ func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
 		if d, err := limiter.MustLog("n", core.Unlimited).AllowN(background, "s", 1, "note"); err != nil || !d.Allowed {
 			t.Errorf("AllowNoted: %+v, %v", d, err)
 		}
-		release, d, err := limiter.Hold(background, "n", "s", core.Unlimited)
+		release, d, err := holdBy(limiter, background, "n", "s", core.Unlimited)
 		if err != nil || !d.Allowed {
 			t.Errorf("Hold: %+v, %v", d, err)
 		}
@@ -67,10 +67,10 @@ func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
 	if records, err := limiter.MustLog("n", core.Unlimited).Records(background, "s"); err != nil || records != nil {
 		t.Errorf("Records: %v, %v", records, err)
 	}
-	if err := limiter.MustCounter("n", core.Unlimited).Reset(background, "s"); err != nil {
+	if _, err := limiter.MustCounter("n", core.Unlimited).Reset(background, "s"); err != nil {
 		t.Errorf("Reset: %v", err)
 	}
-	if err := limiter.MustCounter("n", core.Unlimited).Reset(background, ""); err == nil {
+	if _, err := limiter.MustCounter("n", core.Unlimited).Reset(background, ""); err == nil {
 		t.Error("Reset of nobody is no error")
 	}
 }

@@ -102,6 +102,6 @@ func (h *handling) Text(text string) {
 	_ = h.c.String(http.StatusOK, text)
 }
 func (h *handling) Reply(status int) { _ = h.c.String(status, "replied") }
-func (h *handling) Allow(rule core.Rule, subject string) bool {
-	return echolimit.MustCounter(h.limiter, subject).Allow(h.c, rule)
+func (h *handling) Allow(check *core.Check, subject string) bool {
+	return echolimit.Allow(h.c, check, subject)
 }

@@ -101,8 +101,8 @@ type handling struct {
 func (h *handling) Context() context.Context { return h.c.UserContext() }
 func (h *handling) Text(text string)         { _ = h.c.SendString(text) }
 func (h *handling) Reply(status int)         { _ = h.c.Status(status).SendString("replied") }
-func (h *handling) Allow(rule core.Rule, subject string) bool {
-	return fiberlimit.MustCounter(h.limiter, subject).Allow(h.c, rule)
+func (h *handling) Allow(check *core.Check, subject string) bool {
+	return fiberlimit.Allow(h.c, check, subject)
 }
 
 // TestHeadersAsWritten holds the adapter to the same where fiber leaves the names of headers as they were sent.

@@ -31,8 +31,11 @@ func TestNothingLentByFiberIsKept(t *testing.T) {
 		return err
 	})
 	app.Get("/inside", func(c *fiber.Ctx) error {
-		fiberlimit.MustCounter(limiter, c.Query("subject")).Allow(c, core.Rule{Name: c.Query("name"), Limit: core.PerCalendarDay(5, c.Query("zone"))})
-		return nil
+		check, err := limiter.Check(core.Rule{Name: c.Query("name"), Limit: core.PerCalendarDay(5, c.Query("zone"))})
+		if err == nil {
+			fiberlimit.Allow(c, check, c.Query("subject"))
+		}
+		return err
 	})
 	app.Get("/plan", fiberlimit.New(limiter, core.Rule{
 		Name: "plan", Seconds: 60, Key: core.ByValue("subject"),

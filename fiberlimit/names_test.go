@@ -23,7 +23,7 @@ func TestNamesAreCopied(t *testing.T) {
 	defer limiter.Close()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Get("/:name", func(c *fiber.Ctx) error {
-		if fiberlimit.MustCounter(limiter, "somebody").Allow(c, core.Rule{Name: c.Params("name"), Seconds: 600, MaxCount: 5}) {
+		if check, err := limiter.Check(core.Rule{Name: c.Params("name"), Seconds: 600, MaxCount: 5}); err == nil && fiberlimit.Allow(c, check, "somebody") {
 			return c.SendString("ok")
 		}
 		return nil

@@ -85,6 +85,6 @@ func (h handling) Text(text string) {
 	h.c.String(http.StatusOK, "%s", text)
 }
 func (h handling) Reply(status int) { h.c.String(status, "replied") }
-func (h handling) Allow(rule core.Rule, subject string) bool {
-	return ginlimit.MustCounter(h.limiter, subject).Allow(h.c, rule)
+func (h handling) Allow(check *core.Check, subject string) bool {
+	return ginlimit.Allow(h.c, check, subject)
 }

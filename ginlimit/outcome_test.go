@@ -74,7 +74,7 @@ func TestSizeOfACountedCall(t *testing.T) {
 	gin.SetMode(gin.TestMode)
 	router, sizes := gin.New(), []int(nil)
 	note := func(c *gin.Context) { c.Next(); sizes = append(sizes, c.Writer.Size()) }
-	router.GET("/", note, ginlimit.New(limiter, core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 60 * time.Second, Algorithm: core.Concurrency}}), note, func(c *gin.Context) {
+	router.GET("/", note, ginlimit.New(limiter, core.Rule{Name: "n", Limit: core.InFlight(5)}), note, func(c *gin.Context) {
 		c.Header("Content-Length", "4")
 		_, _ = c.Writer.WriteString("four")
 	})
@@ -93,7 +93,7 @@ func TestLengthDeclaredTooLate(t *testing.T) {
 	}
 	defer limiter.Close()
 	router := gin.New()
-	router.GET("/", ginlimit.New(limiter, core.Rule{Limit: core.Limit{Max: 5, Window: 1 * time.Second, Algorithm: core.Concurrency}}), func(c *gin.Context) {
+	router.GET("/", ginlimit.New(limiter, core.Rule{Limit: core.Limit{Max: 5, Window: time.Second, Algorithm: core.Concurrency}}), func(c *gin.Context) {
 		c.Writer.WriteHeaderNow()
 		c.Header("Content-Length", "5")
 		_, _ = c.Writer.WriteString("Hello")

@@ -98,9 +98,12 @@ type handling struct {
 	err    error // what the handler returns
 }
 
-func (h *handling) Context() context.Context     { return h.ctx }
-func (h *handling) Reply(status int)             { h.err = status2error[status] }
-func (h *handling) Allow(core.Rule, string) bool { panic("gRPC has no Allow") }
+func (h *handling) Context() context.Context { return h.ctx }
+func (h *handling) Reply(status int)         { h.err = status2error[status] }
+func (h *handling) Allow(check *core.Check, subject string) bool {
+	h.err = grpclimit.Allow(h.ctx, check, subject)
+	return h.err == nil
+}
 func (h *handling) Text(text string) {
 	h.text = text
 	if h.stream != nil {

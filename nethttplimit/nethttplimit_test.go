@@ -102,6 +102,6 @@ func (h handling) Text(text string) {
 	_, _ = h.w.Write([]byte(text))
 }
 func (h handling) Reply(status int) { http.Error(h.w, "replied", status) }
-func (h handling) Allow(rule core.Rule, subject string) bool {
-	return nethttplimit.Allow(h.w, h.r, h.limiter, rule, subject)
+func (h handling) Allow(check *core.Check, subject string) bool {
+	return nethttplimit.Allow(h.w, h.r, check, subject)
 }

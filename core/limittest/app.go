@@ -67,8 +67,8 @@ type Route struct {
 type Handling interface {
 	// Context returns the context that the framework gives its handlers.
 	Context() context.Context
-	// Allow calls the adapter's Allow with the app's limiter. After false the handler writes nothing.
-	Allow(rule core.Rule, subject string) bool
+	// Allow calls the adapter's Allow with a check of the app's limiter. After false the handler writes nothing.
+	Allow(check *core.Check, subject string) bool
 	// Text replies 200 with a text whose length is declared before it.
 	Text(text string)
 	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code for it.

@@ -136,7 +136,9 @@ func rulesFor(method, route string) (names []string) {
 func newRouted(f *testing.F, adapter Adapter) *routed {
 	r := &routed{pipes: newPipes(), names: make(map[string]string)}
 	app := App{Use: [][]core.Rule{{treeRule}, {mostRule}, {postRule}}}
-	app.Limiter = newLimiter(f, core.Options{MaxKeys: 1000, Logger: silent, OnDecision: func(_ context.Context, d core.Decision) {
+	app.Limiter = newLimiter(f, core.Options{MaxKeys: 1000, Logger: silent, OnDecision: func(_ context.Context, e core.Event) {
+		d := e.Decision
+
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.decisions = append(r.decisions, d)

@@ -34,7 +34,10 @@ func (s *site) broken(t *testing.T, client redis.UniversalClient, rules ...core.
 	last = new(atomic.Value)
 	limiter := s.limiter(t, func(o *core.Options) {
 		o.Redis, o.Timeout = client, 200*time.Millisecond
-		o.OnDecision = func(_ context.Context, d core.Decision) { last.Store(d) }
+		o.OnDecision = func(_ context.Context, e core.Event) {
+			d := e.Decision
+			last.Store(d)
+		}
 	})
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rules...)}}})
 	return last

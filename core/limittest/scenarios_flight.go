@@ -26,7 +26,7 @@ var flightScenarios = []scenario{
 func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 	t.Helper()
 	gate := newGate(t)
-	limits := limit(core.Rule{Name: "busy", Limit: core.Limit{Max: slots, Window: seconds * time.Second, Algorithm: core.Concurrency}})
+	limits := limit(core.Rule{Name: "busy", Limit: core.Limit{Max: slots, Window: time.Duration(seconds) * time.Second, Algorithm: core.Concurrency}})
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
 		{Path: "/shop/export", Limits: limits, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
 		{Path: "/shop/panic", Limits: limits, Handle: func(Handling) { gate.hold(); panic("a handler's own fault") }},
@@ -85,7 +85,9 @@ func panicInRuleFrees(t *testing.T, s *site) {
 	}
 	limiter := s.limiter(t, func(o *core.Options) {
 		o.Expose = true
-		o.OnDecision = func(_ context.Context, d core.Decision) {
+		o.OnDecision = func(_ context.Context, e core.Event) {
+			d := e.Decision
+
 			middleware, _, _ := strings.Cut(d.Rule, " ")
 			here(middleware + ": OnDecision")
 		}

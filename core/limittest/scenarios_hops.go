@@ -46,7 +46,7 @@ func (s *site) hops(t testing.TB, header string, tricks []trick) {
 	s.serve(t, App{
 		Limiter: s.limiter(t, func(o *core.Options) {
 			o.ClientIP = ip
-			o.OnDecision = func(_ context.Context, d core.Decision) { counted.Store(strings.Clone(d.Key)) }
+			o.OnDecision = func(_ context.Context, e core.Event) { counted.Store(e.Decision.Key) }
 		}),
 		Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 100_000})}},
 	})

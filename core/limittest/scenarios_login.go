@@ -162,7 +162,8 @@ func askingAgain(user core.Rule) []core.Rule {
 	key.Name, key.NeedLogin, key.Key = "key", false, core.Join(core.ByUser, core.ByIP)
 	cost.Name, cost.Cost = "cost", func(r core.Request) int { return len(byUser(r)) }
 	plan.Name, plan.LimitFor = "plan", func(r core.Request) (core.Limit, error) { return core.PerHour(100 + len(byUser(r))), nil }
-	note.Name, note.Algorithm, note.Note = "note", core.SlidingLog, byUser
+	note.Name, note.Seconds, note.MaxCount, note.Note = "note", 0, 0, byUser
+	note.Limit = core.PerHour(100).Log()
 	tried.Name, tried.DryRun = "tried", true
 	return []core.Rule{user, again, key, cost, plan, note, tried}
 }

@@ -49,11 +49,18 @@ func (c counter) mustRefuse(n int) core.Decision {
 
 func (c counter) peek() core.Decision {
 	c.t.Helper()
-	d, err := c.limiter.MustCounter(c.name, c.limit).Peek(context.Background(), c.subject)
+	d, err := c.look()
 	if err != nil {
 		c.t.Fatalf("Peek(%q, %q, %v): %v", c.name, c.subject, c.limit, err)
 	}
 	return d
+}
+
+func (c counter) look() (core.Decision, error) {
+	if c.limit.Algorithm == core.Concurrency {
+		return c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Peek(context.Background(), c.subject)
+	}
+	return c.limiter.MustCounter(c.name, c.limit).Peek(context.Background(), c.subject)
 }
 
 // wantLeft checks how many permits are left.

@@ -26,14 +26,26 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 				}
 			}
 			wantRuleError(t, "n", func() (core.Decision, error) { return limiter.MustCounter(c.name, l.Limit).AllowN(ctx, c.subject, -1) })
-			wantRuleError(t, "name", func() (core.Decision, error) { return limiter.MustCounter("", l.Limit).Allow(ctx, c.subject) })
+			wantRuleError(t, "name", func() (d core.Decision, err error) {
+				_, err = limiter.Counter("", l.Limit)
+				return d, err
+			})
 			wantRuleError(t, "subject", func() (core.Decision, error) { return limiter.MustCounter(c.name, l.Limit).Allow(ctx, "") })
 			for field, wrong := range nonsense(l.Limit) {
 				for _, limit := range wrong {
-					wantRuleError(t, field, func() (core.Decision, error) { return limiter.MustCounter(c.name, limit).Allow(ctx, c.subject) })
-					wantRuleError(t, field, func() (core.Decision, error) { return limiter.MustCounter(c.name, limit).Peek(ctx, c.subject) })
 					wantRuleError(t, field, func() (d core.Decision, err error) {
-						return d, limiter.MustCounter(c.name, limit).Reset(ctx, c.subject)
+						_, err = limiter.Counter(c.name, limit)
+						return d, err
+					})
+					wantRuleError(t, field, func() (core.Decision, error) {
+						return limiter.MustCounter(c.name, l.Limit).With(limit).Allow(ctx, c.subject)
+					})
+					wantRuleError(t, field, func() (core.Decision, error) {
+						return limiter.MustCounter(c.name, l.Limit).With(limit).Peek(ctx, c.subject)
+					})
+					wantRuleError(t, field, func() (d core.Decision, err error) {
+						_, err = limiter.MustCounter(c.name, l.Limit).With(limit).Reset(ctx, c.subject)
+						return d, err
 					})
 				}
 			}

@@ -26,7 +26,7 @@ func neverMoreInFlight(t *testing.T, e Engine) {
 	var held, most, taken atomic.Int64
 	together(48, func(goroutine int) {
 		for range 20 {
-			release, d, err := limiters[goroutine%3].Hold(context.Background(), "name", "subject", limit)
+			release, d, err := limiters[goroutine%3].MustSlots("name", limit.Max).Hold(context.Background(), "subject")
 			if err != nil {
 				t.Error(err)
 			}
@@ -54,7 +54,7 @@ func flight(t *testing.T, options core.Options) counter {
 // hold takes a slot, which must be there.
 func (c counter) hold() (release func()) {
 	c.t.Helper()
-	release, d, err := c.limiter.Hold(context.Background(), c.name, c.subject, c.limit)
+	release, d, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Hold(context.Background(), c.subject)
 	if err != nil || !d.Allowed {
 		c.t.Fatalf("Hold(%v): %+v, %v", c.limit, d, err)
 	}
@@ -64,7 +64,7 @@ func (c counter) hold() (release func()) {
 // wantNoSlot checks that no slot is there, and for how long that may be.
 func (c counter) wantNoSlot(most time.Duration) {
 	c.t.Helper()
-	release, d, err := c.limiter.Hold(context.Background(), c.name, c.subject, c.limit)
+	release, d, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Hold(context.Background(), c.subject)
 	release()
 	if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > most {
 		c.t.Fatalf("there is a slot, or it is to come after more than %v: %+v, %v", most, d, err)
@@ -111,7 +111,7 @@ func deadHolder(t *testing.T, options core.Options) {
 func lostSlot(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	release := c.hold()
-	if err := c.limiter.MustCounter(c.name, c.limit).Reset(context.Background(), c.subject); err != nil {
+	if _, err := c.limiter.MustCounter(c.name, c.limit).Reset(context.Background(), c.subject); err != nil {
 		t.Fatal(err)
 	}
 	c.wantLeft(1)

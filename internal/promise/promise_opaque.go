@@ -81,7 +81,7 @@ func apart(limiter *core.Limiter, one, two [2]string) error {
 	}
 	ctx, limit := context.Background(), core.PerDay(5)
 	for _, c := range [][2]string{one, two} {
-		if err := limiter.MustCounter(c[0], limit).Reset(ctx, c[1]); err != nil {
+		if _, err := limiter.MustCounter(c[0], limit).Reset(ctx, c[1]); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func apart(limiter *core.Limiter, one, two [2]string) error {
 	if d, err := limiter.MustCounter(two[0], limit).Peek(ctx, two[1]); d.Remaining != 5 {
 		return fmt.Errorf("%q was charged for %q: %+v, %w", two, one, d, err)
 	}
-	if err := limiter.MustCounter(two[0], limit).Reset(ctx, two[1]); err != nil {
+	if _, err := limiter.MustCounter(two[0], limit).Reset(ctx, two[1]); err != nil {
 		return err
 	}
 	if d, err := limiter.MustCounter(one[0], limit).Peek(ctx, one[1]); d.Remaining != 0 {

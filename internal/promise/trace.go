@@ -127,7 +127,7 @@ func (p *player) play(s step) (d core.Decision, err error) {
 	case peek:
 		d, err = p.limiter.MustCounter(p.name, s.by).Peek(ctx, p.subject)
 	case reset:
-		err = p.limiter.MustCounter(p.name, s.by).Reset(ctx, p.subject)
+		_, err = p.limiter.MustCounter(p.name, s.by).Reset(ctx, p.subject)
 		p.refundable, p.charged = nil, 0
 	}
 	if s.do == allow && d.Allowed && s.cost() > 0 {

@@ -22,7 +22,10 @@ func (v *visit) Method() string                    { return http.MethodGet }
 func (v *visit) Path() string                      { return "/shop/list" }
 func (v *visit) Route() string                     { return "/shop/list" }
 func (v *visit) RemoteAddr() netip.Addr            { return netip.MustParseAddr("192.0.2.1") }
+func (v *visit) Host() string                      { return "shop.example" }
 func (v *visit) Header(string) []string            { return nil }
+func (v *visit) Query(string) string               { return "" }
+func (v *visit) Param(string) string               { return "" }
 func (v *visit) Value(key any) any                 { return v.values[key] }
 func (v *visit) Size() int64                       { return -1 }
 func (v *visit) ResponseHeader() core.HeaderWriter { return v.answer }
@@ -59,7 +62,9 @@ type doorman struct {
 func newDoorman(t testing.TB, options core.Options, rules ...core.Rule) *doorman {
 	t.Helper()
 	d := new(doorman)
-	options.OnDecision = func(_ context.Context, decision core.Decision) {
+	options.OnDecision = func(_ context.Context, e core.Event) {
+		decision := e.Decision
+
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.last = decision
@@ -79,5 +84,5 @@ func status(answer core.Answer) int {
 
 // ruleOf is a rule that counts as a limit does.
 func ruleOf(name string, l core.Limit) core.Rule {
-	return core.Rule{Name: name, Limit: core.Limit{Max: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst}, Key: byGuest}
+	return core.Rule{Name: name, Limit: l, Key: byGuest}
 }

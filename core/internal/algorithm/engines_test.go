@@ -122,12 +122,12 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 }
 
 func (e *engines) ban(key string, span int64) {
-	_ = e.process.Ban(context.Background(), []byte(key), span)
+	_, _ = e.process.Ban(context.Background(), []byte(key), span)
 	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: &algorithm.ImposeBan, keys: []string{key}, argv: []any{span}, writes: []string{key}})
 }
 
 func (e *engines) reset(key string) {
-	_ = e.process.Reset(context.Background(), []byte(key))
+	_, _ = e.process.Reset(context.Background(), []byte(key))
 	e.add(step{said: "reset " + key, script: &forget, keys: []string{key}, writes: []string{key}})
 }
 

@@ -115,7 +115,7 @@ func TestHotKeyIsReached(t *testing.T) {
 		t.Fatalf("%d left after %d calls and one given back: %v", left(), calls, err)
 	}
 	heat()
-	if err := s.Reset(context.Background(), hot.Key); err != nil || left() != limit.Max {
+	if _, err := s.Reset(context.Background(), hot.Key); err != nil || left() != limit.Max {
 		t.Fatalf("%d left after a reset: %v", left(), err)
 	}
 }

@@ -95,7 +95,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			case 0:
 				s.sweep()
 			case 1:
-				_ = s.Reset(context.Background(), fmt.Append(nil, "key", i))
+				_, _ = s.Reset(context.Background(), fmt.Append(nil, "key", i))
 			case 2:
 				s.left(fmt.Sprint("key", i), limit)
 			case 3:

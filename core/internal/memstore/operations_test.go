@@ -150,7 +150,7 @@ func TestBans(t *testing.T) {
 	if s.sweep(); s.Len() != 0 {
 		t.Errorf("%d keys, the ban is to be forgotten", s.Len())
 	}
-	_ = s.Ban(context.Background(), []byte("ban"), second)
+	_, _ = s.Ban(context.Background(), []byte("ban"), second)
 	s.sweep()
 	if v := s.decide(true, counter("ban", &limit), counter("free", minute(100))); v[0].RetryAfter != second || s.Len() != 1 {
 		t.Errorf("banned by hand: %+v, %d keys", v, s.Len())
@@ -227,7 +227,7 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {
 			case 0:
-				_ = s.Ban(ctx, call[1].Key, second/1000)
+				_, _ = s.Ban(ctx, call[1].Key, second/1000)
 			case 1:
 				_ = s.Renew(ctx, []algorithm.Charge{charge("slots "+name, &slots, "other")})
 			case 2:
@@ -236,7 +236,7 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 				v := s.Reserve(ctx, &turn, second)
 				_ = s.GiveBack(ctx, []algorithm.Charge{turn.Charged(&v)})
 			case 4:
-				_ = s.Reset(ctx, call[i%3].Key)
+				_, _ = s.Reset(ctx, call[i%3].Key)
 			default:
 				verdicts := s.decide(true, call...)
 				_ = s.GiveBack(ctx, []algorithm.Charge{call[0].Charged(&verdicts[0]), call[2].Charged(&verdicts[2])})

@@ -168,7 +168,7 @@ func TestReset(t *testing.T) {
 		s.take(key, limit)
 	}
 	for _, key := range []string{"one", "one", "unknown"} {
-		if err := s.Reset(context.Background(), []byte(key)); err != nil {
+		if _, err := s.Reset(context.Background(), []byte(key)); err != nil {
 			t.Fatal(err)
 		}
 	}

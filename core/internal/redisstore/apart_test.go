@@ -88,7 +88,7 @@ func (d deployment) sick(ctx context.Context, t *testing.T, required bool) (pair
 	p.there.Required = required
 	warm := newStore(t, client, patient)
 	warm.mustTake(t, p.here)
-	if err := warm.Reset(ctx, p.here.Key); err != nil {
+	if _, err := warm.Reset(ctx, p.here.Key); err != nil {
 		t.Fatal(err)
 	}
 	warm.left(t, p.there)
@@ -151,10 +151,10 @@ func (d deployment) askedFirst(t *testing.T) {
 	if v := p.take(context.Background(), p.here, p.there, ban); v[0].RetryAfter == 0 || v[1].RetryAfter == 0 || v[2].RetryAfter == 0 {
 		t.Errorf("%+v, want all refused, and the ban to have heard of it", v)
 	}
-	if err := p.Reset(context.Background(), p.here.Key); err != nil { // as another process may
+	if _, err := p.Reset(context.Background(), p.here.Key); err != nil { // as another process may
 		t.Fatal(err)
 	}
-	if err := p.Reset(context.Background(), p.there.Key); err != nil {
+	if _, err := p.Reset(context.Background(), p.there.Key); err != nil {
 		t.Fatal(err)
 	}
 	p.mustTake(t, p.here, p.there)

@@ -67,7 +67,7 @@ func (d deployment) reset(t *testing.T) {
 	s.mustTake(t, one)
 	s.mustTake(t, other)
 	for range 2 {
-		if err := s.Reset(context.Background(), one.Key); err != nil {
+		if _, err := s.Reset(context.Background(), one.Key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +91,7 @@ func (d deployment) callerHasLeft(t *testing.T) {
 		if left := s.left(t, c); left != 10 {
 			t.Fatalf("%d charged", 10-left)
 		}
-		if err := s.Reset(ctx, c.Key); !errors.Is(err, ctx.Err()) {
+		if _, err := s.Reset(ctx, c.Key); !errors.Is(err, ctx.Err()) {
 			t.Errorf("Reset: %v, want %v", err, ctx.Err())
 		}
 	}

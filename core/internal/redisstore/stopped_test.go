@@ -97,7 +97,7 @@ func (d deployment) refusedConnection(t *testing.T) {
 	s := newStore(t, d.connect(t, options{dial: refused}), timeout)
 	c := counter(t.Name(), daily(t, 100))
 	together(4, func(i int) { s.takeInTime(t, i%2 == 0, c) })
-	if err := s.Reset(context.Background(), c.Key); err == nil || isContextError(err) {
+	if _, err := s.Reset(context.Background(), c.Key); err == nil || isContextError(err) {
 		t.Errorf("Reset: %v, want a failure of the store", err)
 	}
 }

@@ -1,0 +1,238 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestCounterOfSeveralLimits(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		replies := limiter.MustCounter("reply", core.PerMinute(3), core.PerHour(5).Bucket(4), core.PerDay(100).Log())
+		d, err := replies.AllowN(background, "s", 2)
+		if err != nil || !d.Allowed || d.Remaining != 1 || d.Limit != core.PerMinute(3) || len(d.All) != 3 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if d, err = replies.AllowN(background, "s", 2); err != nil || d.Allowed || d.Limit != core.PerMinute(3) || d.RetryAfter == 0 {
+			t.Errorf("%+v, %v", d, err)
+		}
+		wantLeft(t, limiter, "reply", "s", core.PerHour(5).Bucket(4), 2) // the refused call changed nothing
+		if d, err = replies.Peek(background, "s"); err != nil || !d.Allowed || d.Remaining != 1 {
+			t.Errorf("Peek: %+v, %v", d, err)
+		}
+		if _, err = replies.AllowN(background, "s", 4); !errors.Is(err, core.ErrCostExceedsLimit) {
+			t.Errorf("more than the smallest Max: %v", err)
+		}
+		if d, err = replies.Allow(background, "s"); err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if err := limiter.Refund(background, d, 1); err != nil {
+			t.Error(err)
+		}
+		for _, limit := range []core.Limit{core.PerMinute(3), core.PerDay(100).Log()} {
+			wantLeft(t, limiter, "reply", "s", limit, limit.Max-2)
+		}
+		for _, want := range []bool{true, false} {
+			if changed, err := replies.Reset(background, "s"); err != nil || changed != want {
+				t.Errorf("Reset: %v, %v; want %v", changed, err, want)
+			}
+		}
+		wantLeft(t, limiter, "reply", "s", core.PerDay(100).Log(), 100)
+	})
+}
+
+func TestCountersRefused(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for _, test := range []struct {
+		name, counter string
+		limits        []core.Limit
+		field, value  string
+	}{
+		{"no name", "", []core.Limit{core.PerHour(1)}, "name", ""},
+		{"no limit", "n", []core.Limit{{}}, "Max", "0"},
+		{"slots", "n", []core.Limit{core.InFlight(1)}, "Limit", "1 at once"},
+		{"slots beside it", "n", []core.Limit{core.PerHour(1), core.InFlight(1)}, "Limit", "1 at once"},
+		{"the same counter twice", "n", []core.Limit{core.PerHour(1), core.PerHour(2)}, "Also", "2/h"},
+		{"Unlimited beside it", "n", []core.Limit{core.PerHour(1), core.Unlimited}, "Also", "unlimited"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := limiter.Counter(test.counter, test.limits[0], test.limits[1:]...)
+			wantRuleError(t, err, test.counter, test.field, test.value)
+		})
+	}
+	_, err := limiter.Pacer("n", core.PerHour(1))
+	wantRuleError(t, err, "n", "Limit", "1/h")
+	_, err = limiter.Log("n", core.PerHour(1))
+	wantRuleError(t, err, "n", "Limit", "1/h")
+	_, err = limiter.Slots("n", 0)
+	wantRuleError(t, err, "n", "Max", "0")
+}
+
+// A handle that no Limiter made is an error, not a panic.
+func TestZeroHandles(t *testing.T) {
+	var counter core.Counter
+	var pacer core.Pacer
+	var log core.Log
+	var slots core.Slots
+	for name, call := range map[string]func() error{
+		"Counter.Allow": func() error { _, err := counter.Allow(background, "s"); return err },
+		"Counter.With": func() error {
+			_, err := counter.With(core.PerHour(1)).WithStorePolicy(core.FailOpen).Allow(background, "s")
+			return err
+		},
+		"Counter.Reset": func() error { return errorOf(counter.Reset(background, "s")) },
+		"Pacer.Acquire": func() error { _, err := pacer.Acquire(background, "s", 1); return err },
+		"Pacer.Peek":    func() error { _, err := pacer.WithStorePolicy(core.FailOpen).Peek(background, "s"); return err },
+		"Log.Allow":     func() error { _, err := log.Allow(background, "s", ""); return err },
+		"Log.Records":   func() error { _, err := log.Records(background, "s"); return err },
+		"Slots.Hold": func() error {
+			release, _, err := slots.LostAfter(time.Minute).Hold(background, "s")
+			release()
+			return err
+		},
+		"Slots.Peek": func() error { _, err := slots.Peek(background, "s"); return err },
+	} {
+		t.Run(name, func(t *testing.T) { wantRuleError(t, call(), "", "handle", "zero") })
+	}
+}
+
+// With takes any limits by turns, more of them than are cached, and each is the counter that a handle of its own has.
+func TestWith(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		replies := limiter.MustCounter("reply", core.PerHour(9))
+		for range 2 {
+			for i := range 20 {
+				for _, limit := range []core.Limit{{Max: 5 + i, Window: time.Duration(i+1) * time.Minute}, core.Limit{Max: 5 + i, Window: time.Hour}.Bucket(5 + i)} {
+					for left := limit.Max - 1; left >= limit.Max-2; left-- {
+						d, err := replies.With(limit).Allow(background, "user:alice")
+						if err != nil || d.Remaining != left || d.Rule != "reply" || d.Key != "user:alice" || d.Limit != limit {
+							t.Fatalf("%v: %+v, %v; want %d left", limit, d, err, left)
+						}
+					}
+					wantLeft(t, limiter, "reply", "user:alice", limit, limit.Max-2)
+					if changed, err := replies.With(limit).Reset(background, "user:alice"); !changed || err != nil {
+						t.Fatal(changed, err)
+					}
+				}
+			}
+		}
+		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(9), 9)
+	})
+}
+
+func TestWithWrongLimits(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	replies := limiter.MustCounter("reply", core.PerHour(9))
+	for range 2 {
+		for _, limit := range []core.Limit{{}, core.PerHour(0), core.PerHour(-7), core.PerCalendarDay(1, "Nowhere"), {Max: 1, Window: time.Hour, Burst: 1}, core.InFlight(1)} {
+			d, err := replies.With(limit).Allow(background, "user:alice")
+			wrong, ok := err.(*core.RuleError)
+			if !ok || wrong.Rule != "reply" || d.Allowed {
+				t.Errorf("%v: %+v, %v", limit, d, err)
+			}
+		}
+	}
+	if d, err := replies.With(core.Unlimited).AllowN(background, "user:alice", math.MaxInt); err != nil || !d.Allowed || d.Limit != core.Unlimited {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// Any name and subject has a counter of its own.
+func TestCounterOfAnyNameAndSubject(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for _, name := range nasty() {
+		counter := limiter.MustCounter(name, core.PerHour(3))
+		for _, subject := range nasty() {
+			for left := 2; left >= 0; left-- {
+				d, err := counter.Allow(background, subject)
+				if err != nil || d.Remaining != left || d.Rule != name || d.Key != subject {
+					t.Fatalf("%.50q of %.50q: %+v, %v; want %d left", name, subject, d, err, left)
+				}
+			}
+		}
+	}
+}
+
+// Goroutines that use one counter at once with more limits than are cached find the same counters.
+func TestWithAtOnce(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	const goroutines, limits = 8, 1200
+	counter := limiter.MustCounter("n", core.PerHour(1))
+	var calls sync.WaitGroup
+	for range goroutines {
+		calls.Go(func() {
+			for i := range limits {
+				if _, err := counter.With(core.Limit{Max: 100, Window: time.Duration(i+1) * time.Hour}).Allow(background, "user:alice"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	for i := range limits {
+		wantLeft(t, limiter, "n", "user:alice", core.Limit{Max: 100, Window: time.Duration(i+1) * time.Hour}, 100-goroutines)
+	}
+}
+
+// What a handle does while the store does not answer.
+func TestCounterWithStorePolicy(t *testing.T) {
+	limiter := newLimiter(t, deadRedis(t))
+	counter, bucket := limiter.MustCounter("n", core.PerHour(4)), limiter.MustPacer("b", core.PerHour(4).Bucket(4))
+	for _, test := range []struct {
+		policy core.StorePolicy
+		want   []core.Reason
+		source core.Source
+	}{
+		{core.FailOpen, []core.Reason{core.StoreFailOpen, core.StoreFailOpen, core.StoreFailOpen}, core.FromNobody},
+		{core.FailClosed, []core.Reason{core.StoreFailClosed, core.StoreFailClosed, core.StoreFailClosed}, core.FromNobody},
+		{core.CountLocally(0.5), []core.Reason{core.Allowed, core.Allowed, core.LimitExceeded}, core.FromLocal},
+	} {
+		t.Run(test.policy.String(), func(t *testing.T) {
+			counter, bucket := counter.WithStorePolicy(test.policy), bucket.WithStorePolicy(test.policy)
+			for i, want := range test.want {
+				d, err := counter.Allow(background, "s")
+				if err != nil || d.Reason != want || d.Source != test.source || d.Allowed != (want == core.Allowed || want == core.StoreFailOpen) {
+					t.Errorf("call %d: %+v, %v; want %s", i, d, err, want)
+				}
+				if d, err = bucket.TryAcquire(background, "s", 1, 0); err != nil || d.Reason != want || d.Source != test.source {
+					t.Errorf("turn %d: %+v, %v; want %s", i, d, err, want)
+				}
+			}
+		})
+	}
+	for _, policy := range []core.StorePolicy{core.CountLocally(0), core.CountLocally(2), core.CountLocally(math.NaN())} {
+		_, err := counter.WithStorePolicy(policy).Allow(background, "s")
+		wantRuleError(t, err, "n", "StorePolicy", policy.String())
+	}
+	if _, err := counter.Allow(background, "s"); !errors.Is(err, core.ErrStore) {
+		t.Errorf("without a policy: %v", err)
+	}
+}
+
+// Errors leave nothing behind in what the next call works with.
+func TestCounterAfterErrors(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	reply := limiter.MustCounter("reply", core.PerHour(3))
+	for _, bad := range []func() (core.Decision, error){
+		func() (core.Decision, error) { return reply.Allow(background, "") },
+		func() (core.Decision, error) { return reply.AllowN(background, "user:alice", -1) },
+		func() (core.Decision, error) { return reply.AllowN(background, "user:alice", 4) },
+		func() (core.Decision, error) {
+			return reply.With(core.Limit{}).Allow(background, strings.Repeat("x", 99))
+		},
+	} {
+		if d, err := bad(); err == nil || d.Allowed || d.Rule != "" {
+			t.Errorf("%+v, %v", d, err)
+		}
+		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(3), 3)
+		wantLeft(t, limiter, "reply", fmt.Sprint("user:", 1), core.PerHour(3), 3)
+	}
+}
