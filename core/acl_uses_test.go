@@ -101,7 +101,7 @@ func (e *everything) count(limit core.Limit) {
 		})
 	}
 	all.Wait()
-	_, err := e.limiter.MustCounter("name", limit).Reset(background, subject)
+	_, err := resetOf(e.limiter, background, "name", subject, limit)
 	e.note(err)
 }
 

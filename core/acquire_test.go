@@ -92,7 +92,7 @@ func TestMoreThanCanEverCome(t *testing.T) {
 			if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", most); err != nil || !d.Allowed {
 				t.Errorf("%d of %v: %+v, %v", most, limit, d, err)
 			}
-			if _, err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
+			if _, err := resetOf(limiter, background, "n", "s", limit); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -141,8 +141,8 @@ func TestWrongAcquires(t *testing.T) {
 		{"no subject", "n", "", slowly, 1, "n", "subject", ""},
 		{"nothing", "n", "s", slowly, 0, "n", "n", "0"},
 		{"less", "n", "s", slowly, -1, "n", "n", "-1"},
-		{"a window", "n", "s", core.PerSecond(1), 1, "n", "Algorithm", "SlidingWindow"},
-		{"slots", "n", "s", core.InFlight(1), 1, "n", "Algorithm", "Concurrency"},
+		{"a window", "n", "s", core.PerSecond(1), 1, "n", "Limit", "1/s"},
+		{"slots", "n", "s", core.InFlight(1), 1, "n", "Limit", "1 at once"},
 		{"no limit", "n", "s", core.Limit{}, 1, "n", "Max", "0"},
 		{"a negative burst", "n", "s", core.PerSecond(1).Bucket(-1), 1, "n", "Burst", "-1"},
 	} {

@@ -82,8 +82,13 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 		"day":      core.PerCalendarDay(plenty, "Europe/Berlin"), "unlimited": core.Unlimited,
 	} {
 		t.Run(name, func(t *testing.T) {
+			counter, other := limiter.MustCounter("reply", limit), limiter.MustCounter("reply", core.PerSecond(plenty))
+			other.With(limit)
 			wantAllocs(t, 0, func() {
-				if d, err := limiter.MustCounter("reply", limit).Allow(background, "user:alice"); err != nil || !d.Allowed {
+				if d, err := counter.Allow(background, "user:alice"); err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				if d, err := other.With(limit).Allow(background, "user:alice"); err != nil || !d.Allowed {
 					t.Fatal(d, err)
 				}
 			})
@@ -91,17 +96,16 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 	}
 }
 
-// A name beyond those that are kept prepared, which a caller may have made up, costs no allocation either.
-func TestAllocationsOfMadeUpNames(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for i := range core.MaxDirectTallies {
-		_, _ = limiter.MustCounter(fmt.Sprint("made up ", i), core.PerMinute(plenty)).Allow(background, "user:alice")
-	}
-	for range 2 { // Stats knows the names beyond after the first
-		_, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Allow(background, "user:alice")
-	}
-	wantAllocs(t, 0, func() { _, _ = limiter.MustCounter("beyond", core.PerMinute(plenty)).Allow(background, "user:alice") })
-	wantAllocs(t, 0, func() { _, _ = peek(limiter, background, "beyond", "user:alice", core.PerMinute(plenty)) })
+// A check inside a handler costs what the middleware does.
+func TestAllocationsOfACheck(t *testing.T) {
+	check := newLimiter(t, core.Options{}).MustCheck(core.Rule{Name: "a", Seconds: 60, MaxCount: plenty})
+	v := newView("POST", "/reply")
+	wantAllocs(t, 2, func() {
+		clear(v.response)
+		if check.Allow(v, "account:carol").Refusal != nil {
+			t.Fatal("refused")
+		}
+	})
 }
 
 // The refusal, its message, its body, its list of limits, the subject, and one for the wait in it; and the two of a call.

@@ -57,8 +57,8 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 			for name, err := range map[string]error{
 				"Ban":                errorOf(limiter.Ban(background, "n", address, time.Hour)),
 				"Unban":              errorOf(limiter.Unban(background, "n", address)),
-				"Reset":              errorOf(limiter.MustCounter("n", core.PerHour(2)).Reset(background, address)),
-				"Reset of Unlimited": errorOf(limiter.MustCounter("n", core.Unlimited).Reset(background, address)),
+				"Reset":              errorOf(resetOf(limiter, background, "n", address, core.PerHour(2))),
+				"Reset of Unlimited": errorOf(resetOf(limiter, background, "n", address, core.Unlimited)),
 			} {
 				wantRuleError(t, err, "n", "subject", address)
 				if !strings.Contains(fmt.Sprint(err), "core.IPSubject(addr)") {
@@ -72,7 +72,7 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 		wantStatus(t, guard, caller, 429)
 		unban(t, limiter, subject)
 		wantServed(t, guard, caller, ok, 200, 200, 429)
-		if _, err := limiter.MustCounter("n", core.PerHour(2)).Reset(background, subject); err != nil {
+		if _, err := resetOf(limiter, background, "n", subject, core.PerHour(2)); err != nil {
 			t.Fatal(err)
 		}
 		wantServed(t, guard, caller, ok, 200)

@@ -119,7 +119,7 @@ func TestCalendarsInDirectCalls(t *testing.T) {
 		"of a bucket": core.PerCalendarDay(1, "UTC").Bucket(1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newLimiter(t, core.Options{}).MustCounter("n", limit).Allow(background, "s")
+			_, err := newLimiter(t, core.Options{}).Counter("n", limit)
 			wantRuleError(t, err, "n", "Calendar", "")
 		})
 	}
@@ -127,10 +127,10 @@ func TestCalendarsInDirectCalls(t *testing.T) {
 
 func TestCalendarsInWords(t *testing.T) {
 	for text, want := range map[string]string{
-		core.PerCalendarDay(5, "Europe/Berlin").String():                                            "5 per day of Europe/Berlin",
-		core.PerCalendarMonth(5, "UTC").String():                                                    "5 per month of UTC",
+		core.PerCalendarDay(5, "Europe/Berlin").String():                                            "5/day@Europe/Berlin",
+		core.PerCalendarMonth(5, "UTC").String():                                                    "5/month@UTC",
 		core.Calendar{}.String():                                                                    "no calendar",
-		core.Limit{Max: 2, Window: 90 * time.Minute, Algorithm: core.CalendarWindow}.String():       "2 per 1h30m",
+		core.Limit{Max: 2, Window: 90 * time.Minute, Algorithm: core.CalendarWindow}.String():       "2/1h30m aligned",
 		core.InFlight(3).String():                                                                   "3 at once",
 		core.Unlimited.String():                                                                     "unlimited",
 		core.SlidingLog.String() + core.CalendarWindow.String() + core.Concurrency.String():         "SlidingLogCalendarWindowConcurrency",

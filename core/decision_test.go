@@ -110,11 +110,11 @@ func TestDecisionInWords(t *testing.T) {
 		text, subject string
 		rest          string // what %+v prints besides
 	}{
-		{allowed, `allowed by "reply": 0 left of 5 per 1m, reset after 1m0s, from memory`, `user:alice`, ""},
-		{refused, `refused by "reply": limit_exceeded, 0 left of 5 per 1m, retry after 1m0s, from memory`, `user:alice`, ""},
+		{allowed, `allowed by "reply": 0 left of 5/m fixed, reset after 1m0s, from memory`, `user:alice`, ""},
+		{refused, `refused by "reply": limit_exceeded, 0 left of 5/m fixed, retry after 1m0s, from memory`, `user:alice`, ""},
 		{none, `allowed by "free": unlimited`, `user:\nalice`, ""},
-		{turn, `allowed by "mail": 0 left of 1 per 1s, burst 2, reset after 3s, wait 1s, from memory`, "a", ""},
-		{both, `refused by "both": not_logged_in, 5 per 1m`, "k", `; allowed by "reply" for "user:alice": 0 left of 5 per 1m, reset after 1m0s, from memory`},
+		{turn, `allowed by "mail": 0 left of 1/s burst 2, reset after 3s, wait 1s, from memory`, "a", ""},
+		{both, `refused by "both": not_logged_in, 5/m fixed`, "k", `; allowed by "reply" for "user:alice": 0 left of 5/m fixed, reset after 1m0s, from memory`},
 		{core.Decision{}, "no decision", "", ""},
 	} {
 		whole := strings.Replace(test.text, `": `, `" for "`+test.subject+`": `, 1) + test.rest
@@ -148,10 +148,10 @@ func TestDecisionInALog(t *testing.T) {
 	_, _ = limiter.AllowN(background, "mail", "a", bucket, 2)
 	turn, _ := limiter.Reserve(background, "mail", "a", bucket, 1)
 	for d, want := range map[*core.Decision]string{
-		&turn:    `d.allowed=true d.reason=allowed d.rule=mail d.limit="1 per 1s, burst 2" d.source=memory d.remaining=0 d.reset_after=3s d.wait=1s`,
-		&allowed: `d.allowed=true d.reason=allowed d.rule=reply d.limit="1 per 1m" d.source=memory d.remaining=0 d.reset_after=1m0s`,
-		&refused: `d.allowed=false d.reason=limit_exceeded d.rule=reply d.limit="1 per 1m" d.source=memory d.remaining=0 d.reset_after=1m0s d.retry_after=1m0s`,
-		{Reason: core.NotLoggedIn, Rule: "n", Limit: one, Source: core.FromNobody}: `d.allowed=false d.reason=not_logged_in d.rule=n d.limit="1 per 1m" d.source=none`,
+		&turn:    `d.allowed=true d.reason=allowed d.rule=mail d.limit="1/s burst 2" d.source=memory d.remaining=0 d.reset_after=3s d.wait=1s`,
+		&allowed: `d.allowed=true d.reason=allowed d.rule=reply d.limit="1/m fixed" d.source=memory d.remaining=0 d.reset_after=1m0s`,
+		&refused: `d.allowed=false d.reason=limit_exceeded d.rule=reply d.limit="1/m fixed" d.source=memory d.remaining=0 d.reset_after=1m0s d.retry_after=1m0s`,
+		{Reason: core.NotLoggedIn, Rule: "n", Limit: one, Source: core.FromNobody}: `d.allowed=false d.reason=not_logged_in d.rule=n d.limit="1/m fixed" d.source=none`,
 	} {
 		log.Reset()
 		logger.Info("", "d", *d)

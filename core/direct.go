@@ -47,21 +47,15 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 
 // prepare returns the limit, or its error if the handle cannot use it.
 func (h *handle) prepare(of *preparedLimit) *preparedLimit {
-	err := of.err
-	if of.limit == Unlimited {
-		err = nil
-	} else if why := h.accepts(&of.limit); err == nil && why != "" {
-		err = &RuleError{Field: "Limit", Value: of.limit, Why: why}
-	}
-	if wrong, ok := err.(*RuleError); ok {
+	if wrong, ok := of.err.(*RuleError); ok {
 		named := *wrong
 		named.Rule = h.name
-		err = &named
+		return &preparedLimit{err: &named}
 	}
-	if err == of.err {
-		return of
+	if why := h.accepts(&of.limit); why != "" && of.limit != Unlimited {
+		return &preparedLimit{err: &RuleError{Rule: h.name, Field: "Limit", Value: of.limit, Why: why}}
 	}
-	return &preparedLimit{of.limit, of.compiled, err}
+	return of
 }
 
 // withPolicy returns the handle with a store policy.

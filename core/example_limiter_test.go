@@ -10,7 +10,7 @@ import (
 )
 
 // A batch that is larger than the bucket goes at once, and who comes next waits until it is paid for.
-func ExampleLimiter_Acquire() {
+func ExamplePacer_Acquire() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
 	ctx := context.Background()
@@ -31,7 +31,7 @@ func ExampleLimiter_Acquire() {
 }
 
 // A turn for later, and back when it is not needed.
-func ExampleLimiter_Reserve() {
+func ExamplePacer_Reserve() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
 	ctx := context.Background()

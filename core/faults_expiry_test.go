@@ -37,7 +37,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 		took(t, limiter, limit, 4)
 		tookNone(t, limiter, limit, 1)
 		wantAllToDie("a refusal", 1)
-		if _, err := limiter.MustCounter("n", limit).Reset(background, "user:a"); err != nil {
+		if _, err := resetOf(limiter, background, "n", "user:a", limit); err != nil {
 			t.Fatal(err)
 		}
 	}

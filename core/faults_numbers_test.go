@@ -48,7 +48,7 @@ func TestFirstCallOfTenLeavesNine(t *testing.T) {
 			for _, window := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 				for _, rate := range []int{5, 10, 100, 1000, 86_400} {
 					bucket := core.Limit{Max: rate, Window: window, Algorithm: core.TokenBucket}
-					if _, err := limiter.MustCounter("n", bucket).Reset(background, "user:a"); err != nil {
+					if _, err := resetOf(limiter, background, "n", "user:a", bucket); err != nil {
 						t.Fatal(err)
 					}
 					now.Store(date)
@@ -67,7 +67,10 @@ func TestLimitOfNothingIsAnError(t *testing.T) {
 		limiter := newLimiter(t, options)
 		for _, limit := range []core.Limit{{}, {Window: time.Second}, {Max: 1}, core.PerSecond(0), core.PerSecond(-5), core.PerSecond(0).Bucket(5)} {
 			var wrong *core.RuleError
-			if d, err := limiter.MustCounter("n", limit).Allow(background, "user:a"); !errors.As(err, &wrong) || d.Allowed {
+			if _, err := limiter.Counter("n", limit); !errors.As(err, &wrong) {
+				t.Errorf("%#v: %v", limit, err)
+			}
+			if d, err := limiter.MustCounter("n", core.PerHour(1)).With(limit).Allow(background, "user:a"); !errors.As(err, &wrong) || d.Allowed {
 				t.Errorf("%#v: %+v, %v", limit, d, err)
 			}
 		}

@@ -146,7 +146,7 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	client.Set(background, core.CounterKey("accesslimit", "s", "n", core.PerHour(1)), "hello", 0)
 	client.Set(background, banKey, "hello", 0)
-	if err := errors.Join(errorOf(limiter.MustCounter("n", core.PerHour(1)).Reset(background, "s")), errorOf(limiter.Unban(background, "n", "s"))); err != nil {
+	if err := errors.Join(errorOf(resetOf(limiter, background, "n", "s", core.PerHour(1))), errorOf(limiter.Unban(background, "n", "s"))); err != nil {
 		t.Error(err)
 	}
 	if keys := client.Keys(background, "*").Val(); len(keys) > 0 {

@@ -106,7 +106,7 @@ func TestNamedRulesAndDirectCallsShareCounters(t *testing.T) {
 			t.Errorf("the direct call: %+v, %v", d, err)
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 429)
-		if _, err := limiter.MustCounter("reply", core.PerHour(3)).Reset(background, "ip:192.0.2.1"); err != nil {
+		if _, err := resetOf(limiter, background, "reply", "ip:192.0.2.1", core.PerHour(3)); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 200)

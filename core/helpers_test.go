@@ -129,6 +129,14 @@ func peek(limiter *core.Limiter, ctx context.Context, name, subject string, limi
 	return limiter.MustCounter(name, limit).Peek(ctx, subject)
 }
 
+// resetOf forgets what a subject used of a limit by any algorithm.
+func resetOf(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (changed bool, err error) {
+	if limit.Algorithm == core.Concurrency {
+		return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Reset(ctx, subject)
+	}
+	return limiter.MustCounter(name, limit).Reset(ctx, subject)
+}
+
 // errorOf returns the error of a call that also reports whether it changed anything.
 func errorOf(_ bool, err error) error { return err }
 

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 	"time"
 
@@ -58,7 +57,7 @@ func TestReleaseOfAForgottenSlot(t *testing.T) {
 		limiter := newLimiter(t, options)
 		one := core.InFlight(1)
 		forgotten := hold(t, limiter, "s", one)
-		if _, err := limiter.MustCounter("n", one).Reset(background, "s"); err != nil {
+		if _, err := resetOf(limiter, background, "n", "s", one); err != nil {
 			t.Fatal(err)
 		}
 		release := hold(t, limiter, "s", one)
@@ -67,16 +66,6 @@ func TestReleaseOfAForgottenSlot(t *testing.T) {
 		release()
 		wantLeft(t, limiter, "n", "s", one, 1)
 	})
-}
-
-func TestHoldOfTheUnlimited(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	release, d, err := holdBy(limiter, background, "n", "s", core.Unlimited)
-	if err != nil || !d.Allowed || d.Limit != core.Unlimited || d.Remaining != math.MaxInt || d.Source != core.FromNobody {
-		t.Errorf("%+v, %v", d, err)
-	}
-	release()
-	release()
 }
 
 func TestWrongHolds(t *testing.T) {
@@ -108,16 +97,6 @@ func TestWrongHolds(t *testing.T) {
 			release()
 		})
 	}
-}
-
-// Slots that only Hold would give back are not to be taken by a call that forgets them.
-func TestAllowTakesNoSlot(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		_, err := limiter.MustCounter("n", core.InFlight(2)).Allow(background, "s")
-		wantRuleError(t, err, "n", "Algorithm", "Concurrency")
-		wantLeft(t, limiter, "n", "s", core.InFlight(2), 2)
-	})
 }
 
 func TestHoldWithoutAnAnswer(t *testing.T) {

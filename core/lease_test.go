@@ -133,7 +133,7 @@ func TestResetOfALeasedCounter(t *testing.T) {
 	for range 100 {
 		wantStatus(t, guard, newView("GET", "/"), 200)
 	}
-	if _, err := limiter.MustCounter("n", core.PerHour(3200)).Reset(background, me); err != nil {
+	if _, err := resetOf(limiter, background, "n", me, core.PerHour(3200)); err != nil {
 		t.Fatal(err)
 	}
 	for range 3200 {
@@ -176,7 +176,7 @@ func TestAResetElsewhereIsSeen(t *testing.T) {
 	if d, err := here.MustCounter("n", core.PerHour(1)).Allow(background, "user:a"); err != nil || d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if _, err := there.MustCounter("n", core.PerHour(1)).Reset(background, "user:a"); err != nil {
+	if _, err := resetOf(there, background, "n", "user:a", core.PerHour(1)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(background, patient)

@@ -239,7 +239,7 @@ func TestNothingLentIsKept(t *testing.T) {
 		}
 		_, _ = limiter.MustCounter(lent.lend("none"), core.Unlimited).Allow(background, subject())
 		check("Allow of Unlimited")
-		_, _ = limiter.MustCounter(name(), limit()).Reset(background, subject())
+		_, _ = resetOf(limiter, background, name(), subject(), limit())
 		check("Reset")
 		_, _ = limiter.Ban(background, lent.lend("rule"), subject(), time.Hour)
 		check("Ban")

@@ -30,7 +30,11 @@ func (c *limitCache) of(limit Limit) *preparedLimit {
 	return prepared
 }
 
+// prepare checks a limit. Unlimited has no compiled form.
 func prepare(limit Limit) *preparedLimit {
+	if limit == Unlimited {
+		return &preparedLimit{limit: limit}
+	}
 	limit = limit.clone()
 	compiled, err := limit.compile()
 	return &preparedLimit{limit, compiled, err}

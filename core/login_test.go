@@ -279,7 +279,7 @@ func TestWhoCannotBeIdentifiedHearsOfTheLimitFirst(t *testing.T) {
 					t.Errorf("%s: %+v", name, d)
 				}
 			}
-			if _, err := limiter.MustCounter("ip", core.PerHour(1)).Reset(context.Background(), subject); err != nil {
+			if _, err := resetOf(limiter, context.Background(), "ip", subject, core.PerHour(1)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -21,7 +21,7 @@ func TestRulesThatMeetInOneCounter(t *testing.T) {
 		}
 		for name, rules := range map[string][]core.Rule{"small first": {rule(4, 1), rule(8, 2)}, "small last": {rule(8, 1), rule(4, 2)}} {
 			t.Run(name, func(t *testing.T) {
-				if _, err := limiter.MustCounter("GET /", limit).Reset(background, "s"); err != nil {
+				if _, err := resetOf(limiter, background, "GET /", "s", limit); err != nil {
 					t.Fatal(err)
 				}
 				v := newView("GET", "/")

@@ -142,7 +142,7 @@ func TestNotesAreCut(t *testing.T) {
 			"binary":                     {"\x00\r\n{}", "\x00\r\n{}"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				defer func() { _, _ = limiter.MustCounter("n", log3).Reset(background, "s") }()
+				defer func() { _, _ = resetOf(limiter, background, "n", "s", log3) }()
 				noted(t, limiter, log3, 1, test.given)
 				got := notes(t, limiter, "s", log3)
 				if len(got) != 1 || got[0] != test.kept || len(got[0]) > 256 || !utf8.ValidString(got[0]) {

@@ -121,7 +121,7 @@ func TestRefundAfterAShortWindow(t *testing.T) {
 func TestRefundAfterReset(t *testing.T) {
 	eachLasting(t, 4, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		d := charge(t, limiter, "n", "s", limit, 4)
-		if _, err := limiter.MustCounter("n", limit).Reset(background, "s"); err != nil {
+		if _, err := resetOf(limiter, background, "n", "s", limit); err != nil {
 			t.Fatal(err)
 		}
 		refund(t, limiter, d, 4)
@@ -249,11 +249,11 @@ func TestRefundReachesNoLaterLife(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
 	for name, forget := range map[string]func(){
-		"reset":    func() { clock.add(time.Microsecond); _, _ = limiter.MustCounter("n", limit).Reset(background, "s") },
+		"reset":    func() { clock.add(time.Microsecond); _, _ = resetOf(limiter, background, "n", "s", limit) },
 		"refilled": func() { clock.add(time.Second) },
 		"an hour back, reset": func() {
 			clock.add(-time.Hour)
-			_, _ = limiter.MustCounter("n", limit).Reset(background, "s")
+			_, _ = resetOf(limiter, background, "n", "s", limit)
 		},
 	} {
 		early := charge(t, limiter, "n", "s", limit, 8)
@@ -263,7 +263,7 @@ func TestRefundReachesNoLaterLife(t *testing.T) {
 		if d, err := peek(limiter, background, "n", "s", limit); err != nil || d.Remaining != 2 {
 			t.Errorf("%s: %+v, %v, want 2 left", name, d, err)
 		}
-		_, _ = limiter.MustCounter("n", limit).Reset(background, "s")
+		_, _ = resetOf(limiter, background, "n", "s", limit)
 		clock.add(2 * time.Hour)
 	}
 }

@@ -24,10 +24,11 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 		if options.Redis != nil && len(options.Redis.Keys(background, "*").Val()) > 0 {
 			t.Error("who has no limit has a key")
 		}
-		for name, subject := range map[string]string{"": "s", "n": ""} {
-			if d, err := limiter.MustCounter(name, core.Unlimited).Allow(background, subject); err == nil || d.Allowed {
-				t.Errorf("%q, %q: %+v", name, subject, d)
-			}
+		if _, err := limiter.Counter("", core.Unlimited); err == nil {
+			t.Error("a counter without a name")
+		}
+		if d, err := limiter.MustCounter("n", core.Unlimited).Allow(background, ""); err == nil || d.Allowed {
+			t.Errorf("nobody: %+v", d)
 		}
 		_, err := limiter.MustCounter("n", core.Unlimited).AllowN(background, "s", -1)
 		wantRuleError(t, err, "n", "n", "-1")
@@ -45,7 +46,7 @@ func TestUnlimitedOfAnEndedCaller(t *testing.T) {
 }
 
 // Every call that asks for a limit takes a plan that has none.
-func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
+func TestUnlimitedTurnsAndRecords(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for range 3 {
 		d, err := limiter.MustPacer("n", core.Unlimited).Acquire(background, "s", 1000)
@@ -58,19 +59,14 @@ func TestUnlimitedTurnsSlotsAndRecords(t *testing.T) {
 		if d, err := limiter.MustLog("n", core.Unlimited).AllowN(background, "s", 1, "note"); err != nil || !d.Allowed {
 			t.Errorf("AllowNoted: %+v, %v", d, err)
 		}
-		release, d, err := holdBy(limiter, background, "n", "s", core.Unlimited)
-		if err != nil || !d.Allowed {
-			t.Errorf("Hold: %+v, %v", d, err)
-		}
-		release()
 	}
 	if records, err := limiter.MustLog("n", core.Unlimited).Records(background, "s"); err != nil || records != nil {
 		t.Errorf("Records: %v, %v", records, err)
 	}
-	if _, err := limiter.MustCounter("n", core.Unlimited).Reset(background, "s"); err != nil {
+	if _, err := resetOf(limiter, background, "n", "s", core.Unlimited); err != nil {
 		t.Errorf("Reset: %v", err)
 	}
-	if _, err := limiter.MustCounter("n", core.Unlimited).Reset(background, ""); err == nil {
+	if _, err := resetOf(limiter, background, "n", "", core.Unlimited); err == nil {
 		t.Error("Reset of nobody is no error")
 	}
 }

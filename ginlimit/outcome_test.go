@@ -93,7 +93,7 @@ func TestLengthDeclaredTooLate(t *testing.T) {
 	}
 	defer limiter.Close()
 	router := gin.New()
-	router.GET("/", ginlimit.New(limiter, core.Rule{Limit: core.Limit{Max: 5, Window: time.Second, Algorithm: core.Concurrency}}), func(c *gin.Context) {
+	router.GET("/", ginlimit.New(limiter, core.Rule{Limit: core.InFlight(5)}), func(c *gin.Context) {
 		c.Writer.WriteHeaderNow()
 		c.Header("Content-Length", "5")
 		_, _ = c.Writer.WriteString("Hello")
