@@ -203,7 +203,10 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	})})
 	entries := core.Limit{Max: 50, Window: time.Hour, Algorithm: core.SlidingLog}
 	guard := newGuard(t, limiter, core.Rule{
-		Name: "n", Window: time.Hour, MaxCount: 100, Also: []core.Limit{entries}, Count: func(status int) bool { return status == 200 },
+		Name:  "n",
+		Limit: core.PerHour(100),
+		Also:  []core.Limit{entries},
+		Count: func(status int) bool { return status == 200 },
 	})
 	call := func(handle func() int) { guard.Check(newView("GET", "/")).Run(handle) }
 	ok := func() int { return 200 }

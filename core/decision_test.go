@@ -145,8 +145,8 @@ func TestDecisionInALog(t *testing.T) {
 		return a
 	}}))
 	bucket := core.PerSecond(1).Bucket(2)
-	_, _ = limiter.AllowN(background, "mail", "a", bucket, 2)
-	turn, _ := limiter.Reserve(background, "mail", "a", bucket, 1)
+	_, _ = limiter.MustCounter("mail", bucket).AllowN(background, "a", 2)
+	turn, _ := limiter.MustPacer("mail", bucket).Reserve(background, "a", 1)
 	for d, want := range map[*core.Decision]string{
 		&turn:    `d.allowed=true d.reason=allowed d.rule=mail d.limit="1/s burst 2" d.source=memory d.remaining=0 d.reset_after=3s d.wait=1s`,
 		&allowed: `d.allowed=true d.reason=allowed d.rule=reply d.limit="1/m fixed" d.source=memory d.remaining=0 d.reset_after=1m0s`,

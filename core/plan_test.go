@@ -254,12 +254,16 @@ func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
 func TestSlowPlanBesideAFastOne(t *testing.T) {
 	for _, every := range []int{1, 2} { // how many milliseconds there are between two GETs
 		limiter, clock := atTestTime(t, core.Options{})
-		guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, MaxCount: 7, Algorithm: core.TokenBucket, LimitFor: func(r core.Request) (core.Limit, error) {
-			if r.Method() == "GET" {
-				return core.PerSecond(1000).Bucket(1000), nil
-			}
-			return core.Limit{}, nil
-		}})
+		guard := newGuard(t, limiter, core.Rule{
+			Name:  "n",
+			Limit: core.PerSecond(7).Bucket(0),
+			LimitFor: func(r core.Request) (core.Limit, error) {
+				if r.Method() == "GET" {
+					return core.PerSecond(1000).Bucket(1000), nil
+				}
+				return core.Limit{}, nil
+			},
+		})
 		posts, gets := 0, 0
 		for i := range 2000 {
 			if i%every == 0 && guard.Check(newView("GET", "/")).Refusal == nil {

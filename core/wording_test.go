@@ -28,7 +28,7 @@ func TestMessagesNameTheWait(t *testing.T) {
 // Permits that are left, but too few for the call, are not said to be exceeded.
 func TestMessageOfACallThatCostsMoreThanIsLeft(t *testing.T) {
 	limiter, _ := atTestTime(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 60, MaxCount: 5, Algorithm: core.FixedWindow, Cost: cost(3)})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerMinute(5).Fixed(), Cost: cost(3)})
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	want := "Rate limit of 5 per minute leaves too little for this call. Try again in 1 min."
 	if got := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Message; got != want {
