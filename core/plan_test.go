@@ -115,7 +115,7 @@ func TestPlansThatAreNone(t *testing.T) {
 			guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return test.limit, test.err }))
 			wantServed(t, guard, by("a"), ok, 200, 200, 429)
 			wantLeft(t, limiter, "n", "user:a", core.PerHour(2), 0)
-			if log.count("level=WARN", "rule=n", "LimitFor", test.told) != 1 || log.count("LimitFor") != 1 {
+			if log.count("level=WARN", "rule=n", "plan could not be found", test.told) != 1 || log.count("plan could not") != 1 {
 				t.Errorf("want one complaint that says %q, got: %s", test.told, log.text.String())
 			}
 		})

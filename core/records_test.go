@@ -181,13 +181,18 @@ func TestWrongRecords(t *testing.T) {
 	}{
 		{"no name", "", "s", log3, "", "name", ""},
 		{"no subject", "n", "", log3, "n", "subject", ""},
-		{"another algorithm", "n", "s", core.PerHour(3), "n", "Algorithm", "SlidingWindow"},
+		{"another algorithm", "n", "s", core.PerHour(3), "n", "Limit", "3/h"},
 		{"too long", "n", "s", long, "n", "Max", "10001"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := limiter.MustLog(test.counter, test.limit).Records(background, test.subject)
+			log, err := limiter.Log(test.counter, test.limit)
+			if err != nil {
+				wantRuleError(t, err, test.rule, test.field, test.value)
+				return
+			}
+			_, err = log.Records(background, test.subject)
 			wantRuleError(t, err, test.rule, test.field, test.value)
-			_, err = limiter.MustLog(test.counter, test.limit).AllowN(background, test.subject, 1, "x")
+			_, err = log.AllowN(background, test.subject, 1, "x")
 			wantRuleError(t, err, test.rule, test.field, test.value)
 		})
 	}

@@ -111,7 +111,7 @@ func deadHolder(t *testing.T, options core.Options) {
 func lostSlot(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	release := c.hold()
-	if _, err := c.limiter.MustCounter(c.name, c.limit).Reset(context.Background(), c.subject); err != nil {
+	if _, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Reset(context.Background(), c.subject); err != nil {
 		t.Fatal(err)
 	}
 	c.wantLeft(1)
