@@ -1,9 +1,11 @@
-// Command echo is an echo service with limited routes. Package example says which environment it heeds.
+// Command echo is an echo service with limited routes. Package example lists the environment
+// variables that it reads.
 package main
 
 import (
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -33,7 +35,10 @@ func routes(limiter *core.Limiter) http.Handler {
 	// In Use, not in Pre: there echo does not know the route yet.
 	e.Use(echolimit.New(limiter,
 		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
-		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+		core.Rule{
+			Seconds: 10, MaxCount: 10,
+			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
+		},
 	))
 
 	// echo answers a HEAD only where it is registered. The limits count it as the route's GET.
@@ -48,9 +53,12 @@ func routes(limiter *core.Limiter) http.Handler {
 	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
 	get("/users/:id", say("a user"), echolimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}))
 
-	get("/burst", say("burst"), echolimit.New(limiter, core.Rule{Limit: core.PerSecond(5).Bucket(10)}))
-	get("/fixed", say("fixed"), echolimit.New(limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}))
-	e.POST("/reply", reply, echolimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}))
+	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
+	get("/burst", say("burst"), echolimit.New(limiter, burst))
+	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	get("/fixed", say("fixed"), echolimit.New(limiter, fixed))
+	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+	e.POST("/reply", reply, echolimit.New(limiter, replies))
 	return e
 }
 

@@ -1,4 +1,5 @@
-// Command fiber is a fiber service with limited routes. Package example says which environment it heeds.
+// Command fiber is a fiber service with limited routes. Package example lists the environment
+// variables that it reads.
 package main
 
 import (
@@ -49,7 +50,10 @@ func routes(limiter *core.Limiter) *fiber.App {
 	// In Use fiber does not know the route yet, so these rules need a Name or Paths.
 	app.Use(fiberlimit.New(limiter,
 		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
-		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+		core.Rule{
+			Seconds: 10, MaxCount: 10,
+			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
+		},
 	))
 
 	app.Get("/healthz", say("healthy"))
@@ -60,9 +64,12 @@ func routes(limiter *core.Limiter) *fiber.App {
 	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
 	app.Get("/users/:id", fiberlimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}), say("a user"))
 
-	app.Get("/burst", fiberlimit.New(limiter, core.Rule{Limit: core.PerSecond(5).Bucket(10)}), say("burst"))
-	app.Get("/fixed", fiberlimit.New(limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}), say("fixed"))
-	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
+	app.Get("/burst", fiberlimit.New(limiter, burst), say("burst"))
+	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	app.Get("/fixed", fiberlimit.New(limiter, fixed), say("fixed"))
+	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+	app.Post("/reply", fiberlimit.New(limiter, replies), reply)
 	return app
 }
 

@@ -1,9 +1,11 @@
-// Command gin is a gin service with limited routes. Package example says which environment it heeds.
+// Command gin is a gin service with limited routes. Package example lists the environment
+// variables that it reads.
 package main
 
 import (
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -36,7 +38,10 @@ func routes(limiter *core.Limiter) http.Handler {
 	// gin's Use covers only the routes that are added after it.
 	router.Use(ginlimit.New(limiter,
 		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
-		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+		core.Rule{
+			Seconds: 10, MaxCount: 10,
+			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
+		},
 	))
 
 	// gin answers a HEAD only where it is registered. The limits count it as the route's GET.
@@ -51,9 +56,12 @@ func routes(limiter *core.Limiter) http.Handler {
 	// A rule without a name counts its route, /users/:id: /users/1 and /users/2 have one counter.
 	get("/users/:id", ginlimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3}), say("a user"))
 
-	get("/burst", ginlimit.New(limiter, core.Rule{Limit: core.PerSecond(5).Bucket(10)}), say("burst"))
-	get("/fixed", ginlimit.New(limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}), say("fixed"))
-	router.POST("/reply", ginlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
+	get("/burst", ginlimit.New(limiter, burst), say("burst"))
+	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	get("/fixed", ginlimit.New(limiter, fixed), say("fixed"))
+	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+	router.POST("/reply", ginlimit.New(limiter, replies), reply)
 	return router
 }
 

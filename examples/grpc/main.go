@@ -1,5 +1,5 @@
-// Command grpc is a gRPC service with a limited method, the standard health check. Package example says which environment it
-// heeds. With -check it is a client of itself.
+// Command grpc is a gRPC service with a limited method, the standard health check. Package example
+// lists the environment variables that it reads. With -check the command is a client of itself.
 package main
 
 import (
@@ -36,7 +36,7 @@ Try, in the repository:
 `
 
 func main() {
-	target := flag.String("check", "", "call Check of the example that listens at this `address`, and print the answer")
+	target := flag.String("check", "", "call the example at this `address`, and print its answer")
 	flag.Parse()
 	var err error
 	if *target != "" {
@@ -58,20 +58,19 @@ func serve() error {
 
 	// A rule without a name counts each method by itself. A stream is charged when it opens.
 	rule := core.Rule{Seconds: 10, MaxCount: 5, Except: []string{"/grpc.reflection.*/*"}}
-	server := grpc.NewServer(
-		grpc.ChainUnaryInterceptor(grpclimit.UnaryServerInterceptor(limiter, rule)),
-		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rule)),
-	)
+	unary, stream := grpclimit.With(limiter.MustGuard(rule))
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream))
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
 	return example.Serve(about, server.Serve, func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, server.Stop)() // streams may stay open for as long as their clients like
+		// Clients may keep their streams open for as long as they like.
+		defer context.AfterFunc(ctx, server.Stop)()
 		server.GracefulStop()
 		return nil
 	})
 }
 
-// check prints what a client sees of a limit: a status, and when it was refused, for how long.
+// check prints what a client sees of a limit: a status and, if it is refused, how long to wait.
 func check(target string) error {
 	connection, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -82,7 +81,8 @@ func check(target string) error {
 	defer cancel()
 
 	var trailer metadata.MD
-	_, err = healthpb.NewHealthClient(connection).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Trailer(&trailer))
+	client := healthpb.NewHealthClient(connection)
+	_, err = client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Trailer(&trailer))
 	answer := status.Convert(err)
 	fmt.Printf("status: %v\nmessage: %s\n", answer.Code(), answer.Message())
 	for _, detail := range answer.Details() {

@@ -1,10 +1,12 @@
-// Command nethttp is a net/http service with limited routes. Package example says which environment it heeds.
+// Command nethttp is a net/http service with limited routes. Package example lists the environment
+// variables that it reads.
 package main
 
 import (
 	"fmt"
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/examples/internal/example"
@@ -34,19 +36,23 @@ func routes(limiter *core.Limiter) http.Handler {
 	mux.Handle("GET /limit/free/anything", say("excepted"))
 
 	// A rule without a name counts its route, /users/{id}: /users/1 and /users/2 have one counter.
-	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3})(say("a user")))
+	users := core.Rule{Seconds: 10, MaxCount: 3}
+	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, users)(say("a user")))
 
-	bucket := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
-	mux.Handle("GET /burst", nethttplimit.New(limiter, bucket)(say("burst")))
-	window := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
-	mux.Handle("GET /fixed", nethttplimit.New(limiter, window)(say("fixed")))
+	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
+	mux.Handle("GET /burst", nethttplimit.New(limiter, burst)(say("burst")))
+	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	mux.Handle("GET /fixed", nethttplimit.New(limiter, fixed)(say("fixed")))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
 
 	// Around the mux the rules hold for every route, those that do not exist included.
 	everywhere := nethttplimit.New(limiter,
 		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
-		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+		core.Rule{
+			Seconds: 10, MaxCount: 10,
+			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
+		},
 	)
 	return everywhere(mux)
 }

@@ -1,9 +1,12 @@
 // Command quickstart is a net/http service with limited routes, in one file to start your own from.
 //
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
-//	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
-//	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
-//	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP: X-Forwarded-For unless set
+//	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; if unset,
+//	                 each counts for itself
+//	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is
+//	                 believed; none unless set
+//	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
+//	                 X-Forwarded-For unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 package main
 
@@ -68,7 +71,8 @@ func newLimiter() (*core.Limiter, error) {
 	options := core.Options{
 		Identify: core.FirstOf(core.BearerToken(userOfToken), core.Cookie("session", userOfSession)),
 		ClientIP: core.ClientIP{
-			TrustedProxies: strings.FieldsFunc(os.Getenv("TRUSTED_PROXIES"), isComma), Header: os.Getenv("CLIENT_IP_HEADER"),
+			TrustedProxies: strings.FieldsFunc(os.Getenv("TRUSTED_PROXIES"), isComma),
+			Header:         os.Getenv("CLIENT_IP_HEADER"),
 		},
 		Expose: true, // so that reply can ask who is calling
 	}
@@ -77,13 +81,14 @@ func newLimiter() (*core.Limiter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("REDIS_URL: %w", err)
 		}
-		server.DialerRetries = 1                // a dead server is known at once, not when the call's time is up
-		options.Redis = redis.NewClient(server) // connects when the first call comes
+		server.DialerRetries = 1                // notices a dead server at once, before Timeout is over
+		options.Redis = redis.NewClient(server) // connects on the first call
 	}
 	return core.New(options)
 }
 
-// userOfToken stands for your own check of tokens. "" is nobody; return an error when the check cannot be made.
+// userOfToken stands for your own check of tokens. It returns "" for nobody, and an error if the
+// check cannot be made.
 func userOfToken(_ context.Context, token string) (user string, err error) {
 	return map[string]string{"alice-token": "alice", "bob-token": "bob"}[token], nil
 }
@@ -103,19 +108,23 @@ func routes(limiter *core.Limiter) http.Handler {
 	mux.Handle("GET /limit/free/anything", say("excepted"))
 
 	// A rule without a name counts its route, /users/{id}: /users/1 and /users/2 have one counter.
-	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, core.Rule{Seconds: 10, MaxCount: 3})(say("a user")))
+	users := core.Rule{Seconds: 10, MaxCount: 3}
+	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, users)(say("a user")))
 
-	bucket := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
-	mux.Handle("GET /burst", nethttplimit.New(limiter, bucket)(say("burst")))
-	window := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
-	mux.Handle("GET /fixed", nethttplimit.New(limiter, window)(say("fixed")))
+	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
+	mux.Handle("GET /burst", nethttplimit.New(limiter, burst)(say("burst")))
+	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	mux.Handle("GET /fixed", nethttplimit.New(limiter, fixed)(say("fixed")))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
 
 	// Around the mux the rules hold for every route, those that do not exist included.
 	everywhere := nethttplimit.New(limiter,
 		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
-		core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+		core.Rule{
+			Seconds: 10, MaxCount: 10,
+			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
+		},
 	)
 	return everywhere(mux)
 }

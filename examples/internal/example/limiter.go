@@ -1,10 +1,13 @@
-// Package example is what the examples have in common, so that each of them shows only how its framework is limited: the
-// environment, the users, and a service that starts and ends in order.
+// Package example is what the examples have in common, so that each of them shows only how its
+// framework is limited: the environment, the users, and a service that starts and ends in order.
 //
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
-//	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; unset, each counts for itself
-//	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is believed; none unless set
-//	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP: X-Forwarded-For unless set
+//	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; if unset,
+//	                 each counts for itself
+//	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is
+//	                 believed; none unless set
+//	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
+//	                 X-Forwarded-For unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 //
 // The example quickstart does the same in one file.
@@ -21,28 +24,32 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Limiter is the limiter that the environment asks for.
+// Limiter returns the limiter that the environment describes.
 func Limiter() (*core.Limiter, error) {
 	options := core.Options{
 		Identify: core.FirstOf(
 			core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
 			core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
 		),
-		ClientIP: core.ClientIP{TrustedProxies: list(os.Getenv("TRUSTED_PROXIES")), Header: os.Getenv("CLIENT_IP_HEADER")},
-		Expose:   true, // so that POST /reply can ask who is calling
+		ClientIP: core.ClientIP{
+			TrustedProxies: list(os.Getenv("TRUSTED_PROXIES")),
+			Header:         os.Getenv("CLIENT_IP_HEADER"),
+		},
+		Expose: true, // so that POST /reply can ask who is calling
 	}
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		server, err := redis.ParseURL(url)
 		if err != nil {
 			return nil, fmt.Errorf("REDIS_URL: %w", err)
 		}
-		server.DialerRetries = 1                // a dead server is known at once, not when the call's time is up
-		options.Redis = redis.NewClient(server) // connects when the first call comes
+		server.DialerRetries = 1                // notices a dead server at once, before Timeout is over
+		options.Redis = redis.NewClient(server) // connects on the first call
 	}
 	return core.New(options)
 }
 
-// known stands for a service's own check of tokens or sessions. An error is for when that cannot be made.
+// known stands for a service's own check of tokens or sessions, which returns an error if it cannot
+// be made.
 func known(users map[string]string) core.VerifyFunc {
 	return func(_ context.Context, token string) (user string, err error) {
 		return users[token], nil // "" is nobody
