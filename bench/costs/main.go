@@ -38,7 +38,7 @@ func algorithms() []algorithm {
 		{"FixedWindow", counted(core.FixedWindow, window)},
 		{"CalendarWindow", counted(core.CalendarWindow, time.Hour)},
 		{"CalendarWindow, days of a zone", core.PerCalendarDay(maxCalls, "Europe/Berlin")},
-		{"TokenBucket", core.Limit{Max: 1, Window: time.Minute, Burst: maxCalls, Algorithm: core.TokenBucket}},
+		{"TokenBucket", core.PerMinute(1).Bucket(maxCalls)},
 		{"Concurrency", counted(core.Concurrency, time.Minute)},
 	}
 }

@@ -91,13 +91,14 @@ func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
 		return c, err
 	}
 	defer limiter.Close()
-	if err := callAll(ctx, limiter, a, 1, true); err != nil {
+	call := callOf(limiter, a)
+	if err := callAll(ctx, call, 1, true); err != nil {
 		return c, err
 	}
 	if c.cold, err = s.bytes(ctx); err != nil {
 		return c, err
 	}
-	c.allowed, err = s.timed(ctx, func() error { return callAll(ctx, limiter, a, maxCalls-1, true) })
+	c.allowed, err = s.timed(ctx, func() error { return callAll(ctx, call, maxCalls-1, true) })
 	if err != nil {
 		return c, err
 	}
@@ -115,15 +116,15 @@ func (s *server) newLimiter() (*core.Limiter, error) {
 // refusals is how often every subject is refused.
 const refusals = 20
 
-// refuseAll has every subject refused, each time by a limiter that is new: one that refused it before would remember that, and
-// not ask the server.
+// refuseAll has every subject refused, each time by a new limiter: one that had refused it before
+// would remember that, and not ask the server.
 func (s *server) refuseAll(ctx context.Context, a algorithm) error {
 	for range refusals {
 		limiter, err := s.newLimiter()
 		if err != nil {
 			return err
 		}
-		err = callAll(ctx, limiter, a, 1, false)
+		err = callAll(ctx, callOf(limiter, a), 1, false)
 		limiter.Close()
 		if err != nil {
 			return err
@@ -132,14 +133,30 @@ func (s *server) refuseAll(ctx context.Context, a algorithm) error {
 	return nil
 }
 
-// callAll has every subject call so often, from some goroutines at once. The calls of each are spread over half a window.
-func callAll(ctx context.Context, limiter *core.Limiter, a algorithm, times int, allowed bool) error {
+// callFunc makes one call of a subject.
+type callFunc func(ctx context.Context, subject string) (core.Decision, error)
+
+// callOf returns the calls of an algorithm. A slot is never released.
+func callOf(limiter *core.Limiter, a algorithm) callFunc {
+	if a.limit.Algorithm != core.Concurrency {
+		return limiter.MustCounter("api", a.limit).Allow
+	}
+	slots := limiter.MustSlots("api", a.limit.Max).LostAfter(a.limit.Window)
+	return func(ctx context.Context, subject string) (core.Decision, error) {
+		_, d, err := slots.Hold(ctx, subject)
+		return d, err
+	}
+}
+
+// callAll makes this many calls of every subject, from several goroutines at once. The calls of each
+// subject are spread over half a window.
+func callAll(ctx context.Context, call callFunc, times int, allowed bool) error {
 	begin := time.Now()
 	return together(func(caller int) error {
 		for round := range times {
 			time.Sleep(time.Until(begin.Add(window / 2 * time.Duration(round) / time.Duration(times))))
 			for i := caller; i < subjects; i += callers {
-				if err := call(ctx, limiter, a, subject(i), allowed); err != nil {
+				if err := wantDecided(ctx, call, subject(i), allowed); err != nil {
 					return err
 				}
 			}
@@ -148,14 +165,10 @@ func callAll(ctx context.Context, limiter *core.Limiter, a algorithm, times int,
 	})
 }
 
-// call asks once. It is an error when the server was not asked, or did not answer as it should: then something else is measured.
-func call(ctx context.Context, limiter *core.Limiter, a algorithm, subject string, allowed bool) (err error) {
-	var d core.Decision
-	if a.limit.Algorithm == core.Concurrency {
-		_, d, err = limiter.Hold(ctx, "api", subject, a.limit)
-	} else {
-		d, err = limiter.MustCounter("api", a.limit).Allow(ctx, subject)
-	}
+// wantDecided makes one call. It returns an error if the server was not asked, or did not answer as
+// it should: then something else would be measured.
+func wantDecided(ctx context.Context, call callFunc, subject string, allowed bool) error {
+	d, err := call(ctx, subject)
 	switch {
 	case err != nil:
 		return err

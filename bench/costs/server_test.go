@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -21,23 +20,24 @@ func TestRefusedCallsReachTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer limiter.Close()
-	ctx, a := context.Background(), algorithm{"FixedWindow", core.Limit{Max: 1, Window: time.Hour, Algorithm: core.FixedWindow}}
+	ctx, a := context.Background(), algorithm{"FixedWindow", core.PerHour(1).Fixed()}
+	call := callOf(limiter, a)
 	for _, allowed := range []bool{true, false} {
-		if err := call(ctx, limiter, a, "user", allowed); err != nil {
+		if err := wantDecided(ctx, call, "user", allowed); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := call(ctx, limiter, a, "user", false); err == nil || !strings.Contains(err.Error(), "deny_cache") {
+	if err := wantDecided(ctx, call, "user", false); err == nil || !strings.Contains(err.Error(), "deny_cache") {
 		t.Errorf("a refusal that is remembered: %v", err)
 	}
-	if err := callAll(ctx, limiter, a, 1, true); err != nil {
+	if err := callAll(ctx, call, 1, true); err != nil {
 		t.Fatal(err)
 	}
 	micros, err := s.timed(ctx, func() error { return s.refuseAll(ctx, a) })
 	if err != nil || micros <= 0 {
 		t.Errorf("%v µs, %v", micros, err)
 	}
-	if err := callAll(ctx, limiter, a, 1, true); err == nil {
+	if err := callAll(ctx, call, 1, true); err == nil {
 		t.Error("a refusal passes as an allowed call")
 	}
 }

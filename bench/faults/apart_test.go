@@ -23,7 +23,7 @@ type apart struct {
 	well        string     // its subject
 	atWell, ill core.StorePolicy
 	usedUp      bool // the subject has nothing left
-	atHome      int  // what FallBackLocal has left to let pass
+	atHome      int  // how many calls may still pass that are counted in this process
 }
 
 // TestOneOfTwoShardsIsIll decides by two rules whose counters lie on two shards, one of which is stopped, then killed: under every pair of
@@ -67,21 +67,27 @@ func TestOneOfTwoShardsIsIll(t *testing.T) {
 		4*len(calls), most.Milliseconds(), timeout.Milliseconds(), refused.Load())
 }
 
-var policies = [...]core.StorePolicy{core.FailOpen, core.FailClosed, core.CountLocally(1)}
+// locally lets shareAtHome calls of a limit of atHomeOf pass in this process, and one call of a limit
+// that is much smaller.
+var locally = core.CountLocally(shareAtHome / float64(atHomeOf))
+
+const (
+	shareAtHome = 4
+	atHomeOf    = 1 << 20
+)
+
+var policies = [...]core.StorePolicy{core.FailOpen, core.FailClosed, locally}
 
 func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.StorePolicy, usedUp bool) *apart {
 	name := fmt.Sprintf("%v, %v beside an ill %v, used up %v", limit.Algorithm, atWell, atIll, usedUp)
 	here, there := ruleFor("well "+name, limit, atWell), ruleFor("ill "+name, core.PerDay(1000), atIll)
 	here.Key, there.Key = alwaysOf(well), alwaysOf(ill)
-	if atIll == core.CountLocally(1) {
-		there.LocalShare = 1.0 / 1000
-	}
 	return &apart{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp, 1}
 }
 
 // passes says whether the next call passes.
 func (c *apart) passes() bool {
-	return !c.usedUp && (c.ill == core.FailOpen || c.ill == core.CountLocally(1) && c.atHome > 0)
+	return !c.usedUp && (c.ill == core.FailOpen || c.ill == locally && c.atHome > 0)
 }
 
 // prepare uses up what the call is to find used up.
@@ -90,8 +96,9 @@ func (c *apart) prepare(t *testing.T, limiter *core.Limiter) {
 	if !c.usedUp {
 		return
 	}
+	take := taker(t, limiter, "well "+c.name, c.limit)
 	for range c.limit.Max {
-		if allowed, err := take(t, limiter, "well "+c.name, c.well, c.limit); err != nil || !allowed {
+		if allowed, err := take(c.well); err != nil || !allowed {
 			t.Fatalf("%s: %v, %v", c.name, allowed, err)
 		}
 	}
@@ -109,7 +116,7 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 	switch {
 	case !passes:
 		refused.Add(1)
-	case c.ill == core.CountLocally(1):
+	case c.ill == locally:
 		c.atHome--
 	}
 	if passes && c.limit.Algorithm != core.Concurrency { // a slot is free again when the call has ended
@@ -119,7 +126,7 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 		return used(t, limiter, "well "+c.name, c.well, c.limit) == after
 	})
 	if passes && after == c.limit.Max { // so that it passes the next time, too
-		if err := limiter.MustCounter("well "+c.name, c.limit).Reset(context.Background(), c.well); err != nil {
+		if _, err := limiter.MustCounter("well "+c.name, c.limit).Reset(context.Background(), c.well); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,9 +140,9 @@ func (c *apart) wantAnswers(t *testing.T, k knocked) {
 	switch {
 	case c.ill == core.FailClosed:
 		status, there = http.StatusServiceUnavailable, core.StoreFailClosed
-	case c.ill == core.CountLocally(1) && c.atHome == 0:
+	case c.ill == locally && c.atHome == 0:
 		status, there, by = http.StatusTooManyRequests, core.LimitExceeded, core.FromLocal
-	case c.ill == core.CountLocally(1):
+	case c.ill == locally:
 		there, by = core.Allowed, core.FromLocal
 	}
 	if c.usedUp {

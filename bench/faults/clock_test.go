@@ -82,8 +82,9 @@ func lasting(most int, window time.Duration) map[string]core.Limit {
 // useUp takes all permits that there are.
 func (s *service) useUp(name string, limit core.Limit) {
 	s.t.Helper()
+	counter := s.limiter.MustCounter(name, limit)
 	for n := 0; ; n++ {
-		d, err := s.limiter.MustCounter(name, limit).Allow(context.Background(), "hot")
+		d, err := counter.Allow(context.Background(), "hot")
 		switch {
 		case err != nil:
 			s.t.Fatal(err)
@@ -99,8 +100,9 @@ func (s *service) useUp(name string, limit core.Limit) {
 // watch calls for a window and a half from the clock's step on, and says how many were let in in its first window, less a little for the
 // way there, and when somebody was let in first.
 func (s *service) watch(name string, limit core.Limit, turned time.Time, window time.Duration) (early int, first time.Duration) {
+	counter := s.limiter.MustCounter(name, limit)
 	for time.Since(turned) < window*3/2 {
-		d, err := s.limiter.MustCounter(name, limit).Allow(context.Background(), "hot")
+		d, err := counter.Allow(context.Background(), "hot")
 		since := time.Since(turned)
 		if err != nil {
 			s.t.Error(err)

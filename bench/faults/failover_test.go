@@ -89,17 +89,11 @@ type outage struct {
 	local   atomic.Int64                // how many calls passed that were counted in this process
 }
 
-// shareAtHome is what FallBackLocal lets pass in this process.
-const shareAtHome = 4
-
 // beginOutage has a caller of each policy call all the time. All counters are of the subject.
 func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout time.Duration) *outage {
 	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
 	for i, policy := range policies {
-		rule := ruleFor(fmt.Sprintf("outage %v %d", policy, o.begun.UnixNano()), core.PerDay(1<<20), policy)
-		if policy == core.CountLocally(1) {
-			rule.LocalShare = shareAtHome / float64(rule.MaxCount)
-		}
+		rule := ruleFor(fmt.Sprintf("outage %v %d", policy, o.begun.UnixNano()), core.PerDay(atHomeOf), policy)
 		d := newDoor(limiter, rule)
 		if k := d.knock(subject); !k.byRedis() {
 			t.Fatalf("before the fault: %+v", k.Decision)
@@ -134,7 +128,7 @@ func (o *outage) call(d door, subject string, policy int) {
 // mark is the moment from which over counts.
 func (o *outage) mark() { o.marked = time.Since(o.begun) }
 
-// wantPolicies waits until each policy has answered for Redis more than once, and FallBackLocal has let pass exactly what it may.
+// wantPolicies waits until each policy has answered for Redis more than once, and this process has let pass exactly what it may.
 func (o *outage) wantPolicies() {
 	o.t.Helper()
 	for i, policy := range policies {
@@ -191,8 +185,9 @@ func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 	t.Helper()
 	for _, limit := range eachAlgorithm(20) {
 		name, passed := fmt.Sprintf("exact %v %d", limit.Algorithm, time.Now().UnixNano()), 0
+		take := taker(t, limiter, name, limit)
 		for range 2 * limit.Max {
-			allowed, err := take(t, limiter, name, subject, limit)
+			allowed, err := take(subject)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			} else if allowed {
@@ -208,22 +203,29 @@ func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 // wantLosses waits, with calls, until Stats tell of so many servers that were replaced.
 func wantLosses(t *testing.T, limiter *core.Limiter, subject string, n int) {
 	t.Helper()
+	losses := limiter.MustCounter("losses", core.PerDay(1_000_000))
 	comesTrue(t, "Stats tell of the loss", func() bool {
-		_, _ = limiter.MustCounter("losses", core.PerDay(1_000_000)).Allow(context.Background(), subject)
+		_, _ = losses.Allow(context.Background(), subject)
 		return limiter.Stats().Losses >= uint64(n)
 	})
 }
 
-// take takes one permit, a slot until the test ends.
-func take(t *testing.T, limiter *core.Limiter, name, subject string, limit core.Limit) (allowed bool, err error) {
+// taker returns a function that takes one permit, or a slot until the test ends.
+func taker(t *testing.T, limiter *core.Limiter, name string, limit core.Limit) func(subject string) (allowed bool, err error) {
 	t.Helper()
-	if limit.Algorithm == core.Concurrency {
-		release, d, err := limiter.Hold(context.Background(), name, subject, limit)
+	if limit.Algorithm != core.Concurrency {
+		counter := limiter.MustCounter(name, limit)
+		return func(subject string) (bool, error) {
+			d, err := counter.Allow(context.Background(), subject)
+			return d.Allowed, err
+		}
+	}
+	slots := slotsOf(limiter, name, limit)
+	return func(subject string) (bool, error) {
+		release, d, err := slots.Hold(context.Background(), subject)
 		t.Cleanup(release)
 		return d.Allowed, err
 	}
-	d, err := limiter.MustCounter(name, limit).Allow(context.Background(), subject)
-	return d.Allowed, err
 }
 
 // wantKept fails unless each call on the shards that were well was charged once; the other's master may have taken with it what its

@@ -35,7 +35,11 @@ func TestFloodOfKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer limiter.Close()
-	f := &flood{limiter: limiter, keys: keys, within: within, started: time.Now()}
+	f := &flood{keys: keys, within: within, started: time.Now()}
+	f.callers = limiter.MustCounter("flood", core.PerHour(busyMax))
+	for i, limit := range busyLimits {
+		f.busy[i].counter = limiter.MustCounter("busy", limit)
+	}
 	var callers sync.WaitGroup
 	for i := range floods {
 		callers.Go(func() { f.pour(t, i) })
@@ -68,17 +72,20 @@ const (
 
 // busyLimits are those of the busy callers.
 var busyLimits = [...]core.Limit{
-	core.PerHour(busyMax), core.PerHour(busyMax).Bucket(busyMax), {Max: busyMax, Window: time.Hour, Algorithm: core.FixedWindow},
+	core.PerHour(busyMax), core.PerHour(busyMax).Bucket(busyMax), core.PerHour(busyMax).Fixed(),
 }
 
 // flood is many new callers, and a few busy ones.
 type flood struct {
-	limiter *core.Limiter
+	callers core.Counter // of the new ones
 	keys    int
 	within  time.Duration // evenly, or as fast as possible
 	started time.Time
 	calls   [floods]harness.Histogram
-	busy    [len(busyLimits)]struct{ asked, admitted atomic.Int64 }
+	busy    [len(busyLimits)]struct {
+		counter         core.Counter
+		asked, admitted atomic.Int64
+	}
 }
 
 // pour makes the calls of one goroutine.
@@ -87,7 +94,7 @@ func (f *flood) pour(t *testing.T, which int) {
 		subject := "caller:" + strconv.Itoa(i)
 		for range 1 + i/floods%2 {
 			began := time.Now()
-			d, err := f.limiter.MustCounter("flood", core.PerHour(busyMax)).Allow(context.Background(), subject)
+			d, err := f.callers.Allow(context.Background(), subject)
 			f.calls[which].Add(time.Since(began))
 			if err != nil || !d.Allowed {
 				t.Errorf("a new caller is refused: %+v, %v", d, err)
@@ -103,7 +110,7 @@ func (f *flood) pour(t *testing.T, which int) {
 
 // ask is a busy caller's call.
 func (f *flood) ask(t *testing.T, which int) {
-	d, err := f.limiter.MustCounter("busy", busyLimits[which]).Allow(context.Background(), "caller:busy")
+	d, err := f.busy[which].counter.Allow(context.Background(), "caller:busy")
 	if err != nil {
 		t.Error(err)
 	}

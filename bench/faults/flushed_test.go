@@ -65,9 +65,10 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 		over     atomic.Bool
 		calls    atomic.Int64
 		admitted = make(map[string]*atomic.Int64)
+		counters = make(map[string]core.Counter)
 	)
-	for name := range limits {
-		admitted[name] = new(atomic.Int64)
+	for name, limit := range limits {
+		admitted[name], counters[name] = new(atomic.Int64), s.limiter.MustCounter(name, limit)
 	}
 	go func() {
 		defer over.Store(true)
@@ -83,8 +84,8 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 	}()
 	together(64, func(i int) {
 		for n := 0; !over.Load(); n++ {
-			for name, limit := range limits {
-				hot, err := s.limiter.MustCounter(name, limit).Allow(ctx, "hot")
+			for name, counter := range counters {
+				hot, err := counter.Allow(ctx, "hot")
 				if err != nil {
 					t.Error(err)
 					return
@@ -92,7 +93,7 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 				if hot.Allowed {
 					admitted[name].Add(1)
 				}
-				if d, err := s.limiter.MustCounter(name, limit).Allow(ctx, fmt.Sprint(i, ".", n)); err != nil || !d.Allowed {
+				if d, err := counter.Allow(ctx, fmt.Sprint(i, ".", n)); err != nil || !d.Allowed {
 					t.Errorf("%+v, %v; want a new caller allowed", d, err)
 					return
 				}

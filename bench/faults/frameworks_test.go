@@ -76,8 +76,8 @@ func ginHandler(app limittest.App) http.Handler {
 	router.Use(limits(app.Use)...)
 	for _, route := range app.Routes {
 		router.Match(methodsOf(route), pathFor(route, "*rest"), append(limits(route.Limits), func(c *gin.Context) {
-			route.Serve(handling{c.Request.Context(), c.Writer, func(rule core.Rule, subject string) bool {
-				return ginlimit.MustCounter(app.Limiter, subject).Allow(c, rule)
+			route.Serve(handling{c.Request.Context(), c.Writer, c.Status, func(check *core.Check, subject string) bool {
+				return ginlimit.Allow(c, check, subject)
 			}})
 		})...)
 	}
@@ -102,8 +102,8 @@ func echoHandler(app limittest.App) http.Handler {
 	e.Use(limits(app.Use)...)
 	for _, route := range app.Routes {
 		e.Match(methodsOf(route), pathFor(route, "*"), func(c echo.Context) error {
-			route.Serve(handling{c.Request().Context(), c.Response(), func(rule core.Rule, subject string) bool {
-				return echolimit.MustCounter(app.Limiter, subject).Allow(c, rule)
+			route.Serve(handling{c.Request().Context(), c.Response(), c.Response().WriteHeader, func(check *core.Check, subject string) bool {
+				return echolimit.Allow(c, check, subject)
 			}})
 			return nil
 		}, limits(route.Limits)...)
@@ -121,8 +121,8 @@ func muxHandler(app limittest.App) http.Handler {
 	mux := http.NewServeMux()
 	for _, route := range app.Routes {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			route.Serve(handling{r.Context(), w, func(rule core.Rule, subject string) bool {
-				return nethttplimit.Allow(w, r, app.Limiter, rule, subject)
+			route.Serve(handling{r.Context(), w, w.WriteHeader, func(check *core.Check, subject string) bool {
+				return nethttplimit.Allow(w, r, check, subject)
 			}})
 		})
 		mux.Handle(patternOf(route), limited(handler, route.Limits))
@@ -154,8 +154,9 @@ func fiberApp(app limittest.App, config fiber.Config) *fiber.App {
 			handlers = append(handlers, fiberlimit.New(app.Limiter, rules...))
 		}
 		handlers = append(handlers, func(c *fiber.Ctx) error {
-			route.Serve(handling{c.UserContext(), c, func(rule core.Rule, subject string) bool {
-				return fiberlimit.MustCounter(app.Limiter, subject).Allow(c, rule)
+			status := func(status int) { c.Status(status) }
+			route.Serve(handling{c.UserContext(), c, status, func(check *core.Check, subject string) bool {
+				return fiberlimit.Allow(c, check, subject)
 			}})
 			return nil
 		})
@@ -191,21 +192,22 @@ func pathFor(route limittest.Route, rest string) string {
 	return strings.NewReplacer("{rest...}", rest, "{", ":", "}", "").Replace(route.Path)
 }
 
-// handling is a call in a handler that writes its reply as bytes.
+// handling is a call in a handler that writes its reply as bytes. An RPC has neither status nor allow.
 type handling struct {
-	ctx   context.Context
-	reply io.Writer
-	allow func(rule core.Rule, subject string) bool
+	ctx    context.Context
+	reply  io.Writer
+	status func(status int)
+	allow  func(check *core.Check, subject string) bool
 }
 
 // Context implements limittest.Handling.
 func (h handling) Context() context.Context { return h.ctx }
 
 // Allow implements limittest.Handling.
-func (h handling) Allow(rule core.Rule, subject string) bool { return h.allow(rule, subject) }
+func (h handling) Allow(check *core.Check, subject string) bool { return h.allow(check, subject) }
 
 // Text implements limittest.Handling.
 func (h handling) Text(text string) { _, _ = io.WriteString(h.reply, text) }
 
 // Reply implements limittest.Handling.
-func (h handling) Reply(int) { panic("no fault is about another status than 200") }
+func (h handling) Reply(status int) { h.status(status) }

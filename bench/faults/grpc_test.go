@@ -56,7 +56,7 @@ type grpcMethod = func(srv any, ctx context.Context, decode func(any) error, int
 func grpcHandler(app limittest.App, route limittest.Route) grpcMethod {
 	call := func(ctx context.Context, _ any) (any, error) {
 		var text strings.Builder
-		route.Serve(handling{ctx, &text, nil})
+		route.Serve(handling{ctx, &text, nil, nil})
 		return wrapperspb.String(text.String()), nil
 	}
 	info := &grpc.UnaryServerInfo{FullMethod: route.Path}

@@ -54,9 +54,9 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 	}()
 	rules := make(map[string]core.Rule)
 	for name, limit := range perDay(most) {
-		rules[name] = ruleOf(name, limit, core.FailClosed)
+		rules[name] = ruleFor(name, limit, core.FailClosed)
 	}
-	leased := ruleOf("leased", core.Limit{Max: most, Window: 24 * time.Hour}, core.FailClosed)
+	leased := ruleFor("leased", core.Limit{Max: most, Window: 24 * time.Hour}, core.FailClosed)
 	leased.Lease = most / 5
 	rules["leased"] = leased
 	var (

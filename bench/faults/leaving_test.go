@@ -22,14 +22,14 @@ const callersLeave = "callers that cancel at once, or bring a 1 ms deadline (grp
 	"while Redis is stopped, slow (30 ms), healthy"
 
 // leaving is how much is allowed: more than all of the calls, so that every one of them may reach the handler if it is counted.
-var leaving = core.Limit{Max: 1_000_000, Window: time.Hour, Algorithm: core.FixedWindow}
+var leaving = core.PerHour(1_000_000).Fixed()
 
 // party is a service in one framework, and what became of its calls.
 type party struct {
 	name               string
 	unnoticed          bool // the framework does not tell that a caller left
 	call               func()
-	limiter            *core.Limiter
+	counter            core.Counter // the one that the calls are charged to
 	dial               limittest.Dial
 	entered, ran       atomic.Int64 // calls that came to the service, and that reached the handler
 	counted, uncounted atomic.Int64 // decisions that let pass: by Redis, and by FailOpen
@@ -48,8 +48,8 @@ func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time
 		t.Fatal(err)
 	}
 	t.Cleanup(limiter.Close)
-	p.limiter = limiter
-	rule := core.Rule{Name: "leaving", Limit: core.Limit{Max: leaving.Max, Window: leaving.Window, Algorithm: leaving.Algorithm}, Key: core.Global}
+	p.counter = limiter.MustCounter("leaving", leaving)
+	rule := core.Rule{Name: "leaving", Limit: leaving, Key: core.Global}
 	p.dial = listenAndServe(t, f, limittest.App{
 		Limiter: limiter,
 		Before:  func(ctx context.Context) context.Context { p.entered.Add(1); return ctx },
@@ -61,8 +61,8 @@ func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time
 	return p
 }
 
-func (p *party) hear(_ context.Context, d core.Decision) {
-	switch {
+func (p *party) hear(_ context.Context, e core.Event) {
+	switch d := e.Decision; {
 	case d.Reason == core.ContextEnded:
 		p.refused.Add(1)
 	case d.Allowed && d.Source == core.FromRedis:
@@ -92,7 +92,7 @@ func (p *party) charged(t *testing.T) int64 {
 	eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
 	var charged, before int64 = 0, -1
 	eventually(t, "Redis has done what it was sent", func() bool {
-		d, err := p.limiter.MustCounter("leaving", leaving).Peek(context.Background(), "leaving")
+		d, err := p.counter.Peek(context.Background(), "leaving")
 		if err != nil {
 			return false
 		}

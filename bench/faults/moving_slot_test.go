@@ -108,8 +108,7 @@ func (u *slotUser) wantExact(t *testing.T, limiter *core.Limiter, subject string
 	t.Helper()
 	passed := int(u.passed.Load())
 	for _, rule := range u.rules {
-		own := core.Limit{Max: rule.MaxCount, Window: rule.Window, Algorithm: rule.Algorithm, Burst: rule.Burst}
-		for _, limit := range append([]core.Limit{own}, rule.Also...) {
+		for _, limit := range append([]core.Limit{rule.Limit}, rule.Also...) {
 			charged, want := used(t, limiter, rule.Name, subject, limit), passed
 			if limit.Algorithm == core.Concurrency { // every slot is free again
 				want = 0

@@ -59,9 +59,9 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	options.OnDecision = func(ctx context.Context, d core.Decision) {
+	options.OnDecision = func(ctx context.Context, e core.Event) {
 		if heard, ok := ctx.Value(hearing{}).(*core.Decision); ok {
-			*heard = d
+			*heard = e.Decision
 		}
 	}
 	var err error
@@ -80,9 +80,7 @@ type ask func(ctx context.Context, subject string) (core.Decision, error)
 
 // direct asks as a program does, without any framework.
 func (s *service) direct(name string, limit core.Limit) ask {
-	return func(ctx context.Context, subject string) (core.Decision, error) {
-		return s.limiter.MustCounter(name, limit).Allow(ctx, subject)
-	}
+	return s.limiter.MustCounter(name, limit).Allow
 }
 
 // guarded asks as a middleware of net/http does. The rule counts by who says to call.
@@ -103,18 +101,13 @@ func (s *service) guarded(rule core.Rule) ask {
 	}
 }
 
-// ruleOf is a rule that counts where a direct call of this name and limit does.
-func ruleOf(name string, limit core.Limit, policy core.StorePolicy) core.Rule {
-	return core.Rule{Name: name, Limit: core.Limit{Max: limit.Max, Window: limit.Window, Algorithm: limit.Algorithm, Burst: limit.Burst}, OnStoreError: policy}
-}
-
 // ways are a direct call and a rule of each policy, by the names that they count under.
 func (s *service) ways(limit core.Limit) map[string]ask {
 	return map[string]ask{
 		"direct": s.direct("direct", limit),
-		"open":   s.guarded(ruleOf("open", limit, core.FailOpen)),
-		"closed": s.guarded(ruleOf("closed", limit, core.FailClosed)),
-		"local":  s.guarded(ruleOf("local", limit, core.CountLocally(1))),
+		"open":   s.guarded(ruleFor("open", limit, core.FailOpen)),
+		"closed": s.guarded(ruleFor("closed", limit, core.FailClosed)),
+		"local":  s.guarded(ruleFor("local", limit, core.CountLocally(1))),
 	}
 }
 
@@ -180,12 +173,12 @@ func (s *service) rest() {
 // charged is how many permits of a limit are charged to the subjects, looked up by another process.
 func charged(t *testing.T, server *redistest.Server, name string, limit core.Limit, subjects []string) []int {
 	t.Helper()
-	other := limited(t, server, core.Options{Timeout: patience})
+	counter := limited(t, server, core.Options{Timeout: patience}).limiter.MustCounter(name, limit)
 	used := make([]int, len(subjects))
 	const at = 64
 	together(at, func(first int) {
 		for i := first; i < len(subjects); i += at {
-			d, err := other.limiter.MustCounter(name, limit).Peek(context.Background(), subjects[i])
+			d, err := counter.Peek(context.Background(), subjects[i])
 			if err != nil {
 				t.Error(err)
 				return

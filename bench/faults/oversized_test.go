@@ -61,7 +61,7 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 		Redis: server.Client(t), Prefix: s.prefix, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		ClientIP:   core.ClientIP{TrustedProxies: []string{"127.0.0.0/8"}},
 		Identify:   core.Cookie("session", func(_ context.Context, token string) (string, error) { return token, nil }),
-		OnDecision: func(_ context.Context, d core.Decision) { s.counted.Store(d.Key) },
+		OnDecision: func(_ context.Context, e core.Event) { s.counted.Store(e.Decision.Key) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -93,9 +93,9 @@ func (s shards) subject(t *testing.T, node int) string {
 type decisionKey struct{}
 
 // leaveDecision is an OnDecision.
-func leaveDecision(ctx context.Context, d core.Decision) {
+func leaveDecision(ctx context.Context, e core.Event) {
 	if into, ok := ctx.Value(decisionKey{}).(*core.Decision); ok {
-		*into = d
+		*into = e.Decision
 	}
 }
 
@@ -143,8 +143,8 @@ func (k knocked) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.
 	case k.byRedis() && (k.status == http.StatusOK || k.status == http.StatusTooManyRequests):
 	case policy == core.FailOpen && k.Reason == core.StoreFailOpen && k.status == http.StatusOK:
 	case policy == core.FailClosed && k.Reason == core.StoreFailClosed && k.status == http.StatusServiceUnavailable:
-	case policy == core.CountLocally(1) && k.Source == core.FromLocal && k.Reason == core.Allowed && k.status == http.StatusOK:
-	case policy == core.CountLocally(1) && k.Source == core.FromLocal && k.Reason == core.LimitExceeded && k.status == http.StatusTooManyRequests:
+	case policy == locally && k.Source == core.FromLocal && k.Reason == core.Allowed && k.status == http.StatusOK:
+	case policy == locally && k.Source == core.FromLocal && k.Reason == core.LimitExceeded && k.status == http.StatusTooManyRequests:
 	default:
 		t.Errorf("a call ended with %d: %+v, want what Redis or %v says", k.status, k.Decision, policy)
 	}
@@ -164,15 +164,26 @@ func eachAlgorithm(most int) []core.Limit {
 	return limits
 }
 
-// ruleFor is a rule that counts as a limit does.
-func ruleFor(name string, l core.Limit, policy core.StorePolicy) core.Rule {
-	return core.Rule{Name: name, Limit: core.Limit{Max: l.Max, Window: l.Window, Algorithm: l.Algorithm, Burst: l.Burst}, OnStoreError: policy}
+// ruleFor returns a rule that counts where a handle of this name and limit does.
+func ruleFor(name string, limit core.Limit, policy core.StorePolicy) core.Rule {
+	return core.Rule{Name: name, Limit: limit, OnStoreError: policy}
 }
 
-// used is how much of a limit a subject has used.
+// slotsOf returns the slots that a rule with this limit by Concurrency takes.
+func slotsOf(limiter *core.Limiter, name string, limit core.Limit) core.Slots {
+	return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window)
+}
+
+// used returns how much of a limit a subject has used.
 func used(t *testing.T, limiter *core.Limiter, name, subject string, limit core.Limit) int {
 	t.Helper()
-	d, err := limiter.MustCounter(name, limit).Peek(context.Background(), subject)
+	var d core.Decision
+	var err error
+	if limit.Algorithm == core.Concurrency {
+		d, err = slotsOf(limiter, name, limit).Peek(context.Background(), subject)
+	} else {
+		d, err = limiter.MustCounter(name, limit).Peek(context.Background(), subject)
+	}
 	if err != nil {
 		t.Errorf("%s of %s cannot be looked at: %v", name, subject, err)
 	}

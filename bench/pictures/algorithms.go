@@ -59,9 +59,9 @@ func algorithms(limiter *core.Limiter) []algorithm {
 
 // hold takes a slot for as long as the call takes.
 func hold(limiter *core.Limiter) askFunc {
-	limit := core.InFlight(maxCalls)
+	slots := limiter.MustSlots("Concurrency", maxCalls)
 	return func(ctx context.Context, subject string, takes time.Duration) (bool, time.Duration, error) {
-		release, d, err := limiter.Hold(ctx, "Concurrency", subject, limit)
+		release, d, err := slots.Hold(ctx, subject)
 		time.AfterFunc(takes, release)
 		return d.Allowed, takes, err
 	}
@@ -70,8 +70,9 @@ func hold(limiter *core.Limiter) askFunc {
 // allow asks a limiter that counts calls in a span.
 func allow(limiter *core.Limiter, kind core.Algorithm) askFunc {
 	limit := core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
+	counter := limiter.MustCounter(kind.String(), limit)
 	return func(ctx context.Context, subject string, _ time.Duration) (bool, time.Duration, error) {
-		d, err := limiter.MustCounter(kind.String(), limit).Allow(ctx, subject)
+		d, err := counter.Allow(ctx, subject)
 		return d.Allowed, limit.Window, err
 	}
 }

@@ -10,18 +10,24 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Every algorithm of the list answers: of many calls at once it admits what the limit allows at once, and not all.
-func TestEveryAlgorithmRuns(t *testing.T) {
+// newLimiter returns a limiter that counts in this process.
+func newLimiter(t *testing.T) *core.Limiter {
+	t.Helper()
 	limiter, err := core.New(core.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer limiter.Close()
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// Every algorithm of the list answers: of many calls at once it admits what the limit allows at once, and not all.
+func TestEveryAlgorithmRuns(t *testing.T) {
 	crowd := client{name: "crowd", arrivals: make([]arrival, 10*maxCalls)}
 	for i := range crowd.arrivals {
 		crowd.arrivals[i].takes = window
 	}
-	list := algorithms(limiter)
+	list := algorithms(newLimiter(t))
 	results, err := run(t.Context(), time.Now(), list, []client{crowd})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func TestEveryAlgorithmRuns(t *testing.T) {
 
 func TestPicturesHaveTheirOwnFiles(t *testing.T) {
 	seen := map[string]bool{}
-	for _, a := range algorithms(nil) {
+	for _, a := range algorithms(newLimiter(t)) {
 		if seen[a.file] {
 			t.Errorf("two pictures are called %s", a.file)
 		}

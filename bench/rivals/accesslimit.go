@@ -25,17 +25,18 @@ import (
 // silent keeps our own log out of the tables.
 var silent = slog.New(slog.DiscardHandler)
 
-// ourLimit is the limit in our words, of the algorithm that the name ends with.
+// ourLimit returns the limit in our words, by the algorithm that the name ends with.
 func ourLimit(name string, l Limit) core.Limit {
 	limit := core.Limit{Max: l.Max, Window: l.Window}
 	switch {
 	case strings.HasSuffix(name, core.TokenBucket.String()):
-		limit.Algorithm, limit.Burst = core.TokenBucket, l.Max
-		limit.Max, limit.Window = l.rate()
+		permits, span := l.rate()
+		return core.Limit{Max: permits, Window: span}.Bucket(l.Max)
 	case strings.HasSuffix(name, core.FixedWindow.String()):
-		limit.Algorithm = core.FixedWindow
+		return limit.Fixed()
+	default:
+		return limit
 	}
-	return limit
 }
 
 func onRedis(name string) Redis {
@@ -45,9 +46,9 @@ func onRedis(name string) Redis {
 		if err != nil {
 			return Opened{}, err
 		}
-		limit := ourLimit(name, l)
+		counter := limiter.MustCounter("bench", ourLimit(name, l))
 		allow := func(ctx context.Context, subject string) (harness.Answer, error) {
-			d, err := limiter.MustCounter("bench", limit).Allow(ctx, subject)
+			d, err := counter.Allow(ctx, subject)
 			return harness.Answer{Allowed: d.Allowed, Source: string(d.Source)}, err
 		}
 		return Opened{allow, func() { limiter.Close(); _ = client.Close() }}, nil
@@ -57,9 +58,9 @@ func onRedis(name string) Redis {
 func inProcess(name string) InProcess {
 	return InProcess{name, func(l Limit, keys int) (func(string) bool, func()) {
 		limiter := must(core.New(core.Options{MaxKeys: max(2*keys, 250_000), Logger: silent}))
-		limit := ourLimit(name, l)
+		counter := limiter.MustCounter("bench", ourLimit(name, l))
 		return func(subject string) bool {
-			d, err := limiter.MustCounter("bench", limit).Allow(background, subject)
+			d, err := counter.Allow(background, subject)
 			return err == nil && d.Allowed
 		}, limiter.Close
 	}}

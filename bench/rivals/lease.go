@@ -72,7 +72,10 @@ func (v *view) Method() string                    { return "GET" }
 func (v *view) Path() string                      { return v.path }
 func (v *view) Route() string                     { return "" }
 func (v *view) RemoteAddr() netip.Addr            { return netip.Addr{} }
+func (v *view) Host() string                      { return "" }
 func (v *view) Header(string) []string            { return nil }
+func (v *view) Query(string) string               { return "" }
+func (v *view) Param(string) string               { return "" }
 func (v *view) Value(any) any                     { return nil }
 func (v *view) Size() int64                       { return 0 }
 func (v *view) ResponseHeader() core.HeaderWriter { return &v.header }

@@ -31,7 +31,7 @@ var contenders = []contender{
 // limiter is the limiter as users have it.
 type limiter struct {
 	*core.Limiter
-	limit core.Limit
+	counter core.Counter
 }
 
 func openLimiter(maxKeys, most int, window time.Duration) table {
@@ -39,11 +39,12 @@ func openLimiter(maxKeys, most int, window time.Duration) table {
 	if err != nil {
 		panic(err)
 	}
-	return &limiter{l, core.Limit{Max: most, Window: window, Algorithm: core.TokenBucket}}
+	limit := core.Limit{Max: most, Window: window}
+	return &limiter{l, l.MustCounter("api", limit.Bucket(most))}
 }
 
 func (l *limiter) take(subject string) bool {
-	d, err := l.MustCounter("api", l.limit).Allow(context.Background(), subject)
+	d, err := l.counter.Allow(context.Background(), subject)
 	return err == nil && d.Allowed
 }
 

@@ -3,7 +3,7 @@
 //
 //	go run ./tables
 //
-// The limiter does more than the others: a call of it is the whole [core.Limiter.Allow], which forms the key, checks what it
+// The limiter does more than the others: a call of it is the whole [core.Counter.Allow], which forms the key, checks what it
 // is given and makes a Decision. The others look up the subject as it comes, and say yes or no. The figures are medians of
 // interleaved rounds.
 package main
