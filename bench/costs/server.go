@@ -259,10 +259,10 @@ func (s *server) refund(ctx context.Context, entries int) (micros float64, err e
 		return 0, err
 	}
 	defer limiter.Close()
-	limit := core.Limit{Max: entries, Window: time.Hour, Algorithm: core.SlidingLog}
+	log := limiter.MustLog("refund", core.PerHour(entries).Log())
 	charged := make([]core.Decision, entries)
 	for i := range charged {
-		if charged[i], err = limiter.AllowNoted(ctx, "refund", "subject", limit, 1, strings.Repeat("note", 64)); err != nil {
+		if charged[i], err = log.Allow(ctx, "subject", strings.Repeat("note", 64)); err != nil {
 			return 0, err
 		}
 	}
