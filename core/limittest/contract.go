@@ -18,8 +18,9 @@ import (
 func (a Adapter) contract(t testing.TB) {
 	c := &contract{site: &site{adapter: a, network: "tcp", peers: new(from)}, ended: make(chan int, 10)}
 	c.peers.show(peerNamed(t, shownPeer))
+	limiter := c.limiter(t, func(o *core.Options) { o.Expose = true })
 	c.serve(t, App{
-		Limiter: c.limiter(t, func(o *core.Options) { o.Expose = true }),
+		Limiter: limiter,
 		Before:  func(ctx context.Context) context.Context { return context.WithValue(ctx, inFront{}, "context") },
 		Values:  map[string]string{"limittest": "store"},
 		Use: limit(
@@ -27,7 +28,7 @@ func (a Adapter) contract(t testing.TB) {
 			core.Rule{Name: "plain", Seconds: 600, MaxCount: mostPermits, Paths: []string{plainPath}, Key: show(&c.plain)},
 			core.Rule{Name: "slash", Seconds: 600, MaxCount: mostPermits, Paths: []string{plainPath + "/"}, Key: show(&c.slash)},
 		),
-		Routes: c.routes(),
+		Routes: c.routes(limiter.MustCheck(once(nil))),
 	})
 	if reply := c.get(t, freePath); reply.Status != http.StatusOK || reply.Body != "ok" {
 		t.Fatalf(`GET %s, which no rule is for, got status %d and %q, want 200 and "ok": Adapter.Serve must serve all routes, and the middleware must run the handler when Answer.Refusal is nil`, freePath, reply.Status, reply.Body)
@@ -65,7 +66,7 @@ type contract struct {
 // inFront is the key of a context value from a middleware in front.
 type inFront struct{}
 
-func (c *contract) routes() []Route {
+func (c *contract) routes(check *core.Check) []Route {
 	shown := Route{Method: http.MethodPost, Path: "/shown/{id}", Limits: limit(
 		core.Rule{Name: "shown", Seconds: 600, MaxCount: mostPermits, Key: show(&c.shown)},
 	)}
@@ -85,7 +86,7 @@ func (c *contract) routes() []Route {
 			h.Text(d.Rule)
 		}},
 		{Path: allowPath, Handle: func(h Handling) {
-			if h.Allow(once(nil), "account:carol") {
+			if h.Allow(check, "account:carol") {
 				c.ran.Add(1)
 				h.Text("ok")
 			}

@@ -97,7 +97,7 @@ func (s *Shared) GiveBack(ctx context.Context, charges []algorithm.Charge) error
 }
 
 // Reset implements localfirst.Shared.
-func (s *Shared) Reset(ctx context.Context, key []byte) error {
+func (s *Shared) Reset(ctx context.Context, key []byte) (changed bool, err error) {
 	call(s.BeforeReset)
 	return s.Store.Reset(ctx, key)
 }
@@ -204,7 +204,7 @@ func (p Process) MustRefuse(t testing.TB, from algorithm.Origin, counters ...alg
 func (p Process) MustReset(t testing.TB, counters ...algorithm.Counter) {
 	t.Helper()
 	for _, c := range counters {
-		if err := p.Reset(context.Background(), c.Key); err != nil {
+		if _, err := p.Reset(context.Background(), c.Key); err != nil {
 			t.Error(err)
 		}
 	}
