@@ -149,14 +149,19 @@ func (c *contract) methods(v, inUse *viewed) []viewMethod {
 		{"Path", v.path, "/shown/7", "the path, without the query"},
 		{"RemoteAddr", v.addr, shownPeer, "the address of the connection's peer"},
 		{`Header("X-Shown")`, v.header, []string{"one", "two"}, "every line of the header, in order"},
-		{`Header("Host")`, v.host, []string{"service.test"}, "the host, wherever the framework keeps it"},
+		{"Host", v.host, "service.test", "the host, wherever the framework keeps it"},
+		{`Query("colour")`, v.query, "blue", "the first value of a parameter of the query"},
+		{`Param("id")`, v.param, "7", "what the wildcard of the route /shown/{id} matched"},
 		{`Value("limittest")`, v.stored, "store", "what a middleware in front left in the framework's own store"},
 		{"Value(inFront{})", v.value, "context", "what a middleware in front left in the context, if the framework's store has nothing"},
 		{"Size", v.size, int64(5), "the length of the body"},
 	}
 	if c.adapter.RPC {
 		all[1].want, all[1].is = "", "an RPC has no method"
-		all[8].want, all[8].is = int64(-1), "the length of an RPC's message is not known"
+		all[5].want, all[5].is = "service.test", "the :authority"
+		all[6].want, all[6].is = "", "an RPC has no query"
+		all[7].want, all[7].is = "", "an RPC's method has no wildcards"
+		all[10].want, all[10].is = int64(-1), "the length of an RPC's message is not known"
 		all = append(all, viewMethod{"Route", v.route, v.path, "the full method"})
 	}
 	switch {
@@ -247,7 +252,8 @@ type viewed struct {
 	context, stored, value any
 	method, path, route    string
 	addr                   string
-	header, host           []string
+	host, query, param     string
+	header                 []string
 	size                   int64
 }
 
@@ -281,9 +287,7 @@ func show(to *views) core.KeyFunc {
 		for _, line := range r.Header("X-Shown") {
 			v.header = append(v.header, strings.Clone(line))
 		}
-		for _, line := range r.Header("Host") {
-			v.host = append(v.host, strings.Clone(line))
-		}
+		v.host, v.query, v.param = strings.Clone(r.Host()), strings.Clone(r.Query("colour")), strings.Clone(r.Param("id"))
 		to.mu.Lock()
 		defer to.mu.Unlock()
 		to.own = v

@@ -36,7 +36,9 @@ func TestContractNamesTheMistake(t *testing.T) {
 		"Route in Use":   `View.Route in a middleware of the whole router returned "/shown/{id}", want ""`,
 		"RemoteAddr":     `View.RemoteAddr returned "invalid IP", want "192.0.2.7"`,
 		"Header":         `View.Header("X-Shown") returned []string{"one"}, want []string{"one", "two"}`,
-		"Host":           `View.Header("Host") returned []string(nil), want []string{"service.test"}`,
+		"Host":           `View.Host returned "", want "service.test"`,
+		"Query":          `View.Query("colour") returned "", want "blue"`,
+		"Param":          `View.Param("id") returned "", want "7"`,
 		"Value":          `View.Value(inFront{}) returned <nil>, want "context"`,
 		"stored Value":   `View.Value("limittest") returned <nil>, want "store"`,
 		"Size":           `View.Size returned -1, want 5`,
@@ -277,11 +279,18 @@ func (v view) RemoteAddr() netip.Addr {
 }
 
 func (v view) Header(name string) []string {
-	lines := core.HeaderOf(v.r, name)
-	if v.adapter == "Host" {
-		return v.r.Header.Values(name)
-	}
+	lines := v.r.Header.Values(name)
 	return wrongly(v.adapter, "Header", lines[:min(1, len(lines))], lines)
+}
+
+func (v view) Host() string { return wrongly(v.adapter, "Host", "", v.r.Host) }
+
+func (v view) Query(name string) string {
+	return wrongly(v.adapter, "Query", "", v.r.URL.Query().Get(name))
+}
+
+func (v view) Param(name string) string {
+	return wrongly(v.adapter, "Param", "", v.r.PathValue(name))
 }
 
 func (v view) Value(key any) any {
@@ -369,8 +378,8 @@ func (h handling) Text(text string) {
 	_, _ = h.w.Write([]byte(text))
 }
 
-func (h handling) Allow(rule core.Rule, subject string) bool {
-	answer := h.limiter.CheckRule(view{h.a, h.w, h.r, false}, rule, subject)
+func (h handling) Allow(check *core.Check, subject string) bool {
+	answer := check.Allow(view{h.a, h.w, h.r, false}, subject)
 	if answer.Refusal == nil {
 		return true
 	}

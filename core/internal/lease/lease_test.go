@@ -391,7 +391,7 @@ func TestLeasesUnderLoad(t *testing.T) {
 		})
 		all.Go(func() {
 			for range 20 {
-				_ = p.Reset(context.Background(), []byte("test:{nobody}"))
+				_, _ = p.Reset(context.Background(), []byte("test:{nobody}"))
 			}
 		})
 	}

@@ -144,10 +144,12 @@ func (p *pair) play(s *step) error {
 		_, _ = p.process.GiveBack(ctx, p.charges), p.plain.GiveBack(ctx, p.charges)
 		p.charges = nil
 	case "reset":
-		_, _ = p.process.Reset(ctx, last.Key), p.plain.Reset(ctx, last.Key)
+		_, _ = p.process.Reset(ctx, last.Key)
+		_, _ = p.plain.Reset(ctx, last.Key)
 	case "ban":
 		if last.Limit.Kind == algorithm.Ban {
-			_, _ = p.process.Ban(ctx, last.Key, Second/2), p.plain.Ban(ctx, last.Key, Second/2)
+			_, _ = p.process.Ban(ctx, last.Key, Second/2)
+			_, _ = p.plain.Ban(ctx, last.Key, Second/2)
 		}
 	case "reserve":
 		for i := range s.counters {
