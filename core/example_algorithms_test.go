@@ -77,7 +77,7 @@ func ExampleAlgorithm_calendarWindow() {
 		fmt.Println(d.Allowed, d.Remaining)
 	}
 	// Output:
-	// 2 per month of Europe/Berlin
+	// 2/month@Europe/Berlin
 	// true 1
 	// true 0
 	// false 0

@@ -82,7 +82,7 @@ func (n *names) deaf(name string) bool {
 func limitsText(limits []Limit) string {
 	texts := make([]string, len(limits))
 	for i, limit := range limits {
-		texts[i] = fmt.Sprintf("%v (%v)", limit, limit.Algorithm)
+		texts[i] = limit.String()
 	}
 	return strings.Join(texts, " and ")
 }

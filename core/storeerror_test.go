@@ -66,7 +66,7 @@ func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		wantStatus(t, guard, newView("GET", "/"), 503)
 	}
-	if log.count("level=WARN", "rule=closed", "policy=FailClosed", "error=") != 1 || log.count("does not answer") != 1 {
+	if log.count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.count("does not answer") != 1 {
 		t.Errorf("want one complaint with rule, policy and cause, got: %s", log.text.String())
 	}
 }

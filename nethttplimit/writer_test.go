@@ -103,7 +103,7 @@ func TestWriterCanDoTheSame(t *testing.T) {
 func TestEventsAreSentAtOnce(t *testing.T) {
 	limiter, next := newLimiter(t), make(chan struct{})
 	one := slots
-	one.MaxCount = 1
+	one.Limit.Max = 1
 	server := httptest.NewServer(nethttplimit.New(limiter, counted, one)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {

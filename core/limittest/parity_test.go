@@ -12,13 +12,13 @@ import (
 
 // TestAdaptersAreAlike holds that whoever knows one HTTP adapter knows all four.
 func TestAdaptersAreAlike(t *testing.T) {
-	want := []string{"Allow", "New"}
+	want := []string{"Allow", "New", "With"}
 	for _, name := range []string{"ginlimit", "echolimit", "fiberlimit", "nethttplimit"} {
 		if got := exports(t, filepath.Join("..", "..", name)); !slices.Equal(got, want) {
 			t.Errorf("%s exports %v, want %v", name, got, want)
 		}
 	}
-	want = []string{"StreamServerInterceptor", "UnaryServerInterceptor"}
+	want = []string{"Allow", "StreamServerInterceptor", "UnaryServerInterceptor", "With"}
 	if got := exports(t, filepath.Join("..", "..", "grpclimit")); !slices.Equal(got, want) {
 		t.Errorf("grpclimit exports %v, want %v", got, want)
 	}

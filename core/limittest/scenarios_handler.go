@@ -87,7 +87,7 @@ func exposed(t *testing.T, s *site) {
 			h.Text(d.Rule + " " + d.Limit.String() + " " + user)
 		},
 	}}})
-	if reply := s.want(t, 200, "/shop/reply", "Authorization: Bearer bob-token"); reply.Body != "reply 7 per 10m bob" {
+	if reply := s.want(t, 200, "/shop/reply", "Authorization: Bearer bob-token"); reply.Body != "reply 7/10m bob" {
 		t.Errorf("the handler saw %q", reply.Body)
 	}
 }
