@@ -9,8 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// BenchmarkDecide is the time of one decision over one counter, by as many callers as there are processors, over one key, over
-// many that are there, and over keys that all are new to a full table.
+// BenchmarkDecide measures one decision over one counter, by as many callers as there are
+// processors: over one key, over many that are there, and over keys that are all new to a full
+// table.
 func BenchmarkDecide(b *testing.B) {
 	all := limits(b, 1_000_000_000)
 	for _, name := range []string{"bucket", "fixed window", "sliding window", "calendar window"} {

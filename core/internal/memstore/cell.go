@@ -7,35 +7,37 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// cell is a counter that several goroutines ask for at the same time: as long as it is open they need no lock for it. Whoever
-// locks its shard, for whatever reason, closes it first and so finds the counter in the table. One hot key costs 60 to 70 ns a call
-// by a cell, where two cores that wait for each other's lock made it 230.
+// cell is a counter that several goroutines charge at the same time. While it is open, they need no
+// lock for it. Every call that locks its shard closes it first, and so finds the counter in the
+// table. A busy key takes 60 to 70 ns a call in a cell; under the lock, two processors waiting for
+// each other made it 230 (BenchmarkDecide).
 type cell struct {
 	key   string
 	limit *algorithm.Limit
 	slot  uint8
 	word  algorithm.Word
-	back  int64    // the time awake less that of the word, in microseconds
-	_     [64]byte // who charges keeps no reader of the above waiting
+	back  int64    // instant.awake less the time of the word, in microseconds
+	_     [64]byte // so that a charge does not take the cache line of the fields above from their readers
 	value atomic.Int64
 	_     [56]byte
 }
 
-// closed is the value of a cell that is charged no more.
+// closed is the value of a cell that must not be charged any more.
 const closed = math.MinInt64
 
-// cells are where those that are open are found, by hash. Of two with one hash the later one is.
+// cells holds the open cells by hash. Of two that share a slot, the later one is found.
 type cells [256]atomic.Pointer[cell]
 
-func slotOf(hash uint64) uint8 { return uint8(hash >> 40) }
+func cellSlot(hash uint64) uint8 { return uint8(hash >> 40) }
 
-// chargeCell charges a counter that has an open cell; false: it has none, or the call does not fit there.
-func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, early int64, v *algorithm.Verdict) bool {
-	open := s.cells[slotOf(hash)].Load()
+// chargeCell charges a counter that has an open cell. It reports false if there is none, or if the
+// cost does not fit.
+func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, arrived int64, v *algorithm.Verdict) bool {
+	open := s.cells[cellSlot(hash)].Load()
 	if open == nil || open.limit != c.Limit || c.Cost <= 0 || open.key != string(c.Key) {
 		return false
 	}
-	now := s.sinceEpoch(early)
+	now := s.sinceEpoch(arrived)
 	for {
 		value := open.value.Load()
 		if value == closed {
@@ -52,7 +54,7 @@ func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, early int64, v *al
 	}
 }
 
-// lock locks a shard, and says whether somebody else had it.
+// lock locks a shard, and reports whether it had to wait.
 func (s *Store) lock(shard *shard) (waited bool) {
 	if waited = !shard.mu.TryLock(); waited {
 		shard.mu.Lock()
@@ -63,8 +65,8 @@ func (s *Store) lock(shard *shard) (waited bool) {
 	return waited
 }
 
-// openCell opens a cell for an entry that was charged just now, when who charged it had to wait, and who waited before did for the
-// same.
+// openCell opens a cell for an entry that was just charged by a call that had waited for the lock,
+// if the last such call charged the same entry.
 func (s *Store) openCell(shard *shard, e *entry, l *algorithm.Limit, hash uint64, t instant) {
 	place := shard.placeOf([]byte(e.key), tag(hash))
 	if place != shard.waitedFor || s.clock != nil {
@@ -75,21 +77,22 @@ func (s *Store) openCell(shard *shard, e *entry, l *algorithm.Limit, hash uint64
 	if !ok {
 		return
 	}
-	open := &cell{key: e.key, limit: l, slot: slotOf(hash), word: word, back: t.awake - t.now}
+	open := &cell{key: e.key, limit: l, slot: cellSlot(hash), word: word, back: t.awake - t.now}
 	open.value.Store(value)
 	shard.open = open
 	s.cells[open.slot].Store(open)
 }
 
-// closeCell puts what was counted in the shard's cell back into its entry, which is there: nothing was done to the table meanwhile.
-// It does so in the time of the cell's word, though the clock may have stepped back since: the next look at the state sees to that.
+// closeCell brings what was counted in the shard's cell back into its entry, which is still there:
+// nothing has changed the table meanwhile. It uses the time of the cell's word even if the clock
+// has stepped back since, which the next decision over the state takes into account.
 func (s *Store) closeCell(shard *shard) {
 	open := shard.open
 	shard.open = nil
 	value := open.value.Swap(closed)
 	s.cells[open.slot].CompareAndSwap(open, nil)
 	e := shard.find([]byte(open.key), tag(s.hash([]byte(open.key))))
-	now := s.at(shard, s.early()).awake - open.back
+	now := s.timeIn(shard, s.arrival()).awake - open.back
 	e.setFresh(open.word.Back(value, now, &e.state) + open.back)
-	e.ask()
+	e.setReferenced()
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// A key that many ask for at once is taken out of the table, and is limited as exactly as there: every call that passes is told its
-// own remaining permits, also while others look at it, ask for its neighbours, and give back what they were charged.
+// A key that many ask for at once has a cell, and is limited as exactly as in the table. Every call
+// that passes is told its own remaining permits, also while others look at the key, ask for its
+// neighbours, and give back.
 func TestHotKeyIsExact(t *testing.T) {
 	const most, day = 60_000, 24 * 3600 * 1_000_000
 	bucket, err := algorithm.Bucketed(1000, 1_000_000_000, most) // one comes back per second
@@ -76,7 +77,8 @@ func TestHotKeyIsExact(t *testing.T) {
 	}
 }
 
-// What is given back, reset or asked for together with another counter reaches a key that is out of its table.
+// Whatever gives back to a key, resets it or asks for it together with another counter reaches it
+// while it has a cell.
 func TestHotKeyIsReached(t *testing.T) {
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 1_000_000_000, 24*3600*1_000_000)
 	s := memstore.New(100, nil)

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,7 +38,8 @@ func withWallClock(t *testing.T, test func(t *testing.T, s *Store, limit *algori
 // soon is when the store has surely looked at the wall clock.
 const soon = 20 * time.Millisecond
 
-// While the machine was suspended time went on: permits came back, and the window is that of the wall clock.
+// While the machine was suspended, time went on: permits came back, and the window is that of the
+// wall clock.
 func TestTimeGoesOnWhileSuspended(t *testing.T) {
 	withWallClock(t, func(t *testing.T, s *Store, limit *algorithm.Limit, wall *atomic.Int64) {
 		s.take("key", limit)
@@ -53,8 +55,8 @@ func TestTimeGoesOnWhileSuspended(t *testing.T) {
 	})
 }
 
-// A wall clock that is set back creates no permits, and keeps nobody waiting for longer than a window, or a key in the table. That
-// holds for a key that many ask for at once, too.
+// A wall clock that is set back creates no permits. It keeps no caller waiting for longer than a
+// window, and no key in the table for longer. That also holds for a key with a cell.
 func TestClockSetBack(t *testing.T) {
 	for _, hot := range []bool{false, true} {
 		withWallClock(t, func(t *testing.T, s *Store, limit *algorithm.Limit, wall *atomic.Int64) {
@@ -90,8 +92,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// The calls that hold slots were suspended, too, and go on. So their slots are theirs until they had the time to renew them,
-// wherever the wall clock goes.
+// Calls that hold slots were suspended, too, and go on. So their slots are theirs until they have
+// had the time to renew them, whatever the wall clock does.
 func TestSlotsAreHeldWhileSuspended(t *testing.T) {
 	limit := algorithm.Windowed(algorithm.Concurrency, 1, 30*second)
 	take := func(s *Store, holder string) bool {
@@ -120,5 +122,108 @@ func TestSlotsAreHeldWhileSuspended(t *testing.T) {
 				t.Errorf("%v later, the slot is held for longer than a window", jump)
 			}
 		})
+	}
+}
+
+// ownTime is a store with its own clock, and a time of it that is a while off.
+func ownTime(t *testing.T) (s *Store, later int64) {
+	s = New(100, nil)
+	t.Cleanup(s.Close)
+	return s, s.arrival() + 1000*second
+}
+
+// takeAt asks for one permit with a time that was read before the lock.
+func (s *Store) takeAt(key string, limit *algorithm.Limit, arrived int64) algorithm.Verdict {
+	var v algorithm.Verdict
+	c := counter(key, limit)
+	s.decideOne(&c, true, arrived, &v)
+	return v
+}
+
+// Of two callers that read the clock, the second may get the lock first. The time of the other must
+// not count as a clock that stepped back, which would start windows over and refill nothing.
+func TestTimesInSwappedOrder(t *testing.T) {
+	for name, limit := range limits(t, 1) {
+		s, later := ownTime(t)
+		later += second - later%second
+		first := s.takeAt("key", limit, later)
+		second := s.takeAt("key", limit, later-1)
+		if first.RetryAfter != 0 || second.RetryAfter == 0 || second.At != later {
+			t.Errorf("%s: %+v, and then with an earlier time %+v", name, first, second)
+		}
+		free := later + second.RetryAfter
+		if v := s.takeAt("key", limit, free-1); v.RetryAfter != 1 {
+			t.Errorf("%s: 1 µs before the permit is back: %+v", name, v)
+		}
+		if v := s.takeAt("key", limit, free); v.RetryAfter != 0 {
+			t.Errorf("%s: when the permit is back: %+v", name, v)
+		}
+	}
+}
+
+// A key that was swept meanwhile is fresh from then on, and not from a moment before.
+func TestTimesBeforeASweep(t *testing.T) {
+	s, later := ownTime(t)
+	limit := limits(t, 1)["sliding window"]
+	shard := &s.shards[0]
+	v := s.takeAt("key", limit, later)
+	shard.mu.Lock()
+	_, dropped := shard.dropFresh(1, s.timeIn(shard, later+v.ResetAfter).awake)
+	shard.mu.Unlock()
+	if again := s.takeAt("key", limit, later+1); dropped != 1 || again.At != later+v.ResetAfter {
+		t.Errorf("%d dropped, then %+v", dropped, again)
+	}
+}
+
+// A call over several shards leaves its time in each.
+func TestTimesOverSeveralShards(t *testing.T) {
+	s := New(100_000, nil)
+	defer s.Close()
+	limit := minute(100)
+	var call []algorithm.Counter
+	for i := range 20 {
+		call = append(call, counter(fmt.Sprint("key", i), limit))
+	}
+	ahead := s.arrival() + 1000*second
+	s.takeAt("key7", limit, ahead)
+	for _, v := range s.decide(true, call...) {
+		if v.At != ahead || v.RetryAfter != 0 {
+			t.Errorf("%+v, want it at %d", v, ahead)
+		}
+	}
+	for i := range call {
+		if v := s.takeAt(fmt.Sprint("key", i), limit, ahead-1); v.At != ahead {
+			t.Errorf("key %d: at %d, want %d", i, v.At, ahead)
+		}
+	}
+}
+
+// With its own clock, which each caller reads before the lock, a busy key admits its permits and
+// not one more.
+func TestHotKeyWithTheOwnClock(t *testing.T) {
+	const most, long = 2000, algorithm.MaxWindow
+	bucket, err := algorithm.Bucketed(most, long, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*algorithm.Limit{"bucket": &bucket}
+	for name, kind := range map[string]algorithm.Kind{"sliding window": algorithm.SlidingWindow, "fixed window": algorithm.FixedWindow} {
+		all[name] = new(algorithm.Windowed(kind, most, long))
+	}
+	for name, limit := range all {
+		s := New(100_000, nil)
+		var admitted atomic.Int64
+		together(func(int) {
+			call, v := []algorithm.Counter{counter("key", limit)}, make([]algorithm.Verdict, 1)
+			for range 100 {
+				if s.Decide(context.Background(), call, true, v); v[0].RetryAfter == 0 {
+					admitted.Add(1)
+				}
+			}
+		})
+		s.Close()
+		if admitted.Load() != most {
+			t.Errorf("%s: %d admitted, want %d", name, admitted.Load(), most)
+		}
 	}
 }

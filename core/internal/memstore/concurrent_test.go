@@ -42,7 +42,7 @@ func TestOneKeyUnderManyCallersAdmitsMax(t *testing.T) {
 	}
 }
 
-// Several keys are asked for in another order by each caller, which would deadlock if they were locked in that order.
+// Callers ask for several keys, each in another order. Locked in that order, they would deadlock.
 func TestSeveralKeysInAnyOrderAdmitMax(t *testing.T) {
 	for name, limit := range limits(t, 1000) {
 		for _, maxKeys := range []int{100, 100_000} {
@@ -82,8 +82,8 @@ func fits(verdicts []algorithm.Verdict) bool {
 	return true
 }
 
-// Floods, resets, sweeps and looks side by side leave a table that counts what it holds, and that never held more than it
-// may.
+// Floods, resets, sweeps and looks side by side leave a table that counts what it holds, and never
+// holds more than it may.
 func TestEverythingAtOnce(t *testing.T) {
 	const maxKeys = 5000
 	s := New(maxKeys, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// A decision about a key that is there allocates nothing, whether it is admitted or refused, for one counter or for
-// several, and no more does a look.
+// A decision over a key that is there allocates nothing, whether it is admitted or refused, for one
+// counter or several; nor does a look.
 func TestDecideAllocatesNothing(t *testing.T) {
 	for name, limit := range limits(t, 100) {
 		s, c := newStore(100_000)
@@ -39,8 +39,8 @@ func TestDecideAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Nor do a refusal and a look make anything of a key that is not there, nor do turns that are taken and given back.
-func TestKeptAllocatesNothing(t *testing.T) {
+// A refusal and a look create no entry, and turns that are taken and given back allocate nothing.
+func TestOperationsAllocateNothing(t *testing.T) {
 	s := New(100, nil)
 	defer s.Close()
 	ctx, limit := context.Background(), limits(t, 1)["bucket"]
@@ -64,7 +64,7 @@ func TestKeptAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Nothing runs while nothing is asked: a store that was used, closed or not, leaves no goroutine behind.
+// A store that was used, closed or not, leaves no goroutine behind.
 func TestNoGoroutineStaysBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 10 {
@@ -79,7 +79,8 @@ func TestNoGoroutineStaysBehind(t *testing.T) {
 	}
 }
 
-// A store that is closed once more, or unused, is simply closed. It goes on counting, but no longer sweeps.
+// A store that is unused, or closed already, can be closed. It goes on counting, but no longer
+// sweeps.
 func TestClose(t *testing.T) {
 	New(100, nil).Close()
 	s := New(100, nil)
@@ -95,7 +96,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// While there are keys a sweep is to come, by a timer alone; once the last has gone there is none.
+// While there are keys, a timer is set for the next sweep. Without keys there is none.
 func TestSweepsComeWhileThereAreKeys(t *testing.T) {
 	c := &testClock{now: 3_000_000_000 * second}
 	s := New(100, c.read)

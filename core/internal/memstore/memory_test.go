@@ -19,12 +19,14 @@ func held() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// keyOf writes the name of a key over another of the same length, 48 bytes, which is a size that Go wastes nothing on.
+// keyOf writes the name of a key over another one of the same length: 48 bytes, which Go allocates
+// without waste.
 func keyOf(name []byte, n int) []byte {
 	return fmt.Appendf(name[:0], "accesslimit:{user:%09d}:reply:tb2:600000000", n)
 }
 
-// A key takes 80 bytes beside its own name, at whatever size of the table; a sliding window of which every part is used, 288.
+// A key takes 80 bytes beside its own name, however large the table. A sliding window with use in
+// every sub-window takes 288.
 func TestMemoryPerKey(t *testing.T) {
 	for name, limit := range limits(t, 100) {
 		for _, keys := range []int{15_000, 20_000} {
@@ -72,7 +74,8 @@ func TestMemoryAfterAFlood(t *testing.T) {
 	}
 }
 
-// However many entries expire at once, a sweep looks at a few under each lock, and comes by all of them.
+// However many entries expire at once, a sweep looks at a few under each lock, and reaches all of
+// them.
 func TestSweepLocksShortly(t *testing.T) {
 	s, c := newStore(5000)
 	for i := range 4900 {
@@ -95,8 +98,8 @@ func TestSweepLocksShortly(t *testing.T) {
 	}
 }
 
-// However large a store is to be, a shard, which grows and is searched under one lock, is not: from 16 million keys on, it
-// holds the more, the larger the store is.
+// A shard grows, and is searched, under one lock. So it stays small however large the store may be;
+// only from 16 million keys on do shards get larger.
 func TestShardsStaySmall(t *testing.T) {
 	for maxKeys, most := range map[int]int{1: 1, 1023: 1023, 5000: 1024, 250_000: 1024, 16 << 20: 1024, 1 << 30: 1 << 16} {
 		s := New(maxKeys, nil)

@@ -10,16 +10,16 @@ import (
 // Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
-		e, state := shard.look(c.Key, tag(hash))
+		e, state := shard.lookUp(c.Key, tag(hash))
 		v = c.Limit.Reserve(state, t.now, c.Cost, patience)
 		if v.RetryAfter > 0 || c.Cost == 0 {
 			if e != nil {
-				e.stay(t.awake + v.ResetAfter)
+				e.keepUntil(t.awake + v.ResetAfter)
 			}
-			return // neither a refused call makes an entry, nor one that asks for nothing
+			return // a refused call creates no entry, nor does one without a cost
 		}
 		if e == nil {
-			e = s.place(shard, c.Key, hash, t, nil)
+			e = s.create(shard, c.Key, hash, t, nil)
 			e.state = *state
 		}
 		e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, &v))
@@ -27,13 +27,13 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 	return v
 }
 
-// locked does something while the shard of a key is locked.
+// locked calls do while the shard of a key is locked.
 func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, t instant)) {
 	hash := s.hash(key)
-	shard, early := s.shard(hash), s.early()
+	shard, arrived := s.shard(hash), s.arrival()
 	s.lock(shard)
 	defer shard.mu.Unlock()
-	do(shard, hash, s.at(shard, early))
+	do(shard, hash, s.timeIn(shard, arrived))
 }
 
 // GiveBack gives charges back, as far as they still count.
@@ -44,7 +44,7 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 	return nil
 }
 
-// change changes the entry of a key that is there.
+// change calls do with the entry of a key, if there is one.
 func (s *Store) change(key []byte, do func(e *entry, now int64)) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		if e := shard.find(key, tag(hash)); e != nil {
@@ -72,14 +72,14 @@ func (s *Store) renew(slot *algorithm.Charge, own ownKeys) {
 	})
 }
 
-// Records are the calls that count in a log now, newest first.
+// Records returns the calls that count in a log now, newest first.
 func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (records []algorithm.Record, err error) {
 	s.change(key, func(e *entry, now int64) { records = limit.Records(&e.state, now) })
 	return records, nil
 }
 
-// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban longer.
-// The key is that of its ban.
+// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
+// longer. The key is that of its ban.
 func (s *Store) Ban(_ context.Context, key []byte, span int64) (changed bool, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, key, hash, t, nil)
@@ -102,5 +102,5 @@ func (s *Store) Reset(_ context.Context, key []byte) (changed bool, err error) {
 	return changed, nil
 }
 
-// InBackground runs at once what another store does in the background: here nothing waits for anybody.
+// InBackground runs a function at once, because here nothing waits for anybody.
 func (s *Store) InBackground(do func()) { do() }

@@ -19,7 +19,8 @@ func charge(key string, limit *algorithm.Limit, mark string) algorithm.Charge {
 	return algorithm.Charge{Key: []byte(key), Limit: limit, Cost: 1, Mark: mark}
 }
 
-// A reservation is kept, by a counter that is there no longer than it has to be; a refused one, or one of nothing, makes no key.
+// A reservation is kept in a counter that is there no longer than it has to be. A refused
+// reservation, or one of nothing, creates no key.
 func TestReserve(t *testing.T) {
 	limit, ctx := limits(t, 1)["bucket"], context.Background()
 	s, c := newStore(100)
@@ -54,7 +55,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What is given back is there for others; what nobody knows of stays unknown.
+// What is given back is there for others. Charges of unknown keys change nothing.
 func TestGiveBack(t *testing.T) {
 	s, _ := newStore(100)
 	for name, limit := range limits(t, 3) {
@@ -70,7 +71,8 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// A slot that is renewed stays taken, and its key stays; one that was lost is taken again, over the limit too.
+// A slot that is renewed stays taken, and its key stays. A slot that was lost is taken again, even
+// over the limit.
 func TestRenew(t *testing.T) {
 	_, slots, _ := others()
 	s, c := newStore(100)
@@ -124,7 +126,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A ban refuses its call and all beside it; by hand or after strikes, it is kept while anything is to be remembered.
+// A ban refuses its call and all beside it. By hand or after strikes, it is kept for as long as
+// anything of it is remembered.
 func TestBans(t *testing.T) {
 	_, _, limit := others()
 	s, c := newStore(100)
@@ -161,7 +164,8 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// A dry counter refuses nobody and is charged while it fits; a ban that watches it hears of it.
+// A counter in DryRun refuses no call, and is charged while the cost fits. A ban that watches it
+// counts what it would refuse.
 func TestDryCounters(t *testing.T) {
 	s, _ := newStore(100)
 	dry, free := counter("dry", minute(1)), counter("free", minute(100))
@@ -184,7 +188,8 @@ func TestDryCounters(t *testing.T) {
 	}
 }
 
-// Under many callers that take, renew and give back slots, and now and then die, there are never more than Max.
+// Many callers take, renew and give back slots, and some of them die. There are never more slots
+// than Max.
 func TestSlotsUnderManyCallers(t *testing.T) {
 	slots := algorithm.Windowed(algorithm.Concurrency, 5, algorithm.MaxWindow)
 	s := New(5000, nil)
@@ -212,7 +217,7 @@ func TestSlotsUnderManyCallers(t *testing.T) {
 	}
 }
 
-// Everything that a store keeps, side by side, leaves a table that counts what it holds.
+// All operations side by side leave a table that counts what it holds.
 func TestOperationsUnderManyCallers(t *testing.T) {
 	log, slots, ban := others()
 	bucket, ctx := limits(t, 100)["bucket"], context.Background()

@@ -15,7 +15,8 @@ type testClock struct{ now int64 }
 
 func (c *testClock) read() int64 { return c.now }
 
-// newStore is a store whose time stands still until the test moves it, and that sweeps only when the test says.
+// newStore returns a store whose time stands still until the test moves it, and that sweeps only
+// when the test says so.
 func newStore(maxKeys int) (*Store, *testClock) {
 	c := &testClock{now: 3_000_000_000 * second}
 	s := New(maxKeys, c.read)
@@ -93,7 +94,7 @@ func TestDecideAdmitsMax(t *testing.T) {
 	}
 }
 
-// Looking, and taking nothing, charges nothing and makes no key.
+// A look, and a call without a cost, charge nothing and create no key.
 func TestLookLeavesNoTrace(t *testing.T) {
 	for name, limit := range limits(t, 3) {
 		s, _ := newStore(100)
@@ -139,7 +140,7 @@ func TestDecideChargesAllOrNone(t *testing.T) {
 	}
 }
 
-// A call that is refused makes no key for the counters that would have let it pass.
+// A refused call creates no key for the counters that would have let it pass.
 func TestRefusedCallMakesNoKey(t *testing.T) {
 	s, _ := newStore(100)
 	full := minute(1)

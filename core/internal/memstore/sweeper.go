@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// sweepEvery is how often entries as good as fresh are looked for.
+// sweepEvery is how often a sweep looks for entries that equal fresh ones.
 const sweepEvery = time.Second
 
-// sweep drops every entry that is as good as fresh, a few under one lock, and says whether any are left.
+// sweep removes every entry that equals a fresh one, a few under one lock, and reports whether any
+// are left.
 func (s *Store) sweep() (left bool) {
 	for i := range s.shards {
 		for next := math.MaxInt; next > 0; {
@@ -21,15 +22,16 @@ func (s *Store) sweep() (left bool) {
 }
 
 func (s *Store) sweepSome(shard *shard, before int) (next int) {
-	early := s.early()
+	arrived := s.arrival()
 	s.lock(shard)
 	defer shard.mu.Unlock()
-	next, dropped := shard.dropFresh(before, s.at(shard, early).awake)
+	next, dropped := shard.dropFresh(before, s.timeIn(shard, arrived).awake)
 	s.keys.Add(-int64(dropped))
 	return next
 }
 
-// sweeper runs a sweep every now and then while there is anything to sweep, without a goroutine in between.
+// sweeper runs a sweep now and then while there is anything to sweep. Between sweeps it has a timer
+// and no goroutine.
 type sweeper struct {
 	sweep  func() (left bool)
 	active atomic.Bool
@@ -38,7 +40,7 @@ type sweeper struct {
 	closed bool
 }
 
-// start sees to it that a sweep comes.
+// start makes sure that a sweep will run.
 func (s *sweeper) start() {
 	if s.active.CompareAndSwap(false, true) {
 		s.schedule()

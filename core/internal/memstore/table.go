@@ -7,53 +7,55 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// maxEntries is the most that a table can hold: places are numbered in 16 bits, from one.
+// maxEntries is how many entries a table can hold: places are numbered in 16 bits, from one.
 const maxEntries = 1<<16 - 1
 
-// entry is one counter. It takes 64 bytes, a cache line.
+// entry is one counter. It fills a cache line of 64 bytes, which is why two things share expiry.
 type entry struct {
 	key   string
 	state algorithm.State
-	// use is when the state equals a fresh one, in microseconds awake, times two; and one more if anybody asked for it since it was
-	// new, or since the hand last passed.
-	use int64
+	// expiry is twice the time, in microseconds of instant.awake, at which the state equals a fresh
+	// one, and one more if the entry was asked for since it was new, or since the hand last passed
+	// it.
+	expiry int64
 }
 
-func (e *entry) freshAt() int64    { return e.use >> 1 }
-func (e *entry) setFresh(at int64) { e.use = at<<1 | e.use&1 }
-func (e *entry) asked() bool       { return e.use&1 == 1 }
-func (e *entry) forgetAsked()      { e.use &^= 1 }
+func (e *entry) freshAt() int64    { return e.expiry >> 1 }
+func (e *entry) setFresh(at int64) { e.expiry = at<<1 | e.expiry&1 }
+func (e *entry) referenced() bool  { return e.expiry&1 == 1 }
+func (e *entry) clearReferenced()  { e.expiry &^= 1 }
 
-// stay keeps the entry at least until then: a refused call may have counted all use as made now,
-// because the clock stepped back.
-func (e *entry) stay(at int64) {
+func (e *entry) setReferenced() {
+	if !e.referenced() { // a write would take the cache line from other processors
+		e.expiry |= 1
+	}
+}
+
+// keepUntil keeps the entry at least until then: a refused call may have counted all use as made
+// now, because the clock stepped back.
+func (e *entry) keepUntil(at int64) {
 	if e.freshAt() < at {
 		e.setFresh(at)
 	}
 }
 
-func (e *entry) ask() {
-	if !e.asked() { // who only reads leaves the line to others
-		e.use |= 1
-	}
-}
-
-// table holds the entries of a shard, side by side, and an index of them by key: open addressing with linear probing, at most
-// three quarters full. A slot is 0 where it is empty, else 16 bits of the key's hash, and then the place of its entry plus one. The
-// bits of the hash alone say where a slot belongs, so moving slots needs no keys; which entry is a key's, only the key says.
+// table holds the entries of a shard side by side, and an index of them: open addressing with
+// linear probing, at most three quarters full. A slot of the index has a tag of 16 bits of the
+// key's hash and the place of the entry. The tag alone says where a slot belongs, so moving slots
+// needs no keys, and at four bytes a slot the index takes 6 bytes beside each entry.
 type table struct {
-	slots   []uint32
+	slots   []uint32 // see slotValue; 0 is empty
 	entries []entry
 	seed    maphash.Seed
 }
 
-// tag is the part of a key's hash that stands in its slot. The shard is told from others.
+// tag returns the part of a key's hash that stands in its slot. Other bits choose the shard.
 func tag(hash uint64) uint16 { return uint16(hash >> 48) }
 
-// tagOf is that of the key at a place.
+// tagOf returns the tag of the key at a place.
 func (t *table) tagOf(place int) uint16 { return tag(maphash.String(t.seed, t.entries[place].key)) }
 
-// home is the slot that a hash belongs in.
+// home returns the slot that a hash belongs in.
 func (t *table) home(hash uint16) int {
 	return int(uint64(hash) * uint64(len(t.slots)) >> 16)
 }
@@ -65,7 +67,7 @@ func (t *table) next(slot int) int {
 	return 0
 }
 
-// find is the entry of a key, or nil. It is valid until the table is changed.
+// find returns the entry of a key, or nil. It is valid until the table is changed.
 func (t *table) find(key []byte, hash uint16) *entry {
 	if place := t.placeOf(key, hash); place >= 0 {
 		return &t.entries[place]
@@ -73,7 +75,7 @@ func (t *table) find(key []byte, hash uint16) *entry {
 	return nil
 }
 
-// placeOf is where the entry of a key is, or -1.
+// placeOf returns the place of a key's entry, or -1.
 func (t *table) placeOf(key []byte, hash uint16) int {
 	if len(t.entries) == 0 {
 		return -1
@@ -89,40 +91,40 @@ func (t *table) placeOf(key []byte, hash uint16) int {
 	return -1
 }
 
-// slotOf is the slot of an entry that is there.
-func (t *table) slotOf(place int, hash uint16) int {
-	slot, want := t.home(hash), written(place, hash)
+// slotAt returns the slot of the entry at a place.
+func (t *table) slotAt(place int, hash uint16) int {
+	slot, want := t.home(hash), slotValue(place, hash)
 	for t.slots[slot] != want {
 		slot = t.next(slot)
 	}
 	return slot
 }
 
-// written is what stands in the slot of an entry.
-func written(place int, hash uint16) uint32 { return uint32(hash)<<16 | uint32(place+1) }
+// slotValue returns what stands in the slot of the entry at a place. It is never 0.
+func slotValue(place int, hash uint16) uint32 { return uint32(hash)<<16 | uint32(place+1) }
 
-// insert writes it into the first free slot from its home on.
-func (t *table) insert(written uint32) {
-	slot := t.home(uint16(written >> 16))
+// insert writes a slot's value into the first empty slot from its home on.
+func (t *table) insert(value uint32) {
+	slot := t.home(uint16(value >> 16))
 	for t.slots[slot] != 0 {
 		slot = t.next(slot)
 	}
-	t.slots[slot] = written
+	t.slots[slot] = value
 }
 
-// add makes an entry for a key that has none.
+// add adds an entry for a key that has none.
 func (t *table) add(key string, hash uint16) *entry {
 	if len(t.entries) == cap(t.entries) {
 		t.resize(len(t.entries) + len(t.entries)/16 + 4)
 	}
 	t.entries = append(t.entries, entry{key: key})
 	place := len(t.entries) - 1
-	t.insert(written(place, hash))
+	t.insert(slotValue(place, hash))
 	return &t.entries[place]
 }
 
-// resize makes room for so many entries, and what else lies in the piece of memory that holds them, so that a table is never much
-// larger than what it holds.
+// resize makes room for so many entries, and for as many more as fit into the memory that is
+// allocated for them. So a table is never much larger than what it holds.
 func (t *table) resize(room int) {
 	t.entries = append(slices.Grow([]entry(nil), room), t.entries...)
 	room = cap(t.entries)
@@ -135,13 +137,13 @@ func (t *table) resize(room int) {
 	}
 }
 
-// remove takes an entry out and moves the last one into its place.
+// remove removes an entry and moves the last one into its place.
 func (t *table) remove(place int) {
 	last := len(t.entries) - 1
-	t.free(t.slotOf(place, t.tagOf(place)))
+	t.emptySlot(t.slotAt(place, t.tagOf(place)))
 	if place != last {
 		hash := t.tagOf(last)
-		t.slots[t.slotOf(last, hash)] = written(place, hash)
+		t.slots[t.slotAt(last, hash)] = slotValue(place, hash)
 		t.entries[place] = t.entries[last]
 	}
 	t.entries[last] = entry{}
@@ -154,20 +156,21 @@ func (t *table) remove(place int) {
 	}
 }
 
-// free empties a slot. Those behind it that it kept from their home move up, so that every one is still found from there.
-func (t *table) free(slot int) {
+// emptySlot empties a slot. Slots behind it that are not in their home move up, so that each is
+// still found from there.
+func (t *table) emptySlot(slot int) {
 	for at := t.next(slot); t.slots[at] != 0; at = t.next(at) {
-		if home := t.home(uint16(t.slots[at] >> 16)); t.behind(home, at) >= t.behind(slot, at) {
+		if home := t.home(uint16(t.slots[at] >> 16)); t.distance(home, at) >= t.distance(slot, at) {
 			t.slots[slot], slot = t.slots[at], at
 		}
 	}
 	t.slots[slot] = 0
 }
 
-// behind is how many slots at comes behind from.
-func (t *table) behind(from, at int) int {
-	if at < from {
-		at += len(t.slots)
+// distance returns how many slots it is from one slot to another.
+func (t *table) distance(from, to int) int {
+	if to < from {
+		to += len(t.slots)
 	}
-	return at - from
+	return to - from
 }

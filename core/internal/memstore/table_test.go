@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// model is a table beside a map that tells what it must hold: for each key, the freshAt of its entry.
+// model is a table beside a map of what it must hold: for each key, the freshAt of its entry.
 type model struct {
 	t *testing.T
 	table
@@ -56,7 +56,8 @@ func (m *model) check() {
 	}
 }
 
-// A table that grows and shrinks holds what was put there, each once, whatever comes and goes in between.
+// A table that grows and shrinks holds what was put there, once, whatever comes and goes in
+// between.
 func TestTableHoldsWhatWasPut(t *testing.T) {
 	m, random := newModel(t), rand.New(rand.NewPCG(1, 2))
 	for round, most := range []int{3, 40, 1000, 3000, 100, 1, 0} {
@@ -79,7 +80,8 @@ func TestTableHoldsWhatWasPut(t *testing.T) {
 	}
 }
 
-// Keys whose hashes are alike crowd the same slots, around the end of the index too: each is found, and only under its own name.
+// Keys with similar hashes crowd the same slots, also around the end of the index. Each is found,
+// and only under its own name.
 func TestKeysWithLikeHashes(t *testing.T) {
 	m := newModel(t)
 	var alike []string

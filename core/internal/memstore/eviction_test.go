@@ -29,7 +29,8 @@ func TestMaxKeysIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// Nor is it exceeded when the keys lie unevenly: here all in one shard first, then one in each other.
+// Nor is it exceeded when the keys are spread unevenly: first all in one shard, then one in each of
+// the others.
 func TestMaxKeysIsNotExceededByEmptyShards(t *testing.T) {
 	const maxKeys = 5000
 	s, _ := newStore(maxKeys)
@@ -70,8 +71,8 @@ func TestFloodDoesNotEvictTheBusy(t *testing.T) {
 	}
 }
 
-// The counters of one call keep each other's places, also where they are more than the table may hold, or where the hand
-// finds all others busy.
+// Counters of one call do not evict each other, even if there are more of them than the table may
+// hold, or if all others are busy.
 func TestCountersOfOneCallDoNotEvictEachOther(t *testing.T) {
 	for _, maxKeys := range []int{1, 2, 3, 4} {
 		for name, limit := range limits(t, 2) {
@@ -105,7 +106,8 @@ func TestBanDoesNotEvictWhatItWatches(t *testing.T) {
 	}
 }
 
-// A key that nobody asks for gives way before one that is asked for, and one as good as fresh before both.
+// A key that nobody asks for is evicted before one that is asked for, and one that equals a fresh
+// one before both.
 func TestFreshKeysGiveWayFirst(t *testing.T) {
 	s, c := newStore(3)
 	long, short := minute(2), limits(t, 2)["fixed window"]
@@ -124,7 +126,7 @@ func TestFreshKeysGiveWayFirst(t *testing.T) {
 	}
 }
 
-// A sweep drops what is as good as fresh and nothing else.
+// A sweep removes the entries that equal fresh ones, and nothing else.
 func TestSweepDropsFreshEntries(t *testing.T) {
 	for _, maxKeys := range sizes[1:] {
 		for name, limit := range limits(t, 2) {
@@ -164,7 +166,8 @@ func (s *Store) entries() (n int) {
 	return n
 }
 
-// sound counts the entries of a table in which each is found by its key, and nothing else stands in the index; -1 if not.
+// sound returns how many entries a table has. It returns -1 if one of them is not found by its key,
+// or if the index has anything else.
 func (t *table) sound() int {
 	written := 0
 	for _, slot := range t.slots {
