@@ -15,8 +15,8 @@ type Expiry struct{ Clock }
 func (e *Expiry) Now() int64 { return e.Awake() + e.Jumps()*int64(MaxAge) }
 
 // Expires returns the time until which something holds that a server said would hold for so many
-// microseconds, in the reply to a request that was sent at the given time. The server's clock counts
-// whole microseconds, so it may have been almost one more when it was read.
+// microseconds, in the reply to a request that was sent at the given time. The server's clock
+// counts whole microseconds, so it may have been almost one more when it was read.
 func Expires(sent, micros int64) int64 { return sent + micros*1000 - 999 }
 
 // MicrosUntil returns the microseconds from now until then, or 0 if that is past. They are rounded

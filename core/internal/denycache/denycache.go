@@ -40,16 +40,16 @@ func New(c *clock.Expiry) *Cache {
 	return &Cache{clock: c, seed: maphash.MakeSeed(), table: setassoc.New[refusal](sets)}
 }
 
-// Query is what a call is looked up by. An answer is remembered under the Query that was made before
-// the store was asked, and is not repeated if a key was changed since.
+// Query is what a call is looked up by. An answer is remembered under the Query that was made
+// before the store was asked, and is not repeated if a key was changed since.
 type Query struct {
 	hash        uint64 // of the keys and costs
 	generations [maxCounters]uint32
 	cacheable   bool
 }
 
-// Query fills the zero Query with what to look a call up by. Some calls are never remembered: nobody
-// knows when a slot in flight comes back, and a counter in DryRun has to count every call.
+// Query fills the zero Query with what to look a call up by. Some calls are never remembered:
+// nobody knows when a slot in flight comes back, and a counter in DryRun has to count every call.
 //
 // On the path of every call, queries and verdicts are filled where they stand. A copy would read
 // several fields at once that were just written one by one, and a processor waits for that.
@@ -70,8 +70,8 @@ func (c *Cache) Query(q *Query, counters []algorithm.Counter) {
 	q.cacheable = true
 }
 
-// forLook returns the Query under which an answer is remembered that charged nothing. No ban counted
-// such a refusal, so it is not repeated to calls whose refusals a ban has to count.
+// forLook returns the Query under which an answer is remembered that charged nothing. No ban
+// counted such a refusal, so it is not repeated to calls whose refusals a ban has to count.
 func (q Query) forLook(counters []algorithm.Counter) Query {
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.Ban {

@@ -14,8 +14,8 @@ import (
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 )
 
-// A refusal is repeated for a second at most, with a wait that suffices, and not a microsecond longer
-// than it holds.
+// A refusal is repeated for a second at most, with a wait that suffices, and not a microsecond
+// longer than it holds.
 func TestARefusalIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)

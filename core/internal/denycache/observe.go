@@ -11,8 +11,8 @@ import (
 // maxAge is for how many microseconds a refusal is remembered at most.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 
-// Observe learns from the store's answer to a call that was to be charged, and was sent at the given
-// time: a refusal is remembered if it lasts, and a charge invalidates the call's keys.
+// Observe learns from the store's answer to a call that was to be charged, and was sent at the
+// given time: a refusal is remembered if it lasts, and a charge invalidates the call's keys.
 func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	c.observeStrikes(q, counters, verdicts)
 	switch {
@@ -117,8 +117,8 @@ func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algo
 	c.put(q.hash, r, counters, now)
 }
 
-// put adds a refusal in place of an earlier one of the same call. Otherwise it replaces one that has
-// expired, or else one that nobody asked for again: so a flood of callers who are refused once
+// put adds a refusal in place of an earlier one of the same call. Otherwise it replaces one that
+// has expired, or else one that nobody asked for again: so a flood of callers who are refused once
 // replaces its own refusals.
 func (c *Cache) put(hash uint64, r *refusal, counters []algorithm.Counter, now int64) {
 	set := c.table.SetForWriting(hash)

@@ -1,5 +1,5 @@
-// Package fallback counts in this process while the shared store does not answer, for the rules that
-// want that.
+// Package fallback counts in this process while the shared store does not answer, for the rules
+// that want that.
 //
 // A process counts by its share of the limit, and from zero. Its counters stay until their time is
 // over, so a store that fails and comes back every second admits no more because of that.

@@ -9,8 +9,8 @@ import (
 // maxShares bounds how many shares of limits are remembered.
 const maxShares = 1000
 
-// shares remembers limits that are parts of others, because making one takes longer than deciding by
-// it.
+// shares remembers limits that are parts of others, because making one takes longer than deciding
+// by it.
 type shares struct {
 	mu   sync.Mutex
 	made map[share]*algorithm.Limit

@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// fetch asks the store for permits of a lease. It is made for all callers who wait for it, so it does
-// not end with the context of any of them. A lease has at most one fetch under way.
+// fetch asks the store for permits of a lease. It is made for all callers who wait for it, so it
+// does not end with the context of any of them. A lease has at most one fetch under way.
 type fetch struct {
 	ctx     context.Context // with the values of the first caller's context
 	waiting []*waiter
@@ -77,10 +77,10 @@ func (l *Leases) begin(e *lease, waiting []*waiter) bool {
 }
 
 // wanted returns how many permits to ask for: as many as the waiting callers need, or as are likely
-// to be used. The latter is twice what was used of the last fetch, but not more than half of what the
-// store had left, nor than a sub-window's share of the limit. So idle leases keep little from others,
-// and nothing of a small limit. The rule's Lease bounds what is asked for ahead, but not what callers
-// already wait for: that is never idle, and they would wait for fetch after fetch.
+// to be used. The latter is twice what was used of the last fetch, but not more than half of what
+// the store had left, nor than a sub-window's share of the limit. So idle leases keep little from
+// others, and nothing of a small limit. The rule's Lease bounds what is asked for ahead, but not
+// what callers already wait for: that is never idle, and they would wait for fetch after fetch.
 func (e *lease) wanted(waiting []*waiter) (needed int64) {
 	for _, w := range waiting {
 		needed += w.cost
@@ -134,8 +134,8 @@ func (l *Leases) merge(e *lease, b *batch, now int64) {
 	b.expires = min(b.expires, old.expires)
 }
 
-// keep makes the permits that a fetch left available to callers, or has them given back if nobody can
-// use them any more.
+// keep makes the permits that a fetch left available to callers, or has them given back if nobody
+// can use them any more.
 func (l *Leases) keep(e *lease, b *batch, now int64) {
 	if b.left() == 0 {
 		l.wake(now + forgetAfter)

@@ -80,7 +80,8 @@ func (r *returns) sent(p *parcel) {
 	close(p.done)
 }
 
-// drop forgets what is queued for a key. It returns the parcels on their way with charges of the key.
+// drop forgets what is queued for a key. It returns the parcels on their way with charges of the
+// key.
 func (r *returns) drop(key []byte) (sending []*parcel) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

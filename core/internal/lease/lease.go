@@ -118,8 +118,8 @@ func (l *Leases) lease(c *algorithm.Counter) *lease {
 	return e
 }
 
-// rank returns how many permits were used last: the lease that ranks lowest loses its place to a new
-// one. A lease in use keeps its place.
+// rank returns how many permits were used last: the lease that ranks lowest loses its place to a
+// new one. A lease in use keeps its place.
 func (e *lease) rank() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,8 +143,8 @@ func (l *Leases) of(key []byte) (all []*lease) {
 	return all
 }
 
-// end takes the permits of a lease out of use, and gives back those that are left. The lease must be
-// locked.
+// end takes the permits of a lease out of use, and gives back those that are left. The lease must
+// be locked.
 func (l *Leases) end(e *lease) {
 	b := e.batch.Swap(nil)
 	if b == nil {

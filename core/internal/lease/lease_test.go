@@ -171,8 +171,8 @@ func TestACallerTooLateForAFetch(t *testing.T) {
 	})
 }
 
-// A caller who leaves before the fetch has come back gets the context's error, on time. The permit is
-// not lost, and the other callers get theirs.
+// A caller who leaves before the fetch has come back gets the context's error, on time. The permit
+// is not lost, and the other callers get theirs.
 func TestACallerLeavesAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)
@@ -207,8 +207,8 @@ func TestACallerLeavesAFetch(t *testing.T) {
 	})
 }
 
-// A fetch that fails is a failure for all who wait for it, and one that hangs is a failure within the
-// timeout.
+// A fetch that fails is a failure for all who wait for it, and one that hangs is a failure within
+// the timeout.
 func TestAFetchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)
@@ -304,8 +304,8 @@ func TestALeaseForManyCosts(t *testing.T) {
 	})
 }
 
-// However many keys are leased, a bounded number of leases is held. Calls of the other keys ask each
-// time, and Close gives everything back.
+// However many keys are leased, a bounded number of leases is held. Calls of the other keys ask
+// each time, and Close gives everything back.
 func TestLeasesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100_000)

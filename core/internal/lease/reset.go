@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Reset runs a function that resets a key, when nothing of the key is being fetched or given back. So
-// all that was charged before is forgotten with the rest, and leased permits are neither used nor
-// given back: they would be others' permits.
+// Reset runs a function that resets a key, when nothing of the key is being fetched or given back.
+// So all that was charged before is forgotten with the rest, and leased permits are neither used
+// nor given back: they would be others' permits.
 func (l *Leases) Reset(ctx context.Context, key []byte, reset func() error) error {
 	l.tasks.beginReset(key)
 	defer l.tasks.endReset(key)

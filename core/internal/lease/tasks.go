@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tasks are what runs in the background: fetches, and the sweep, which has a timer. A fetch of a key
-// does not begin while the key is being reset.
+// tasks are what runs in the background: fetches, and the sweep, which has a timer. A fetch of a
+// key does not begin while the key is being reset.
 type tasks struct {
 	running sync.WaitGroup
 

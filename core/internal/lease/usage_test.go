@@ -98,8 +98,8 @@ func (p *callers) run(t *testing.T) error {
 	return p.check(shared)
 }
 
-// call makes the calls of one caller. A permit is used when it was charged, or when it was asked for
-// if that was later.
+// call makes the calls of one caller. A permit is used when it was charged, or when it was asked
+// for if that was later.
 func (p *callers) call(process Process, c caller) {
 	for _, pause := range c.pauses {
 		time.Sleep(pause)

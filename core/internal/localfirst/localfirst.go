@@ -1,8 +1,8 @@
 // Package localfirst answers what this process can answer truthfully by itself, and asks the store
 // that all processes share for the rest.
 //
-// A call is answered, in this order, with a permit that was leased, with a refusal that still holds,
-// by the shared store, or, if that does not answer, by counting here.
+// A call is answered, in this order, with a permit that was leased, with a refusal that still
+// holds, by the shared store, or, if that does not answer, by counting here.
 package localfirst
 
 import (

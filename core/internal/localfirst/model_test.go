@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// Whatever calls come, one after the other, every number of the answers is what a store answers that
-// is asked each time: for calls of one counter and of several, with bans that count refusals.
+// Whatever calls come, one after the other, every number of the answers is what a store answers
+// that is asked each time: for calls of one counter and of several, with bans that count refusals.
 func TestAnswersAreThoseOfTheStore(t *testing.T) {
 	repeated := 0
 	limits := limitsOfAll(t)
@@ -68,8 +68,8 @@ type step struct {
 	early    time.Duration // less of that
 }
 
-// calls draws lists of counters, of a few that they share. A ban is in DryRun if what it watches is,
-// because they belong to one rule.
+// calls draws lists of counters, of a few that they share. A ban is in DryRun if what it watches
+// is, because they belong to one rule.
 func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.Counter] {
 	bans := []*algorithm.Limit{new(algorithm.Banned(2, Second/2, 2*Second, Second)), new(algorithm.Banned(0, 0, 0, Second))}
 	dry := rapid.Map(rapid.IntRange(0, 4), func(n int) bool { return n == 4 })

@@ -1,10 +1,10 @@
 // Package setassoc is a table of a fixed size that readers search without a lock.
 //
 // It is set-associative, as the caches of processors are: a hash chooses one of its sets, and a set
-// has room for eight entries. When a set is full, a new entry replaces the one that ranks lowest. So
-// the table is bounded without a list of what was used when, and takes 11 bytes beside each entry. A
-// busy entry is found in 7 to 12 ns, where maps under locks took 14 to 34, and a sync.Map, which has
-// no bound, 10 to 16; among 10,000 entries all three take the same (BenchmarkFind).
+// has room for eight entries. When a set is full, a new entry replaces the one that ranks lowest.
+// So the table is bounded without a list of what was used when, and takes 11 bytes beside each
+// entry. A busy entry is found in 7 to 12 ns, where maps under locks took 14 to 34, and a sync.Map,
+// which has no bound, 10 to 16; among 10,000 entries all three take the same (BenchmarkFind).
 package setassoc
 
 import (
@@ -41,8 +41,8 @@ type Set[E any] struct {
 	ways [Ways]atomic.Pointer[E]
 }
 
-// New returns an empty table with room for Ways entries in each of its sets. The number of sets must
-// be a multiple of 128.
+// New returns an empty table with room for Ways entries in each of its sets. The number of sets
+// must be a multiple of 128.
 func New[E any](sets int) Table[E] {
 	return Table[E]{make([]atomic.Pointer[block[E]], sets/blockSets)}
 }
