@@ -60,3 +60,14 @@ func TestAdaptersImportOnlyCore(t *testing.T) {
 		}
 	}
 }
+
+// Tests that use limittest compile no test library, and need no checksum of one in go.sum.
+func TestLimittestImportsNoTestLibrary(t *testing.T) {
+	for _, dep := range goList(t, "-deps", module+"core/limittest") {
+		for _, library := range []string{"goleak", "rapid", "testify"} {
+			if strings.Contains(dep, library) {
+				t.Errorf("limittest imports %s", dep)
+			}
+		}
+	}
+}

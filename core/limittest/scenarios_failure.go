@@ -21,13 +21,6 @@ var failureScenarios = []scenario{
 	{name: "a caller who has left is not let through by FailOpen", run: callerLeft},
 }
 
-// dead is a client of a server that nobody listens for.
-func dead(t *testing.T) redis.UniversalClient {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 // broken serves a route whose store does not answer, and says which decisions came of it.
 func (s *site) broken(t *testing.T, client redis.UniversalClient, rules ...core.Rule) (last *atomic.Value) {
 	t.Helper()
@@ -51,7 +44,7 @@ func wantReason(t *testing.T, last *atomic.Value, reason core.Reason) {
 }
 
 func failOpen(t *testing.T, s *site) {
-	last := s.broken(t, dead(t), core.Rule{Seconds: 600, MaxCount: 1})
+	last := s.broken(t, NoRedis(t), core.Rule{Seconds: 600, MaxCount: 1})
 	for range 3 {
 		reply := s.want(t, 200, "/shop/list")
 		wantHeader(t, reply, "Ratelimit", "") // nothing is known, so nothing is told
@@ -60,14 +53,14 @@ func failOpen(t *testing.T, s *site) {
 }
 
 func failClosed(t *testing.T, s *site) {
-	last := s.broken(t, dead(t), core.Rule{Seconds: 600, MaxCount: 1, OnStoreError: core.FailClosed})
+	last := s.broken(t, NoRedis(t), core.Rule{Seconds: 600, MaxCount: 1, OnStoreError: core.FailClosed})
 	reply := s.want(t, 503, "/shop/list")
 	wantHeader(t, reply, "Retry-After", "1")
 	wantReason(t, last, core.StoreFailClosed)
 }
 
 func failMixed(t *testing.T, s *site) {
-	last := s.broken(t, dead(t), core.Rule{Name: "open", Seconds: 600},
+	last := s.broken(t, NoRedis(t), core.Rule{Name: "open", Seconds: 600},
 		core.Rule{Name: "closed", Seconds: 600, OnStoreError: core.FailClosed})
 	s.want(t, 503, "/shop/list")
 	wantReason(t, last, core.StoreFailClosed)
@@ -92,7 +85,7 @@ func callerLeft(t *testing.T, s *site) {
 	var ran atomic.Int32
 	limiter := s.limiter(t, func(o *core.Options) {
 		if s.client != nil {
-			o.Redis = dead(t)
+			o.Redis = NoRedis(t)
 		}
 	})
 	s.serve(t, App{

@@ -1,5 +1,3 @@
-// Package limittest tests adapters: Run serves small services through an adapter, with a real server
-// of its framework, and holds it to everything that an adapter must do.
 package limittest
 
 import (

@@ -1,0 +1,161 @@
+package limittest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// An adapter for toy, a made-up framework that is at the end of the file.
+func Example_adapter() {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer limiter.Close()
+	router := newToy()
+	router.Handle("GET /users/{id}", Limit(limiter, core.Rule{Seconds: 60, MaxCount: 2}), func(c *Ctx) {
+		fmt.Fprintf(c.Writer, "user %s", c.Request.PathValue("id"))
+	})
+	for _, path := range []string{"/users/1", "/users/2", "/users/3"} {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		fmt.Println(w.Code, w.Header().Get("RateLimit-Policy"))
+	}
+	// Output:
+	// 200 "GET /users/{id}";q=2;w=60
+	// 200 "GET /users/{id}";q=2;w=60
+	// 429 "GET /users/{id}";q=2;w=60
+}
+
+// Limit returns a middleware for one route or the whole router, which decides by these rules
+// together. It panics with a *core.RuleError if a rule is wrong. (In a package of its own it would
+// be called New.)
+func Limit(limiter *core.Limiter, rules ...core.Rule) Handler {
+	guard := limiter.MustGuard(rules...)
+	return func(c *Ctx) {
+		answer := guard.Check(view{c})
+		if !carryOut(c, answer) {
+			return
+		}
+		outer := c.Writer
+		watched, response := answer.Watch(outer, c.Request)
+		c.Writer = watched
+		defer func() {
+			c.Writer = outer
+			response.Finish()
+		}()
+		answer.Run(func() (status int) {
+			c.Next()
+			return response.Status()
+		})
+	}
+}
+
+// Allow decides inside a handler, for a subject that only the handler knows; "" is each rule's own
+// key. After false the refusal is written, and the handler returns.
+func Allow(c *Ctx, check *core.Check, subject string) bool {
+	return carryOut(c, check.Allow(view{c}, subject))
+}
+
+// carryOut writes the refusal, if there is one, and reports whether the call goes on.
+func carryOut(c *Ctx, answer core.Answer) (goOn bool) {
+	if answer.Context != nil {
+		c.Request = c.Request.WithContext(answer.Context)
+	}
+	if answer.Refusal == nil {
+		return true
+	}
+	answer.Refusal.SetHeader(c.Writer.Header())
+	c.Writer.WriteHeader(answer.Refusal.Status)
+	_, _ = c.Writer.Write(answer.Refusal.Body) // a caller who has left needs no answer
+	return false
+}
+
+// view implements core.View. It is one pointer wide, so that showing it costs no allocation.
+type view struct{ c *Ctx }
+
+func (v view) Context() context.Context          { return v.c.Request.Context() }
+func (v view) Method() string                    { return v.c.Request.Method }
+func (v view) Path() string                      { return v.c.Request.URL.EscapedPath() }
+func (v view) Route() string                     { return v.c.Route }
+func (v view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request.RemoteAddr) }
+func (v view) Host() string                      { return v.c.Request.Host }
+func (v view) Header(name string) []string       { return v.c.Request.Header.Values(name) }
+func (v view) Query(name string) string          { return v.c.Request.URL.Query().Get(name) }
+func (v view) Param(name string) string          { return v.c.Request.PathValue(name) }
+func (v view) Size() int64                       { return v.c.Request.ContentLength }
+func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
+
+// Value looks in the framework's own store first.
+func (v view) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if value, found := v.c.Values[name]; found {
+			return value
+		}
+	}
+	return v.c.Request.Context().Value(key)
+}
+
+// Here begins the framework.
+
+// Handler is a handler or, if it calls Next, a middleware.
+type Handler func(*Ctx)
+
+// Ctx is a call on its way through its handlers.
+type Ctx struct {
+	Writer  http.ResponseWriter
+	Request *http.Request
+	Route   string         // the pattern of the route, without the method; "" if there is none
+	Values  map[string]any // what middlewares leave for handlers
+	rest    []Handler
+}
+
+// Next runs the next handler.
+func (c *Ctx) Next() {
+	if len(c.rest) > 0 {
+		next := c.rest[0]
+		c.rest = c.rest[1:]
+		next(c)
+	}
+}
+
+// toy is a router.
+type toy struct {
+	mux *http.ServeMux
+	use []Handler
+}
+
+func newToy() *toy { return &toy{mux: http.NewServeMux()} }
+
+// Use adds middlewares for every call.
+func (t *toy) Use(middlewares ...Handler) { t.use = append(t.use, middlewares...) }
+
+// Handle adds a route.
+func (t *toy) Handle(pattern string, handlers ...Handler) {
+	t.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		c := r.Context().Value(ctxKey{}).(*Ctx)
+		c.Writer, c.Request, c.rest = w, r, handlers
+		c.Next()
+	})
+}
+
+type ctxKey struct{}
+
+// ServeHTTP implements http.Handler.
+func (t *toy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, pattern := t.mux.Handler(r)
+	c := &Ctx{Writer: w, Values: make(map[string]any)}
+	if slash := strings.IndexByte(pattern, '/'); slash >= 0 {
+		c.Route = pattern[slash:]
+	}
+	c.Request = r.WithContext(context.WithValue(r.Context(), ctxKey{}, c))
+	c.rest = append(slices.Clone(t.use), func(c *Ctx) { t.mux.ServeHTTP(c.Writer, c.Request) })
+	c.Next()
+}
