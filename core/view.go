@@ -1,0 +1,133 @@
+package core
+
+import (
+	"context"
+	"net"
+	"net/netip"
+)
+
+// View is what an adapter shows the core of one call. An adapter for another framework implements it and passes it to
+// [Guard.Check]; the core asks only for what the rules need, keeps nothing, and is done with it when Check returns.
+type View interface {
+	// Context is the call's own; it ends when the caller leaves, if the framework notices.
+	Context() context.Context
+	// Method is the HTTP method; "" for gRPC.
+	Method() string
+	// Path is the path as the framework routes it, without query; the full method for gRPC.
+	Path() string
+	// Route is the pattern that the framework matched, without method and host; "" while that is not known.
+	Route() string
+	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerOf] and [PeerAddr].
+	RemoteAddr() netip.Addr
+	// Host is the host that the call was made to, as it was sent; :authority in gRPC; "" if there is
+	// none.
+	Host() string
+	// Header returns every value of a request header, one for each line, in order. The name is in
+	// canonical form, and never Host.
+	Header(name string) []string
+	// Query returns the first value of a parameter of the URL's query, or "".
+	Query(name string) string
+	// Param returns what a named wildcard of the route matched, or "".
+	Param(name string) string
+	// Value is what an earlier middleware left under this key, in the framework's own store or the context; or nil.
+	Value(key any) any
+	// Size is the length of the body in bytes, -1 when it is not known.
+	Size() int64
+	// ResponseHeader is where the headers of the answer go; never nil.
+	ResponseHeader() HeaderWriter
+}
+
+// LooseView is a View of a framework that serves other spellings of a path than the registered one.
+type LooseView interface {
+	View
+	// Loose says whether ASCII case and trailing slashes make no difference to the router.
+	Loose() (anyCase, anySlash bool)
+}
+
+// RoutedView is a View of a framework that may run a middleware before it knows the route. An
+// unnamed rule there is logged as a mistake. Without this interface, an empty Route means that there
+// is none.
+type RoutedView interface {
+	View
+	// Routed reports whether the framework has looked for the route.
+	Routed() bool
+}
+
+// NestedView is a View of a framework in which middlewares around one handler do not share a
+// ResponseHeader. It lets the core find a rule that is attached twice.
+type NestedView interface {
+	View
+	// CallID returns a value that is the same for all middlewares around a handler, and different for
+	// each call under way, or nil if the framework has no such value.
+	CallID() any
+}
+
+// HeaderWriter takes the response headers. http.Header is one, and so is fasthttp's ResponseHeader.
+// If it also has Get(name) string or Peek(name) []byte, middlewares around one handler can agree on
+// the limit that a header with room for only one describes.
+type HeaderWriter interface {
+	Set(name, value string)
+	Add(name, value string)
+}
+
+// PeerOf is the IP of a connection's remote address, without an allocation for a TCP connection; the zero Addr for a unix
+// socket or nil.
+func PeerOf(remote net.Addr) netip.Addr {
+	switch remote := remote.(type) {
+	case nil:
+		return netip.Addr{}
+	case *net.TCPAddr:
+		return remote.AddrPort().Addr()
+	default:
+		return PeerAddr(remote.String()) // of a listener's own type, or under another server
+	}
+}
+
+// PeerAddr reads the address of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or without a port); the zero
+// Addr for anything else, as for the "@" of a unix socket.
+func PeerAddr(remoteAddr string) netip.Addr {
+	if peer, ok := ipv4Peer(remoteAddr); ok {
+		return peer
+	}
+	if peer, err := netip.ParseAddrPort(remoteAddr); err == nil {
+		return peer.Addr()
+	}
+	addr, _ := netip.ParseAddr(remoteAddr)
+	return addr
+}
+
+// ipv4Peer reads "192.0.2.1:1234" as netip.ParseAddrPort does, which takes four times as long; anything else is not for it.
+func ipv4Peer(text string) (peer netip.Addr, ok bool) {
+	var bytes [4]byte
+	at, value, digits := 0, 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9' && (digits == 0 || value > 0):
+			value, digits = value*10+int(c-'0'), digits+1
+			if value > 255 {
+				return peer, false
+			}
+		case c == '.' && digits > 0 && at < 3:
+			bytes[at] = byte(value)
+			at, value, digits = at+1, 0, 0
+		case c == ':' && digits > 0 && at == 3:
+			bytes[3] = byte(value)
+			return netip.AddrFrom4(bytes), isPort(text[i+1:])
+		default:
+			return peer, false
+		}
+	}
+	return peer, false
+}
+
+// isPort says whether a text is a port as they are written: up to five digits.
+func isPort(text string) bool {
+	port := 0
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' || i == 5 {
+			return false
+		}
+		port = port*10 + int(text[i]-'0')
+	}
+	return len(text) > 0 && port <= 65535
+}
