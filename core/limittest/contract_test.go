@@ -54,7 +54,7 @@ func TestContractNamesTheMistake(t *testing.T) {
 		"refusal's Body":    "the middleware sent a refusal without Refusal.Body",
 		"no handler":        "the middleware must run the handler when Answer.Refusal is nil",
 		"no Run":            "the middleware did not run the handler in Answer.Run",
-		"Run's outcome":     "made Count receive 200, want the outcome that was sent, 404",
+		"Run's outcome":     "Count received 200, want the outcome that was sent, 404",
 		"Answer.Context":    "the middleware did not pass Answer.Context to the handler",
 		"Allow":             "Allow let the handler go on though Answer.Refusal was set",
 
@@ -102,8 +102,12 @@ func TestRunEnds(t *testing.T) {
 		},
 		"a scenario that waits": {
 			func(t *testing.T) {
-				waits := scenario{name: "waits", run: func(t *testing.T, _ *site) { eventually(t, "a miracle", func() bool { return false }) }}
-				Adapter{}.run(t, append([]scenario{waits}, limitScenarios...), inProcess)
+				waits := scenario{name: "waits", run: func(t *testing.T, s *site) {
+					s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list"}}})
+					s.enter(t, newGate(t), "/shop/list")
+				}}
+				a := Adapter{Serve: adapter("no reply").serve, Connect: connectHTTP}
+				a.run(t, append([]scenario{waits}, limitScenarios...), inProcess)
 			},
 			`the scenario "waits" waited in vain, so those after it are not run`,
 		},

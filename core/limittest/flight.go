@@ -49,10 +49,14 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 		defer client.Close()
 		replies <- client.Do(t, call)
 	}()
-	t.Cleanup(func() {
-		for range replies { // the handlers are let go by now
+	t.Cleanup(func() { // the handlers are let go by now
+		defer cancel()
+		if t.Failed() {
+			cancel()
 		}
-		cancel()
+		defer time.AfterFunc(patience, cancel).Stop()
+		for range replies {
+		}
 	})
 	select {
 	case leave := <-g.entered:
