@@ -31,12 +31,12 @@ var (
 // tested is a breaker, and what it told.
 type tested struct {
 	*breaker
-	told []change
+	told []breakerChange
 }
 
 func newTested() *tested {
 	b := new(tested)
-	b.breaker = newBreaker(breakerTimeout, func(c change) { b.told = append(b.told, c) })
+	b.breaker = newBreaker(breakerTimeout, func(c breakerChange) { b.told = append(b.told, c) })
 	return b
 }
 
@@ -85,15 +85,15 @@ func TestBreakerOpens(t *testing.T) {
 				began := time.Now()
 				for b.opened.Load() == 0 && time.Since(began) < time.Second {
 					b.wantState(t, "closed")
-					if err := b.trip(max(test.took, aWhile/20), test.err); err != test.err {
+					if err := b.trip(max(test.took, minFailingTime/20), test.err); err != test.err {
 						t.Fatal(err)
 					}
 				}
-				if took := time.Since(began); took < aWhile || took > aWhile+3*breakerTimeout {
+				if took := time.Since(began); took < minFailingTime || took > minFailingTime+3*breakerTimeout {
 					t.Errorf("open after %v", took)
 				}
 				b.wantState(t, "open")
-				if err := b.trip(0, nil); err != errOpen {
+				if err := b.trip(0, nil); err != errBreakerOpen {
 					t.Errorf("%v, want no trip", err)
 				}
 				if len(b.told) != 1 || !b.told[0].open || b.opened.Load() != 1 {
@@ -109,7 +109,7 @@ func TestBreakerOpensWithinASecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *tested) {
 		began := time.Now()
 		b.timeout = 400 * time.Millisecond
-		for b.trip(b.timeout, late) != errOpen {
+		for b.trip(b.timeout, late) != errBreakerOpen {
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("opened after %v", took)
@@ -158,7 +158,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 				if i%10 == 0 {
 					err = nil
 				}
-				_ = b.trip(aWhile/20, err)
+				_ = b.trip(minFailingTime/20, err)
 			}
 			b.wantState(t, "closed")
 		})
@@ -172,7 +172,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 			all.Wait()
 			b.wantState(t, "closed")
 			_ = b.trip(0, nil)
-			time.Sleep(aWhile)
+			time.Sleep(minFailingTime)
 			_ = b.trip(0, reset)
 			b.wantState(t, "closed")
 		})
@@ -192,8 +192,8 @@ func TestBreakerStaysClosed(t *testing.T) {
 // open is a breaker that has opened just now.
 func open() *tested {
 	b := newTested()
-	for range severalFailures {
-		_ = b.trip(aWhile+time.Millisecond, reset)
+	for range minFailures {
+		_ = b.trip(minFailingTime+time.Millisecond, reset)
 	}
 	return b
 }
@@ -203,7 +203,7 @@ func TestBreakerProbesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open()
 		began := time.Now()
-		for b.trip(0, reset) == errOpen {
+		for b.trip(0, reset) == errBreakerOpen {
 			time.Sleep(time.Millisecond)
 		}
 		if waited := time.Since(began); waited < openFor || waited > openFor*3/2+2*time.Millisecond {
@@ -219,7 +219,7 @@ func TestBreakerProbesAlone(t *testing.T) {
 				err := b.trip(breakerTimeout, nil)
 				mu.Lock()
 				defer mu.Unlock()
-				if err == errOpen {
+				if err == errBreakerOpen {
 					spared++
 				} else {
 					made++
@@ -261,8 +261,8 @@ func TestBreakerIgnoresLateNews(t *testing.T) {
 			slow.Go(func() { _ = b.trip(10*openFor, late) })
 		}
 		synctest.Wait()
-		for range severalFailures {
-			_ = b.trip(aWhile+time.Millisecond, reset)
+		for range minFailures {
+			_ = b.trip(minFailingTime+time.Millisecond, reset)
 		}
 		time.Sleep(2 * openFor)
 		_ = b.trip(0, nil)

@@ -16,37 +16,37 @@ func (s *Store) Waiting() (n int, allFly bool) {
 	defer shard.mu.Unlock()
 	for i := range shard.lanes {
 		n += len(shard.lanes[i].waiting)
-		allFly = allFly && len(shard.lanes[i].flying) > 0
+		allFly = allFly && len(shard.lanes[i].inFlight) > 0
 	}
 	return n, allFly
 }
 
 // Reply is what came of a script call for so many equal calls, to be read for one that stands behind some of the others.
 type Reply struct {
-	Counters      []algorithm.Counter
-	Calls, Behind int64
-	Text          string
-	Values        []any
+	Counters     []algorithm.Counter
+	Calls, Ahead int64
+	Text         string
+	Values       []any
 }
 
 // Fast reads the reply of a fast script.
 func (r Reply) Fast(verdicts []algorithm.Verdict) (passed int64, err error) {
-	return r.read(byFast, verdicts)
+	return r.read(fastKind, verdicts)
 }
 
 // Equal reads the reply of decide_equal.lua.
 func (r Reply) Equal(verdicts []algorithm.Verdict) (passed int64, err error) {
-	return r.read(byEqual, verdicts)
+	return r.read(equalKind, verdicts)
 }
 
 // Decided reads the reply of decide.lua.
 func (r Reply) Decided(verdicts []algorithm.Verdict) (passed int64, err error) {
-	return r.read(byDecide, verdicts)
+	return r.read(decideKind, verdicts)
 }
 
-func (r Reply) read(by form, verdicts []algorithm.Verdict) (passed int64, err error) {
-	a := answer{form: by, text: r.Text, values: r.Values, calls: r.Calls}
-	return a.read(r.Counters, r.Behind, 1, verdicts, new(room))
+func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, err error) {
+	a := scriptReply{kind: by, text: r.Text, values: r.Values, calls: r.Calls}
+	return a.readVerdicts(r.Counters, r.Ahead, 1, verdicts, new(scratch))
 }
 
 // ReadRecords reads the reply of records.lua.

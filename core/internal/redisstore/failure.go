@@ -49,7 +49,7 @@ func (u *unreached) Error() string { return u.cause.Error() }
 func (u *unreached) Unwrap() error { return u.cause }
 
 // replies are what error replies begin with, but for an ERR.
-var replies = map[string]failure.Class{
+var replyClasses = map[string]failure.Class{
 	"LOADING": failure.NotReady, "READONLY": failure.NotReady, "MASTERDOWN": failure.NotReady, "BUSY": failure.NotReady, "NOREPLICAS": failure.NotReady, "CLUSTERDOWN": failure.NotReady,
 	"TRYAGAIN": failure.NotReady, "MOVED": failure.NotReady, "ASK": failure.NotReady, "max number of clients": failure.NotReady,
 	"OOM": failure.Refused, "NOAUTH": failure.Refused, "WRONGPASS": failure.Refused, "NOPERM": failure.Refused, "CROSSSLOT": failure.Refused, "MISCONF": failure.Refused, "unknown command": failure.Refused,
@@ -59,7 +59,7 @@ var replies = map[string]failure.Class{
 }
 
 // signs are words anywhere in the error of a script, in which other words stand in front.
-var signs = []struct {
+var scriptErrorClasses = []struct {
 	words string
 	class failure.Class
 }{
@@ -70,7 +70,7 @@ var signs = []struct {
 
 // nobodyThere is what the client's own errors begin with when it had nowhere to send a command to. Others it makes of replies that it
 // cannot read: what they answer may have been charged.
-var nobodyThere = []string{
+var unreachablePrefixes = []string{
 	"redis: all sentinels", "redis: no sentinels", "redis: all ring shards are down", "redis: cluster has no nodes", "redis: connection not available",
 	"redis: connection is not usable",
 }
@@ -90,7 +90,7 @@ func classOf(err error) failure.Class {
 		return failure.Unexpected
 	case errors.As(err, &known):
 		return known.Class
-	case errors.Is(err, errOpen):
+	case errors.Is(err, errBreakerOpen):
 		return failure.BreakerOpen
 	case errors.Is(err, ErrForeign):
 		return failure.Foreign
@@ -109,7 +109,7 @@ func classOf(err error) failure.Class {
 		return failure.Timeout
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return failure.Lost
-	case slices.ContainsFunc(nobodyThere, func(words string) bool { return strings.HasPrefix(err.Error(), words) }):
+	case slices.ContainsFunc(unreachablePrefixes, func(words string) bool { return strings.HasPrefix(err.Error(), words) }):
 		return failure.Unreachable
 	default:
 		return failure.Unexpected
@@ -117,12 +117,12 @@ func classOf(err error) failure.Class {
 }
 
 func classOfReply(err error) failure.Class {
-	for prefix, class := range replies {
-		if replied(err, prefix) {
+	for prefix, class := range replyClasses {
+		if isReply(err, prefix) {
 			return class
 		}
 	}
-	for _, sign := range signs {
+	for _, sign := range scriptErrorClasses {
 		if strings.Contains(err.Error(), sign.words) {
 			return sign.class
 		}
@@ -131,7 +131,7 @@ func classOfReply(err error) failure.Class {
 }
 
 // explain makes a failure of an error, and names our own timeout where that is what ended the call.
-func explain(err error, timeout time.Duration) *failure.Error {
+func toFailure(err error, timeout time.Duration) *failure.Error {
 	var known *failure.Error
 	if errors.As(err, &known) {
 		return known
@@ -148,7 +148,7 @@ func explain(err error, timeout time.Duration) *failure.Error {
 }
 
 // named names the keys of a script that met a value which is none of ours.
-func named(err error, counters []algorithm.Counter) error {
+func nameForeignKeys(err error, counters []algorithm.Counter) error {
 	if classOf(err) != failure.Foreign {
 		return err
 	}
@@ -156,10 +156,10 @@ func named(err error, counters []algorithm.Counter) error {
 	for i := range counters {
 		keys[i] = string(counters[i].Key)
 	}
-	return namedKeys(err, keys)
+	return withForeignKeys(err, keys)
 }
 
-func namedKeys(err error, keys any) error {
+func withForeignKeys(err error, keys any) error {
 	if classOf(err) != failure.Foreign {
 		return err
 	}
@@ -167,23 +167,23 @@ func namedKeys(err error, keys any) error {
 }
 
 // movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.
-func movedAway(err error) bool {
-	return err != nil && (elsewhere(err) || replied(err, "CLUSTERDOWN") || readOnly(err))
+func isSlotUnavailable(err error) bool {
+	return err != nil && (isRedirect(err) || isReply(err, "CLUSTERDOWN") || isReadOnly(err))
 }
 
 // readOnly reports whether a replica refused to write. Redis 6.2 puts other words in front where it was a script that wrote.
-func readOnly(err error) bool {
+func isReadOnly(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.Contains(err.Error(), "READONLY You can't write against a read only replica")
 }
 
 // elsewhere says whether a healthy node of a cluster answered that it does not serve the slot, or not now.
-func elsewhere(err error) bool {
-	return replied(err, "MOVED ") || replied(err, "ASK ") || replied(err, "TRYAGAIN")
+func isRedirect(err error) bool {
+	return isReply(err, "MOVED ") || isReply(err, "ASK ") || isReply(err, "TRYAGAIN")
 }
 
 // replied reports whether an error is a reply that begins so. go-redis's HasErrorPrefix allocates,
 // even where there is no error, which is nearly always.
-func replied(err error, prefix string) bool {
+func isReply(err error, prefix string) bool {
 	return err != nil && redis.HasErrorPrefix(err, prefix)
 }

@@ -71,7 +71,7 @@ func TestClassOf(t *testing.T) {
 		{reply("CLUSTERDOWN The cluster is down"), failure.NotReady},
 		{reply("MOVED 1 127.0.0.1:1"), failure.NotReady},
 		{reply("ERR max number of clients reached"), failure.NotReady},
-		{errOpen, failure.BreakerOpen},
+		{errBreakerOpen, failure.BreakerOpen},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), failure.Refused},
 		{reply("NOAUTH Authentication required."), failure.Refused},
 		{reply("WRONGPASS invalid username-password pair or user is disabled."), failure.Refused},
@@ -91,7 +91,7 @@ func TestClassOf(t *testing.T) {
 		{reply("ERR Error running script (call to f_f60d): @user_script:47: ERR syntax error"), failure.Refused},
 		{reply("WRONGTYPE Operation against a key holding the wrong kind of value script: f"), failure.Foreign},
 		{reply("NOTACOUNTER script: f"), failure.Foreign},
-		{named(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
+		{nameForeignKeys(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
 		{reply("ERR something new"), failure.Unexpected},
 		{errWrongReply, failure.Unexpected},
 		{errors.New("redis: can't parse \"!\""), failure.Unexpected},
@@ -105,7 +105,7 @@ func TestClassOf(t *testing.T) {
 				t.Errorf("%v: class %d, want %d", err, got, test.want)
 			}
 		}
-		explained := explain(test.err, breakerTimeout)
+		explained := toFailure(test.err, breakerTimeout)
 		if errors.Is(explained, context.Canceled) || errors.Is(explained, context.DeadlineExceeded) || explained.Class != test.want {
 			t.Errorf("%v: %v of class %d", test.err, explained, explained.Class)
 		}
@@ -132,12 +132,12 @@ func TestProbesAreFew(t *testing.T) {
 		return nil, syscall.ECONNREFUSED
 	}})
 	defer func() { _ = client.Close() }()
-	began, r := time.Now(), &reach{client: client, all: &common{timeout: breakerTimeout, listener: nobody{}}}
+	began, r := time.Now(), &connectivity{client: client, common: &common{timeout: breakerTimeout, listener: noListener{}}}
 	for range 1000 {
-		r.fails()
-		r.answers()
+		r.connectFailed()
+		r.answered()
 	}
-	r.all.close()
+	r.common.close()
 	if n, most := dials.Load(), 1+int32(time.Since(began)/probeAgain); n == 0 || n > most {
 		t.Errorf("%d probes, want at most %d", n, most)
 	}

@@ -15,11 +15,11 @@ import (
 // stoppedNode answers no pipeline until it is released.
 type stoppedNode struct{ asked, release chan struct{} }
 
-func (n stoppedNode) process(ctx context.Context, _ onceCmd) error { return ctx.Err() }
+func (n stoppedNode) process(ctx context.Context, _ command) error { return ctx.Err() }
 
-func (n stoppedNode) unsent() error { return errUnsent }
+func (n stoppedNode) noConnection() error { return errUnsent }
 
-func (n stoppedNode) pipe(context.Context, []redis.Cmder) error {
+func (n stoppedNode) processAll(context.Context, []redis.Cmder) error {
 	n.asked <- struct{}{}
 	<-n.release
 	return errAwaited
@@ -29,13 +29,13 @@ func (n stoppedNode) pipe(context.Context, []redis.Cmder) error {
 func TestWhoseTimeIsUpOnTheWayMayHaveBeenCharged(t *testing.T) {
 	n := stoppedNode{make(chan struct{}, 1), make(chan struct{})}
 	defer close(n.release)
-	s := newShard(n, 10, &common{timeout: time.Minute, listener: nobody{}})
+	s := newShard(n, 10, &common{timeout: time.Minute, listener: noListener{}})
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
 	ctx, end := context.WithCancel(context.Background())
-	ticket := s.queue(ctx, []algorithm.Counter{{Key: []byte("test:{k}:name:sw1:1000000"), Limit: &limit, Cost: 1}}, true, 1, 1)
+	ticket := s.enqueue(ctx, []algorithm.Counter{{Key: []byte("test:{k}:name:sw1:1000000"), Limit: &limit, Cost: 1}}, true, 1, 1)
 	<-n.asked
 	end()
-	if err := ticket.wait(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {
+	if err := ticket.await(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {
 		t.Errorf("class %d: %v", classOf(err), err)
 	}
 }

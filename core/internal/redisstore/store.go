@@ -23,22 +23,22 @@ import (
 // Store decides through one client. It is safe for concurrent use.
 type Store struct {
 	*common
-	router router
-	seed   maphash.Seed
-	rooms  sync.Pool // of *room
+	router    router
+	seed      maphash.Seed
+	scratches sync.Pool // of *room
 
-	outlook  outlook
-	giveBack func([]algorithm.Charge)
+	forecasts forecastTable
+	giveBack  func([]algorithm.Charge)
 }
 
 // New makes a store. It connects to nothing. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
-	s := &Store{common: &common{timeout: timeout, listener: nobody{}}, seed: maphash.MakeSeed()}
-	s.outlook.begun = time.Now()
+	s := &Store{common: &common{timeout: timeout, listener: noListener{}}, seed: maphash.MakeSeed()}
+	s.forecasts.start = time.Now()
 	s.giveBack = func(charges []algorithm.Charge) {
 		s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
 	}
-	s.rooms.New = func() any { return new(room) }
+	s.scratches.New = func() any { return new(scratch) }
 	s.router = newRouter(client, s.common)
 	return s
 }
@@ -52,15 +52,15 @@ func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giv
 func (s *Store) Listen(l Listener) { s.listener = l }
 
 // trips counts what goes to Redis.
-type trips struct {
+type tripCounts struct {
 	sent   atomic.Uint64 // round trips
 	calls  atomic.Uint64 // calls that were to be decided
 	merged atomic.Uint64 // of these, the ones that left in another's script call
 }
 
 // made counts a trip that ended so, with the calls that it was the first for, unless the breaker spared it.
-func (t *trips) made(failed error, earlier, calls, scripts int) {
-	if failed == errOpen {
+func (t *tripCounts) count(failed error, earlier, calls, scripts int) {
+	if failed == errBreakerOpen {
 		return
 	}
 	t.sent.Add(1)
@@ -117,35 +117,35 @@ func (s *Store) InBackground(do func()) {
 //
 // A caller whose own context ends gets that as Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if !s.router.apart() || sameTag(counters) {
-		s.decide(ctx, ctx, counters, charge, verdicts)
+	if !s.router.isSharded() || sameHashTag(counters) {
+		s.decideOnShard(ctx, ctx, counters, charge, verdicts)
 		return
 	}
-	s.decideApart(ctx, counters, charge, verdicts)
+	s.decideOnShards(ctx, counters, charge, verdicts)
 }
 
 // Lease charges up to so many calls of a counter's cost, as many as fit, and says how many. The verdict is that of the last one
 // granted, or the refusal.
 func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
 	counter, verdict := [...]algorithm.Counter{*c}, [1]algorithm.Verdict{}
-	granted, err := s.ask(ctx, counter[:], true, calls, verdict[:])
+	granted, err := s.callShard(ctx, counter[:], true, calls, verdict[:])
 	if err != nil {
-		s.fail(ctx, err, verdict[:])
+		s.failVerdicts(ctx, err, verdict[:])
 	}
 	return granted, verdict[0]
 }
 
 // decide asks one shard for a caller, by a context that may end earlier than theirs.
-func (s *Store) decide(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if _, err := s.ask(ctx, counters, charge, 1, verdicts); err != nil {
-		s.fail(caller, err, verdicts)
+func (s *Store) decideOnShard(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if _, err := s.callShard(ctx, counters, charge, 1, verdicts); err != nil {
+		s.failVerdicts(caller, err, verdicts)
 	}
 }
 
 // ask asks one shard for so many equal calls, and says how many of them passed, if that can be several. The verdicts are those of
 // the last that passed, or of the first.
-func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bool, calls int64, verdicts []algorithm.Verdict) (passed int64, err error) {
-	if !s.router.ready() { // the first look at a cluster is part of the call's time
+func (s *Store) callShard(ctx context.Context, counters []algorithm.Counter, charge bool, calls int64, verdicts []algorithm.Verdict) (passed int64, err error) {
+	if !s.router.isReady() { // the first look at a cluster is part of the call's time
 		deadline, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 		ctx = deadline
@@ -154,61 +154,61 @@ func (s *Store) ask(ctx context.Context, counters []algorithm.Counter, charge bo
 	if err != nil {
 		return 0, err
 	}
-	hash := s.hash(counters)
-	if shard.goAlone(hash) {
-		defer shard.comeBack(hash)
-		return s.askAlone(ctx, shard, counters, charge, calls, nil, verdicts)
+	hash := s.hashKeys(counters)
+	if shard.beginDirect(hash) {
+		defer shard.endDirect(hash)
+		return s.callDirectly(ctx, shard, counters, charge, calls, nil, verdicts)
 	}
-	t := shard.queue(ctx, counters, charge, calls, hash)
-	if err := t.wait(); err != nil {
+	t := shard.enqueue(ctx, counters, charge, calls, hash)
+	if err := t.await(); err != nil {
 		return 0, err
 	}
-	defer shard.giveBack(t)
+	defer shard.recycle(t)
 	switch {
-	case torn(t.err), movedAway(t.err) && shard.moves():
+	case isSlotSplit(t.err), isSlotUnavailable(t.err) && shard.hasMovingSlots():
 		// A pipeline neither waits nor follows: others are in it, and behind it.
-		rest, cancel := context.WithDeadline(ctx, shard.start.Add(t.since+s.timeout))
+		rest, cancel := context.WithDeadline(ctx, shard.start.Add(t.queuedAt+s.timeout))
 		defer cancel()
-		return s.askAlone(rest, shard, counters, charge, calls, t.err, verdicts)
+		return s.callDirectly(rest, shard, counters, charge, calls, t.err, verdicts)
 	case t.err == errUnsent:
-		return 0, shard.pipes.unsent()
+		return 0, shard.pipelines.noConnection()
 	case t.err != nil:
-		return 0, shard.watch.explain(t.err)
+		return 0, shard.server.explainTooOld(t.err)
 	}
-	return t.answer.read(t.counters, t.behind, t.calls, verdicts, &t.room)
+	return t.reply.readVerdicts(t.counters, t.ahead, t.calls, verdicts, &t.scratch)
 }
 
 // askAlone asks in the caller's own goroutine. The refusal is that of a pipeline which has asked
 // before, nil if none has.
-func (s *Store) askAlone(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, refusal error, verdicts []algorithm.Verdict) (passed int64, err error) {
+func (s *Store) callDirectly(ctx context.Context, shard *shard, counters []algorithm.Counter, charge bool, calls int64, refusal error, verdicts []algorithm.Verdict) (passed int64, err error) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	a := new(asking)
-	a.begin(counters, charge, calls)
+	a := new(scriptCall)
+	a.prepare(counters, charge, calls)
 	trips := 0
 	if refusal != nil {
 		trips = 1
 	}
-	var p patience
+	var p slotSplitRetry
 	for again := true; again; trips++ {
-		failed := shard.run(deadline, a.command(deadline), refusal)
+		failed := shard.process(deadline, a.command(deadline), refusal)
 		refusal = nil
-		s.trips.made(failed, trips, 1, 1)
-		again, err = a.heed(failed)
-		again = again || p.again(deadline, err)
+		s.trips.count(failed, trips, 1, 1)
+		again, err = a.retry(failed)
+		again = again || p.retry(deadline, err)
 	}
 	if err != nil {
-		return 0, shard.watch.explain(err)
+		return 0, shard.server.explainTooOld(err)
 	}
-	shard.watch.hears(a.unknown)
-	r := s.rooms.Get().(*room)
-	defer s.rooms.Put(r)
-	answer := a.answer()
-	return answer.read(counters, 0, calls, verdicts, r)
+	shard.server.answered(a.wasUnknown)
+	r := s.scratches.Get().(*scratch)
+	defer s.scratches.Put(r)
+	answer := a.reply()
+	return answer.readVerdicts(counters, 0, calls, verdicts, r)
 }
 
 // hash is a number by which calls that ask for the same counters are found to.
-func (s *Store) hash(counters []algorithm.Counter) uint64 {
+func (s *Store) hashKeys(counters []algorithm.Counter) uint64 {
 	hash := maphash.Bytes(s.seed, counters[0].Key)
 	for i := 1; i < len(counters); i++ {
 		hash = hash*31 + maphash.Bytes(s.seed, counters[i].Key)
@@ -218,7 +218,7 @@ func (s *Store) hash(counters []algorithm.Counter) uint64 {
 
 // aboutNow is this process's idea of the time where a calendar is asked for: Redis knows no zones. It decides nothing: a
 // script whose own clock disagrees asks to be called again, with its time.
-func aboutNow(counters []algorithm.Counter) int64 {
+func assumedNow(counters []algorithm.Counter) int64 {
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.CalendarWindow {
 			return nowMicros()
@@ -230,10 +230,10 @@ func aboutNow(counters []algorithm.Counter) int64 {
 func nowMicros() int64 { return time.Now().UnixMicro() }
 
 // fail makes verdicts of what kept the store from answering.
-func (s *Store) fail(caller context.Context, err error, verdicts []algorithm.Verdict) {
+func (s *Store) failVerdicts(caller context.Context, err error, verdicts []algorithm.Verdict) {
 	failed := algorithm.Verdict{Ended: failure.CallersEnd(caller)}
 	if failed.Ended == nil {
-		failed.Err = explain(err, s.timeout)
+		failed.Err = toFailure(err, s.timeout)
 	}
 	for i := range verdicts {
 		verdicts[i] = failed
@@ -241,7 +241,7 @@ func (s *Store) fail(caller context.Context, err error, verdicts []algorithm.Ver
 }
 
 // each runs something that returns one error, which is the context's own when that has ended.
-func (s *Store) each(ctx context.Context, do func(deadline context.Context) error) error {
+func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Context) error) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err := do(deadline)
@@ -251,12 +251,12 @@ func (s *Store) each(ctx context.Context, do func(deadline context.Context) erro
 	if ended := failure.CallersEnd(ctx); ended != nil {
 		return ended
 	}
-	return explain(err, s.timeout)
+	return toFailure(err, s.timeout)
 }
 
 // numbers runs a script that replies integers.
-func (s *Store) numbers(ctx context.Context, script *algorithm.Script, call []any) ([]int64, error) {
-	cmd, err := s.run(ctx, script, call)
+func (s *Store) runForIntegers(ctx context.Context, script *algorithm.Script, call []any) ([]int64, error) {
+	cmd, err := s.runScript(ctx, script, call)
 	if err != nil {
 		return nil, err
 	}
@@ -264,24 +264,24 @@ func (s *Store) numbers(ctx context.Context, script *algorithm.Script, call []an
 }
 
 // run sends a script to the shard of its keys.
-func (s *Store) run(ctx context.Context, script *algorithm.Script, call []any) (*redis.Cmd, error) {
+func (s *Store) runScript(ctx context.Context, script *algorithm.Script, call []any) (*redis.Cmd, error) {
 	shard, err := s.router.shard(ctx, []byte(call[3].(string)))
 	if err != nil {
 		return nil, err
 	}
-	var p patience
+	var p slotSplitRetry
 	for {
 		cmd := redis.NewCmd(ctx, call...)
-		err = shard.node.process(ctx, &once{Cmd: cmd})
-		if replied(err, "NOSCRIPT") {
-			cmd = redis.NewCmd(ctx, withText(call, script)...)
-			err = shard.node.process(ctx, &once{Cmd: cmd})
+		err = shard.node.process(ctx, &valueCommand{Cmd: cmd})
+		if isReply(err, "NOSCRIPT") {
+			cmd = redis.NewCmd(ctx, asEval(call, script)...)
+			err = shard.node.process(ctx, &valueCommand{Cmd: cmd})
 		}
 		switch {
 		case err == nil:
 			return cmd, nil
-		case !p.again(ctx, err):
-			return nil, shard.watch.explain(namedKeys(err, call[3:3+call[2].(int)]))
+		case !p.retry(ctx, err):
+			return nil, shard.server.explainTooOld(withForeignKeys(err, call[3:3+call[2].(int)]))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // A server that could not be looked at, or was just being looked at, is looked at again: what was to be found out is found out.
 func TestNoLookIsMissed(t *testing.T) {
-	finds := func(t *testing.T, runID string, w *watch) {
+	finds := func(t *testing.T, runID string, w *serverWatch) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			w.mu.Lock()
@@ -22,12 +22,12 @@ func TestNoLookIsMissed(t *testing.T) {
 			if time.Now().After(end) {
 				t.Fatalf("the server is taken for %q, and is %q", found, runID)
 			}
-			w.hears(false)
+			w.answered(false)
 		}
 	}
 	t.Run("after one that failed", func(t *testing.T) {
 		var looks atomic.Int32
-		w := &watch{all: &common{timeout: time.Minute, listener: nobody{}}, read: func(context.Context) (string, error) {
+		w := &serverWatch{common: &common{timeout: time.Minute, listener: noListener{}}, readInfo: func(context.Context) (string, error) {
 			if looks.Add(1) == 1 {
 				return "", errors.New("a connection to the server that was there before")
 			}
@@ -36,10 +36,10 @@ func TestNoLookIsMissed(t *testing.T) {
 		finds(t, "new", w)
 	})
 	t.Run("during another", func(t *testing.T) {
-		w := &watch{all: &common{timeout: time.Minute, listener: nobody{}}}
+		w := &serverWatch{common: &common{timeout: time.Minute, listener: noListener{}}}
 		reads, goesOn := make(chan struct{}, 1), make(chan struct{})
 		var looks atomic.Int32
-		w.read = func(context.Context) (string, error) {
+		w.readInfo = func(context.Context) (string, error) {
 			if looks.Add(1) > 1 {
 				return "run_id:new\r\n", nil
 			}
@@ -47,9 +47,9 @@ func TestNoLookIsMissed(t *testing.T) {
 			<-goesOn
 			return "run_id:old\r\n", nil
 		}
-		w.hears(false)
+		w.answered(false)
 		<-reads
-		w.hears(true) // the server was restarted meanwhile
+		w.answered(true) // the server was restarted meanwhile
 		close(goesOn)
 		finds(t, "new", w)
 	})
@@ -57,7 +57,7 @@ func TestNoLookIsMissed(t *testing.T) {
 
 // told counts what it is told.
 type told struct {
-	nobody
+	noListener
 	lost atomic.Int32
 }
 
@@ -68,8 +68,8 @@ func TestNothingSaidOfReplicationIsNoLoss(t *testing.T) {
 	heard := new(told)
 	all := &common{timeout: time.Minute, listener: heard}
 	for _, id := range []string{"one", "other"} {
-		w := &watch{all: all}
-		w.learn("run_id:" + id + "\r\n")
+		w := &serverWatch{common: all}
+		w.update("run_id:" + id + "\r\n")
 	}
 	if n := heard.lost.Load(); n != 0 || all.losses.Load() != 0 {
 		t.Errorf("%d servers are taken for lost", n)
@@ -79,14 +79,14 @@ func TestNothingSaidOfReplicationIsNoLoss(t *testing.T) {
 // Who answers that it knows no INFO is not asked for it again and again.
 func TestWhoKnowsNoInfoIsAskedOnce(t *testing.T) {
 	var looks atomic.Int32
-	w := &watch{all: &common{timeout: time.Minute, listener: nobody{}}, read: func(context.Context) (string, error) {
+	w := &serverWatch{common: &common{timeout: time.Minute, listener: noListener{}}, readInfo: func(context.Context) (string, error) {
 		looks.Add(1)
 		return "", reply("ERR unsupported command 'info'")
 	}}
-	for end := time.Now().Add(3 * lookEvery); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		w.hears(false)
+	for end := time.Now().Add(3 * refreshEvery); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		w.answered(false)
 	}
-	w.all.close()
+	w.common.close()
 	if n := looks.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}

@@ -23,7 +23,7 @@ type probe struct {
 }
 
 // probeFor is how long a probe may take.
-const probeFor = time.Second
+const probeTimeout = time.Second
 
 // These are the findings of a probe, besides the errors of the network, of TLS and of the server
 // itself.
@@ -42,15 +42,15 @@ var (
 const failoverClient = "FailoverClient"
 
 // try returns why calls get no connection, or nil if they can.
-func (p probe) try() error {
-	ctx, cancel := context.WithTimeout(context.Background(), probeFor)
+func (p probe) findCause() error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	began := time.Now()
 	err := p.ping(ctx)
 	switch took := time.Since(began); {
 	case err == nil && took >= p.timeout:
 		return fmt.Errorf("%w: %v", errSlow, took.Round(time.Millisecond))
-	case err == nil || !p.isMute(err):
+	case err == nil || !p.isUnexplained(err):
 		return err
 	case p.options.TLSConfig != nil && p.speaksPlain():
 		return errNoTLS
@@ -62,7 +62,7 @@ func (p probe) try() error {
 
 // isMute reports whether a server said nothing that explains itself. A server does so that is
 // addressed with TLS and does not speak it, or the other way round.
-func (p probe) isMute(err error) bool {
+func (p probe) isUnexplained(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.Is(err, errSilent) || errors.Is(err, errClosing) || errors.As(err, &header)
 }
@@ -82,19 +82,19 @@ func (p probe) ping(ctx context.Context) error {
 	if p.options.TLSConfig != nil {
 		// A server that misses a certificate says so now, and what it says is lost with the first
 		// word that it is sent.
-		_ = conn.SetReadDeadline(time.Now().Add(probeFor / 20))
+		_ = conn.SetReadDeadline(time.Now().Add(probeTimeout / 20))
 		if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
-			return saidNothing(err)
+			return noReply(err)
 		}
 		_ = conn.SetReadDeadline(end)
 	}
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return saidNothing(err)
+		return noReply(err)
 	}
 	reply := make([]byte, 200)
 	n, err := conn.Read(reply)
 	if n == 0 {
-		return saidNothing(err)
+		return noReply(err)
 	}
 	line, _, _ := strings.Cut(string(reply[:n]), "\r\n")
 	switch {
@@ -112,7 +112,7 @@ func (p probe) ping(ctx context.Context) error {
 const tlsAlert = 21
 
 // saidNothing returns the error after waiting in vain for a reply of a server.
-func saidNothing(err error) error {
+func noReply(err error) error {
 	switch {
 	case isTimeout(err):
 		return errSilent
@@ -157,12 +157,12 @@ func (p probe) dial(ctx context.Context) (net.Conn, error) {
 
 // speaksPlain reports whether the server answers without TLS.
 func (p probe) speaksPlain() bool {
-	conn, err := net.DialTimeout(p.options.Network, p.options.Addr, probeFor)
+	conn, err := net.DialTimeout(p.options.Network, p.options.Addr, probeTimeout)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(probeFor))
+	_ = conn.SetDeadline(time.Now().Add(probeTimeout))
 	first := make([]byte, 1)
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return false
@@ -174,7 +174,7 @@ func (p probe) speaksPlain() bool {
 // speaksTLS reports whether the server answers with TLS. It does not check who the server is,
 // because it sends nothing there.
 func (p probe) speaksTLS() bool {
-	dialer := net.Dialer{Timeout: probeFor}
+	dialer := net.Dialer{Timeout: probeTimeout}
 	conn, err := tls.DialWithDialer(&dialer, p.options.Network, p.options.Addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec
 	if err == nil {
 		_ = conn.Close()

@@ -17,13 +17,13 @@ import (
 // could not be sent from one that got no answer, and knows why it could not: because the pool was
 // used up, or because no connection could be set up. go-redis hides that until the call's time is
 // over, while it tries again.
-type reach struct {
-	client *redis.Client // the owner's
-	all    *common
-	works  atomic.Bool           // an answer came, and since then every connection could be set up
-	why    atomic.Pointer[error] // what keeps connections from being set up, as a probe found
-	again  atomic.Bool           // an answer came since the last probe
-	probed atomic.Int64          // when a probe began last, by time.Time's UnixNano; 0: never
+type connectivity struct {
+	client             *redis.Client // the owner's
+	common             *common
+	healthy            atomic.Bool           // an answer came, and since then every connection could be set up
+	cause              atomic.Pointer[error] // what keeps connections from being set up, as a probe found
+	answeredSinceProbe atomic.Bool           // an answer came since the last probe
+	lastProbe          atomic.Int64          // when a probe began last, by time.Time's UnixNano; 0: never
 }
 
 // probeEvery is the shortest time between two probes while the server does not answer. probeAgain
@@ -35,9 +35,9 @@ const probeEvery, probeAgain = 10 * time.Second, time.Second
 var errNoSetUp = errors.New("no connection could be set up")
 
 // outcome returns what the error of a command means.
-func (r *reach) outcome(ctx context.Context, cmd onceCmd, err error) error {
+func (r *connectivity) classify(ctx context.Context, cmd command, err error) error {
 	if err == nil {
-		r.answers()
+		r.answered()
 		return nil
 	}
 	var reply redis.Error // here, because it is allocated where it is declared
@@ -45,67 +45,67 @@ func (r *reach) outcome(ctx context.Context, cmd onceCmd, err error) error {
 	case errors.Is(err, redis.ErrClosed):
 		return err
 	case errors.As(err, &reply):
-		r.answers()
+		r.answered()
 		return err
-	case cmd.sending().written && !gotNone(err):
+	case cmd.state().written && !hadNoConnection(err):
 		return err
 	case isTimeout(err) && failure.CallersEnd(ctx) != nil, errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return r.inTime(err)
+		return r.noConnectionInTime(err)
 	}
-	r.fails()
-	if why := r.why.Load(); why != nil && isHangUp(err) {
+	r.connectFailed()
+	if why := r.cause.Load(); why != nil && isHangUp(err) {
 		err = *why
 	}
 	return &unreached{cause: fmt.Errorf("%w: %w", errNoSetUp, err)}
 }
 
 // answers notes that the server answers.
-func (r *reach) answers() {
-	if !r.works.Load() {
-		r.works.Store(true)
-		r.why.Store(nil)
-		r.again.Store(true)
+func (r *connectivity) answered() {
+	if !r.healthy.Load() {
+		r.healthy.Store(true)
+		r.cause.Store(nil)
+		r.answeredSinceProbe.Store(true)
 	}
 }
 
 // inTime returns the failure of a command that was not sent in time.
-func (r *reach) inTime(err error) error {
+func (r *connectivity) noConnectionInTime(err error) error {
 	size := r.client.Options().PoolSize
-	if errors.Is(err, redis.ErrPoolExhausted) || int(r.client.PoolStats().TotalConns) >= size && r.works.Load() {
+	if errors.Is(err, redis.ErrPoolExhausted) || int(r.client.PoolStats().TotalConns) >= size && r.healthy.Load() {
 		return fmt.Errorf("all %d connections of the client's pool were in use: %w", size, redis.ErrPoolTimeout)
 	}
-	r.fails()
-	if why := r.why.Load(); why != nil {
+	r.connectFailed()
+	if why := r.cause.Load(); why != nil {
 		return &unreached{cause: fmt.Errorf("%w: %w", errNoSetUp, *why), ended: true}
 	}
 	return &unreached{cause: errNoSetUp, ended: true}
 }
 
 // fails notes that a connection could not be set up, and finds out why.
-func (r *reach) fails() {
-	r.works.Store(false)
-	now, last, pause := time.Now().UnixNano(), r.probed.Load(), probeEvery
-	if r.again.Load() {
+func (r *connectivity) connectFailed() {
+	r.healthy.Store(false)
+	now, last, pause := time.Now().UnixNano(), r.lastProbe.Load(), probeEvery
+	if r.answeredSinceProbe.Load() {
 		pause = probeAgain
 	}
-	if now-last < int64(pause) || !r.probed.CompareAndSwap(last, now) {
+	if now-last < int64(pause) || !r.lastProbe.CompareAndSwap(last, now) {
 		return
 	}
-	r.again.Store(false)
-	r.all.inBackground(func() {
+	r.answeredSinceProbe.Store(false)
+	r.common.inBackground(func() {
 		options := r.client.Options()
-		why := probe{options, r.all.timeout}.try()
-		if why == nil || r.works.Load() {
+		why := probe{options, r.common.timeout}.findCause()
+		if why == nil || r.healthy.Load() {
 			return
 		}
-		r.why.Store(&why)
-		r.all.listener.Unreachable(options.Addr, why)
+		r.cause.Store(&why)
+		r.common.listener.Unreachable(options.Addr, why)
 	})
 }
 
 // gotNone reports whether go-redis had no connection for a command. A read that takes too long ends
 // by the socket's deadline, never with the context's own error.
-func gotNone(err error) bool {
+func hadNoConnection(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }

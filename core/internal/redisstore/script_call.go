@@ -16,114 +16,114 @@ import (
 // again by another script where the first leaves it to that.
 //
 // Its arguments are its own copies, because a command that hangs may outlive the calls that it was made for.
-type asking struct {
-	counters []algorithm.Counter // what each of the calls is charged to
-	charge   bool
-	calls    int64
-	form     form
-	at       int64 // about now, where a calendar is asked for
-	withText bool
-	unknown  bool // the server did not know a script
-	late     bool // asked again with the server's time
-	script   *algorithm.Script
-	fast     onceString   // of byFast
-	cmd      once         // of the other forms
-	unsent   *atomic.Bool // cleared when a command is written, if not nil
-	key      string
-	args     [5]any
+type scriptCall struct {
+	counters      []algorithm.Counter // what each of the calls is charged to
+	charge        bool
+	calls         int64
+	kind          scriptKind
+	assumedNow    int64 // about now, where a calendar is asked for
+	sendText      bool
+	wasUnknown    bool // the server did not know a script
+	timeCorrected bool // asked again with the server's time
+	script        *algorithm.Script
+	fastCmd       stringCommand // of byFast
+	listCmd       valueCommand  // of the other forms
+	unsent        *atomic.Bool  // cleared when a command is written, if not nil
+	key           string
+	args          [5]any
 }
 
 // form is by which script calls are decided.
-type form uint8
+type scriptKind uint8
 
 const (
-	byFast   form = iota // NAME_fast.lua
-	byDecide             // decide.lua
-	byEqual              // decide_equal.lua
+	fastKind   scriptKind = iota // NAME_fast.lua
+	decideKind                   // decide.lua
+	equalKind                    // decide_equal.lua
 )
 
-func (a *asking) begin(counters []algorithm.Counter, charge bool, calls int64) {
+func (a *scriptCall) prepare(counters []algorithm.Counter, charge bool, calls int64) {
 	for i := range counters { // of more calls than ever fit, one more says all
 		if c := &counters[i]; c.AsOne() {
 			calls = min(calls, c.Limit.Max/c.Cost+1)
 		}
 	}
-	*a = asking{counters: counters, charge: charge, calls: calls, at: aboutNow(counters)}
+	*a = scriptCall{counters: counters, charge: charge, calls: calls, assumedNow: assumedNow(counters)}
 	switch {
 	case len(counters) == 1 && charge && counters[0].AsOne() && counters[0].Limit.FastScript() != nil:
-		a.form = byFast
+		a.kind = fastKind
 	case calls == 1:
-		a.form = byDecide
+		a.kind = decideKind
 	default:
-		a.form = byEqual
+		a.kind = equalKind
 	}
 }
 
 // command makes the command that asks now.
-func (a *asking) command(ctx context.Context) onceCmd {
-	if a.form == byFast {
+func (a *scriptCall) command(ctx context.Context) command {
+	if a.kind == fastKind {
 		return a.fastCommand(ctx)
 	}
 	var call []any
-	if a.form == byDecide {
+	if a.kind == decideKind {
 		a.script = algorithm.DecideScript(a.counters)
-		call = decideCall(a.script, a.counters, a.charge, a.at)
+		call = decideCall(a.script, a.counters, a.charge, a.assumedNow)
 	} else {
 		a.script = algorithm.EqualScript(a.counters)
-		call = equalCall(a.script, a.counters, a.calls, a.at)
+		call = equalCall(a.script, a.counters, a.calls, a.assumedNow)
 	}
-	if a.withText {
-		call = withText(call, a.script)
+	if a.sendText {
+		call = asEval(call, a.script)
 	}
-	a.cmd = once{redis.NewCmd(ctx, call...), sending{unsent: a.unsent}}
-	return &a.cmd
+	a.listCmd = valueCommand{redis.NewCmd(ctx, call...), sendState{unsent: a.unsent}}
+	return &a.listCmd
 }
 
 // fastCommand allocates as little as it can: the key is a pointer, and the reply a string, because an interface around either
 // would be one more each.
-func (a *asking) fastCommand(ctx context.Context) onceCmd {
+func (a *scriptCall) fastCommand(ctx context.Context) command {
 	c := &a.counters[0]
 	a.script, a.key = c.Limit.FastScript(), string(c.Key)
-	call := append(commandIn(a.args[:0], a.script, 1), &a.key, c.Limit.FastArg(c.Cost, a.calls))
-	if a.withText {
-		call = withText(call, a.script)
+	call := append(appendCommand(a.args[:0], a.script, 1), &a.key, c.Limit.FastArg(c.Cost, a.calls))
+	if a.sendText {
+		call = asEval(call, a.script)
 	}
-	a.fast = onceString{redis.NewStringCmd(ctx, call...), sending{unsent: a.unsent}}
-	return &a.fast
+	a.fastCmd = stringCommand{redis.NewStringCmd(ctx, call...), sendState{unsent: a.unsent}}
+	return &a.fastCmd
 }
 
 // heed says what to make of the command that came back with this error: whether it is to be asked again, differently.
-func (a *asking) heed(err error) (again bool, _ error) {
+func (a *scriptCall) retry(err error) (again bool, _ error) {
 	switch {
-	case replied(err, "NOSCRIPT") && !a.withText:
-		a.withText, a.unknown = true, true
+	case isReply(err, "NOSCRIPT") && !a.sendText:
+		a.sendText, a.wasUnknown = true, true
 		return true, nil
 	case err != nil:
-		return false, named(err, a.counters)
-	case a.form == byFast && a.fast.Val() == algorithm.Uncommon:
-		a.form, a.withText = byEqual, false
+		return false, nameForeignKeys(err, a.counters)
+	case a.kind == fastKind && a.fastCmd.Val() == algorithm.Uncommon:
+		a.kind, a.sendText = equalKind, false
 		return true, nil
-	case a.form == byFast:
+	case a.kind == fastKind:
 		return false, nil
 	}
-	reply, _ := a.cmd.Val().([]any)
-	now, untimely := a.untimely(reply)
-	if untimely && a.late {
+	reply, _ := a.listCmd.Val().([]any)
+	now, untimely := a.serverDay(reply)
+	if untimely && a.timeCorrected {
 		return false, fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", now)
 	}
 	if untimely {
-		a.late, a.at = true, now
+		a.timeCorrected, a.assumedNow = true, now
 	}
 	return untimely, nil
 }
 
 // untimely says whether a calendar's bounds were those of another time than the server's, and what that is.
-func (a *asking) untimely(reply []any) (now int64, yes bool) {
+func (a *scriptCall) serverDay(reply []any) (now int64, yes bool) {
 	if len(reply) == 0 {
 		return 0, false
 	}
 	now, _ = reply[0].(int64)
-	if a.form == byEqual {
+	if a.kind == equalKind {
 		return now, len(reply) == 1
 	}
 	for i := 1; i < len(reply); i += 4 {
@@ -135,35 +135,35 @@ func (a *asking) untimely(reply []any) (now int64, yes bool) {
 }
 
 // answer is what was replied to an asking.
-type answer struct {
-	form   form
+type scriptReply struct {
+	kind   scriptKind
 	text   string // of byFast
 	values []any  // of the other forms
 	calls  int64
 }
 
-func (a *asking) answer() answer {
-	if a.form == byFast {
-		return answer{form: byFast, text: a.fast.Val(), calls: a.calls}
+func (a *scriptCall) reply() scriptReply {
+	if a.kind == fastKind {
+		return scriptReply{kind: fastKind, text: a.fastCmd.Val(), calls: a.calls}
 	}
-	values, _ := a.cmd.Val().([]any)
-	return answer{form: a.form, values: values, calls: a.calls}
+	values, _ := a.listCmd.Val().([]any)
+	return scriptReply{kind: a.kind, values: values, calls: a.calls}
 }
 
 // room is what it takes to work out an answer.
-type room struct{ found []algorithm.Found }
+type scratch struct{ found []algorithm.Found }
 
 // read works out the verdicts of calls that stand behind so many others: those of the last of them that passed, or of the first. It says
 // how many passed, of what was asked for as one; of a call that decide.lua decides, nothing.
-func (a *answer) read(counters []algorithm.Counter, behind, calls int64, verdicts []algorithm.Verdict, r *room) (passed int64, err error) {
-	if a.form == byDecide {
+func (a *scriptReply) readVerdicts(counters []algorithm.Counter, behind, calls int64, verdicts []algorithm.Verdict, r *scratch) (passed int64, err error) {
+	if a.kind == decideKind {
 		return 0, readDecided(a.values, verdicts)
 	}
 	for len(r.found) < len(counters) {
 		r.found = append(r.found, algorithm.Found{})
 	}
 	found := r.found[:len(counters)]
-	if err := a.readFound(counters, found); err != nil {
+	if err := a.readStates(counters, found); err != nil {
 		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
 	}
 	all := a.calls
@@ -181,8 +181,8 @@ func (a *answer) read(counters []algorithm.Counter, behind, calls int64, verdict
 }
 
 // readFound reads what a script found before it charged anything.
-func (a *answer) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
-	if a.form == byFast {
+func (a *scriptReply) readStates(counters []algorithm.Counter, found []algorithm.Found) error {
+	if a.kind == fastKind {
 		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
 	}
 	if len(a.values) != 1+len(counters) {

@@ -108,7 +108,7 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, form, kind, calls, behind byte, bytes []byte) {
 		reader := &replyReader{bytes}
 		counters := []algorithm.Counter{{Key: []byte("test:{a}:b"), Limit: kinds[int(kind)%len(kinds)], Cost: 1 + int64(kind)/16%7}}
-		asked := redisstore.Reply{Counters: counters, Calls: 1 + int64(calls), Behind: int64(behind)}
+		asked := redisstore.Reply{Counters: counters, Calls: 1 + int64(calls), Ahead: int64(behind)}
 		verdicts := make([]algorithm.Verdict, len(counters))
 		switch form % 5 {
 		case 0:

@@ -9,75 +9,75 @@ import (
 
 // pipeline is the calls of a lane that leave together. Its room is used again by the next.
 type pipeline struct {
-	tickets []*ticket
+	calls   []*laneCall
 	groups  []group
 	table   []int32 // of the groups, by hash: the place of one, plus one
 	cmds    []redis.Cmder
-	todo    []int
-	failed  error // errOpen if the last trip was not made
+	pending []int
+	tripErr error // errOpen if the last trip was not made
 
-	answered, unknown bool // some call was answered; the server did not know a script
+	answered, unknownScript bool // some call was answered; the server did not know a script
 }
 
 // group is the tickets that ask the same, which leave as one script call.
 type group struct {
-	asking
-	first *ticket
+	scriptCall
+	first *laneCall
 	hash  uint64
 	err   error
 }
 
 // run sends the tickets and waits for what is replied.
-func (p *pipeline) run(s *shard, l *lane, tickets []*ticket) {
-	p.tickets, p.answered, p.unknown = append(p.tickets[:0], tickets...), false, false
-	p.sort()
+func (p *pipeline) run(s *shard, l *lane, tickets []*laneCall) {
+	p.calls, p.answered, p.unknownScript = append(p.calls[:0], tickets...), false, false
+	p.groupCalls()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	p.todo = p.todo[:0]
+	p.pending = p.pending[:0]
 	for i := range p.groups {
 		g := &p.groups[i]
-		g.begin(g.first.counters, g.first.charge, g.calls)
+		g.prepare(g.first.counters, g.first.charge, g.calls)
 		g.unsent = &l.unsent
-		p.todo = append(p.todo, i)
+		p.pending = append(p.pending, i)
 	}
-	for trips := 0; len(p.todo) > 0; trips++ {
-		p.ask(ctx, s)
-		s.trips.made(p.failed, trips, len(p.tickets), len(p.groups))
+	for trips := 0; len(p.pending) > 0; trips++ {
+		p.send(ctx, s)
+		s.trips.count(p.tripErr, trips, len(p.calls), len(p.groups))
 	}
 	if p.answered {
-		s.watch.hears(p.unknown)
+		s.server.answered(p.unknownScript)
 	}
 }
 
 // ask sends what is still to be asked, in one trip.
-func (p *pipeline) ask(ctx context.Context, s *shard) {
+func (p *pipeline) send(ctx context.Context, s *shard) {
 	p.cmds = p.cmds[:0]
-	for _, i := range p.todo {
+	for _, i := range p.pending {
 		p.cmds = append(p.cmds, p.groups[i].command(ctx))
 	}
-	if p.failed = s.pipes.pipe(ctx, p.cmds); p.failed != nil {
-		for _, i := range p.todo {
-			p.groups[i].err = p.failed
+	if p.tripErr = s.pipelines.processAll(ctx, p.cmds); p.tripErr != nil {
+		for _, i := range p.pending {
+			p.groups[i].err = p.tripErr
 		}
-		p.todo = nil
+		p.pending = nil
 		return
 	}
-	again := p.todo[:0]
-	for at, i := range p.todo {
+	again := p.pending[:0]
+	for at, i := range p.pending {
 		g := &p.groups[i]
-		repeat, err := g.heed(p.cmds[at].Err())
+		repeat, err := g.retry(p.cmds[at].Err())
 		if g.err = err; repeat {
 			again = append(again, i)
 		}
-		p.answered, p.unknown = p.answered || err == nil, p.unknown || g.unknown
+		p.answered, p.unknownScript = p.answered || err == nil, p.unknownScript || g.wasUnknown
 	}
-	p.todo = again
+	p.pending = again
 }
 
 // sort groups the tickets that ask the same, in the order in which they came.
-func (p *pipeline) sort() {
+func (p *pipeline) groupCalls() {
 	size := 8
-	for size < 2*len(p.tickets) {
+	for size < 2*len(p.calls) {
 		size *= 2
 	}
 	if cap(p.table) < size {
@@ -87,19 +87,19 @@ func (p *pipeline) sort() {
 	clear(p.table)
 	clear(p.groups)
 	p.groups = p.groups[:0]
-	for _, t := range p.tickets {
+	for _, t := range p.calls {
 		g := p.groupOf(t)
-		t.group, t.behind = int32(g), p.groups[g].calls
+		t.group, t.ahead = int32(g), p.groups[g].calls
 		p.groups[g].calls += t.calls
 	}
 }
 
 // groupOf is the place of the group that a ticket belongs to.
-func (p *pipeline) groupOf(t *ticket) int {
+func (p *pipeline) groupOf(t *laneCall) int {
 	at := int(t.hash >> 32 % uint64(len(p.table))) // the lowest bits say which lane, and are the same for all
-	if t.merges() {
+	if t.canMerge() {
 		for ; p.table[at] != 0; at = (at + 1) % len(p.table) {
-			if g := &p.groups[p.table[at]-1]; g.hash == t.hash && g.first.asksLike(t) {
+			if g := &p.groups[p.table[at]-1]; g.hash == t.hash && g.first.equals(t) {
 				return int(p.table[at] - 1)
 			}
 		}
@@ -110,7 +110,7 @@ func (p *pipeline) groupOf(t *ticket) int {
 }
 
 // merges says whether what the ticket asks can be decided together with others that ask the same.
-func (t *ticket) merges() bool {
+func (t *laneCall) canMerge() bool {
 	for i := range t.counters {
 		if !t.counters[i].AsOne() {
 			return false
@@ -120,7 +120,7 @@ func (t *ticket) merges() bool {
 }
 
 // asksLike says whether two tickets that merge ask the same.
-func (t *ticket) asksLike(other *ticket) bool {
+func (t *laneCall) equals(other *laneCall) bool {
 	if len(t.counters) != len(other.counters) || !other.charge {
 		return false
 	}
@@ -134,15 +134,15 @@ func (t *ticket) asksLike(other *ticket) bool {
 }
 
 // end hands out the answers.
-func (p *pipeline) end() {
-	for _, t := range p.tickets {
+func (p *pipeline) finish() {
+	for _, t := range p.calls {
 		g := &p.groups[t.group]
 		if g.err != nil {
-			t.end(g.err)
+			t.finish(g.err)
 			continue
 		}
-		t.answer = g.answer()
-		t.end(nil)
+		t.reply = g.reply()
+		t.finish(nil)
 	}
-	clear(p.tickets)
+	clear(p.calls)
 }

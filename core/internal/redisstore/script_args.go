@@ -12,35 +12,35 @@ import (
 // it is its own copy, because a command that hangs may outlive the call that it was made for.
 
 // command begins a command with room for so many arguments.
-func command(script *algorithm.Script, keys, args int) []any {
-	return commandIn(make([]any, 0, 3+keys+args), script, keys)
+func newCommand(script *algorithm.Script, keys, args int) []any {
+	return appendCommand(make([]any, 0, 3+keys+args), script, keys)
 }
 
 // commandIn begins a command in some room.
-func commandIn(room []any, script *algorithm.Script, keys int) []any {
+func appendCommand(room []any, script *algorithm.Script, keys int) []any {
 	return append(room, "evalsha", script.Name, keys)
 }
 
 // withText is the same call with the script's text, for a server that does not know it yet.
-func withText(call []any, script *algorithm.Script) []any {
+func asEval(call []any, script *algorithm.Script) []any {
 	return append([]any{"eval", script.Text}, call[2:]...)
 }
 
 // yes and no are boxed once for all.
-var yes, no any = int64(1), int64(0)
+var boxedOne, boxedZero any = int64(1), int64(0)
 
 func decideCall(script *algorithm.Script, counters []algorithm.Counter, charge bool, at int64) []any {
 	args := 1 + 6*len(counters)
 	for i := range counters {
 		args += len(counters[i].Watched)
 	}
-	call := command(script, len(counters), args)
+	call := newCommand(script, len(counters), args)
 	for i := range counters {
 		call = append(call, string(counters[i].Key))
 	}
-	flag := no
+	flag := boxedZero
 	if charge {
-		flag = yes
+		flag = boxedOne
 	}
 	call = append(call, flag)
 	for i := range counters {
@@ -50,7 +50,7 @@ func decideCall(script *algorithm.Script, counters []algorithm.Counter, charge b
 }
 
 func equalCall(script *algorithm.Script, counters []algorithm.Counter, calls, at int64) []any {
-	call := command(script, len(counters), 1+6*len(counters))
+	call := newCommand(script, len(counters), 1+6*len(counters))
 	for i := range counters {
 		call = append(call, string(counters[i].Key))
 	}
@@ -63,7 +63,7 @@ func equalCall(script *algorithm.Script, counters []algorithm.Counter, calls, at
 
 // reserveCall has the patience where decide.lua takes the algorithm.
 func reserveCall(c *algorithm.Counter, patience int64) []any {
-	call := append(command(&algorithm.Reserve, 1, 6), string(c.Key))
+	call := append(newCommand(&algorithm.Reserve, 1, 6), string(c.Key))
 	first := len(call)
 	call = c.AppendArgs(call, 0)
 	call[first] = patience
@@ -71,7 +71,7 @@ func reserveCall(c *algorithm.Counter, patience int64) []any {
 }
 
 func giveBackCall(charges []algorithm.Charge) []any {
-	call := command(&algorithm.GiveBack, len(charges), 8*len(charges))
+	call := newCommand(&algorithm.GiveBack, len(charges), 8*len(charges))
 	for i := range charges {
 		call = append(call, string(charges[i].Key))
 	}
@@ -82,7 +82,7 @@ func giveBackCall(charges []algorithm.Charge) []any {
 }
 
 func renewCall(slots []algorithm.Charge) []any {
-	call := command(&algorithm.Renew, len(slots), 1+len(slots))
+	call := newCommand(&algorithm.Renew, len(slots), 1+len(slots))
 	for i := range slots {
 		call = append(call, string(slots[i].Key))
 	}
@@ -94,11 +94,11 @@ func renewCall(slots []algorithm.Charge) []any {
 }
 
 func recordsCall(key []byte, limit *algorithm.Limit) []any {
-	return append(command(&algorithm.Records, 1, 1), string(key), limit.Window)
+	return append(newCommand(&algorithm.Records, 1, 1), string(key), limit.Window)
 }
 
 func imposeCall(key []byte, span int64) []any {
-	return append(command(&algorithm.ImposeBan, 1, 1), string(key), span)
+	return append(newCommand(&algorithm.ImposeBan, 1, 1), string(key), span)
 }
 
 // readReservation reads what reserve.lua replies: the same for its counter, with the wait before the position.

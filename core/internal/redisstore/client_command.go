@@ -14,18 +14,18 @@ import (
 // asks for a command's arguments only when it has a connection and writes the command there, or
 // when a hook of the client's owner looks at them. Then a command may be taken for sent that was
 // not, but never the other way round.
-type onceCmd interface {
+type command interface {
 	redis.Cmder
-	sending() *sending
+	state() *sendState
 }
 
 // sending is how far a command has come.
-type sending struct {
+type sendState struct {
 	written bool
 	unsent  *atomic.Bool // a lane's, cleared when the command is written; nil for a call alone
 }
 
-func (s *sending) write() {
+func (s *sendState) markWritten() {
 	s.written = true
 	if s.unsent != nil {
 		s.unsent.Store(false)
@@ -34,34 +34,34 @@ func (s *sending) write() {
 
 // once and onceString are commands by the type of their reply.
 type (
-	once struct {
+	valueCommand struct {
 		*redis.Cmd
-		state sending
+		sent sendState
 	}
-	onceString struct {
+	stringCommand struct {
 		*redis.StringCmd
-		state sending
+		sent sendState
 	}
 )
 
 // NoRetry implements redis.Cmder.
-func (c *once) NoRetry() bool { return true }
+func (c *valueCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
-func (c *once) Args() []any {
-	c.state.write()
+func (c *valueCommand) Args() []any {
+	c.sent.markWritten()
 	return c.Cmd.Args()
 }
 
-func (c *once) sending() *sending { return &c.state }
+func (c *valueCommand) state() *sendState { return &c.sent }
 
 // NoRetry implements redis.Cmder.
-func (c *onceString) NoRetry() bool { return true }
+func (c *stringCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
-func (c *onceString) Args() []any {
-	c.state.write()
+func (c *stringCommand) Args() []any {
+	c.sent.markWritten()
 	return c.StringCmd.Args()
 }
 
-func (c *onceString) sending() *sending { return &c.state }
+func (c *stringCommand) state() *sendState { return &c.sent }

@@ -12,13 +12,13 @@ import (
 )
 
 // part is the counters of one call that lie together, and where they stand in the call.
-type part struct {
+type shardPart struct {
 	hash     uint64
-	places   []int
+	indexes  []int
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
-	expected forecast
-	charge   bool // it was asked to charge, and not only looked at
+	forecast forecast
+	charging bool // it was asked to charge, and not only looked at
 }
 
 // decideApart decides over counters that lie on several shards. It asks them side by side, and
@@ -28,37 +28,37 @@ type part struct {
 // shard that will probably refuse is asked first, while the others are only looked at; they are
 // charged when it has let the call pass. That is one trip more for a call that passes then, and
 // none for one that is refused.
-func (s *Store) decideApart(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	parts := split(counters)
-	var doubtful *part
+func (s *Store) decideOnShards(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	parts := splitByTag(counters)
+	var doubtful *shardPart
 	if charge {
-		doubtful = s.doubtful(parts)
+		doubtful = s.findDoubtful(parts)
 	}
 	if doubtful != nil {
-		s.askFirst(ctx, doubtful, parts)
+		s.decideDoubtfulFirst(ctx, doubtful, parts)
 	} else {
-		s.askParts(ctx, ctx, parts, charge)
+		s.decideParts(ctx, ctx, parts, charge)
 	}
 	for n, p := range parts {
-		for i, place := range p.places {
+		for i, place := range p.indexes {
 			verdicts[place] = p.verdicts[i]
 			verdicts[place].Part = uint8(n)
 		}
 		if charge {
-			s.outlook.learn(p.hash, p.counters, p.verdicts)
+			s.forecasts.record(p.hash, p.counters, p.verdicts)
 		}
 	}
-	if charge && slices.ContainsFunc(parts, (*part).refuses) {
-		s.giveBackApart(parts, verdicts)
+	if charge && slices.ContainsFunc(parts, (*shardPart).refuses) {
+		s.giveBackParts(parts, verdicts)
 	}
 }
 
 // askParts asks the shards of these parts side by side.
-func (s *Store) askParts(caller, ctx context.Context, parts []*part, charge bool) {
+func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, charge bool) {
 	var others sync.WaitGroup
-	ask := func(p *part) {
-		p.charge = charge
-		s.decide(caller, ctx, p.counters, charge, p.verdicts)
+	ask := func(p *shardPart) {
+		p.charging = charge
+		s.decideOnShard(caller, ctx, p.counters, charge, p.verdicts)
 	}
 	for i := 1; i < len(parts); i++ {
 		others.Go(func() { ask(parts[i]) })
@@ -72,48 +72,48 @@ func (s *Store) askParts(caller, ctx context.Context, parts []*part, charge bool
 // askFirst charges one part first, and the others when it has let the call pass. It does not wait
 // longer than a quarter of the call's time: the first shard may be unhealthy, and the others have
 // to be asked in time.
-func (s *Store) askFirst(ctx context.Context, first *part, parts []*part) {
+func (s *Store) decideDoubtfulFirst(ctx context.Context, first *shardPart, parts []*shardPart) {
 	begun, answered := time.Now(), make(chan struct{})
 	go func() {
 		defer close(answered)
-		s.askParts(ctx, ctx, []*part{first}, true)
+		s.decideParts(ctx, ctx, []*shardPart{first}, true)
 	}()
 	soon, enough := context.WithDeadline(ctx, begun.Add(s.timeout/4))
 	defer enough()
-	others := slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return p == first })
-	s.askParts(ctx, soon, others, false)
-	refused := slices.ContainsFunc(others, func(p *part) bool { return !p.failed() && p.refuses() })
+	others := slices.DeleteFunc(slices.Clone(parts), func(p *shardPart) bool { return p == first })
+	s.decideParts(ctx, soon, others, false)
+	refused := slices.ContainsFunc(others, func(p *shardPart) bool { return !p.failed() && p.refuses() })
 	select {
 	case <-answered:
 		refused = refused || first.refuses()
 	case <-soon.Done():
 	}
 	if refused { // no other part is charged, but a ban that watches a counter which refused has to count the refusal
-		others = slices.DeleteFunc(others, func(p *part) bool { return !p.strikes() })
+		others = slices.DeleteFunc(others, func(p *shardPart) bool { return !p.hasStrike() })
 	}
 	rest, cancel := context.WithDeadline(ctx, begun.Add(s.timeout))
 	defer cancel()
-	s.askParts(ctx, rest, others, true)
+	s.decideParts(ctx, rest, others, true)
 	<-answered
 }
 
 // doubtful returns the part that will probably refuse the call, or nil if all will probably let it
 // pass.
-func (s *Store) doubtful(parts []*part) *part {
-	now := time.Since(s.outlook.begun)
+func (s *Store) findDoubtful(parts []*shardPart) *shardPart {
+	now := time.Since(s.forecasts.start)
 	for _, p := range parts {
-		p.hash = s.hash(p.counters)
+		p.hash = s.hashKeys(p.counters)
 		for i := range p.counters {
 			p.hash = p.hash*31 + uint64(p.counters[i].Cost)
 		}
-		p.expected = s.outlook.of(p.hash, now, s.timeout)
+		p.forecast = s.forecasts.lookup(p.hash, now, s.timeout)
 	}
 	if p := mostDoubtful(parts); p != nil {
 		return p
 	}
 	for _, p := range parts {
-		if p.expected.until > 0 {
-			p.expected = s.outlook.take(p.hash)
+		if p.forecast.until > 0 {
+			p.forecast = s.forecasts.expectPass(p.hash)
 		}
 	}
 	return mostDoubtful(parts)
@@ -123,29 +123,29 @@ func (s *Store) doubtful(parts []*part) *part {
 // longest. If there is none, it returns a part that is used up, or that was asked for the first
 // time and has not answered yet. Of several, that is the one with the smallest limit, which is most
 // likely one caller's own.
-func mostDoubtful(parts []*part) (first *part) {
+func mostDoubtful(parts []*shardPart) (first *shardPart) {
 	for _, p := range parts {
-		if p.expected.doubts() && (first == nil || p.moreDoubtful(first)) {
+		if p.forecast.expectsRefusal() && (first == nil || p.isMoreDoubtful(first)) {
 			first = p
 		}
 	}
 	return first
 }
 
-func (p *part) moreDoubtful(than *part) bool {
-	a, b := &p.expected, &than.expected
+func (p *shardPart) isMoreDoubtful(than *shardPart) bool {
+	a, b := &p.forecast, &than.forecast
 	switch {
 	case a.refused != b.refused:
 		return a.refused
 	case a.refused:
 		return a.until > b.until
 	default:
-		return p.smallest() < than.smallest()
+		return p.smallestMax() < than.smallestMax()
 	}
 }
 
 // smallest returns the smallest limit of the part.
-func (p *part) smallest() int64 {
+func (p *shardPart) smallestMax() int64 {
 	smallest := int64(math.MaxInt64)
 	for i := range p.counters {
 		if l := p.counters[i].Limit; l.Kind != algorithm.Ban {
@@ -157,41 +157,41 @@ func (p *part) smallest() int64 {
 
 // giveBackApart gives back the charges of a refused call, and changes the verdicts to those without
 // these charges.
-func (s *Store) giveBackApart(parts []*part, verdicts []algorithm.Verdict) {
+func (s *Store) giveBackParts(parts []*shardPart, verdicts []algorithm.Verdict) {
 	for _, p := range parts {
 		if charges := p.charges(); len(charges) > 0 {
 			// Best effort: what cannot be given back costs that caller the permit, and admits
 			// nobody.
 			s.giveBack(charges)
-			p.uncharge(verdicts)
+			p.showGivenBack(verdicts)
 		}
 	}
 }
 
 // split sorts the counters by tag, keeping their order.
-func split(counters []algorithm.Counter) (parts []*part) {
+func splitByTag(counters []algorithm.Counter) (parts []*shardPart) {
 	for i := range counters {
-		p := with(parts, tag(counters[i].Key))
+		p := partWithTag(parts, hashTag(counters[i].Key))
 		if p == nil {
-			p = new(part)
+			p = new(shardPart)
 			parts = append(parts, p)
 		}
-		p.places = append(p.places, i)
+		p.indexes = append(p.indexes, i)
 		p.counters = append(p.counters, counters[i])
 		p.verdicts = append(p.verdicts, algorithm.Verdict{})
 	}
 	for _, p := range parts {
 		for i := range p.counters {
-			p.counters[i].Watched = p.counters[i].WatchedIn(p.places)
+			p.counters[i].Watched = p.counters[i].WatchedIn(p.indexes)
 		}
 	}
 	return parts
 }
 
 // with returns the part whose keys have this tag, or nil.
-func with(parts []*part, of []byte) *part {
+func partWithTag(parts []*shardPart, of []byte) *shardPart {
 	for _, p := range parts {
-		if bytes.Equal(tag(p.counters[0].Key), of) {
+		if bytes.Equal(hashTag(p.counters[0].Key), of) {
 			return p
 		}
 	}
@@ -199,16 +199,16 @@ func with(parts []*part, of []byte) *part {
 }
 
 // together sorts charges by the scripts that can reach them.
-func (s *Store) together(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
-	if !s.router.apart() {
+func (s *Store) splitCharges(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
+	if !s.router.isSharded() {
 		return [][]algorithm.Charge{charges}
 	}
 	places := make(map[string]int)
 	for _, c := range charges {
-		at, ok := places[string(tag(c.Key))]
+		at, ok := places[string(hashTag(c.Key))]
 		if !ok {
 			at = len(parts)
-			places[string(tag(c.Key))] = at
+			places[string(hashTag(c.Key))] = at
 			parts = append(parts, nil)
 		}
 		parts[at] = append(parts[at], c)
@@ -218,8 +218,8 @@ func (s *Store) together(charges []algorithm.Charge) (parts [][]algorithm.Charge
 
 // charges returns what this part's shard charged: nothing, unless it let the call pass. The charges
 // have keys of their own, because giving back outlives the call.
-func (p *part) charges() (charges []algorithm.Charge) {
-	if !p.charge || p.refuses() || p.failed() {
+func (p *shardPart) charges() (charges []algorithm.Charge) {
+	if !p.charging || p.refuses() || p.failed() {
 		return nil
 	}
 	for i := range p.counters {
@@ -232,15 +232,15 @@ func (p *part) charges() (charges []algorithm.Charge) {
 }
 
 // failed reports whether the shard did not answer.
-func (p *part) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
+func (p *shardPart) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
 
 // refuses reports whether this part makes the whole call a refused one.
-func (p *part) refuses() bool {
+func (p *shardPart) refuses() bool {
 	return p.verdicts[0].Ended != nil || !algorithm.Passes(p.counters, p.verdicts)
 }
 
 // strikes reports whether a ban has to count a refusal by this part.
-func (p *part) strikes() bool {
+func (p *shardPart) hasStrike() bool {
 	for i := range p.counters {
 		if algorithm.Struck(p.counters, p.verdicts, i) {
 			return true
@@ -250,8 +250,8 @@ func (p *part) strikes() bool {
 }
 
 // uncharge shows the permits as they will be once given back.
-func (p *part) uncharge(verdicts []algorithm.Verdict) {
-	for i, place := range p.places {
+func (p *shardPart) showGivenBack(verdicts []algorithm.Verdict) {
+	for i, place := range p.indexes {
 		if charge := p.counters[i].Charged(&p.verdicts[i]); charge.Cost > 0 {
 			verdicts[place].Remaining += charge.Cost
 		}

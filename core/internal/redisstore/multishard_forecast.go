@@ -13,21 +13,21 @@ import (
 //
 // A caller without a forecast is expected to pass once. So of many calls at once by the same
 // caller, one is asked side by side, and its answer shows whether the others may be.
-type outlook struct {
-	begun time.Time
-	parts [outlookParts]outlookPart
+type forecastTable struct {
+	start   time.Time
+	stripes [stripeCount]forecastStripe
 }
 
 // Together these parts hold 32,768 forecasts, of 32 bytes each. Two keys with one place forget each
 // other's.
 const (
-	outlookParts  = 64
-	outlookPlaces = 512
+	stripeCount = 64
+	stripeSize  = 512
 )
 
-type outlookPart struct {
-	mu     sync.Mutex
-	places *[outlookPlaces]forecast // nil until it is needed
+type forecastStripe struct {
+	mu      sync.Mutex
+	entries *[stripeSize]forecast // nil until it is needed
 }
 
 // forecast is what is expected of calls that ask for the same counters at the same cost.
@@ -39,23 +39,23 @@ type forecast struct {
 }
 
 // plenty is so many calls that they need not be counted: no more are ever on their way at once.
-const plenty = 1 << 20
+const manyCalls = 1 << 20
 
 // place returns where the forecast for a hash is kept; it may be that of another hash. The part
 // must be locked.
-func (o *outlook) place(hash uint64) (p *outlookPart, f *forecast) {
-	p = &o.parts[hash%outlookParts]
+func (o *forecastTable) lockEntry(hash uint64) (p *forecastStripe, f *forecast) {
+	p = &o.stripes[hash%stripeCount]
 	p.mu.Lock()
-	if p.places == nil {
-		p.places = new([outlookPlaces]forecast)
+	if p.entries == nil {
+		p.entries = new([stripeSize]forecast)
 	}
-	return p, &p.places[hash/outlookParts%outlookPlaces]
+	return p, &p.entries[hash/stripeCount%stripeSize]
 }
 
 // of returns the forecast for a hash, or the zero one if nothing is known. In that case, no other
 // call is expected to pass until the call that asks has an answer, or its timeout is over.
-func (o *outlook) of(hash uint64, now, timeout time.Duration) forecast {
-	p, f := o.place(hash)
+func (o *forecastTable) lookup(hash uint64, now, timeout time.Duration) forecast {
+	p, f := o.lockEntry(hash)
 	defer p.mu.Unlock()
 	if f.hash != hash || now >= f.until {
 		*f = forecast{hash: hash, until: now + timeout}
@@ -65,25 +65,25 @@ func (o *outlook) of(hash uint64, now, timeout time.Duration) forecast {
 }
 
 // take counts one more call as expected to pass, and returns the forecast before it.
-func (o *outlook) take(hash uint64) forecast {
-	p, f := o.place(hash)
+func (o *forecastTable) expectPass(hash uint64) forecast {
+	p, f := o.lockEntry(hash)
 	defer p.mu.Unlock()
 	if f.hash != hash {
 		return forecast{}
 	}
 	before := *f
-	if 0 < f.calls && f.calls < plenty {
+	if 0 < f.calls && f.calls < manyCalls {
 		f.calls--
 	}
 	return before
 }
 
 // doubts reports whether the next call will probably not pass.
-func (f *forecast) doubts() bool { return f.until > 0 && f.calls == 0 }
+func (f *forecast) expectsRefusal() bool { return f.until > 0 && f.calls == 0 }
 
 // learn stores a forecast made from the answer of a shard. A shard that did not answer gets none.
-func (o *outlook) learn(hash uint64, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	calls, lasts, refused := int64(plenty), int64(0), int64(0)
+func (o *forecastTable) record(hash uint64, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	calls, lasts, refused := int64(manyCalls), int64(0), int64(0)
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
 		switch {
@@ -99,7 +99,7 @@ func (o *outlook) learn(hash uint64, counters []algorithm.Counter, verdicts []al
 	if refused > 0 {
 		calls, lasts = 0, refused
 	}
-	p, f := o.place(hash)
+	p, f := o.lockEntry(hash)
 	defer p.mu.Unlock()
-	*f = forecast{hash, calls, refused > 0, time.Since(o.begun) + time.Duration(lasts)*time.Microsecond}
+	*f = forecast{hash, calls, refused > 0, time.Since(o.start) + time.Duration(lasts)*time.Microsecond}
 }

@@ -14,13 +14,13 @@ import (
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	numbers, err := s.numbers(deadline, &algorithm.Reserve, reserveCall(c, patience))
+	numbers, err := s.runForIntegers(deadline, &algorithm.Reserve, reserveCall(c, patience))
 	if err == nil {
 		v, err = readReservation(numbers)
 	}
 	if err != nil {
 		var failed [1]algorithm.Verdict
-		s.fail(ctx, err, failed[:])
+		s.failVerdicts(ctx, err, failed[:])
 		return failed[0]
 	}
 	return v
@@ -31,16 +31,16 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	return s.sideBySide(deadline, charges, &algorithm.GiveBack, giveBackCall)
+	return s.runOnShards(deadline, charges, &algorithm.GiveBack, giveBackCall)
 }
 
 // sideBySide runs a script for charges on all shards that they lie on at once: one that is ill must not keep the others.
-func (s *Store) sideBySide(deadline context.Context, charges []algorithm.Charge, script *algorithm.Script, call func([]algorithm.Charge) []any) error {
-	parts := s.together(charges)
+func (s *Store) runOnShards(deadline context.Context, charges []algorithm.Charge, script *algorithm.Script, call func([]algorithm.Charge) []any) error {
+	parts := s.splitCharges(charges)
 	failed := make([]error, len(parts))
 	ask := func(i int) {
-		if _, err := s.numbers(deadline, script, call(parts[i])); err != nil {
-			failed[i] = explain(err, s.timeout)
+		if _, err := s.runForIntegers(deadline, script, call(parts[i])); err != nil {
+			failed[i] = toFailure(err, s.timeout)
 		}
 	}
 	var others sync.WaitGroup
@@ -56,14 +56,14 @@ func (s *Store) sideBySide(deadline context.Context, charges []algorithm.Charge,
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.sideBySide(deadline, slots, &algorithm.Renew, renewCall)
+	return s.runOnShards(deadline, slots, &algorithm.Renew, renewCall)
 }
 
 // Records are the calls that count in a log now, newest first.
 func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error) {
 	var records []algorithm.Record
-	err := s.each(ctx, func(deadline context.Context) error {
-		cmd, err := s.run(deadline, &algorithm.Records, recordsCall(key, limit))
+	err := s.withTimeout(ctx, func(deadline context.Context) error {
+		cmd, err := s.runScript(deadline, &algorithm.Records, recordsCall(key, limit))
 		if err == nil {
 			records, err = readRecords(cmd)
 		}
@@ -75,8 +75,8 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 // Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban longer.
 // The key is that of its ban.
 func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
-	err = s.each(ctx, func(deadline context.Context) error {
-		numbers, err := s.numbers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
+	err = s.withTimeout(ctx, func(deadline context.Context) error {
+		numbers, err := s.runForIntegers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
 		changed = len(numbers) == 2 && numbers[1] == 1
 		return err
 	})
@@ -85,12 +85,12 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, 
 
 // Reset forgets a key, and reports whether it was there.
 func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
-	err = s.each(ctx, func(deadline context.Context) error {
+	err = s.withTimeout(ctx, func(deadline context.Context) error {
 		shard, err := s.router.shard(deadline, key)
 		if err != nil {
 			return err
 		}
-		del := &once{Cmd: redis.NewCmd(deadline, "del", string(key))}
+		del := &valueCommand{Cmd: redis.NewCmd(deadline, "del", string(key))}
 		if err := shard.node.process(deadline, del); err != nil {
 			return err
 		}
