@@ -50,8 +50,8 @@ type Route struct {
 	// Method is the HTTP method; "" is GET, and "*" is every method, also one that nobody has heard
 	// of if the framework can serve it (Any, All). Several routes may have one path.
 	Method string
-	// Path is in the spelling of net/http's ServeMux. A segment is a word, or a parameter {name}, or
-	// at the end {rest...} for everything below. It does not end in a slash. An RPC's paths are
+	// Path is in the spelling of net/http's ServeMux. A segment is a word, or a parameter {name},
+	// or at the end {rest...} for everything below. It does not end in a slash. An RPC's paths are
 	// /service/method.
 	Path string
 	// Limits are the middlewares of this route, each a list of rules, the outermost first.
@@ -67,7 +67,8 @@ type Route struct {
 type Handling interface {
 	// Context returns the context that the framework gives its handlers.
 	Context() context.Context
-	// Allow calls the adapter's Allow with a check of the app's limiter. After false the handler writes nothing.
+	// Allow calls the adapter's Allow with a check of the app's limiter. After false the handler
+	// writes nothing.
 	Allow(check *core.Check, subject string) bool
 	// Text replies 200 with a text whose length is declared before it.
 	Text(text string)

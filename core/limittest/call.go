@@ -21,7 +21,8 @@ type Client interface {
 // Call is one call of a client.
 type Call struct {
 	Method, Path string
-	// Host is what the client calls the service: the header Host, or the pseudo-header :authority; service.test unless set.
+	// Host is what the client calls the service: the header Host, or the pseudo-header :authority;
+	// service.test unless set.
 	Host   string
 	Header http.Header
 	// Context, when it ends, makes the client leave without waiting for the reply; nil: it stays.
@@ -36,8 +37,9 @@ func (c Call) Until() context.Context {
 	return c.Context
 }
 
-// Reply is what came of a call. RPC adapters put their outcome into the words of HTTP: the status that stands for the code,
-// the trailers as headers, and Retry-After from RetryInfo. A client that left got the zero Reply.
+// Reply is what came of a call. RPC adapters put their outcome into the words of HTTP: the status
+// that stands for the code, the trailers as headers, and Retry-After from RetryInfo. A client that
+// left got the zero Reply.
 type Reply struct {
 	Status int
 	Header http.Header

@@ -58,7 +58,8 @@ func (c *httpClient) Do(t testing.TB, call Call) Reply {
 	return readReply(t, response)
 }
 
-// raw makes a call with header lines of any spelling: in HTTP to the letter, in an RPC as far as its client sends them.
+// raw makes a call with header lines of any spelling: in HTTP to the letter, in an RPC as far as
+// its client sends them.
 func (s *site) raw(t testing.TB, method, path string, lines ...string) Reply {
 	t.Helper()
 	if s.adapter.RPC {

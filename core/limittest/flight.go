@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// gate holds handlers until the test lets them go, each by itself; all of them when the test ends, whatever came of it.
+// gate holds handlers until the test lets them go, each by itself; all of them when the test ends,
+// whatever came of it.
 type gate struct {
 	t       *testing.T
 	entered chan chan struct{}

@@ -14,10 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// FuzzPaths sends whatever stands in a request line to the real server of a framework, once for each configuration of its router, and
-// holds of the handler that ran, if any: the rules of the whole router that are for it were charged; an exception held for it only if
-// it is the excepted one; and the rule of its route counted it under the one name that this route has. The router decides what a path
-// means, so nothing here reads one.
+// FuzzPaths sends whatever stands in a request line to the real server of a framework, once for
+// each configuration of its router, and holds of the handler that ran, if any: the rules of the
+// whole router that are for it were charged; an exception held for it only if it is the excepted
+// one; and the rule of its route counted it under the one name that this route has. The router
+// decides what a path means, so nothing here reads one.
 //
 //	func FuzzPaths(f *testing.F) { limittest.FuzzPaths(f, limittest.Adapter{Serve: serve}) }
 func FuzzPaths(f *testing.F, configurations ...Adapter) {
@@ -52,8 +53,9 @@ const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
 var fuzzMethods = [...]string{"GET", "HEAD", "POST", "OPTIONS", "post", "BREW"}
 
-// pathWords are what paths here are made of. The fuzzer writes each as one byte, from 1 on, so that it comes upon paths that mean
-// something to the routers; the controls that these bytes are it can still write as %01.
+// pathWords are what paths here are made of. The fuzzer writes each as one byte, from 1 on, so that
+// it comes upon paths that mean something to the routers; the controls that these bytes are it can
+// still write as %01.
 var pathWords = [...]string{
 	"/limit", "/free", "/files", "/admin", "/at", "/open", "/sl", "/any", "/..", "/x", "limit/", "free/", "../", "%2f", "%2e%2e", "/%2e", "/.", "//",
 }
@@ -105,7 +107,8 @@ var (
 	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
 )
 
-// wantAllServed checks that every route serves its own spelling, so that what is tried afterwards means something.
+// wantAllServed checks that every route serves its own spelling, so that what is tried afterwards
+// means something.
 func (r *routed) wantAllServed(f *testing.F, configuration int) {
 	f.Helper()
 	plain := strings.NewReplacer("{rest...}", "a/b", "{id}", "7", "{name}", "x", "{tenant}", "acme")
@@ -181,7 +184,8 @@ func (r *routed) try(t testing.TB, configuration int, method, target string) {
 	}
 }
 
-// send makes a call and waits until the server has closed its connection, after which nothing more can come of it.
+// send makes a call and waits until the server has closed its connection, after which nothing more
+// can come of it.
 func (r *routed) send(t testing.TB, method, target string) {
 	t.Helper()
 	conn, err := r.pipes.dial(t.Context())
@@ -206,7 +210,8 @@ func (r *routed) charged(name string) (times int) {
 	return times
 }
 
-// wantOneName checks that the unnamed rule of a route counted the call, under the name that this route alone has.
+// wantOneName checks that the unnamed rule of a route counted the call, under the name that this
+// route alone has.
 func (r *routed) wantOneName(t testing.TB, configuration int, method, target, route string) {
 	t.Helper()
 	own := r.decisions[len(r.decisions)-1]

@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileTexts are what callers may call themselves, each another one: for who reads keys, headers and logs, all of it is rubbish
-// that must stay where it is and mean nothing.
+// hostileTexts are what callers may call themselves, each another one: for who reads keys, headers
+// and logs, all of it is rubbish that must stay where it is and mean nothing.
 var hostileTexts = []string{
 	"a", "A", "a ", " a", "a\t", "a\x00", "a\x00b", "\x00", "\x00\x00", "\x7f", "\x1b[2J", "\b\b\b",
 	"}{", "{", "}", "{}", "a}:{b", "{a}", "a}:rule:sw1:1", "a:b", ":", "::", "%", "%7D%7B", "%7d", "%25", "%00", "a%00",
@@ -58,7 +58,8 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.to.Write(p)
 }
 
-// textLine is a line as slog's TextHandler writes it: names, and values that are plain or quoted, all of it printable.
+// textLine is a line as slog's TextHandler writes it: names, and values that are plain or quoted,
+// all of it printable.
 var textLine = regexp.MustCompile(`^time=[^ ="]+ level=[A-Z]+ msg="accesslimit[^"]*"( [a-z]+=("([^"\\]|\\.)*"|[^ ="]*))*$`)
 
 // wantSoundLog holds that nobody but the library began a line, and says how many there are.
@@ -88,8 +89,8 @@ func (w *witness) wantSoundLog(t *testing.T) (lines int) {
 // soundKey is the form that every key has; the prefix stands in front.
 var soundKey = regexp.MustCompile(`^:\{[!-z|~]+\}:[!-z|~]+:[a-z]+[0-9]+:[0-9]+$`)
 
-// wantSoundKeys holds that every key of the limiter has that form and is short, and that there are so many. In process there are
-// none to be seen.
+// wantSoundKeys holds that every key of the limiter has that form and is short, and that there are
+// so many. In process there are none to be seen.
 func (w *witness) wantSoundKeys(t *testing.T, s *site, many int) {
 	t.Helper()
 	if s.client == nil {
@@ -118,7 +119,8 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// ours are the headers that a reply may have: the library's, and those that servers add by themselves.
+// ours are the headers that a reply may have: the library's, and those that servers add by
+// themselves.
 var ours = []string{
 	"Ratelimit", "Ratelimit-Policy", "Retry-After", "Cache-Control", "Www-Authenticate", "Content-Type", "Content-Length", "Date",
 	"Connection", "Server", "X-Content-Type-Options", "Allow", "Location", "Grpc-Retry-Pushback-Ms", details,
@@ -127,7 +129,8 @@ var ours = []string{
 // details are the one header that holds any bytes, as its name says.
 const details = "Grpc-Status-Details-Bin"
 
-// wantSoundReply holds that a reply has no header which nobody set, and nothing in one but printable ASCII.
+// wantSoundReply holds that a reply has no header which nobody set, and nothing in one but
+// printable ASCII.
 func wantSoundReply(t *testing.T, reply Reply) {
 	t.Helper()
 	for name, values := range reply.Header {

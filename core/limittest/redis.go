@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Redis is a real redis-server for one test, on a loopback port, empty at first. It is gone when the
-// test ends. Stop, Continue, Kill and Restart must not be called at the same time.
+// Redis is a real redis-server for one test, on a loopback port, empty at first. It is gone when
+// the test ends. Stop, Continue, Kill and Restart must not be called at the same time.
 type Redis struct {
 	server *redistest.Server
 }

@@ -22,7 +22,8 @@ var flightScenarios = []scenario{
 	{name: "a slot is one of several limits", run: slotAmongLimits},
 }
 
-// busy serves a route of so many slots, and one beside it that panics, with handlers that the test holds.
+// busy serves a route of so many slots, and one beside it that panics, with handlers that the test
+// holds.
 func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 	t.Helper()
 	gate := newGate(t)
@@ -145,8 +146,8 @@ func heldLonger(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/quick")
 }
 
-// slotAmongLimits holds that a call refused by another limit of its rule keeps no slot, and that a window's charge stays when
-// a slot is given back.
+// slotAmongLimits holds that a call refused by another limit of its rule keeps no slot, and that a
+// window's charge stays when a slot is given back.
 func slotAmongLimits(t *testing.T, s *site) {
 	rule := core.Rule{Name: "export", Seconds: 600, MaxCount: 2, Also: []core.Limit{core.InFlight(1)}}
 	gate := newGate(t)

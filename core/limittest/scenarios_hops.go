@@ -10,7 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hopScenarios are tricks with addresses: every adapter must count the same caller, whatever the peer is and the headers say.
+// hopScenarios are tricks with addresses: every adapter must count the same caller, whatever the
+// peer is and the headers say.
 var hopScenarios = []scenario{
 	{name: "tricks with the peer", run: hopsBy("", peerTricks)},
 	{name: "tricks with X-Forwarded-For", run: hopsBy("X-Forwarded-For", forTricks)},
@@ -26,7 +27,8 @@ type trick struct {
 	want  string   // without the ip: in front
 }
 
-// refused is in place of a caller where the framework's server takes no such line: 400, and nobody is counted.
+// refused is in place of a caller where the framework's server takes no such line: 400, and nobody
+// is counted.
 const refused = ""
 
 // hopsBy is a scenario of site.hops.

@@ -12,7 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileScenarios are about callers who send what is no text: whatever it is, it names one caller, and nobody else.
+// hostileScenarios are about callers who send what is no text: whatever it is, it names one caller,
+// and nobody else.
 var hostileScenarios = []scenario{
 	{name: "users of any name", run: hostileUsers},
 	{name: "values of any bytes", run: hostileValues},
@@ -29,9 +30,9 @@ func once(key core.KeyFunc) core.Rule {
 	return core.Rule{Name: "rule", Seconds: 600, MaxCount: 1, Key: key}
 }
 
-// eachOnce makes every text call twice, all of them once and then all of them again: each must be let in once and then refused,
-// for who shares a counter is refused at the first call, and who has two is let in at the second. It returns how many were let in;
-// 400 and 401 is nobody's call.
+// eachOnce makes every text call twice, all of them once and then all of them again: each must be
+// let in once and then refused, for who shares a counter is refused at the first call, and who has
+// two is let in at the second. It returns how many were let in; 400 and 401 is nobody's call.
 func eachOnce(t *testing.T, texts []string, call func(text string) Reply) (admitted int) {
 	t.Helper()
 	first := make(map[string]int)
@@ -108,8 +109,8 @@ func hostileValues(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileHeaders sends a header to the letter, in an RPC as binary metadata. HTTP has no line for some texts, and servers
-// refuse some; what they take must count.
+// hostileHeaders sends a header to the letter, in an RPC as binary metadata. HTTP has no line for
+// some texts, and servers refuse some; what they take must count.
 func hostileHeaders(t *testing.T, s *site) {
 	var w witness
 	const name = "X-Key-Bin"
@@ -126,7 +127,8 @@ func hostileHeaders(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// oneLine are the texts that a header line can hold as they are: without line ends, and without white space around them.
+// oneLine are the texts that a header line can hold as they are: without line ends, and without
+// white space around them.
 func oneLine(texts []string) (of []string) {
 	for _, text := range texts {
 		if !strings.ContainsAny(text, "\r\n") && strings.Trim(text, " \t") == text {
@@ -187,8 +189,8 @@ func hostileSubjects(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileNames makes rules of what callers send: a name that headers cannot carry is an error, and any
-// other stands in the header as it is.
+// hostileNames makes rules of what callers send: a name that headers cannot carry is an error, and
+// any other stands in the header as it is.
 func hostileNames(t *testing.T, s *site) {
 	var w witness
 	var name string
@@ -245,7 +247,8 @@ func hostileErrors(t *testing.T, s *site) {
 	w.wantSoundKeys(t, s, 0)
 }
 
-// hostileParameters minds that no parameter of a path reaches a key or a header: all of them are one route.
+// hostileParameters minds that no parameter of a path reaches a key or a header: all of them are
+// one route.
 func hostileParameters(t *testing.T, s *site) {
 	var w witness
 	s.serve(t, App{Limiter: s.limiter(t, w.hear), Routes: []Route{{Path: "/shop/{id}", Limits: limit(core.Rule{Seconds: 600, MaxCount: 5})}}})

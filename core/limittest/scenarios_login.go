@@ -119,8 +119,9 @@ func refusedBeforeLogin(t *testing.T, s *site) {
 	s.want(t, 429, "/shop/stacked")
 }
 
-// triedTokens has many callers guess tokens at once, behind a rule by IP that stands before the login. However many rules want to
-// know the user, Identify is asked once for each call which that rule lets through, and for no other.
+// triedTokens has many callers guess tokens at once, behind a rule by IP that stands before the
+// login. However many rules want to know the user, Identify is asked once for each call which that
+// rule lets through, and for no other.
 func triedTokens(t *testing.T, s *site) {
 	const tries, callers, most = 160, 8, 20
 	var asked atomic.Int32

@@ -49,7 +49,8 @@ func (e *ear) failure(outcome int) bool {
 // success is a Count by which only successes count.
 func (e *ear) success(outcome int) bool { return !e.failed(outcome) }
 
-// wantHeard says whether an outcome, and nothing else, was heard. Where a reply began before its handler ended, that may take a moment.
+// wantHeard says whether an outcome, and nothing else, was heard. Where a reply began before its
+// handler ended, that may take a moment.
 func (e *ear) wantHeard(t *testing.T, outcome int) {
 	t.Helper()
 	eventually(t, "an outcome", func() bool { return len(e.outcomes) > 0 })
@@ -103,7 +104,8 @@ func refusedInside(t *testing.T, s *site) {
 	wantEntries(t, reply, `"outer";r=0;t=`)
 }
 
-// counting serves /login/s200 and so on, which reply that status, under one rule that counts by the outcome.
+// counting serves /login/s200 and so on, which reply that status, under one rule that counts by the
+// outcome.
 func (s *site) counting(t *testing.T, rule core.Rule) {
 	t.Helper()
 	rule.Name = "login"
@@ -135,7 +137,8 @@ func onlySuccesses(t *testing.T, s *site) {
 	s.want(t, 429, "/login/s404")
 }
 
-// backBeforeNext holds that nobody who calls one after the other is refused for calls that do not count.
+// backBeforeNext holds that nobody who calls one after the other is refused for calls that do not
+// count.
 func backBeforeNext(t *testing.T, s *site) {
 	for _, a := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.TokenBucket} {
 		s.counting(t, core.Rule{Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: a}, Count: s.ear().failure})

@@ -58,8 +58,8 @@ func methods(t *testing.T, s *site) {
 	}
 }
 
-// usedUp serves handlers behind rules, uses up what has one counter with one plain call each, and then tries every trick.
-// No handler may run any more: what runs one has walked around the rule.
+// usedUp serves handlers behind rules, uses up what has one counter with one plain call each, and
+// then tries every trick. No handler may run any more: what runs one has walked around the rule.
 func (s *site) usedUp(t *testing.T, app App, plain ...string) {
 	t.Helper()
 	var ran atomic.Int32
@@ -109,19 +109,22 @@ func exceptionSpellings(t *testing.T, s *site) {
 	s.want(t, 200, "/open/x/y")
 }
 
-// methodSpellings minds that a rule for one method has no way around it by another name of the method.
+// methodSpellings minds that a rule for one method has no way around it by another name of the
+// method.
 func methodSpellings(t *testing.T, s *site) {
 	rule := core.Rule{Name: "reads", Seconds: 600, MaxCount: 1, Methods: []string{"GET"}}
 	s.usedUp(t, App{Use: limit(rule), Routes: ruledRoutes()}, "/limit/admin")
 }
 
-// routeSpellings minds that an unnamed rule counts a route by its pattern, in whatever spelling it is reached.
+// routeSpellings minds that an unnamed rule counts a route by its pattern, in whatever spelling it
+// is reached.
 func routeSpellings(t *testing.T, s *site) {
 	rule := core.Rule{Seconds: 600, MaxCount: 1}
 	s.usedUp(t, App{Routes: ruledRoutes([]core.Rule{rule})}, "/limit/admin", "/files/plain", "/deep/plain/x")
 }
 
-// routeSpellingsInUse is the same for a rule of the whole router, where the framework tells the route there.
+// routeSpellingsInUse is the same for a rule of the whole router, where the framework tells the
+// route there.
 func routeSpellingsInUse(t *testing.T, s *site) {
 	plain := []string{"/limit/admin", "/files/plain", "/deep/plain/x"}
 	if !s.adapter.can(RouteInUse) { // all of them have one counter

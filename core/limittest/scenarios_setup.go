@@ -10,7 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// setupScenarios are about mistakes in how a service is put together, of which the log must warn once.
+// setupScenarios are about mistakes in how a service is put together, of which the log must warn
+// once.
 var setupScenarios = []scenario{
 	{name: "a warning of a rule attached twice", run: warnsOfTwice},
 	{name: "a warning of a proxy that is not trusted", run: warnsOfAProxy},

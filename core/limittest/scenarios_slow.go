@@ -13,8 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// backHoweverSlow holds what backBeforeNext does of a Redis that takes its time for what comes after a handler: a give-back that
-// nobody waits for would otherwise nearly always win the race against the next call.
+// backHoweverSlow holds what backBeforeNext does of a Redis that takes its time for what comes
+// after a handler: a give-back that nobody waits for would otherwise nearly always win the race
+// against the next call.
 func backHoweverSlow(t *testing.T, s *site) {
 	ear, slow := s.ear(), new(slowAfter)
 	limiter := s.limiter(t, func(o *core.Options) {
@@ -36,8 +37,9 @@ func backHoweverSlow(t *testing.T, s *site) {
 	}
 }
 
-// backBeforeTheEnd holds what backHoweverSlow does of a reply that its caller has read, as far as its declared length tells,
-// while the handler still runs. The next call comes over another connection.
+// backBeforeTheEnd holds what backHoweverSlow does of a reply that its caller has read, as far as
+// its declared length tells, while the handler still runs. The next call comes over another
+// connection.
 func backBeforeTheEnd(t *testing.T, s *site) {
 	ear, slow, gate := s.ear(), new(slowAfter), newGate(t)
 	limiter := s.limiter(t, func(o *core.Options) {

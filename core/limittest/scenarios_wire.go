@@ -76,8 +76,8 @@ func xRateLimitHeaders(t *testing.T, s *site) {
 	wantEntries(t, reply, `"shop";r=1;t=`)
 }
 
-// olderHeadersBind requires headers with room for one limit to describe the one that the caller reaches first, whichever
-// of the stacked middlewares it belongs to.
+// olderHeadersBind requires headers with room for one limit to describe the one that the caller
+// reaches first, whichever of the stacked middlewares it belongs to.
 func olderHeadersBind(t *testing.T, s *site) {
 	few, many := core.Rule{Name: "few", Seconds: 600, MaxCount: 3}, core.Rule{Name: "many", Seconds: 6000, MaxCount: 100}
 	for name, rules := range map[string][2]core.Rule{"outer": {few, many}, "inner": {many, few}} {
@@ -99,8 +99,8 @@ func olderHeadersBind(t *testing.T, s *site) {
 	}
 }
 
-// olderHeadersWithoutSlots requires headers that speak of spans to say nothing about slots, which come back when a call
-// ends, until a caller has to wait for one.
+// olderHeadersWithoutSlots requires headers that speak of spans to say nothing about slots, which
+// come back when a call ends, until a caller has to wait for one.
 func olderHeadersWithoutSlots(t *testing.T, s *site) {
 	gate := newGate(t)
 	slot := limit(core.Rule{Name: "slot", Limit: core.InFlight(1)})
@@ -236,7 +236,8 @@ func optionsCountsByItself(t *testing.T, s *site) {
 	}
 }
 
-// wantEntries looks for the entries of the RateLimit list, in order, however it is spread over lines.
+// wantEntries looks for the entries of the RateLimit list, in order, however it is spread over
+// lines.
 func wantEntries(t *testing.T, reply Reply, prefixes ...string) {
 	t.Helper()
 	list := strings.Join(reply.Header.Values("Ratelimit"), ", ")

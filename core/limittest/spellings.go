@@ -8,8 +8,9 @@ type try struct {
 	lines          []string // of its header
 }
 
-// tries are the tricks that may walk around a rule: every spelling of a path as GET and as HEAD, with headers that ask for
-// another method or another path, and what can only be spelled by a method.
+// tries are the tricks that may walk around a rule: every spelling of a path as GET and as HEAD,
+// with headers that ask for another method or another path, and what can only be spelled by a
+// method.
 func tries() (all []try) {
 	for _, target := range spelledTargets {
 		all = append(all, try{"GET", target, nil}, try{"HEAD", target, overrides})

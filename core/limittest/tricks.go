@@ -14,8 +14,8 @@ type Tricks struct {
 	Names     int // callers who are called what no text is
 }
 
-// RunTricks holds an adapter to the scenarios of callers who are up to something, counting in process, and says how many tricks it
-// was tried with.
+// RunTricks holds an adapter to the scenarios of callers who are up to something, counting in
+// process, and says how many tricks it was tried with.
 func RunTricks(t *testing.T, adapter Adapter) Tricks {
 	if adapter.prepare(t) {
 		adapter.run(t, slices.Concat(hopScenarios, pathScenarios, hostileScenarios), inProcess)

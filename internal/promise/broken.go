@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// short is the Timeout of limiters whose servers do not answer, and hurry the nearer deadline of a caller's own.
+	// short is the Timeout of limiters whose servers do not answer, and hurry the nearer deadline
+	// of a caller's own.
 	short = 200 * time.Millisecond
 	hurry = 20 * time.Millisecond
-	// late is by how much a call may be late on a busy machine. What is guarded against takes seconds, or for ever: go-redis
-	// waits three seconds for an answer, and asks four times.
+	// late is by how much a call may be late on a busy machine. What is guarded against takes
+	// seconds, or for ever: go-redis waits three seconds for an answer, and asks four times.
 	late = 2 * time.Second
 )
 
@@ -88,8 +89,9 @@ func (e Engine) stop() {
 	}
 }
 
-// proceed lets stopped servers run on, and returns when they have carried out everything that these clients had sent. The
-// clients are closed only once the servers run again: go-redis's Close waits for a connection that is being read from.
+// proceed lets stopped servers run on, and returns when they have carried out everything that these
+// clients had sent. The clients are closed only once the servers run again: go-redis's Close waits
+// for a connection that is being read from.
 func (e Engine) proceed(t *testing.T, clients ...redis.UniversalClient) {
 	t.Helper()
 	for _, server := range e.Servers {

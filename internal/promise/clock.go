@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// timedClient is a client whose servers' clocks stand as the bubble's does. The core knows it as a UniversalClient of no
-// known type, of which it uses Process alone.
+// timedClient is a client whose servers' clocks stand as the bubble's does. The core knows it as a
+// UniversalClient of no known type, of which it uses Process alone.
 type timedClient struct {
 	redis.UniversalClient
 	outside *outside
@@ -24,7 +24,8 @@ type timedClient struct {
 	texts map[string]string // of the scripts that were sent, by their SHA-1
 }
 
-// Process implements redis.UniversalClient. Scripts are told the time; everything else goes as it is.
+// Process implements redis.UniversalClient. Scripts are told the time; everything else goes as it
+// is.
 func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	args := slices.Clone(cmd.Args())
 	if name := args[0]; name == "eval" || name == "evalsha" {
@@ -48,7 +49,8 @@ func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	return real.Err()
 }
 
-// sentOnce is a command that go-redis does not repeat: one that the servers executed and whose answer was lost would charge twice.
+// sentOnce is a command that go-redis does not repeat: one that the servers executed and whose
+// answer was lost would charge twice.
 type sentOnce struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
@@ -80,8 +82,9 @@ func (unknownScript) Error() string { return "NOSCRIPT No matching script. Pleas
 // RedisError implements redis.Error.
 func (unknownScript) RedisError() {}
 
-// outside is a goroutine outside of every bubble, for what needs real time: the network, whose deadlines a bubble's clock
-// would get wrong. A bubble's time stands still while it waits for this goroutine, because its channels are not the bubble's.
+// outside is a goroutine outside of every bubble, for what needs real time: the network, whose
+// deadlines a bubble's clock would get wrong. A bubble's time stands still while it waits for this
+// goroutine, because its channels are not the bubble's.
 type outside struct {
 	mu   sync.Mutex
 	work chan func()
@@ -100,7 +103,8 @@ func newOutside(t testing.TB) *outside {
 	return o
 }
 
-// do runs a function there and returns when it has ended. The function must not end its goroutine, as t.FailNow does.
+// do runs a function there and returns when it has ended. The function must not end its goroutine,
+// as t.FailNow does.
 func (o *outside) do(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

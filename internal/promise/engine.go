@@ -15,21 +15,24 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Engine is where the limiters under test count: in this process, or in real servers that the test has for itself.
+// Engine is where the limiters under test count: in this process, or in real servers that the test
+// has for itself.
 type Engine struct {
 	// Name is what the engine is called in the names of tests.
 	Name string
 	// Servers hold the counters; none: this process does.
 	Servers []*redistest.Server
-	// connect makes a client as another process would bring it: of go-redis's own options, retries included, but for dial.
+	// connect makes a client as another process would bring it: of go-redis's own options, retries
+	// included, but for dial.
 	connect func(t testing.TB, dial dialer) redis.UniversalClient
 }
 
 // dialer opens a client's connections; nil is go-redis's own.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Engines are all the ways to count: in this process, in one Redis server, in a cluster of three masters and in a ring of
-// three servers. The servers are started once, here, and are gone when the test t ends.
+// Engines are all the ways to count: in this process, in one Redis server, in a cluster of three
+// masters and in a ring of three servers. The servers are started once, here, and are gone when the
+// test t ends.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	one, cluster, ring := redistest.Start(t), redistest.StartCluster(t), redistest.StartRing(t, 3)
@@ -47,8 +50,8 @@ func Engines(t testing.TB) []Engine {
 	}
 }
 
-// Options are those of a limiter on this engine: with a client of its own, as another process has, and with counters of its
-// own, unless the Prefix is replaced by that of another.
+// Options are those of a limiter on this engine: with a client of its own, as another process has,
+// and with counters of its own, unless the Prefix is replaced by that of another.
 func (e Engine) Options(t testing.TB) core.Options { return e.options(t, nil) }
 
 func (e Engine) options(t testing.TB, dial dialer) core.Options {
@@ -84,8 +87,8 @@ func (e Engine) source() core.Source {
 	return core.FromRedis
 }
 
-// limiters are n limiters that share their counters, as those of several processes do. Where only one process can, they
-// are one limiter n times.
+// limiters are n limiters that share their counters, as those of several processes do. Where only
+// one process can, they are one limiter n times.
 func (e Engine) limiters(t testing.TB, n int) []*core.Limiter {
 	t.Helper()
 	options := e.Options(t)

@@ -53,7 +53,8 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// keys are the keys with a prefix, looked up from within a bubble. In process there are none to be seen.
+// keys are the keys with a prefix, looked up from within a bubble. In process there are none to be
+// seen.
 func (l *lab) keys(t testing.TB, prefix string) (all map[string]keyState) {
 	t.Helper()
 	if l.client == nil {

@@ -18,7 +18,8 @@ type namedLimit struct {
 // mostPermits is the largest Max, 10^12, or as much as an int holds.
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
-// limits are the limits that every promise is tested with. A new algorithm is one more line of algorithms, and a few here.
+// limits are the limits that every promise is tested with. A new algorithm is one more line of
+// algorithms, and a few here.
 func limits() []namedLimit {
 	return []namedLimit{
 		sliding("a few a second", 7, time.Second, 3, 12),
@@ -93,18 +94,21 @@ type facts struct {
 	model func() model
 	// largest is the largest n that lasting takes.
 	largest int
-	// slack is by how much a wait may be longer than an exact count would ask for; 0 where the algorithm is exact.
+	// slack is by how much a wait may be longer than an exact count would ask for; 0 where the
+	// algorithm is exact.
 	slack func(core.Limit) time.Duration
 	// most is how many permits may pass in any half-open span of this length.
 	most func(limit core.Limit, span time.Duration) int
-	// full is how long a counter that is used up takes, at most, until it is as good as a fresh one.
+	// full is how long a counter that is used up takes, at most, until it is as good as a fresh
+	// one.
 	full func(core.Limit) time.Duration
 	// lives is how long a key may live, at most, after it was written.
 	lives func(core.Limit) time.Duration
-	// lasting is a limit of n permits, of which none comes back while a test runs. Other n are other limits of the same counter.
+	// lasting is a limit of n permits, of which none comes back while a test runs. Other n are
+	// other limits of the same counter.
 	lasting func(n int) core.Limit
-	// rounding is how many permits may be missing for having been given back: a bucket keeps the fraction of one that was
-	// refilled meanwhile.
+	// rounding is how many permits may be missing for having been given back: a bucket keeps the
+	// fraction of one that was refilled meanwhile.
 	rounding int
 	// leases says that permits of it can be leased.
 	leases bool
@@ -203,7 +207,8 @@ func windowsIn(l core.Limit, span time.Duration) int {
 	return int((span + l.Window - 1) / l.Window)
 }
 
-// tick is in what steps a bucket is refilled: microseconds, or milliseconds for windows of an hour and more.
+// tick is in what steps a bucket is refilled: microseconds, or milliseconds for windows of an hour
+// and more.
 func tick(l core.Limit) time.Duration {
 	if l.Window >= time.Hour && l.Window%time.Millisecond == 0 {
 		return time.Millisecond

@@ -9,16 +9,19 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// model is one counter as the design describes it, in plain arithmetic, without a thought for speed or memory: what an
-// engine must answer, field by field. One for another algorithm needs nothing but these methods.
+// model is one counter as the design describes it, in plain arithmetic, without a thought for speed
+// or memory: what an engine must answer, field by field. One for another algorithm needs nothing
+// but these methods.
 //
-// It forgets nothing by itself: the engines do, once a counter equals a fresh one, which nobody must be able to notice.
+// It forgets nothing by itself: the engines do, once a counter equals a fresh one, which nobody
+// must be able to notice.
 type model interface {
-	// ask is what the counter answers to a cost at a time, in microseconds since the epoch. A call that charges takes the
-	// cost if it fits; nothing else changes anything. A cost of 0 always fits.
+	// ask is what the counter answers to a cost at a time, in microseconds since the epoch. A call
+	// that charges takes the cost if it fits; nothing else changes anything. A cost of 0 always
+	// fits.
 	ask(now int64, limit core.Limit, cost int, charge bool) prediction
-	// refund gives back so many permits of a charge, as far as they still count. Charges are numbered
-	// from 0, in order.
+	// refund gives back so many permits of a charge, as far as they still count. Charges are
+	// numbered from 0, in order.
 	refund(now int64, limit core.Limit, charge, permits int)
 }
 

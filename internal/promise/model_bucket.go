@@ -65,9 +65,9 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 	return p
 }
 
-// find is the place of a rate's own part, or -1; the part as it is now; and in how many ticks everything is back at the latest. A rate that
-// the bucket does not know finds as much used as any other, and that comes back at its own rate: but not later than it does at the
-// others.
+// find is the place of a rate's own part, or -1; the part as it is now; and in how many ticks
+// everything is back at the latest. A rate that the bucket does not know finds as much used as any
+// other, and that comes back at its own rate: but not later than it does at the others.
 func (m *bucketModel) find(at int64, perTick *big.Rat) (own int, part bucketPart, whole int64) {
 	own, part = -1, bucketPart{perTick: perTick, used: new(big.Rat)}
 	for i := range m.parts {
@@ -99,7 +99,8 @@ func (m *bucketModel) advance(at int64) {
 	m.at = at
 }
 
-// charge charges the part of a rate, which is a new one where there is none, and those of faster rates.
+// charge charges the part of a rate, which is a new one where there is none, and those of faster
+// rates.
 func (m *bucketModel) charge(at int64, own int, part bucketPart, cost int) {
 	if m.advance(at); own < 0 {
 		m.parts = append(m.parts, part)
@@ -135,8 +136,9 @@ func (m *bucketModel) refund(now int64, l core.Limit, charge, permits int) {
 	}
 }
 
-// refund takes the newest permits of a charge out of those held, and returns how many come back of what is used now: those that have not
-// come back by themselves, nor in an overdrawn bucket as many as were charged behind them, for others wait for these.
+// refund takes the newest permits of a charge out of those held, and returns how many come back of
+// what is used now: those that have not come back by themselves, nor in an overdrawn bucket as many
+// as were charged behind them, for others wait for these.
 func (p *bucketPart) refund(used *big.Rat, own bool, full int64, charge, permits int) (back *big.Rat) {
 	back = new(big.Rat)
 	at := slices.IndexFunc(p.held, func(h heldPermits) bool { return h.charge == charge })
@@ -163,8 +165,8 @@ func (p *bucketPart) refund(used *big.Rat, own bool, full int64, charge, permits
 	return back
 }
 
-// inParts rounds up to parts of a permit of which a whole number comes back each tick: so what was used under another rate is counted,
-// and a change of the rate gives nobody anything.
+// inParts rounds up to parts of a permit of which a whole number comes back each tick: so what was
+// used under another rate is counted, and a change of the rate gives nobody anything.
 func inParts(permits, perTick *big.Rat) *big.Rat {
 	part := new(big.Rat).SetInt(perTick.Denom())
 	inParts := new(big.Rat).Mul(permits, part)

@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// slidingModel is an aggregated sliding window: a list of what was admitted and when, in which only the 32nd part of the
-// window counts as a time.
+// slidingModel is an aggregated sliding window: a list of what was admitted and when, in which only
+// the 32nd part of the window counts as a time.
 type slidingModel struct {
 	admitted []admittedIn
 	charges  int
@@ -23,8 +23,8 @@ type admittedIn struct {
 // subWindow is the number of the 32nd part of a window that a time lies in, counted from the epoch.
 func subWindow(now int64, l core.Limit) int64 { return now * 32 / l.Window.Microseconds() }
 
-// freeAgain is how long until a sub-window's permits no longer count: the first moment of the 33rd one after it. It is found
-// by trying, so that it follows from subWindow alone.
+// freeAgain is how long until a sub-window's permits no longer count: the first moment of the 33rd
+// one after it. It is found by trying, so that it follows from subWindow alone.
 func freeAgain(sub, now int64, l core.Limit) int64 {
 	return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {
 		return subWindow(now+int64(wait), l) >= sub+33
@@ -154,7 +154,8 @@ func (m *logModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedAt) bool { return a.permits == 0 })
 }
 
-// alignedModel is how many were admitted in each window of the clock, by its number since the epoch.
+// alignedModel is how many were admitted in each window of the clock, by its number since the
+// epoch.
 type alignedModel struct {
 	admitted map[int64]int
 	numbers  []int64 // of each charge's window

@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// EnginesAgree: an engine and this process, asked the same at the same times, answer the same: every field of every
-// decision, over several rules decided together, and every header.
+// EnginesAgree: an engine and this process, asked the same at the same times, answer the same:
+// every field of every decision, over several rules decided together, and every header.
 func EnginesAgree(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -8,8 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// ChangingLimits: another Max or Burst takes effect with the next call and keeps what was used, also while some processes
-// believe in the old one and others in the new. Another Window or Algorithm is another counter.
+// ChangingLimits: another Max or Burst takes effect with the next call and keeps what was used,
+// also while some processes believe in the old one and others in the new. Another Window or
+// Algorithm is another counter.
 func ChangingLimits(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		t.Run("one after the other", func(t *testing.T) { changeByTurns(t, e, f) })
@@ -37,7 +38,8 @@ func changeByTurns(t *testing.T, e Engine, f facts) {
 	c.by(f.lasting(10_000)).wantLeft(10_000 - 21)
 }
 
-// changeUnderLoad has two processes disagree while many call: each lets through what it believes is left.
+// changeUnderLoad has two processes disagree while many call: each lets through what it believes is
+// left.
 func changeUnderLoad(t *testing.T, e Engine, f facts) {
 	both := e.limiters(t, 2)
 	limits := [2]core.Limit{f.lasting(100), f.lasting(160)}

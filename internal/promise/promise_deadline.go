@@ -11,9 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// ReturnsByDeadline: a call returns by Timeout, or by the nearer deadline of its caller, also when no server answers, when
-// the client has not connected yet, and whatever the client's own timeouts are. The first is a failure of the store, the second the
-// caller's own end.
+// ReturnsByDeadline: a call returns by Timeout, or by the nearer deadline of its caller, also when
+// no server answers, when the client has not connected yet, and whatever the client's own timeouts
+// are. The first is a failure of the store, the second the caller's own end.
 func ReturnsByDeadline(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return // there is nobody to wait for
@@ -103,8 +103,9 @@ func guarded(ctx context.Context, door *doorman, who string) error {
 	}
 }
 
-// ContextEndIsTheCallers: a call whose context has ended is refused with the context's error, never as a failure of the
-// store, which might let it pass; and it is not charged when it ended before it was sent.
+// ContextEndIsTheCallers: a call whose context has ended is refused with the context's error, never
+// as a failure of the store, which might let it pass; and it is not charged when it ended before it
+// was sent.
 func ContextEndIsTheCallers(t *testing.T, e Engine) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		t.Run(policy.String(), func(t *testing.T) {

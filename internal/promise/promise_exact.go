@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// ExactUnderConcurrency: however many goroutines and clients ask one counter at once, exactly as many permits pass as there
-// are; and whatever each call costs, what passed and what is left is all there was.
+// ExactUnderConcurrency: however many goroutines and clients ask one counter at once, exactly as
+// many permits pass as there are; and whatever each call costs, what passed and what is left is all
+// there was.
 func ExactUnderConcurrency(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		limiters := e.limiters(t, 3)

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// NothingFitsIsAnError: a cost that no waiting can make fit is an error and not a refusal, and so is a limit or a call that
-// makes no sense. None of them is charged. Nothing at all always fits.
+// NothingFitsIsAnError: a cost that no waiting can make fit is an error and not a refusal, and so
+// is a limit or a call that makes no sense. None of them is charged. Nothing at all always fits.
 func NothingFitsIsAnError(t *testing.T, e Engine) {
 	options := e.Options(t)
 	limiter := newLimiter(t, options)

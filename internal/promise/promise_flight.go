@@ -9,8 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// InFlight: however many goroutines and clients take slots at once, never more than Max of them are held; each comes back
-// when it is released, and by itself exactly a Window after its holder was heard of last.
+// InFlight: however many goroutines and clients take slots at once, never more than Max of them are
+// held; each comes back when it is released, and by itself exactly a Window after its holder was
+// heard of last.
 func InFlight(t *testing.T, e Engine) {
 	t.Run("never more than Max", func(t *testing.T) { neverMoreInFlight(t, e) })
 	lab := e.newLab(t)
@@ -107,7 +108,8 @@ func deadHolder(t *testing.T, options core.Options) {
 	c.wantLeft(1)
 }
 
-// lostSlot forgets the counter while a slot is held, as a failover may: the next renewal makes it known again.
+// lostSlot forgets the counter while a slot is held, as a failover may: the next renewal makes it
+// known again.
 func lostSlot(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	release := c.hold()
@@ -121,7 +123,8 @@ func lostSlot(t *testing.T, options core.Options) {
 	c.wantLeft(1)
 }
 
-// otherMaxInFlight has two processes disagree about the limit: each refuses by its own, and both see all slots.
+// otherMaxInFlight has two processes disagree about the limit: each refuses by its own, and both
+// see all slots.
 func otherMaxInFlight(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	lower, higher := c.by(core.InFlight(2)), c.by(core.InFlight(4))

@@ -13,8 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// EveryKeyDies: with every write, a key gets a time to live of at most two windows, or until a bucket is full. One that lost
-// it blocks nobody, and gets one with its next write. Looking and being refused writes no key.
+// EveryKeyDies: with every write, a key gets a time to live of at most two windows, or until a
+// bucket is full. One that lost it blocks nobody, and gets one with its next write. Looking and
+// being refused writes no key.
 func EveryKeyDies(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	lab.eachLimit(t, "a time to live", func(c counter, f facts) {
@@ -90,7 +91,8 @@ func (e Engine) clients(t testing.TB) (all []*redis.Client) {
 	return all
 }
 
-// memoryIsGivenBack: of a flood of callers nothing is left in this process once their counters are fresh again.
+// memoryIsGivenBack: of a flood of callers nothing is left in this process once their counters are
+// fresh again.
 func memoryIsGivenBack(t *testing.T, lab *lab) {
 	const flood = 50_000
 	lab.bubble(t, func(t *testing.T, options core.Options) {

@@ -9,9 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// AnswersAreExact: every field of every decision is what a plain model of the algorithm says, to the microsecond, whatever
-// one counter has been through: costs, looks, refunds in one step or several, resets, gaps long enough for its key to die, and limits of
-// another size.
+// AnswersAreExact: every field of every decision is what a plain model of the algorithm says, to
+// the microsecond, whatever one counter has been through: costs, looks, refunds in one step or
+// several, resets, gaps long enough for its key to die, and limits of another size.
 func AnswersAreExact(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {

@@ -9,8 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// ChargedAtMostOnce: a call is charged once if it is answered, and at most once if it is not, whatever go-redis's options are:
-// with its defaults it sends what was not answered up to four times.
+// ChargedAtMostOnce: a call is charged once if it is answered, and at most once if it is not,
+// whatever go-redis's options are: with its defaults it sends what was not answered up to four
+// times.
 func ChargedAtMostOnce(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		t.Run("answered", func(t *testing.T) { chargedOnce(t, e, f) })
@@ -55,7 +56,8 @@ func chargedWithoutAnswer(t *testing.T, e Engine, f facts) {
 	c.wantLeft(100 - 1 - 4*4)
 }
 
-// chargedLate has calls give up while the servers stand still. What these carry out of it later is each call once.
+// chargedLate has calls give up while the servers stand still. What these carry out of it later is
+// each call once.
 func chargedLate(t *testing.T, e Engine) {
 	options := e.Options(t)
 	options.Timeout = short

@@ -13,8 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// KeysAreOpaque: whatever bytes names and subjects hold, no two counters are one; and no key in Redis is long, holds anything
-// but printable text, or has braces but the pair around its subject, which alone chooses the cluster slot.
+// KeysAreOpaque: whatever bytes names and subjects hold, no two counters are one; and no key in
+// Redis is long, holds anything but printable text, or has braces but the pair around its subject,
+// which alone chooses the cluster slot.
 func KeysAreOpaque(t *testing.T, e Engine) {
 	options := e.Options(t)
 	limiter := newLimiter(t, options)
@@ -41,7 +42,8 @@ func KeysAreOpaque(t *testing.T, e Engine) {
 	e.keysAreNoSubjects(t)
 }
 
-// keysAreNoSubjects: who calls himself what a key makes of a long name or subject, is not taken for that.
+// keysAreNoSubjects: who calls himself what a key makes of a long name or subject, is not taken for
+// that.
 func (e Engine) keysAreNoSubjects(t *testing.T) {
 	options := e.Options(t)
 	long := strings.Repeat("long", 50)
@@ -61,7 +63,8 @@ func (e Engine) keysAreNoSubjects(t *testing.T) {
 	}
 }
 
-// parts are names and subjects, above all such as mean something to Redis, to our keys or to their escapes.
+// parts are names and subjects, above all such as mean something to Redis, to our keys or to their
+// escapes.
 var parts = rapid.OneOf(
 	rapid.StringOfN(rapid.SampledFrom([]rune("a:{}%#7 é\x00\n")), 1, 6, -1),
 	rapid.StringN(1, 100, -1),
@@ -74,7 +77,8 @@ var parts = rapid.OneOf(
 	return err != nil
 })
 
-// apart checks that charging and resetting one of two counters leaves the other alone, unless they are one.
+// apart checks that charging and resetting one of two counters leaves the other alone, unless they
+// are one.
 func apart(limiter *core.Limiter, one, two [2]string) error {
 	if one == two {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// NeverOverTheLimit: no caller, however it times its calls, gets more permits in any span than the algorithm promises; and a
-// counter that nobody used gives all of them.
+// NeverOverTheLimit: no caller, however it times its calls, gets more permits in any span than the
+// algorithm promises; and a counter that nobody used gives all of them.
 func NeverOverTheLimit(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -38,8 +38,8 @@ type admission struct {
 	permits int
 }
 
-// staysWithin plays a trace and looks at every span of what was admitted. Who is greedy asks first what is left, and is content
-// with that, so that all of it gets used. A reset is a new beginning.
+// staysWithin plays a trace and looks at every span of what was admitted. Who is greedy asks first
+// what is left, and is content with that, so that all of it gets used. A reset is a new beginning.
 func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 	var admitted []admission
 	for i, s := range steps {

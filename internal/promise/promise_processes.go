@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// longEnv is for how long, as in "10s", each algorithm is put under load by several processes; a fifth of a second unless set.
+// longEnv is for how long, as in "10s", each algorithm is put under load by several processes; a
+// fifth of a second unless set.
 const longEnv = "ACCESSLIMIT_LONG"
 
 const (
@@ -19,8 +20,9 @@ const (
 	eachsGoroutines = 64
 )
 
-// ExactAcrossProcesses: four processes of 64 goroutines each that share a counter get exactly as many permits as there are
-// when none comes back, and never more in any span than the algorithm promises, by the servers' clock, when some do.
+// ExactAcrossProcesses: four processes of 64 goroutines each that share a counter get exactly as
+// many permits as there are when none comes back, and never more in any span than the algorithm
+// promises, by the servers' clock, when some do.
 //
 // Counters in this process are nobody else's.
 func ExactAcrossProcesses(t *testing.T, e Engine) {
@@ -59,8 +61,9 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 	})
 }
 
-// leasedAcross has every second process lease what the others ask for one by one. Never more pass than may, by when they are used; and
-// all that was leased and not used is back when the processes are done.
+// leasedAcross has every second process lease what the others ask for one by one. Never more pass
+// than may, by when they are used; and all that was leased and not used is back when the processes
+// are done.
 func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
 	const most = 8_000
 	used := job{Limit: f.lasting(most), Lease: 500, Prefix: newPrefix()}
@@ -82,8 +85,8 @@ func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.
 	t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
 }
 
-// share has all workers do a job at once, on counters of its own, and puts together what came of it. Every second of them leases,
-// if that is the job.
+// share has all workers do a job at once, on counters of its own, and puts together what came of
+// it. Every second of them leases, if that is the job.
 func (e Engine) share(t *testing.T, workers []worker, j job) (all done) {
 	t.Helper()
 	j.Engine, j.Addrs, j.Goroutines = e.Name, addrsOf(e.Servers), eachsGoroutines
@@ -116,8 +119,9 @@ func addrsOf(servers []*redistest.Server) (addrs []string) {
 	return addrs
 }
 
-// wantSpans looks at spans of several lengths, wherever one can begin, and counts the permits that must have passed within
-// them: those of calls that began and ended there. So however slow a call was, nothing is counted that was not so.
+// wantSpans looks at spans of several lengths, wherever one can begin, and counts the permits that
+// must have passed within them: those of calls that began and ended there. So however slow a call
+// was, nothing is counted that was not so.
 func wantSpans(t *testing.T, f facts, limit core.Limit, admitted []taken) {
 	t.Helper()
 	slices.SortFunc(admitted, func(a, b taken) int { return int(a.From - b.From) })

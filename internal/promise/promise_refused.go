@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// RefusedChangesNothing: who is refused, however often and at whatever cost, waits no longer for it and changes no byte in
-// any server. Neither does who only looks.
+// RefusedChangesNothing: who is refused, however often and at whatever cost, waits no longer for it
+// and changes no byte in any server. Neither does who only looks.
 func RefusedChangesNothing(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	lab.eachLimit(t, "hammering", func(c counter, _ facts) {
@@ -95,8 +95,8 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 	}
 }
 
-// useUp takes all there is: half of it now and half a little later, so that it does not come back all at once. No time
-// passes for a limit that gives some of it back so soon.
+// useUp takes all there is: half of it now and half a little later, so that it does not come back
+// all at once. No time passes for a limit that gives some of it back so soon.
 func (c counter) useUp() {
 	c.t.Helper()
 	half := atOnce(c.limit) / 2

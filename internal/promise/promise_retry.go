@@ -11,9 +11,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// HonestRetryAfter: who is refused and waits as long as it was told, with nobody else charging, passes; one microsecond
-// earlier it would not have. A SlidingWindow may ask for its Window/32 more than an exact count would. And when ResetAfter is
-// over, to the microsecond, the counter is a fresh one.
+// HonestRetryAfter: who is refused and waits as long as it was told, with nobody else charging,
+// passes; one microsecond earlier it would not have. A SlidingWindow may ask for its Window/32 more
+// than an exact count would. And when ResetAfter is over, to the microsecond, the counter is a
+// fresh one.
 func HonestRetryAfter(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -103,7 +104,8 @@ func (w *waiter) wait(s step, told time.Duration) error {
 	return nil
 }
 
-// over tells whether a step would now be over the limit by an exact count of what was admitted within the last Window.
+// over tells whether a step would now be over the limit by an exact count of what was admitted
+// within the last Window.
 func (w *waiter) over(s step) bool {
 	sum := s.cost()
 	for _, a := range w.admitted {

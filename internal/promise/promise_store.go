@@ -12,9 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// StoreFailureIsNoRefusal: when the servers cannot be reached, or answer with an error, a direct call says ErrStore and
-// decides nothing, and each rule goes by its own policy, under a reason of its own. One no is a no. It is over with the
-// failure.
+// StoreFailureIsNoRefusal: when the servers cannot be reached, or answer with an error, a direct
+// call says ErrStore and decides nothing, and each rule goes by its own policy, under a reason of
+// its own. One no is a no. It is over with the failure.
 //
 // In this process there is nothing that could fail.
 func StoreFailureIsNoRefusal(t *testing.T, e Engine) {

@@ -11,8 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// AllOrNone: of a call that several rules count, either all count it or none does. Where their counters lie on several
-// servers, what was charged for a call that is then refused is back by the time the limiter has been closed.
+// AllOrNone: of a call that several rules count, either all count it or none does. Where their
+// counters lie on several servers, what was charged for a call that is then refused is back by the
+// time the limiter has been closed.
 func AllOrNone(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		wide, narrow := ruleOf("wide", f.lasting(1000)), ruleOf("narrow", f.lasting(20))
@@ -45,8 +46,8 @@ const (
 
 func guestNamed(i int) string { return fmt.Sprint("guest", i) }
 
-// crowded has guests come in crowds, of whom the narrow rule lets twenty calls each through, with the rules in either order.
-// It returns the counters of the wide rule, of a subject to be named.
+// crowded has guests come in crowds, of whom the narrow rule lets twenty calls each through, with
+// the rules in either order. It returns the counters of the wide rule, of a subject to be named.
 func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters []counter) {
 	for _, rules := range [][]core.Rule{{wide, narrow}, {narrow, wide}} {
 		options := e.Options(t)
@@ -96,7 +97,8 @@ func (e Engine) closedMeanwhile(t *testing.T, f facts, everybody core.Rule) {
 	}
 }
 
-// refusedTogether has a rule refuse that is used up already: no other of the call's counters comes to be.
+// refusedTogether has a rule refuse that is used up already: no other of the call's counters comes
+// to be.
 func (e Engine) refusedTogether(t *testing.T, f facts) {
 	options, used := e.Options(t), f.lasting(2)
 	door := newDoorman(t, options, ruleOf("fresh", f.lasting(10)), ruleOf("used up", used))

@@ -12,8 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// TakesTurns: who reserves is told the wait until its turn, which is that of one permit, and pays its whole cost after it;
-// who waits too long is refused and pays nothing; and who leaves early gives back what nobody has reserved behind it.
+// TakesTurns: who reserves is told the wait until its turn, which is that of one permit, and pays
+// its whole cost after it; who waits too long is refused and pays nothing; and who leaves early
+// gives back what nobody has reserved behind it.
 func TakesTurns(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	t.Run("waits are exact", func(t *testing.T) {
@@ -48,7 +49,8 @@ var plannedTurns = rapid.Custom(func(t *rapid.T) plannedTurn {
 	}
 })
 
-// turns plays reservations against what is owed to a bucket, in microseconds of refill: a permit is 100,000 of them.
+// turns plays reservations against what is owed to a bucket, in microseconds of refill: a permit is
+// 100,000 of them.
 func turns(c counter, steps []plannedTurn) error {
 	const permit, full = 100_000, 400_000
 	used, last := int64(0), time.Now()

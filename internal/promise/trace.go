@@ -48,7 +48,8 @@ const (
 	windowOn occasion = "a Window after a charge" // the first that is still to come
 )
 
-// traces generates them for a limit. With change, processes that know the limit by another size take part, and charges are given back.
+// traces generates them for a limit. With change, processes that know the limit by another size
+// take part, and charges are given back.
 func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	known := []core.Limit{of.Limit, of.Limit, of.Limit}
 	actions := []action{allow, allow, allow, allow, allow, allow, allow, allow, peek, peek, reset}
@@ -68,7 +69,8 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	return rapid.Custom(func(t *rapid.T) trace {
 		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(15), rapid.Just(40)).Draw(t, "length") // by itself rapid likes about six
 		steps := trace(rapid.SliceOfN(one, n, n).Draw(t, "steps"))
-		// Where in a sub-window, a window or a tick the trace begins, makes a difference to some algorithms.
+		// Where in a sub-window, a window or a tick the trace begins, makes a difference to some
+		// algorithms.
 		steps[0].wait = wait{more: upTo(of.Window).Draw(t, "beginning")}
 		return steps
 	})
@@ -139,7 +141,8 @@ func (p *player) play(s step) (d core.Decision, err error) {
 	return d, err
 }
 
-// giveBack waits, and gives back some of a charge, or all. It says of which, and how much: 0 when there is nothing to give back.
+// giveBack waits, and gives back some of a charge, or all. It says of which, and how much: 0 when
+// there is nothing to give back.
 func (p *player) giveBack(s step) (of refundable, n int, err error) {
 	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
 	if len(p.refundable) == 0 {

@@ -17,7 +17,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// workerEnv, when set, makes any test binary that imports this package a worker: a process of its own that does jobs.
+// workerEnv, when set, makes any test binary that imports this package a worker: a process of its
+// own that does jobs.
 const workerEnv = "ACCESSLIMIT_TEST_WORKER"
 
 func init() {
@@ -45,11 +46,12 @@ type done struct {
 	Error    string
 }
 
-// taken is when a permit was let through: at some time between these two, in microseconds since the epoch. The servers run
-// on the same machine, so these are by the clock that they go by.
+// taken is when a permit was let through: at some time between these two, in microseconds since the
+// epoch. The servers run on the same machine, so these are by the clock that they go by.
 type taken struct{ From, To int64 }
 
-// work does a job for each line that comes in, until there are none: then the test has ended, or died.
+// work does a job for each line that comes in, until there are none: then the test has ended, or
+// died.
 func work(in io.Reader, out io.Writer) {
 	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -75,7 +77,8 @@ func (j job) client() redis.UniversalClient {
 	}
 }
 
-// shards are the servers of a ring under the names that Ring.Client gives them: these say which keys lie where.
+// shards are the servers of a ring under the names that Ring.Client gives them: these say which
+// keys lie where.
 func shards(addrs []string) map[string]string {
 	named := make(map[string]string)
 	for i, addr := range addrs {
@@ -147,8 +150,9 @@ func (j job) ask(allow func() (bool, error)) (own done) {
 	return own
 }
 
-// over tells whether a goroutine has done its part. One that counts time makes some calls in any case, so that a machine which
-// is busy with something else all that time does not make the job an empty one.
+// over tells whether a goroutine has done its part. One that counts time makes some calls in any
+// case, so that a machine which is busy with something else all that time does not make the job an
+// empty one.
 func (j job) over(begin time.Time, own done) bool {
 	if j.For == 0 {
 		return own.Refused >= 5
@@ -167,7 +171,8 @@ func startWorkers(t *testing.T, n int) (workers []worker) {
 	t.Helper()
 	for range n {
 		process := exec.Command(os.Args[0])
-		// A race that a worker finds makes it fail, but without the second that the detector would wait for others at the end.
+		// A race that a worker finds makes it fail, but without the second that the detector would
+		// wait for others at the end.
 		process.Env = append(os.Environ(), workerEnv+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 		process.Stderr = os.Stderr
 		in, err := process.StdinPipe()

@@ -16,22 +16,22 @@ const (
 	slots   = 16384
 )
 
-// Cluster is a real Redis cluster of this test alone: three masters, which divide the slots evenly, without replicas until
-// AddReplicas.
+// Cluster is a Redis cluster for one test: three masters, which divide the slots evenly, without
+// replicas until AddReplicas.
 //
-// It goes on serving the slots of the masters that are left when one is down (cluster-require-full-coverage is off), as a cluster
-// does whose operators prefer a part to nothing. A master that was stopped for less than a minute is merely slow in the others'
-// eyes. With Redis's own node timeout, 15 seconds, a master refuses calls with CLUSTERDOWN once the two others got no processor for
-// so long. One that was restarted keeps its slots, and takes calls again about two seconds later.
+// If a master is down, the others go on serving their slots (cluster-require-full-coverage is off),
+// as in a cluster whose operators prefer a part to nothing. A master that was stopped for less than
+// a minute only seems slow to the others. With Redis's own node timeout of 15 seconds, a master
+// would answer CLUSTERDOWN if the two others got no processor for that long. A master that was
+// restarted keeps its slots, and takes calls again about two seconds later.
 type Cluster struct {
 	nodes    []*Server
 	replicas []*Server
 	args     []string
 }
 
-// StartCluster starts a cluster and returns when all masters agree that it is complete, which takes about two seconds. As with
-// Start, the test fails when redis-server is not installed, the cluster is gone when the test ends, and the args come last on
-// the command line of each server.
+// StartCluster starts a cluster and returns when all masters agree that it is complete, which takes
+// about two seconds. Each is a Server as Start returns, with these args.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{args: append([]string{
@@ -57,8 +57,8 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 	return c
 }
 
-// join gives master i its share of the slots and has it meet the masters before it. The epochs differ from the start, so that
-// the masters have no conflict to settle first.
+// join gives master i its share of the slots and makes it meet the masters before it. Each master
+// has an epoch of its own from the start, so the masters have no conflict to settle first.
 func (c *Cluster) join(i int) error {
 	ctx, client := context.Background(), c.nodes[i].probe()
 	defer func() { _ = client.Close() }()
@@ -71,7 +71,8 @@ func (c *Cluster) join(i int) error {
 	return err
 }
 
-// awaitCluster waits until the node takes calls and knows the owner of every slot, and tells whether it does.
+// awaitCluster waits until the node takes calls and knows the owner of every slot, and reports
+// whether it does.
 func (r *Server) awaitCluster() bool {
 	ctx, client := context.Background(), r.probe()
 	defer func() { _ = client.Close() }()
@@ -82,12 +83,12 @@ func (r *Server) awaitCluster() bool {
 	}, patience)
 }
 
-// probe returns a client that gives up early and tries nothing twice. The caller closes it.
+// probe returns a client that fails soon and never retries. The caller closes it.
 func (r *Server) probe() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: r.Addr(), ReadTimeout: time.Second, MaxRetries: -1})
 }
 
-// Addrs are where the masters listen, in the order of their slots.
+// Addrs returns where the masters listen, in the order of their slots.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.nodes))
 	for i, node := range c.nodes {
@@ -96,11 +97,11 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Nodes are the masters, in the order of their slots, to be broken one by one.
+// Nodes returns the masters, in the order of their slots.
 func (c *Cluster) Nodes() []*Server { return c.nodes }
 
-// Client returns a client of the cluster, closed when the test t ends. Its options are go-redis's own defaults; each change may
-// set others.
+// Client returns a client of the cluster, which is closed when the test t ends. Its options are
+// go-redis's defaults; each change may set others.
 func (c *Cluster) Client(t testing.TB, change ...func(*redis.ClusterOptions)) *redis.ClusterClient {
 	options := &redis.ClusterOptions{Addrs: c.Addrs()}
 	for _, apply := range change {

@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// keyPerNode writes keys through the client until each of the nodes holds exactly one of those returned, in the nodes' order.
+// keyPerNode writes keys through the client until each of the nodes holds exactly one of those
+// returned, in the nodes' order.
 func keyPerNode(t *testing.T, client redis.Cmdable, nodes []*redistest.Server) []string {
 	t.Helper()
 	keys := make([]string, len(nodes))

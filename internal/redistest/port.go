@@ -8,15 +8,17 @@ import (
 )
 
 const (
-	// The servers listen on [lowestPort, lowestPort+ports), their cluster buses busOffset above, which is Redis's own rule. Both
-	// ranges lie below the ports that Linux hands to outgoing connections (32768 and up): a port from there can be taken by any
-	// client while its server is down, even by one that tries to reach that very server and connects to itself.
+	// The servers listen on [lowestPort, lowestPort+ports), and their cluster buses busOffset
+	// above, which is Redis's own rule. Both ranges are below the ports that Linux gives to
+	// outgoing connections (32768 and up). While its server is down, a port from there could be
+	// taken by any client, even by one that tries to reach that very server and connects to itself.
 	lowestPort = 11000
 	ports      = 10000
 	busOffset  = 10000
 )
 
-// freePort picks a loopback port at random that is free just now, together with its cluster bus port.
+// freePort returns a random loopback port that is free at the moment, together with its cluster bus
+// port.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {

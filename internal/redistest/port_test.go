@@ -5,7 +5,7 @@ import "testing"
 func TestPortThatSomebodyTakesIsLeftToThem(t *testing.T) {
 	earlier := Start(t)
 	ports := []int{earlier.port, earlier.port, freePort(t)}
-	later := newRedis(t, nil)
+	later := newServer(t, nil)
 	later.start(func() int {
 		port := ports[0]
 		ports = ports[1:]

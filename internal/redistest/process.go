@@ -24,8 +24,9 @@ func launch(program string, args ...string) (*process, error) {
 	return p, <-started
 }
 
-// run starts the program and stays with it to its end on one thread of its own. Linux ties endWithParent to the thread that
-// started the program, not to the process: a thread that Go retires meanwhile would take a healthy server with it.
+// run starts the program and stays on one thread of its own until the program ends. Linux ties
+// endWithParent to the thread that started the program, not to the process: if Go retired that
+// thread, the kernel would kill a healthy server.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -38,7 +39,7 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
-// hasEnded tells whether the program is gone.
+// hasEnded reports whether the program is gone.
 func (p *process) hasEnded() bool {
 	select {
 	case <-p.ended:
@@ -48,13 +49,15 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// kill ends the program, a suspended one too, and returns when it is gone. A program that is gone already stays so.
+// kill ends the program, even if it is suspended, and returns when it is gone. It does nothing if
+// the program is gone.
 func (p *process) kill() {
 	_ = p.command.Process.Kill() // fails only if the program ended by itself
 	<-p.ended
 }
 
-// WaitUntil asks ready every few milliseconds until it says yes, for at most the given time, and tells whether it did.
+// WaitUntil calls ready every few milliseconds until it returns true, for at most the given time,
+// and reports whether it did.
 func WaitUntil(ready func() bool, atMost time.Duration) bool {
 	for deadline := time.Now().Add(atMost); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ready() {

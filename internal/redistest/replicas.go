@@ -9,9 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// AddReplicas gives each master a replica, which takes its place when the other masters have not heard of it for their node timeout
-// and a second or two. It returns when all replicas are in step and the whole cluster knows them, which takes about three seconds.
-// Start the cluster with "--cluster-node-timeout", "1000", unless a test is to wait for a minute.
+// AddReplicas gives each master a replica, which takes its place when the other masters have not
+// reached it for their node timeout and a second or two. It returns when all replicas have caught
+// up and the whole cluster knows them, which takes about three seconds. Start the cluster with
+// "--cluster-node-timeout", "1000", unless the test is to wait for a minute.
 func (c *Cluster) AddReplicas(t testing.TB) {
 	t.Helper()
 	for range c.nodes {
@@ -29,11 +30,11 @@ func (c *Cluster) AddReplicas(t testing.TB) {
 	}
 }
 
-// Replicas are those of the masters, in the masters' order; none before AddReplicas. Who is master of what after a failover, only
-// the cluster knows.
+// Replicas returns the replicas of the masters, in the masters' order; none before AddReplicas.
+// After a failover only the cluster knows which server is the master of which slots.
 func (c *Cluster) Replicas() []*Server { return c.replicas }
 
-// replicate makes a server of a cluster the replica of a master, and tells whether it is in step.
+// replicate makes a server of a cluster the replica of a master, and reports whether it caught up.
 func (r *Server) replicate(master *Server) bool {
 	ctx, client, of := context.Background(), r.probe(), master.probe()
 	defer func() { _, _ = client.Close(), of.Close() }()
@@ -44,7 +45,7 @@ func (r *Server) replicate(master *Server) bool {
 	return WaitUntil(func() bool { return client.ClusterReplicate(ctx, id).Err() == nil }, patience) && inStep(client)
 }
 
-// inStep waits until a replica has everything that its master has, and tells whether it does.
+// inStep waits until a replica has everything that its master has, and reports whether it does.
 func inStep(replica *redis.Client) bool {
 	return WaitUntil(func() bool {
 		info, _ := replica.Info(context.Background(), "replication").Result()
@@ -52,7 +53,8 @@ func inStep(replica *redis.Client) bool {
 	}, patience)
 }
 
-// awaitReplicas waits until the server knows so many replicas in its cluster, and tells whether it does.
+// awaitReplicas waits until the server knows of n replicas in its cluster, and reports whether it
+// does.
 func (r *Server) awaitReplicas(n int) bool {
 	ctx, client := context.Background(), r.probe()
 	defer func() { _ = client.Close() }()

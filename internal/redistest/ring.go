@@ -7,7 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Ring is a number of real servers of this test alone that know nothing of each other: the client divides the keys among them.
+// Ring is several servers for one test that know nothing of each other. The client divides the keys
+// among them.
 type Ring struct {
 	nodes []*Server
 }
@@ -22,11 +23,11 @@ func StartRing(t testing.TB, n int) *Ring {
 	return r
 }
 
-// Nodes are the servers, to be broken one by one. The client calls the first one shard0.
+// Nodes returns the servers. The client's name for the first is shard0.
 func (r *Ring) Nodes() []*Server { return r.nodes }
 
-// Client returns a client of the ring, closed when the test t ends. Its options are go-redis's own defaults; each change may set
-// others.
+// Client returns a client of the ring, which is closed when the test t ends. Its options are
+// go-redis's defaults; each change may set others.
 func (r *Ring) Client(t testing.TB, change ...func(*redis.RingOptions)) *redis.Ring {
 	options := &redis.RingOptions{Addrs: make(map[string]string, len(r.nodes))}
 	for i, node := range r.nodes {

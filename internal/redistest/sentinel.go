@@ -10,22 +10,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// masterName is what the Sentinels call the master.
+// masterName is the Sentinels' name for the master.
 const masterName = "limits"
 
-// Sentinel is a real master with one replica, of this test alone, watched by three Sentinels: when two of these have not heard of the
-// master for a second, the replica takes its place, which takes three to six seconds in all. The old master becomes the
-// replica when it is back.
+// Sentinel is a master with one replica, watched by three Sentinels, for one test. If two Sentinels
+// have not reached the master for a second, the replica takes its place. That takes three to six
+// seconds in all. When the old master is back, it becomes the replica.
 type Sentinel struct {
 	nodes    []*Server
 	watchers []*Server
 }
 
-// StartSentinel starts all of them and returns when the Sentinels know each other and the replica. As with Start, the test fails
-// when redis-server is not installed, and all are gone when the test ends.
+// StartSentinel starts all of them and returns when the Sentinels know each other and the replica.
+// Each is a Server as Start returns.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
-	atOnce := []string{"--repl-diskless-sync-delay", "0"} // that is what a replica waits for, five seconds unless set
+	atOnce := []string{"--repl-diskless-sync-delay", "0"} // a replica waits that long, five seconds by default
 	s := &Sentinel{nodes: []*Server{Start(t, atOnce...), Start(t, atOnce...)}}
 	if !s.nodes[1].follow(s.nodes[0]) {
 		t.Fatal("redistest: a server cannot become the replica of another")
@@ -41,7 +41,7 @@ func StartSentinel(t testing.TB) *Sentinel {
 	return s
 }
 
-// follow makes a server the replica of another, and tells whether it is in step.
+// follow makes a server the replica of another, and reports whether it caught up.
 func (r *Server) follow(master *Server) bool {
 	client := r.probe()
 	defer func() { _ = client.Close() }()
@@ -57,13 +57,14 @@ func startWatcher(t testing.TB, master *Server) *Server {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newRedis(t, []string{"--sentinel"})
+	w := newServer(t, []string{"--sentinel"})
 	w.config = config
 	w.start(func() int { return freePort(t) })
 	return w
 }
 
-// awaitWatch waits until a Sentinel knows the replica and the two others, and tells whether it does.
+// awaitWatch waits until a Sentinel knows the replica and the two other Sentinels, and reports
+// whether it does.
 func (r *Server) awaitWatch() bool {
 	ctx, client := context.Background(), r.sentinel()
 	defer func() { _ = client.Close() }()
@@ -78,10 +79,10 @@ func (r *Server) sentinel() *redis.SentinelClient {
 	return redis.NewSentinelClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1})
 }
 
-// Nodes are the server that was the master first, and the one that was its replica.
+// Nodes returns the server that was the master first, and the one that was its replica.
 func (s *Sentinel) Nodes() []*Server { return s.nodes }
 
-// Master is where the Sentinels say that the master listens now.
+// Master returns where the master listens now, according to the Sentinels.
 func (s *Sentinel) Master(t testing.TB) (addr string) {
 	t.Helper()
 	client := s.watchers[0].sentinel()
@@ -93,7 +94,7 @@ func (s *Sentinel) Master(t testing.TB) (addr string) {
 	return at[0] + ":" + at[1]
 }
 
-// FailOver has the replica take the master's place though the master is well, as before a machine is taken down.
+// FailOver lets the replica take the place of a master that runs well, as before maintenance.
 func (s *Sentinel) FailOver(t testing.TB) {
 	t.Helper()
 	client := s.watchers[0].sentinel()
@@ -107,8 +108,8 @@ func (s *Sentinel) FailOver(t testing.TB) {
 	}
 }
 
-// Client returns a client that asks the Sentinels for the master, closed when the test t ends. Its options are go-redis's own
-// defaults; each change may set others.
+// Client returns a client that asks the Sentinels for the master, and is closed when the test t
+// ends. Its options are go-redis's defaults; each change may set others.
 func (s *Sentinel) Client(t testing.TB, change ...func(*redis.FailoverOptions)) *redis.Client {
 	options := &redis.FailoverOptions{MasterName: masterName}
 	for _, watcher := range s.watchers {

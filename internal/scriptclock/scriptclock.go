@@ -14,8 +14,8 @@ const (
 	// Lines are how every script reads Redis's clock.
 	Lines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
 	told  = "local now = ARGV[#ARGV] + 0\n"
-	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds what PTTL says to the time, and asks
-	// again if another millisecond began in between.
+	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds what PTTL says
+	// to the time, and asks again if another millisecond began in between.
 	expireTime = `local function expire_time(key)
   local at = redis.pcall('PEXPIRETIME', key)
   if type(at) == 'number' then return at end
@@ -41,8 +41,8 @@ end
 // last argument. It is made from the very text that runs in production, which itself takes no time.
 func Tell(text string) (string, error) { return replace(text, told) }
 
-// TellAndExpire is Tell for a script that first drops each of its keys whose time to live is over by then, as the server would
-// by its own clock.
+// TellAndExpire is Tell for a script that first drops each of its keys whose time to live is over
+// by then, as the server would by its own clock.
 func TellAndExpire(text string) (string, error) { return replace(text, told+expireTime+expire) }
 
 func replace(text, clock string) (string, error) {
