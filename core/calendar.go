@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
 // Calendar is the days or the months of a time zone, as spans of a limit: see [CalendarDay] and [CalendarMonth]. The zero value
@@ -60,7 +61,7 @@ func (u calendarUnit) nominal() time.Duration {
 }
 
 // calendars are those that were asked for: all limits of one share what it worked out for now.
-var calendars readMostly[Calendar, *algorithm.Calendar]
+var calendars cowmap.Map[Calendar, *algorithm.Calendar]
 
 // maxCalendars is more than the zone database has.
 const maxCalendars = 2000
@@ -69,7 +70,7 @@ const maxCalendars = 2000
 const maxZoneInKey = 21
 
 func (c Calendar) compile() (*algorithm.Calendar, error) {
-	if known, ok := calendars.get(c); ok {
+	if known, ok := calendars.Get(c); ok {
 		return known, nil
 	}
 	c.zone = strings.Clone(c.zone) // a caller may have lent it for one call, and the table keeps it
@@ -84,6 +85,6 @@ func (c Calendar) compile() (*algorithm.Calendar, error) {
 	if len(name) > maxZoneInKey {
 		name = "#" + Digest(name)[:maxZoneInKey-1]
 	}
-	made, _ := calendars.add(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == ofMonths), maxCalendars)
+	made, _ := calendars.Add(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == ofMonths), maxCalendars)
 	return made, nil
 }

@@ -1,11 +1,14 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+)
 
 // limitCache holds the limits that are known only per call, from LimitFor and Counter.With, in the
 // form in which the engines calculate with them.
 type limitCache struct {
-	known readMostly[Limit, *preparedLimit]
+	known cowmap.Map[Limit, *preparedLimit]
 }
 
 // preparedLimit is a checked limit, or one with the error that it has.
@@ -19,14 +22,14 @@ type preparedLimit struct {
 const maxLimits = 1000
 
 func (c *limitCache) of(limit Limit) *preparedLimit {
-	if prepared, ok := c.known.get(limit); ok {
+	if prepared, ok := c.known.Get(limit); ok {
 		return prepared
 	}
 	prepared := prepare(limit)
 	if prepared.err != nil {
 		return prepared
 	}
-	prepared, _ = c.known.add(prepared.limit, prepared, maxLimits)
+	prepared, _ = c.known.Add(prepared.limit, prepared, maxLimits)
 	return prepared
 }
 

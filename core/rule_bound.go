@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
@@ -35,7 +36,7 @@ type policy struct {
 	quotas []*quota          // one for each limit
 	plans  map[string]*quota // of the rule's Plans; nil for Unlimited
 	// computed holds what LimitFor returned.
-	computed readMostly[Limit, *quota]
+	computed cowmap.Map[Limit, *quota]
 	banKey   string // what follows the subject in the key of its bans
 	tally    *tally
 	// asksUser is set once one of the rule's functions asked for the user; it will probably do so
@@ -77,7 +78,7 @@ func (b *boundRule) policies() []*policy {
 	if b.fixed != nil {
 		return []*policy{b.fixed}
 	}
-	return slices.Collect(maps.Values(b.routes.known.all()))
+	return slices.Collect(maps.Values(b.routes.known.All()))
 }
 
 // displayName returns the rule's name, or "" if that depends on the call.
@@ -250,7 +251,7 @@ const maxRoute = 1024
 
 // routePolicies are the policies of an unnamed rule, one for each route that was called.
 type routePolicies struct {
-	known readMostly[routeKey, *policy]
+	known cowmap.Map[routeKey, *policy]
 	full  atomic.Bool // the last place is kept for the calls without a route
 }
 
@@ -258,18 +259,18 @@ func (r *routePolicies) of(key routeKey, meet func(name string) *policy) *policy
 	if key.route == "" || len(key.route) > maxRoute {
 		key = routeKey{}
 	}
-	if p, ok := r.known.get(key); ok {
+	if p, ok := r.known.Get(key); ok {
 		return p
 	}
 	if key.route == "" {
-		p, _ := r.known.add(routeKey{}, meet(noRoute), maxRoutes)
+		p, _ := r.known.Add(routeKey{}, meet(noRoute), maxRoutes)
 		return p
 	}
 	if r.full.Load() {
 		return r.of(routeKey{}, meet)
 	}
 	p := meet(strings.Clone(routeName(key.method, key.route)))
-	p, kept := r.known.add(routeKey{strings.Clone(key.method), strings.Clone(key.route)}, p, maxRoutes-1)
+	p, kept := r.known.Add(routeKey{strings.Clone(key.method), strings.Clone(key.route)}, p, maxRoutes-1)
 	if !kept {
 		r.full.Store(true)
 		return r.of(routeKey{}, meet)

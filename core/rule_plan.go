@@ -31,7 +31,7 @@ func (c *call) plan(a *asked) (*quota, error) {
 	case limit.Algorithm == Concurrency && a.rule.inHandler:
 		return nil, a.rule.noSlotsInHandler()
 	}
-	if q, ok := a.policy.computed.get(limit); ok {
+	if q, ok := a.policy.computed.Get(limit); ok {
 		return q, nil
 	}
 	return c.limiter.newPlan(a, limit)
@@ -62,6 +62,6 @@ func (l *Limiter) newPlan(a *asked, limit Limit) (*quota, error) {
 	if why := a.rule.OnStoreError.checkFor(&prepared.compiled); why != "" {
 		return nil, a.rule.wrong("OnStoreError", a.rule.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
 	}
-	q, _ := a.policy.computed.add(prepared.limit, a.rule.newQuota(a.policy.name, 0, prepared.limit, &prepared.compiled), maxLimits)
+	q, _ := a.policy.computed.Add(prepared.limit, a.rule.newQuota(a.policy.name, 0, prepared.limit, &prepared.compiled), maxLimits)
 	return q, nil
 }

@@ -5,21 +5,23 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
 // once lets each complaint through a single time: it is about how a service is put together, which only a restart changes. What is
 // complained of is bounded, because callers may bring it about.
 type once struct {
-	said readMostly[string, *byte]
+	said cowmap.Map[string, *byte]
 }
 
 // first reports whether nobody complained of this before.
 func (o *once) first(about string) bool {
-	if _, ok := o.said.get(about); ok {
+	if _, ok := o.said.Get(about); ok {
 		return false
 	}
 	mine := new(byte)
-	kept, ok := o.said.add(strings.Clone(about), mine, maxSubjects)
+	kept, ok := o.said.Add(strings.Clone(about), mine, maxSubjects)
 	return ok && kept == mine
 }
 

@@ -157,10 +157,10 @@ func (t *tallies) snapshot() []DecisionCount {
 }
 
 func (t *tallies) each(do func(*tally)) {
-	for _, of := range t.rules.all() {
+	for _, of := range t.rules.All() {
 		do(of)
 	}
-	for _, of := range t.direct.all() {
+	for _, of := range t.direct.All() {
 		do(of)
 	}
 	do(&t.rest)

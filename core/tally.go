@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
 // tallies count a limiter's decisions, by name, reason and source.
@@ -17,8 +19,8 @@ type tallies struct {
 	mu      sync.Mutex // held to add a count
 	stripes int        // of each count; a power of two
 	objects atomic.Uint32
-	rules   readMostly[string, *tally]
-	direct  readMostly[string, *tally]
+	rules   cowmap.Map[string, *tally]
+	direct  cowmap.Map[string, *tally]
 	rest    tally // of all names beyond
 }
 
@@ -43,15 +45,15 @@ func (t *tallies) ofRule(name string) *tally { return t.of(&t.rules, name, maxTa
 // ofDirect is the tally of a direct call's name.
 func (t *tallies) ofDirect(name string) *tally { return t.of(&t.direct, name, maxDirectTallies) }
 
-func (t *tallies) of(known *readMostly[string, *tally], name string, most int) *tally {
-	if of, ok := known.get(name); ok {
+func (t *tallies) of(known *cowmap.Map[string, *tally], name string, most int) *tally {
+	if of, ok := known.Get(name); ok {
 		return of
 	}
-	if len(known.all()) >= most {
+	if len(known.All()) >= most {
 		return &t.rest
 	}
 	name = strings.Clone(name)
-	of, kept := known.add(name, &tally{all: t, name: name}, most)
+	of, kept := known.Add(name, &tally{all: t, name: name}, most)
 	if !kept {
 		return &t.rest
 	}
