@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // Ban refuses a subject altogether for a while. A subject that is refused in After consecutive
@@ -112,5 +113,5 @@ func checkSubject(name, subject string) error {
 }
 
 func (l *Limiter) banKey(name, subject string) []byte {
-	return appendBan(appendName(appendHead(nil, l.keyHead, subject), name))
+	return rediskey.Append(nil, l.keyHead, subject, rediskey.BanTail(name, false))
 }

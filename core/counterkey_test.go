@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/accesslimit/accesslimit/core"
 )
 
@@ -57,6 +59,8 @@ func TestCounterKeyForm(t *testing.T) {
 			"p:{" + strings.Repeat("s", 64) + "}:#" + core.Digest(strings.Repeat("n", 65)) + ":sw1:1000000"},
 		{strings.Repeat("p", 40), strings.Repeat("s", 64), strings.Repeat("n", 64), year,
 			strings.Repeat("p", 40) + ":{" + strings.Repeat("s", 64) + "}:" + strings.Repeat("n", 64) + ":tb2:31622400000000"},
+		{"p", "s", "n", core.PerCalendarDay(1, "Europe/Berlin"), "p:{s}:n:cw1:dEurope/Berlin"},
+		{"p", "s", "n", core.PerCalendarMonth(1, "America/Argentina/Buenos_Aires"), "p:{s}:n:cw1:m#" + core.Digest("America/Argentina/Buenos_Aires")[:20]},
 	} {
 		got := core.CounterKey(test.prefix, test.subject, test.name, test.limit)
 		if got != test.want {
@@ -112,6 +116,25 @@ func TestWhatMakesAnotherCounter(t *testing.T) {
 			t.Errorf("%s: the same key: %v", test.name, same)
 		}
 	}
+}
+
+// The subject of a rule comes in bytes, that of a handle in a string, and both are one counter's.
+func TestRulesAndHandlesShareKeys(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	any, safe := rapid.Byte(), rapid.ByteRange('a', 'z')
+	subjects, names := rapid.SliceOfN(rapid.OneOf(safe, safe, safe, any), 1, 70), rapid.StringOfN(rapid.RuneFrom([]rune("az:%{#")), 1, 70, 128)
+	rapid.Check(t, func(t *rapid.T) {
+		subject, name := "value:"+string(subjects.Draw(t, "subject")), names.Draw(t, "name")
+		before, err := limiter.MustCounter(name, core.PerHour(1e6)).Allow(background, subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRule(limiter, newView("GET", "/x"), core.Rule{Name: name, Seconds: 3600, MaxCount: 1e6}, subject)
+		after, err := peek(limiter, background, name, subject, core.PerHour(1e6))
+		if err != nil || after.Remaining != before.Remaining-1 {
+			t.Fatalf("%d left after %d, %v", after.Remaining, before.Remaining, err)
+		}
+	})
 }
 
 // What stands in Redis is the documented key, and one key for each counter.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // count forms the counters of the rules that apply. A rule that wants a login is left out for nobody, and so are a call that
@@ -108,7 +109,7 @@ func (c *call) weigh(a *asked, given string) (w weighed, err error) {
 // has the same ban, that ban watches them too.
 func (c *call) addBan(a *asked) {
 	counter := c.addCounter()
-	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
+	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
 	if at := c.earlier(); at >= 0 {
 		c.dropLast()
 		c.watched = append(c.watched, c.counters[at].Watched...)
@@ -150,7 +151,7 @@ func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
 		return 0, CostTooHigh
 	}
 	counter := c.addCounter()
-	counter.Key = appendKey(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
+	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
 	counter.Limit, counter.Cost, counter.Dry, counter.Personal = q.compiled, cost, a.rule.DryRun, a.personal()
 	counter.Mark = c.mark(a, q)
 	a.rule.OnStoreError.apply(counter)

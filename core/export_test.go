@@ -10,6 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // What the tests of this package reach that users cannot.
@@ -23,20 +24,7 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 	if err != nil {
 		panic(err)
 	}
-	return string(bounded(appendTail(appendHead(nil, keyHead(prefix), subject), name, &compiled)))
-}
-
-// RuleKey is the Redis key of a rule's counter under a limit; of its ban for no limit.
-func RuleKey(prefix, subject, name string, dry bool, limit Limit) string {
-	tail := (&boundRule{Rule: Rule{DryRun: dry}}).nameTail(name)
-	if limit == (Limit{}) {
-		return string(appendKey(nil, keyHead(prefix), subject, string(appendBan(tail))))
-	}
-	compiled, err := limit.compile()
-	if err != nil {
-		panic(err)
-	}
-	return string(appendKey(nil, keyHead(prefix), subject, string(appendLimit(tail, &compiled))))
+	return string(rediskey.AppendLimit(nil, rediskey.Head(prefix), subject, name, false, &compiled))
 }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
@@ -84,9 +72,6 @@ const MaxDirectTallies = maxDirectTallies
 func CountDecision(l *Limiter, of DecisionCount) {
 	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, true, l.tallies.stripe())
 }
-
-// EscapedKeyPart is a subject or a name as it stands in keys.
-func EscapedKeyPart(part string) string { return string(appendEscaped(nil, part)) }
 
 // LateSlots is how many slots wait to be given back in the background.
 func LateSlots(l *Limiter) int {

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"fmt"
+
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // Guard is rules on a limiter: what an adapter's middleware asks for every call. It is safe for concurrent use.
@@ -125,7 +127,7 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 					continue
 				}
 				seen[tail] = true
-				some, err := g.limiter.reset(ctx, policy.name, appendKey(nil, g.limiter.keyHead, subject, tail))
+				some, err := g.limiter.reset(ctx, policy.name, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
 				if err != nil {
 					return changed, err
 				}

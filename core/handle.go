@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // handle is what a [Counter], [Pacer], [Log] or [Slots] prepares once for all its calls.
@@ -36,7 +37,7 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 		if prepared.err != nil {
 			return nil, prepared.err
 		}
-		h.limits = append(h.limits, handleLimit{prepared, string(appendTail(nil, name, &prepared.compiled))})
+		h.limits = append(h.limits, handleLimit{prepared, rediskey.LimitTail(name, false, &prepared.compiled)})
 	}
 	if wrong := checkAlso(limits[0], limits[1:]); wrong != nil {
 		wrong.Rule = name
@@ -205,11 +206,10 @@ func (c *directCall) formOne(q *question, i int) {
 
 // appendKey returns the key of the counter at i, written into room.
 func (q *question) appendKey(room []byte, i int) []byte {
-	key := appendHead(room, q.limiter.keyHead, q.subject)
 	if i == 0 && q.own != nil {
-		return bounded(appendTail(key, q.name, &q.own.compiled))
+		return rediskey.AppendLimit(room, q.limiter.keyHead, q.subject, q.name, false, &q.own.compiled)
 	}
-	return bounded(append(key, q.limits[i].keyTail...))
+	return rediskey.Append(room, q.limiter.keyHead, q.subject, q.limits[i].keyTail)
 }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
@@ -218,7 +218,7 @@ func (c *directCall) addCounter() *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]
 	} else {
-		c.counters = append(c.counters, algorithm.Counter{Key: make([]byte, 0, maxKey)})
+		c.counters = append(c.counters, algorithm.Counter{Key: make([]byte, 0, rediskey.MaxLen)})
 	}
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]

@@ -12,6 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
@@ -81,7 +82,7 @@ func New(options Options) (*Limiter, error) {
 	}
 	options.ClientIP = ClientIP{} // nobody reads it any more
 	l := &Limiter{
-		keyHead: keyHead(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
+		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
 		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),
 	}
 	l.late.limiter = l

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // Options are a Limiter's. The zero value counts in this process.
@@ -82,7 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Prefix = strings.Clone(o.Prefix)
 	switch {
-	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, unsafeInPrefix):
+	case len(o.Prefix) > rediskey.MaxPrefix || strings.ContainsFunc(o.Prefix, unsafeInPrefix):
 		return wrong("Prefix", o.Prefix, "must be at most 40 letters, digits and -._~:/@")
 	case o.Timeout < time.Millisecond || o.Timeout > time.Minute:
 		return wrong("Timeout", o.Timeout, "must be 1 ms to 1 minute")

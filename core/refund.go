@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // receipt is what a Decision remembers of its charge, so that it can be given back.
@@ -81,11 +82,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 
 // receiptKey is the key of the counter that a decision charged.
 func (l *Limiter) receiptKey(d *Decision) []byte {
-	key := appendName(appendHead(nil, l.keyHead, d.Key), d.Rule)
-	if d.receipt.dry {
-		key = append(key, dryMark...)
-	}
-	return bounded(appendLimit(key, d.receipt.limit))
+	return rediskey.AppendLimit(nil, l.keyHead, d.Key, d.Rule, d.receipt.dry, d.receipt.limit)
 }
 
 // refunds remembers what was given back of which charge, because a Decision is a value, and its copies do not know of each

@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
@@ -119,7 +120,7 @@ func (b *boundRule) fixedName() string {
 }
 
 func (b *boundRule) newPolicy(name string) *policy {
-	p := &policy{name: name, tally: b.tallies.ofRule(name), banKey: string(appendBan(b.nameTail(name)))}
+	p := &policy{name: name, tally: b.tallies.ofRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has seen to the error
 		p.quotas = append(p.quotas, b.newQuota(name, i, limit, &compiled))
@@ -159,17 +160,8 @@ func (b *boundRule) newQuota(name string, i int, limit Limit, compiled *algorith
 	if limit.Algorithm == Concurrency {
 		q.draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)
 	}
-	q.keyTail = string(appendLimit(b.nameTail(name), compiled))
+	q.keyTail = rediskey.LimitTail(name, b.DryRun, compiled)
 	return q
-}
-
-// nameTail is what follows the subject in the keys of all of the rule's counters under a name.
-func (b *boundRule) nameTail(name string) []byte {
-	tail := appendName(nil, name)
-	if b.DryRun {
-		tail = append(tail, dryMark...)
-	}
-	return tail
 }
 
 // again tells limits of the same span apart: nothing for the first of them, -2 for the next.

@@ -1,0 +1,144 @@
+// Package rediskey forms the Redis keys of counters:
+//
+//	PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW
+//	accesslimit:{user:alice}:reply:sw1:60000000
+//
+// The window is in microseconds, or the name of a calendar. All counters of one subject share a
+// cluster slot, so one script can decide over them. Subject and name are escaped, so that no two
+// counters share a key, and nothing that a caller sends ends the braces or chooses the slot.
+package rediskey
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+const (
+	// MaxPrefix is the length of the longest prefix.
+	MaxPrefix = 40
+	// MaxLen is the length of the longest key.
+	MaxLen = 200
+	// maxPart is the length of the longest subject or name that is not replaced by its hash.
+	maxPart = 64
+)
+
+// dryMark follows the name in the keys of a rule in DryRun. Such a rule has counters of its own, or it
+// would charge those of the rule that it is tried beside. No name ends in the mark, because in an
+// escaped name two hex digits follow a %.
+const dryMark = "%dry"
+
+// Head returns the beginning of every key with a prefix.
+func Head(prefix string) string { return prefix + ":{" }
+
+// LimitTail returns the end of the keys of a name's counters under a limit: what follows the subject.
+func LimitTail(name string, dry bool, limit *algorithm.Limit) string {
+	return string(appendLimitTail(nil, name, dry, limit))
+}
+
+// BanTail returns the end of the keys of a name's bans, which have no window.
+func BanTail(name string, dry bool) string {
+	return string(append(append(append(appendName(nil, name, dry), ':'), algorithm.Ban.Tag()...), ":0"...))
+}
+
+// Append returns a key made of a head, a subject and a tail, written into room, which must be empty.
+func Append[T string | []byte](room []byte, head string, subject T, tail string) []byte {
+	return shorten(append(appendEscaped(append(room, head...), subject), tail...))
+}
+
+// AppendLimit is Append for a limit that is known only in the call. It saves the string of the tail.
+func AppendLimit(room []byte, head, subject, name string, dry bool, limit *algorithm.Limit) []byte {
+	return shorten(appendLimitTail(appendEscaped(append(room, head...), subject), name, dry, limit))
+}
+
+func appendLimitTail(dst []byte, name string, dry bool, limit *algorithm.Limit) []byte {
+	dst = append(append(appendName(dst, name, dry), ':'), limit.Kind.Tag()...)
+	window, calendar := limit.Spell()
+	dst = append(dst, ':')
+	if calendar != "" {
+		return append(dst, calendar...)
+	}
+	return strconv.AppendInt(dst, window, 10)
+}
+
+func appendName(dst []byte, name string, dry bool) []byte {
+	dst = appendEscaped(append(dst, "}:"...), name)
+	if dry {
+		dst = append(dst, dryMark...)
+	}
+	return dst
+}
+
+// shorten returns the key as it is, or with a hash in place of the name if the key is too long.
+func shorten(key []byte) []byte {
+	if len(key) > MaxLen {
+		return hashName(key)
+	}
+	return key
+}
+
+// hashName replaces the name by a hash, which is shorter. Only rules in DryRun with the longest
+// prefixes, subjects and names of a zone need this. It was added when other keys were in use, so it
+// does not change those. No other name begins with ##.
+func hashName(key []byte) []byte {
+	start := bytes.IndexByte(key, '}') + len("}:")
+	end := bytes.LastIndexByte(key, ':') // before the window
+	end = bytes.LastIndexByte(key[:end], ':')
+	name := bytes.TrimSuffix(key[start:end], []byte(dryMark))
+	tail := string(key[start+len(name):])
+	sum := sha256.Sum256(name)
+	key = hex.AppendEncode(append(key[:start], "##"...), sum[:16])
+	return append(key, tail...)
+}
+
+// appendEscaped appends a subject or a name. Unsafe bytes become %XX. A part that is longer than
+// maxPart becomes # and 128 bits of its SHA-256. Nearly all parts are short and safe, and are copied.
+func appendEscaped[T string | []byte](dst []byte, part T) []byte {
+	if len(part) > maxPart {
+		return appendHash(dst, part)
+	}
+	for i := range len(part) {
+		if mustEscape[part[i]] {
+			return escapeFrom(dst, part, i)
+		}
+	}
+	return append(dst, part...)
+}
+
+// escapeFrom appends a part whose first unsafe byte is at i.
+func escapeFrom[T string | []byte](dst []byte, part T, i int) []byte {
+	const digits = "0123456789ABCDEF"
+	start := len(dst)
+	dst = append(dst, part[:i]...)
+	for ; i < len(part); i++ {
+		if c := part[i]; mustEscape[c] {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	if len(dst)-start > maxPart {
+		return appendHash(dst[:start], part)
+	}
+	return dst
+}
+
+func appendHash[T string | []byte](dst []byte, part T) []byte {
+	sum := sha256.Sum256([]byte(part))
+	return hex.AppendEncode(append(dst, '#'), sum[:16])
+}
+
+// mustEscape holds the bytes that are escaped: all except printable ASCII, and of that the braces, the
+// escape, the mark of a hash, and what has a meaning in a shell.
+var mustEscape = func() (unsafe [256]bool) {
+	for c := range unsafe {
+		unsafe[c] = c <= 0x20 || c >= 0x7f
+	}
+	for _, c := range []byte("{}%#\"'\\`$") {
+		unsafe[c] = true
+	}
+	return unsafe
+}()
