@@ -137,7 +137,7 @@ func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 	case "renew":
 		return p.numbers(step, &algorithm.Renew, []any{first.Mark, first.Limit.Window})
 	case "ban":
-		return p.numbers(step, &algorithm.ImposeBan, []any{step.Number})
+		return p.numbers(step, &algorithm.ImposeBan, []any{step.Number})[:1] // how long it lasts; later versions reply more
 	}
 	reply, err := p.eval(step, &algorithm.Records, []any{first.Limit.Window}).Slice()
 	if step.Do != "records" || err != nil {
