@@ -23,6 +23,8 @@ const (
 	sets = 8192
 	// maxCounters is how many counters a call may have to be remembered.
 	maxCounters = 4
+	// spread is 2^64 divided by the golden ratio: it spreads sums over all bits of a hash.
+	spread = 0x9e3779b97f4a7c15
 )
 
 // Cache remembers the answers to calls that were refused. The answer to a call of several counters
@@ -48,12 +50,13 @@ type Query struct {
 	cacheable   bool
 }
 
-// Query fills the zero Query with what to look a call up by. Some calls are never remembered:
-// nobody knows when a slot in flight comes back, and a counter in DryRun has to count every call.
+// Snapshot fills the zero Query with what to look a call up by, as of now. Some calls are never
+// remembered: nobody knows when a slot in flight comes back, and a counter in DryRun has to count
+// every call.
 //
 // On the path of every call, queries and verdicts are filled where they stand. A copy would read
 // several fields at once that were just written one by one, and a processor waits for that.
-func (c *Cache) Query(q *Query, counters []algorithm.Counter) {
+func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	if len(counters) > maxCounters {
 		return
 	}
@@ -65,7 +68,7 @@ func (c *Cache) Query(q *Query, counters []algorithm.Counter) {
 		}
 		hash := c.hash(counter.Key)
 		q.generations[i] = c.generations.of(hash).Load()
-		q.hash = bits.RotateLeft64(q.hash, 7) ^ (hash+uint64(counter.Cost)+uint64(watched(counter)))*0x9e3779b97f4a7c15
+		q.hash = bits.RotateLeft64(q.hash, 7) ^ (hash+uint64(counter.Cost)+uint64(watchedBits(counter)))*spread
 	}
 	q.cacheable = true
 }
@@ -75,7 +78,7 @@ func (c *Cache) Query(q *Query, counters []algorithm.Counter) {
 func (q Query) forLook(counters []algorithm.Counter) Query {
 	for i := range counters {
 		if counters[i].Limit.Kind == algorithm.Ban {
-			q.hash ^= 0x9e3779b97f4a7c15
+			q.hash ^= spread
 			break
 		}
 	}
@@ -87,8 +90,8 @@ func (c *Cache) Repeat(q *Query, counters []algorithm.Counter, verdicts []algori
 	if !q.cacheable {
 		return false
 	}
-	r := c.table.Set(q.hash).Find(q.hash, func(r *refusal) bool { return r.answers(counters) })
-	if r == nil || r.generation != q.generation(r) {
+	r := c.table.Set(q.hash).Find(q.hash, func(r *refusal) bool { return r.isOf(counters) })
+	if r == nil || r.generationSum != q.generationSum(r) {
 		return false
 	}
 	now := c.clock.Now()

@@ -13,9 +13,9 @@ const generationCounts = 16_384
 
 func (g *generations) of(hash uint64) *atomic.Uint32 { return &g[hash>>32%generationCounts] }
 
-// generation returns the sum of the generations of those counters that a refusal has an answer of.
-// No change leaves it as it was.
-func (q *Query) generation(r *refusal) (sum uint32) {
+// generationSum returns the sum of the generations of those counters that a refusal has an answer
+// of. Every change increases it.
+func (q *Query) generationSum(r *refusal) (sum uint32) {
 	for i := 0; r != nil; i, r = i+1, r.next {
 		if !r.unknown {
 			sum += q.generations[i]

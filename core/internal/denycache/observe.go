@@ -88,7 +88,7 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 		shared[n].Watched = counters[i].WatchedIn(places)
 	}
 	forAll := new(Query)
-	c.Query(forAll, shared)
+	c.Snapshot(forAll, shared)
 	for n, i := range places {
 		forAll.generations[n] = q.generations[i]
 	}
@@ -113,7 +113,7 @@ func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algo
 		return
 	}
 	r := newRefusal(counters, verdicts, known, expires, now)
-	r.generation = q.generation(r)
+	r.generationSum = q.generationSum(r)
 	c.put(q.hash, r, counters, now)
 }
 
@@ -127,7 +127,7 @@ func (c *Cache) put(hash uint64, r *refusal, counters []algorithm.Counter, now i
 	const expired, unused, used = 0, 1, 2
 	set.Put(hash, r, func(old *refusal, found bool) int64 {
 		switch {
-		case old.answers(counters):
+		case old.isOf(counters):
 			return setassoc.Replaced
 		case old.expires <= now:
 			return expired
@@ -147,7 +147,7 @@ func (c *Cache) forget(q *Query, counters []algorithm.Counter) {
 	}
 	set.Lock()
 	defer set.Unlock()
-	if r := set.Find(q.hash, func(r *refusal) bool { return r.answers(counters) }); r != nil {
+	if r := set.Find(q.hash, func(r *refusal) bool { return r.isOf(counters) }); r != nil {
 		set.Remove(r)
 	}
 }

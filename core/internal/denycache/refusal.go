@@ -8,19 +8,19 @@ import (
 // refusal is what the store answered for one counter of a refused call. The first counter's stands
 // for the call. It never changes. Times are in nanoseconds of [clock.Expiry.Now].
 type refusal struct {
-	key        string
-	limit      *algorithm.Limit // limits that core no longer remembers are kept alive by it
-	cost       int64
-	remaining  int64
-	expires    int64
-	retryAt    int64
-	resetAt    int64
-	storeAhead int64    // the store's clock less ours, in microseconds
-	next       *refusal // of the call's next counter
-	generation uint32   // of the call, when the store was asked
-	counters   uint8    // of the call from this one on
-	watched    uint8    // see watched
-	unknown    bool     // the counter is on a shard whose answer is not remembered
+	key           string
+	limit         *algorithm.Limit // limits that core no longer remembers are kept alive by it
+	cost          int64
+	remaining     int64
+	expires       int64
+	retryAt       int64
+	resetAt       int64
+	storeAhead    int64    // the store's clock less ours, in microseconds
+	next          *refusal // of the call's next counter
+	generationSum uint32   // of the call, when the store was asked
+	counters      uint8    // of the call from this one on
+	watched       uint8    // see watchedBits
+	unknown       bool     // the counter is on a shard whose answer is not remembered
 }
 
 // newRefusal returns the first of a call's refusals, which came at the time now.
@@ -28,7 +28,7 @@ func newRefusal(counters []algorithm.Counter, verdicts []algorithm.Verdict, know
 	for i := len(counters) - 1; i >= 0; i-- {
 		c, v := &counters[i], &verdicts[i]
 		r = &refusal{
-			key: string(c.Key), limit: c.Limit, cost: c.Cost, watched: watched(c), counters: uint8(len(counters) - i),
+			key: string(c.Key), limit: c.Limit, cost: c.Cost, watched: watchedBits(c), counters: uint8(len(counters) - i),
 			unknown: !known.has(v), remaining: v.Remaining, storeAhead: v.At - now/1000, expires: expires,
 			retryAt: now + v.RetryAfter*1000, resetAt: now + v.ResetAfter*1000, next: r,
 		}
@@ -36,22 +36,22 @@ func newRefusal(counters []algorithm.Counter, verdicts []algorithm.Verdict, know
 	return r
 }
 
-// watched returns a bit for each counter that a ban watches.
-func watched(c *algorithm.Counter) (places uint8) {
+// watchedBits returns a bit for each counter that a ban watches.
+func watchedBits(c *algorithm.Counter) (places uint8) {
 	for _, at := range c.Watched {
 		places |= 1 << at
 	}
 	return places
 }
 
-// answers reports whether this is the answer to a call of exactly these counters.
-func (r *refusal) answers(counters []algorithm.Counter) bool {
+// isOf reports whether this is the refusal of a call of exactly these counters.
+func (r *refusal) isOf(counters []algorithm.Counter) bool {
 	if int(r.counters) != len(counters) {
 		return false
 	}
 	for i := range counters {
 		c := &counters[i]
-		if r.cost != c.Cost || r.watched != watched(c) || r.key != string(c.Key) || !r.limit.Equal(c.Limit) {
+		if r.cost != c.Cost || r.watched != watchedBits(c) || r.key != string(c.Key) || !r.limit.Equal(c.Limit) {
 			return false
 		}
 		r = r.next

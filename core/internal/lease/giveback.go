@@ -11,10 +11,10 @@ import (
 // maxTogether is how many charges are given back together at most.
 const maxTogether = 200
 
-// returns gives charges back. All that this process gives back without a caller who waits goes
-// through here, so that a Reset can stop it. If the store cannot be reached, the permits are lost
-// until their window is over, and nobody is admitted by mistake.
-type returns struct {
+// giveBackQueue gives charges back. All that this process gives back without a caller who waits
+// goes through here, so that a Reset can stop it. If the store cannot be reached, the permits are
+// lost until their window is over, and nobody is admitted by mistake.
+type giveBackQueue struct {
 	source  Source
 	mu      sync.Mutex
 	queued  []algorithm.Charge
@@ -28,66 +28,66 @@ type parcel struct {
 }
 
 // GiveBackSoon gives back in the background what was charged for a call that was refused after all.
-func (l *Leases) GiveBackSoon(charges []algorithm.Charge) { l.returns.sendSoon(charges) }
+func (l *Leases) GiveBackSoon(charges []algorithm.Charge) { l.giveBacks.sendSoon(charges) }
 
 // add queues a charge to be given back by the next call of flush.
-func (r *returns) add(c algorithm.Charge) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queued = append(r.queued, c)
+func (q *giveBackQueue) add(c algorithm.Charge) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queued = append(q.queued, c)
 }
 
 // flush gives back all that is queued, and returns when that is done.
-func (r *returns) flush() {
-	r.mu.Lock()
+func (q *giveBackQueue) flush() {
+	q.mu.Lock()
 	var parcels []*parcel
-	for _, together := range distinctKeys(r.queued) {
-		parcels = append(parcels, r.pack(together))
+	for _, together := range distinctKeys(q.queued) {
+		parcels = append(parcels, q.pack(together))
 	}
-	r.queued = nil
-	r.mu.Unlock()
+	q.queued = nil
+	q.mu.Unlock()
 	var all sync.WaitGroup
 	for _, p := range parcels {
-		all.Go(func() { r.send(p) })
+		all.Go(func() { q.send(p) })
 	}
 	all.Wait()
 }
 
 // sendSoon gives charges back in the background.
-func (r *returns) sendSoon(charges []algorithm.Charge) {
-	r.mu.Lock()
-	p := r.pack(charges)
-	r.mu.Unlock()
-	r.source.InBackground(func() { r.send(p) })
+func (q *giveBackQueue) sendSoon(charges []algorithm.Charge) {
+	q.mu.Lock()
+	p := q.pack(charges)
+	q.mu.Unlock()
+	q.source.InBackground(func() { q.send(p) })
 }
 
-// pack makes a parcel that is to be sent. The returns must be locked.
-func (r *returns) pack(charges []algorithm.Charge) *parcel {
+// pack makes a parcel that is to be sent. The queue must be locked.
+func (q *giveBackQueue) pack(charges []algorithm.Charge) *parcel {
 	p := &parcel{charges, make(chan struct{})}
-	r.sending = append(r.sending, p)
+	q.sending = append(q.sending, p)
 	return p
 }
 
-func (r *returns) send(p *parcel) {
-	defer r.sent(p)
-	_ = r.source.GiveBack(context.Background(), p.charges)
+func (q *giveBackQueue) send(p *parcel) {
+	defer q.sent(p)
+	_ = q.source.GiveBack(context.Background(), p.charges)
 }
 
-func (r *returns) sent(p *parcel) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sending = slices.DeleteFunc(r.sending, func(other *parcel) bool { return other == p })
+func (q *giveBackQueue) sent(p *parcel) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sending = slices.DeleteFunc(q.sending, func(other *parcel) bool { return other == p })
 	close(p.done)
 }
 
 // drop forgets what is queued for a key. It returns the parcels on their way with charges of the
 // key.
-func (r *returns) drop(key []byte) (sending []*parcel) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (q *giveBackQueue) drop(key []byte) (sending []*parcel) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	isOf := func(c algorithm.Charge) bool { return string(c.Key) == string(key) }
-	r.queued = slices.DeleteFunc(r.queued, isOf)
-	for _, p := range r.sending {
+	q.queued = slices.DeleteFunc(q.queued, isOf)
+	for _, p := range q.sending {
 		if slices.ContainsFunc(p.charges, isOf) {
 			sending = append(sending, p)
 		}

@@ -35,19 +35,19 @@ type Source interface {
 
 // Leases are the counters of which this process holds permits. They are safe for concurrent use.
 type Leases struct {
-	source  Source
-	clock   *clock.Expiry
-	timeout time.Duration
-	seed    maphash.Seed
-	table   setassoc.Table[lease]
-	returns returns
-	tasks   tasks
+	source    Source
+	clock     *clock.Expiry
+	timeout   time.Duration
+	seed      maphash.Seed
+	table     setassoc.Table[lease]
+	giveBacks giveBackQueue
+	tasks     tasks
 }
 
 // New returns no leases yet. The timeout is that of a call to the source.
 func New(source Source, c *clock.Expiry, timeout time.Duration) *Leases {
 	l := &Leases{source: source, clock: c, timeout: timeout, seed: maphash.MakeSeed(), table: setassoc.New[lease](sets)}
-	l.returns.source = source
+	l.giveBacks.source = source
 	l.tasks.init()
 	return l
 }
@@ -153,7 +153,7 @@ func (l *Leases) end(e *lease) {
 	left := b.retire()
 	e.used, e.idleSince = b.granted-left, l.clock.Now()
 	if left > 0 {
-		l.returns.add(b.charge(e, left))
+		l.giveBacks.add(b.charge(e, left))
 		l.wake(0)
 	}
 }

@@ -16,7 +16,7 @@ func (l *Leases) Reset(ctx context.Context, key []byte, reset func() error) erro
 			return err
 		}
 	}
-	for _, p := range l.returns.drop(key) {
+	for _, p := range l.giveBacks.drop(key) {
 		if err := l.await(ctx, p.done); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (l *Leases) Close() {
 	}
 	done := make(chan struct{})
 	go func() {
-		l.returns.flush()
+		l.giveBacks.flush()
 		l.tasks.running.Wait()
 		close(done)
 	}()

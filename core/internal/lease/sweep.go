@@ -52,7 +52,7 @@ func (l *Leases) sweep() {
 	if next < math.MaxInt64 {
 		l.wake(next)
 	}
-	l.returns.flush()
+	l.giveBacks.flush()
 }
 
 // check ends a lease that has expired. It returns when to check the lease again, or reports that it

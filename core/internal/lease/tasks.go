@@ -53,7 +53,7 @@ func (t *tasks) isStopped() bool {
 // finishTask ends a task that began. Once stopped, nobody else would give back what it left.
 func (l *Leases) finishTask() {
 	if l.tasks.isStopped() {
-		l.returns.flush()
+		l.giveBacks.flush()
 	}
 	l.tasks.running.Done()
 }

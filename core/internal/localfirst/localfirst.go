@@ -2,7 +2,9 @@
 // that all processes share for the rest.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
-// holds, by the shared store, or, if that does not answer, by counting here.
+// holds, by the shared store, or, if that does not answer, by counting here. Whatever this process
+// does to a key invalidates the refusals that are remembered of it. Whatever it gives back without
+// a caller who waits, a Reset of the key stops.
 package localfirst
 
 import (
@@ -69,13 +71,14 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	}
 }
 
+// decide leaves out the fallback.
 func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	leasable := len(counters) == 1 && lease.Leasable(&counters[0])
 	if leasable && s.leases.Take(&counters[0], &verdicts[0]) {
 		return
 	}
 	var q denycache.Query
-	s.denied.Query(&q, counters)
+	s.denied.Snapshot(&q, counters)
 	if s.denied.Repeat(&q, counters, verdicts) {
 		return
 	}
@@ -91,7 +94,7 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 // was refused just before.
 func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var q denycache.Query
-	s.denied.Query(&q, counters)
+	s.denied.Snapshot(&q, counters)
 	if !s.denied.RepeatLook(&q, counters, verdicts) {
 		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
@@ -106,7 +109,7 @@ func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts
 // one that still holds. It does not ask the shared store.
 func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	var q denycache.Query
-	s.denied.Query(&q, counters)
+	s.denied.Snapshot(&q, counters)
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
@@ -121,7 +124,7 @@ func (s *Store) fallBack(ctx context.Context, counters []algorithm.Counter, char
 func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
 	counters, sent := []algorithm.Counter{*c}, s.clock.Now()
 	var q denycache.Query
-	s.denied.Query(&q, counters)
+	s.denied.Snapshot(&q, counters)
 	granted, v = s.Shared.Lease(ctx, c, calls)
 	s.denied.Observe(&q, counters, []algorithm.Verdict{v}, sent)
 	return granted, v
@@ -170,8 +173,8 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, 
 	return s.Shared.Ban(ctx, key, span)
 }
 
-// Reset forgets a key, also what is leased of it, and what was counted here. It reports whether there
-// was anything to forget.
+// Reset forgets a key, also what is leased of it, and what was counted here. It reports whether
+// there was anything to forget.
 func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
 	defer s.denied.Invalidate(key)
 	local, shared := s.fallback.Reset(ctx, key), false
