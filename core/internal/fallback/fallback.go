@@ -46,34 +46,42 @@ func Needed(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 // StandIn answers for the counters that the shared store could not answer for. If it refuses a call
 // that other servers let pass, it returns what they charged, to be given back.
 func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
-	var local []algorithm.Counter
-	var places []int
-	passes := true
+	local, places, othersPass := f.part(counters, verdicts)
+	if len(local) == 0 {
+		return nil
+	}
+	answers := make([]algorithm.Verdict, len(local))
+	f.store().Decide(ctx, local, charge && othersPass, answers)
+	for n, i := range places {
+		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
+		verdicts[i] = answers[n]
+	}
+	if !charge || !othersPass || algorithm.Passes(local, answers) {
+		return nil
+	}
+	return uncharge(counters, verdicts)
+}
+
+// part returns the counters of a call that are counted here, and their places in the call. It
+// reports whether the others let the call pass. Nothing is counted for a caller who has left.
+func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, places []int, othersPass bool) {
+	othersPass = true
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
 		switch {
-		case v.Ended != nil: // the caller waits for no answer any more
-			return nil
+		case v.Ended != nil:
+			return nil, nil, false
 		case needed(c, v):
 			places = append(places, i)
 			local = append(local, f.counter(c))
 		default:
-			passes = passes && !c.Refuses(v)
+			othersPass = othersPass && !c.Refuses(v)
 		}
 	}
 	for i := range local { // a ban watches only those that are counted here, too
 		local[i].Watched = local[i].WatchedIn(places)
 	}
-	answers := make([]algorithm.Verdict, len(local))
-	f.store().Decide(ctx, local, charge && passes, answers)
-	for n, i := range places {
-		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
-		verdicts[i] = answers[n]
-	}
-	if !charge || !passes || algorithm.Passes(local, answers) {
-		return nil
-	}
-	return uncharge(counters, verdicts)
+	return local, places, othersPass
 }
 
 // Reserve takes a turn at a bucket that the shared store could not answer for.
