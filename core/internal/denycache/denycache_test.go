@@ -214,6 +214,23 @@ func TestARefusalOvertakenByACharge(t *testing.T) {
 	}
 }
 
+// A strike invalidates refusals of other calls with the same ban: it may have banned their caller.
+func TestAStrikeIsSeenAtOnce(t *testing.T) {
+	p, limit := NewProcess(t, NewShared(t, 100)), Windowed(algorithm.FixedWindow, 1, Hour)
+	c, watched := Counter("user:a", limit, 1), Counter("user:b", limit, 1)
+	ban := BanOf("user:a", 1, Hour, 0)
+	beside := ban
+	beside.Watched = nil
+	p.MustTake(t, c)
+	p.MustTake(t, watched)
+	p.MustRefuse(t, algorithm.FromStore, c, beside)
+	p.MustRefuse(t, algorithm.FromRefusal, c, beside)
+	p.MustRefuse(t, algorithm.FromStore, watched, ban)
+	if v := p.Ask(c, beside); v[0].From != algorithm.FromStore || v[1].RetryAfter == 0 {
+		t.Errorf("%+v, want it banned", v)
+	}
+}
+
 // Changes by other processes are seen after a second.
 func TestOthersChangesAreSeenWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -436,6 +453,10 @@ func TestARefusalForAllIsRecalled(t *testing.T) {
 		time.Sleep(Second / 2 * time.Microsecond)
 		if recalled() {
 			t.Error("recalled in another window of the caller's own ban")
+		}
+		p.MustRefuse(t, algorithm.FromStore, all, own, ban)
+		if !recalled() {
+			t.Error("not recalled")
 		}
 		p.MustTake(t, own)
 		p.MustRefuse(t, algorithm.FromStore, all, own, ban)

@@ -62,15 +62,20 @@ func TestBesideARefusal(t *testing.T) {
 // A ban that is counted here watches only those of its counters that are counted here, too.
 func TestABanWatchesItsOwn(t *testing.T) {
 	shared := NewShared(t, 1000)
-	shared.Down.Store(true)
+	shared.DownFor = "user:b"
 	p := NewProcess(t, shared)
-	other := local("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1, 1)
-	own, ban := local("user:b", Windowed(algorithm.FixedWindow, 100, Hour), 1, 1), BanOf("user:b", 1, Second, 1)
+	other := Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1)
+	own, ban := local("user:b", Windowed(algorithm.FixedWindow, 2, Hour), 1, 1), BanOf("user:b", 1, Second, 1)
 	ban.LocalShare = 1
-	for i := range 3 {
-		if v := p.Ask(other, own, ban); (i > 0) != (v[0].RetryAfter > 0) || v[2].RetryAfter != 0 {
-			t.Fatalf("call %d: %+v", i, v)
-		}
+	p.MustTake(t, other, own, ban)
+	if v := p.Ask(other, own, ban); v[0].RetryAfter == 0 || v[1].Remaining != 1 || v[2].RetryAfter != 0 {
+		t.Fatalf("%+v, want it refused elsewhere, and not banned", v)
+	}
+	p.MustReset(t, other)
+	p.MustTake(t, other, own, ban)
+	p.MustReset(t, other)
+	if v := p.Ask(other, own, ban); v[1].RetryAfter == 0 || v[2].RetryAfter == 0 {
+		t.Fatalf("%+v, want it refused here, and banned", v)
 	}
 }
 

@@ -135,14 +135,14 @@ func (l *Leases) merge(e *lease, b *batch, now int64) {
 }
 
 // keep makes the permits that a fetch left available to callers, or has them given back if nobody
-// can use them any more.
+// will look for them.
 func (l *Leases) keep(e *lease, b *batch, now int64) {
 	if b.left() == 0 {
 		l.wake(now + forgetAfter)
 		return
 	}
 	e.batch.Store(b)
-	if e.evicted || now >= b.expires || l.tasks.isStopped() {
+	if e.evicted || l.tasks.isStopped() {
 		l.end(e)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
 // A busy key soon takes many permits in one fetch, and every permit says what is left after it.
@@ -147,6 +148,34 @@ func callersShareAFetch(t *testing.T, ahead int64) {
 	if admitted.Load() != 500 || refused.Load() != 300 || shared.Left(c) != 0 {
 		t.Errorf("%d admitted and %d refused, with %d left", admitted.Load(), refused.Load(), shared.Left(c))
 	}
+}
+
+// Permits of two sub-windows are not put together, and each is given back where it was charged, even
+// if the store's clock jumps.
+func TestPermitsOfTwoSubWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, window = 6400, 320 * Second
+		var ahead int64
+		shared := NewShared(t, 100)
+		shared.Store = memstore.New(100, func() int64 { return time.Now().UnixMicro() + ahead })
+		p, limit := NewProcess(t, shared), Windowed(algorithm.SlidingWindow, most, window)
+		used := int64(0)
+		for shared.LeasedCalls.Load() < 64 {
+			p.MustTake(t, Leased("user:a", limit, 1, 100))
+			used++
+		}
+		ahead = window / 32
+		p.MustTake(t, Leased("user:a", limit, 80, 100))
+		used += 80
+		p.Close()
+		if got := shared.Left(Counter("user:a", limit, 1)); got != most-used {
+			t.Errorf("%d left after %d permits, want %d", got, used, most-used)
+		}
+		ahead += window // when all that was used in the first sub-window is back, and in the second is not
+		if got := shared.Left(Counter("user:a", limit, 1)); got != most-80 {
+			t.Errorf("%d left a window later, want %d", got, most-80)
+		}
+	})
 }
 
 // A caller who comes while a fetch is on its way back, after its sub-window, gets no permit of it:
@@ -336,6 +365,34 @@ func TestLeasesAreBounded(t *testing.T) {
 		}
 		if got := shared.Left(Counter("user:0", limit, 1)); got != 1000-each-10 {
 			t.Errorf("%d left: a lease was taken after the store was closed", got)
+		}
+	})
+}
+
+// What a fetch brings after the store was closed is given back.
+func TestCloseDuringAFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 6400
+		shared := NewShared(t, 100)
+		p, c := NewProcess(t, shared), Leased("user:a", Windowed(algorithm.SlidingWindow, most, Hour), 1, 100)
+		used := int64(0)
+		take := func() {
+			p.MustTake(t, c)
+			used++
+		}
+		for shared.LeasedCalls.Load() < 64 { // until fetches bring more than the caller needs
+			take()
+		}
+		shared.AfterDecide = func() {
+			go p.Close()
+			time.Sleep(time.Millisecond)
+		}
+		for shared.Asked.Store(0); shared.Asked.Load() == 0; {
+			take()
+		}
+		synctest.Wait()
+		if got := shared.Left(c); got != most-used {
+			t.Errorf("%d left after %d calls, want %d", got, used, most-used)
 		}
 	})
 }
