@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// fragment is what surrounds a snippet of the README that is no whole program: what it may take for granted.
-const fragment = `package main
+// fragment surrounds a snippet that is no whole program with what it takes for granted.
+const fragment = `package snippets
 
 import (
 	"context"
@@ -20,8 +20,10 @@ import (
 	"crypto/x509"
 	"log"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
@@ -30,10 +32,9 @@ import (
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
-func main() {}
-
-func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool, login, search gin.HandlerFunc) {
-	_, _ = ginlimit.New, tls.Config{}
+func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool,
+	signIn, search gin.HandlerFunc) {
+	_, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
 	{
 %s
@@ -41,54 +42,82 @@ func snippet(ctx context.Context, router *gin.Engine, limiter *core.Limiter, poo
 }
 `
 
-// TestReadmeCompiles builds every Go snippet of the README as a program of this module.
-func TestReadmeCompiles(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// TestPagesCompile builds the Go snippets of all pages of this module: whole programs one by one, and
+// all others as one package, because linking each of them would cost a second.
+func TestPagesCompile(t *testing.T) {
+	pages, err := filepath.Glob("../*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
-	if len(snippets) == 0 {
-		t.Fatal("there are no snippets")
+	below, err := filepath.Glob("../*/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, match := range snippets {
-		source := string(match[1])
-		if !strings.HasPrefix(source, "package ") {
-			source = fmt.Sprintf(fragment, declared(source))
+	programs, fragments := 0, map[string]string{}
+	for _, page := range append(pages, below...) {
+		for i, snippet := range snippets(t, page) {
+			name := fmt.Sprintf("%s_%d.go", strings.NewReplacer("../", "", "/", "_", ".md", "").Replace(page), i)
+			if strings.HasPrefix(snippet, "package ") {
+				programs++
+				t.Run(name, func(t *testing.T) { compile(t, map[string]string{"main.go": snippet}) })
+			} else {
+				fragments[name] = fmt.Sprintf(fragment, len(fragments), used(snippet))
+			}
 		}
-		t.Run(fmt.Sprint(i), func(t *testing.T) { compile(t, source) })
 	}
+	if programs == 0 || len(fragments) == 0 {
+		t.Fatalf("found %d programs and %d fragments", programs, len(fragments))
+	}
+	compile(t, fragments)
 }
 
-// declared uses what a snippet declares, so that the compiler does not mind.
-func declared(snippet string) string {
-	for _, match := range regexp.MustCompile(`(?m)^(\w+), err := `).FindAllStringSubmatch(snippet, -1) {
+// snippets returns the Go code of a page.
+func snippets(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, match := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(text, -1) {
+		found = append(found, string(match[1]))
+	}
+	return found
+}
+
+// used adds a use of all that a snippet declares, because the compiler demands one.
+func used(snippet string) string {
+	for _, match := range regexp.MustCompile(`(?m)^(\w+), err :?= `).FindAllStringSubmatch(snippet, -1) {
 		snippet += fmt.Sprintf("_, _ = %s, err\n", match[1])
 	}
 	return snippet
 }
 
-// compile builds a source file in a folder of this module that exists for the compiler only.
-func compile(t *testing.T, source string) {
+// compile builds the files of a package that exists for the compiler only.
+func compile(t *testing.T, files map[string]string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "snippet", "main.go"): file}})
+	replace, dir := map[string]string{}, t.TempDir()
+	for name, source := range files {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(here, "snippet", name)] = file
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlayFile := filepath.Join(t.TempDir(), "overlay.json")
+	overlayFile := filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", overlayFile, "-o", os.DevNull, "./snippet")
 	if output, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, output, source)
+		t.Errorf("%v\n%s", err, output)
 	}
 }

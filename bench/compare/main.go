@@ -1,5 +1,5 @@
-// Command compare measures this library beside others, in one run on one machine, and writes what it found: RESULTS.md, charts, and
-// the table in the README at the top.
+// Command compare measures this library beside others, in one run on one machine, and writes
+// RESULTS.md, the charts, and the table in bench/README.md.
 //
 //	go run ./compare [-quick]
 package main
@@ -24,7 +24,7 @@ func main() {
 	quick := flag.Bool("quick", false, "a short run, to see a change: less of everything, and nothing of how it grows")
 	results := flag.String("results", "RESULTS.md", "the file for all tables")
 	charts := flag.String("charts", "charts", "the directory for the charts")
-	readme := flag.String("readme", "../README.md", "the file that has a part of the results between two marks")
+	readme := flag.String("readme", "README.md", "the file that has a part of the results between two marks")
 	only := flag.String("only", "", "measure only what has this in its name, print it, and write nothing")
 	worker := flag.Bool("worker", false, "be one of several processes: read a job and do it")
 	flag.Parse()

@@ -12,7 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// What stands between the marks in the README is written here, so that no figure there is ever older than RESULTS.md.
+// The text between these marks in bench/README.md is written here, so that no figure there is older
+// than RESULTS.md.
 const (
 	beginMark = "<!-- make bench writes this table -->"
 	endMark   = "<!-- as far as here -->"
@@ -32,7 +33,7 @@ func (b *bench) updateReadme(path string) error {
 	return os.WriteFile(path, []byte(updated), 0o644)
 }
 
-// between puts something in place of what stands between the marks.
+// between returns text with the table in place of what is between the marks.
 func between(text, table string) (string, error) {
 	before, rest, found := strings.Cut(text, beginMark)
 	_, after, ended := strings.Cut(rest, endMark)
@@ -42,7 +43,7 @@ func between(text, table string) (string, error) {
 	return before + beginMark + "\n\n" + table + "\n" + endMark + after, nil
 }
 
-// readmeTable is the rows that say most.
+// readmeTable returns the most important rows.
 func (b *bench) readmeTable() string {
 	table := harness.NewTable(fmt.Sprintf("`%s`, %d cores for client and server", b.command(), runtime.NumCPU()), "accesslimit", "redis_rate", "ulule", "others")
 	on := func(label, workload string) {
