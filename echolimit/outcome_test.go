@@ -51,14 +51,14 @@ var endings = []limittest.Ending{
 		http.Error(w, "upstream", http.StatusBadGateway)
 	}))),
 	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
-	{Name: "a panic after half a reply", Heard: 500, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, Sent: 200, Handle: func(h limittest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},
 }
 
 func ending(name string, status int, handle echo.HandlerFunc) limittest.Ending {
-	return limittest.Ending{Name: name, Heard: status, Handle: func(h limittest.Handling) {
+	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) {
 		h.(*handling).err = handle(h.(*handling).c)
 	}}
 }
@@ -76,9 +76,9 @@ func TestReturnedCancellation(t *testing.T) {
 	}
 	defer limiter.Close()
 	for _, left := range []bool{true, false} {
-		var heard int
+		var received int
 		e := echo.New()
-		e.Use(echolimit.New(limiter, core.Rule{Name: "n", Seconds: 60, Count: func(status int) bool { heard = status; return true }}))
+		e.Use(echolimit.New(limiter, core.Rule{Name: "n", Seconds: 60, Count: func(status int) bool { received = status; return true }}))
 		ctx, leave := context.WithCancel(t.Context())
 		e.GET("/", func(c echo.Context) error {
 			inner, cancel := context.WithCancel(c.Request().Context())
@@ -91,8 +91,8 @@ func TestReturnedCancellation(t *testing.T) {
 		})
 		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 		leave()
-		if want := map[bool]int{true: 499, false: 500}[left]; heard != want {
-			t.Errorf("the caller left: %v, Count heard %d, want %d", left, heard, want)
+		if want := map[bool]int{true: 499, false: 500}[left]; received != want {
+			t.Errorf("the caller left: %v, Count received %d, want %d", left, received, want)
 		}
 	}
 }

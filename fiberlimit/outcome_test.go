@@ -38,14 +38,14 @@ var endings = []limittest.Ending{
 		}
 		return nil
 	}),
-	{Name: "a panic after a reply", Heard: 500, Handle: func(h limittest.Handling) {
+	{Name: "a panic after a reply", Outcome: 500, Handle: func(h limittest.Handling) {
 		h.Text("not sent yet")
 		panic("a handler's own fault")
 	}},
 }
 
 func ending(name string, status int, handle fiber.Handler) limittest.Ending {
-	return limittest.Ending{Name: name, Heard: status, Handle: func(h limittest.Handling) {
+	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) {
 		h.(*handling).err = handle(h.(*handling).c)
 	}}
 }

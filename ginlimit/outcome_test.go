@@ -49,14 +49,14 @@ var endings = []limittest.Ending{
 			c.String(502, "upstream")
 		}
 	}),
-	{Name: "a panic after half a reply", Heard: 500, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, Sent: 200, Handle: func(h limittest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},
 }
 
 func ending(name string, status int, handle func(*gin.Context)) limittest.Ending {
-	return limittest.Ending{Name: name, Heard: status, Handle: func(h limittest.Handling) { handle(h.(handling).c) }}
+	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) { handle(h.(handling).c) }}
 }
 
 // broken is a body that cannot be read.

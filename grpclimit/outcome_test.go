@@ -26,7 +26,7 @@ var endings = []limittest.Ending{
 }
 
 func ending(name string, code codes.Code, handle func(*handling) error) limittest.Ending {
-	return limittest.Ending{Name: name, Heard: int(code), Handle: func(h limittest.Handling) {
+	return limittest.Ending{Name: name, Outcome: int(code), Handle: func(h limittest.Handling) {
 		h.(*handling).err = handle(h.(*handling))
 	}}
 }

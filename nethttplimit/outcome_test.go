@@ -76,21 +76,21 @@ var endings = []limittest.Ending{
 	}),
 	hijacking("hijacked", 200, 204, func(http.ResponseWriter) {}),
 	hijacking("switched, then hijacked", 101, 101, func(w http.ResponseWriter) { w.WriteHeader(http.StatusSwitchingProtocols) }),
-	{Name: "a panic after half a reply", Heard: 500, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, Sent: 200, Handle: func(h limittest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},
 }
 
 func ending(name string, status int, handle http.HandlerFunc) limittest.Ending {
-	return limittest.Ending{Name: name, Heard: status, Handle: func(h limittest.Handling) {
+	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) {
 		handle(h.(handling).w, h.(handling).r)
 	}}
 }
 
 // hijacking ends a call with an answer by hand, of which the server knows nothing, and then a status that comes too late.
-func hijacking(name string, heard, sent int, first func(http.ResponseWriter)) limittest.Ending {
-	return limittest.Ending{Name: name, Heard: heard, Sent: sent, Handle: func(h limittest.Handling) {
+func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) limittest.Ending {
+	return limittest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h limittest.Handling) {
 		w := h.(handling).w
 		first(w)
 		conn, _, err := w.(http.Hijacker).Hijack()

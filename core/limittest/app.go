@@ -76,7 +76,7 @@ type Handling interface {
 	Reply(status int)
 }
 
-// Serve runs what a route does.
+// Serve runs the route's handler.
 func (r Route) Serve(h Handling) {
 	if r.Handle == nil {
 		h.Text("ok")
@@ -91,9 +91,9 @@ type Ending struct {
 	// Handle is the handler. In Adapter.Endings its Handling has the type that the test passed to
 	// Route.Serve, so it can reach the framework's own.
 	Handle func(Handling)
-	// Heard is what a rule's Count must receive: the HTTP status, or the code of an RPC.
-	Heard int
-	// Sent is what the caller gets; 0 is the same as Heard.
+	// Outcome is what a rule's Count must receive: the HTTP status, or the code of an RPC.
+	Outcome int
+	// Sent is what the caller gets; 0 is the same as Outcome.
 	Sent int
 	// Recovers is Route.Recovers.
 	Recovers bool

@@ -12,7 +12,7 @@ import (
 // Dial opens a connection to the server under test.
 type Dial func(ctx context.Context) (net.Conn, error)
 
-// Client makes calls one after the other over one connection, as long as the server keeps it.
+// Client makes calls one after the other, over one connection as long as the server keeps it.
 type Client interface {
 	Do(t testing.TB, call Call) Reply
 	Close()
@@ -21,15 +21,14 @@ type Client interface {
 // Call is one call of a client.
 type Call struct {
 	Method, Path string
-	// Host is what the client calls the service: the header Host, or the pseudo-header :authority;
-	// service.test unless set.
+	// Host is the header Host, or the pseudo-header :authority; service.test unless set.
 	Host   string
 	Header http.Header
-	// Context, when it ends, makes the client leave without waiting for the reply; nil: it stays.
+	// Context, if set, makes the client leave without waiting for the reply when it ends.
 	Context context.Context
 }
 
-// Until is when the client leaves.
+// Until returns Context, or one that never ends.
 func (c Call) Until() context.Context {
 	if c.Context == nil {
 		return context.Background()
@@ -37,9 +36,9 @@ func (c Call) Until() context.Context {
 	return c.Context
 }
 
-// Reply is what came of a call. RPC adapters put their outcome into the words of HTTP: the status
-// that stands for the code, the trailers as headers, and Retry-After from RetryInfo. A client that
-// left got the zero Reply.
+// Reply is the reply to a call. An RPC adapter translates its reply to HTTP: Status is the status
+// that corresponds to the code, Header holds the trailers, and Retry-After comes from RetryInfo. A
+// client that left returns the zero Reply.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -50,7 +49,7 @@ type Reply struct {
 	Violated []string
 }
 
-// get calls a path; headers are "Name: value".
+// get calls a path. Each header is "Name: value".
 func (s *site) get(t testing.TB, path string, headers ...string) Reply {
 	t.Helper()
 	return s.do(t, http.MethodGet, path, headers...)
@@ -60,11 +59,11 @@ func (s *site) do(t testing.TB, method, path string, headers ...string) Reply {
 	t.Helper()
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
-	return over(t, client, newCall(method, path, headers...))
+	return doWith(t, client, newCall(method, path, headers...))
 }
 
-// over makes a call over a client, which must not take long.
-func over(t testing.TB, client Client, call Call) Reply {
+// doWith makes a call with a client. A call that takes longer than patience fails the test.
+func doWith(t testing.TB, client Client, call Call) Reply {
 	t.Helper()
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()

@@ -58,8 +58,7 @@ func (c *httpClient) Do(t testing.TB, call Call) Reply {
 	return readReply(t, response)
 }
 
-// raw makes a call with header lines of any spelling: in HTTP to the letter, in an RPC as far as
-// its client sends them.
+// raw makes a call with these header lines, as they are in HTTP, or as an RPC's client sends them.
 func (s *site) raw(t testing.TB, method, path string, lines ...string) Reply {
 	t.Helper()
 	if s.adapter.RPC {
@@ -68,7 +67,7 @@ func (s *site) raw(t testing.TB, method, path string, lines ...string) Reply {
 	return s.doRaw(t, method, path, lines...)
 }
 
-// doRaw sends a request line, and header lines, that no client library would send as they are.
+// doRaw sends a request line and header lines as they are, also those that no client library sends.
 func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply {
 	t.Helper()
 	conn, err := s.dial(context.Background())
@@ -90,7 +89,7 @@ func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply
 	return reply
 }
 
-// crlf ends lines as HTTP does.
+// crlf joins lines as HTTP does.
 func crlf(lines []string) string {
 	var all strings.Builder
 	for _, line := range lines {

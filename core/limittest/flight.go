@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// gate holds handlers until the test lets them go, each by itself; all of them when the test ends,
-// whatever came of it.
+// gate holds handlers until the test lets each of them go. When the test ends, all go.
 type gate struct {
 	t       *testing.T
 	entered chan chan struct{}
@@ -15,7 +14,7 @@ type gate struct {
 
 func newGate(t *testing.T) *gate { return &gate{t, make(chan chan struct{})} }
 
-// hold is called by a handler, and returns when the test wants it to.
+// hold is called by a handler. It returns when the test lets the handler go.
 func (g *gate) hold() {
 	leave := make(chan struct{})
 	select {
@@ -105,7 +104,7 @@ func (h *held) wantEnd(status int) {
 	}
 }
 
-// eventually waits for what the caller's own reply does not wait for.
+// eventually waits for something that may happen after the caller has its reply.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {

@@ -14,11 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// FuzzPaths sends whatever stands in a request line to the real server of a framework, once for
-// each configuration of its router, and holds of the handler that ran, if any: the rules of the
-// whole router that are for it were charged; an exception held for it only if it is the excepted
-// one; and the rule of its route counted it under the one name that this route has. The router
-// decides what a path means, so nothing here reads one.
+// FuzzPaths sends arbitrary request targets to the real server of a framework, once for each
+// configuration of its router. If a handler runs, these must hold: the rules of the whole router
+// that apply to its route were charged; an exception held only for the excepted route; and the rule
+// of the route counted the call under the one name that belongs to this route. Only the router
+// decides what a path means: nothing here interprets one.
 //
 //	func FuzzPaths(f *testing.F) { limittest.FuzzPaths(f, limittest.Adapter{Serve: serve}) }
 func FuzzPaths(f *testing.F, configurations ...Adapter) {
@@ -53,14 +53,13 @@ const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
 var fuzzMethods = [...]string{"GET", "HEAD", "POST", "OPTIONS", "post", "BREW"}
 
-// pathWords are what paths here are made of. The fuzzer writes each as one byte, from 1 on, so that
-// it comes upon paths that mean something to the routers; the controls that these bytes are it can
-// still write as %01.
+// pathWords are parts of paths that mean something to the routers. The fuzzer writes each as one
+// byte, from 1 on. It can still write the control characters with these values as %01 and so on.
 var pathWords = [...]string{
 	"/limit", "/free", "/files", "/admin", "/at", "/open", "/sl", "/any", "/..", "/x", "limit/", "free/", "../", "%2f", "%2e%2e", "/%2e", "/.", "//",
 }
 
-// spelled is a target with its words written out.
+// spelled returns a target with its words written out.
 func spelled(target string) string {
 	var text strings.Builder
 	for i := range len(target) {
@@ -73,7 +72,7 @@ func spelled(target string) string {
 	return text.String()
 }
 
-// fuzzTargets are each route in its own spelling, and ways between the excepted and the others.
+// fuzzTargets are the routes as they are registered, and ways to mix up excepted and other paths.
 var fuzzTargets = []string{
 	"/limit/7", "/limit/free", "/limit/free/x", "/files/a/b", "/files/", "/at/acme/admin", "/open/x", "/free/x", "/free", "/sl/", "/sl", "/sl/x", "/any/x",
 	"/limit/free/../admin", "/limit/free/%2e%2e/admin", "/limit/free%2f..%2fadmin", "/limit/free%2Fx", "/limit//free", "/limit/free//x", "/limit/FREE/x",
@@ -84,7 +83,7 @@ var fuzzTargets = []string{
 	"/limit+free", "/free/+", "/free/x;/../y", "/FREE/x", "/Free/../limit/admin", "/limit\\admin", "/free/..%5climit", "/.../free/x", "/free/x/%2e%2e/",
 }
 
-// routed is an app behind a router, and what it heard of the call at hand.
+// routed is an app behind a router. It notes which handlers ran and which decisions were made.
 type routed struct {
 	pipes *pipes
 
@@ -94,7 +93,7 @@ type routed struct {
 	names     map[string]string // of each route: the path in the name that it counts under
 }
 
-// The rules of the whole router, and for which routes each is.
+// The rules of the whole router, and the routes to which treeRule applies.
 var (
 	treeRule = core.Rule{
 		Name: "tree", Seconds: 600, MaxCount: mostPermits, Paths: []string{"/limit/**", "/files/**", "/at/*/admin", "/open/*", "/sl/**"},
@@ -107,8 +106,7 @@ var (
 	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
 )
 
-// wantAllServed checks that every route serves its own spelling, so that what is tried afterwards
-// means something.
+// wantAllServed checks that each route serves its own path. Otherwise the rest would show nothing.
 func (r *routed) wantAllServed(f *testing.F, configuration int) {
 	f.Helper()
 	plain := strings.NewReplacer("{rest...}", "a/b", "{id}", "7", "{name}", "x", "{tenant}", "acme")
@@ -122,7 +120,7 @@ func (r *routed) wantAllServed(f *testing.F, configuration int) {
 	}
 }
 
-// rulesFor are the names of the rules that must have been charged when this route's handler ran.
+// rulesFor returns the names of the rules that must have been charged when this handler ran.
 func rulesFor(method, route string) (names []string) {
 	if slices.Contains(inTree, route) {
 		names = append(names, treeRule.Name)
@@ -162,7 +160,7 @@ func newRouted(f *testing.F, adapter Adapter) *routed {
 	return r
 }
 
-// try makes one call and checks what came of it.
+// try makes one call and checks its result.
 func (r *routed) try(t testing.TB, configuration int, method, target string) {
 	t.Helper()
 	r.mu.Lock()
@@ -184,8 +182,7 @@ func (r *routed) try(t testing.TB, configuration int, method, target string) {
 	}
 }
 
-// send makes a call and waits until the server has closed its connection, after which nothing more
-// can come of it.
+// send makes a call and waits until the server has closed the connection: then the call is over.
 func (r *routed) send(t testing.TB, method, target string) {
 	t.Helper()
 	conn, err := r.pipes.dial(t.Context())
@@ -200,7 +197,7 @@ func (r *routed) send(t testing.TB, method, target string) {
 	}
 }
 
-// charged is how often a rule let the call at hand through, and counted it.
+// charged returns how often the rule let the last call pass and counted it.
 func (r *routed) charged(name string) (times int) {
 	for _, d := range r.decisions {
 		if d.Rule == name && d.Reason == core.Allowed && d.Source == core.FromMemory {
@@ -210,8 +207,8 @@ func (r *routed) charged(name string) (times int) {
 	return times
 }
 
-// wantOneName checks that the unnamed rule of a route counted the call, under the name that this
-// route alone has.
+// wantOneName checks that the unnamed rule of a route counted the call under the name that only
+// this route has.
 func (r *routed) wantOneName(t testing.TB, configuration int, method, target, route string) {
 	t.Helper()
 	own := r.decisions[len(r.decisions)-1]

@@ -2,12 +2,12 @@ package limittest
 
 import "strings"
 
-// everyHeader claims an address in all of the headers that are known for it.
+// everyHeader claims an address in every header that is known for it.
 var everyHeader = lines("X-Forwarded-For: 1.1.1.1", "Forwarded: for=1.1.1.1", "X-Real-Ip: 1.1.1.1", "Cf-Connecting-Ip: 1.1.1.1",
 	"True-Client-Ip: 1.1.1.1", "X-Client-Ip: 1.1.1.1", "X-Cluster-Client-Ip: 1.1.1.1", "Fly-Client-Ip: 1.1.1.1",
 	"X-Original-Forwarded-For: 1.1.1.1", "X-Forwarded: 1.1.1.1", "X-Envoy-External-Address: 1.1.1.1", "Client-Ip: 1.1.1.1")
 
-// peerTricks come from peers of which none is trusted.
+// peerTricks come from peers that are not trusted.
 var peerTricks = []trick{
 	{"203.0.113.7", nil, "203.0.113.7"},
 	{"203.0.113.7", everyHeader, "203.0.113.7"},
@@ -29,7 +29,7 @@ var peerTricks = []trick{
 	{"unix", everyHeader, "unknown"},
 }
 
-// forTricks come through a trusted proxy, 10.0.0.1 unless another is named.
+// forTricks come through a trusted proxy: 10.0.0.1 unless the trick names another.
 var forTricks = []trick{
 	{"", nil, "10.0.0.1"},
 	{"", lines("203.0.113.7"), "203.0.113.7"},
@@ -42,7 +42,7 @@ var forTricks = []trick{
 	{"", lines("203.0.113.7", "198.51.100.9"), "198.51.100.9"},
 	{"", lines("1.1.1.1, 203.0.113.7", "10.9.9.9, 10.8.8.8"), "203.0.113.7"},
 
-	// Who the peer is, in whatever dress.
+	// The peer, in every notation.
 	{"203.0.113.9", lines("1.1.1.1"), "203.0.113.9"},
 	{"::ffff:10.0.0.1", lines("203.0.113.7"), "203.0.113.7"},
 	{"64:ff9b::10.0.0.1", lines("203.0.113.7"), "203.0.113.7"},
@@ -54,7 +54,7 @@ var forTricks = []trick{
 	{"unix", lines("203.0.113.7"), "203.0.113.7"},
 	{"unix", lines("1.1.1.1, junk"), "unknown"},
 
-	// One address in many spellings.
+	// One address in many notations.
 	{"", lines("::ffff:203.0.113.7"), "203.0.113.7"},
 	{"", lines("::FFFF:203.0.113.7"), "203.0.113.7"},
 	{"", lines("::ffff:cb00:7107"), "203.0.113.7"},
@@ -81,7 +81,7 @@ var forTricks = []trick{
 	{"", lines("203.0.113.7, [fd00::1]:80"), "203.0.113.7"},
 	{"", lines("203.0.113.7, ::ffff:10.9.9.9"), "203.0.113.7"},
 
-	// What is no address ends the search at the hop before it.
+	// A text that is no address ends the search at the hop before it.
 	{"", lines("1.1.1.1, 010.0.0.1"), "10.0.0.1"},
 	{"", lines("1.1.1.1, 10.0.0.01"), "10.0.0.1"},
 	{"", lines("1.1.1.1, ::ffff:010.0.0.1"), "10.0.0.1"},
@@ -123,7 +123,7 @@ var forTricks = []trick{
 	{"", lines("1.1.1.1%00"), "10.0.0.1"},
 	{"", lines("junk, 203.0.113.7"), "203.0.113.7"},
 
-	// Other headers have no say, nor has their order.
+	// Other headers do not count, and neither does their order.
 	{"", append(lines("203.0.113.7"), everyHeader[1:]...), "203.0.113.7"},
 	{"", append(append([]string(nil), everyHeader[1:]...), "203.0.113.7"), "203.0.113.7"},
 	{"", everyHeader[1:], "10.0.0.1"},
@@ -133,7 +133,7 @@ var forTricks = []trick{
 	{"", lines("203.0.113.7" + strings.Repeat(", 10.2.2.2", 200)), "203.0.113.7"},
 }
 
-// forwardedTricks are RFC 7239's.
+// forwardedTricks use the header of RFC 7239.
 var forwardedTricks = []trick{
 	{"", nil, "10.0.0.1"},
 	{"", lines("for=203.0.113.7"), "203.0.113.7"},
@@ -171,7 +171,7 @@ var forwardedTricks = []trick{
 	{"", lines(strings.Repeat("for=1.1.1.1, ", 200) + "for=203.0.113.7"), "203.0.113.7"},
 }
 
-// realTricks are with a header that holds one address.
+// realTricks use a header that holds one address.
 var realTricks = []trick{
 	{"", nil, "10.0.0.1"},
 	{"", lines("203.0.113.7"), "203.0.113.7"},

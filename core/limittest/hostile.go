@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileTexts are what callers may call themselves, each another one: for who reads keys, headers
-// and logs, all of it is rubbish that must stay where it is and mean nothing.
+// hostileTexts are names that callers may choose, each a different one. In keys, headers and logs
+// none of them may mean anything.
 var hostileTexts = []string{
 	"a", "A", "a ", " a", "a\t", "a\x00", "a\x00b", "\x00", "\x00\x00", "\x7f", "\x1b[2J", "\b\b\b",
 	"}{", "{", "}", "{}", "a}:{b", "{a}", "a}:rule:sw1:1", "a:b", ":", "::", "%", "%7D%7B", "%7d", "%25", "%00", "a%00",
@@ -31,7 +31,7 @@ var hostileTexts = []string{
 	strings.Repeat("\xff", 900), strings.Repeat("\xff", 899) + "\xfe", strings.Repeat("\r\n", 450), strings.Repeat("}{", 450),
 }
 
-// witness hears what a limiter logs, in both of slog's forms, and knows its keys.
+// witness records what a limiter logs, in both of slog's forms, and knows its keys.
 type witness struct {
 	mu     sync.Mutex
 	json   bytes.Buffer
@@ -39,8 +39,8 @@ type witness struct {
 	prefix string
 }
 
-// hear makes the limiter log to the witness. It is an option for site.limiter.
-func (w *witness) hear(o *core.Options) {
+// record makes the limiter log to the witness. It is an option for site.limiter.
+func (w *witness) record(o *core.Options) {
 	w.prefix = o.Prefix
 	o.Logger = slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&locked{w, &w.json}, nil), slog.NewTextHandler(&locked{w, &w.text}, nil)))
 }
@@ -58,11 +58,11 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.to.Write(p)
 }
 
-// textLine is a line as slog's TextHandler writes it: names, and values that are plain or quoted,
-// all of it printable.
+// textLine matches a line of slog's TextHandler: names, and values that are plain or quoted, all
+// printable.
 var textLine = regexp.MustCompile(`^time=[^ ="]+ level=[A-Z]+ msg="accesslimit[^"]*"( [a-z]+=("([^"\\]|\\.)*"|[^ ="]*))*$`)
 
-// wantSoundLog holds that nobody but the library began a line, and says how many there are.
+// wantSoundLog checks that only the library began log lines, and returns how many there are.
 func (w *witness) wantSoundLog(t *testing.T) (lines int) {
 	t.Helper()
 	w.mu.Lock()
@@ -86,11 +86,11 @@ func (w *witness) wantSoundLog(t *testing.T) (lines int) {
 	return strings.Count(w.text.String(), "\n")
 }
 
-// soundKey is the form that every key has; the prefix stands in front.
+// soundKey matches every key, without the prefix.
 var soundKey = regexp.MustCompile(`^:\{[!-z|~]+\}:[!-z|~]+:[a-z]+[0-9]+:[0-9]+$`)
 
-// wantSoundKeys holds that every key of the limiter has that form and is short, and that there are
-// so many. In process there are none to be seen.
+// wantSoundKeys checks that the limiter has this many keys, each short and matching soundKey. In
+// process there is nothing to check.
 func (w *witness) wantSoundKeys(t *testing.T, s *site, many int) {
 	t.Helper()
 	if s.client == nil {
@@ -119,18 +119,17 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// ours are the headers that a reply may have: the library's, and those that servers add by
-// themselves.
+// ours are the headers that a reply may have: the library's, and those that servers add.
 var ours = []string{
 	"Ratelimit", "Ratelimit-Policy", "Retry-After", "Cache-Control", "Www-Authenticate", "Content-Type", "Content-Length", "Date",
 	"Connection", "Server", "X-Content-Type-Options", "Allow", "Location", "Grpc-Retry-Pushback-Ms", details,
 }
 
-// details are the one header that holds any bytes, as its name says.
+// details is the one header that may hold any bytes.
 const details = "Grpc-Status-Details-Bin"
 
-// wantSoundReply holds that a reply has no header which nobody set, and nothing in one but
-// printable ASCII.
+// wantSoundReply checks that a reply has only headers that the service sets, and only printable
+// ASCII in them.
 func wantSoundReply(t *testing.T, reply Reply) {
 	t.Helper()
 	for name, values := range reply.Header {

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// from is a listener whose connections, real ones, show the peer that the test wants: an address
-// that no machine at hand has.
+// from is a listener whose connections show the peer that the test chooses, such as an address that
+// this machine does not have.
 type from struct {
 	net.Listener
 	peer atomic.Pointer[net.Addr] // of the connections accepted next
 }
 
 // show chooses the peer of the connections that are opened from now on. It must be called before
-// the first is.
+// the first one.
 func (l *from) show(peer net.Addr) { l.peer.Store(&peer) }
 
 // Accept implements net.Listener.

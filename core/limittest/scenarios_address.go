@@ -6,7 +6,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// addressScenarios are about the client's address: every adapter must find the same one.
+// addressScenarios are about the client's address. Every adapter must find the same one.
 var addressScenarios = []scenario{
 	{name: "a spoofed X-Forwarded-For is not believed", run: spoofedIsNotBelieved},
 	{name: "a trusted proxy is believed", run: trustedIsBelieved},
@@ -18,7 +18,7 @@ var addressScenarios = []scenario{
 	{name: "trusted unix sockets", run: trustedUnixSockets, needs: UnixSockets},
 }
 
-// oneEach serves a route that lets each client call once in ten minutes.
+// oneEach serves a route that each client may call once in ten minutes.
 func (s *site) oneEach(t *testing.T, ip core.ClientIP) {
 	t.Helper()
 	s.serve(t, App{

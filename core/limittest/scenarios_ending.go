@@ -7,29 +7,30 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// endings are those of every framework.
+// endings returns the ways for a call to end in every framework, and the adapter's own.
 func (s *site) endings() []Ending {
 	code := map[int]int{200: 200, 201: 201, 401: 401, 404: 404, 500: 500}
 	if s.adapter.RPC {
 		code = map[int]int{200: 0, 201: 0, 401: 16, 404: 5, 500: 13}
 	}
 	all := []Ending{
-		{Name: "nothing is written", Handle: func(Handling) {}, Heard: code[200]},
-		{Name: "panic", Handle: func(Handling) { panic("a handler's own fault") }, Heard: code[500]},
-		{Name: "panic, recovered inside", Handle: func(Handling) { panic("a handler's own fault") }, Heard: code[500], Recovers: true},
+		{Name: "nothing is written", Handle: func(Handling) {}, Outcome: code[200]},
+		{Name: "panic", Handle: func(Handling) { panic("a handler's own fault") }, Outcome: code[500]},
+		{Name: "panic, recovered inside", Handle: func(Handling) { panic("a handler's own fault") }, Outcome: code[500], Recovers: true},
 	}
-	for status, heard := range code {
-		all = append(all, Ending{Name: fmt.Sprint(status), Handle: func(h Handling) { h.Reply(status) }, Heard: heard})
+	for status, outcome := range code {
+		all = append(all, Ending{Name: fmt.Sprint(status), Handle: func(h Handling) { h.Reply(status) }, Outcome: outcome})
 	}
 	return append(all, s.adapter.Endings...)
 }
 
-// everyEnding holds that Count hears what the caller got, once, and that what it says is done.
+// everyEnding checks that Count receives the outcome that the caller got, once, and that its answer
+// is obeyed.
 func everyEnding(t *testing.T, s *site) {
-	ear, limiter, endings := s.ear(), s.limiter(t), s.endings()
+	received, limiter, endings := s.received(), s.limiter(t), s.endings()
 	rules := limit(
-		core.Rule{Name: "failures", Seconds: 600, MaxCount: 1000, Count: ear.failure},
-		core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: ear.success},
+		core.Rule{Name: "failures", Seconds: 600, MaxCount: 1000, Count: received.failure},
+		core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: received.success},
 	)
 	var routes []Route
 	for i, ending := range endings {
@@ -41,24 +42,24 @@ func everyEnding(t *testing.T, s *site) {
 	}
 	s.serve(t, App{Limiter: limiter, Routes: routes})
 	for i, ending := range endings {
-		t.Run(ending.Name, func(t *testing.T) { s.oneEnding(t, ear, limiter, ending, "GET", fmt.Sprintf("/end/e%d", i)) })
+		t.Run(ending.Name, func(t *testing.T) { s.oneEnding(t, received, limiter, ending, "GET", fmt.Sprintf("/end/e%d", i)) })
 		if !s.adapter.RPC {
-			t.Run("HEAD "+ending.Name, func(t *testing.T) { s.oneEnding(t, ear, limiter, ending, "HEAD", fmt.Sprintf("/end/e%d", i)) })
+			t.Run("HEAD "+ending.Name, func(t *testing.T) { s.oneEnding(t, received, limiter, ending, "HEAD", fmt.Sprintf("/end/e%d", i)) })
 		}
 	}
 }
 
-func (s *site) oneEnding(t *testing.T, ear *ear, limiter *core.Limiter, ending Ending, method, path string) {
+func (s *site) oneEnding(t *testing.T, received *received, limiter *core.Limiter, ending Ending, method, path string) {
 	failures, successes := s.left(t, limiter, "failures"), s.left(t, limiter, "successes")
 	sent := ending.Sent
 	if sent == 0 {
-		sent = ending.Heard
+		sent = ending.Outcome
 	}
 	if reply := s.do(t, method, path); reply.Outcome != sent {
 		t.Errorf("the caller got %d, want %d: %q", reply.Outcome, sent, reply.Body)
 	}
-	ear.wantHeard(t, ending.Heard)
-	if ear.failed(ending.Heard) {
+	received.want(t, ending.Outcome)
+	if received.failed(ending.Outcome) {
 		failures--
 	} else {
 		successes--

@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// failureScenarios are about stores that do not answer and callers that have left.
+// failureScenarios are about stores that do not answer and callers who have left.
 var failureScenarios = []scenario{
 	{name: "store down: FailOpen lets pass", run: failOpen},
 	{name: "store down: FailClosed refuses", run: failClosed},
@@ -21,7 +21,7 @@ var failureScenarios = []scenario{
 	{name: "a caller who has left is not let through by FailOpen", run: callerLeft},
 }
 
-// broken serves a route whose store does not answer, and says which decisions came of it.
+// broken serves a route whose store does not answer, and returns the last decision.
 func (s *site) broken(t *testing.T, client redis.UniversalClient, rules ...core.Rule) (last *atomic.Value) {
 	t.Helper()
 	last = new(atomic.Value)

@@ -22,8 +22,7 @@ var flightScenarios = []scenario{
 	{name: "a slot is one of several limits", run: slotAmongLimits},
 }
 
-// busy serves a route of so many slots, and one beside it that panics, with handlers that the test
-// holds.
+// busy serves routes that share this many slots, with handlers that the test holds.
 func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 	t.Helper()
 	gate := newGate(t)
@@ -73,9 +72,8 @@ func panicFrees(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/quick")
 }
 
-// panicInRuleFrees makes every function that an owner can set panic, in the outer one of two
-// middlewares and in the inner one. The next call needs the slots and the permits of the one that
-// panicked.
+// panicInRuleFrees makes each function that a service can set panic, in the outer and in the inner
+// of two middlewares. The next call needs the slots and the permits of the call that panicked.
 func panicInRuleFrees(t *testing.T, s *site) {
 	var fault atomic.Value
 	fault.Store("")
@@ -146,8 +144,8 @@ func heldLonger(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/quick")
 }
 
-// slotAmongLimits holds that a call refused by another limit of its rule keeps no slot, and that a
-// window's charge stays when a slot is given back.
+// slotAmongLimits checks that a call which another limit of its rule refuses keeps no slot, and
+// that the charge of a window stays when a slot is given back.
 func slotAmongLimits(t *testing.T, s *site) {
 	rule := core.Rule{Name: "export", Seconds: 600, MaxCount: 2, Also: []core.Limit{core.InFlight(1)}}
 	gate := newGate(t)

@@ -8,10 +8,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// handlerScenarios are about what handlers and owners see.
+// handlerScenarios are about what handlers and services see.
 var handlerScenarios = []scenario{
 	{name: "Allow inside a handler", run: allowInside, httpOnly: true},
-	{name: "OnDecision hears of every call", run: onDecision},
+	{name: "OnDecision is called for of every call", run: onDecision},
 	{name: "handlers see the decision and the user", run: exposed},
 	{name: "handlers see nothing unless asked", run: notExposed},
 	{name: "a panicking handler harms nobody else", run: panicking},
@@ -40,14 +40,14 @@ func allowInside(t *testing.T, s *site) {
 
 func onDecision(t *testing.T, s *site) {
 	var mu sync.Mutex
-	var heard []core.Decision
+	var decisions []core.Decision
 	limiter := s.limiter(t, identifiedBy(core.BearerToken(verify)), func(o *core.Options) {
 		o.OnDecision = func(_ context.Context, e core.Event) {
 			d := e.Decision
 
 			mu.Lock()
 			defer mu.Unlock()
-			heard = append(heard, d)
+			decisions = append(decisions, d)
 		}
 	})
 	s.serve(t, App{Limiter: limiter, Routes: []Route{
@@ -66,11 +66,11 @@ func onDecision(t *testing.T, s *site) {
 		{Reason: core.NotLoggedIn, Rule: "reply"},
 		{Allowed: true, Reason: core.Allowed, Rule: "reply", Key: "user:alice"},
 	}
-	if len(heard) != len(want) {
-		t.Fatalf("heard of %d decisions, want %d: %+v", len(heard), len(want), heard)
+	if len(decisions) != len(want) {
+		t.Fatalf("%d decisions, want %d: %+v", len(decisions), len(want), decisions)
 	}
 	for i, w := range want {
-		h := heard[i]
+		h := decisions[i]
 		if h.Allowed != w.Allowed || h.Reason != w.Reason || h.Rule != w.Rule || h.Key != w.Key {
 			t.Errorf("decision %d is %+v, want %+v", i, h, w)
 		}

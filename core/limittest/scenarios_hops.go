@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hopScenarios are tricks with addresses: every adapter must count the same caller, whatever the
-// peer is and the headers say.
+// hopScenarios are tricks with addresses. Every adapter must count the same caller, whatever the
+// peer and the headers are.
 var hopScenarios = []scenario{
 	{name: "tricks with the peer", run: hopsBy("", peerTricks)},
 	{name: "tricks with X-Forwarded-For", run: hopsBy("X-Forwarded-For", forTricks)},
@@ -20,24 +20,24 @@ var hopScenarios = []scenario{
 	{name: "tricks with header lines", run: hopsBy("X-Forwarded-For", lineTricks), httpOnly: true},
 }
 
-// trick is a call through a proxy, and whom it must be counted for.
+// trick is a call through a proxy, and the caller that must be counted.
 type trick struct {
 	peer  string   // whom the connection comes from; unset: 10.0.0.1, a trusted proxy
 	lines []string // the header's lines; with a colon and a space in it, a whole line of its own
 	want  string   // without the ip: in front
 }
 
-// refused is in place of a caller where the framework's server takes no such line: 400, and nobody
-// is counted.
+// refused, in place of a caller, means that the framework's server answers 400 and nobody is
+// counted.
 const refused = ""
 
-// hopsBy is a scenario of site.hops.
+// hopsBy returns site.hops as a scenario.
 func hopsBy(header string, tricks []trick) func(*testing.T, *site) {
 	return func(t *testing.T, s *site) { s.hops(t, header, tricks) }
 }
 
-// hops serves one app that reads the header, or trusts nobody if header is empty, and tries every
-// trick on it.
+// hops serves an app that reads this header, or trusts no proxy if header is empty, and tries each
+// trick.
 func (s *site) hops(t testing.TB, header string, tricks []trick) {
 	var ip core.ClientIP
 	if header != "" {
@@ -65,7 +65,7 @@ func (s *site) hops(t testing.TB, header string, tricks []trick) {
 	}
 }
 
-// counted is whom the call must be counted for, and the status that it must get.
+// counted returns the subject that must be counted and the status that the caller must get.
 func (trick trick) counted() (subject string, status int) {
 	if trick.want == refused {
 		return "nobody", 400
@@ -79,7 +79,7 @@ func (trick trick) isFolded() bool {
 	return strings.Contains(wire, "\n ") || strings.Contains(wire, "\n\t")
 }
 
-// headers are whole lines.
+// headers returns whole lines.
 func (trick trick) headers(name string) (headers []string) {
 	for _, line := range trick.lines {
 		if !strings.Contains(line, ": ") {
@@ -90,5 +90,5 @@ func (trick trick) headers(name string) (headers []string) {
 	return headers
 }
 
-// lines is short for one header's.
+// lines is short for the lines of a header.
 func lines(of ...string) []string { return of }

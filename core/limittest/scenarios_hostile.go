@@ -12,8 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileScenarios are about callers who send what is no text: whatever it is, it names one caller,
-// and nobody else.
+// hostileScenarios are about callers who send bytes that are no text. Each must be counted as one
+// caller, and as nobody else.
 var hostileScenarios = []scenario{
 	{name: "users of any name", run: hostileUsers},
 	{name: "values of any bytes", run: hostileValues},
@@ -25,14 +25,15 @@ var hostileScenarios = []scenario{
 	{name: "path parameters of any bytes", run: hostileParameters, httpOnly: true},
 }
 
-// once is a rule that lets everybody call once.
+// once returns a rule that lets each caller call once.
 func once(key core.KeyFunc) core.Rule {
 	return core.Rule{Name: "rule", Seconds: 600, MaxCount: 1, Key: key}
 }
 
-// eachOnce makes every text call twice, all of them once and then all of them again: each must be
-// let in once and then refused, for who shares a counter is refused at the first call, and who has
-// two is let in at the second. It returns how many were let in; 400 and 401 is nobody's call.
+// eachOnce calls once with each text, and then once more with each. The first call must pass and
+// the second must be refused: a text that shares a counter is refused at its first call, and a text
+// with two counters passes at its second. Calls that get 400 or 401 do not count. eachOnce returns
+// how many passed.
 func eachOnce(t *testing.T, texts []string, call func(text string) Reply) (admitted int) {
 	t.Helper()
 	first := make(map[string]int)
@@ -59,7 +60,7 @@ func eachOnce(t *testing.T, texts []string, call func(text string) Reply) (admit
 	return admitted
 }
 
-// wantAll is that nobody was turned away by the server itself.
+// wantAll checks that the server itself turned nobody away.
 func wantAll(t *testing.T, admitted int) {
 	t.Helper()
 	if admitted != len(hostileTexts) {
@@ -67,7 +68,7 @@ func wantAll(t *testing.T, admitted int) {
 	}
 }
 
-// inBase64 is the user that a token spells.
+// inBase64 returns the user that a token encodes.
 func inBase64(_ context.Context, token string) (string, error) {
 	user, err := base64.StdEncoding.DecodeString(token)
 	return string(user), err
@@ -82,7 +83,7 @@ func hostileUsers(t *testing.T, s *site) {
 	rule := once(nil)
 	rule.NeedLogin = true
 	s.serve(t, App{
-		Limiter: s.limiter(t, w.hear, identifiedBy(core.BearerToken(inBase64))),
+		Limiter: s.limiter(t, w.record, identifiedBy(core.BearerToken(inBase64))),
 		Routes:  []Route{{Path: "/shop/list", Limits: limit(rule)}},
 	})
 	wantAll(t, eachOnce(t, hostileTexts, func(text string) Reply { return s.get(t, "/shop/list", bearer(text)) }))
@@ -90,14 +91,14 @@ func hostileUsers(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// said is what a middleware left in the context.
+// said is the key of a context value from a middleware in front.
 type said struct{}
 
 func hostileValues(t *testing.T, s *site) {
 	var w witness
 	var text string
 	s.serve(t, App{
-		Limiter: s.limiter(t, w.hear),
+		Limiter: s.limiter(t, w.record),
 		Before:  func(ctx context.Context) context.Context { return context.WithValue(ctx, said{}, text) },
 		Routes:  []Route{{Path: "/shop/list", Limits: limit(once(core.ByValue(said{})))}},
 	})
@@ -109,8 +110,8 @@ func hostileValues(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileHeaders sends a header to the letter, in an RPC as binary metadata. HTTP has no line for
-// some texts, and servers refuse some; what they take must count.
+// hostileHeaders sends the texts in a header: as they are in HTTP, or as binary metadata in an RPC.
+// HTTP cannot express some texts, and servers refuse others. The rest must be counted.
 func hostileHeaders(t *testing.T, s *site) {
 	var w witness
 	const name = "X-Key-Bin"
@@ -118,7 +119,7 @@ func hostileHeaders(t *testing.T, s *site) {
 	if !s.adapter.RPC {
 		texts = oneLine(hostileTexts)
 	}
-	s.serve(t, App{Limiter: s.limiter(t, w.hear), Routes: []Route{{Path: "/shop/list", Limits: limit(once(core.ByHeader(name)))}}})
+	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/list", Limits: limit(once(core.ByHeader(name)))}}})
 	admitted := eachOnce(t, texts, func(text string) Reply { return s.raw(t, "GET", "/shop/list", name+": "+text) })
 	if admitted < len(texts)/2 {
 		t.Errorf("%d callers of %d were let in", admitted, len(texts))
@@ -127,8 +128,8 @@ func hostileHeaders(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// oneLine are the texts that a header line can hold as they are: without line ends, and without
-// white space around them.
+// oneLine returns the texts that a header line can hold: those without line ends and without white
+// space around them.
 func oneLine(texts []string) (of []string) {
 	for _, text := range texts {
 		if !strings.ContainsAny(text, "\r\n") && strings.Trim(text, " \t") == text {
@@ -138,7 +139,7 @@ func oneLine(texts []string) (of []string) {
 	return of
 }
 
-// hostileCookies counts whom the session store was asked for: each of them is let in once.
+// hostileCookies notes the sessions that were looked up: each of them must pass once.
 func hostileCookies(t *testing.T, s *site) {
 	var w witness
 	var mu sync.Mutex
@@ -146,7 +147,7 @@ func hostileCookies(t *testing.T, s *site) {
 	rule := once(nil)
 	rule.NeedLogin = true
 	s.serve(t, App{
-		Limiter: s.limiter(t, w.hear, identifiedBy(core.Cookie("session", func(_ context.Context, token string) (string, error) {
+		Limiter: s.limiter(t, w.record, identifiedBy(core.Cookie("session", func(_ context.Context, token string) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked[token] = true
@@ -174,7 +175,7 @@ func hostileCookies(t *testing.T, s *site) {
 func hostileSubjects(t *testing.T, s *site) {
 	var w witness
 	var subject string
-	limiter := s.limiter(t, w.hear)
+	limiter := s.limiter(t, w.record)
 	check := limiter.MustCheck(once(nil))
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Handle: func(h Handling) {
 		if h.Allow(check, subject) {
@@ -189,12 +190,12 @@ func hostileSubjects(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileNames makes rules of what callers send: a name that headers cannot carry is an error, and
-// any other stands in the header as it is.
+// hostileNames makes rules with the texts as their names. A name that headers cannot carry is an
+// error. Any other is in the header as it is.
 func hostileNames(t *testing.T, s *site) {
 	var w witness
 	var name string
-	limiter := s.limiter(t, w.hear)
+	limiter := s.limiter(t, w.record)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Handle: func(h Handling) {
 		rule := once(nil)
 		rule.Name = name
@@ -224,14 +225,14 @@ func hostileNames(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileErrors lets what callers send into an error, which is logged, once a minute for each rule.
+// hostileErrors puts the texts into errors, which are logged once a minute for each rule.
 func hostileErrors(t *testing.T, s *site) {
 	var w witness
 	fails := func(_ context.Context, token string) (string, error) {
 		text, _ := inBase64(context.Background(), token)
 		return "", fmt.Errorf("no session %s", text)
 	}
-	limiter := s.limiter(t, w.hear, identifiedBy(core.BearerToken(fails)))
+	limiter := s.limiter(t, w.record, identifiedBy(core.BearerToken(fails)))
 	var routes []Route
 	for i := range hostileTexts[:90] {
 		rule := core.Rule{Name: fmt.Sprint("rule", i), Seconds: 600, NeedLogin: true}
@@ -247,11 +248,11 @@ func hostileErrors(t *testing.T, s *site) {
 	w.wantSoundKeys(t, s, 0)
 }
 
-// hostileParameters minds that no parameter of a path reaches a key or a header: all of them are
-// one route.
+// hostileParameters checks that no path parameter gets into a key or a header: all of them are one
+// route.
 func hostileParameters(t *testing.T, s *site) {
 	var w witness
-	s.serve(t, App{Limiter: s.limiter(t, w.hear), Routes: []Route{{Path: "/shop/{id}", Limits: limit(core.Rule{Seconds: 600, MaxCount: 5})}}})
+	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/{id}", Limits: limit(core.Rule{Seconds: 600, MaxCount: 5})}}})
 	var served int
 	for _, text := range hostileTexts {
 		var escaped strings.Builder

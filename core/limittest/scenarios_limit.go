@@ -28,8 +28,7 @@ var limitScenarios = []scenario{
 	{name: "calls weigh what their bodies do", run: costsBySize, httpOnly: true},
 }
 
-// countedByHost requires the host to be a header in every framework, and to be the same in any case
-// of letters.
+// countedByHost requires the host to be the same in any case of letters.
 func countedByHost(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
@@ -216,7 +215,7 @@ func costsBySize(t *testing.T, s *site) {
 	}
 }
 
-// body returns the lines of a request whose body has so many bytes.
+// body returns the lines of a request with a body of this length.
 func body(bytes int) []string {
 	return []string{fmt.Sprint("Content-Length: ", bytes), "", strings.Repeat("x", bytes)}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// loginScenarios are about who calls.
+// loginScenarios are about who is calling.
 var loginScenarios = []scenario{
 	{name: "login by token", run: loginByToken},
 	{name: "login by cookie", run: loginByCookie},
@@ -36,7 +36,7 @@ func identifiedBy(identify core.IdentifyFunc) func(*core.Options) {
 	return func(o *core.Options) { o.Identify = identify }
 }
 
-// replies is an app of one route for users only, two calls each in ten minutes.
+// replies serves one route for users only, who may call it twice in ten minutes.
 func (s *site) replies(t *testing.T, identify core.IdentifyFunc, values map[string]string) {
 	t.Helper()
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Values: values, Routes: []Route{{
@@ -119,9 +119,9 @@ func refusedBeforeLogin(t *testing.T, s *site) {
 	s.want(t, 429, "/shop/stacked")
 }
 
-// triedTokens has many callers guess tokens at once, behind a rule by IP that stands before the
-// login. However many rules want to know the user, Identify is asked once for each call which that
-// rule lets through, and for no other.
+// triedTokens lets many callers guess tokens at once, behind a rule by IP that comes before the
+// login. Identify must be called once for each call that the rule by IP lets through, and for no
+// other, however many rules need the user.
 func triedTokens(t *testing.T, s *site) {
 	const tries, callers, most = 160, 8, 20
 	var asked atomic.Int32
@@ -155,7 +155,7 @@ func triedTokens(t *testing.T, s *site) {
 	}
 }
 
-// askingAgain are rules of one middleware that all want to know the user, in every way there is.
+// askingAgain returns rules of one middleware that need the user, in every way there is.
 func askingAgain(user core.Rule) []core.Rule {
 	byUser := func(r core.Request) string { name, _ := r.User(); return name }
 	again, key, cost, plan, note, tried := user, user, user, user, user, user

@@ -11,9 +11,9 @@ import (
 
 // outcomeScenarios are about rules that count by how a call ended.
 var outcomeScenarios = []scenario{
-	{name: "Count hears how a call ended", run: everyEnding},
-	{name: "Count hears of calls that no route is for", run: noRouteEnding, httpOnly: true},
-	{name: "Count hears of a refusal inside", run: refusedInside},
+	{name: "Count receives how a call ended", run: everyEnding},
+	{name: "Count receives of calls that no route is for", run: noRouteEnding, httpOnly: true},
+	{name: "Count receives of a refusal inside", run: refusedInside},
 	{name: "only failures count", run: onlyFailures},
 	{name: "only successes count", run: onlySuccesses},
 	{name: "what does not count is back before the next call", run: backBeforeNext},
@@ -21,48 +21,48 @@ var outcomeScenarios = []scenario{
 	{name: "what does not count is back before the end of a long reply", run: backBeforeTheEnd},
 	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
 	{name: "what does not count is back when the caller left", run: backWhenLeft, needs: LeavingCallers},
-	{name: "Count hears that the caller left", run: leftUnanswered, needs: LeavingCallers, httpOnly: true},
+	{name: "Count receives that the caller left", run: leftUnanswered, needs: LeavingCallers, httpOnly: true},
 	{name: "handlers of a counted call see the decision", run: exposedWhileCounted},
 }
 
-// ear is what a rule's Count hears.
-type ear struct {
+// received notes the outcomes that a rule's Count receives.
+type received struct {
 	rpc      bool
 	outcomes chan int
 }
 
-func (s *site) ear() *ear { return &ear{s.adapter.RPC, make(chan int, 100)} }
+func (s *site) received() *received { return &received{s.adapter.RPC, make(chan int, 100)} }
 
-func (e *ear) failed(outcome int) bool {
-	if e.rpc {
+func (r *received) failed(outcome int) bool {
+	if r.rpc {
 		return outcome != 0
 	}
 	return outcome >= 400
 }
 
-// failure is a Count by which only failures count.
-func (e *ear) failure(outcome int) bool {
-	e.outcomes <- outcome
-	return e.failed(outcome)
+// failure is a Count for which only failures count.
+func (r *received) failure(outcome int) bool {
+	r.outcomes <- outcome
+	return r.failed(outcome)
 }
 
-// success is a Count by which only successes count.
-func (e *ear) success(outcome int) bool { return !e.failed(outcome) }
+// success is a Count for which only successes count.
+func (r *received) success(outcome int) bool { return !r.failed(outcome) }
 
-// wantHeard says whether an outcome, and nothing else, was heard. Where a reply began before its
-// handler ended, that may take a moment.
-func (e *ear) wantHeard(t *testing.T, outcome int) {
+// want checks that this outcome, and no other, was received. If the reply began before its handler
+// ended, that may take a moment.
+func (r *received) want(t *testing.T, outcome int) {
 	t.Helper()
-	eventually(t, "an outcome", func() bool { return len(e.outcomes) > 0 })
-	if got := <-e.outcomes; got != outcome {
-		t.Fatalf("Count heard %d, want %d", got, outcome)
+	eventually(t, "an outcome", func() bool { return len(r.outcomes) > 0 })
+	if got := <-r.outcomes; got != outcome {
+		t.Fatalf("Count received %d, want %d", got, outcome)
 	}
-	if len(e.outcomes) > 0 {
-		t.Fatalf("Count heard %d, too", <-e.outcomes)
+	if len(r.outcomes) > 0 {
+		t.Fatalf("Count received %d, too", <-r.outcomes)
 	}
 }
 
-// left is what the test's own address has left of one of the rules above.
+// left returns what the test's own address has left of a rule.
 func (s *site) left(t *testing.T, limiter *core.Limiter, name string) int {
 	t.Helper()
 	d, err := limiter.MustCounter(name, core.Limit{Max: 1000, Window: 10 * time.Minute}).Peek(context.Background(), "ip:127.0.0.1")
@@ -73,9 +73,9 @@ func (s *site) left(t *testing.T, limiter *core.Limiter, name string) int {
 }
 
 func noRouteEnding(t *testing.T, s *site) {
-	ear := s.ear()
+	received := s.received()
 	s.serve(t, App{
-		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "all", Seconds: 600, MaxCount: 2, Count: ear.failure}),
+		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "all", Seconds: 600, MaxCount: 2, Count: received.failure}),
 		Routes: []Route{{Path: "/shop/list"}},
 	})
 	for _, call := range []struct{ method, path string }{{"GET", "/no/such"}, {"DELETE", "/shop/list"}} {
@@ -83,29 +83,29 @@ func noRouteEnding(t *testing.T, s *site) {
 		if reply.Status != 404 && reply.Status != 405 {
 			t.Fatalf("%s %s: status %d", call.method, call.path, reply.Status)
 		}
-		ear.wantHeard(t, reply.Status)
+		received.want(t, reply.Status)
 	}
 	s.want(t, 429, "/shop/list")
 }
 
 func refusedInside(t *testing.T, s *site) {
-	ear := s.ear()
+	received := s.received()
 	s.serve(t, App{
-		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "outer", Seconds: 600, MaxCount: 2, Count: ear.failure}),
+		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "outer", Seconds: 600, MaxCount: 2, Count: received.failure}),
 		Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "inner", Seconds: 600, MaxCount: 1})}},
 	})
 	s.want(t, 200, "/shop/list")
-	ear.wantHeard(t, map[bool]int{false: 200, true: 0}[ear.rpc])
+	received.want(t, map[bool]int{false: 200, true: 0}[received.rpc])
 	for range 2 {
 		reply := s.want(t, 429, "/shop/list")
-		ear.wantHeard(t, reply.Outcome)
+		received.want(t, reply.Outcome)
 	}
 	reply := s.want(t, 429, "/shop/list") // now of the outer one, which the first call did not count for
 	wantEntries(t, reply, `"outer";r=0;t=`)
 }
 
-// counting serves /login/s200 and so on, which reply that status, under one rule that counts by the
-// outcome.
+// counting serves /login/s200 and so on, which reply with that status, under one rule that counts
+// by the outcome.
 func (s *site) counting(t *testing.T, rule core.Rule) {
 	t.Helper()
 	rule.Name = "login"
@@ -122,7 +122,7 @@ func (s *site) counting(t *testing.T, rule core.Rule) {
 }
 
 func onlyFailures(t *testing.T, s *site) {
-	s.counting(t, core.Rule{MaxCount: 2, Count: s.ear().failure})
+	s.counting(t, core.Rule{MaxCount: 2, Count: s.received().failure})
 	for _, status := range []int{200, 401, 200, 200, 404} {
 		s.want(t, status, fmt.Sprintf("/login/s%d", status))
 	}
@@ -130,21 +130,21 @@ func onlyFailures(t *testing.T, s *site) {
 }
 
 func onlySuccesses(t *testing.T, s *site) {
-	s.counting(t, core.Rule{MaxCount: 1, Count: s.ear().success})
+	s.counting(t, core.Rule{MaxCount: 1, Count: s.received().success})
 	for _, status := range []int{401, 404, 500, 401, 200} {
 		s.want(t, status, fmt.Sprintf("/login/s%d", status))
 	}
 	s.want(t, 429, "/login/s404")
 }
 
-// backBeforeNext holds that nobody who calls one after the other is refused for calls that do not
-// count.
+// backBeforeNext checks that a caller who makes one call after the other is never refused because
+// of calls that do not count.
 func backBeforeNext(t *testing.T, s *site) {
 	for _, a := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.TokenBucket} {
-		s.counting(t, core.Rule{Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: a}, Count: s.ear().failure})
+		s.counting(t, core.Rule{Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: a}, Count: s.received().failure})
 		client := s.adapter.Connect(t, s.dial)
 		for i := range 30 {
-			if reply := over(t, client, newCall("GET", "/login/s200")); reply.Status != 200 {
+			if reply := doWith(t, client, newCall("GET", "/login/s200")); reply.Status != 200 {
 				t.Errorf("%v: success %d got %d: %s", a, i, reply.Status, reply.Body)
 				break
 			}
@@ -156,7 +156,7 @@ func backBeforeNext(t *testing.T, s *site) {
 func triedAtOnce(t *testing.T, s *site) {
 	gate := newGate(t)
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/login", Limits: limit(core.Rule{Seconds: 600, MaxCount: 3, Count: s.ear().failure}),
+		Path: "/shop/login", Limits: limit(core.Rule{Seconds: 600, MaxCount: 3, Count: s.received().failure}),
 		Handle: func(h Handling) { gate.hold(); h.Text("welcome") },
 	}}})
 	var tries []*held
@@ -175,10 +175,10 @@ func triedAtOnce(t *testing.T, s *site) {
 
 func backWhenLeft(t *testing.T, s *site) {
 	gate, limiter := newGate(t), s.limiter(t)
-	ear := s.ear()
+	received := s.received()
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
 		Path:   "/shop/list",
-		Limits: limit(core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: func(o int) bool { ear.failure(o); return ear.success(o) }}),
+		Limits: limit(core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: func(o int) bool { received.failure(o); return received.success(o) }}),
 		Handle: func(h Handling) { gate.hold(); <-h.Context().Done(); h.Reply(500) },
 	}}})
 	call := s.enter(t, gate, "/shop/list")
@@ -187,26 +187,25 @@ func backWhenLeft(t *testing.T, s *site) {
 		t.Fatalf("%d are left while the handler runs, want 999", n)
 	}
 	call.abandon()
-	ear.wantHeard(t, s.failure())
+	received.want(t, s.failure())
 	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
 }
 
-// leftUnanswered requires that a call which was not answered, because the caller left, is no
-// success.
+// leftUnanswered checks that a call is no success if it was not answered because the caller left.
 func leftUnanswered(t *testing.T, s *site) {
-	gate, ear := newGate(t), s.ear()
+	gate, received := newGate(t), s.received()
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: ear.failure}),
+		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: received.failure}),
 		Handle: func(h Handling) { gate.hold(); <-h.Context().Done() },
 	}}})
 	call := s.enter(t, gate, "/shop/list")
 	close(call.leave)
 	call.abandon()
-	ear.wantHeard(t, 499)
+	received.want(t, 499)
 	s.want(t, 429, "/shop/list")
 }
 
-// failure is the outcome of Handling.Reply(500).
+// failure returns the outcome of Handling.Reply(500).
 func (s *site) failure() int {
 	if s.adapter.RPC {
 		return 13
@@ -215,10 +214,10 @@ func (s *site) failure() int {
 }
 
 func exposedWhileCounted(t *testing.T, s *site) {
-	limiter, ear := s.limiter(t, func(o *core.Options) { o.Expose = true }), s.ear()
+	limiter, received := s.limiter(t, func(o *core.Options) { o.Expose = true }), s.received()
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	s.serve(t, App{Limiter: limiter, Use: limit(slots), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "counted", Seconds: 600, MaxCount: 1, Count: ear.failure}),
+		Path: "/shop/list", Limits: limit(core.Rule{Name: "counted", Seconds: 600, MaxCount: 1, Count: received.failure}),
 		Handle: func(h Handling) {
 			d, _ := core.DecisionFrom(h.Context())
 			h.Text(d.Rule + " " + d.Limit.String())
@@ -229,6 +228,6 @@ func exposedWhileCounted(t *testing.T, s *site) {
 		if reply.Body != "counted 1/10m" {
 			t.Errorf("the handler saw %q", reply.Body)
 		}
-		ear.wantHeard(t, reply.Outcome)
+		received.want(t, reply.Outcome)
 	}
 }

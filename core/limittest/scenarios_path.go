@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// pathScenarios are about which calls a rule of the whole router is for.
+// pathScenarios are about the calls to which a rule of the whole router applies.
 var pathScenarios = []scenario{
 	{name: "path patterns and exceptions", run: pathsAndExceptions},
 	{name: "an unknown path is counted too", run: unknownPaths, httpOnly: true},
@@ -58,8 +58,8 @@ func methods(t *testing.T, s *site) {
 	}
 }
 
-// usedUp serves handlers behind rules, uses up what has one counter with one plain call each, and
-// then tries every trick. No handler may run any more: what runs one has walked around the rule.
+// usedUp serves handlers behind rules of one call, makes one plain call for each counter, and then
+// tries each trick. A trick that runs a handler has got around a rule.
 func (s *site) usedUp(t *testing.T, app App, plain ...string) {
 	t.Helper()
 	var ran atomic.Int32
@@ -83,7 +83,7 @@ func (s *site) usedUp(t *testing.T, app App, plain ...string) {
 	}
 }
 
-// ruledRoutes are routes that the tricks are for; those of /free and /open are everybody's.
+// ruledRoutes returns the routes for the tricks. Those of /free and /open have no limit.
 func ruledRoutes(limits ...[]core.Rule) []Route {
 	return []Route{
 		{Path: "/limit/admin", Limits: limits}, {Path: "/files/{name}", Limits: limits}, {Path: "/deep/{rest...}", Limits: limits},
@@ -109,22 +109,21 @@ func exceptionSpellings(t *testing.T, s *site) {
 	s.want(t, 200, "/open/x/y")
 }
 
-// methodSpellings minds that a rule for one method has no way around it by another name of the
-// method.
+// methodSpellings checks that no other name of a method gets around a rule for the method.
 func methodSpellings(t *testing.T, s *site) {
 	rule := core.Rule{Name: "reads", Seconds: 600, MaxCount: 1, Methods: []string{"GET"}}
 	s.usedUp(t, App{Use: limit(rule), Routes: ruledRoutes()}, "/limit/admin")
 }
 
-// routeSpellings minds that an unnamed rule counts a route by its pattern, in whatever spelling it
-// is reached.
+// routeSpellings checks that an unnamed rule counts a route by its pattern, in whatever spelling
+// the route is reached.
 func routeSpellings(t *testing.T, s *site) {
 	rule := core.Rule{Seconds: 600, MaxCount: 1}
 	s.usedUp(t, App{Routes: ruledRoutes([]core.Rule{rule})}, "/limit/admin", "/files/plain", "/deep/plain/x")
 }
 
-// routeSpellingsInUse is the same for a rule of the whole router, where the framework tells the
-// route there.
+// routeSpellingsInUse is the same for a rule of the whole router, if the framework knows the route
+// there.
 func routeSpellingsInUse(t *testing.T, s *site) {
 	plain := []string{"/limit/admin", "/files/plain", "/deep/plain/x"}
 	if !s.adapter.can(RouteInUse) { // all of them have one counter
@@ -133,7 +132,7 @@ func routeSpellingsInUse(t *testing.T, s *site) {
 	s.usedUp(t, App{Use: limit(core.Rule{Seconds: 600, MaxCount: 1}), Routes: ruledRoutes()}, plain...)
 }
 
-// escapedSlash minds that a router may take /free%2Fx for one segment, which decoded are two.
+// escapedSlash considers that a router may take /free%2Fx for one segment. Decoded it has two.
 func escapedSlash(t *testing.T, s *site) {
 	for _, rule := range []core.Rule{
 		{Name: "paths", Seconds: 600, MaxCount: 1, Paths: []string{"/*/admin"}},

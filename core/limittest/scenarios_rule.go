@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// ruleScenarios are about what else a rule can say.
+// ruleScenarios are about the other fields of a rule.
 var ruleScenarios = []scenario{
 	{name: "three limits in one rule", run: threeLimits},
 	{name: "another limit for who has a plan", run: plans},
@@ -115,11 +115,12 @@ func dryRun(t *testing.T, s *site) {
 		wantHeader(t, reply, "Ratelimit-Policy", "")
 	}
 	if n := tried.Load(); n != 3 {
-		t.Errorf("OnDecision heard of %d calls that would have been refused, want 3", n)
+		t.Errorf("OnDecision was called for %d calls that would have been refused, want 3", n)
 	}
 }
 
-// recorded calls over one connection, whose buffer some frameworks use again for the next call.
+// recorded makes its calls over one connection, because some frameworks reuse its buffer for the
+// next call.
 func recorded(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{
@@ -130,7 +131,7 @@ func recorded(t *testing.T, s *site) {
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
 	for _, device := range []string{"phone", "watch", "radio", "thief"} {
-		over(t, client, newCall("GET", "/shop/list", "X-Device: "+device))
+		doWith(t, client, newCall("GET", "/shop/list", "X-Device: "+device))
 	}
 	records, err := limiter.MustLog("log",
 		core.Limit{Max: 3, Window: 10 * time.Minute, Algorithm: core.SlidingLog}).Records(context.Background(), "ip:127.0.0.1")

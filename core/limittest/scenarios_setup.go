@@ -10,8 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// setupScenarios are about mistakes in how a service is put together, of which the log must warn
-// once.
+// setupScenarios are about mistakes in the setup of a service. The log must warn of each once.
 var setupScenarios = []scenario{
 	{name: "a warning of a rule attached twice", run: warnsOfTwice},
 	{name: "a warning of a proxy that is not trusted", run: warnsOfAProxy},
@@ -19,7 +18,7 @@ var setupScenarios = []scenario{
 	{name: "a warning of a rule that knows no route", run: warnsOfNoRoute},
 }
 
-// logbook keeps what is logged, a line each.
+// logbook keeps what is logged.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -32,7 +31,7 @@ func (l *logbook) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// wantWarnings checks that so many warnings were logged, and that all contain some words.
+// wantWarnings checks how many warnings were logged, and that all contain these words.
 func (l *logbook) wantWarnings(t *testing.T, want int, words string) {
 	t.Helper()
 	l.mu.Lock()
@@ -51,7 +50,7 @@ func (l *logbook) wantWarnings(t *testing.T, want int, words string) {
 	}
 }
 
-// logged serves an app whose log is kept.
+// logged serves an app and keeps its log.
 func (s *site) logged(t *testing.T, app App) *logbook {
 	t.Helper()
 	log := new(logbook)

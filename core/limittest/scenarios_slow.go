@@ -13,17 +13,16 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// backHoweverSlow holds what backBeforeNext does of a Redis that takes its time for what comes
-// after a handler: a give-back that nobody waits for would otherwise nearly always win the race
-// against the next call.
+// backHoweverSlow is backBeforeNext with a Redis that is slow after the handler. Otherwise a refund
+// in the background would nearly always come before the next call.
 func backHoweverSlow(t *testing.T, s *site) {
-	ear, slow := s.ear(), new(slowAfter)
+	received, slow := s.received(), new(slowAfter)
 	limiter := s.limiter(t, func(o *core.Options) {
 		if s.client != nil {
 			o.Redis = slow.client(t, s.client.(*redis.Client))
 		}
 	})
-	count := func(outcome int) bool { slow.next.Store(true); return ear.success(outcome) }
+	count := func(outcome int) bool { slow.next.Store(true); return received.success(outcome) }
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
 		Path: "/shop/list", Limits: limit(slots, core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: count}),
@@ -37,18 +36,17 @@ func backHoweverSlow(t *testing.T, s *site) {
 	}
 }
 
-// backBeforeTheEnd holds what backHoweverSlow does of a reply that its caller has read, as far as
-// its declared length tells, while the handler still runs. The next call comes over another
-// connection.
+// backBeforeTheEnd is backHoweverSlow with a reply of declared length that the caller may read to
+// its end while the handler still runs. The next call uses another connection.
 func backBeforeTheEnd(t *testing.T, s *site) {
-	ear, slow, gate := s.ear(), new(slowAfter), newGate(t)
+	received, slow, gate := s.received(), new(slowAfter), newGate(t)
 	limiter := s.limiter(t, func(o *core.Options) {
 		if s.client != nil {
 			o.Redis = slow.client(t, s.client.(*redis.Client))
 		}
 	})
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
-	counted := core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: func(outcome int) bool { slow.next.Store(true); return ear.failed(outcome) }}
+	counted := core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: func(outcome int) bool { slow.next.Store(true); return received.failed(outcome) }}
 	long := strings.Repeat("x", 100_000)
 	for name, rules := range map[string][]core.Rule{"slots": {slots}, "counted": {counted}, "both": {slots, counted}} {
 		s.serve(t, App{Limiter: limiter, Routes: []Route{
@@ -71,13 +69,13 @@ func backBeforeTheEnd(t *testing.T, s *site) {
 	}
 }
 
-// slowAfter makes connections that send the next command late when they are told to.
+// slowAfter opens connections that delay the next command when they are told to.
 type slowAfter struct {
 	next  atomic.Bool
 	times atomic.Int32
 }
 
-// client is one like another, but slow.
+// client returns a slow client of the same server.
 func (s *slowAfter) client(t *testing.T, like *redis.Client) *redis.Client {
 	options := &redis.Options{Addr: like.Options().Addr}
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// wireScenarios are about what a caller gets to see.
+// wireScenarios are about the replies that a caller gets.
 var wireScenarios = []scenario{
 	{name: "draft-10 headers", run: draft10Headers},
 	{name: "draft-7 headers", run: draft7Headers},
@@ -28,7 +28,7 @@ var wireScenarios = []scenario{
 	{name: "OPTIONS counts by itself", run: optionsCountsByItself, httpOnly: true},
 }
 
-// served is an app of one route that lets two calls pass in ten minutes.
+// served serves one route that lets two calls pass in ten minutes.
 func (s *site) served(t *testing.T, change ...func(*core.Options)) {
 	t.Helper()
 	s.serve(t, App{Limiter: s.limiter(t, change...), Routes: []Route{{
@@ -76,7 +76,7 @@ func xRateLimitHeaders(t *testing.T, s *site) {
 	wantEntries(t, reply, `"shop";r=1;t=`)
 }
 
-// olderHeadersBind requires headers with room for one limit to describe the one that the caller
+// olderHeadersBind checks that headers with room for one limit describe the one that the caller
 // reaches first, whichever of the stacked middlewares it belongs to.
 func olderHeadersBind(t *testing.T, s *site) {
 	few, many := core.Rule{Name: "few", Seconds: 600, MaxCount: 3}, core.Rule{Name: "many", Seconds: 6000, MaxCount: 100}
@@ -99,8 +99,8 @@ func olderHeadersBind(t *testing.T, s *site) {
 	}
 }
 
-// olderHeadersWithoutSlots requires headers that speak of spans to say nothing about slots, which
-// come back when a call ends, until a caller has to wait for one.
+// olderHeadersWithoutSlots checks that headers with a span say nothing about slots, which come back
+// when a call ends, until a caller has to wait for one.
 func olderHeadersWithoutSlots(t *testing.T, s *site) {
 	gate := newGate(t)
 	slot := limit(core.Rule{Name: "slot", Limit: core.InFlight(1)})
@@ -236,8 +236,8 @@ func optionsCountsByItself(t *testing.T, s *site) {
 	}
 }
 
-// wantEntries looks for the entries of the RateLimit list, in order, however it is spread over
-// lines.
+// wantEntries checks the entries of RateLimit, in order, whether they are on one line or on
+// several.
 func wantEntries(t *testing.T, reply Reply, prefixes ...string) {
 	t.Helper()
 	list := strings.Join(reply.Header.Values("Ratelimit"), ", ")

@@ -2,15 +2,14 @@ package limittest
 
 import "strings"
 
-// try is one request, to the letter.
+// try is a request, byte by byte.
 type try struct {
 	method, target string
 	lines          []string // of its header
 }
 
-// tries are the tricks that may walk around a rule: every spelling of a path as GET and as HEAD,
-// with headers that ask for another method or another path, and what can only be spelled by a
-// method.
+// tries returns requests that might get around a rule: each spelling of a path with GET and with
+// HEAD, headers that ask for another method or path, and tricks with the method itself.
 func tries() (all []try) {
 	for _, target := range spelledTargets {
 		all = append(all, try{"GET", target, nil}, try{"HEAD", target, overrides})
@@ -21,7 +20,7 @@ func tries() (all []try) {
 	return append(all, spelledMethods...)
 }
 
-// overrides are what some frameworks and gateways heed in place of the request line.
+// overrides are headers that some frameworks and gateways obey instead of the request line.
 var overrides = lines("X-Http-Method-Override: POST", "X-Http-Method: DELETE", "X-Method-Override: OPTIONS", "X-Original-Url: /free/x",
 	"X-Rewrite-Url: /free/x", "X-Original-Uri: /free/x", "X-Forwarded-Prefix: /free", "X-Forwarded-Host: other.test", "X-Forwarded-Path: /free/x")
 
@@ -33,7 +32,7 @@ var spelledMethods = []try{
 	{"CONNECT", "service.test:80", nil}, {"PROPFIND", "/limit/admin", nil}, {"PRI", "*", nil},
 }
 
-// spelledTargets are spellings of guarded paths, some of which some routers serve.
+// spelledTargets are spellings of guarded paths. Some routers serve some of them.
 var spelledTargets = []string{
 	"/limit/admin", "/limit/adm%69n", "/%6cimit/admin", "/%6Cimit/%61%64%6d%69%6e", "/limit%2fadmin", "/limit%2Fadmin", "/limit%5cadmin",
 	"/limit\\admin", "\\limit\\admin", "//limit/admin", "///limit///admin", "/limit//admin", "/./limit/admin", "/limit/./admin",

@@ -33,7 +33,7 @@ type Adapter struct {
 	Endings []Ending
 }
 
-// scenario is one thing that every adapter must do right, in process and in Redis.
+// scenario is one thing that every adapter must do right, in process and with Redis.
 type scenario struct {
 	name     string
 	run      func(t *testing.T, s *site)
@@ -45,12 +45,13 @@ func (sc *scenario) isFor(a Adapter) bool {
 	return !(sc.httpOnly && a.RPC) && a.can(sc.needs)
 }
 
-// Run holds an adapter to every scenario, counting in process and in a real Redis.
+// Run holds an adapter to its contract and to every scenario, counting in process and in a real
+// Redis.
 //
 //	func TestAdapter(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 //
-// First it makes a few calls that name a mistake at once: which method of the View returned what,
-// and what it should have returned. The scenarios are run if there is none.
+// First it makes a few calls that name a mistake at once: which method of the View returned what, and
+// what it should have returned. It runs the scenarios if there is none.
 func Run(t *testing.T, adapter Adapter) {
 	if !adapter.prepare(t) || !t.Run("memory", func(t *testing.T) { adapter.run(t, scenarios(), inProcess) }) {
 		return // with Redis the same would fail
@@ -77,10 +78,10 @@ func RunInProcess(t *testing.T, adapter Adapter) {
 	}
 }
 
-// inProcess is the Redis of scenarios that count in process.
+// inProcess is the client of scenarios that count in process: none.
 func inProcess(*testing.T) redis.UniversalClient { return nil }
 
-// prepare completes the Adapter, holds it to its contract, and reports whether it kept it.
+// prepare completes the Adapter, checks its contract, and reports whether it holds.
 func (a *Adapter) prepare(t *testing.T) bool {
 	t.Helper()
 	a.checkCannot(t)
@@ -90,7 +91,8 @@ func (a *Adapter) prepare(t *testing.T) bool {
 	return t.Run("contract", func(t *testing.T) { a.contract(t) })
 }
 
-// run runs scenarios. One that fails after a wait ends the run: others would wait in vain, too.
+// run runs scenarios. If one fails after a long wait, the run ends, because others would wait in
+// vain, too.
 func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) redis.UniversalClient) {
 	for _, sc := range list {
 		if !sc.isFor(a) {
@@ -114,7 +116,7 @@ func scenarios() (all []scenario) {
 	return all
 }
 
-// site is where a scenario plays: an adapter, an engine, and once served an app.
+// site is what a scenario uses: an adapter, an engine, and the app that was served last.
 type site struct {
 	adapter Adapter
 	client  redis.UniversalClient
@@ -123,10 +125,10 @@ type site struct {
 	dial    Dial
 }
 
-// prefixes tells the scenarios' counters in one Redis apart.
+// prefixes keeps the counters of scenarios in one Redis apart.
 var prefixes atomic.Int64
 
-// limiter makes a Limiter on the scenario's engine, with counters of its own.
+// limiter returns a Limiter on the scenario's engine, with counters of its own.
 func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limiter {
 	t.Helper()
 	options := core.Options{
@@ -150,7 +152,7 @@ func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 	return limiter
 }
 
-// serve starts the app; calls go to the one served last.
+// serve starts the app. Calls go to the app that was served last.
 func (s *site) serve(t testing.TB, app App) {
 	t.Helper()
 	address := "127.0.0.1:0"
@@ -171,7 +173,7 @@ func (s *site) serve(t testing.TB, app App) {
 	s.adapter.serve(t, l, app)
 }
 
-// serve calls Serve, and ends the server when the test ends. Neither may take long.
+// serve calls Serve, and ends the server when the test ends. Neither may take longer than patience.
 func (a Adapter) serve(t testing.TB, l net.Listener, app App) {
 	t.Helper()
 	served := make(chan func(), 1)
@@ -205,5 +207,5 @@ func ended(t testing.TB, stop func()) {
 	}
 }
 
-// limit is a middleware of these rules.
+// limit returns one middleware with these rules.
 func limit(rules ...core.Rule) [][]core.Rule { return [][]core.Rule{rules} }

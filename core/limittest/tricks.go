@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Tricks says how many tricks an adapter was tried with.
+// Tricks counts the tricks that were tried on an adapter.
 type Tricks struct {
 	Addresses int // calls of which the peer or the headers lie about the caller's address
 	Requests  int // requests whose line or headers are spelled in another way; 0 for an RPC
@@ -14,8 +14,8 @@ type Tricks struct {
 	Names     int // callers who are called what no text is
 }
 
-// RunTricks holds an adapter to the scenarios of callers who are up to something, counting in
-// process, and says how many tricks it was tried with.
+// RunTricks runs the scenarios of hostile callers, counting in process, and returns how many tricks
+// they tried.
 func RunTricks(t *testing.T, adapter Adapter) Tricks {
 	if adapter.prepare(t) {
 		adapter.run(t, slices.Concat(hopScenarios, pathScenarios, hostileScenarios), inProcess)
@@ -29,7 +29,7 @@ func RunTricks(t *testing.T, adapter Adapter) Tricks {
 	return tried
 }
 
-// servedTries is how many of the tries reach a guarded handler where there is no rule.
+// servedTries returns how many of the tries reach a guarded handler if there is no rule.
 func servedTries(t *testing.T, s *site) int {
 	var served atomic.Int32
 	routes := ruledRoutes()
