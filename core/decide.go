@@ -11,7 +11,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	if err := c.Context().Err(); err != nil {
 		return c.refuse(ContextEnded, &c.applying[0], err)
 	}
-	if c.limiter.near != nil && c.refusedForAll(subject) {
+	if c.limiter.local != nil && c.refusedForAll(subject) {
 		return c.settle()
 	}
 	nobody := false
@@ -47,8 +47,8 @@ func (c *call) ask(charge bool) {
 	if outer := c.limiter.outer.Load(); outer != nil {
 		c.compareWith(outer)
 	}
-	if near := c.limiter.near; near != nil && !charge {
-		near.Look(c.Context(), c.counters, c.verdicts)
+	if local := c.limiter.local; local != nil && !charge {
+		local.Look(c.Context(), c.counters, c.verdicts)
 	} else {
 		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
 	}

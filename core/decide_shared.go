@@ -11,8 +11,8 @@ func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.L
 // banned, learns that when the shared limit lets them pass again. But a call that a rule in DryRun
 // has to count, or that may cost too much for a rule by user, is decided as a whole.
 func (c *call) refusedForAll(given string) bool {
-	near := c.limiter.near
-	if near == nil || c.limiter.options.Identify == nil {
+	local := c.limiter.local
+	if local == nil || c.limiter.options.Identify == nil {
 		return false
 	}
 	personal := false
@@ -27,7 +27,7 @@ func (c *call) refusedForAll(given string) bool {
 		return false
 	}
 	c.recalls = true
-	refused := c.countForAll(given) && near.Recall(c.counters, c.verdicts)
+	refused := c.countForAll(given) && local.Recall(c.counters, c.verdicts)
 	c.recalls = false
 	if !refused {
 		c.dropCounters()

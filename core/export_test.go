@@ -31,11 +31,11 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or in which time passes for Redis alone.
-func AskRedis(l *Limiter) { l.store, l.near = l.near.Shared, nil }
+func AskRedis(l *Limiter) { l.store, l.local = l.local.Shared, nil }
 
 // UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
-	l.store, l.near = answers{l.store, verdicts}, nil
+	l.store, l.local = answers{l.store, verdicts}, nil
 }
 
 type answers struct {

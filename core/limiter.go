@@ -22,7 +22,7 @@ import (
 // Without a framework, prepare a [Counter], [Pacer], [Log] or [Slots] once and call it often.
 type Limiter struct {
 	store     store
-	near      *localfirst.Store // store itself if there is Redis, otherwise nil
+	local     *localfirst.Store // store itself if there is Redis, otherwise nil
 	redis     *redisstore.Store // what store asks; nil without Redis
 	source    Source
 	keyHead   string
@@ -100,8 +100,8 @@ func New(options Options) (*Limiter, error) {
 	default:
 		l.redis = redisstore.New(client, options.Timeout)
 		l.redis.Listen(&l.complains)
-		l.near = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
-		l.store, l.source = l.near, FromRedis
+		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
+		l.store, l.source = l.local, FromRedis
 	}
 	options.Logger.Info("accesslimit counts", slog.String("in", string(l.source)), slog.String("prefix", options.Prefix))
 	return l, nil
