@@ -12,7 +12,7 @@ func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
 			c.limiter.complains.identifyFailed(a.policy.name, cause)
 		}
 	}
-	a.policy.tally.count(reason, FromNobody, true, c.stripe)
+	a.policy.tally.Count(string(reason), string(FromNobody), true, c.stripe)
 	answer := c.answer(&Decision{Reason: reason, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)

@@ -35,7 +35,7 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 
 // reportUntried tells of a rule in DryRun that would have refused before it counted.
 func (c *call) reportUntried(a *asked) {
-	a.policy.tally.count(DryRunExceeded, FromNobody, false, c.stripe)
+	a.policy.tally.Count(string(DryRunExceeded), string(FromNobody), false, c.stripe)
 	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
 }
 

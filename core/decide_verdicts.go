@@ -53,7 +53,7 @@ func (c *call) countRules(binding int) {
 			}
 		}
 		reason, source := c.outcome(at)
-		c.asked[at].policy.tally.count(reason, source, at == binding, c.stripe)
+		c.asked[at].policy.tally.Count(string(reason), string(source), at == binding, c.stripe)
 	}
 }
 
@@ -68,7 +68,7 @@ func (c *call) reportTried() {
 			continue
 		}
 		reason, source := c.outcome(at)
-		c.asked[at].policy.tally.count(reason, source, false, c.stripe)
+		c.asked[at].policy.tally.Count(string(reason), string(source), false, c.stripe)
 		if c.limiter.options.OnDecision != nil && !c.asked[at].silent() {
 			var d Decision
 			c.decision(&d, at)

@@ -65,14 +65,6 @@ func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) er
 	return b.store.Renew(ctx, slots)
 }
 
-// MaxDirectTallies is how many names of direct calls Stats tells apart.
-const MaxDirectTallies = maxDirectTallies
-
-// CountDecision counts one decision that binds for Stats.
-func CountDecision(l *Limiter, of DecisionCount) {
-	l.tallies.ofRule(of.Rule).count(of.Reason, of.Source, true, l.tallies.stripe())
-}
-
 // LateSlots is how many slots wait to be given back in the background.
 func LateSlots(l *Limiter) int {
 	l.late.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // handle is what a [Counter], [Pacer], [Log] or [Slots] prepares once for all its calls.
@@ -18,7 +19,7 @@ type handle struct {
 	limits  []handleLimit // charged together; the first is the handle's own
 	accepts func(*Limit) string
 	policy  StorePolicy
-	tally   *tally
+	tally   *tally.Tally
 }
 
 type handleLimit struct {
@@ -31,7 +32,7 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 	if name == "" {
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.ofDirect(name)}
+	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.OfHandle(name)}
 	for _, limit := range limits {
 		prepared := h.prepare(prepare(limit))
 		if prepared.err != nil {
@@ -94,7 +95,7 @@ type question struct {
 }
 
 func newDirectCall(l *Limiter) *directCall {
-	return &directCall{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.stripe()}
+	return &directCall{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
 }
 
 // ask decides, into the zero Decision d, and reports the decision.
@@ -123,7 +124,7 @@ func (q *question) decide(ctx context.Context, d *Decision) error {
 		err = c.answer(d, q)
 	}
 	if err == nil && q.charge {
-		q.tally.count(d.Reason, d.Source, true, c.stripe)
+		q.tally.Count(string(d.Reason), string(d.Source), true, c.stripe)
 	}
 	c.close()
 	return err

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // lender lends strings as a framework does that uses one buffer for all requests of a connection.
@@ -265,7 +266,7 @@ func TestNothingLentIsKept(t *testing.T) {
 		defer leave()
 		_, _ = limiter.MustPacer(lent.lend("turn"), bucket).Acquire(ctx, subject(), 1)
 		check("Acquire")
-		for i := range core.MaxDirectTallies + 1 { // names beyond those that are kept prepared
+		for i := range tally.MaxHandles + 1 { // names beyond those that Stats tells apart
 			_, _ = peek(limiter, background, fmt.Sprint("name", i), "s", core.PerHour(1))
 		}
 		_, _ = limiter.MustCounter(lent.lend("beyond"), limit()).Allow(background, subject())

@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // Limiter decides. Make one for a service with [New] and share it: it is safe for concurrent use.
@@ -33,7 +34,7 @@ type Limiter struct {
 	calls     sync.Pool // of *call
 	directs   sync.Pool // of *directCall
 	limits    limitCache
-	tallies   tallies
+	tallies   *tally.Table
 	names     names
 	refunds   refunds
 	late      lateReleases
@@ -82,13 +83,12 @@ func New(options Options) (*Limiter, error) {
 	}
 	options.ClientIP = ClientIP{} // nobody reads it any more
 	l := &Limiter{
-		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
+		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options, tallies: tally.New(OtherNames),
 		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),
 	}
 	l.late.limiter = l
-	l.tallies.init()
 	l.calls.New = func() any {
-		return &call{limiter: l, looks: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.stripe()}
+		return &call{limiter: l, looks: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
 	}
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {

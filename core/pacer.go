@@ -139,7 +139,7 @@ func (q *question) reserve(ctx context.Context, d *Decision, patience time.Durat
 	c.verdicts[0] = c.limiter.store.Reserve(ctx, &c.counters[0], patience.Microseconds())
 	err := c.answer(d, q)
 	if err == nil {
-		q.tally.count(d.Reason, d.Source, true, c.stripe)
+		q.tally.Count(string(d.Reason), string(d.Source), true, c.stripe)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // boundRule is a checked rule of a guard, with what does not change from call to call worked out.
@@ -19,7 +20,7 @@ type boundRule struct {
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
 	scope   scope
-	tallies *tallies
+	tallies *tally.Table
 	suffix  string  // tells rules of one name on one guard apart in headers
 	fixed   *policy // of a rule whose name does not depend on the call
 	routes  routePolicies
@@ -39,7 +40,7 @@ type policy struct {
 	// computed holds what LimitFor returned.
 	computed cowmap.Map[Limit, *quota]
 	banKey   string // what follows the subject in the key of its bans
-	tally    *tally
+	tally    *tally.Tally
 	// asksUser is set once one of the rule's functions asked for the user; it will probably do so
 	// again.
 	asksUser atomic.Bool
@@ -62,7 +63,7 @@ const noRoute = "(no route)"
 
 func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 	r.OnStoreError = r.OnStoreError.or(FailOpen)
-	b := &boundRule{Rule: r, tallies: &l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+	b := &boundRule{Rule: r, tallies: l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].span())
 		b.ban = &ban
@@ -120,7 +121,7 @@ func (b *boundRule) fixedName() string {
 }
 
 func (b *boundRule) newPolicy(name string) *policy {
-	p := &policy{name: name, tally: b.tallies.ofRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
+	p := &policy{name: name, tally: b.tallies.OfRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has seen to the error
 		p.quotas = append(p.quotas, b.newQuota(name, i, limit, &compiled))

@@ -113,7 +113,11 @@ type keyCounter interface {
 //		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(d.Count), d.Rule, string(d.Reason), string(d.Source))
 //	}
 func (l *Limiter) Stats() Stats {
-	s := Stats{Decisions: l.tallies.snapshot()}
+	entries := l.tallies.Snapshot()
+	s := Stats{Decisions: make([]DecisionCount, 0, len(entries))}
+	for _, e := range entries {
+		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound})
+	}
 	if local, ok := l.store.(keyCounter); ok {
 		s.Keys, s.Evictions = local.Len(), local.Evictions()
 	}
@@ -131,37 +135,4 @@ func (l *Limiter) Stats() Stats {
 	}
 	slices.SortFunc(s.StoreErrors, func(a, b StoreErrorCount) int { return cmp.Compare(a.Class, b.Class) })
 	return s
-}
-
-// snapshot is all that was counted. A rule and direct calls of one name are one entry.
-func (t *tallies) snapshot() []DecisionCount {
-	sums := make(map[DecisionCount]struct{ all, bound uint64 })
-	t.each(func(of *tally) {
-		for _, c := range of.known() {
-			key := DecisionCount{Rule: of.name, Reason: c.reason, Source: c.source}
-			sum := sums[key]
-			all, bound := c.sum()
-			sum.all, sum.bound = sum.all+all, sum.bound+bound
-			sums[key] = sum
-		}
-	})
-	counts := make([]DecisionCount, 0, len(sums))
-	for count, sum := range sums {
-		count.Count, count.Bound = sum.all, sum.bound
-		counts = append(counts, count)
-	}
-	slices.SortFunc(counts, func(a, b DecisionCount) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Source, b.Source))
-	})
-	return counts
-}
-
-func (t *tallies) each(do func(*tally)) {
-	for _, of := range t.rules.All() {
-		do(of)
-	}
-	for _, of := range t.direct.All() {
-		do(of)
-	}
-	do(&t.rest)
 }

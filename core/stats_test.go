@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -224,33 +223,6 @@ func TestStatsOfAStoreThatFails(t *testing.T) {
 	}
 }
 
-// Callers may choose the names of direct calls: those beyond a bound are counted together, and none is lost.
-func TestStatsOfManyNames(t *testing.T) {
-	limiter := newLimiter(t, core.Options{MaxKeys: 100})
-	guard := newGuard(t, limiter, core.Rule{Name: "late", Seconds: 60})
-	const n = 50 * core.MaxDirectTallies
-	var calls sync.WaitGroup
-	for g := range 4 {
-		calls.Go(func() {
-			for i := range n / 4 {
-				_, _ = limiter.MustCounter(strconv.Itoa(g*n+i), core.PerHour(1)).Allow(background, "user:alice")
-			}
-		})
-	}
-	calls.Wait()
-	guard.Check(newView("GET", "/x"))
-	found := counts(t, limiter)
-	if late := counted("late", core.Allowed, core.FromMemory); found[late] != each(1) {
-		t.Error("the rule is not counted under its own name")
-	}
-	if others := found[counted(core.OtherNames, core.Allowed, core.FromMemory)]; others != each(n-core.MaxDirectTallies) {
-		t.Errorf("%v under other names, want %d", others, n-core.MaxDirectTallies)
-	}
-	if len(found) != core.MaxDirectTallies+2 {
-		t.Errorf("%d entries", len(found))
-	}
-}
-
 func TestStatsOfKeys(t *testing.T) {
 	limiter := newLimiter(t, core.Options{MaxKeys: 100})
 	for i := range 150 {
@@ -281,37 +253,5 @@ func TestStatsOfTrips(t *testing.T) {
 	}
 	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: core.BreakerClosed}) || s.StoreErrors != nil || s.Losses != 0 {
 		t.Errorf("%+v of a healthy server", s)
-	}
-}
-
-// A reason or a source that this code has never heard of is counted like any other.
-func TestStatsOfNewSources(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	want := make(map[core.DecisionCount]tallied)
-	for i := range 40 {
-		of := counted("n", core.Reason(fmt.Sprint("reason", i%8)), core.Source(fmt.Sprint("source", i%5)))
-		core.CountDecision(limiter, of)
-		want[of] = each(1)
-	}
-	wantCounts(t, limiter, want)
-}
-
-// Entries come in an order, so that two snapshots can be compared.
-func TestStatsInOrder(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for _, rule := range []string{"b", "a", "c", "a"} {
-		core.CountDecision(limiter, counted(rule, core.LimitExceeded, core.FromRedis))
-		core.CountDecision(limiter, counted(rule, core.Allowed, core.FromRedis))
-		core.CountDecision(limiter, counted(rule, core.Allowed, core.FromMemory))
-	}
-	var last core.DecisionCount
-	for _, d := range limiter.Stats().Decisions {
-		if fmt.Sprint(d.Rule, d.Reason, d.Source) <= fmt.Sprint(last.Rule, last.Reason, last.Source) {
-			t.Errorf("%+v comes after %+v", d, last)
-		}
-		last = d
-	}
-	if last != (core.DecisionCount{Rule: "c", Reason: core.LimitExceeded, Source: core.FromRedis, Count: 1, Bound: 1}) {
-		t.Errorf("the last is %+v", last)
 	}
 }

@@ -1,0 +1,176 @@
+// Package tally counts decisions by name, reason and source, without making processors wait for each
+// other.
+package tally
+
+import (
+	"cmp"
+	"math/bits"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+)
+
+// MaxHandles bounds the names of handles, and maxRules those of rules. Callers may choose them, where
+// handlers make handles and rules.
+const (
+	MaxHandles = 1000
+	maxRules   = 4000
+	maxStripes = 32
+)
+
+// Table holds the counts of a limiter. Make one with New. It is safe for concurrent use.
+//
+// Each count is cut into stripes of a cache line each, because processors that write to one line
+// wait for each other. A call counts in the stripe of the pooled object that it works in, and the
+// pool keeps an object on one processor.
+type Table struct {
+	mu      sync.Mutex // held to add a count
+	stripes int        // of each count; a power of two
+	objects atomic.Uint32
+	rules   cowmap.Map[string, *Tally]
+	handles cowmap.Map[string, *Tally]
+	others  Tally // of all names beyond the bounds
+}
+
+// New returns an empty table, in which the names beyond the bounds are counted under the name others.
+func New(others string) *Table {
+	t := &Table{stripes: 1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1))}
+	t.others = Tally{table: t, name: others}
+	return t
+}
+
+// Stripe returns the stripe in which the next object of a pool counts.
+func (t *Table) Stripe() uint32 { return t.objects.Add(1) }
+
+// OfRule returns the tally of a rule's name.
+func (t *Table) OfRule(name string) *Tally { return t.of(&t.rules, name, maxRules) }
+
+// OfHandle returns the tally of a handle's name.
+func (t *Table) OfHandle(name string) *Tally { return t.of(&t.handles, name, MaxHandles) }
+
+func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *Tally {
+	if of, ok := names.Get(name); ok {
+		return of
+	}
+	if len(names.All()) >= limit {
+		return &t.others
+	}
+	name = strings.Clone(name)
+	of, ok := names.Add(name, &Tally{table: t, name: name}, limit)
+	if !ok {
+		return &t.others
+	}
+	return of
+}
+
+// Tally holds the counts of one name: a cell for each reason and source that occurred, which are few.
+type Tally struct {
+	table *Table
+	name  string
+	cells atomic.Pointer[[]*cell]
+}
+
+type cell struct {
+	reason, source string
+	stripes        []stripe
+}
+
+// stripe is a part of a count, alone on its cache line. Each decision is in one of the two numbers,
+// so counting it is one write.
+type stripe struct {
+	bound, other atomic.Uint64
+	_            [48]byte
+}
+
+// Count counts a decision, and whether it bound the call.
+func (t *Tally) Count(reason, source string, bound bool, stripe uint32) {
+	for _, c := range t.list() {
+		if c.reason == reason && c.source == source {
+			c.add(bound, stripe)
+			return
+		}
+	}
+	t.addCell(reason, source).add(bound, stripe)
+}
+
+func (c *cell) add(bound bool, stripe uint32) {
+	of := &c.stripes[int(stripe)&(len(c.stripes)-1)]
+	if bound {
+		of.bound.Add(1)
+	} else {
+		of.other.Add(1)
+	}
+}
+
+// addCell returns the cell of a reason and a source, and adds it unless another goroutine was faster.
+func (t *Tally) addCell(reason, source string) *cell {
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	cells := t.list()
+	for _, c := range cells {
+		if c.reason == reason && c.source == source {
+			return c
+		}
+	}
+	added := &cell{reason, source, make([]stripe, t.table.stripes)}
+	cells = append(slices.Clone(cells), added)
+	t.cells.Store(&cells)
+	return added
+}
+
+func (t *Tally) list() []*cell {
+	if cells := t.cells.Load(); cells != nil {
+		return *cells
+	}
+	return nil
+}
+
+// Entry holds how often a name decided in one way, and how often that bound the call.
+type Entry struct {
+	Name, Reason, Source string
+	Count, Bound         uint64
+}
+
+// Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle of
+// one name are one entry.
+func (t *Table) Snapshot() (entries []Entry) {
+	for _, of := range t.rules.All() {
+		entries = of.appendTo(entries)
+	}
+	for _, of := range t.handles.All() {
+		entries = of.appendTo(entries)
+	}
+	entries = t.others.appendTo(entries)
+	slices.SortFunc(entries, compare)
+	merged := entries[:0]
+	for _, e := range entries {
+		if last := len(merged) - 1; last >= 0 && compare(merged[last], e) == 0 {
+			merged[last].Count += e.Count
+			merged[last].Bound += e.Bound
+		} else {
+			merged = append(merged, e)
+		}
+	}
+	return merged
+}
+
+func compare(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Source, b.Source))
+}
+
+func (t *Tally) appendTo(entries []Entry) []Entry {
+	for _, c := range t.list() {
+		e := Entry{Name: t.name, Reason: c.reason, Source: c.source}
+		for i := range c.stripes {
+			bound := c.stripes[i].bound.Load()
+			e.Bound += bound
+			e.Count += bound + c.stripes[i].other.Load()
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}

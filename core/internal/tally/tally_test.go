@@ -1,0 +1,54 @@
+package tally
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// Callers may choose names: those beyond a bound are counted together, and none is lost.
+func TestNamesAreBounded(t *testing.T) {
+	table := New("others")
+	const n = 4 * MaxHandles
+	var goroutines sync.WaitGroup
+	for g := range 4 {
+		goroutines.Go(func() {
+			for i := range n / 4 {
+				table.OfHandle(strconv.Itoa(g*n+i)).Count("allowed", "memory", true, table.Stripe())
+			}
+		})
+	}
+	goroutines.Wait()
+	table.OfRule("late").Count("allowed", "memory", true, 0)
+	entries := table.Snapshot()
+	if len(entries) != MaxHandles+2 {
+		t.Errorf("%d entries", len(entries))
+	}
+	if !slices.Contains(entries, Entry{"others", "allowed", "memory", n - MaxHandles, n - MaxHandles}) {
+		t.Error("some of the names beyond the bound were lost")
+	}
+	if !slices.Contains(entries, Entry{"late", "allowed", "memory", 1, 1}) {
+		t.Error("the rule was not counted under its own name")
+	}
+}
+
+// Entries come in an order, so that two snapshots can be compared, whatever the reasons and sources.
+func TestSnapshotIsInOrder(t *testing.T) {
+	table := New("others")
+	for i := range 40 {
+		reason, source, name := fmt.Sprint("reason", i%8), fmt.Sprint("source", i%5), []string{"b", "a"}[i%2]
+		table.OfRule(name).Count(reason, source, true, uint32(i))
+		table.OfHandle(name).Count(reason, source, false, uint32(i))
+	}
+	entries := table.Snapshot()
+	if len(entries) != 40 || !slices.IsSortedFunc(entries, compare) {
+		t.Errorf("%d entries: %v", len(entries), entries)
+	}
+	for _, e := range entries {
+		if e.Count != 2 || e.Bound != 1 {
+			t.Errorf("a rule and a handle of one name are not one entry: %+v", e)
+		}
+	}
+}
