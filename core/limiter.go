@@ -17,10 +17,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
-// Limiter decides. Make one for a service with [New] and share it: it is safe for concurrent use.
+// Limiter decides whether calls may go on. Make one for a service with [New] and share it. It is
+// safe for concurrent use.
 //
-// Rules on routes are attached by the adapters, or prepared with [Limiter.Guard] and [Limiter.Check].
-// Without a framework, prepare a [Counter], [Pacer], [Log] or [Slots] once and call it often.
+// The adapters attach rules to routes; [Limiter.Guard] and [Limiter.Check] prepare rules. Without a
+// framework, make a [Counter], [Pacer], [Log] or [Slots] once and call it often.
 type Limiter struct {
 	store     store
 	local     *localfirst.Store // store itself if there is Redis, otherwise nil
@@ -71,7 +72,8 @@ type store interface {
 	Close()
 }
 
-// New makes a Limiter. Nothing connects: a service starts while its Redis is down. The error is a *RuleError.
+// New returns a Limiter. It does not connect, so a service starts while its Redis is down. The
+// error is a *[RuleError].
 func New(options Options) (*Limiter, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -103,13 +105,23 @@ func New(options Options) (*Limiter, error) {
 		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.local, FromRedis
 	}
-	options.Logger.Info("accesslimit counts", slog.String("in", string(l.source)), slog.String("prefix", options.Prefix))
+	l.logEngine()
 	return l, nil
 }
 
-// Close ends what runs in the background: sweeping, renewing the slots of calls in flight, and charges and leases that are being
-// given back, for at most Timeout each. The Redis client stays open. Call it when no call is in flight any more: slots that are held
-// then, or taken later, are free after their Window, though their calls go on.
+// logEngine says where counts are kept, because a service whose Redis was forgotten seems to work.
+func (l *Limiter) logEngine() {
+	if l.source == FromMemory {
+		l.options.Logger.Info("accesslimit: no Redis here: counts stay in this process")
+	} else {
+		l.options.Logger.Info("accesslimit: counts are in Redis", slog.String("prefix", l.options.Prefix))
+	}
+}
+
+// Close ends the work in the background: sweeping, renewing the slots of calls in flight, and
+// giving back charges and leases, for at most Timeout each. The Redis client stays open. Call Close
+// when no call is in flight any more. Slots that are held then, or taken later, are free after
+// their Window, though their calls go on.
 func (l *Limiter) Close() {
 	l.closed.Store(true)
 	l.store.Close()

@@ -11,46 +11,61 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Options are a Limiter's. The zero value counts in this process.
+// Options configure a Limiter. The zero value counts in this process.
 type Options struct {
-	// Redis holds the counters: a single server, Sentinel, Cluster or Ring; unset, they are in this process alone. The
-	// client stays yours: its options are not changed and Close does not close it, but its hooks do not see our commands. A client
-	// of a type of your own works, too, but one call at a time and without a breaker: it may stand for several servers.
-	// Needs Redis 6.2 or later. Danger: an evicting maxmemory policy forgets counters; use noeviction.
+	// Redis holds the counters: the client of a single server, Sentinel, Cluster or Ring, version
+	// 6.2 or later. If it is unset, there is no Redis: counts stay in this process, and a line in
+	// the log says so.
+	//
+	// The client stays yours: its options are not changed, and Close does not close it. Its hooks
+	// do not see the limiter's commands. A client of a type of your own works too, but without a
+	// breaker and with one call at a time, because it may stand for several servers.
+	//
+	// Set DialerRetries to 1 in the client's options. By default, go-redis dials a server that is
+	// down five times, 100 ms apart, and a call waits for that until Timeout.
+	//
+	// Danger: a maxmemory policy that evicts keys forgets counters. Use noeviction.
 	Redis redis.UniversalClient
-	// Prefix is what every key starts with, at most 40 bytes of letters, digits and -._~:/@ ; "accesslimit" unless set.
+	// Prefix begins every key: at most 40 letters, digits and -._~:/@ ; "accesslimit" by default.
 	// Danger: services that share a prefix and a Redis share their counters.
 	Prefix string
-	// Timeout bounds each decision in Redis, 1 ms to 1 minute; 100 ms unless set. A nearer deadline of the caller's own
-	// context is kept too. Danger: it is by how much a hanging Redis can delay every call.
+	// Timeout bounds each decision in Redis: 1 ms to 1 minute, 100 ms by default. An earlier
+	// deadline of the caller's own context is kept too. Danger: a Redis that hangs delays each call
+	// by this time, until the breaker opens.
 	Timeout time.Duration
-	// MaxKeys bounds the counters kept in this process; with Redis, those of CountLocally. 250,000
-	// unless set. A call needs one for each limit and ban of its rules; if that is more than
+	// MaxKeys bounds the counters in this process; with Redis, those of CountLocally. The default
+	// is 250,000. A call needs one for each limit and ban of its rules. If one call needs more than
 	// MaxKeys, the process keeps that many. Danger: beyond this number, the counters that were not
 	// used for longest are forgotten, and start afresh.
 	MaxKeys int
 
-	// Identify says who calls; required by rules with NeedLogin. See BearerToken, Cookie, ContextValue and FirstOf.
+	// Identify returns the user who calls. Rules with NeedLogin require it. See BearerToken,
+	// Cookie, ContextValue and FirstOf.
 	Identify IdentifyFunc
-	// ClientIP says how the caller's address is found; the connection's peer unless set.
+	// ClientIP says how the caller's address is found. By default it is the connection's peer.
 	ClientIP ClientIP
 
-	// Headers is which headers tell callers their limits; HeadersDraft10 unless set.
+	// Headers are the headers that tell callers their limits: HeadersDraft10 by default.
 	Headers HeaderStyle
-	// Reply, when set, may change the status, the content type and the body of a refusal, for all HTTP frameworks at
-	// once; nothing else of what it returns is taken, nor a status outside 200 to 599, nor an empty content type.
+	// Reply, if set, may change the status, the content type and the body of a refusal, for all
+	// HTTP frameworks. Its other fields are ignored, and so are a status outside 200 to 599 and an
+	// empty content type.
 	Reply func(Request, Refusal) Refusal
 
-	// Logger takes what an operator should know: which engine runs; that Redis does not answer, why, what to change and how many
-	// calls it touches, at most once a minute while it lasts; that it answers again; that it was restarted, or evicts keys.
-	// It warns once of what is put together wrongly: a proxy that is not trusted, or calls without an address, before rules by IP; a
-	// rule that is attached twice around a handler; an unnamed rule where the route is not known yet.
-	// slog.Default() unless set.
+	// Logger receives what an operator should know. The default is slog.Default().
+	//
+	// While Redis does not answer, it says at most once a minute why, what to change, and how many
+	// calls were affected. It also says where counts are kept, when Redis answers again, and
+	// whether Redis was restarted or evicts keys.
+	//
+	// It warns once of mistakes: a proxy that is not trusted, or calls without an address, in front
+	// of rules by IP; a rule that is attached twice around one handler; an unnamed rule where the
+	// route is not known yet.
 	Logger *slog.Logger
-	// OnDecision, when set, receives every decision, before the handler runs and in its
-	// goroutine: once for the rules that are decided together, and once for each rule in DryRun. If
-	// it panics, the call ends as if its handler had: its slots are free, and Count receives 500 or
-	// 13. Danger: every call waits for it.
+	// OnDecision, if set, receives every decision, in the goroutine of the call and before the
+	// handler runs: once for the rules that are decided together, and once for each rule in DryRun.
+	// If it panics, the call ends as if its handler had: its slots are free, and Count receives 500
+	// or 13. Danger: every call waits for it.
 	OnDecision func(context.Context, Event)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
 	Expose bool
