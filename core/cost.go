@@ -36,7 +36,7 @@ func fitting(own *quota, quotas []*quota) (cost int64) {
 		if i == 0 {
 			q = own
 		}
-		if q.compiled.Kind != algorithm.Concurrency {
+		if !q.compiled.Properties().Slots {
 			cost = min(cost, q.compiled.Max)
 		}
 	}

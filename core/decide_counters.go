@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -144,7 +143,7 @@ func placesOf(places []int) []int {
 // charge adds the counter of a rule's limit. Where an earlier rule has the same counter, it merges the two: the call is charged
 // once, and of two limits (by user and by IP, for nobody) the smaller holds. It returns where the counter stands.
 func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
-	if q.compiled.Kind == algorithm.Concurrency {
+	if q.compiled.Properties().Slots {
 		cost = 1
 	}
 	if cost > q.compiled.Max {
@@ -183,12 +182,12 @@ func (c *call) mark(a *asked, q *quota) string {
 	switch {
 	case c.recalls: // nothing is charged, so no note is kept
 		return ""
-	case q.compiled.Kind == algorithm.Concurrency:
+	case q.compiled.Properties().Slots:
 		if c.holder == "" { // one for all of them, because they are renewed under one name
 			c.holder = c.limiter.newHolder()
 		}
 		return c.holder
-	case q.compiled.Kind == algorithm.SlidingLog && a.rule.Note != nil:
+	case q.compiled.Properties().Notes && a.rule.Note != nil:
 		return cutNote(a.rule.Note(c))
 	default:
 		return ""

@@ -27,7 +27,7 @@ func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []alg
 		counter, v := &counters[i], &verdicts[i]
 		err := v.Failure()
 		doubtful := v.Ended != nil || err != nil && classOf(err).MayHaveCharged()
-		if counter.Limit.Kind == algorithm.Concurrency && doubtful {
+		if counter.Limit.Properties().Slots && doubtful {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -35,18 +36,28 @@ const (
 	Concurrency
 )
 
-var algorithmNames = [...]string{
-	SlidingWindow: "SlidingWindow", SlidingLog: "SlidingLog", FixedWindow: "FixedWindow", CalendarWindow: "CalendarWindow",
-	TokenBucket: "TokenBucket", Concurrency: "Concurrency",
-}
-
 // String is the algorithm's name, as it is spelled in Go.
 func (a Algorithm) String() string {
-	if int(a) < len(algorithmNames) {
-		return algorithmNames[a]
+	if a.known() {
+		return a.properties().Name
 	}
 	return fmt.Sprintf("Algorithm(%d)", uint8(a))
 }
+
+// known reports whether a limit can have this algorithm.
+func (a Algorithm) known() bool {
+	return algorithm.Kind(a).Known() && !algorithm.Kind(a).Properties().Watches
+}
+
+// properties returns what is always true of the algorithm. One that is not known has none.
+func (a Algorithm) properties() *algorithm.Properties {
+	if !a.known() {
+		return &noProperties
+	}
+	return algorithm.Kind(a).Properties()
+}
+
+var noProperties algorithm.Properties
 
 // Limit is the arithmetic of a limit: so many permits in a span. It is a small comparable value. The zero Limit is refused
 // where it is used, as is one with a negative or too large number: there is no accidental "everything" or "nothing".
@@ -120,7 +131,7 @@ func (l Limit) by(algorithm Algorithm) Limit {
 // spanName is how headers tell limits of one name apart: 10s, day, at-once.
 func (l Limit) spanName() string {
 	switch {
-	case l.Algorithm == Concurrency:
+	case l.Algorithm.properties().Slots:
 		return "at-once"
 	case l.Calendar != Calendar{}:
 		return l.Calendar.unit.String()
@@ -131,7 +142,7 @@ func (l Limit) spanName() string {
 
 // atOnce is how many permits can pass at one moment.
 func (l Limit) atOnce() int {
-	if l.Algorithm == TokenBucket && l.Burst != 0 {
+	if l.Burst != 0 && l.Algorithm.properties().Burst {
 		return l.Burst
 	}
 	return l.Max
@@ -139,7 +150,7 @@ func (l Limit) atOnce() int {
 
 // fullAgainAfter is how long a limit that is used up takes at most until all of it is there again, not counting sub-windows.
 func (l Limit) fullAgainAfter() time.Duration {
-	if l.Algorithm != TokenBucket {
+	if !l.Algorithm.properties().Burst {
 		return l.span()
 	}
 	return time.Duration(float64(l.Window) / float64(l.Max) * float64(l.atOnce()))
@@ -158,7 +169,7 @@ func (l Limit) normal() Limit {
 	if l.Calendar != (Calendar{}) && l.Algorithm == SlidingWindow {
 		l.Algorithm = CalendarWindow
 	}
-	if l.Algorithm == TokenBucket {
+	if l.Algorithm.properties().Burst {
 		l.Burst = l.atOnce()
 	}
 	return l
@@ -169,24 +180,23 @@ func (l Limit) compile() (algorithm.Limit, error) {
 	if wrong := l.check(); wrong != nil {
 		return algorithm.Limit{}, wrong
 	}
-	switch l = l.normal(); {
-	case l.Calendar != Calendar{}:
+	l = l.normal()
+	terms := algorithm.Terms{Max: int64(l.Max), Window: l.Window.Microseconds(), Burst: int64(l.Burst)}
+	if (l.Calendar != Calendar{}) {
 		calendar, err := l.Calendar.compile()
 		if err != nil {
 			return algorithm.Limit{}, &RuleError{Field: "Calendar", Value: l.Calendar, Why: err.Error()}
 		}
-		return algorithm.InCalendar(int64(l.Max), calendar), nil
-	case l.Algorithm == TokenBucket:
-		compiled, err := algorithm.Bucketed(int64(l.Max), l.Window.Microseconds(), int64(l.Burst))
-		if err != nil && l.Burst == l.Max {
-			return compiled, &RuleError{Field: "Max", Value: l.Max, Why: err.Error()}
-		} else if err != nil {
-			return compiled, &RuleError{Field: "Burst", Value: l.Burst, Why: err.Error()}
-		}
-		return compiled, nil
-	default:
-		return algorithm.Windowed(algorithm.Kind(l.Algorithm), int64(l.Max), l.Window.Microseconds()), nil
+		terms.Calendar = calendar
 	}
+	compiled, err := algorithm.Make(algorithm.Kind(l.Algorithm), terms)
+	switch {
+	case err != nil && l.Burst != l.Max && l.Burst != 0:
+		return compiled, &RuleError{Field: "Burst", Value: l.Burst, Why: err.Error()}
+	case err != nil:
+		return compiled, &RuleError{Field: "Max", Value: l.Max, Why: err.Error()}
+	}
+	return compiled, nil
 }
 
 // clone returns the limit with its own copy of the zone's name, which a framework may have lent for
@@ -202,27 +212,28 @@ func (l Limit) check() error {
 		return &RuleError{Field: field, Value: value, Why: why}
 	}
 	calendar := l.Calendar != Calendar{}
-	entries := l.Algorithm == SlidingLog || l.Algorithm == Concurrency
+	of := l.Algorithm.properties()
+	most, shortest := cmp.Or(of.MaxPermits, algorithm.MaxEntries), time.Duration(of.MinWindow)*time.Microsecond
 	switch {
 	case l == Unlimited:
 		return wrong("Max", "Unlimited", "is no limit to count by: it is for Plans, LimitFor and Counter")
 	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
 		return wrong("Max", l.Max, "must be 1 to 10^12")
-	case int(l.Algorithm) >= len(algorithmNames):
+	case !l.Algorithm.known():
 		return wrong("Algorithm", l.Algorithm, "is none of this package")
-	case entries && l.Max > algorithm.MaxEntries:
+	case int64(l.Max) > most:
 		return wrong("Max", l.Max, fmt.Sprintf("must be at most 10,000 for %v, which keeps an entry for each call", l.Algorithm))
 	case calendar && l.Window != 0:
 		return wrong("Calendar", l.Calendar, "takes the place of a Window: set one of the two")
-	case calendar && l.Algorithm != SlidingWindow && l.Algorithm != CalendarWindow:
+	case calendar && l.Algorithm != SlidingWindow && !of.Calendar:
 		return wrong("Calendar", l.Calendar, "goes with CalendarWindow only")
 	case !calendar && (l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond):
 		return wrong("Window", l.Window, "must be 1 ms to 366 days")
 	case l.Window%time.Microsecond != 0:
 		return wrong("Window", l.Window, "must be whole microseconds")
-	case l.Algorithm == Concurrency && l.Window < time.Second:
-		return wrong("Window", l.Window, "must be at least 1 s for Concurrency: holders renew their slots every third of it")
-	case l.Burst != 0 && l.Algorithm != TokenBucket:
+	case l.Window < shortest:
+		return wrong("Window", l.Window, fmt.Sprintf("must be at least %g s for %v: holders renew their slots every third of it", shortest.Seconds(), l.Algorithm))
+	case l.Burst != 0 && !of.Burst:
 		return wrong("Burst", l.Burst, "means something for TokenBucket only")
 	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
 		return wrong("Burst", l.Burst, "must be 1 to 10^12, or unset")

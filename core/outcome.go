@@ -126,7 +126,7 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 		return
 	}
 	l.failures[failureOf(err)].Add(1)
-	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return c.Limit.Kind != algorithm.Concurrency })
+	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return !c.Limit.Properties().Slots })
 	l.late.add(slots, 1)
 	l.complains.notGivenBack(err) // last, for a logger may panic
 }
@@ -145,7 +145,7 @@ func (c *call) abandon() {
 // unfinished collects what an allowed call has to give back later; nil is nothing.
 func (c *call) unfinished() *unfinished {
 	for i := range c.asked {
-		if c.asked[i].count != nil || c.counters[i].Limit.Kind == algorithm.Concurrency {
+		if c.asked[i].count != nil || c.counters[i].Limit.Properties().Slots {
 			return c.collect()
 		}
 	}
@@ -162,7 +162,7 @@ func (c *call) collect() *unfinished {
 		}
 		charge.Key = append([]byte(nil), charge.Key...)
 		switch {
-		case charge.Limit.Kind == algorithm.Concurrency:
+		case charge.Limit.Properties().Slots:
 			u.slots = append(u.slots, charge)
 		case a.count != nil:
 			counted := countedCharge{count: a.count, charge: charge}

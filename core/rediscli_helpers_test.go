@@ -139,7 +139,7 @@ func (c *cli) call(name string, f foreignLimit, cost int) (key, tag, file string
 	c.t.Helper()
 	row := c.row(f.row)
 	tag, file = row[1], row[2]
-	for _, arg := range strings.Split(row[3], ", ") {
+	for _, arg := range strings.Split(row[4], ", ") {
 		value, ok := f.values[arg]
 		if !ok {
 			c.t.Fatalf("no value for %q", arg)

@@ -40,8 +40,8 @@ func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 		c.decide("0", name, f, 1, int64(left-1))
 
 		key, _, _, args := c.call(name, f, cost)
-		giveBack := append([]string{args[0], args[1], fmt.Sprint(charged[0]), fmt.Sprint(charged[4])}, args[2:]...)
-		if changed := c.numbers(c.eval(c.row("give back")[1], []string{key}, giveBack)); changed[0] != 1 {
+		giveBack := append([]string{args[0], args[1], fmt.Sprint(charged[0]), fmt.Sprint(charged[4]), "0"}, args[2:]...)
+		if changed := c.numbers(c.eval(c.row(f.row)[3]+", give_back.lua", []string{key}, giveBack)); changed[0] != 1 {
 			t.Errorf("%s: %d counters changed", name, changed[0])
 		}
 		if f.limit.Algorithm != core.TokenBucket { // some of which came back by itself meanwhile

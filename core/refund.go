@@ -25,7 +25,7 @@ type receipt struct {
 
 // fill notes what a counter of a call which passed was charged, in the zero receipt.
 func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verdict, id uint64) {
-	if counter.Limit.Kind == algorithm.Concurrency {
+	if counter.Limit.Properties().Slots {
 		return
 	}
 	r.limit, r.cost, r.at, r.position, r.mark = counter.Limit, counter.Taken(v), v.At, v.Position, counter.Mark

@@ -1,16 +1,22 @@
-// Package algorithm holds each counting algorithm twice: NAME.lua runs in Redis, NAME.go in this process.
+// Package algorithm holds each counting algorithm twice: NAME.lua runs in Redis, NAME.go in this
+// process.
 //
-// Both are the same function of a state, the time and a limit, in integers throughout, so they give the same answers to
-// the microsecond. The form of a state in Redis stands at the head of its Lua file; a change of that form takes another
-// [Kind.Tag], so that old scripts beside new ones never misread a state.
+// Both are the same function of a state, the time and a limit, in integers throughout, so they give
+// the same answers to the microsecond. The form of a state in Redis stands at the head of its Lua
+// file. A change of that form takes another tag, so that old scripts beside new ones never misread
+// a state.
+//
+// Nothing outside an algorithm's own files asks which algorithm a limit has: what differs between
+// algorithms is in their [Properties], or a method of their definition.
 package algorithm
 
-import "slices"
+import "io/fs"
 
-// Kind names an algorithm.
+// Kind is an algorithm.
 type Kind uint8
 
-// The algorithms, in the order of core.Algorithm, and what else is kept for a subject beside its counters.
+// The algorithms, in the order of core.Algorithm. The last is what is kept for a subject beside its
+// counters.
 const (
 	SlidingWindow Kind = iota
 	SlidingLog
@@ -19,295 +25,182 @@ const (
 	TokenBucket
 	Concurrency
 	Ban
-	kinds
 )
 
-// Tag is the algorithm's name and the version of its state, as they stand in keys and scripts.
-func (k Kind) Tag() string { return engines[k].tag() }
-
-// State is what a counter of this process remembers; the zero State is a counter that nobody used. It is small, because a
-// table holds one for each key.
-type State struct {
-	// At places the state in time. SlidingWindow: number of the sub-window charged last; FixedWindow, CalendarWindow: start
-	// of the window; TokenBucket: tick; SlidingLog, Concurrency: the newest entry; Ban: the last strike. Microseconds
-	// but for numbers and ticks.
-	At   int64
-	Used int64 // permits; TokenBucket: units; Ban: the end of the ban, in microseconds
-	More *More // nil while there is no more
-
-	Charged int64 // TokenBucket: the position of the last charge
-	Born    int64 // TokenBucket: when it was used for the first time since it was full; microseconds
+// registry holds the algorithms by their kind. The array has room for more: scripts are kept by the
+// set of algorithms that they carry, and the array's length bounds how many sets there are.
+var registry = [10]registered{
+	SlidingWindow:  register(slidingWindow{}, texts),
+	SlidingLog:     register(slidingLog{}, texts),
+	FixedWindow:    register(fixedWindow{}, texts),
+	CalendarWindow: register(calendarWindow{}, texts),
+	TokenBucket:    register(tokenBucket{}, texts),
+	Concurrency:    register(concurrency{}, texts),
+	Ban:            register(ban{}, texts),
 }
 
-// More is what most states can do without, or share: that of a bucket without parts is its limit's, and never written.
-type More struct {
-	// Own is, of a SlidingWindow, the permits of sub-window At, without More all that is used; of a TokenBucket the units of one
-	// permit when Used was written; of a Ban, how many bans there were, times 2^16, and the strikes in a row.
-	Own     int64
-	Until   int64    // Ban: when all is forgotten, in microseconds; TokenBucket: units refilled per tick when Used was written
-	Older   *older   // SlidingWindow: the sub-windows before At
-	Entries *[]Entry // SlidingLog: the admitted calls; Concurrency: the calls in flight; oldest first
-	Parts   *[]part  // TokenBucket: what is used, where that is more than one number; slowest rate first
+// registered is an algorithm, ready for use.
+type registered struct {
+	definition
+	Properties
+	lua source
 }
 
-// Entry is a call that was admitted.
-type Entry struct {
-	At       int64  // when, or when it was renewed last, or as of when it counts, because the clock stepped back; microseconds
-	Admitted int64  // SlidingLog: when
-	Cost     int64  // permits
-	Sum      int64  // SlidingLog: the permits of the entries up to and with this one
-	Position int64  // SlidingLog: that of the entry before plus the cost, or where no entry counted the time plus the cost
-	Mark     string // SlidingLog: its note; Concurrency: its holder
+func register(d definition, files fs.FS) registered {
+	p := d.properties()
+	return registered{d, p, readSource(files, p.File)}
 }
 
-// Counter is one thing to count: a key, its limit, and what the call at hand costs.
-type Counter struct {
-	Key   []byte // as core forms it; valid during the call only
-	Limit *Limit
-	Cost  int64  // permits; 0 asks without charging
-	Mark  string // SlidingLog: the note; Concurrency: the holder
-	// Watched holds the places in the call of the counters whose refusals a Ban counts, in order.
-	// The list must not be written to.
-	Watched []int
-	// Required says that the call is refused when the store cannot answer for this counter.
-	Required bool
-	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry where what it watches is: all of
-	// them, or none.
-	Dry bool
-	// Personal says that this counter is asked for because of who calls. A refusal by the others is
-	// one for every caller.
-	Personal bool
-	// Lease is how many calls of this cost may be taken in one trip, to be spent at home; 0: each call asks. Only of a counter that
-	// is alone on its call, and of SlidingWindow and FixedWindow.
-	Lease int64
-	// LocalShare is the part of the limit by which this process counts by itself while the store that it shares cannot answer, up to 1; 0: it
-	// does not.
-	LocalShare float64
-}
-
-// Verdict is an engine's answer for one counter. Times are in microseconds.
-type Verdict struct {
-	At         int64 // when it was asked, since the epoch
-	Remaining  int64 // permits left, after the charge if there was one
-	ResetAfter int64 // until the state equals a fresh one
-	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
-	Wait       int64 // of a reservation: until its turn
-	Position   int64 // of the charge: see Charge; 0 where nothing was charged. Of a Ban 1 if it is struck now
-	From       Origin
-	Part       uint8 // of a call over several shards: the same for the counters that one of them answered for
-	Err        error // why the store could not answer; the rest is zero
-	Ended      error // the caller's own context ended first: its error; the rest is zero
-	Instead    error // FromLocal: why the store could not answer
-}
-
-// Failure is why the store could not answer, whoever did instead; nil when it did.
-func (v *Verdict) Failure() error {
-	if v.Err != nil {
-		return v.Err
+// Kinds returns all algorithms.
+func Kinds() (all []Kind) {
+	for k := range registry {
+		if registry[k].definition != nil {
+			all = append(all, Kind(k))
+		}
 	}
-	return v.Instead
+	return all
 }
 
-// Origin is where a verdict comes from.
-type Origin uint8
+// Known reports whether there is such an algorithm.
+func (k Kind) Known() bool { return int(k) < len(registry) && registry[k].definition != nil }
 
-// The origins.
-const (
-	FromStore   Origin = iota // the store was asked
-	FromRefusal               // a refusal of the store's still holds, and was remembered
-	FromLease                 // the permits were taken from the store before, together with others
-	FromLocal                 // the store did not answer, so this process counted by itself
-	FromNobody                // another counter of the call refused as it did before, so nobody was asked; the rest is zero
-)
+// Tag returns the algorithm's name and the version of its state, as in keys and scripts.
+func (k Kind) Tag() string { return registry[k].Properties.Tag }
 
-// Charge is what a call was charged, to be given back.
-type Charge struct {
-	Key   []byte
-	Limit *Limit
-	Cost  int64 // permits to give back
-	At    int64 // when they were charged: Verdict.At
-	// Position distinguishes the charge from others of its counter, also from those of the same
-	// microsecond. It increases with every charge. It is 0 with algorithms that need none.
-	Position int64
-	Given    int64  // permits of it that were given back before
-	Mark     string // Counter.Mark
-	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
-	LocalShare float64
+// Properties returns what is always true of a known algorithm.
+func (k Kind) Properties() *Properties { return &registry[k].Properties }
+
+// Properties are what is always true of an algorithm. Each zero value is the safe one.
+type Properties struct {
+	Name string // as core spells it
+	File string // what its Lua files begin with
+	Tag  string // its short name and the version of its state, as in keys and scripts
+
+	MaxPermits int64 // the largest Max, up to the constant MaxPermits; MaxEntries unless set
+	MinWindow  int64 // the shortest window in microseconds, if that is longer than a millisecond
+
+	Burst    bool // a limit has a Burst
+	Calendar bool // a limit may count in the days or months of a zone
+	Reserves bool // permits can be reserved for a later turn
+	Notes    bool // a note is kept with each call, and calls are listed
+	// Slots reports that permits are held by calls in flight. A call takes one, whatever its cost,
+	// under a name of its own. It renews the slot, and gives it back when it ends.
+	Slots bool
+	// Watches reports that a counter of it counts the refusals of others, and is never charged.
+	Watches bool
+
+	Remembers bool // a refusal may be repeated while it is steady; see definition.steady
+	Leases    bool // permits may be charged ahead of their use; see definition.leaseLife
+	// Merges reports that equal calls can be decided together: the state is a string that
+	// definition.readState reads, and nothing of a single call is kept in it.
+	Merges bool
 }
 
-// Record is one call in the log of a SlidingLog.
-type Record struct {
-	At   int64 // microseconds since the epoch
-	Cost int64
-	Note string
-}
+// definition is an algorithm. The methods up to charge are the same function of a state as NAME.lua,
+// and every algorithm has them. The others have safe defaults, in the type defaults.
+//
+// A method that is passed a State finds it anchored: it was not written after the moment.
+type definition interface {
+	properties() Properties
+	// limit makes a limit. Its terms are within the bounds that the properties give.
+	limit(t *Terms) (Limit, error)
 
-// engine is one algorithm in this process. The methods mirror the Lua function of the same name.
-type engine interface {
-	tag() string
-	// place is the At of a state that is written now.
+	// place returns the At of a state that is written now.
 	place(now int64, l *Limit) int64
-	// anchor brings a state that the clock has stepped back behind to the place of now: all of it counts as used now.
+	// anchor moves a state that was written at a later place, before the clock stepped back, to a
+	// place: all of it counts as used there.
 	anchor(s *State, place int64, l *Limit)
-	// look says what an anchored state answers to a cost: what remains, and when the cost fits. It changes nothing: neither
-	// may a refused call.
+	// look returns how many permits remain, and after how long a cost fits. It changes nothing.
 	look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64)
-	// resetAfter is how long until an anchored state equals a fresh one.
+	// resetAfter returns how long it takes until the state equals a fresh one.
 	resetAfter(s *State, t moment, l *Limit) int64
-	// charge takes the cost, which fits, and returns the resetAfter of what it leaves, and the position of the charge.
-	charge(s *State, t moment, l *Limit, cost int64, mark string) (resetAfter, position int64)
-	// giveBack takes a charge back as far as it still counts, and never more: what others used stays used.
+	// charge takes a cost that fits.
+	charge(s *State, t moment, l *Limit, cost int64, mark string) effect
+
+	// giveBack takes a charge back as far as it still counts, and never more: what others used
+	// stays used. The state need not be anchored. By default nothing is given back.
 	giveBack(s *State, now int64, c *Charge)
+	// args returns what the algorithm's Lua functions take for a limit, behind the cost. The mark
+	// is the counter's, and at is about now. By default that is the limit's own args.
+	args(l *Limit, mark string, at int64) [4]any
+	// share returns a part of the limit. By default a limit cannot be shared.
+	share(l *Limit, part float64) (*Limit, error)
+
+	// steady returns for how long a verdict on this cost stays what it is; see Limit.Steady. By
+	// default that is 0: nothing is remembered.
+	steady(l *Limit, v *Verdict, cost int64) int64
+	// leaseLife returns for how long permits that were charged with this verdict can be used; see
+	// Limit.LeaseLife. By default that is 0.
+	leaseLife(l *Limit, v *Verdict) int64
+	// leasedTogether is as Limit.LeasedTogether. By default no two leases are joined.
+	leasedTogether(l *Limit, a, b *Verdict) bool
+	// word returns the state as a Word, and back writes the word into the state again; see
+	// Limit.AsWord. By default there is none.
+	word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
+	back(w *Word, value, now int64, s *State) (freshAt int64)
+
+	// fastArg returns the argument of NAME_fast.lua for so many calls of a cost, and readFast reads
+	// its reply.
+	fastArg(l *Limit, cost, calls int64) string
+	readFast(l *Limit, reply string, cost, calls int64, f *Found) error
+	// readState reads a state as it is in Redis, of a counter that was used. By default no string
+	// is a state.
+	readState(l *Limit, text string, f *Found) error
+
+	// reserve takes a cost at its turn, if that comes within patience; see Limit.Reserve. By
+	// default there is no reservation, but an error.
+	reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64)
+	// renew keeps a slot; see Limit.Renew. By default it does nothing.
+	renew(l *Limit, s *State, now int64, holder string)
+	// records lists the calls that count; see Limit.Records. By default there are none.
+	records(l *Limit, s *State, now int64) []Record
+	// strike counts a refusal; see Limit.Strike. By default it counts none.
+	strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted bool)
 }
 
 // moment is a time in microseconds, and the place of a state that is written then.
 type moment struct{ now, place int64 }
 
-var engines = [kinds]engine{
-	SlidingWindow: slidingWindow{}, SlidingLog: slidingLog{}, FixedWindow: fixedWindow{}, CalendarWindow: calendarWindow{},
-	TokenBucket: tokenBucket{}, Concurrency: concurrency{}, Ban: ban{},
+// effect is what a charge leaves.
+type effect struct {
+	resetAfter int64 // of the state
+	lives      int64 // for how long the state counts, if that is longer; for this limit it may be as good as fresh before
+	position   int64 // of the charge; see Charge
 }
 
-// Look says what a counter answers to a cost. It changes nothing, but that a call which may charge anchors a clock that
-// stepped back, as in decide.lua.
-func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
-	e := engines[l.Kind]
-	t := moment{now, e.place(now, l)}
-	s = l.look(e, s, t, cost, charge, v)
-	v.ResetAfter = e.resetAfter(s, t, l)
+// defaults are the methods of a definition that an algorithm need not have.
+type defaults struct{}
+
+func (defaults) giveBack(*State, int64, *Charge) {}
+
+func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
+
+func (defaults) share(*Limit, float64) (*Limit, error) { return nil, errCannot }
+
+func (defaults) steady(*Limit, *Verdict, int64) int64 { return 0 }
+
+func (defaults) leaseLife(*Limit, *Verdict) int64 { return 0 }
+
+func (defaults) leasedTogether(*Limit, *Verdict, *Verdict) bool { return false }
+
+func (defaults) word(*Limit, *State, int64) (w Word, value int64, ok bool) { return w, 0, false }
+
+func (defaults) back(*Word, int64, int64, *State) (freshAt int64) { return 0 }
+
+func (defaults) fastArg(*Limit, int64, int64) string { return "" }
+
+func (defaults) readFast(*Limit, string, int64, int64, *Found) error { return errReply }
+
+func (defaults) readState(*Limit, string, *Found) error { return errReply }
+
+func (defaults) reserve(*Limit, *State, int64, int64, int64) (v Verdict, lives int64) {
+	return Verdict{Err: errCannot}, 0
 }
 
-// look leaves out the ResetAfter, which a charge changes. It returns the state that it looked at.
-func (l *Limit) look(e engine, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
-	counts := cost > 0 || l.Kind == Ban
-	if s.At > t.place {
-		s = l.anchored(s, t.place, charge && counts)
-	}
-	remaining, retryAfter := e.look(s, t, l, cost)
-	if !counts { // nothing always fits, also after the limit was lowered below what is used
-		retryAfter = 0
-	}
-	*v = Verdict{At: t.now, Remaining: max(0, remaining), RetryAfter: retryAfter}
-	return s
-}
+func (defaults) renew(*Limit, *State, int64, string) {}
 
-// anchored is the state, or where it may not be changed a copy, brought to a place before it: the clock stepped back.
-func (l *Limit) anchored(s *State, place int64, change bool) *State {
-	if !change {
-		s = s.clone()
-	}
-	engines[l.Kind].anchor(s, place, l)
-	return s
-}
+func (defaults) records(*Limit, *State, int64) []Record { return nil }
 
-func (s *State) clone() *State {
-	c := *s
-	if s.More != nil {
-		more := *s.More
-		c.More = &more
-		if more.Older != nil {
-			more.Older = new(*more.Older)
-		}
-		if more.Entries != nil {
-			more.Entries = new(slices.Clone(*more.Entries))
-		}
-	}
-	return &c
-}
-
-// own is the part of a state beside At and Used that is this counter's own, made when it has none.
-func (s *State) own() *More {
-	if s.More == nil {
-		s.More = new(More)
-	}
-	return s.More
-}
-
-// Charge takes a cost that [Limit.Look] found to fit at the same time.
-func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) {
-	e := engines[l.Kind]
-	v.ResetAfter, v.Position = e.charge(s, moment{now, e.place(now, l)}, l, cost, mark)
-	v.Remaining -= cost
-}
-
-// Decide looks, and charges a cost that fits. It says whether it did: nothing, and a ban, is never charged.
-func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (charged bool) {
-	e := engines[l.Kind]
-	t := moment{now, e.place(now, l)}
-	s = l.look(e, s, t, cost, true, v)
-	if v.RetryAfter != 0 || cost == 0 || l.Kind == Ban {
-		v.ResetAfter = e.resetAfter(s, t, l)
-		return false
-	}
-	v.ResetAfter, v.Position = e.charge(s, t, l, cost, mark)
-	v.Remaining -= cost
-	return true
-}
-
-// place returns the position of the newest permit that is to be given back.
-func (c *Charge) place() int64 {
-	if c.Limit.Kind == TokenBucket {
-		return c.Position - c.Given
-	}
-	return c.Position
-}
-
-// GiveBack takes a charge back, as far as it still counts.
-func (c *Charge) GiveBack(s *State, now int64) { engines[c.Limit.Kind].giveBack(s, now, c) }
-
-// Refuses says whether what was found for this counter refuses the call: it does not fit, or the store could not answer for
-// a counter that is required. A dry counter refuses nothing.
-func (c *Counter) Refuses(v *Verdict) bool {
-	return !c.Dry && (v.RetryAfter != 0 || v.Err != nil && c.Required)
-}
-
-// Passes says whether counters let the call pass: all of them.
-func Passes(counters []Counter, verdicts []Verdict) bool {
-	for i := range verdicts {
-		if counters[i].Refuses(&verdicts[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// Struck says whether the counter at i is a ban that is to hear of a refusal: one that does not hold itself, while a counter
-// which it watches refused.
-func Struck(counters []Counter, verdicts []Verdict, i int) bool {
-	if counters[i].Limit.Kind != Ban || counters[i].Limit.after == 0 || verdicts[i].RetryAfter != 0 {
-		return false
-	}
-	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].RetryAfter > 0 })
-}
-
-// WatchedIn returns the places of the watched counters in a part of the call that consists of the
-// counters at these places, in order. It leaves out watched counters that are not in the part.
-func (c *Counter) WatchedIn(places []int) (watched []int) {
-	for _, at := range c.Watched {
-		if n, ok := slices.BinarySearch(places, at); ok {
-			watched = append(watched, n)
-		}
-	}
-	return watched
-}
-
-// Charged is what a call that passed was charged for this counter, to be given back; its Cost is 0 when that is nothing.
-func (c *Counter) Charged(v *Verdict) Charge {
-	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Position: v.Position, Mark: c.Mark}
-	if v.From == FromLocal {
-		charge.LocalShare = c.LocalShare
-	}
-	return charge
-}
-
-// Taken is the Cost of what a call that passed was charged.
-func (c *Counter) Taken(v *Verdict) int64 {
-	switch {
-	case v.RetryAfter > 0 || v.Err != nil || c.Limit.Kind == Ban:
-		return 0
-	case v.From == FromLocal:
-		return min(c.Cost, ceilPart(c.Limit.Max, c.LocalShare))
-	default:
-		return c.Cost
-	}
+func (defaults) strike(*Limit, *State, int64) (holds, resetAfter int64, noted bool) {
+	return 0, 0, false
 }

@@ -1,81 +1,134 @@
 package algorithm
 
-// ban is kept for a subject beside its counters: who is refused in several windows one after the other is refused altogether
-// for a while.
-type ban struct{}
+import "math"
 
-func (ban) tag() string { return "bn1" }
+// ban refuses a subject altogether for a while when it was refused in several consecutive windows.
+// It is kept beside the subject's counters.
+type ban struct{ defaults }
+
+// banTerms are what the limit of a ban has besides its window. Times are in microseconds.
+type banTerms struct {
+	after   int64 // in how many consecutive windows a subject is refused; 0: bans by hand only
+	span    int64 // how long the first ban lasts
+	longest int64 // how long any lasts
+}
+
+// banHistory is the state of a ban, whose At is when it was struck last, or imposed. Times are in
+// microseconds.
+type banHistory struct {
+	ends      int64
+	bans      int64 // so far
+	strikes   int64 // in a row
+	forgotten int64 // when all of this is
+}
+
+func (ban) properties() Properties {
+	return Properties{Name: "Ban", File: "ban", Tag: "bn1", Watches: true, Remembers: true}
+}
+
+// Banned returns the limit of a ban: after a refusal in so many consecutive windows (0: by hand
+// only) it lasts for span, the next time for twice as long, and so on up to longest. Times are in
+// microseconds.
+func Banned(after, span, longest, window int64) Limit {
+	return newLimit(Limit{Kind: Ban, Window: window, ban: banTerms{after, span, longest}}, after, span, longest, window)
+}
+
+func (ban) limit(*Terms) (Limit, error) { return Limit{}, errCannot }
+
+// share returns the ban itself: no part of it is less.
+func (ban) share(l *Limit, _ float64) (*Limit, error) { return l, nil }
 
 func (ban) place(now int64, _ *Limit) int64 { return now }
 
+// history returns the ban's own part of a state, created if needed.
+func (s *State) history() *banHistory {
+	if s.More == nil {
+		s.More = &More{ban: new(banHistory)}
+	}
+	return s.More.ban
+}
+
 // anchor moves the ban back with the clock, so that it lasts as long as it was to.
 func (ban) anchor(s *State, place int64, _ *Limit) {
-	s.Used -= s.At - place
-	s.own().Until -= s.At - place
-	s.At = place
+	h, back := s.history(), s.At-place
+	h.ends, h.forgotten, s.At = h.ends-back, h.forgotten-back, place
 }
 
 func (ban) look(s *State, t moment, _ *Limit, _ int64) (remaining, retryAfter int64) {
-	return 0, max(0, s.Used-t.now)
+	if s.More == nil {
+		return 0, 0
+	}
+	return 0, max(0, s.More.ban.ends-t.now)
 }
 
 func (ban) resetAfter(s *State, t moment, _ *Limit) int64 {
 	if s.More == nil {
 		return 0
 	}
-	return max(0, s.More.Until-t.now)
+	return max(0, s.More.ban.forgotten-t.now)
 }
 
-func (ban) charge(s *State, _ moment, _ *Limit, _ int64, _ string) (resetAfter, position int64) {
-	return 0, 0
+func (ban) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
+
+// steady returns the rest of the window in which a refusal was counted, because the ban has to count
+// one in the next window too; of a ban by hand, always.
+func (ban) steady(l *Limit, v *Verdict, _ int64) int64 {
+	switch {
+	case v.RetryAfter > 0:
+		return v.RetryAfter
+	case l.ban.after > 0:
+		return l.Window - v.At%l.Window
+	default:
+		return math.MaxInt64
+	}
 }
 
-func (ban) giveBack(*State, int64, *Charge) {}
-
-// Strike notes a refusal, once for each window, and bans who has had enough of them. It returns when the state is to be
-// forgotten, and whether anything was noted.
-func (l *Limit) Strike(s *State, now int64) (resetAfter int64, noted bool) {
+func (ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted bool) {
 	if s.At > now {
 		l.anchored(s, now, true)
 	}
-	more := s.own()
-	if more.Until <= now {
-		*more = More{}
-		*s = State{More: more}
+	h := s.history()
+	if h.forgotten <= now {
+		*h = banHistory{}
+		s.At = 0
 	}
-	bans, strikes := more.Own>>16, more.Own&0xffff
-	this, last := now/l.Window, s.At/l.Window
-	switch {
-	case strikes > 0 && last == this:
-		return 0, false
-	case strikes > 0 && last == this-1:
-		strikes++
+	switch this, last := now/l.Window, s.At/l.Window; {
+	case h.strikes > 0 && last == this:
+		return max(0, h.ends-now), 0, false
+	case h.strikes > 0 && last == this-1:
+		h.strikes++
 	default:
-		strikes = 1
+		h.strikes = 1
 	}
-	if strikes >= l.after {
-		span := min(l.span, l.longest)
-		for range min(bans, 40) {
-			span = min(2*span, l.longest)
-		}
-		s.Used, bans, strikes = now+span, min(bans+1, 255), 0
+	if h.strikes >= l.ban.after {
+		h.ends, h.bans, h.strikes = now+l.ban.lasts(h.bans), min(h.bans+1, 255), 0
 	}
-	s.At, more.Own, more.Until = now, bans<<16|strikes, max(more.Until, max(s.Used, now)+l.longest)
-	return more.Until - now, true
+	s.At, h.forgotten = now, max(h.forgotten, max(h.ends, now)+l.ban.longest)
+	return max(0, h.ends-now), h.forgotten - now, true
 }
 
-// Impose bans by hand: for so long from now, or as long as the ban in force lasts. Earlier bans stay remembered for as long as
-// they were to be; strikes in a row begin anew. It reports whether the ban lasts longer than before.
+// lasts returns how long a ban lasts after so many earlier ones.
+func (t *banTerms) lasts(earlier int64) int64 {
+	span := min(t.span, t.longest)
+	for range min(earlier, 40) {
+		span = min(2*span, t.longest)
+	}
+	return span
+}
+
+// Impose bans by hand: for a span from now on, or as long as the ban in force lasts. Earlier bans
+// stay remembered as long as they would have been. Strikes in a row begin anew. It reports whether
+// the ban lasts longer than before.
 func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)
 	}
-	more := s.own()
-	if more.Until <= now {
-		more.Own = 0
+	h := s.history()
+	if h.forgotten <= now {
+		h.bans = 0
 	}
-	changed = now+span > s.Used
-	s.At, s.Used = now, max(s.Used, now+span)
-	more.Own, more.Until = more.Own&^0xffff, max(more.Until, s.Used)
-	return more.Until - now, changed
+	changed = now+span > h.ends
+	s.At, h.ends, h.strikes = now, max(h.ends, now+span), 0
+	h.forgotten = max(h.forgotten, h.ends)
+	return h.forgotten - now, changed
 }

@@ -3,9 +3,9 @@
 --
 -- args      number of windows (0: bans by hand alone), span of the first ban, longest span, window;
 --           all but the first in microseconds
--- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by
---           hand (microseconds), I2 strikes in a row, I1 bans so far, I7 when all of that is
---           forgotten (microseconds)
+-- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by hand
+--           (microseconds), I2 strikes in a row, I1 bans so far, I7 when all of that is forgotten
+--           (microseconds)
 -- keeps     a ban ends before it is forgotten
 algorithms.bn1 = function(key, now, _, after, span, longest, window)
   local state = redis.call('GET', key)
@@ -20,17 +20,20 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
       anchored = struct.pack('<I7I7I2I1I7', ends, last, strikes, bans, forgotten)
     end
   end
-  local reset = math.max(0, forgotten - now)
-  if ends > now then return ends - now, 0, reset, nil, nil, nil, anchored end
+  local answer = {
+    watches = true, retry = math.max(0, ends - now), left = 0, reset = math.max(0, forgotten - now), anchored = anchored,
+  }
+  if ends > now or after == 0 then return answer end
 
-  if after == 0 then return 0, 0, reset, nil, nil, nil, anchored end
-  if reset == 0 then ends, last, strikes, bans = 0, 0, 0, 0 end
+  if answer.reset == 0 then ends, last, strikes, bans = 0, 0, 0, 0 end
   local this, struck_in = math.floor(now / window), math.floor(last / window)
-  if strikes > 0 and struck_in == this then return 0, 0, reset, nil, nil, nil, anchored end
+  if strikes > 0 and struck_in == this then return answer end
   strikes = strikes > 0 and struck_in == this - 1 and strikes + 1 or 1
   if strikes >= after then
     ends, strikes, bans = now + math.min(span * 2 ^ math.min(bans, 40), longest), 0, math.min(bans + 1, 255)
   end
   forgotten = math.max(forgotten, math.max(ends, now) + longest)
-  return 0, 0, reset, nil, nil, nil, anchored, struct.pack('<I7I7I2I1I7', ends, now, strikes, bans, forgotten), forgotten - now
+  answer.struck = struct.pack('<I7I7I2I1I7', ends, now, strikes, bans, forgotten)
+  answer.struck_retry, answer.struck_reset = math.max(0, ends - now), forgotten - now
+  return answer
 end

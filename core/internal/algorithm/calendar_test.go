@@ -100,8 +100,8 @@ func (d dates) check(t *testing.T, at time.Time) {
 	t.Helper()
 	limit := algorithm.InCalendar(1, algorithm.NewCalendar("", d.zone, d.month)) // one that remembers no other day
 	counter := algorithm.Counter{Limit: &limit}
-	args := counter.AppendArgs(nil, at.UnixMicro())
-	start, middle, end := args[3].(int64), args[4].(int64), args[5].(int64)
+	args := algorithm.AppendEqual(nil, []algorithm.Counter{counter}, 1, at.UnixMicro())
+	start, middle, end := args[4].(int64), args[5].(int64), args[6].(int64)
 	if start > at.UnixMicro() || at.UnixMicro() >= middle {
 		t.Fatalf("%v does not lie between %v and %v", at, d.show(start), d.show(middle))
 	}
@@ -154,9 +154,9 @@ func TestCalendarDaysOutOfTheOrdinary(t *testing.T) {
 		t.Run(tc.zone+" "+tc.at, func(t *testing.T) {
 			limit := algorithm.InCalendar(1, algorithm.NewCalendar("", location(t, tc.zone), false))
 			counter, at := algorithm.Counter{Limit: &limit}, moment(t, tc.at)
-			args := counter.AppendArgs(nil, at)
-			if args[3] != moment(t, tc.start) || args[4] != moment(t, tc.end) {
-				t.Errorf("from %v to %v", time.UnixMicro(args[3].(int64)).UTC(), time.UnixMicro(args[4].(int64)).UTC())
+			args := algorithm.AppendEqual(nil, []algorithm.Counter{counter}, 1, at)
+			if args[4] != moment(t, tc.start) || args[5] != moment(t, tc.end) {
+				t.Errorf("from %v to %v", time.UnixMicro(args[4].(int64)).UTC(), time.UnixMicro(args[5].(int64)).UTC())
 			}
 		})
 	}

@@ -1,10 +1,33 @@
 package algorithm
 
-type calendarWindow struct{}
+type calendarWindow struct{ defaults }
 
-func (calendarWindow) tag() string { return "cw1" }
+func (calendarWindow) properties() Properties {
+	return Properties{
+		Name: "CalendarWindow", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Remembers: true,
+		Merges: true,
+	}
+}
 
-// place is when the window that now lies in begins.
+func (calendarWindow) limit(t *Terms) (Limit, error) {
+	if t.Calendar == nil {
+		return inWindows(CalendarWindow, t)
+	}
+	return newLimit(Limit{Kind: CalendarWindow, Max: t.Max, calendar: t.Calendar}, t.Max), nil
+}
+
+func (calendarWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+
+// args returns the bounds of the days or months about now: Redis knows no zones.
+func (calendarWindow) args(l *Limit, _ string, at int64) [4]any {
+	if l.calendar == nil {
+		return l.boxed
+	}
+	bounds := &l.calendar.around(at).args
+	return [4]any{l.boxed[0], bounds[0], bounds[1], bounds[2]}
+}
+
+// place returns when the window began that now lies in.
 func (calendarWindow) place(now int64, l *Limit) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).start
@@ -12,12 +35,12 @@ func (calendarWindow) place(now int64, l *Limit) int64 {
 	return now - now%l.Window
 }
 
-// endOf is when the window ends that begins there, and that now lies in.
-func (l *Limit) endOf(begin, now int64) int64 {
+// endOf returns when the window ends that began then, and that now lies in.
+func (l *Limit) endOf(began, now int64) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).middle
 	}
-	return begin + l.Window
+	return began + l.Window
 }
 
 // anchor counts what was used as used in this window.
@@ -41,16 +64,43 @@ func (calendarWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	return l.endOf(t.place, t.now) - t.now
 }
 
-func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
+func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	if s.At != t.place {
 		s.At, s.Used = t.place, 0
 	}
 	s.Used += cost
-	return l.endOf(t.place, t.now) - t.now, 0
+	return effect{resetAfter: l.endOf(t.place, t.now) - t.now}
 }
 
 func (calendarWindow) giveBack(s *State, _ int64, c *Charge) {
 	if s.At <= c.At {
 		s.Used = max(0, s.Used-c.Cost)
 	}
+}
+
+// steady returns how long the window lasts: everything comes back at its end.
+func (calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
+	ends, _ := l.steadyUntil(v, cost)
+	return ends
+}
+
+func (calendarWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+	ends := l.endOf(s.At, now)
+	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true
+}
+
+func (calendarWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
+	s.Used = value
+	return w.reset
+}
+
+func (calendarWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }
+
+// readWindow reads the state of a window: when it began, and the permits used in it.
+func (f *Found) readWindow(text string) error {
+	if len(text) != 13 {
+		return errReply
+	}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:])}
+	return nil
 }

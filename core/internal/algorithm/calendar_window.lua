@@ -1,6 +1,6 @@
--- CalendarWindow: at most max permits in each window of the clock. A window lasts window
--- microseconds, counted from the epoch, or is a day or month of a zone. Redis knows no zones, so
--- the caller sends the bounds of two windows around now, and the script chooses one.
+-- CalendarWindow: at most max permits in each window of the clock: every window microseconds since
+-- the epoch, or every day or month of a zone. Redis knows no zones, so it is told the bounds of
+-- about now, and chooses.
 --
 -- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
 --           end of the next
@@ -11,7 +11,7 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
   if middle == 0 then
     start, middle = now - now % start, now - now % start + start
   elseif now < start or now >= ends then
-    return -1, 0, 0
+    return nil
   elseif now >= middle then
     start, middle = middle, ends
   end
@@ -29,9 +29,11 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
     end
   end
 
-  local reset = used > 0 and middle - now or 0
-  if used + cost > max then
-    return middle - now, max - used, reset, nil, nil, nil, anchored
-  end
-  return 0, max - used, reset, middle - now, struct.pack('<I7I6', start, used + cost), 0, anchored
+  local ends_after = middle - now
+  local reset = used > 0 and ends_after or 0
+  if used + cost > max then return {retry = ends_after, left = max - used, reset = reset, anchored = anchored} end
+  return {
+    retry = 0, left = max - used, reset = reset, anchored = anchored,
+    charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends_after,
+  }
 end

@@ -100,12 +100,9 @@ func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 			{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 1, second)), Cost: 1},
 			{Key: []byte("calendar"), Limit: &limit, Cost: tc.cost, Dry: tc.dry},
 		}}
-		argv := []any{1}
-		for i := range a.counters {
-			argv = a.counters[i].AppendArgs(argv, early-tc.off)
-		}
+		argv := algorithm.AppendDecide(nil, a.counters, true, early-tc.off)
 		reply, err := s.Eval(context.Background(), timed(t, algorithm.DecideScript(a.counters)), []string{"other", "calendar"}, append(argv, int64(early))...).Int64Slice()
-		if err != nil || reply[0] != early || reply[5] != -1 {
+		if err != nil || len(reply) != 1 || reply[0] != early {
 			t.Errorf("%+v: %v, %v", tc, reply, err)
 		}
 		if s.state("other") != "" || s.state("calendar") != "" {
@@ -119,12 +116,12 @@ func TestCalendarBoundsEndWithTheNextDay(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
 	counter := algorithm.Counter{Key: []byte("calendar"), Limit: &limit, Cost: 1}
-	argv := counter.AppendArgs([]any{1}, early)
+	argv := algorithm.AppendDecide(nil, []algorithm.Counter{counter}, true, early)
 	start, ends := argv[4].(int64), argv[6].(int64)
-	for now, want := range map[int64]int64{start - 1: -1, start: 0, ends - 1: 0, ends: -1} {
+	for now, want := range map[int64]bool{start - 1: false, start: true, ends - 1: true, ends: false} {
 		script := timed(t, algorithm.DecideScript([]algorithm.Counter{counter}))
 		reply, err := s.Eval(context.Background(), script, []string{"calendar"}, append(argv[:len(argv):len(argv)], now)...).Int64Slice()
-		if err != nil || reply[1] != want {
+		if decided := len(reply) > 1 && reply[1] == 0; err != nil || decided != want {
 			t.Errorf("%d after the start: %v, %v", now-start, reply, err)
 		}
 		s.FlushDB(context.Background())

@@ -2,14 +2,27 @@ package algorithm
 
 import "slices"
 
-type concurrency struct{}
+type concurrency struct{ defaults }
 
-func (concurrency) tag() string { return "cc1" }
+func (concurrency) properties() Properties {
+	return Properties{
+		Name: "Concurrency", File: "concurrency", Tag: "cc1", MaxPermits: MaxEntries, MinWindow: 1_000_000, Slots: true,
+	}
+}
+
+func (concurrency) limit(t *Terms) (Limit, error) { return inWindows(Concurrency, t) }
+
+func (concurrency) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+
+func (concurrency) args(l *Limit, holder string, _ int64) [4]any {
+	return [4]any{l.boxed[0], l.boxed[1], holder, l.boxed[3]}
+}
 
 func (concurrency) place(now int64, _ *Limit) int64 { return now }
 
-// anchor keeps the slots that were held when one was taken or renewed last, all of them as renewed now.
-func (concurrency) anchor(s *State, place int64, l *Limit) { slidingLog{}.anchor(s, place, l) }
+// anchor keeps the slots that were held when one was last taken or renewed. All of them count as
+// renewed now.
+func (concurrency) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
 
 func (concurrency) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	held := s.liveAt(t.now, l.Window)
@@ -18,14 +31,14 @@ func (concurrency) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 }
 
 func (concurrency) resetAfter(s *State, t moment, l *Limit) int64 {
-	return slidingLog{}.resetAfter(s, t, l)
+	return s.entriesLast(t.now, l.Window)
 }
 
-func (concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) (resetAfter, position int64) {
+func (concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) effect {
 	held := released(s.liveAt(t.now, l.Window), holder) // a holder has one slot, however often it takes it
 	s.keep(append(held, Entry{At: t.now, Cost: 1, Mark: holder}))
 	s.At = t.now
-	return l.Window, 0
+	return effect{resetAfter: l.Window}
 }
 
 func (concurrency) giveBack(s *State, _ int64, c *Charge) {
@@ -33,14 +46,12 @@ func (concurrency) giveBack(s *State, _ int64, c *Charge) {
 	s.toNewest()
 }
 
-// released are the entries without those of a holder.
+// released returns the entries without those of a holder.
 func released(entries []Entry, holder string) []Entry {
 	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Mark == holder })
 }
 
-// Renew keeps a slot for another window. A slot that was lost meanwhile (its holder was cut off, or the store forgot) is taken
-// again, even over the limit: its call is in flight, and others are to know.
-func (l *Limit) Renew(s *State, now int64, holder string) {
+func (concurrency) renew(l *Limit, s *State, now int64, holder string) {
 	if s.At > now {
 		l.anchored(s, now, true)
 	}

@@ -31,10 +31,11 @@ algorithms.cc1 = function(key, now, cost, max, window, holder)
     if missing <= held and not anchored then
       wait = redis.call('ZRANGEBYSCORE', key, dead + 1, '+inf', 'WITHSCORES', 'LIMIT', missing - 1, 1)[2] + window - now
     end
-    return wait, max - held, reset, nil, nil, nil, anchored
+    return {retry = wait, left = max - held, reset = reset, anchored = anchored}
   end
-  return 0, max - held, reset, window, function()
+  local function take()
     if anchored then anchored() else redis.call('ZREMRANGEBYSCORE', key, '-inf', dead) end
     redis.call('ZADD', key, now, holder)
-  end, 0, anchored
+  end
+  return {retry = 0, left = max - held, reset = reset, anchored = anchored, charged = take, charged_reset = window}
 end

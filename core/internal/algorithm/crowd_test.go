@@ -15,12 +15,13 @@ import (
 // script, the fast one if there is one, which must come to the same answers.
 func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	counters = slices.Clone(counters)
-	s := step{script: crowdScript(counters), argv: []any{"", calls}, said: fmt.Sprint(calls, " times")}
+	s := step{script: crowdScript(counters), argv: []any{""}, said: fmt.Sprint(calls, " times")}
 	if fast := counters[0].Limit.FastScript(); len(counters) == 1 && fast != nil {
 		s.argv[0] = counters[0].Limit.FastArg(counters[0].Cost, calls)
 	}
+	s.argv = algorithm.AppendEqual(s.argv, counters, calls, at)
 	for _, c := range counters {
-		s.keys, s.argv = append(s.keys, string(c.Key)), c.AppendArgs(s.argv, at)
+		s.keys = append(s.keys, string(c.Key))
 		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
 	}
 	want := make([][]algorithm.Verdict, calls)
@@ -63,16 +64,7 @@ func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [
 		if !several {
 			return counters[0].Limit.ReadFast(fmt.Sprint(reply), counters[0].Cost, calls, &found[0])
 		}
-		if len(values) != 1+len(counters) {
-			return fmt.Errorf("%v for %d counters", values, len(counters))
-		}
-		for i := range counters {
-			found[i].Now = values[0].(int64)
-			if err := counters[i].Limit.ReadState(values[1+i].(string), &found[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return algorithm.ReadEqual(values, counters, found)
 	}
 	for behind := range calls {
 		if err := read(); err != nil {

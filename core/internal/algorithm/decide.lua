@@ -3,67 +3,74 @@
 -- KEYS[i]   the counters, all in one cluster slot
 -- ARGV[1]   1 to charge, 0 to look only
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
---           to four. A ~ before the algorithm means that this counter refuses no call. The cost of
---           a ban is the number of counters that it watches; the ban also holds if that is 0
--- ARGV      then for each ban the places in KEYS of the counters that it watches, none of them a
---           ban
--- reply     now (microseconds since the epoch); then for each counter: retry after (microseconds;
---           0: the cost fits; -1: ask again with the bounds of this now), permits left, reset after
---           (microseconds), and the position of the charge, which identifies it when it is given
---           back (0 if nothing was charged or the algorithm needs none; for a ban 1 if this call is
---           a strike, otherwise 0)
--- keeps     a refused call writes nothing, except that a clock which stepped back is noted once,
---           and a ban gets one strike per window; every write sets the time to live, and a key dies
+--           to four. A ~ before the algorithm: this counter refuses no call
+-- ARGV      then for each ban how many counters it watches, and their places in KEYS
+-- reply     now (microseconds since the epoch); then four for each counter: retry after
+--           (microseconds, 0: its part fits), permits left, reset after (microseconds), and the
+--           position of the charge, which giving it back takes (0 if nothing was charged, or the
+--           algorithm needs none); then the places in KEYS of the bans that counted a refusal of
+--           this call. Now alone: nothing was done, and the script is to be called again, with the
+--           args for this now
+-- keeps     a refused call writes nothing, except that a clock which stepped back is written once,
+--           and a ban one strike for each window; every write sets the time to live, and a key dies
 --           when its state equals that of a fresh one
+--
+-- An algorithm's function takes key, now, cost and the args, and changes nothing. It returns nil if
+-- the args are those of another time, otherwise a table:
+--
+-- retry, left, reset           as replied, but for a position
+-- anchored                     the state to write if the call is not charged: the clock stepped back
+-- lives                        for how long that counts, if not until reset
+-- charged, charged_reset,      if the cost fits: the state to write if the call is charged, and what
+-- position                     is replied then
+-- charged_lives                for how long that counts, if not until charged_reset
+-- watches                      of a ban: true. It has no cost, and is never charged
+-- struck, struck_retry,        of a ban that has to count a refusal: the state to write if a counter
+-- struck_reset                 that it watches refused, and what holds then
+--
+-- A state to write is a string, or a function that changes a key of another type.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local reply, found, fits = {now}, {}, true
-local place = 6 * #KEYS + 2 -- of the next watched counter, in ARGV
+local reply, answers, fits = {now}, {}, true
 
--- A change is the new string, or for other types of keys a function that makes the change.
-local function write(key, change, reset)
-  if type(change) == 'function' then
-    change()
-    redis.call('PEXPIREAT', key, math.floor((now + reset) / 1000) + 1)
+local function write(key, state, lives)
+  if type(state) == 'function' then
+    state()
+    redis.call('PEXPIREAT', key, math.floor((now + lives) / 1000) + 1)
   else
-    redis.call('SET', key, change, 'PXAT', math.floor((now + reset) / 1000) + 1)
+    redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1)
   end
 end
 
 for i = 1, #KEYS do
   local a = 6 * i - 4
-  local algorithm, cost = algorithms[ARGV[a]], ARGV[a + 1] + 0
-  local dry = not algorithm
-  if dry then algorithm = algorithms[string.sub(ARGV[a], 2)] end
-  local retry, left, reset, reset_charged, charge, position, anchored, strike, reset_struck, lives, lives_charged =
-    algorithm(KEYS[i], now, cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
-  local ban = string.sub(ARGV[a], -3) == 'bn1'
-  local counts = cost > 0 or ban
-  if not counts then retry = math.min(retry, 0) end -- -1 stays
-  reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, left), reset, 0
-  found[i] = {charge, reset_charged, position, cost, counts and anchored, lives or reset, strike, reset_struck, place,
-    lives_charged or reset_charged}
-  if ban then place = place + cost end
-  fits = fits and (retry == 0 or dry and retry > 0)
+  local algorithm, cost, dry = algorithms[ARGV[a]], ARGV[a + 1] + 0, false
+  if not algorithm then algorithm, dry = algorithms[string.sub(ARGV[a], 2)], true end
+  local answer = algorithm(KEYS[i], now, cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+  if not answer then return {now} end
+  local retry = (cost > 0 or answer.watches) and answer.retry or 0
+  answers[i], answer.cost = answer, cost
+  reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, answer.left), answer.reset, 0
+  fits = fits and (retry == 0 or dry)
 end
+if ARGV[1] ~= '1' then return reply end
 
-if ARGV[1] == '1' then
-  for i = 1, #KEYS do
-    local charge, reset_charged, position, cost, anchored, lives, strike, reset_struck, first, lives_charged =
-      unpack(found[i], 1, 10)
-    local struck = false
-    if strike then
-      for at = first, first + cost - 1 do struck = struck or reply[4 * ARGV[at] - 2] > 0 end
-    end
-    if struck then
-      write(KEYS[i], strike, reset_struck)
-      reply[4 * i - 2], reply[4 * i + 1] = math.max(0, struct.unpack('<I7', strike) - now), 1
-    elseif cost > 0 and fits and charge then
-      write(KEYS[i], charge, lives_charged)
-      reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, reset_charged, position
-    elseif anchored then
-      write(KEYS[i], anchored, lives)
-    end
+local place = 6 * #KEYS + 2 -- of how many counters the next ban watches, in ARGV
+for i = 1, #KEYS do
+  local answer, cost, refused = answers[i], answers[i].cost, false
+  if answer.watches then
+    local last = place + ARGV[place]
+    for at = place + 1, last do refused = refused or reply[4 * ARGV[at] - 2] > 0 end
+    place = last + 1
+  end
+  if refused and answer.struck then
+    write(KEYS[i], answer.struck, answer.struck_reset)
+    reply[4 * i - 2], reply[#reply + 1] = answer.struck_retry, i
+  elseif cost > 0 and fits and answer.charged then
+    write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
+    reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, answer.charged_reset, answer.position or 0
+  elseif answer.anchored and (cost > 0 or answer.watches) then
+    write(KEYS[i], answer.anchored, answer.lives or answer.reset)
   end
 end
 return reply

@@ -131,7 +131,7 @@ func (c *caller) come() {
 	if oneIn(c.T, 2, "alone") {
 		members = []*member{rapid.SampledFrom(members).Draw(c.T, "who")}
 	}
-	counters := slices.DeleteFunc(c.counters(members), func(of algorithm.Counter) bool { return !of.AsOne() })
+	counters := slices.DeleteFunc(c.counters(members), func(of algorithm.Counter) bool { return !of.Merges() })
 	if len(counters) == 0 {
 		return
 	}

@@ -52,20 +52,24 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 	verdicts, before := make([]algorithm.Verdict, len(counters)), make([]algorithm.Verdict, len(counters))
 	e.process.Decide(context.Background(), counters, false, before) // a ban that is struck holds afterwards
 	e.process.Decide(context.Background(), counters, charge, verdicts)
-	s := step{script: algorithm.DecideScript(counters), argv: []any{0}, want: []any{e.now}, said: "look"}
+	s := step{script: algorithm.DecideScript(counters), argv: algorithm.AppendDecide(nil, counters, charge, at), want: []any{e.now}, said: "look"}
 	if charge {
-		s.argv[0], s.said = 1, "charge"
+		s.said = "charge"
 	}
 	for i, c := range counters {
-		s.keys, s.argv = append(s.keys, string(c.Key)), c.AppendArgs(s.argv, at)
+		s.keys = append(s.keys, string(c.Key))
 		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
 		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
-		charged := c.Cost > 0 && c.Limit.Kind != algorithm.Ban && before[i].RetryAfter == 0 && algorithm.Passes(counters, before)
+		charged := c.Charges() && before[i].RetryAfter == 0 && algorithm.Passes(counters, before)
 		if charge && (charged || algorithm.Struck(counters, before, i)) {
 			s.writes = append(s.writes, string(c.Key))
 		}
 	}
-	s.argv = algorithm.AppendWatched(s.argv, counters)
+	for i := range verdicts {
+		if verdicts[i].Struck {
+			s.want = append(s.want, int64(i+1))
+		}
+	}
 	e.add(s)
 	return verdicts
 }
@@ -73,8 +77,8 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
 	v := e.process.Reserve(context.Background(), &c, patience)
 	s := step{
-		said: fmt.Sprintf("reserve %s cost %d patience %d", c.Key, c.Cost, patience), script: &algorithm.Reserve,
-		keys: []string{string(c.Key)}, argv: reserveArgs(&c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait, v.Position},
+		said: fmt.Sprintf("reserve %s cost %d patience %d", c.Key, c.Cost, patience), script: algorithm.Reserve,
+		keys: []string{string(c.Key)}, argv: algorithm.AppendReserve(nil, &c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait, v.Position},
 	}
 	if v.RetryAfter == 0 && c.Cost > 0 {
 		s.writes = s.keys
@@ -83,18 +87,11 @@ func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict
 	return v
 }
 
-// reserveArgs has the patience where decide.lua takes the algorithm.
-func reserveArgs(c *algorithm.Counter, patience int64) []any {
-	argv := c.AppendArgs(nil, 0)
-	argv[0] = patience
-	return argv
-}
-
 func (e *engines) giveBack(charges ...algorithm.Charge) {
 	_ = e.process.GiveBack(context.Background(), charges)
-	s := step{said: "give back", script: &algorithm.GiveBack}
+	s := step{said: "give back", script: algorithm.GiveBackScript(charges), argv: algorithm.AppendGiveBack(nil, charges)}
 	for i := range charges {
-		s.keys, s.argv = append(s.keys, string(charges[i].Key)), charges[i].AppendArgs(s.argv)
+		s.keys = append(s.keys, string(charges[i].Key))
 		s.said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
 	}
 	s.writes = s.keys
@@ -103,9 +100,9 @@ func (e *engines) giveBack(charges ...algorithm.Charge) {
 
 func (e *engines) renew(slots ...algorithm.Charge) {
 	_ = e.process.Renew(context.Background(), slots)
-	s := step{script: &algorithm.Renew, argv: []any{slots[0].Mark}, want: []any{int64(len(slots))}}
+	s := step{script: algorithm.Renew, argv: algorithm.AppendRenew(nil, slots), want: []any{int64(len(slots))}}
 	for _, slot := range slots {
-		s.keys, s.argv = append(s.keys, string(slot.Key)), append(s.argv, slot.Limit.Window)
+		s.keys = append(s.keys, string(slot.Key))
 	}
 	s.writes, s.said = s.keys, fmt.Sprintf("renew %v for %q", s.keys, slots[0].Mark)
 	e.add(s)
@@ -117,13 +114,13 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 	for _, r := range records {
 		want = append(want, r.At, r.Cost, r.Note)
 	}
-	e.add(step{said: "records of " + key, script: &algorithm.Records, keys: []string{key}, argv: []any{limit.Window}, want: want})
+	e.add(step{said: "records of " + key, script: algorithm.Records, keys: []string{key}, argv: algorithm.AppendRecords(nil, limit), want: want})
 	return records
 }
 
 func (e *engines) ban(key string, span int64) {
 	_, _ = e.process.Ban(context.Background(), []byte(key), span)
-	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: &algorithm.ImposeBan, keys: []string{key}, argv: []any{span}, writes: []string{key}})
+	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: algorithm.ImposeBan, keys: []string{key}, argv: algorithm.AppendImpose(nil, span), writes: []string{key}})
 }
 
 func (e *engines) reset(key string) {

@@ -1,15 +1,24 @@
 package algorithm
 
-type fixedWindow struct{}
+type fixedWindow struct{ defaults }
 
-func (fixedWindow) tag() string { return "fw1" }
+func (fixedWindow) properties() Properties {
+	return Properties{
+		Name: "FixedWindow", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Remembers: true, Leases: true, Merges: true,
+	}
+}
+
+func (fixedWindow) limit(t *Terms) (Limit, error) { return inWindows(FixedWindow, t) }
+
+func (fixedWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
 func (fixedWindow) place(now int64, _ *Limit) int64 { return now }
 
 // anchor starts the window over with what was used.
 func (fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
-// current is the window that now lies in: when it started, and what is used of it. An unused one starts now.
+// current returns the window that now lies in: when it started, and what is used of it. An unused
+// one starts now.
 func (s *State) current(now, window int64) (start, used int64) {
 	if s.Used == 0 || now-s.At >= window {
 		return now, 0
@@ -33,10 +42,10 @@ func (fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	return start + l.Window - t.now
 }
 
-func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
+func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	s.At, s.Used = s.current(t.now, l.Window)
 	s.Used += cost
-	return s.At + l.Window - t.now, 0
+	return effect{resetAfter: s.At + l.Window - t.now}
 }
 
 func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {
@@ -44,3 +53,43 @@ func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {
 		s.Used = max(0, s.Used-c.Cost)
 	}
 }
+
+// steady returns how long the window lasts: everything comes back at its end.
+func (fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
+	ends, _ := l.steadyUntil(v, cost)
+	return ends
+}
+
+func (fixedWindow) leaseLife(l *Limit, v *Verdict) int64 {
+	return min(l.Window/subWindows, v.ResetAfter)
+}
+
+// leasedTogether reports whether two charges were made in one window.
+func (fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool {
+	return a.At+a.ResetAfter == b.At+b.ResetAfter
+}
+
+func (fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+	ends := s.At + l.Window
+	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true
+}
+
+func (fixedWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
+	s.Used = value
+	return w.reset
+}
+
+func (fixedWindow) fastArg(l *Limit, cost, calls int64) string {
+	return packed(l.Max, l.Window, cost, calls*cost)
+}
+
+func (fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error {
+	f.all = false
+	if len(reply) < 7 {
+		return errReply
+	}
+	f.Now = littleEndian(reply[:7])
+	return f.readWindow(reply[7:])
+}
+
+func (fixedWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }

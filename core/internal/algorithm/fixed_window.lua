@@ -1,5 +1,5 @@
--- FixedWindow: at most max permits from the first call until window microseconds later; then a
--- fresh window.
+-- FixedWindow: at most max permits from the first call until window microseconds later; then a fresh
+-- window.
 --
 -- args      max, window (microseconds)
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
@@ -11,8 +11,8 @@ algorithms.fw1 = function(key, now, cost, max, window)
     start, used = struct.unpack('<I7I6', state)
     if #state ~= 13 or start >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if start > now then
-      -- The clock stepped back: a window starts now with what was used, so nobody waits longer than
-      -- one window.
+      -- The clock stepped back: the window starts over with what was used, so that nobody waits
+      -- longer than one.
       start = now
       anchored = struct.pack('<I7I6', start, used)
     elseif used == 0 or now - start >= window then
@@ -22,8 +22,9 @@ algorithms.fw1 = function(key, now, cost, max, window)
 
   local ends = start + window - now
   local reset = used > 0 and ends or 0
-  if used + cost > max then
-    return ends, max - used, reset, nil, nil, nil, anchored
-  end
-  return 0, max - used, reset, ends, struct.pack('<I7I6', start, used + cost), 0, anchored
+  if used + cost > max then return {retry = ends, left = max - used, reset = reset, anchored = anchored} end
+  return {
+    retry = 0, left = max - used, reset = reset, anchored = anchored,
+    charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends,
+  }
 end

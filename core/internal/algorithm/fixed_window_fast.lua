@@ -1,12 +1,11 @@
--- FixedWindow, for a counter that is alone on its call, at half the cost of decide.lua. It decides
--- over calls of one cost that were made together: as many are charged as fit, first come first
--- served.
+-- FixedWindow, alone on its calls, at half the cost of decide.lua. It decides over calls of one cost
+-- that were made together, first come first served: as many are charged as fit.
 --
 -- KEYS[1]   the counter
 -- ARGV[1]   little-endian: I7 max, I7 window (microseconds), I7 cost of one call, I7 cost of all
--- reply     a string: I7 now (microseconds), I7 start of the window, I6 permits used in it before;
---           or -1 if a case is left to decide_equal.lua: the clock stepped back, or the value is no
---           state of ours. Then nothing was done
+-- reply     a string: I7 now (microseconds), I7 start of the window, I6 permits used in it before.
+--           -1: something is uncommon (a clock that stepped back, no state of ours), nothing was
+--           done, and decide_equal.lua is to be asked
 -- state     as in fixed_window.lua
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

@@ -57,22 +57,22 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 		all[name] = attempt{algorithm.DecideScript(a.counters), keys, argv[:len(argv)-1]}
 	}
 	given := algorithm.Verdict{At: early, ResetAfter: second}
-	charges, back := []algorithm.Charge{other.Charged(&given), this.Charged(&given), log.Charged(&given)}, attempt{script: &algorithm.GiveBack}
-	for i := range charges {
-		back.keys, back.argv = append(back.keys, string(charges[i].Key)), charges[i].AppendArgs(back.argv)
-	}
-	switch l.Kind {
-	case algorithm.Ban:
-		all["impose"] = attempt{&algorithm.ImposeBan, []string{key}, []any{second}}
+	charges := []algorithm.Charge{other.Charged(&given), this.Charged(&given), log.Charged(&given)}
+	of := l.Properties()
+	if of.Watches {
+		all["impose"] = attempt{algorithm.ImposeBan, []string{key}, algorithm.AppendImpose(nil, second)}
 		return all
-	case algorithm.SlidingLog:
-		all["records"] = attempt{&algorithm.Records, []string{key}, []any{l.Window}}
-	case algorithm.TokenBucket:
-		all["reserve"] = attempt{&algorithm.Reserve, []string{key}, reserveArgs(&this, second)}
-	case algorithm.Concurrency:
-		all["renew"] = attempt{&algorithm.Renew, []string{"other slots", key}, []any{"mark", second, second}}
 	}
-	all["give back"] = back
+	if of.Notes {
+		all["records"] = attempt{algorithm.Records, []string{key}, algorithm.AppendRecords(nil, l)}
+	}
+	if of.Reserves {
+		all["reserve"] = attempt{algorithm.Reserve, []string{key}, algorithm.AppendReserve(nil, &this, second)}
+	}
+	if of.Slots {
+		all["renew"] = attempt{algorithm.Renew, []string{"other slots", key}, []any{"mark", second, second}}
+	}
+	all["give back"] = attempt{algorithm.GiveBackScript(charges), []string{"other", key, "other log"}, algorithm.AppendGiveBack(nil, charges)}
 	return all
 }
 

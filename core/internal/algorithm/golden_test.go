@@ -121,6 +121,9 @@ func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 	switch step.Do {
 	case "charge", "look":
 		for _, v := range p.decide(timed, ask{step.Now, step.Do == "charge", counters}) {
+			if v.Struck { // these files have it in place of a ban's position
+				v.Position = 1
+			}
 			got = append(got, v.RetryAfter, v.Remaining, v.ResetAfter, v.Position)
 		}
 		return got
@@ -131,15 +134,15 @@ func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 			Key: first.Key, Limit: first.Limit, Cost: first.Cost, Mark: first.Mark,
 			At: step.Charge.At, Position: step.Charge.Position, Given: step.Charge.Given,
 		}
-		return p.numbers(step, &algorithm.GiveBack, c.AppendArgs(nil))
+		return p.numbers(step, algorithm.GiveBackScript([]algorithm.Charge{c}), algorithm.AppendGiveBack(nil, []algorithm.Charge{c}))
 	case "reserve":
-		return p.numbers(step, &algorithm.Reserve, reserveArgs(first, step.Number))
+		return p.numbers(step, algorithm.Reserve, algorithm.AppendReserve(nil, first, step.Number))
 	case "renew":
-		return p.numbers(step, &algorithm.Renew, []any{first.Mark, first.Limit.Window})
+		return p.numbers(step, algorithm.Renew, []any{first.Mark, first.Limit.Window})
 	case "ban":
-		return p.numbers(step, &algorithm.ImposeBan, []any{step.Number})[:1] // how long it lasts; later versions reply more
+		return p.numbers(step, algorithm.ImposeBan, []any{step.Number})[:1] // all that it replied then
 	}
-	reply, err := p.eval(step, &algorithm.Records, []any{first.Limit.Window}).Slice()
+	reply, err := p.eval(step, algorithm.Records, []any{first.Limit.Window}).Slice()
 	if step.Do != "records" || err != nil {
 		p.t.Fatalf("%+v: %v", step, err)
 	}

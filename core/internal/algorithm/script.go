@@ -4,6 +4,7 @@ import (
 	"crypto/sha1" // #nosec G505: it is how Redis names scripts, nothing secret hangs on it
 	"embed"
 	"encoding/hex"
+	"io/fs"
 	"sync/atomic"
 )
 
@@ -11,76 +12,115 @@ import (
 type Script struct {
 	Text string
 	SHA1 string // lower-case hex, for EVALSHA
-	Name any    // SHA1, as an interface once and for all
+	Name any    // SHA1, boxed once
 }
 
 //go:embed *.lua
 var texts embed.FS
 
-// sources are the files of the algorithms' Lua functions.
-var sources = [kinds][]string{
-	SlidingWindow: {"sliding_window.lua"}, SlidingLog: {"sliding_log.lua"}, FixedWindow: {"fixed_window.lua"},
-	CalendarWindow: {"calendar_window.lua"}, TokenBucket: {"token_bucket_state.lua", "token_bucket.lua"},
-	Concurrency: {"concurrency.lua"}, Ban: {"ban.lua"},
+// source is an algorithm's Lua. Only decide is never empty.
+type source struct {
+	decide   string  // NAME_state.lua, NAME.lua
+	giveBack string  // NAME_state.lua, NAME_giveback.lua
+	fast     *Script // NAME_fast.lua
 }
 
-// The scripts beside those that decide; KEYS, ARGV and reply of each stand at the head of its file.
+func readSource(files fs.FS, name string) (s source) {
+	read := func(file string) string {
+		text, err := fs.ReadFile(files, file)
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	state := read(name + "_state.lua")
+	if s.decide = read(name + ".lua"); s.decide == "" {
+		panic("there is no " + name + ".lua")
+	}
+	s.decide = state + s.decide
+	if giveBack := read(name + "_giveback.lua"); giveBack != "" {
+		s.giveBack = state + giveBack
+	}
+	if fast := read(name + "_fast.lua"); fast != "" {
+		s.fast = newScript(fast)
+	}
+	return s
+}
+
+// The scripts of single algorithms. KEYS, ARGV and reply of each are at the head of its file.
 var (
-	Reserve   = script("token_bucket_state.lua", "token_bucket.lua", "reserve.lua")
-	GiveBack  = script("sliding_log.lua", "token_bucket_state.lua", "give_back.lua")
-	Renew     = script("renew.lua")
-	Records   = script("records.lua")
-	ImposeBan = script("impose_ban.lua")
+	Reserve   = assemble(registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
+	Renew     = assemble("", "concurrency_renew.lua")
+	Records   = assemble("", "sliding_log_records.lua")
+	ImposeBan = assemble("", "ban_impose.lua")
 )
 
-// DecideScript is the script that decides over these counters together: see decide.lua for its KEYS, ARGV and reply.
-func DecideScript(counters []Counter) *Script { return deciders.of(counters, "decide.lua") }
+// DecideScript returns the script that decides over these counters together; see decide.lua.
+func DecideScript(counters []Counter) *Script { return deciders.of(kindsOf(counters), "decide.lua") }
 
-// EqualScript is the script that decides over equal calls, each with these counters: see decide_equal.lua.
-func EqualScript(counters []Counter) *Script { return equals.of(counters, "decide_equal.lua") }
+// EqualScript returns the script that decides over equal calls, each with these counters; see
+// decide_equal.lua.
+func EqualScript(counters []Counter) *Script {
+	return equals.of(kindsOf(counters), "decide_equal.lua")
+}
 
-// byKinds are the scripts with one driver, by the set of algorithms that they carry: one bit for each kind. A script carries no
-// other algorithm than it needs, which makes it cheaper to run.
-type byKinds [1 << kinds]atomic.Pointer[Script]
-
-var deciders, equals byKinds
-
-func (b *byKinds) of(counters []Counter, driver string) *Script {
-	set := 0
-	for i := range counters {
-		set |= 1 << counters[i].Limit.Kind
+// GiveBackScript returns the script that gives these charges back; see give_back.lua.
+func GiveBackScript(charges []Charge) *Script {
+	var of kindSet
+	for i := range charges {
+		of |= 1 << charges[i].Limit.Kind
 	}
-	if s := b[set].Load(); s != nil {
+	return givers.of(of, "give_back.lua")
+}
+
+// kindSet has one bit for each kind.
+type kindSet uint
+
+func kindsOf(counters []Counter) (of kindSet) {
+	for i := range counters {
+		of |= 1 << counters[i].Limit.Kind
+	}
+	return of
+}
+
+// byKinds holds the scripts with one driver, by the algorithms that they carry. A script carries no
+// other algorithm than it needs, which makes it cheaper to run.
+type byKinds struct {
+	scripts [1 << len(registry)]atomic.Pointer[Script]
+	source  func(*source) string
+}
+
+var (
+	deciders = byKinds{source: func(s *source) string { return s.decide }}
+	equals   = byKinds{source: func(s *source) string { return s.decide }}
+	givers   = byKinds{source: func(s *source) string { return s.giveBack }}
+)
+
+func (b *byKinds) of(kinds kindSet, driver string) *Script {
+	if s := b.scripts[kinds].Load(); s != nil {
 		return s
 	}
-	var files []string
-	for kind := range kinds {
-		if set&(1<<kind) != 0 {
-			files = append(files, sources[kind]...)
+	text := ""
+	for kind := range registry {
+		if kinds&(1<<kind) != 0 {
+			text += b.source(&registry[kind].lua)
 		}
 	}
-	s := script(append(files, driver)...)
-	b[set].Store(&s)
-	return b[set].Load()
+	b.scripts[kinds].CompareAndSwap(nil, assemble(text, driver))
+	return b.scripts[kinds].Load()
 }
 
-func script(files ...string) Script { return assemble("local algorithms = {}\n", files) }
-
-// plain is a script that is one file.
-func plain(file string) *Script {
-	s := assemble("", []string{file})
-	return &s
-}
-
-func assemble(text string, files []string) Script {
-	for _, file := range files {
-		source, err := texts.ReadFile(file)
-		if err != nil {
-			panic(err) // it is embedded
-		}
-		text += string(source)
+// assemble puts the functions of algorithms before a driver.
+func assemble(functions, driver string) *Script {
+	text, err := texts.ReadFile(driver)
+	if err != nil {
+		panic(err) // it is embedded
 	}
+	return newScript("local algorithms = {}\n" + functions + string(text))
+}
+
+func newScript(text string) *Script {
 	sum := sha1.Sum([]byte(text)) // #nosec G401: as above
 	name := hex.EncodeToString(sum[:])
-	return Script{Text: text, SHA1: name, Name: name}
+	return &Script{Text: text, SHA1: name, Name: name}
 }

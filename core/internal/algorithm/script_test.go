@@ -10,16 +10,20 @@ import (
 // scripts are all that are sent to Redis.
 func scripts() map[string]*algorithm.Script {
 	all := map[string]*algorithm.Script{
-		"give back": &algorithm.GiveBack, "renew": &algorithm.Renew, "reserve": &algorithm.Reserve,
-		"records": &algorithm.Records, "impose ban": &algorithm.ImposeBan,
+		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records, "impose ban": algorithm.ImposeBan,
 	}
 	var mixed []algorithm.Counter
-	for kind := algorithm.SlidingWindow; kind <= algorithm.Ban; kind++ {
+	var charges []algorithm.Charge
+	for _, kind := range algorithm.Kinds() {
 		counter := algorithm.Counter{Limit: &algorithm.Limit{Kind: kind}}
+		charge := algorithm.Charge{Limit: counter.Limit}
 		all[kind.Tag()] = algorithm.DecideScript([]algorithm.Counter{counter, counter})
-		mixed = append(mixed, counter)
+		if !kind.Properties().Watches { // nothing of it is ever given back
+			all[kind.Tag()+" given back"] = algorithm.GiveBackScript([]algorithm.Charge{charge})
+		}
+		mixed, charges = append(mixed, counter), append(charges, charge)
 	}
-	all["mixed"] = algorithm.DecideScript(mixed)
+	all["mixed"], all["mixed, given back"] = algorithm.DecideScript(mixed), algorithm.GiveBackScript(charges)
 	return all
 }
 
@@ -64,10 +68,10 @@ func TestScriptsAreKnownByTheirSHA1(t *testing.T) {
 // Every algorithm says in its tag which layout its state has, and no two the same.
 func TestTags(t *testing.T) {
 	tags := make(map[string]bool)
-	for kind := algorithm.SlidingWindow; kind <= algorithm.Ban; kind++ {
+	for _, kind := range algorithm.Kinds() {
 		tags[kind.Tag()] = true
 	}
-	if len(tags) != 7 {
+	if len(tags) != len(algorithm.Kinds()) {
 		t.Errorf("tags %v", tags)
 	}
 }

@@ -52,15 +52,10 @@ type ask struct {
 
 // args are the whole arguments of decide.lua for this call. The time that a timed script reads follows at the end.
 func (a *ask) args() (keys []string, argv []any) {
-	argv = append(argv, 0)
-	if a.charge {
-		argv[0] = 1
-	}
 	for i := range a.counters {
 		keys = append(keys, string(a.counters[i].Key))
-		argv = a.counters[i].AppendArgs(argv, a.now)
 	}
-	return keys, append(algorithm.AppendWatched(argv, a.counters), a.now)
+	return keys, append(algorithm.AppendDecide(nil, a.counters, a.charge, a.now), a.now)
 }
 
 // queue adds a decision to a pipeline.
@@ -100,14 +95,13 @@ func (s *server) decide(as form, a ask) []algorithm.Verdict {
 // verdicts reads what decide.lua replied.
 func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
 	s.t.Helper()
-	numbers, err := cmd.Int64Slice()
-	if err != nil || len(numbers) != 1+4*len(a.counters) || numbers[0] != a.now {
-		s.t.Fatalf("decided at %d: %v, %v", a.now, numbers, err)
-	}
 	verdicts := make([]algorithm.Verdict, len(a.counters))
-	for i := range verdicts {
-		of := numbers[1+4*i:]
-		verdicts[i] = algorithm.Verdict{At: numbers[0], RetryAfter: of[0], Remaining: of[1], ResetAfter: of[2], Position: of[3]}
+	reply, err := cmd.Slice()
+	if err == nil {
+		err = algorithm.ReadDecided(reply, verdicts)
+	}
+	if err != nil || verdicts[0].At != a.now {
+		s.t.Fatalf("decided at %d: %v, %v", a.now, reply, err)
 	}
 	return verdicts
 }
@@ -115,9 +109,10 @@ func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
 // giveBack runs give_back.lua for what was charged, and returns how many counters it changed.
 func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
 	s.t.Helper()
-	charge := a.counters[0].Charged(&charged)
-	argv := append(charge.AppendArgs(nil), a.now)
-	changed, err := s.Eval(context.Background(), timed(s.t, &algorithm.GiveBack), []string{string(charge.Key)}, argv...).Int64Slice()
+	charges := []algorithm.Charge{a.counters[0].Charged(&charged)}
+	argv := append(algorithm.AppendGiveBack(nil, charges), a.now)
+	script := timed(s.t, algorithm.GiveBackScript(charges))
+	changed, err := s.Eval(context.Background(), script, []string{string(charges[0].Key)}, argv...).Int64Slice()
 	if err != nil || len(changed) != 1 {
 		s.t.Fatalf("given back at %d: %v, %v", a.now, changed, err)
 	}

@@ -5,15 +5,29 @@ import (
 	"sort"
 )
 
-type slidingLog struct{}
+type slidingLog struct{ defaults }
 
-func (slidingLog) tag() string { return "sl2" }
+func (slidingLog) properties() Properties {
+	return Properties{
+		Name: "SlidingLog", File: "sliding_log", Tag: "sl2", MaxPermits: MaxEntries, Notes: true, Remembers: true,
+	}
+}
+
+func (slidingLog) limit(t *Terms) (Limit, error) { return inWindows(SlidingLog, t) }
+
+func (slidingLog) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+
+func (slidingLog) args(l *Limit, note string, _ int64) [4]any {
+	return [4]any{l.boxed[0], l.boxed[1], note, l.boxed[3]}
+}
 
 func (slidingLog) place(now int64, _ *Limit) int64 { return now }
 
-// anchor keeps what counted when the newest entry was made, all of it as made now.
-func (slidingLog) anchor(s *State, place int64, l *Limit) {
-	entries := s.liveAt(s.At, l.Window)
+func (slidingLog) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
+
+// anchorEntries keeps what counted when the newest entry was made, all of it as made at a place.
+func (s *State) anchorEntries(place, window int64) {
+	entries := s.liveAt(s.At, window)
 	for i := range entries {
 		entries[i].At = place
 	}
@@ -21,25 +35,25 @@ func (slidingLog) anchor(s *State, place int64, l *Limit) {
 	s.At = place
 }
 
-// entries are all that are kept, oldest first.
+// entries returns all that are kept, oldest first.
 func (s *State) entries() []Entry {
 	if s.More == nil {
 		return nil
 	}
-	return *s.More.Entries
+	return s.More.log.entries
 }
 
-// keep keeps these entries from now on.
+// keep replaces the entries.
 func (s *State) keep(entries []Entry) {
 	switch {
 	case s.More != nil:
-		*s.More.Entries = entries
+		s.More.log.entries = entries
 	case len(entries) > 0:
-		s.More = &More{Entries: &entries}
+		s.More = &More{log: &entryLog{entries}}
 	}
 }
 
-// liveAt are the entries that still count: each does until a whole window later.
+// liveAt returns the entries that still count: each does until a whole window later.
 func (s *State) liveAt(now, window int64) []Entry {
 	entries := s.entries()
 	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
@@ -57,8 +71,8 @@ func (slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, ret
 	return l.Max - used, waitFor(missing, live, freeing, t.now, l.Window)
 }
 
-// waitFor is how long until so many missing permits are back: when the entry at freeing goes, or if there is none that frees as
-// many, a whole window.
+// waitFor returns how long it takes until so many missing permits are back: until the entry at
+// freeing ends, or a whole window if no entry frees as many.
 func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 {
 	switch {
 	case missing <= 0:
@@ -70,14 +84,19 @@ func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 
 }
 
 func (slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
-	live := s.liveAt(t.now, l.Window)
+	return s.entriesLast(t.now, l.Window)
+}
+
+// entriesLast returns how long it takes until no entry counts.
+func (s *State) entriesLast(now, window int64) int64 {
+	live := s.liveAt(now, window)
 	if len(live) == 0 {
 		return 0
 	}
-	return live[len(live)-1].At + l.Window - t.now
+	return live[len(live)-1].At + window - now
 }
 
-func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) (resetAfter, position int64) {
+func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) effect {
 	live, sum, position := s.liveAt(t.now, l.Window), cost, t.now+cost
 	if len(live) > 0 {
 		newest := &live[len(live)-1]
@@ -85,7 +104,7 @@ func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) 
 	}
 	s.keep(append(live, Entry{At: t.now, Admitted: t.now, Cost: cost, Sum: sum, Position: position, Mark: note}))
 	s.At = t.now
-	return l.Window, position
+	return effect{resetAfter: l.Window, position: position}
 }
 
 // giveBack takes permits from the entry of that position and time, as many as it still has.
@@ -106,7 +125,7 @@ func (slidingLog) giveBack(s *State, now int64, c *Charge) {
 	}
 }
 
-// toNewest places the state by its newest entry, after another was taken from it.
+// toNewest sets the state's At to that of its newest entry, after another was taken from it.
 func (s *State) toNewest() {
 	s.At = 0
 	if entries := s.entries(); len(entries) > 0 {
@@ -114,8 +133,15 @@ func (s *State) toNewest() {
 	}
 }
 
-// Records are the calls that count now, newest first. None is told to have come later than now, where the clock stepped back.
-func (l *Limit) Records(s *State, now int64) []Record {
+// steady returns how long it takes until a permit comes back, if only one has to.
+func (slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
+	if ends, before := l.steadyUntil(v, cost); before <= 0 {
+		return ends
+	}
+	return 0
+}
+
+func (slidingLog) records(l *Limit, s *State, now int64) []Record {
 	live := s.liveAt(max(s.At, now), l.Window)
 	records := make([]Record, len(live))
 	for i, e := range live {

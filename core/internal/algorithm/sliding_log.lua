@@ -1,52 +1,7 @@
 -- SlidingLog: never more than max permits in any span of window microseconds, to the microsecond.
 --
--- The position of an entry is that of the entry before plus the cost of the call. If no entry
--- counts, it is the time plus the cost. When permits are given back, no position changes. So there
--- is a gap between two entries if the later position less its permits is higher than the earlier
--- position.
---
 -- args      max, window (microseconds), note
--- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds),
---           I7 position, I2 permits that it still holds; then the note. Entries that no longer
---           count stay until the next charge. While there are gaps, or the clock has stepped back,
---           the list has one more element at its end: I7 0; I7 sum of all gaps; I7 a position and
---           I7 a time: the entries up to that position count as of that time, because the clock
---           stepped back behind them. If there are gaps, the element goes on with the segments into
---           which it divides the list: for each I1 number of entries, then for each I5 sum of the
---           gaps before its entries. The first segment begins with the first entry, before which
---           there is no gap. A segment has at most 64 entries. Behind the last segment there are no
---           gaps
-local segment_size = 64
-
-local function ours(key, sound)
-  if not sound then error('NOTACOUNTER ' .. key) end
-end
-
--- Returns as of when an entry counts, its position, its permits, and when it was admitted.
-local function read_entry(key, text, moved, moved_to)
-  local when, position, own = struct.unpack('<I7I7I2', text)
-  if when == 0 or when >= 2 ^ 53 or position >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
-  return position <= moved and moved_to or when, position, own, when
-end
-
--- Returns the number of entries; as of when the last one counts, and its position; then the text of
--- the element behind the entries, or nil, and its numbers: the sum of all gaps, the position, the
--- time.
-local function read_log(key)
-  local length = redis.call('LLEN', key)
-  if length == 0 then return 0, nil, nil, nil, 0, 0, 0 end
-  local last = redis.call('LINDEX', key, length - 1)
-  local when, position = struct.unpack('<I7I7I2', last)
-  if when > 0 then
-    ours(key, when < 2 ^ 53 and position < 2 ^ 53)
-    return length, when, position, nil, 0, 0, 0
-  end
-  local _, given, moved, moved_to = struct.unpack('<I7I7I7I7', last)
-  ours(key, length > 1 and given < 2 ^ 53 and moved_to < 2 ^ 53)
-  when, position = read_entry(key, redis.call('LINDEX', key, length - 2), moved, moved_to)
-  return length - 1, when, position, last, given, moved, moved_to
-end
-
+-- state     see sliding_log_state.lua
 local function read_gaps(key, extra, given)
   local count = extra and (#extra - 28) / 6 or 0
   ours(key, count % 1 == 0 and count <= 1000 and (count > 0 or given == 0))
@@ -60,16 +15,6 @@ local function pack_gaps(gaps, moved, moved_to)
   local head, count = struct.pack('<I7I7I7I7', 0, gaps.total, moved, moved_to), #gaps.sizes
   if gaps.total == 0 then return head end
   return head .. string.char(unpack(gaps.sizes)) .. struct.pack('<' .. string.rep('I5', count), unpack(gaps.sums))
-end
-
--- Returns the segment that an entry is in, the place of its first entry, and the place behind its
--- last one; nothing if the entry is behind all segments.
-local function segment_of(sizes, at)
-  local to = 0
-  for i = 1, #sizes do
-    to = to + sizes[i]
-    if at < to then return i, to - sizes[i], to end
-  end
 end
 
 -- Adds up the permits of entries until they are enough. It returns the sum and, if it is enough, as
@@ -202,9 +147,9 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
     end
     local wait = when + window - now
     ours(key, wait >= 1 and wait <= window)
-    return wait, max - used, reset, nil, nil, nil, anchored
+    return {retry = wait, left = max - used, reset = reset, anchored = anchored}
   end
-  return 0, max - used, reset, window, function()
+  local function append()
     if first > 0 or extra or back then keep() end
     local text = struct.pack('<I7I7I2', now, position + cost, cost) .. note
     if given + moved == 0 then
@@ -213,5 +158,9 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
       redis.call('RPUSH', key, redis.call('LINDEX', key, -1))
       redis.call('LSET', key, -2, text)
     end
-  end, position + cost, anchored
+  end
+  return {
+    retry = 0, left = max - used, reset = reset, anchored = anchored, charged = append, charged_reset = window,
+    position = position + cost,
+  }
 end

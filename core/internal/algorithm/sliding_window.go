@@ -2,37 +2,20 @@ package algorithm
 
 import "encoding/binary"
 
-// subWindows is into how many parts a sliding window is cut. Of these, 33 count at any time: see sliding_window.lua.
+// subWindows is into how many parts a sliding window is cut. Of these, 33 count at any time; see
+// sliding_window.lua.
 const subWindows = 32
 
-type slidingWindow struct{}
+type slidingWindow struct{ defaults }
 
-func (slidingWindow) tag() string { return "sw1" }
-
-// subWindow is the number of the sub-window that now lies in, counted from the epoch.
-func subWindow(now, window int64) int64 {
-	phase := now % window
-	return (now-phase)/window*subWindows + phase*subWindows/window
+// subWindowed is what a state holds beyond the permits used, once more than one sub-window was used.
+type subWindowed struct {
+	latest int64 // permits of sub-window At
+	older  older
 }
 
-// freeAfter is how long until the permits of sub-window n have left every window that ends now or later.
-func freeAfter(n, now, window int64) int64 {
-	n += subWindows + 1
-	part := n % subWindows
-	return (n-part)/subWindows*window + (part*window+subWindows-1)/subWindows - now
-}
-
-func (slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
-
-func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
-	s.At = place
-	if s.More != nil {
-		s.More.Own, *s.More.Older = s.Used, older{}
-	}
-}
-
-// older is the permits of the 32 sub-windows before the one charged last, each in five bytes at its number modulo 32: less than
-// half of what a slice of integers takes, and never made anew.
+// older holds the permits of the 32 sub-windows before the one charged last, each in five bytes at
+// its number modulo 32: less than half of what a slice of integers takes, and never allocated anew.
 type older [subWindows][5]byte
 
 func (o *older) permits(n int64) int64 {
@@ -46,15 +29,53 @@ func (o *older) set(n, permits int64) {
 	b[4] = byte(permits >> 32)
 }
 
-// latest is what sub-window At holds. A state without More never left the first.
+func (slidingWindow) properties() Properties {
+	return Properties{
+		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits, Remembers: true, Leases: true, Merges: true,
+	}
+}
+
+func (slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWindow, t) }
+
+func (slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+
+// subWindow returns the number of the sub-window that now lies in, counted from the epoch.
+func subWindow(now, window int64) int64 {
+	phase := now % window
+	return (now-phase)/window*subWindows + phase*subWindows/window
+}
+
+// freeAfter returns how long it takes until the permits of sub-window n have left every window that
+// ends now or later.
+func freeAfter(n, now, window int64) int64 {
+	n += subWindows + 1
+	part := n % subWindows
+	return (n-part)/subWindows*window + (part*window+subWindows-1)/subWindows - now
+}
+
+// subWindowRest returns how long it takes until the next sub-window begins.
+func subWindowRest(now, window int64) int64 {
+	return freeAfter(subWindow(now, window)-subWindows, now, window)
+}
+
+func (slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
+
+func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
+	s.At = place
+	if s.More != nil {
+		*s.More.window = subWindowed{latest: s.Used}
+	}
+}
+
+// latest returns what sub-window At holds. A state without More never left the first.
 func (s *State) latest() int64 {
 	if s.More == nil {
 		return s.Used
 	}
-	return s.More.Own
+	return s.More.window.latest
 }
 
-// live is what of the state still counts in a sub-window, which is At or later.
+// live returns what of the state still counts in a sub-window, which is At or later.
 func (s *State) live(index int64) (used int64) {
 	if s.At < index-subWindows {
 		return 0
@@ -62,7 +83,7 @@ func (s *State) live(index int64) (used int64) {
 	used = s.Used
 	if s.More != nil {
 		for n := s.At - subWindows; n < index-subWindows; n++ {
-			used -= s.More.Older.permits(n)
+			used -= s.More.window.older.permits(n)
 		}
 	}
 	return used
@@ -83,21 +104,22 @@ func (slidingWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	return freeAfter(s.newest(), t.now, l.Window)
 }
 
-// newest is the last sub-window that holds anything.
+// newest returns the last sub-window that holds anything.
 func (s *State) newest() int64 {
 	n := s.At
 	if s.latest() == 0 && s.More != nil {
-		for n--; n > s.At-subWindows && s.More.Older.permits(n) == 0; n-- {
+		for n--; n > s.At-subWindows && s.More.window.older.permits(n) == 0; n-- {
 		}
 	}
 	return n
 }
 
-// freeing is the sub-window with which the last of the missing permits comes back; what nothing frees is as if used now.
+// freeing returns the sub-window with which the last of the missing permits comes back. What nothing
+// frees is as if used now.
 func (s *State) freeing(missing, index int64) int64 {
 	if s.More != nil {
 		for n := index - subWindows; n < s.At; n++ {
-			if missing -= s.More.Older.permits(n); missing <= 0 {
+			if missing -= s.More.window.older.permits(n); missing <= 0 {
 				return n
 			}
 		}
@@ -108,39 +130,39 @@ func (s *State) freeing(missing, index int64) int64 {
 	return index
 }
 
-func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
+func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	if t.place != s.At {
 		s.turn(t.place)
 	}
 	s.Used += cost
 	if s.More != nil {
-		s.More.Own += cost
+		s.More.window.latest += cost
 	}
-	return freeAfter(s.At, t.now, l.Window), 0
+	return effect{resetAfter: freeAfter(s.At, t.now, l.Window)}
 }
 
 // turn moves the state on to a later sub-window and drops what no longer counts there.
 func (s *State) turn(index int64) {
 	used := s.live(index)
 	if used > 0 && s.More == nil {
-		s.More = &More{Own: s.Used, Older: new(older)}
+		s.More = &More{window: &subWindowed{latest: s.Used}}
 	}
 	if s.More != nil {
-		s.More.turn(s.At, index)
+		s.More.window.turn(s.At, index)
 	}
 	s.At, s.Used = index, used
 }
 
-func (m *More) turn(at, index int64) {
+func (w *subWindowed) turn(at, index int64) {
 	if at < index-subWindows {
-		m.Own, *m.Older = 0, older{}
+		*w = subWindowed{}
 		return
 	}
 	for n := at - subWindows; n < index-subWindows; n++ {
-		m.Older.set(n, 0)
+		w.older.set(n, 0)
 	}
-	m.Older.set(at, m.Own)
-	m.Own = 0
+	w.older.set(at, w.latest)
+	w.latest = 0
 }
 
 func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
@@ -150,12 +172,90 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
 		back := min(c.Cost, s.latest())
 		s.Used -= back
 		if s.More != nil {
-			s.More.Own -= back
+			s.More.window.latest -= back
 		}
 	case index < s.At && index >= s.At-subWindows && s.More != nil:
-		permits := s.More.Older.permits(index)
+		older := &s.More.window.older
+		permits := older.permits(index)
 		back := min(c.Cost, permits)
 		s.Used -= back
-		s.More.Older.set(index, permits-back)
+		older.set(index, permits-back)
 	}
+}
+
+// steady returns how long it takes until a sub-window ends, if permits of several have to come back.
+func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
+	ends, before := l.steadyUntil(v, cost)
+	if before > 0 {
+		ends = min(ends, subWindowRest(v.At, l.Window))
+	}
+	return ends
+}
+
+func (slidingWindow) leaseLife(l *Limit, v *Verdict) int64 { return subWindowRest(v.At, l.Window) }
+
+// leasedTogether reports whether two charges were made in one sub-window.
+func (slidingWindow) leasedTogether(l *Limit, a, b *Verdict) bool {
+	return subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
+}
+
+func (slidingWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+	return Word{
+		kind: l.Kind, full: l.Max, from: now, until: now + subWindowRest(now, l.Window), reset: now + freeAfter(s.At, now, l.Window),
+	}, s.Used, true
+}
+
+func (slidingWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
+	if s.More != nil {
+		s.More.window.latest += value - s.Used
+	}
+	s.Used = value
+	return w.reset
+}
+
+func (slidingWindow) fastArg(l *Limit, cost, calls int64) string {
+	return packed(l.Max, l.Window, cost, calls*cost)
+}
+
+// readFast reads whether all calls were charged, the time, and then the permits used before, or the
+// state as found.
+func (slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
+	if len(reply) < 8 {
+		return errReply
+	}
+	f.Now = littleEndian(reply[1:8])
+	if reply[0] == 0 {
+		return l.ReadState(reply[8:], f)
+	} else if reply[0] != 1 {
+		return errReply
+	}
+	// In which sub-windows they were used makes no difference to calls that are charged.
+	f.all, f.State = true, State{At: subWindow(f.Now, l.Window), Used: littleEndian(reply[8:])}
+	if len(reply) != 14 || f.State.Used+calls*cost > l.Max {
+		return errReply
+	}
+	return nil
+}
+
+func (slidingWindow) readState(_ *Limit, text string, f *Found) error {
+	if len(text)%6 != 1 || len(text) < 19 {
+		return errReply
+	}
+	w := &f.window
+	*w = subWindowed{latest: littleEndian(text[13:19])}
+	f.more = More{window: w}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), More: &f.more}
+	held := w.latest
+	for at := 19; at < len(text); at += 6 {
+		slot, permits := int64(text[at]), littleEndian(text[at+1:at+6])
+		if age := (f.State.At - slot) & 63; age == 0 || age > subWindows {
+			return errReply
+		}
+		w.older.set(slot, permits)
+		held += permits
+	}
+	if held != f.State.Used {
+		return errReply
+	}
+	return nil
 }

@@ -1,12 +1,12 @@
--- SlidingWindow, for a counter that is alone on its call, at half the cost of decide.lua. It
--- decides over calls of one cost that were made together: as many are charged as fit, first come
--- first served.
+-- SlidingWindow, alone on its calls, at half the cost of decide.lua. It decides over calls of one
+-- cost that were made together, first come first served: as many are charged as fit.
 --
 -- KEYS[1]   the counter
 -- ARGV[1]   little-endian: I7 max, I7 window (microseconds), I7 cost of one call, I7 cost of all
--- reply     a string: I7 now (microseconds), then I6 permits used before if all calls were charged,
---           and otherwise the state as found; or -1 if a case is left to decide_equal.lua: the
---           clock stepped back, or the value is no state of ours. Then nothing was done
+-- reply     a string that begins with I1 1 if all are charged, otherwise 0, and I7 now
+--           (microseconds). If all are charged: then I6 permits used before. Otherwise: then the
+--           state as found. -1: something is uncommon (a clock that stepped back, no state of
+--           ours), nothing was done, and decide_equal.lua is to be asked
 -- state     as in sliding_window.lua
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -43,9 +43,9 @@ end
 local charge = asked
 if used + asked > max then
   charge = math.floor((max - used) / cost) * cost
-  if charge < cost then return struct.pack('<I7', now) .. state end
+  if charge < cost then return struct.pack('<I1I7', 0, now) .. state end
 end
 redis.call('SET', KEYS[1], struct.pack('<I7I6I6', index, used + charge, own + charge) .. older,
   'PXAT', string.format('%d', (now + window + window / 32) / 1000 + 1))
-if charge == asked then return struct.pack('<I7I6', now, used) end
-return struct.pack('<I7', now) .. (state or '')
+if charge == asked then return struct.pack('<I1I7I6', 1, now, used) end
+return struct.pack('<I1I7', 0, now) .. (state or '')

@@ -71,7 +71,7 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 		a := ask{now, true, []algorithm.Counter{{Key: []byte("counter"), Limit: l, Cost: n, Mark: fmt.Sprint("mark", i)}}}
 		keys, argv := a.args()
 		if l.Kind == algorithm.Ban {
-			s.EvalSha(ctx, s.sha(timed, &algorithm.ImposeBan), keys, second, now)
+			s.EvalSha(ctx, s.sha(timed, algorithm.ImposeBan), keys, second, now)
 			continue
 		}
 		s.EvalSha(ctx, s.sha(timed, algorithm.DecideScript(a.counters)), keys, argv...)
@@ -309,8 +309,8 @@ func cmpFloat(a, b float64) int {
 func (p *planted) attempts() map[string]attempt {
 	all := attempts(p.limit, "counter")
 	this := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}
-	if this.AsOne() {
-		all["equal"] = attempt{algorithm.EqualScript([]algorithm.Counter{this}), []string{"counter"}, this.AppendArgs([]any{3}, p.now)}
+	if this.Merges() {
+		all["equal"] = attempt{algorithm.EqualScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendEqual(nil, []algorithm.Counter{this}, 3, p.now)}
 	}
 	if fast := p.limit.FastScript(); fast != nil {
 		all["fast"] = attempt{fast, []string{"counter"}, []any{p.limit.FastArg(1, 3)}}

@@ -1,19 +1,74 @@
 package algorithm
 
 import (
+	"errors"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
-// maxUnits bounds the units of a bucket, debts included, so that both engines add them exactly: a double is exact to 2^53.
-const maxUnits = 1 << 52
+const (
+	// maxUnits bounds the units of a bucket, debts included, so that both engines add them exactly:
+	// a double is exact to 2^53.
+	maxUnits = 1 << 52
+	// firstPositions is the limit below which positions begin: see token_bucket_state.lua.
+	firstPositions = 1 << 51
+	// maxRefill is the longest time that an empty bucket takes to fill, in microseconds: 71 years.
+	maxRefill = 1 << 51
+	// debt is by how many times its rate a bucket may be overdrawn, for which a limit must leave
+	// room.
+	debt = 10
+	// coarseFrom is the window from which a bucket counts milliseconds, so that its units stay few.
+	coarseFrom = 3600 * 1_000_000
+	// longestWord is how long the word of a bucket is good, in microseconds: so long that no sum of
+	// it overflows.
+	longestWord = 1_000_000
+)
 
-// firstPositions is the limit below which positions begin: see token_bucket_state.lua.
-const firstPositions = 1 << 51
+// ErrTooLarge says that a bucket cannot be counted exactly.
+var ErrTooLarge = errors.New("too large to be counted exactly with this window: a smaller Burst, or a rounder MaxCount, can be")
 
-type tokenBucket struct{}
+type tokenBucket struct{ defaults }
 
-func (tokenBucket) tag() string { return "tb2" }
+// Rate is how a bucket is refilled. A permit is divided into so many units that a whole number of
+// them comes back per tick.
+type Rate struct {
+	Permit   int64 // units of one permit
+	Refill   int64 // units that come back per tick
+	Tick     int64 // microseconds
+	Reserved int64 // the most permits that one reservation takes
+}
+
+func (tokenBucket) properties() Properties {
+	return Properties{
+		Name: "TokenBucket", File: "token_bucket", Tag: "tb2", MaxPermits: MaxPermits, Burst: true, Reserves: true, Remembers: true,
+		Merges: true,
+	}
+}
+
+// limit makes a bucket that holds Burst permits, of which Max come back in a Window.
+func (tokenBucket) limit(t *Terms) (Limit, error) {
+	tick := int64(1)
+	if t.Window >= coarseFrom && t.Window%1000 == 0 {
+		tick = 1000
+	}
+	divisor := gcd(t.Max, t.Window/tick)
+	r := Rate{Permit: t.Window / tick / divisor, Refill: t.Max / divisor, Tick: tick, Reserved: max(t.Burst, debt*t.Max)}
+	if t.Burst+debt*t.Max > maxUnits/r.Permit || ceilDiv(t.Burst*r.Permit, r.Refill) > maxRefill/tick {
+		return Limit{}, ErrTooLarge
+	}
+	l := Limit{
+		Kind: TokenBucket, Max: t.Burst, Window: t.Window, Rate: r,
+		shared: &More{bucket: &bucketParts{permit: r.Permit, refill: r.Refill}},
+	}
+	return newLimit(l, l.Max, r.Permit, r.Refill, r.Tick), nil
+}
+
+func (tokenBucket) share(l *Limit, part float64) (*Limit, error) {
+	rate := l.Window / l.Tick / l.Permit * l.Refill
+	shared, err := Make(TokenBucket, Terms{Max: ceilPart(rate, part), Window: l.Window, Burst: ceilPart(l.Max, part)})
+	return &shared, err
+}
 
 func (tokenBucket) place(now int64, l *Limit) int64 {
 	if l.Tick == 1 {
@@ -27,8 +82,8 @@ func (tokenBucket) anchor(s *State, place int64, l *Limit) {
 	s.At, s.Born = place, min(s.Born, place*l.Tick)
 }
 
-// mostUnits is how far a bucket can be used and overdrawn: as much as is exact, and as comes back while a time.Duration can
-// hold the wait.
+// mostUnits returns how far a bucket can be used and overdrawn: as much as is exact, and as comes
+// back while a time.Duration can hold the wait.
 func (l *Limit) mostUnits() int64 { return l.mostAt(l.Refill) }
 
 // mostAt is mostUnits of another rate of the same window.
@@ -41,9 +96,12 @@ func (l *Limit) mostAt(refill int64) int64 {
 }
 
 // simple reports whether the use is one number, at the rate of this limit. Nearly always it is.
-func (s *State) simple(l *Limit) bool { return s.More == l.rate || s.More == nil || *s.More == *l.rate }
+func (s *State) simple(l *Limit) bool {
+	return s.More == l.shared || s.More == nil || s.More.bucket.isOnly(l)
+}
 
-// unrefilled is what remains used after so many ticks. The product is 128 bits: a bucket may lie idle for long.
+// unrefilled returns what remains used after so many ticks. The product has 128 bits: a bucket may
+// lie idle for long.
 func unrefilled(used, ticks, refill int64) int64 {
 	high, back := bits.Mul64(uint64(ticks), uint64(refill))
 	if high > 0 || back >= uint64(used) {
@@ -52,8 +110,8 @@ func unrefilled(used, ticks, refill int64) int64 {
 	return used - int64(back)
 }
 
-// rescale counts what was used under another rate in units of this one, the last fraction of a permit rounded up. It
-// calculates in doubles, step by step, because Lua does: the two must round alike.
+// rescale counts what was used under another rate in units of this one, the last fraction of a permit
+// rounded up. It calculates in doubles, step by step, because Lua does: the two must round alike.
 func rescale(used, from, to int64) int64 {
 	whole := used / from
 	fraction := math.Ceil(float64(float64(used-whole*from)*float64(to)) / float64(from))
@@ -87,58 +145,38 @@ func (tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
 	return 0
 }
 
-func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) (resetAfter, position int64) {
+func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	used := int64(0)
 	if s.simple(l) {
 		used = unrefilled(s.Used, t.place-s.At, l.Refill)
 	} else if s.chargeParts(t, l, cost) {
-		return tokenBucket{}.resetAfter(s, t, l), s.Charged
+		return effect{resetAfter: tokenBucket{}.resetAfter(s, t, l), lives: s.lives(t, l), position: s.Charged}
 	}
 	if used == 0 || s.Charged+cost > maxUnits {
 		s.renew(t.now)
 	}
 	s.At, s.Used, s.Charged = t.place, used+cost*l.Permit, s.Charged+cost
-	if s.More != l.rate { // a pointer that need not be written is one that the garbage collector need not hear of
-		s.More = l.rate
+	if s.More != l.shared { // a pointer that is not written costs the garbage collector nothing
+		s.More = l.shared
 	}
-	return l.refilledAfter(s.Used, t), s.Charged
+	return effect{resetAfter: l.refilledAfter(s.Used, t), position: s.Charged}
 }
 
 // renew starts new positions. Charges made before can no longer be given back.
 func (s *State) renew(now int64) { s.Charged, s.Born = now%firstPositions, now }
 
-// Lives returns for how long a state counts that was charged just now. In a bucket of several rates
-// that can be longer than the verdict's ResetAfter, which is for one of them.
-func (l *Limit) Lives(s *State, now int64, v *Verdict) int64 {
-	if l.Kind != TokenBucket || s.simple(l) {
-		return v.ResetAfter
-	}
-	return (s.At+ticksUntilFresh(*s.More.Parts))*l.Tick - now
-}
-
-// refilledAfter is how long until so many units have come back, counted in whole ticks.
+// refilledAfter returns how long it takes until so many units have come back, counted in whole ticks.
 func (l *Limit) refilledAfter(units int64, t moment) int64 {
 	return (t.place+ceilDiv(units, l.Refill))*l.Tick - t.now
 }
 
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
-
-func floorDiv(a, b int64) int64 {
-	if a < 0 {
-		return -ceilDiv(-a, b)
-	}
-	return a / b
-}
-
-// Reserve takes a cost at the next turn, if that comes within patience: the turn of one permit, for the rest of a large cost is
-// paid by who comes next. It is not taken where the verdict has a RetryAfter.
-func (l *Limit) Reserve(s *State, now, cost, patience int64) Verdict {
+func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64) {
 	t := moment{now, tokenBucket{}.place(now, l)}
 	if s.At > t.place {
 		s = l.anchored(s, t.place, cost > 0)
 	}
 	u := s.usage(t, l, new([maxParts]part)[:0])
-	v := Verdict{At: now, Remaining: l.left(u.used), ResetAfter: u.resetAfter(t, l)}
+	v = Verdict{At: now, Remaining: l.left(u.used), ResetAfter: u.resetAfter(t, l)}
 	if early := u.used + l.Permit - l.Max*l.Permit; early > 0 && cost > 0 {
 		v.Wait = l.refilledAfter(early, t)
 	}
@@ -150,23 +188,27 @@ func (l *Limit) Reserve(s *State, now, cost, patience int64) Verdict {
 		v.RetryAfter = min(v.RetryAfter, (t.place+u.whole)*l.Tick-now)
 	}
 	if cost > 0 && v.RetryAfter == 0 {
-		v.ResetAfter, v.Position = tokenBucket{}.charge(s, t, l, cost, "")
+		lives = v.charge(tokenBucket{}.charge(s, t, l, cost, ""), cost)
 		v.Remaining = l.left(u.used + cost*l.Permit)
 	}
-	return v
+	return v, lives
 }
 
-// left is how many whole permits are left.
+// left returns how many whole permits are left.
 func (l *Limit) left(used int64) int64 { return max(0, floorDiv(l.Max*l.Permit-used, l.Permit)) }
 
-// giveBack takes the permits out of all parts that hold them. The newest of a charge that is given back in several steps go first.
+// newest returns the position of the newest permit that is to be given back. When a charge is given
+// back in several steps, its newest permits go first.
+func (c *Charge) newest() int64 { return c.Position - c.Given }
+
+// giveBack takes the permits out of all parts that hold them.
 func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 	at, born := now/c.Limit.Tick, s.Born
 	if s.At > at {
 		born = min(born, at*c.Limit.Tick)
 	}
 	parts := s.appendParts(new([maxParts]part)[:0])
-	if c.At < born || c.place() > s.Charged || !refill(parts, max(0, at-s.At)) {
+	if c.At < born || c.newest() > s.Charged || !refill(parts, max(0, at-s.At)) {
 		return
 	}
 	changed := false
@@ -177,4 +219,118 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 		s.At, s.Born = at, born
 		s.setParts(parts, c.Limit)
 	}
+}
+
+// steady returns how long it takes until the first permit comes back that changes what is left.
+func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
+	ends, before := l.steadyUntil(v, cost)
+	if before > 0 {
+		ends = max(0, ends-ceilDiv(before*l.Permit, l.Refill)*l.Tick)
+	}
+	return ends
+}
+
+func (tokenBucket) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+	if l.Tick != 1 || s.More != l.shared {
+		return w, 0, false
+	}
+	return Word{
+		kind: l.Kind, full: l.Max * l.Permit, unit: l.Permit, refill: l.Refill, from: now, until: now + longestWord,
+		first: s.Charged - ceilDiv(s.Used, l.Permit),
+	}, s.Used, true
+}
+
+func (tokenBucket) back(w *Word, value, now int64, s *State) (freshAt int64) {
+	s.At, s.Used, s.Charged = now, 0, w.position(value)
+	if high := now - w.from; high < math.MaxInt64/w.refill {
+		s.Used = max(0, value-high*w.refill)
+	}
+	return now + ceilDiv(s.Used, w.refill)
+}
+
+func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
+	return packed(l.Permit, l.Refill, l.Tick, l.Max*l.Permit, cost*l.Permit, calls*cost*l.Permit)
+}
+
+// readFast reads the three forms of a reply, which only their lengths tell apart. A reply in one
+// form, packed for it, would cost 4 % of the instructions of Redis for a call that is allowed, and
+// 6 % for one that is refused.
+func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
+	f.all = false
+	switch n := len(reply); {
+	case n >= 43 && n%14 == 43%14: // all are charged: the state as written, with ticks of 1
+		all := calls * cost
+		f.all, f.Now = true, littleEndian(reply[:7])
+		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - all*l.Permit, More: l.shared, Charged: littleEndian(reply[28:35]) - all}
+		if f.State.Used < 0 || f.State.Used+all*l.Permit > l.Max*l.Permit || f.State.Charged < 0 {
+			return errReply
+		}
+	case n == 21: // now, the units used before, the position before
+		f.Now = littleEndian(reply[:7])
+		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.shared, Charged: littleEndian(reply[14:])}
+	default: // none fits: the units used, as digits. With ticks of 1 the answer does not depend on the time
+		used, err := strconv.ParseInt(reply, 10, 64)
+		if err != nil || used < 0 {
+			return errReply
+		}
+		f.Now, f.State = 0, State{Used: used, More: l.shared}
+	}
+	return nil
+}
+
+// readState reads the state of a bucket: see token_bucket_state.lua.
+func (tokenBucket) readState(_ *Limit, text string, f *Found) error {
+	if len(text) < 43 {
+		return errReply
+	}
+	f.more = More{bucket: &f.bucket}
+	f.State = State{At: littleEndian(text[:7]), Charged: littleEndian(text[28:35]), Born: littleEndian(text[35:42]), More: &f.more}
+	p := part{used: littleEndian(text[7:14]), permit: littleEndian(text[14:21]), refill: littleEndian(text[21:28])}
+	if text = text[42:]; text == "\x00" { // one rate, no gaps
+		f.State.Used, f.bucket = p.used, bucketParts{permit: p.permit, refill: p.refill}
+		if !p.sane() {
+			return errReply
+		}
+		return nil
+	}
+	parts, ok := readParts(p, text)
+	f.bucket = bucketParts{parts: parts}
+	if !ok {
+		return errReply
+	}
+	return nil
+}
+
+// readParts reads the gaps of the first part, and the further parts.
+func readParts(p part, text string) (parts []part, ok bool) {
+	parts = make([]part, 0, maxParts)
+	for len(parts) < maxParts && p.sane() {
+		count := int(text[0])
+		if text = text[1:]; len(text) < 14*count {
+			return nil, false
+		}
+		for ; count > 0; count-- {
+			p.gaps, text = append(p.gaps, gap{littleEndian(text[:7]), littleEndian(text[7:14])}), text[14:]
+		}
+		if parts = append(parts, p); text == "" {
+			return parts, true
+		}
+		if len(text) < 22 {
+			return nil, false
+		}
+		p = part{used: littleEndian(text[:7]), permit: littleEndian(text[7:14]), refill: littleEndian(text[14:21])}
+		text = text[21:]
+	}
+	return nil, false
+}
+
+func (p *part) sane() bool {
+	return p.used <= maxUnits && p.permit > 0 && p.permit <= maxUnits && p.refill > 0 && p.refill <= maxUnits
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }

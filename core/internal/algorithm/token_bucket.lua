@@ -1,26 +1,26 @@
 -- TokenBucket: a bucket of burst permits that starts full and refills continuously.
 --
--- A permit consists of so many units that a whole number of them comes back per tick. So nothing is
--- rounded, whatever the rate. A rate that is new to the bucket begins with as much used as the rate
--- with the most.
+-- A permit is divided into so many units that a whole number of them comes back per tick: nothing
+-- rounds, whatever the rate. A rate that the bucket does not know yet finds as much used as any
+-- other, and begins with that.
 --
 -- args      burst, permit (units), refill (units per tick), tick (microseconds: 1, or 1000 for
---           windows of an hour or more)
+--           windows of an hour and more)
 -- state     see token_bucket_state.lua
 --
--- With patience (microseconds), the cost is taken if the next turn comes within it: see
--- reserve.lua.
+-- With patience (microseconds) the cost is taken at the next turn, if that comes so soon, and the
+-- table has the wait until then: see token_bucket_reserve.lua.
 algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
   local state = redis.call('GET', key)
   burst, permit, refill, tick = burst + 0, permit + 0, refill + 0, tick + 0
   local at = (now - now % tick) / tick
-  -- Nobody waits longer than 71 years, however far a rate is lowered: the durations of every
-  -- language can hold that.
+  -- A rate that was lowered far leaves nobody waiting longer than 71 years, which every language's
+  -- durations can hold.
   local longest = math.floor(2 ^ 51 / tick)
   local most = math.min(2 ^ 52, longest * refill)
   local charged, born, anchored = now % 2 ^ 51, now, nil
-  local used, whole = 0, math.huge -- units used at this rate; when all are back at other rates
-  local bucket, parts, own, gaps -- all nil if the bucket has one part, of this rate
+  local used, whole = 0, math.huge -- what is used, in units of this rate; and how long until all of it is back anyhow
+  local bucket, parts, own, gaps -- nil: what is used is one number, at this rate
   if state then
     local last, before, birth, unit, rate, count
     last, used, unit, rate, before, birth, count = struct.unpack('<I7I7I7I7I7I7I1', state)
@@ -31,7 +31,7 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
       error('NOTACOUNTER ' .. key)
     end
     if last > at then
-      -- The clock stepped back: the refill goes on from now. No permits are created.
+      -- The clock stepped back: the refill goes on from now, with nothing minted.
       last, birth = at, math.min(birth, at * tick)
       anchored = parts and bucket.write(at, before, birth, parts)
         or struct.pack('<I7I7I7I7I7I7I1', at, used, permit, refill, before, birth, 0)
@@ -54,7 +54,7 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
     if parts or used > 0 then
       charged, born = before, birth
     else
-      anchored = nil -- nothing is used, so the state equals a fresh one
+      anchored = nil -- it is as good as fresh, whether the key is gone or not
     end
   end
 
@@ -72,15 +72,16 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
     retry = math.max(0, wait - patience)
     if needed > most then retry = math.max(retry, after(needed - most)) end
   end
-  local lives = parts and (at + bucket.ticks(parts)) * tick - now
-  if retry > 0 or cost == 0 then return math.min(whole, retry), left, reset, nil, nil, nil, anchored, wait, nil, lives end
+  local answer = {left = left, reset = reset, retry = math.min(whole, retry), anchored = anchored, wait = wait}
+  if parts then answer.lives = (at + bucket.ticks(parts)) * tick - now end
+  if retry > 0 or cost == 0 then return answer end
 
   local full = charged + cost > 2 ^ 52
-  if full then charged, born = now % 2 ^ 51, now end -- ends the refunds of earlier charges
-  local position, charge = charged + cost, nil
+  if full then charged, born = now % 2 ^ 51, now end -- what was charged before cannot be given back any more
+  answer.position, answer.charged_reset = charged + cost, after(needed)
   if not parts then
-    charge = struct.pack('<I7I7I7I7I7I7I1', at, needed, permit, refill, position, born, 0)
-    return 0, left, reset, after(needed), charge, position, anchored, wait
+    answer.charged = struct.pack('<I7I7I7I7I7I7I1', at, needed, permit, refill, charged + cost, born, 0)
+    return answer
   end
   if not own then
     own = bucket.add_part(parts, {used = used, permit = permit, refill = refill, gaps = gaps}, charged, longest)
@@ -90,9 +91,10 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
     if i >= own then
       part.used = math.min(part.used + cost * part.permit, 2 ^ 52, longest * part.refill)
     elseif part.used > 0 then
-      bucket.add_gap(part, position, charged, position)
+      bucket.add_gap(part, charged + cost, charged, charged + cost)
     end
   end
-  charge = bucket.write(at, position, born, parts)
-  return 0, left, reset, after(needed), charge, position, anchored, wait, nil, lives, (at + bucket.ticks(parts)) * tick - now
+  answer.charged = bucket.write(at, charged + cost, born, parts)
+  answer.charged_lives = (at + bucket.ticks(parts)) * tick - now
+  return answer
 end

@@ -2,14 +2,25 @@ package algorithm
 
 import "slices"
 
-// The parts of a bucket whose state is more than a number: several rates were used, or permits given back. token_bucket_state.lua says
-// what they are; this is the same in Go.
+// The parts of a bucket whose state is more than a number: several rates were used, or permits were
+// given back. token_bucket_state.lua says what they are; this is the same in Go.
 
 // The most parts that a bucket has, and the most gaps of a part.
 const (
 	maxParts = 4
 	maxGaps  = 64
 )
+
+// bucketParts is what the state of a bucket holds beyond the units used.
+type bucketParts struct {
+	permit, refill int64  // the one rate, of a bucket without parts
+	parts          []part // slowest rate first; nil: none
+}
+
+// isOnly reports whether there is one rate, that of a limit, and no gaps.
+func (b *bucketParts) isOnly(l *Limit) bool {
+	return b.parts == nil && b.permit == l.Permit && b.refill == l.Refill
+}
 
 // part holds the use of a bucket at one rate.
 type part struct {
@@ -58,14 +69,14 @@ func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
 
 // appendParts appends the parts of a bucket.
 func (s *State) appendParts(all []part) []part {
-	switch {
-	case s.More == nil:
+	if s.More == nil {
 		return nil
-	case s.More.Parts == nil:
-		return append(all, part{used: s.Used, permit: s.More.Own, refill: s.More.Until})
-	default:
-		return append(all, *s.More.Parts...)
 	}
+	b := s.More.bucket
+	if b.parts == nil {
+		return append(all, part{used: s.Used, permit: b.permit, refill: b.refill})
+	}
+	return append(all, b.parts...)
 }
 
 // refill refills the parts for so many ticks. A part that becomes empty loses its gaps. It reports
@@ -95,13 +106,14 @@ func fullest(parts []part, l *Limit) (used int64, gaps []gap) {
 // own More, if that is its rate.
 func (s *State) setParts(parts []part, l *Limit) {
 	if len(parts) == 1 && len(parts[0].gaps) == 0 && parts[0].is(l) {
-		s.Used, s.More = parts[0].used, l.rate
+		s.Used, s.More = parts[0].used, l.shared
 		return
 	}
-	if s.Used = 0; s.More == nil || s.More.Parts == nil {
-		s.More = &More{Parts: new([]part)}
+	if s.Used = 0; s.More == nil || s.More.bucket.parts == nil {
+		s.More = &More{bucket: new(bucketParts)}
 	}
-	*s.More.Parts = append((*s.More.Parts)[:0], parts...)
+	b := s.More.bucket
+	b.parts = append(b.parts[:0], parts...)
 }
 
 // ticksUntilFresh returns how many ticks it takes until no part uses anything.
@@ -131,8 +143,9 @@ func (p *part) rescaled(permit, most int64) int64 {
 	return min(units, most)
 }
 
-// withPart adds a part where its rate belongs, and returns its place. When there is one too many, the fastest other one goes: the next
-// slower one uses as much from then on, so that neither admits more than it would by itself.
+// withPart adds a part where its rate belongs, and returns its place. When there is one too many, the
+// fastest other one goes. The next slower one uses as much from then on, so that neither admits more
+// than it would by itself.
 func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) {
 	for at < len(parts) && parts[at].rate() < p.rate() {
 		at++
@@ -233,6 +246,12 @@ func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 	return true
 }
 
+// lives returns for how long a bucket of several rates counts. For one of them it may be as good as
+// fresh before.
+func (s *State) lives(t moment, l *Limit) int64 {
+	return (s.At+ticksUntilFresh(s.appendParts(new([maxParts]part)[:0])))*l.Tick - t.now
+}
+
 // plus returns the use with so many permits more, or the most that can be used.
 func (p *part) plus(permits int64) int64 {
 	if !below(permits, p.permit, maxUnits) {
@@ -245,7 +264,7 @@ func (p *part) plus(permits int64) int64 {
 // not come back, and reports whether that changes it. In an overdrawn bucket, it keeps what others
 // wait for whose waits were already announced.
 func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
-	position := c.place()
+	position := c.newest()
 	hole := gap{position - c.Cost, position}
 	held, behind := c.Cost, charged-position
 	for _, g := range p.gaps {

@@ -1,86 +1,65 @@
 package algorithm
 
-import "math"
-
-// Word is a counter in one integer, for as long as it can be: of a window the permits used, until its sub-window or the window
-// is over; of a bucket, for a second, the units used, to which what has come back since is added and not taken off. Who charges
-// it changes that integer alone, so many can at once, with a compare-and-swap.
+// Word is a counter in one integer, for as long as that is possible. Of a window it is the permits
+// used, until its sub-window or the window is over. Of a bucket it is the units used, to which what
+// came back since is added and not subtracted. A charge changes that integer alone, so many
+// goroutines can charge at once, with a compare-and-swap.
 type Word struct {
-	limit *Limit
-	from  int64 // the time at which it was made, in microseconds; it is good for calls from then on
-	until int64 // and before this
-	reset int64 // of a window: when all that is used is back
-	first int64 // of a bucket: the position of a charge with which nothing is used
+	kind        Kind
+	full, unit  int64 // the most that fits, and one permit, in units
+	refill      int64 // units that come back per microsecond; 0: all come back at reset
+	from, until int64 // the word is good for calls from the first until before the second, in microseconds
+	reset       int64 // without refill: when all that is used comes back, in microseconds since the epoch
+	first       int64 // with refill: the position of a charge with which nothing is used
 }
 
-// longestWord is how long the word of a bucket is good, in microseconds: so long that no sum of it overflows.
-const longestWord = 1_000_000
-
-// AsWord makes a word of a state that was charged just now; false: this limit has none.
+// AsWord makes a word of a state that was charged just now. It reports false if there is none.
 func (l *Limit) AsWord(s *State, now int64) (w Word, value int64, ok bool) {
-	w = Word{limit: l, from: now}
-	switch {
-	case l.Kind == SlidingWindow:
-		w.until, w.reset = now+subWindowRest(now, l.Window), now+freeAfter(s.At, now, l.Window)
-	case l.Kind == FixedWindow:
-		w.until = s.At + l.Window
-		w.reset = w.until
-	case l.Kind == CalendarWindow:
-		w.until = l.endOf(s.At, now)
-		w.reset = w.until
-	case l.Kind == TokenBucket && l.Tick == 1 && s.More == l.rate:
-		w.until, w.first = now+longestWord, s.Charged-ceilDiv(s.Used, l.Permit)
-	default:
-		return w, 0, false
-	}
-	return w, s.Used, true
+	return registry[l.Kind].word(l, s, now)
 }
 
-// Charge is the word after one more call; false: it does not fit, or comes at another time.
+// Charge returns the word after one more call. It reports false if the call does not fit, or comes
+// at another time.
 func (w *Word) Charge(value, now, cost int64) (next int64, fits bool) {
-	l := w.limit
-	switch {
-	case now < w.from || now >= w.until:
+	if now < w.from || now >= w.until {
 		return 0, false
-	case l.Kind != TokenBucket:
-		next = value + cost
-		return next, next <= l.Max
-	default:
-		back := (now - w.from) * l.Refill
-		next = max(value, back) + cost*l.Permit
-		return next, next-back <= l.Max*l.Permit
 	}
+	if w.refill == 0 {
+		next = value + cost
+		return next, next <= w.full
+	}
+	back := (now - w.from) * w.refill
+	next = max(value, back) + cost*w.unit
+	return next, next-back <= w.full
 }
 
-// Answer is what the call is answered whose charge made this of the word. It is apart from the charge, because nobody else need
-// wait for it.
+// Answer returns the verdict on the call whose charge made this of the word. It is not part of
+// Charge, because no other goroutine need wait for it.
 func (w *Word) Answer(value, now int64) Verdict {
-	l := w.limit
-	if l.Kind != TokenBucket {
-		return Verdict{At: now, Remaining: l.Max - value, ResetAfter: w.reset - now}
+	if w.refill == 0 {
+		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now}
 	}
-	used := value - (now-w.from)*l.Refill
-	return Verdict{At: now, Remaining: l.left(used), ResetAfter: ceilDiv(used, l.Refill), Position: w.position(value)}
+	used := value - (now-w.from)*w.refill
+	return Verdict{
+		At: now, Remaining: max(0, floorDiv(w.full-used, w.unit)), ResetAfter: ceilDiv(used, w.refill), Position: w.position(value),
+	}
 }
 
 // position returns the position of the last charge. It skips permits that came back while the
 // bucket was full, so it grows with every charge.
-func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.limit.Permit) }
+func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.unit) }
 
-// Back writes the word into the state that it was made of, as of now, and returns when that equals a fresh one, in microseconds since
-// the epoch.
+// Back writes the word into the state that it was made of, as of now. It returns when that equals a
+// fresh one, in microseconds since the epoch.
 func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
-	l := w.limit
-	if l.Kind != TokenBucket {
-		if s.More != nil {
-			s.More.Own += value - s.Used
-		}
-		s.Used = value
-		return w.reset
+	return registry[w.kind].back(w, value, now, s)
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return -ceilDiv(-a, b)
 	}
-	s.At, s.Used, s.Charged = now, 0, w.position(value)
-	if high := now - w.from; high < math.MaxInt64/l.Refill {
-		s.Used = max(0, value-high*l.Refill)
-	}
-	return now + ceilDiv(s.Used, l.Refill)
+	return a / b
 }

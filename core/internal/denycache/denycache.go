@@ -62,8 +62,8 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	}
 	for i := range counters {
 		counter := &counters[i]
-		isBan := counter.Limit.Kind == algorithm.Ban
-		if counter.Dry || counter.Limit.Kind == algorithm.Concurrency || counter.Cost == 0 && !isBan {
+		of := counter.Limit.Properties()
+		if counter.Dry || !of.Remembers || counter.Cost == 0 && !of.Watches {
 			return
 		}
 		hash := c.hash(counter.Key)
@@ -77,7 +77,7 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 // counted such a refusal, so it is not repeated to calls whose refusals a ban has to count.
 func (q Query) forLook(counters []algorithm.Counter) Query {
 	for i := range counters {
-		if counters[i].Limit.Kind == algorithm.Ban {
+		if counters[i].Limit.Properties().Watches {
 			q.hash ^= spread
 			break
 		}

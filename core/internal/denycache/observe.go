@@ -30,7 +30,7 @@ func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algor
 // not repeat older refusals. The call at hand may.
 func (c *Cache) observeStrikes(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	for i := range counters {
-		if counters[i].Limit.Kind == algorithm.Ban && verdicts[i].Position != 0 {
+		if verdicts[i].Struck {
 			c.Invalidate(counters[i].Key)
 			if q.cacheable {
 				q.generations[i]++
@@ -75,7 +75,7 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 			places = append(places, i)
 		case v.RetryAfter > 0:
 			all = false
-		case counter.Limit.Kind == algorithm.Ban:
+		case counter.Limit.Properties().Watches:
 			span = min(span, counter.Limit.Steady(v, counter.Cost))
 		}
 	}
@@ -162,7 +162,7 @@ func (s shardSet) has(v *algorithm.Verdict) bool { return s>>v.Part&1 == 1 }
 // change with every call that they let pass.
 func answering(counters []algorithm.Counter, verdicts []algorithm.Verdict) (known shardSet) {
 	for i := range counters {
-		if counters[i].Limit.Kind == algorithm.Ban || counters[i].Refuses(&verdicts[i]) {
+		if counters[i].Limit.Properties().Watches || counters[i].Refuses(&verdicts[i]) {
 			known |= 1 << verdicts[i].Part
 		}
 	}

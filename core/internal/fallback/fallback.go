@@ -112,10 +112,8 @@ func uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 	local := *c
 	local.Lease = 0
-	if c.Limit.Kind != algorithm.Ban {
-		local.Limit = f.shares.of(c.Limit, c.LocalShare)
-		local.Cost = min(c.Cost, local.Limit.Max)
-	}
+	local.Limit = f.shares.of(c.Limit, c.LocalShare)
+	local.Cost = min(c.Cost, local.Limit.Max)
 	return local
 }
 

@@ -34,7 +34,7 @@ func (s *shares) of(limit *algorithm.Limit, part float64) *algorithm.Limit {
 	}
 	made := limit // two rules that meet may have a limit of which no part can be counted
 	if smaller, err := limit.Share(part); err == nil {
-		made = &smaller
+		made = smaller
 	}
 	if s.made == nil || len(s.made) >= maxShares {
 		s.made = make(map[share]*algorithm.Limit)

@@ -11,8 +11,8 @@ import (
 func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
 		e, state := shard.lookUp(c.Key, tag(hash))
-		v = c.Limit.Reserve(state, t.now, c.Cost, patience)
-		if v.RetryAfter > 0 || c.Cost == 0 {
+		var lives int64
+		if v, lives = c.Limit.Reserve(state, t.now, c.Cost, patience); lives == 0 {
 			if e != nil {
 				e.keepUntil(t.awake + v.ResetAfter)
 			}
@@ -22,7 +22,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 			e = s.create(shard, c.Key, hash, t, nil)
 			e.state = *state
 		}
-		e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, &v))
+		e.setFresh(t.awake + lives)
 	})
 	return v
 }

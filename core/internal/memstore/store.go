@@ -77,7 +77,7 @@ type instant struct {
 // of returns the time that a limit counts by. Slots are held by calls of this very process, which
 // were suspended with it and have had no time to renew them.
 func (t instant) of(l *algorithm.Limit) int64 {
-	if l.Kind == algorithm.Concurrency {
+	if l.Properties().Slots {
 		return t.awake
 	}
 	return t.now
@@ -148,7 +148,8 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 		c.Limit.Look(state, t.of(c.Limit), c.Cost, false, v)
 		return
 	}
-	if !c.Limit.Decide(state, t.of(c.Limit), c.Cost, c.Mark, v) {
+	lives := c.Limit.Decide(state, t.of(c.Limit), c.Cost, c.Mark, v)
+	if lives == 0 {
 		if e != nil {
 			e.keepUntil(t.awake + v.ResetAfter)
 		}
@@ -158,7 +159,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 		e = s.create(shard, c.Key, hash, t, nil)
 		e.state = *state
 	}
-	e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, v))
+	e.setFresh(t.awake + lives)
 	if waited {
 		s.openCell(shard, e, c.Limit, hash, t)
 	}
@@ -183,7 +184,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 	}
 	for i := range counters {
 		switch c, v := &counters[i], &verdicts[i]; {
-		case c.Limit.Kind == algorithm.Ban:
+		case c.Limit.Properties().Watches:
 			if algorithm.Struck(counters, verdicts, i) {
 				s.strike(c, hashes[i], t, v, own)
 			}
@@ -196,18 +197,18 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 // charge takes a cost that fits, and makes room for a new key.
 func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
-	c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
-	e.setFresh(t.awake + c.Limit.Lives(&e.state, t.now, v))
+	e.setFresh(t.awake + c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v))
 }
 
 // strike makes a ban count a refusal, which may begin the ban.
 func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
-	if reset, noted := c.Limit.Strike(&e.state, t.now); noted {
+	holds, reset, noted := c.Limit.Strike(&e.state, t.now)
+	if noted {
 		e.setFresh(t.awake + reset)
-		v.Position = 1
+		v.Struck = true
 	}
-	v.RetryAfter = max(0, e.state.Used-t.now)
+	v.RetryAfter = holds
 }
 
 // Close stops the removal of fresh entries. Counting goes on.

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -48,13 +46,3 @@ func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, 
 	a := scriptReply{kind: by, text: r.Text, values: r.Values, calls: r.Calls}
 	return a.readVerdicts(r.Counters, r.Ahead, 1, verdicts, new(scratch))
 }
-
-// ReadRecords reads the reply of records.lua.
-func ReadRecords(reply any) ([]algorithm.Record, error) {
-	cmd := redis.NewCmd(context.Background())
-	cmd.SetVal(reply)
-	return readRecords(cmd)
-}
-
-// ReadReservation reads the reply of reserve.lua.
-func ReadReservation(numbers []int64) (algorithm.Verdict, error) { return readReservation(numbers) }

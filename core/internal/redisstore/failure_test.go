@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
@@ -93,7 +94,7 @@ func TestClassOf(t *testing.T) {
 		{reply("NOTACOUNTER script: f"), failure.Foreign},
 		{nameForeignKeys(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
 		{reply("ERR something new"), failure.Unexpected},
-		{errWrongReply, failure.Unexpected},
+		{algorithm.ReadDecided(nil, nil), failure.Unexpected},
 		{errors.New("redis: can't parse \"!\""), failure.Unexpected},
 		{notIntegers(), failure.Unexpected},
 	} {

@@ -112,7 +112,7 @@ func (p *pipeline) groupOf(t *laneCall) int {
 // merges says whether what the ticket asks can be decided together with others that ask the same.
 func (t *laneCall) canMerge() bool {
 	for i := range t.counters {
-		if !t.counters[i].AsOne() {
+		if !t.counters[i].Merges() {
 			return false
 		}
 	}

@@ -148,8 +148,8 @@ func (p *shardPart) isMoreDoubtful(than *shardPart) bool {
 func (p *shardPart) smallestMax() int64 {
 	smallest := int64(math.MaxInt64)
 	for i := range p.counters {
-		if l := p.counters[i].Limit; l.Kind != algorithm.Ban {
-			smallest = min(smallest, l.Max)
+		if c := &p.counters[i]; c.Charges() {
+			smallest = min(smallest, c.Limit.Max)
 		}
 	}
 	return smallest

@@ -92,7 +92,7 @@ func (o *forecastTable) record(hash uint64, counters []algorithm.Counter, verdic
 		case c.Dry:
 		case v.RetryAfter > 0:
 			refused = max(refused, v.RetryAfter)
-		case c.Cost > 0 && c.Limit.Kind != algorithm.Ban && v.Remaining/c.Cost < calls:
+		case c.Charges() && v.Remaining/c.Cost < calls:
 			calls, lasts = v.Remaining/c.Cost, v.ResetAfter
 		}
 	}

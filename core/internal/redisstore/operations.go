@@ -14,9 +14,10 @@ import (
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	numbers, err := s.runForIntegers(deadline, &algorithm.Reserve, reserveCall(c, patience))
+	call := algorithm.AppendReserve(onKey(algorithm.Reserve, c.Key), c, patience)
+	reply, err := s.runScript(deadline, algorithm.Reserve, call)
 	if err == nil {
-		v, err = readReservation(numbers)
+		v, err = algorithm.ReadReserved(reply)
 	}
 	if err != nil {
 		var failed [1]algorithm.Verdict
@@ -31,15 +32,17 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	return s.runOnShards(deadline, charges, &algorithm.GiveBack, giveBackCall)
+	return s.runOnShards(deadline, charges, giveBackCall)
 }
 
-// sideBySide runs a script for charges on all shards that they lie on at once: one that is ill must not keep the others.
-func (s *Store) runOnShards(deadline context.Context, charges []algorithm.Charge, script *algorithm.Script, call func([]algorithm.Charge) []any) error {
+// runOnShards runs the script that each part of the charges needs, on all shards that they lie on at
+// once: one that does not answer must not delay the others.
+func (s *Store) runOnShards(deadline context.Context, charges []algorithm.Charge, call func([]algorithm.Charge) (*algorithm.Script, []any)) error {
 	parts := s.splitCharges(charges)
 	failed := make([]error, len(parts))
 	ask := func(i int) {
-		if _, err := s.runForIntegers(deadline, script, call(parts[i])); err != nil {
+		script, command := call(parts[i])
+		if _, err := s.runScript(deadline, script, command); err != nil {
 			failed[i] = toFailure(err, s.timeout)
 		}
 	}
@@ -56,16 +59,17 @@ func (s *Store) runOnShards(deadline context.Context, charges []algorithm.Charge
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.runOnShards(deadline, slots, &algorithm.Renew, renewCall)
+	return s.runOnShards(deadline, slots, renewCall)
 }
 
 // Records are the calls that count in a log now, newest first.
 func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error) {
 	var records []algorithm.Record
 	err := s.withTimeout(ctx, func(deadline context.Context) error {
-		cmd, err := s.runScript(deadline, &algorithm.Records, recordsCall(key, limit))
+		call := algorithm.AppendRecords(onKey(algorithm.Records, key), limit)
+		reply, err := s.runScript(deadline, algorithm.Records, call)
 		if err == nil {
-			records, err = readRecords(cmd)
+			records, err = algorithm.ReadRecords(reply)
 		}
 		return err
 	})
@@ -76,8 +80,10 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 // The key is that of its ban.
 func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		numbers, err := s.runForIntegers(deadline, &algorithm.ImposeBan, imposeCall(key, span))
-		changed = len(numbers) == 2 && numbers[1] == 1
+		reply, err := s.runScript(deadline, algorithm.ImposeBan, algorithm.AppendImpose(onKey(algorithm.ImposeBan, key), span))
+		if err == nil {
+			changed, err = algorithm.ReadImposed(reply)
+		}
 		return err
 	})
 	return changed, err

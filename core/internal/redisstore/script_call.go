@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -44,13 +43,13 @@ const (
 
 func (a *scriptCall) prepare(counters []algorithm.Counter, charge bool, calls int64) {
 	for i := range counters { // of more calls than ever fit, one more says all
-		if c := &counters[i]; c.AsOne() {
+		if c := &counters[i]; c.Merges() {
 			calls = min(calls, c.Limit.Max/c.Cost+1)
 		}
 	}
 	*a = scriptCall{counters: counters, charge: charge, calls: calls, assumedNow: assumedNow(counters)}
 	switch {
-	case len(counters) == 1 && charge && counters[0].AsOne() && counters[0].Limit.FastScript() != nil:
+	case len(counters) == 1 && charge && counters[0].Merges() && counters[0].Limit.FastScript() != nil:
 		a.kind = fastKind
 	case calls == 1:
 		a.kind = decideKind
@@ -107,31 +106,14 @@ func (a *scriptCall) retry(err error) (again bool, _ error) {
 		return false, nil
 	}
 	reply, _ := a.listCmd.Val().([]any)
-	now, untimely := a.serverDay(reply)
-	if untimely && a.timeCorrected {
+	now := algorithm.Untimely(reply)
+	if now > 0 && a.timeCorrected {
 		return false, fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", now)
 	}
-	if untimely {
+	if now > 0 {
 		a.timeCorrected, a.assumedNow = true, now
 	}
-	return untimely, nil
-}
-
-// untimely says whether a calendar's bounds were those of another time than the server's, and what that is.
-func (a *scriptCall) serverDay(reply []any) (now int64, yes bool) {
-	if len(reply) == 0 {
-		return 0, false
-	}
-	now, _ = reply[0].(int64)
-	if a.kind == equalKind {
-		return now, len(reply) == 1
-	}
-	for i := 1; i < len(reply); i += 4 {
-		if retry, _ := reply[i].(int64); retry < 0 {
-			return now, true
-		}
-	}
-	return now, false
+	return now > 0, nil
 }
 
 // answer is what was replied to an asking.
@@ -155,15 +137,21 @@ type scratch struct{ found []algorithm.Found }
 
 // read works out the verdicts of calls that stand behind so many others: those of the last of them that passed, or of the first. It says
 // how many passed, of what was asked for as one; of a call that decide.lua decides, nothing.
-func (a *scriptReply) readVerdicts(counters []algorithm.Counter, behind, calls int64, verdicts []algorithm.Verdict, r *scratch) (passed int64, err error) {
+func (a *scriptReply) readVerdicts(counters []algorithm.Counter, behind, calls int64, verdicts []algorithm.Verdict, r *scratch) (passed int64, _ error) {
 	if a.kind == decideKind {
-		return 0, readDecided(a.values, verdicts)
+		return 0, algorithm.ReadDecided(a.values, verdicts)
 	}
 	for len(r.found) < len(counters) {
 		r.found = append(r.found, algorithm.Found{})
 	}
 	found := r.found[:len(counters)]
-	if err := a.readStates(counters, found); err != nil {
+	var err error
+	if a.kind == fastKind {
+		err = counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
+	} else {
+		err = algorithm.ReadEqual(a.values, counters, found)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
 	}
 	all := a.calls
@@ -173,52 +161,9 @@ func (a *scriptReply) readVerdicts(counters []algorithm.Counter, behind, calls i
 	passed = min(max(0, all-behind), calls)
 	for i := range counters {
 		found[i].Nth(&counters[i], behind+max(0, passed-1), all, &verdicts[i])
-		if found[i].Now == 0 { // a bucket's refusal brings no time, and nothing is decided by this one
+		if found[i].Now == 0 { // the reply had no time, because the answer does not depend on it
 			verdicts[i].At = nowMicros()
 		}
 	}
 	return passed, nil
-}
-
-// readFound reads what a script found before it charged anything.
-func (a *scriptReply) readStates(counters []algorithm.Counter, found []algorithm.Found) error {
-	if a.kind == fastKind {
-		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
-	}
-	if len(a.values) != 1+len(counters) {
-		return errWrongReply
-	}
-	now, _ := a.values[0].(int64)
-	for i := range counters {
-		state, ok := a.values[1+i].(string)
-		if !ok || now <= 0 {
-			return errWrongReply
-		}
-		found[i].Now = now
-		if err := counters[i].Limit.ReadState(state, &found[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var errWrongReply = errors.New("not what this script replies")
-
-// readDecided reads what decide.lua replied: now, then four numbers for each counter.
-func readDecided(values []any, verdicts []algorithm.Verdict) error {
-	if len(values) != 1+4*len(verdicts) {
-		return fmt.Errorf("the script replied %v for %d counters", values, len(verdicts))
-	}
-	for i := range verdicts {
-		now, isNow := values[0].(int64)
-		retry, isRetry := values[1+4*i].(int64)
-		left, isLeft := values[2+4*i].(int64)
-		reset, isReset := values[3+4*i].(int64)
-		position, isPosition := values[4+4*i].(int64)
-		if !isNow || !isRetry || !isLeft || !isReset || !isPosition {
-			return fmt.Errorf("the script replied %v, which are not all integers", values)
-		}
-		verdicts[i] = algorithm.Verdict{At: now, RetryAfter: retry, Remaining: left, ResetAfter: reset, Position: position}
-	}
-	return nil
 }

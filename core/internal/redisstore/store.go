@@ -216,11 +216,11 @@ func (s *Store) hashKeys(counters []algorithm.Counter) uint64 {
 	return hash
 }
 
-// aboutNow is this process's idea of the time where a calendar is asked for: Redis knows no zones. It decides nothing: a
-// script whose own clock disagrees asks to be called again, with its time.
+// assumedNow returns this process's idea of the time if a script's arguments depend on it. It decides
+// nothing: a script whose own clock disagrees asks to be called again, with its time.
 func assumedNow(counters []algorithm.Counter) int64 {
 	for i := range counters {
-		if counters[i].Limit.Kind == algorithm.CalendarWindow {
+		if counters[i].Limit.Dated() {
 			return nowMicros()
 		}
 	}
@@ -254,17 +254,8 @@ func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Contex
 	return toFailure(err, s.timeout)
 }
 
-// numbers runs a script that replies integers.
-func (s *Store) runForIntegers(ctx context.Context, script *algorithm.Script, call []any) ([]int64, error) {
-	cmd, err := s.runScript(ctx, script, call)
-	if err != nil {
-		return nil, err
-	}
-	return cmd.Int64Slice()
-}
-
-// run sends a script to the shard of its keys.
-func (s *Store) runScript(ctx context.Context, script *algorithm.Script, call []any) (*redis.Cmd, error) {
+// runScript sends a script to the shard of its keys. Every script replies a list.
+func (s *Store) runScript(ctx context.Context, script *algorithm.Script, call []any) ([]any, error) {
 	shard, err := s.router.shard(ctx, []byte(call[3].(string)))
 	if err != nil {
 		return nil, err
@@ -279,7 +270,7 @@ func (s *Store) runScript(ctx context.Context, script *algorithm.Script, call []
 		}
 		switch {
 		case err == nil:
-			return cmd, nil
+			return cmd.Slice()
 		case !p.retry(ctx, err):
 			return nil, shard.server.explainTooOld(withForeignKeys(err, call[3:3+call[2].(int)]))
 		}

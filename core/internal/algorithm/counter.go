@@ -1,0 +1,134 @@
+package algorithm
+
+import "slices"
+
+// Counter is one thing to count: a key, its limit, and what the call at hand costs.
+type Counter struct {
+	Key   []byte // as core forms it; valid during the call only
+	Limit *Limit
+	Cost  int64  // permits; 0 asks without charging
+	Mark  string // a log's note, or the holder of a slot
+	// Watched holds the places in the call of the counters whose refusals a ban counts, in order.
+	// The list must not be written to.
+	Watched []int
+	// Required says that the call is refused when the store cannot answer for this counter.
+	Required bool
+	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry
+	// if what it watches is: all of them, or none.
+	Dry bool
+	// Personal says that this counter is asked for because of who calls. A refusal by the others is
+	// one for every caller.
+	Personal bool
+	// Lease is how many calls of this cost may be charged in one trip, to be spent in this process;
+	// 0: each call asks. It is used only if the counter is alone on its call.
+	Lease int64
+	// LocalShare is the part of the limit by which this process counts by itself while the shared
+	// store cannot answer, up to 1; 0: it does not.
+	LocalShare float64
+}
+
+// Verdict is an engine's answer for one counter. Times are in microseconds.
+type Verdict struct {
+	At         int64 // when it was asked, since the epoch
+	Remaining  int64 // permits left, after the charge if there was one
+	ResetAfter int64 // until the state equals a fresh one
+	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
+	Wait       int64 // of a reservation: until its turn
+	Position   int64 // of the charge: see Charge; 0 if nothing was charged
+	Struck     bool  // of a ban: it counted a refusal of this call
+	From       Origin
+	Part       uint8 // of a call over several shards: the same for the counters that one of them answered for
+	Err        error // why the store could not answer; the rest is zero
+	Ended      error // the caller's own context ended first: its error; the rest is zero
+	Instead    error // FromLocal: why the store could not answer
+}
+
+// Failure returns why the store could not answer, even if something else did instead.
+func (v *Verdict) Failure() error {
+	if v.Err != nil {
+		return v.Err
+	}
+	return v.Instead
+}
+
+// Origin is where a verdict comes from.
+type Origin uint8
+
+// The origins.
+const (
+	FromStore   Origin = iota // the store was asked
+	FromRefusal               // a refusal of the store's still holds, and was remembered
+	FromLease                 // the permits were charged before, together with others
+	FromLocal                 // the store did not answer, so this process counted by itself
+	FromNobody                // another counter of the call refused as before, so nobody was asked; the rest is zero
+)
+
+// Charge is what a call was charged, to be given back.
+type Charge struct {
+	Key   []byte
+	Limit *Limit
+	Cost  int64 // permits to give back
+	At    int64 // when they were charged: Verdict.At
+	// Position distinguishes the charge from others of its counter, also from those of the same
+	// microsecond. It increases with every charge. It is 0 with algorithms that need none.
+	Position int64
+	Given    int64  // permits of it that were given back before
+	Mark     string // Counter.Mark
+	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
+	LocalShare float64
+}
+
+// Record is one call in a log.
+type Record struct {
+	At   int64 // microseconds since the epoch
+	Cost int64
+	Note string
+}
+
+// Charges reports whether a call that passes is charged to this counter.
+func (c *Counter) Charges() bool { return c.Cost > 0 && !registry[c.Limit.Kind].Watches }
+
+// Refuses reports whether a verdict on this counter refuses the call: it does not fit, or the store
+// could not answer for a counter that is required. A dry counter refuses nothing.
+func (c *Counter) Refuses(v *Verdict) bool {
+	return !c.Dry && (v.RetryAfter != 0 || v.Err != nil && c.Required)
+}
+
+// WatchedIn returns the places of the watched counters in a part of the call that consists of the
+// counters at these places, in order. It leaves out watched counters that are not in the part.
+func (c *Counter) WatchedIn(places []int) (watched []int) {
+	for _, at := range c.Watched {
+		if n, ok := slices.BinarySearch(places, at); ok {
+			watched = append(watched, n)
+		}
+	}
+	return watched
+}
+
+// Charged returns what a call that passed was charged for this counter, to be given back. If its
+// Cost is 0, nothing was charged.
+func (c *Counter) Charged(v *Verdict) Charge {
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Position: v.Position, Mark: c.Mark}
+	if v.From == FromLocal {
+		charge.LocalShare = c.LocalShare
+	}
+	return charge
+}
+
+// Taken returns the Cost of what a call that passed was charged.
+func (c *Counter) Taken(v *Verdict) int64 {
+	switch {
+	case v.RetryAfter > 0 || v.Err != nil || !c.Charges():
+		return 0
+	case v.From == FromLocal:
+		return min(c.Cost, ceilPart(c.Limit.Max, c.LocalShare))
+	default:
+		return c.Cost
+	}
+}
+
+// Merges reports whether equal calls on this counter can be decided together: calls that charge it,
+// and leave nothing of their own in its state.
+func (c *Counter) Merges() bool {
+	return c.Cost > 0 && !c.Dry && registry[c.Limit.Kind].Properties.Merges
+}

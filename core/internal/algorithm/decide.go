@@ -1,0 +1,108 @@
+package algorithm
+
+import "slices"
+
+// Look returns, in v, what a counter answers to a cost. It changes nothing, except that a call which
+// may charge anchors a state that was written before the clock stepped back, as in decide.lua.
+func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
+	d := &registry[l.Kind]
+	t := moment{now, d.place(now, l)}
+	s = l.look(d, s, t, cost, charge, v)
+	v.ResetAfter = d.resetAfter(s, t, l)
+}
+
+// look leaves out the ResetAfter, which a charge changes. It returns the state that it looked at.
+func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
+	counts := cost > 0 || d.Watches
+	if s.At > t.place {
+		s = l.anchored(s, t.place, charge && counts)
+	}
+	remaining, retryAfter := d.look(s, t, l, cost)
+	if !counts { // nothing always fits, also after the limit was lowered below what is used
+		retryAfter = 0
+	}
+	*v = Verdict{At: t.now, Remaining: max(0, remaining), RetryAfter: retryAfter}
+	return s
+}
+
+// anchored returns the state, or a copy if it may not be changed, moved to a place before it.
+func (l *Limit) anchored(s *State, place int64, change bool) *State {
+	if !change {
+		s = s.clone()
+	}
+	registry[l.Kind].anchor(s, place, l)
+	return s
+}
+
+// Charge takes a cost that [Limit.Look] found to fit at the same time. It returns for how long the
+// state counts then.
+func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) (lives int64) {
+	d := &registry[l.Kind]
+	return v.charge(d.charge(s, moment{now, d.place(now, l)}, l, cost, mark), cost)
+}
+
+// charge completes a verdict by what a charge left.
+func (v *Verdict) charge(e effect, cost int64) (lives int64) {
+	v.ResetAfter, v.Position = e.resetAfter, e.position
+	v.Remaining -= cost
+	return max(e.lives, e.resetAfter)
+}
+
+// Decide looks, and charges a cost that fits. It returns for how long the state counts then; 0 if
+// nothing was charged.
+func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (lives int64) {
+	d := &registry[l.Kind]
+	t := moment{now, d.place(now, l)}
+	s = l.look(d, s, t, cost, true, v)
+	if v.RetryAfter != 0 || cost == 0 || d.Watches {
+		v.ResetAfter = d.resetAfter(s, t, l)
+		return 0
+	}
+	return v.charge(d.charge(s, t, l, cost, mark), cost)
+}
+
+// GiveBack takes a charge back, as far as it still counts.
+func (c *Charge) GiveBack(s *State, now int64) { registry[c.Limit.Kind].giveBack(s, now, c) }
+
+// Reserve takes a cost at the next turn, if that comes within patience. The turn is that of one
+// permit; the rest of a large cost is paid by the next caller. It returns for how long the state
+// counts then; 0 if nothing was taken.
+func (l *Limit) Reserve(s *State, now, cost, patience int64) (v Verdict, lives int64) {
+	return registry[l.Kind].reserve(l, s, now, cost, patience)
+}
+
+// Renew keeps a slot for another window. A slot that was lost meanwhile (its holder was cut off, or
+// the store forgot it) is taken again, even over the limit: its call is in flight, and must count.
+func (l *Limit) Renew(s *State, now int64, holder string) {
+	registry[l.Kind].renew(l, s, now, holder)
+}
+
+// Records returns the calls that count now, newest first. None is later than now, even if the clock
+// stepped back.
+func (l *Limit) Records(s *State, now int64) []Record { return registry[l.Kind].records(l, s, now) }
+
+// Strike counts a refusal for a ban, once in each window, and begins the ban when there were enough.
+// It returns how long the ban holds then, and if the refusal was counted, after how long the state
+// is to be forgotten.
+func (l *Limit) Strike(s *State, now int64) (holds, resetAfter int64, noted bool) {
+	return registry[l.Kind].strike(l, s, now)
+}
+
+// Passes reports whether counters let the call pass: all of them must.
+func Passes(counters []Counter, verdicts []Verdict) bool {
+	for i := range verdicts {
+		if counters[i].Refuses(&verdicts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Struck reports whether the counter at i has to count a refusal: it watches a counter that
+// refused, does not hold itself, and bans for refusals at all.
+func Struck(counters []Counter, verdicts []Verdict, i int) bool {
+	if len(counters[i].Watched) == 0 || counters[i].Limit.ban.after == 0 || verdicts[i].RetryAfter != 0 {
+		return false
+	}
+	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].RetryAfter > 0 })
+}

@@ -1,0 +1,48 @@
+package algorithm
+
+import "os"
+
+// QuietPeriod is an algorithm that no release has: permits come back, all of them, when nobody was
+// charged for a window. It has no more than an algorithm must have, so the tests that run on all
+// algorithms also show that the defaults are safe.
+const QuietPeriod Kind = 7
+
+func init() { registry[QuietPeriod] = register(quietPeriod{}, os.DirFS("testdata")) }
+
+type quietPeriod struct{ defaults }
+
+func (quietPeriod) properties() Properties {
+	return Properties{Name: "QuietPeriod", File: "quiet_period", Tag: "qp1"}
+}
+
+func (quietPeriod) limit(t *Terms) (Limit, error) { return inWindows(QuietPeriod, t) }
+
+func (quietPeriod) place(now int64, _ *Limit) int64 { return now }
+
+func (quietPeriod) anchor(s *State, place int64, _ *Limit) { s.At = place }
+
+func (quietPeriod) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+	used := s.Used
+	if t.now-s.At >= l.Window {
+		used = 0
+	}
+	if used+cost > l.Max {
+		retryAfter = s.At + l.Window - t.now
+	}
+	return l.Max - used, retryAfter
+}
+
+func (quietPeriod) resetAfter(s *State, t moment, l *Limit) int64 {
+	if s.Used == 0 {
+		return 0
+	}
+	return max(0, s.At+l.Window-t.now)
+}
+
+func (quietPeriod) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+	if t.now-s.At >= l.Window {
+		s.Used = 0
+	}
+	s.At, s.Used = t.now, s.Used+cost
+	return effect{resetAfter: l.Window}
+}

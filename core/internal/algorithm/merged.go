@@ -1,0 +1,110 @@
+package algorithm
+
+import "errors"
+
+// Calls that ask the same and were made together are decided by one script. It charges as many as
+// fit, first come first served, and replies what it found before; the answer to each call follows
+// from that.
+
+// FastScript returns the script that decides over one counter of this limit that is alone on its
+// calls, at half the cost of decide_equal.lua; nil: the algorithm has none. It leaves what is
+// uncommon to decide_equal.lua.
+func (l *Limit) FastScript() *Script { return registry[l.Kind].lua.fast }
+
+// FastArg returns the argument of the fast script for so many calls of a cost. For one call of cost
+// 1 it was made before.
+func (l *Limit) FastArg(cost, calls int64) any {
+	if cost == 1 && calls == 1 {
+		return l.fast
+	}
+	return registry[l.Kind].fastArg(l, cost, calls)
+}
+
+// Uncommon is what a fast script replies to what decide_equal.lua is to decide.
+const Uncommon = "-1"
+
+// errReply says that a script replied what none of ours does.
+var errReply = errors.New("not a reply of this script")
+
+// Found is what a script that decides over calls made together found: the time, and a counter's
+// state before any of the calls.
+type Found struct {
+	Now   int64 // microseconds since the epoch; 0 if the answer does not depend on it, and it is not known
+	State State
+	all   bool // all calls passed
+
+	more   More // room for the state's
+	window subWindowed
+	bucket bucketParts
+}
+
+// ReadFast reads what a fast script replied to so many calls of a cost.
+func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
+	if err := registry[l.Kind].readFast(l, reply, cost, calls, f); err != nil {
+		return err
+	}
+	return f.sane()
+}
+
+// ReadState reads a state as it is in Redis, of an algorithm whose state is a string. "" is the
+// state of a counter that nobody used.
+func (l *Limit) ReadState(text string, f *Found) error {
+	f.State, f.all = State{}, false
+	if text == "" {
+		return nil
+	}
+	if err := registry[l.Kind].readState(l, text, f); err != nil {
+		return err
+	}
+	return f.sane()
+}
+
+// sane returns an error if a number is one that no script writes.
+func (f *Found) sane() error {
+	const never = 1 << 53
+	s := &f.State
+	if f.Now >= never || s.At >= never || s.Used > maxUnits || s.Charged > maxUnits || s.Born >= never {
+		return errReply
+	}
+	return nil
+}
+
+// Fit returns how many of so many equal calls fit, one after the other.
+func (f *Found) Fit(c *Counter, calls int64) int64 {
+	if f.all {
+		return calls
+	}
+	var v Verdict
+	c.Limit.Look(&f.State, f.Now, 0, false, &v)
+	return min(calls, v.Remaining/c.Cost)
+}
+
+// Nth returns, in v, the answer to the call that stands behind so many equal ones, of which so many
+// passed. It uses up what was found.
+func (f *Found) Nth(c *Counter, behind, passed int64, v *Verdict) {
+	if behind < passed { // charged at once, the counter is as after one by one
+		c.Limit.Decide(&f.State, f.Now, (behind+1)*c.Cost, "", v)
+		return
+	}
+	if passed > 0 {
+		c.Limit.Decide(&f.State, f.Now, passed*c.Cost, "", v)
+	}
+	c.Limit.Look(&f.State, f.Now, c.Cost, true, v)
+}
+
+// packed returns integers as struct.pack('<I7...') packs them.
+func packed(ints ...int64) string {
+	packed := make([]byte, 0, 7*6)
+	for _, n := range ints {
+		packed = append(packed, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48))
+	}
+	return string(packed)
+}
+
+// littleEndian reads an unsigned integer of up to seven bytes.
+func littleEndian(text string) (n int64) {
+	for i := len(text) - 1; i >= 0; i-- {
+		n = n<<8 | int64(text[i])
+	}
+	return n
+}

@@ -1,0 +1,58 @@
+package algorithm
+
+import "slices"
+
+// State is what a counter of this process remembers. The zero State is a counter that nobody used.
+// It is small, because a table holds one for each key.
+type State struct {
+	At   int64 // when it was written, in units of its algorithm's own; see definition.place
+	Used int64 // permits; of a TokenBucket units
+	More *More // nil while there is no more
+
+	Charged int64 // TokenBucket: the position of the last charge
+	Born    int64 // TokenBucket: when it was first used since it was last full, in microseconds
+}
+
+// More is what most states can do without. It holds what the state's own algorithm needs, and
+// nothing else. All buckets of one limit share one, which is never written to, as long as each has
+// one rate and no gaps.
+type More struct {
+	window *subWindowed
+	log    *entryLog
+	bucket *bucketParts
+	ban    *banHistory
+}
+
+// Entry is a call that was admitted.
+type Entry struct {
+	// At is when the entry counts from, in microseconds: when the call was admitted or its slot
+	// renewed, or a later time because the clock stepped back.
+	At       int64
+	Admitted int64  // SlidingLog: when
+	Cost     int64  // permits
+	Sum      int64  // SlidingLog: the permits of the entries up to and with this one
+	Position int64  // SlidingLog: see Charge
+	Mark     string // see Counter
+}
+
+// entryLog holds entries, oldest first.
+type entryLog struct{ entries []Entry }
+
+func (s *State) clone() *State {
+	c := *s
+	if s.More == nil {
+		return &c
+	}
+	more := *s.More
+	c.More = &more
+	if more.window != nil {
+		more.window = new(*more.window)
+	}
+	if more.log != nil {
+		more.log = &entryLog{slices.Clone(more.log.entries)}
+	}
+	if more.ban != nil {
+		more.ban = new(*more.ban)
+	}
+	return &c // a bucket's parts are not written to, but replaced
+}

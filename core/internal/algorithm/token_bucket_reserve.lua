@@ -1,0 +1,26 @@
+-- Reserves permits of a TokenBucket: they are taken now, to be used when their turn comes. The turn is
+-- that of one permit: the rest of a large cost is paid by the next caller.
+--
+-- KEYS[1]   the counter
+-- ARGV      patience (microseconds), cost, burst, permit, refill, tick; the last four as in
+--           token_bucket.lua
+-- reply     now (microseconds since the epoch), retry after (microseconds, 0: reserved; otherwise its
+--           turn comes after patience, and nothing was taken), permits left, reset after, wait until
+--           its turn (microseconds), position of the charge
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local cost = ARGV[2] + 0
+local answer = algorithms.tb2(KEYS[1], now, cost, ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[1] + 0)
+local left, reset, position = answer.left, answer.reset, 0
+
+local function write(state, lives)
+  redis.call('SET', KEYS[1], state, 'PXAT', math.floor((now + lives) / 1000) + 1)
+end
+
+if answer.charged then
+  write(answer.charged, answer.charged_lives or answer.charged_reset)
+  left, reset, position = left - cost, answer.charged_reset, answer.position
+elseif cost > 0 and answer.anchored then
+  write(answer.anchored, answer.lives or reset)
+end
+return {now, answer.retry, math.max(0, left), reset, answer.wait, position}
