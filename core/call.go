@@ -1,44 +1,44 @@
 package core
 
 import (
-	"net"
-	"net/http"
 	"net/netip"
-	"net/textproto"
-	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// call is one call while it is being decided: the Request that rules read, and the room to work in. It comes from a pool.
+// call is one call while it is decided: the Request that rules read, and the memory to work in. Calls
+// come from a pool.
 type call struct {
 	View
 	limiter *Limiter
-	id      uint64 // of its first charge: others for each call, as long as this object lives in the pool
+	id      uint64 // of its first charge; unique as long as this object lives in the pool
 	stripe  uint32 // where its decisions are counted
-	looks   bool   // this call looks for mistakes in how the service is put together
-	toLook  int    // how many calls of this object until the next that does, without this one
 
-	applying []asked // the rules that are for this call
-	asked    []asked // what they ask, one for each counter and verdict
+	applied []appliedRule // the rules that apply
+	limits  []callLimit   // their limits and bans; each belongs to the counter and the verdict at its place
+	// counters and verdicts are what the store is asked and what it answers.
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
-	decided  bool    // no function of the owner's panicked while the call was decided
-	passed   bool    // all that may refuse let the call pass: it was charged
-	holder   string  // of this call's slots, once it asked for one
-	deciding *policy // the rule whose key or cost is being asked for
-	bySize   bool    // the cost was computed by CostBySize
-	paths    []string
-	loose    looseness
-	subjects []byte
-	watched  []int // the places of a rule's counters, while they are being added
-	weighed  []weighed
-	recalls  bool // the counters are only to find a remembered refusal
-	text     []byte
-	telling  []*quota // several limits that headers tell
-	joined   []*quota // those of an earlier call
-	policies string   // and their RateLimit-Policy
+	decided   bool       // no function of the service owner's panicked
+	passed    bool       // the call was allowed and charged
+	holder    string     // names this call's slots of Concurrency, once it needs one
+	deciding  *namedRule // the rule whose functions are running
+	bySize    bool       // the cost was computed by CostBySize
+	recalling bool       // the counters only look up a remembered refusal
+	inputs    []ruleInputs
+	subjects  []byte // those of all rules, one after the other
+	watched   []int  // the places of a rule's counters, while they are added
+	paths     []string
+	loose     looseness
+
+	text         []byte       // a header's value
+	headerLimits []*ruleLimit // the limits that the headers show, if there are several
+	joinedLimits []*ruleLimit // those of an earlier call
+	joinedPolicy string       // their RateLimit-Policy
+
+	inspects        bool // this call looks for mistakes in how the service is put together
+	untilInspection int  // how many calls of this object remain until the next inspection
 
 	client      netip.Addr
 	clientKnown bool
@@ -47,32 +47,39 @@ type call struct {
 	userKnown   bool
 }
 
-// asked is a rule that applies to the call, under the name that it counts it by; once counted, one of its limits, or its ban.
-type asked struct {
+// appliedRule is a rule that applies to the call.
+type appliedRule struct {
 	rule     *boundRule
-	policy   *policy
-	quota    *quota
-	limit    *Limit                // the quota's, or what it and others with the same counter both allow
-	count    func(status int) bool // the rule's Count, or of several with this counter what any of them counts
-	isBan    bool                  // the counter is the rule's ban, which stands behind its limits
-	banned   bool                  // the ban holds, and this speaks for it
-	from, to int                   // the subject, in call.subjects
+	named    *namedRule // the rule under the name that it counts this call by
+	from, to int        // its subject, in call.subjects
 }
 
-// asks makes it one of the rule's limits.
-func (a *asked) asks(q *quota) { a.quota, a.limit, a.count = q, &q.limit, a.rule.Count }
+// callLimit is a limit of an applied rule, or its ban.
+type callLimit struct {
+	*appliedRule
+	ruleLimit *ruleLimit
+	limit     *Limit                // that of ruleLimit, or the stricter one of several rules with this counter
+	count     func(status int) bool // the rule's Count; of several rules with this counter, either one's
+	isBan     bool
+	banned    bool // the ban holds, and is reported here
+}
+
+// use makes it one of the rule's limits.
+func (a *callLimit) use(limit *ruleLimit) {
+	a.ruleLimit, a.limit, a.count = limit, &limit.limit, a.rule.Count
+}
 
 // shown reports whether the response describes this limit: not if it is only tried, and not if it
-// is a ban that is silent.
-func (a *asked) shown() bool { return !a.rule.DryRun && !a.silent() }
+// is a silent ban.
+func (a *callLimit) shown() bool { return !a.rule.DryRun && !a.silent() }
 
 // silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
 // its rule is reported instead.
-func (a *asked) silent() bool { return a.isBan && !a.banned }
+func (a *callLimit) silent() bool { return a.isBan && !a.banned }
 
-// lookEvery is of how many calls one looks for mistakes in how the service is put together. It is a prime, so that it is not always
-// the same middleware of several around a handler that looks.
-const lookEvery = 127
+// inspectEvery is how many calls there are for one that looks for mistakes in how the service is put
+// together. It is a prime, so that of several middlewares around a handler each has its turn.
+const inspectEvery = 127
 
 // open takes a call from the pool.
 func (l *Limiter) open(v View) *call {
@@ -81,8 +88,8 @@ func (l *Limiter) open(v View) *call {
 	return c
 }
 
-// close puts the call back, emptied of everything that belongs to it but the room. If a function of
-// the owner's panicked, so that the call is not decided, it ends the call, and the collector gets it.
+// close empties the call and puts it back. If a function of the service owner's panicked, so that the
+// call is not decided, close ends the call instead, and leaves it to the garbage collector.
 func (l *Limiter) close(c *call) {
 	if !c.decided {
 		c.abandon()
@@ -90,14 +97,14 @@ func (l *Limiter) close(c *call) {
 	}
 	c.id += 1 + uint64(len(c.counters))
 	clear(c.paths)
-	c.applying, c.asked, c.counters, c.verdicts = c.applying[:0], c.asked[:0], c.counters[:0], c.verdicts[:0]
-	c.paths, c.subjects, c.weighed = c.paths[:0], c.subjects[:0], c.weighed[:0]
+	c.applied, c.limits, c.counters, c.verdicts = c.applied[:0], c.limits[:0], c.counters[:0], c.verdicts[:0]
+	c.paths, c.subjects, c.inputs = c.paths[:0], c.subjects[:0], c.inputs[:0]
 	c.View, c.decided, c.passed, c.loose, c.clientKnown = nil, false, false, exact, false
-	if c.looks {
-		c.toLook = lookEvery
+	if c.inspects {
+		c.untilInspection = inspectEvery
 	}
-	c.toLook--
-	c.looks = c.toLook == 0
+	c.untilInspection--
+	c.inspects = c.untilInspection == 0
 	if c.holder != "" {
 		c.holder = ""
 	}
@@ -121,104 +128,4 @@ func (c *call) addCounter() *algorithm.Counter {
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, for nothing large is moved then
 	counter.Required, counter.Lease, counter.LocalShare, counter.Watched = false, 0, 0, nil
 	return counter
-}
-
-// ClientIP implements Request.
-func (c *call) ClientIP() netip.Addr {
-	if !c.clientKnown {
-		c.findClient()
-	}
-	return c.client
-}
-
-// findClient finds the caller's address once, or in a call that looks for mistakes until a rule needs it.
-func (c *call) findClient() {
-	c.client, c.clientKnown = c.limiter.clientIPs.of(c.View), true
-	if c.looks {
-		if c.clientKnown = c.deciding != nil; c.clientKnown {
-			c.lookForProxies()
-		}
-	}
-}
-
-// countedByIP returns the caller's address, by which a rule counts.
-func (c *call) countedByIP() netip.Addr {
-	addr := c.ClientIP()
-	if !addr.IsValid() {
-		c.limiter.complains.noAddress(c.Rule(), c.limiter.clientIPs)
-	}
-	return addr
-}
-
-// lookForProxies warns if a peer that is not trusted sends what proxies send.
-func (c *call) lookForProxies() {
-	ips, peer := c.limiter.clientIPs, plain(c.RemoteAddr())
-	if !peer.IsValid() || ips.trusts(peer) {
-		return
-	}
-	for _, name := range [...]string{ips.header, "X-Forwarded-For", "Forwarded"} {
-		if len(c.View.Header(name)) > 0 {
-			c.limiter.complains.untrustedProxy(peer, name, ips.header)
-			return
-		}
-	}
-}
-
-// Header implements Request, for any spelling of the name.
-func (c *call) Header(name string) []string {
-	name = textproto.CanonicalMIMEHeaderKey(name)
-	if name != "Host" {
-		return c.View.Header(name)
-	}
-	if host := c.View.Host(); host != "" {
-		return []string{strings.ToLower(host)} // callers are not to have a counter for each spelling
-	}
-	return nil
-}
-
-// Host implements Request. The port and a trailing dot go, because a caller could choose another
-// spelling of the same host with them.
-func (c *call) Host() string {
-	host := strings.ToLower(c.View.Host())
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-}
-
-// Cookie implements Request.
-func (c *call) Cookie(name string) string {
-	lines := c.Header("Cookie")
-	if len(lines) == 0 {
-		return ""
-	}
-	r := http.Request{Header: http.Header{"Cookie": lines}}
-	cookie, err := r.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-
-// User implements Request. It asks once.
-func (c *call) User() (string, error) {
-	if c.deciding != nil && !c.deciding.asksUser.Load() {
-		c.deciding.asksUser.Store(true)
-	}
-	if !c.userKnown && c.limiter.options.Identify != nil {
-		c.userKnown = true
-		c.user, c.userErr = c.limiter.options.Identify(c)
-		if c.userErr != nil {
-			c.user = ""
-		}
-	}
-	return c.user, c.userErr
-}
-
-// Rule implements Request.
-func (c *call) Rule() string {
-	if c.deciding == nil {
-		return ""
-	}
-	return c.deciding.name
 }

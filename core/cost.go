@@ -30,9 +30,9 @@ const unknownSize = math.MaxInt
 
 // fitting returns the largest cost that fits into all of a rule's limits, with own in place of the
 // first. It ignores Concurrency, where every call costs one slot.
-func fitting(own *quota, quotas []*quota) (cost int64) {
+func fitting(own *ruleLimit, limits []*ruleLimit) (cost int64) {
 	cost = algorithm.MaxPermits
-	for i, q := range quotas {
+	for i, q := range limits {
 		if i == 0 {
 			q = own
 		}

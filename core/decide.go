@@ -2,45 +2,74 @@ package core
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// decide is the way of a call: which rules apply, who calls, the counters, the store, the answer.
+// decide decides the call by these rules. The steps are: which rules apply, who calls, the counters,
+// the store, the answer. subject replaces the key of every rule; "" keeps each rule's own.
 func (c *call) decide(rules []*boundRule, subject string) Answer {
 	needLogin := c.apply(rules)
-	if len(c.applying) == 0 {
+	if len(c.applied) == 0 {
 		return Answer{}
 	}
 	if err := c.Context().Err(); err != nil {
-		return c.refuse(ContextEnded, &c.applying[0], err)
+		return c.refuseBy(ContextEnded, &c.applied[0], err)
 	}
-	if c.limiter.local != nil && c.refusedForAll(subject) {
-		return c.settle()
+	if c.refusedForEveryone(subject) {
+		return c.answerVerdicts()
 	}
-	nobody := false
+	anonymous := false
 	if needLogin != nil {
 		user, err := c.User()
 		if err != nil {
-			return c.unidentified(needLogin, err, subject)
+			return c.refuseUnidentified(needLogin, err, subject)
 		}
-		nobody = user == ""
+		anonymous = user == ""
 	}
-	switch stopped, reason, err := c.count(nobody, subject); {
+	switch stopped, reason, err := c.addCounters(anonymous, subject); {
 	case stopped != nil && reason == IdentifyFailed:
-		return c.unidentified(stopped, err, subject)
+		return c.refuseUnidentified(stopped, err, subject)
 	case stopped != nil:
-		return c.refuse(reason, stopped, err)
+		return c.refuseBy(reason, stopped, err)
 	}
-	c.ask(!nobody)
+	c.askStore(!anonymous)
 	switch {
-	case nobody && !c.overLimit() && !c.ended():
-		return c.refuse(NotLoggedIn, needLogin, nil)
+	case anonymous && !c.overLimit() && !c.ended():
+		return c.refuseBy(NotLoggedIn, needLogin, nil)
 	case len(c.counters) == 0: // the call costs nothing, or has no limit
-		first := &c.applying[0]
-		return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.policy.name, Limit: *first.limit, Source: FromNobody})
+		first := &c.applied[0]
+		return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.named.name, Limit: first.rule.limits[0], Source: FromNobody})
 	}
-	return c.settle()
+	return c.answerVerdicts()
 }
 
-// ask decides over the counters, and charges them if charge is set.
-func (c *call) ask(charge bool) {
+// apply finds the rules that apply to the call. It returns the first of them that needs a login, or nil.
+func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
+	login := -1
+	for _, rule := range rules {
+		if !rule.scope.applies(c) || rule.Skip != nil && c.skips(rule) {
+			continue
+		}
+		if rule.NeedLogin && login < 0 && !rule.DryRun {
+			login = len(c.applied)
+		}
+		named := rule.namedFor(c)
+		c.applied = append(c.applied, appliedRule{})
+		a := &c.applied[len(c.applied)-1] // filled in place: see addCounter
+		a.rule, a.named = rule, named
+	}
+	if login < 0 {
+		return nil
+	}
+	return &c.applied[login]
+}
+
+// skips calls the rule's Skip.
+func (c *call) skips(rule *boundRule) bool {
+	c.deciding = rule.namedFor(c)
+	defer func() { c.deciding = nil }()
+	return rule.Skip(c)
+}
+
+// askStore asks the store for verdicts on the counters, and charges them if charge is set.
+func (c *call) askStore(charge bool) {
 	if len(c.counters) == 0 {
 		return
 	}
@@ -52,18 +81,18 @@ func (c *call) ask(charge bool) {
 	} else {
 		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
 	}
-	if c.fits() { // nearly always, and then nothing below has anything to do
+	if c.allFit() { // nearly always, and then there is nothing else to do
 		c.passed = charge
 		return
 	}
 	c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
-	c.hearBans()
-	c.passed = charge && c.passes()
-	c.storeFailures()
+	c.applyBans()
+	c.passed = charge && !c.ended() && algorithm.Passes(c.counters, c.verdicts)
+	c.logStoreFailures()
 }
 
-// fits reports whether all counters were asked, and the call fits in each.
-func (c *call) fits() bool {
+// allFit reports whether the store answered for all counters, and the call fits in each.
+func (c *call) allFit() bool {
 	for i := range c.verdicts {
 		if v := &c.verdicts[i]; v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
 			return false
@@ -72,53 +101,25 @@ func (c *call) fits() bool {
 	return true
 }
 
-// apply finds the rules that are for this call, and the first among them that needs a login.
-func (c *call) apply(rules []*boundRule) (needLogin *asked) {
-	login := -1
-	for _, rule := range rules {
-		if !rule.scope.applies(c) || rule.Skip != nil && c.skips(rule) {
-			continue
-		}
-		if rule.NeedLogin && login < 0 && !rule.DryRun {
-			login = len(c.applying)
-		}
-		policy := rule.policyFor(c)
-		c.applying = append(c.applying, asked{})
-		a := &c.applying[len(c.applying)-1] // filled where it stands: see addCounter
-		a.rule, a.policy, a.limit = rule, policy, &rule.limits[0]
-	}
-	if login < 0 {
-		return nil
-	}
-	return &c.applying[login]
-}
-
-// skips calls the rule's Skip.
-func (c *call) skips(rule *boundRule) bool {
-	c.deciding = rule.policyFor(c)
-	defer func() { c.deciding = nil }()
-	return rule.Skip(c)
-}
-
-// hearBans lets the rule's own limit speak for the ban that stands behind it.
-func (c *call) hearBans() {
-	for i := range c.asked {
+// applyBans lets the first limit that a ban in force watches report the ban.
+func (c *call) applyBans() {
+	for i := range c.limits {
 		wait := c.verdicts[i].RetryAfter
-		if !c.asked[i].isBan || wait == 0 {
+		if !c.limits[i].isBan || wait == 0 {
 			continue
 		}
 		first := i
 		if watched := c.counters[i].Watched; len(watched) > 0 {
 			first = watched[0]
 		}
-		c.asked[first].banned = true
+		c.limits[first].banned = true
 		v := &c.verdicts[first]
 		v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0
 	}
 }
 
-// overLimit says whether a counter refused. A caller who is nobody hears that before being asked to log in: a limit that
-// needs no login holds for them too, though they are not charged.
+// overLimit reports whether a counter refused. Anonymous callers are told so before they are asked to
+// log in: a limit that needs no login holds for them too, though they are not charged.
 func (c *call) overLimit() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Dry {
@@ -128,7 +129,7 @@ func (c *call) overLimit() bool {
 	return false
 }
 
-// ended says whether the caller's own context ended while the store was asked.
+// ended reports whether the caller's own context ended while the store was asked.
 func (c *call) ended() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].Ended != nil {
@@ -137,6 +138,3 @@ func (c *call) ended() bool {
 	}
 	return false
 }
-
-// passes reports whether no counter refuses the call, and its caller is still there.
-func (c *call) passes() bool { return !c.ended() && algorithm.Passes(c.counters, c.verdicts) }

@@ -2,25 +2,29 @@ package core
 
 import "strings"
 
-// refuse answers a call for a reason that no counter gave.
-func (c *call) refuse(reason Reason, a *asked, cause error) Answer {
+// refuseBy refuses the call by an applied rule, for a reason that no counter gave.
+func (c *call) refuseBy(reason Reason, a *appliedRule, cause error) Answer {
+	return c.refuse(reason, a.named, &a.rule.limits[0], cause)
+}
+
+func (c *call) refuse(reason Reason, rule *namedRule, limit *Limit, cause error) Answer {
 	ended := c.Context().Err()
 	if reason == IdentifyFailed {
 		if ended != nil {
-			reason, cause = ContextEnded, ended // who calls could not be asked because the caller left
+			reason, cause = ContextEnded, ended // the caller could not be identified because they left
 		} else {
-			c.limiter.complains.identifyFailed(a.policy.name, cause)
+			c.limiter.complains.identifyFailed(rule.name, cause)
 		}
 	}
-	a.policy.tally.Count(string(reason), string(FromNobody), true, c.stripe)
-	answer := c.answer(&Decision{Reason: reason, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
+	rule.tally.Count(string(reason), string(FromNobody), true, c.stripe)
+	answer := c.answer(&Decision{Reason: reason, Rule: rule.name, Limit: *limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)
 	}
 	return answer
 }
 
-// answer reports a decision to OnDecision, and makes the response of a refusal.
+// answer reports a decision to OnDecision and returns the Answer to the adapter.
 func (c *call) answer(d *Decision) Answer {
 	c.report(d)
 	if d.Allowed {
@@ -37,7 +41,7 @@ func (c *call) answer(d *Decision) Answer {
 	return Answer{Refusal: refusal}
 }
 
-// letPass hands the call on, with what was decided where handlers are to see it.
+// letPass returns the Answer to an allowed call, with the decision for handlers if Expose is set.
 func (c *call) letPass(d *Decision) Answer {
 	if !c.limiter.options.Expose {
 		return Answer{}
@@ -45,7 +49,7 @@ func (c *call) letPass(d *Decision) Answer {
 	return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: strings.Clone(c.user)}}
 }
 
-// reply lets the owner's Reply word a refusal.
+// reply returns the refusal as Options.Reply changes it.
 func (c *call) reply(ours Refusal) *Refusal {
 	theirs := c.limiter.options.Reply(c, ours)
 	if 200 <= theirs.Status && theirs.Status <= 599 {
@@ -58,30 +62,30 @@ func (c *call) reply(ours Refusal) *Refusal {
 	return &ours
 }
 
-// message is what a caller over a limit reads: the words of the rule that binds, or ours.
+// message returns the sentence for a caller over a limit: the binding rule's Message, or ours.
 func (c *call) message(d *Decision) string {
 	if !d.overLimit() {
 		return ""
 	}
-	binding := &c.asked[c.binding()]
+	binding := &c.limits[c.binding()]
 	switch {
 	case binding.rule.Message != "":
 		return binding.rule.Message
-	case binding.limit == &binding.quota.limit:
-		return wording(d, binding.quota.phrase)
+	case binding.limit == &binding.ruleLimit.limit:
+		return refusalMessage(d, binding.ruleLimit.phrase)
 	default:
-		return wording(d, d.Limit.phrase())
+		return refusalMessage(d, d.Limit.phrase())
 	}
 }
 
-// violated are the limits that a refused caller is over, as the headers call them.
+// violated returns the limits that a refused caller is over, as the headers name them.
 func (c *call) violated(d *Decision) (titles []string) {
 	if !d.overLimit() {
 		return nil
 	}
-	for i := range c.asked {
-		if c.asked[i].shown() && c.verdicts[i].RetryAfter > 0 {
-			titles = append(titles, c.asked[i].quota.title)
+	for i := range c.limits {
+		if c.limits[i].shown() && c.verdicts[i].RetryAfter > 0 {
+			titles = append(titles, c.limits[i].ruleLimit.title)
 		}
 	}
 	return titles

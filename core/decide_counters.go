@@ -6,20 +6,20 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// count forms the counters of the rules that apply. A rule that wants a login is left out for nobody, and so are a call that
-// costs nothing and a counter that this call is charged to already. given is the subject, "" for each rule's own. It stops at
-// the first reason to refuse.
-func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, err error) {
-	for i := range c.applying {
-		a := &c.applying[i]
-		if nobody && a.rule.NeedLogin {
+// addCounters adds the counters of the rules that apply. It leaves out rules that need a login for
+// anonymous callers, calls that cost nothing, and counters that the call has already. It stops at the
+// first reason to refuse, and returns the rule that gave it.
+func (c *call) addCounters(anonymous bool, subject string) (stopped *appliedRule, reason Reason, err error) {
+	for i := range c.applied {
+		a := &c.applied[i]
+		if anonymous && a.rule.NeedLogin {
 			continue
 		}
-		c.deciding = a.policy
-		switch reason, err := c.countRule(i, given); {
+		c.deciding = a.named
+		switch reason, err := c.addRule(i, subject); {
 		case reason == Allowed:
 		case a.rule.DryRun:
-			c.reportUntried(a)
+			c.reportUncounted(a)
 		default:
 			c.deciding = nil
 			return a, reason, err
@@ -27,99 +27,100 @@ func (c *call) count(nobody bool, given string) (stopped *asked, reason Reason, 
 	}
 	c.deciding = nil
 	if len(c.counters) == 1 { // leased permits cannot be taken back from a call that another counter refuses
-		c.counters[0].Lease = int64(c.asked[0].rule.Lease)
+		c.counters[0].Lease = int64(c.limits[0].rule.Lease)
 	}
 	return nil, Allowed, nil
 }
 
-// reportUntried tells of a rule in DryRun that would have refused before it counted.
-func (c *call) reportUntried(a *asked) {
-	a.policy.tally.Count(string(DryRunExceeded), string(FromNobody), false, c.stripe)
-	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.policy.name, Limit: *a.limit, Source: FromNobody})
+// reportUncounted reports a rule in DryRun that would have refused before it counted.
+func (c *call) reportUncounted(a *appliedRule) {
+	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), false, c.stripe)
+	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
 }
 
-// countRule adds the counters of the rule at i: one for each limit, and after them its ban.
-func (c *call) countRule(i int, given string) (Reason, error) {
-	a := &c.applying[i]
-	if a.rule.NeedLogin && a.rule.DryRun { // it sends nobody to the login either
+// addRule adds the counters of the rule at i: one for each limit, and then its ban.
+func (c *call) addRule(i int, subject string) (Reason, error) {
+	a := &c.applied[i]
+	if a.rule.NeedLogin && a.rule.DryRun { // a rule that is only tried sends nobody to the login
 		if user, err := c.User(); err != nil || user == "" {
 			return Allowed, nil
 		}
 	}
-	var w weighed
-	if i < len(c.weighed) && c.weighed[i].known {
-		w = c.weighed[i]
-	} else {
-		var err error
-		if w, err = c.weigh(a, given); err != nil {
-			return IdentifyFailed, err
-		}
+	in, err := c.ruleInputs(i, subject)
+	if err != nil {
+		return IdentifyFailed, err
 	}
 	before := len(c.counters)
-	c.watched, c.bySize = c.watched[:0], w.bySize
-	if w.own != nil {
-		for i, q := range a.policy.quotas {
-			if i == 0 {
-				q = w.own
+	c.watched, c.bySize = c.watched[:0], in.bySize
+	if in.own != nil {
+		for n, limit := range a.named.limits {
+			if n == 0 {
+				limit = in.own
 			}
-			at, reason := c.charge(a, q, w.cost)
+			at, reason := c.addLimit(a, limit, in.cost)
 			if reason != Allowed {
-				c.counters, c.verdicts, c.asked = c.counters[:before], c.verdicts[:before], c.asked[:before]
+				c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
 				return reason, nil
 			}
 			c.watched = append(c.watched, at)
 		}
 	}
-	if a.rule.ban != nil { // it holds for calls that cost nothing, too
+	if a.rule.ban != nil { // it also holds for calls that cost nothing
 		c.addBan(a)
 	}
 	return Allowed, nil
 }
 
-// weighed holds what the functions of a rule returned for the call.
-type weighed struct {
+// ruleInputs holds what the functions of a rule returned for the call.
+type ruleInputs struct {
 	known  bool
 	bySize bool
 	cost   int64
-	own    *quota // the caller's limit in place of the rule's; nil: the call is not counted
+	own    *ruleLimit // the caller's limit in place of the rule's; nil if the call is not counted
 }
 
-// weigh calls the functions of a rule, except Note.
-func (c *call) weigh(a *asked, given string) (w weighed, err error) {
-	w.known, w.cost = true, c.cost(a)
-	w.bySize = c.bySize
-	if w.cost == 0 && a.rule.ban == nil {
-		return w, nil
+// ruleInputs returns the inputs of the rule at i, evaluated once.
+func (c *call) ruleInputs(i int, subject string) (ruleInputs, error) {
+	if i < len(c.inputs) && c.inputs[i].known {
+		return c.inputs[i], nil
 	}
-	if err := c.findSubject(a, given); err != nil || w.cost == 0 {
-		return w, err
+	return c.evaluate(&c.applied[i], subject)
+}
+
+// evaluate calls the functions of a rule, except Note.
+func (c *call) evaluate(a *appliedRule, subject string) (in ruleInputs, err error) {
+	in.known, in.cost = true, c.cost(a)
+	in.bySize = c.bySize
+	if in.cost == 0 && a.rule.ban == nil {
+		return in, nil
 	}
-	w.own = a.policy.quotas[0]
+	if err := c.findSubject(a, subject); err != nil || in.cost == 0 {
+		return in, err
+	}
+	in.own = a.named.limits[0]
 	if a.rule.Plan != nil || a.rule.LimitFor != nil {
-		w.own = c.planned(a)
+		in.own = c.planned(a)
 	}
-	if w.own != nil && w.bySize && w.cost == unknownSize {
-		w.cost = fitting(w.own, a.policy.quotas)
+	if in.own != nil && in.bySize && in.cost == unknownSize {
+		in.cost = fitting(in.own, a.named.limits)
 	}
-	return w, nil
+	return in, nil
 }
 
 // addBan adds the ban of a rule. It watches the rule's counters. If an earlier rule of this call
 // has the same ban, that ban watches them too.
-func (c *call) addBan(a *asked) {
+func (c *call) addBan(a *appliedRule) {
 	counter := c.addCounter()
-	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.policy.banKey)
+	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], a.named.banKey)
 	if at := c.earlier(); at >= 0 {
 		c.dropLast()
 		c.watched = append(c.watched, c.counters[at].Watched...)
 		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.personal()
+	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.perUser()
 	a.rule.OnStoreError.apply(counter)
-	ban := *a
-	ban.isBan, ban.quota = true, a.policy.quotas[0]
-	c.asked = append(c.asked, ban)
+	c.limits = append(c.limits, callLimit{appliedRule: a, ruleLimit: a.named.limits[0], limit: &a.rule.limits[0], isBan: true})
 }
 
 // usualPlaces holds the lists that placesOf usually returns, so that it need not allocate them.
@@ -140,66 +141,54 @@ func placesOf(places []int) []int {
 	return slices.Clone(places)
 }
 
-// charge adds the counter of a rule's limit. Where an earlier rule has the same counter, it merges the two: the call is charged
-// once, and of two limits (by user and by IP, for nobody) the smaller holds. It returns where the counter stands.
-func (c *call) charge(a *asked, q *quota, cost int64) (at int, reason Reason) {
-	if q.compiled.Properties().Slots {
+// addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the same
+// counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
+func (c *call) addLimit(a *appliedRule, limit *ruleLimit, cost int64) (at int, reason Reason) {
+	if limit.compiled.Properties().Slots {
 		cost = 1
 	}
-	if cost > q.compiled.Max {
+	if cost > limit.compiled.Max {
 		return 0, CostTooHigh
 	}
 	counter := c.addCounter()
-	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], q.keyTail)
-	counter.Limit, counter.Cost, counter.Dry, counter.Personal = q.compiled, cost, a.rule.DryRun, a.personal()
-	counter.Mark = c.mark(a, q)
+	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], limit.keyTail)
+	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.compiled, cost, a.rule.DryRun, a.perUser()
+	counter.Mark = c.mark(a, limit)
 	a.rule.OnStoreError.apply(counter)
 	at = c.earlier()
-	if at < 0 {
-		c.asked = append(c.asked, asked{})
-		of := &c.asked[len(c.asked)-1] // filled where it stands: see addCounter
-		of.rule, of.policy, of.from, of.to = a.rule, a.policy, a.from, a.to
-		of.asks(q)
-		return len(c.counters) - 1, Allowed
+	if at >= 0 {
+		return at, c.mergeLast(at, a, limit)
 	}
-	of := *a
-	of.asks(q)
-	earlier := &c.counters[at]
-	earlier.Cost = max(earlier.Cost, cost)
-	earlier.Required = earlier.Required || counter.Required
-	earlier.Personal = earlier.Personal || counter.Personal
-	earlier.LocalShare = stricter(earlier.LocalShare, counter.LocalShare)
-	c.dropLast()
-	c.tighten(at, &of)
-	if earlier.Cost > earlier.Limit.Max {
-		return at, CostTooHigh
-	}
-	return at, Allowed
+	c.limits = append(c.limits, callLimit{})
+	added := &c.limits[len(c.limits)-1] // filled in place: see addCounter
+	added.appliedRule = a
+	added.use(limit)
+	return len(c.counters) - 1, Allowed
 }
 
-// mark is what a counter keeps of the call: its note, or the name of who holds the slot.
-func (c *call) mark(a *asked, q *quota) string {
+// mark returns what a counter keeps of the call: a note, or the name of the slot's holder.
+func (c *call) mark(a *appliedRule, limit *ruleLimit) string {
 	switch {
-	case c.recalls: // nothing is charged, so no note is kept
+	case c.recalling: // nothing is charged, so no note is kept
 		return ""
-	case q.compiled.Properties().Slots:
-		if c.holder == "" { // one for all of them, because they are renewed under one name
+	case limit.compiled.Properties().Slots:
+		if c.holder == "" { // one for all slots, because they are renewed under one name
 			c.holder = c.limiter.newHolder()
 		}
 		return c.holder
-	case q.compiled.Properties().Notes && a.rule.Note != nil:
+	case limit.compiled.Properties().Notes && a.rule.Note != nil:
 		return cutNote(a.rule.Note(c))
 	default:
 		return ""
 	}
 }
 
-// findSubject says whom to count.
-func (c *call) findSubject(a *asked, given string) error {
+// findSubject appends the rule's subject to c.subjects.
+func (c *call) findSubject(a *appliedRule, subject string) error {
 	a.from = len(c.subjects)
 	switch {
-	case given != "":
-		c.subjects = append(c.subjects, given...)
+	case subject != "":
+		c.subjects = append(c.subjects, subject...)
 	case a.rule.Key != nil:
 		key, err := a.rule.Key(c)
 		if err != nil {
@@ -210,21 +199,21 @@ func (c *call) findSubject(a *asked, given string) error {
 		c.subjects = append(append(c.subjects, "user:"...), c.user...)
 	}
 	if len(c.subjects) == a.from {
-		c.subjects = c.limiter.clientIPs.appendSubject(c.subjects, c.countedByIP())
+		c.subjects = c.limiter.clientIPs.appendSubject(c.subjects, c.addressToCount())
 	}
 	a.to = len(c.subjects)
 	return nil
 }
 
-// cost is what the call weighs.
-func (c *call) cost(a *asked) int64 {
+// cost returns what the call costs by the rule.
+func (c *call) cost(a *appliedRule) int64 {
 	c.bySize = false
 	if a.rule.Cost == nil {
 		return 1
 	}
 	cost := a.rule.Cost(c)
 	if cost < 0 {
-		c.limiter.complains.negativeCost(a.policy.name, cost)
+		c.limiter.complains.negativeCost(a.named.name, cost)
 		return 1
 	}
 	return int64(cost)

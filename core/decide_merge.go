@@ -2,7 +2,25 @@ package core
 
 import "bytes"
 
-// earlier is the place of an earlier counter of the call with the key of the last one; -1: there is none.
+// mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key. It
+// returns the reason to refuse the call, or Allowed.
+func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) Reason {
+	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
+	into.Cost = max(into.Cost, last.Cost)
+	into.Required = into.Required || last.Required
+	into.Personal = into.Personal || last.Personal
+	into.LocalShare = stricter(into.LocalShare, last.LocalShare)
+	c.dropLast()
+	later := callLimit{appliedRule: a}
+	later.use(limit)
+	c.tighten(i, &later)
+	if into.Cost > into.Limit.Max {
+		return CostTooHigh
+	}
+	return Allowed
+}
+
+// earlier returns the place of an earlier counter with the key of the last one, or -1.
 func (c *call) earlier() int {
 	last := len(c.counters) - 1
 	for i := range last {
@@ -13,32 +31,33 @@ func (c *call) earlier() int {
 	return -1
 }
 
-// dropLast takes the last counter back.
+// dropLast removes the last counter.
 func (c *call) dropLast() {
 	last := len(c.counters) - 1
 	c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
 }
 
-// tighten makes the counter of an earlier rule hold for a later one too: as many calls and as large a burst as both allow.
-// The rule with fewer calls is the one that callers are told of.
-func (c *call) tighten(i int, later *asked) {
-	earlier, both := *c.asked[i].limit, *later.limit
-	count := eitherCounts(c.asked[i].count, later.count)
+// tighten makes the limit at i as strict as a later one with the same counter: as many calls, and as
+// large a burst, as both allow. Callers are shown the rule that allows fewer.
+func (c *call) tighten(i int, later *callLimit) {
+	earlier, both := *c.limits[i].limit, *later.limit
+	count := eitherCounts(c.limits[i].count, later.count)
 	if both.Algorithm == TokenBucket {
 		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
 	}
 	if earlier.Max < both.Max {
 		both.Max = earlier.Max
 	} else {
-		c.asked[i] = *later
+		c.limits[i] = *later
 	}
-	c.asked[i].count = count
+	c.limits[i].count = count
 	if prepared := c.limiter.limits.of(both); prepared.err == nil {
-		c.counters[i].Limit, c.asked[i].limit = &prepared.compiled, &prepared.limit
+		c.counters[i].Limit, c.limits[i].limit = &prepared.compiled, &prepared.limit
 	}
 }
 
-// eitherCounts is the Count of a charge that two rules share: it stays when one of them wants it to. nil counts every call.
+// eitherCounts returns the Count of a charge that two rules share: the call counts if either says so.
+// nil counts every call.
 func eitherCounts(a, b func(status int) bool) func(status int) bool {
 	if a == nil || b == nil {
 		return nil

@@ -1,75 +1,81 @@
 package core
 
-// personal reports whether the rule counts this call by who calls.
-func (a *asked) personal() bool { return a.rule.NeedLogin || a.policy.asksUser.Load() }
+// A shared limit is one that does not depend on who calls: by IP, by route, global.
 
-// refusedForAll reports whether a limit that does not depend on who calls refused a call just
-// before, and refuses this one too. Then nobody has to be identified. The verdicts are those of
-// such limits alone.
-//
-// Nothing else is told then: a caller whom a limit of their own refuses for longer, or who is
-// banned, learns that when the shared limit lets them pass again. But a call that a rule in DryRun
-// has to count, or that may cost too much for a rule by user, is decided as a whole.
-func (c *call) refusedForAll(given string) bool {
-	local := c.limiter.local
-	if local == nil || c.limiter.options.Identify == nil {
+// perUser reports whether the rule counts this call by who calls. A rule with a function that once
+// asked for the user is taken to do so again.
+func (a *appliedRule) perUser() bool { return a.rule.NeedLogin || a.named.readsUser.Load() }
+
+// refusedForEveryone reports whether a shared limit refused a call just before, and refuses this one
+// too. Then there is no need to identify the caller. The verdicts are those of the shared limits
+// alone: a caller whom a limit of their own refuses for longer, or who is banned, learns that when
+// the shared limit lets them pass again.
+func (c *call) refusedForEveryone(subject string) bool {
+	if c.limiter.local == nil || !c.mayRepeatShared() {
 		return false
 	}
-	personal := false
-	for i := range c.applying {
-		a := &c.applying[i]
-		if a.rule.DryRun || a.personal() && a.rule.Cost != nil {
-			return false
-		}
-		personal = personal || a.personal()
-	}
-	if !personal {
-		return false
-	}
-	c.recalls = true
-	refused := c.countForAll(given) && local.Recall(c.counters, c.verdicts)
-	c.recalls = false
+	c.recalling = true
+	refused := c.addShared(subject) && c.limiter.local.Recall(c.counters, c.verdicts)
+	c.recalling = false
 	if !refused {
 		c.dropCounters()
 		return false
 	}
-	c.hearBans()
+	c.applyBans()
 	return true
 }
 
-// unidentified answers a call whose caller or subject could not be found out. A limit that does not
-// depend on the user is looked at first, without a charge, as for callers who are not logged in. If
-// it refuses, the answer is its refusal.
-func (c *call) unidentified(a *asked, cause error, given string) Answer {
-	c.dropCounters()
-	if a.personal() && c.Context().Err() == nil && c.countForAll(given) {
-		if c.ask(false); c.overLimit() && !c.ended() {
-			return c.settle()
-		}
+// mayRepeatShared reports whether some rules count by who calls, and a shared limit may answer in
+// their place. It may not if a rule in DryRun has to count the call, or if the call may cost too much
+// for a rule by user.
+func (c *call) mayRepeatShared() bool {
+	if c.limiter.options.Identify == nil {
+		return false
 	}
-	return c.refuse(IdentifyFailed, a, cause)
+	some := false
+	for i := range c.applied {
+		a := &c.applied[i]
+		perUser := a.perUser()
+		if a.rule.DryRun || perUser && a.rule.Cost != nil {
+			return false
+		}
+		some = some || perUser
+	}
+	return some
 }
 
-// countForAll adds the counters that do not depend on who calls. It reports whether there are any.
-func (c *call) countForAll(given string) bool {
-	for len(c.weighed) < len(c.applying) {
-		c.weighed = append(c.weighed, weighed{})
+// refuseUnidentified answers a call whose caller or subject could not be found out. If a shared limit
+// refuses the call, that is the answer, as it is for anonymous callers. Nothing is charged.
+func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) Answer {
+	c.dropCounters()
+	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
+		if c.askStore(false); c.overLimit() && !c.ended() {
+			return c.answerVerdicts()
+		}
+	}
+	return c.refuseBy(IdentifyFailed, a, cause)
+}
+
+// addShared adds the counters of the shared limits, and reports whether there are any.
+func (c *call) addShared(subject string) bool {
+	for len(c.inputs) < len(c.applied) {
+		c.inputs = append(c.inputs, ruleInputs{})
 	}
 	defer func() { c.deciding = nil }()
-	for i := range c.applying {
-		a := &c.applying[i]
-		if a.rule.DryRun || a.personal() {
+	for i := range c.applied {
+		a := &c.applied[i]
+		if a.rule.DryRun || a.perUser() {
 			continue
 		}
-		c.deciding = a.policy
-		if !c.weighed[i].known {
-			w, err := c.weigh(a, given)
-			if err != nil { // the rule runs again in its turn, and answers the error
+		c.deciding = a.named
+		if !c.inputs[i].known {
+			in, err := c.evaluate(a, subject)
+			if err != nil { // the rule is evaluated again in its turn, which answers the error
 				return false
 			}
-			c.weighed[i] = w
+			c.inputs[i] = in
 		}
-		if reason, _ := c.countRule(i, given); reason != Allowed {
+		if reason, _ := c.addRule(i, subject); reason != Allowed {
 			return false
 		}
 	}
@@ -78,5 +84,5 @@ func (c *call) countForAll(given string) bool {
 
 // dropCounters removes all counters of the call.
 func (c *call) dropCounters() {
-	c.counters, c.verdicts, c.asked = c.counters[:0], c.verdicts[:0], c.asked[:0]
+	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
 }

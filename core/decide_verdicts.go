@@ -2,47 +2,49 @@ package core
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// settle makes the answer of what the store said, each rule's own policy standing in where it said nothing.
-func (c *call) settle() Answer {
+// answerVerdicts answers the call by the store's verdicts, and by each rule's store policy where there
+// is none.
+func (c *call) answerVerdicts() Answer {
 	if !c.passed {
-		for i := range c.asked {
-			a, v := &c.asked[i], &c.verdicts[i]
+		for i := range c.limits {
+			a, v := &c.limits[i], &c.verdicts[i]
 			if v.Ended != nil {
-				return c.refuse(ContextEnded, a, v.Ended)
+				return c.refuse(ContextEnded, a.named, a.limit, v.Ended)
 			}
-			if c.counters[i].Refuses(v) {
-				a.banned = a.banned || a.isBan && v.Err != nil // nobody else may speak for a ban that could not be asked
+			if a.isBan && v.Err != nil && c.counters[i].Refuses(v) {
+				a.banned = true // no other limit reports a ban that the store did not answer for
 			}
 		}
 	}
 	c.writeHeaders(c.ResponseHeader())
-	c.reportTried()
-	answer := c.answerSettled(c.passed)
+	c.reportDryRuns()
+	answer := c.answerBinding(c.passed)
 	if c.passed {
-		answer.unfinished = c.unfinished()
-		if c.looks {
-			answer.unfinished = c.asOuter(answer.unfinished)
+		answer.completion = c.completion()
+		if c.inspects {
+			answer.completion = c.asOuter(answer.completion)
 		}
 	}
 	return answer
 }
 
-// answerSettled makes a Decision of what the store said only for those who look at it: it is large.
-func (c *call) answerSettled(allowed bool) Answer {
+// answerBinding answers by the binding limit. It makes the Decision, which is large, only if something
+// reads it.
+func (c *call) answerBinding(allowed bool) Answer {
 	at, options := c.binding(), &c.limiter.options
-	c.countRules(at)
+	c.tallyRules(at)
 	if allowed && options.OnDecision == nil && !options.Expose {
 		return Answer{}
 	}
 	var d Decision
-	c.decision(&d, at)
+	c.fillDecision(&d, at)
 	return c.answer(&d)
 }
 
-// countRules counts the decision of each rule that is not in DryRun, and whether it bound the call:
+// tallyRules counts the decision of each rule that is not in DryRun, and whether it bound the call:
 // binding is the place of the limit that did, and that represents its rule.
-func (c *call) countRules(binding int) {
-	for i := range c.asked {
+func (c *call) tallyRules(binding int) {
+	for i := range c.limits {
 		at := i
 		if i != binding {
 			if binding >= 0 && c.sameRule(i, binding) {
@@ -53,14 +55,14 @@ func (c *call) countRules(binding int) {
 			}
 		}
 		reason, source := c.outcome(at)
-		c.asked[at].policy.tally.Count(string(reason), string(source), at == binding, c.stripe)
+		c.limits[at].named.tally.Count(string(reason), string(source), at == binding, c.stripe)
 	}
 }
 
-// reportTried counts the decision of each rule in DryRun, and reports each to OnDecision by itself.
-func (c *call) reportTried() {
-	for i := range c.asked {
-		if !c.asked[i].rule.DryRun {
+// reportDryRuns counts the decision of each rule in DryRun, and reports each to OnDecision by itself.
+func (c *call) reportDryRuns() {
+	for i := range c.limits {
+		if !c.limits[i].rule.DryRun {
 			continue
 		}
 		at := c.representative(i, true)
@@ -68,22 +70,22 @@ func (c *call) reportTried() {
 			continue
 		}
 		reason, source := c.outcome(at)
-		c.asked[at].policy.tally.Count(string(reason), string(source), false, c.stripe)
-		if c.limiter.options.OnDecision != nil && !c.asked[at].silent() {
+		c.limits[at].named.tally.Count(string(reason), string(source), false, c.stripe)
+		if c.limiter.options.OnDecision != nil && !c.limits[at].silent() {
 			var d Decision
-			c.decision(&d, at)
+			c.fillDecision(&d, at)
 			c.report(&d)
 		}
 	}
 }
 
-// representative returns the place of the limit that represents the rule whose first limit is at i.
-// It returns -1 if i is not the rule's first limit, if none of its limits was asked, or if tried
-// does not say whether the rule is in DryRun. Rules of one name count as one, because callers and
-// Stats know them by name. The limit that says most about the call represents the rule; a silent
-// ban does so only if the rule has nothing else.
-func (c *call) representative(i int, tried bool) (at int) {
-	if c.asked[i].rule.DryRun != tried {
+// representative returns the place of the limit that represents the rule whose first limit is at i:
+// the one that binds the call most, and a silent ban only if the rule has nothing else. It returns -1
+// if i is not the rule's first limit, if the store answered for none of them, or if dryRun does not
+// tell whether the rule is in DryRun. Rules of one name count as one, because callers and Stats know
+// them by name.
+func (c *call) representative(i int, dryRun bool) (at int) {
+	if c.limits[i].rule.DryRun != dryRun {
 		return -1
 	}
 	for j := range i {
@@ -92,15 +94,15 @@ func (c *call) representative(i int, tried bool) (at int) {
 		}
 	}
 	at = -1
-	if !c.unasked(i) {
+	if !c.unanswered(i) {
 		at = i
 	}
-	for j := i + 1; j < len(c.asked); j++ {
+	for j := i + 1; j < len(c.limits); j++ {
 		switch {
-		case !c.sameRule(i, j) || c.unasked(j):
-		case at < 0 || c.asked[at].silent():
+		case !c.sameRule(i, j) || c.unanswered(j):
+		case at < 0 || c.limits[at].silent():
 			at = j
-		case !c.asked[j].silent() && c.bindsMore(j, at):
+		case !c.limits[j].silent() && c.bindsMore(j, at):
 			at = j
 		}
 	}
@@ -109,50 +111,50 @@ func (c *call) representative(i int, tried bool) (at int) {
 
 // sameRule reports whether the limits at i and j are of one rule, or of rules of one name.
 func (c *call) sameRule(i, j int) bool {
-	a, b := &c.asked[i], &c.asked[j]
-	return (a.policy == b.policy || a.policy.name == b.policy.name) && a.rule.DryRun == b.rule.DryRun
+	a, b := &c.limits[i], &c.limits[j]
+	return (a.named == b.named || a.named.name == b.named.name) && a.rule.DryRun == b.rule.DryRun
 }
 
-// decision fills d with what was decided, the binding limit first. For a rule in DryRun it lists
+// fillDecision fills d with the decision, the binding limit first. For a rule in DryRun it lists
 // only the limits of that rule.
-func (c *call) decision(d *Decision, at int) {
-	if at < 0 { // all rules are only tried
-		first := &c.asked[0]
-		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, first.policy.name, *first.limit, FromNobody
+func (c *call) fillDecision(d *Decision, at int) {
+	if at < 0 { // all rules are in DryRun
+		first := &c.limits[0]
+		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, first.named.name, *first.limit, FromNobody
 		return
 	}
-	c.decisionAt(d, at)
-	tried := c.asked[at].rule.DryRun
-	for i := range c.asked {
-		a := &c.asked[i]
-		if i != at && a.rule.DryRun == tried && !a.silent() && !c.unasked(i) && (!tried || c.sameRule(i, at)) {
+	c.fillLimit(d, at)
+	dryRun := c.limits[at].rule.DryRun
+	for i := range c.limits {
+		a := &c.limits[i]
+		if i != at && a.rule.DryRun == dryRun && !a.silent() && !c.unanswered(i) && (!dryRun || c.sameRule(i, at)) {
 			if d.All == nil {
 				d.All = []Decision{*d}
 			}
 			d.All = append(d.All, Decision{})
-			c.decisionAt(&d.All[len(d.All)-1], i)
+			c.fillLimit(&d.All[len(d.All)-1], i)
 		}
 	}
 }
 
-// binding returns the place of the limit that says most about the call, or -1 if callers see none.
+// binding returns the place of the limit that binds the call most, or -1 if callers are shown none.
 func (c *call) binding() (at int) {
 	at = -1
-	for i := range c.asked {
-		if c.asked[i].shown() && !c.unasked(i) && (at < 0 || c.bindsMore(i, at)) {
+	for i := range c.limits {
+		if c.limits[i].shown() && !c.unanswered(i) && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
 	}
 	return at
 }
 
-// unasked reports whether the limit at i was not asked, because another one refused as it did just
+// unanswered reports whether the limit at i was not asked, because another one refused as it did just
 // before. Such a limit is left out of headers, decisions and counts.
-func (c *call) unasked(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
+func (c *call) unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
-// bindsMore says whether the limit at i says more about the call as a whole than the one at j: a refusal before an allowance,
-// and first one that can be waited for, a longer wait before a shorter one, what was counted before what was not, fewer permits
-// left before more.
+// bindsMore reports whether the limit at i binds the call more than the one at j: a refusal more than
+// an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer permits
+// left more than many.
 func (c *call) bindsMore(i, j int) bool {
 	a, b := &c.verdicts[i], &c.verdicts[j]
 	return bindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
@@ -173,12 +175,13 @@ func bindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 	}
 }
 
-// outcome is what the limit at i makes of the call, and who says so; of none, when callers are told of none.
+// outcome returns the reason and source of the decision by the limit at i, or of an allowed call if i
+// is -1.
 func (c *call) outcome(i int) (Reason, Source) {
 	if i < 0 {
 		return Allowed, FromNobody
 	}
-	a, v := &c.asked[i], &c.verdicts[i]
+	a, v := &c.limits[i], &c.verdicts[i]
 	switch {
 	case v.Err == nil && v.RetryAfter == 0:
 		return Allowed, sourceOf(v, c.limiter.source)
@@ -195,11 +198,11 @@ func (c *call) outcome(i int) (Reason, Source) {
 	}
 }
 
-// decisionAt is the decision of one limit, in the zero Decision.
-func (c *call) decisionAt(d *Decision, i int) {
-	a, v := &c.asked[i], &c.verdicts[i]
+// fillLimit fills the zero Decision d with the decision by the limit at i.
+func (c *call) fillLimit(d *Decision, i int) {
+	a, v := &c.limits[i], &c.verdicts[i]
 	reason, source := c.outcome(i)
-	d.fill(a.policy.name, a.limit, v, source)
+	d.fill(a.named.name, a.limit, v, source)
 	d.Key, d.Reason = string(c.subjects[a.from:a.to]), reason
 	switch {
 	case v.Err != nil:

@@ -23,7 +23,7 @@
 // moment up to twice Max may pass within one Window.
 //
 // [CalendarWindow] is the same with windows that everybody shares: each Window since 1970, or the calendar day or month of a
-// zone ([PerCalendarDay], [PerCalendarMonth]): for quotas that are sold by the day or month.
+// zone ([PerCalendarDay], [PerCalendarMonth]): for limits that are sold by the day or month.
 //
 // [TokenBucket] lets a burst through at once and then a steady rate. It is for clients that come in bursts, and the only one
 // that can be waited for: with [Limiter.Acquire] a worker takes its turn, in order across all processes, with

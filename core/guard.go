@@ -7,24 +7,26 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Guard is rules on a limiter: what an adapter's middleware asks for every call. It is safe for concurrent use.
+// Guard decides calls by rules. The middleware of an adapter asks it for every call. Make one with
+// [Limiter.Guard]. It is safe for concurrent use.
 type Guard struct {
 	limiter *Limiter
 	rules   []*boundRule
 }
 
-// Answer is what an adapter carries out. The headers that tell the caller the limits are set already.
+// Answer is what an adapter carries out. The headers with the limits are set already.
 type Answer struct {
-	// Refusal is to be sent in place of the handler; nil: the call goes on.
+	// Refusal is sent in place of the handler's reply; nil if the call goes on.
 	Refusal *Refusal
-	// Context is to take the place of the call's own for the handler; nil: it stays. See Options.Expose.
+	// Context takes the place of the call's own for the handler, unless it is nil. See Options.Expose.
 	Context context.Context
 
-	unfinished *unfinished // what Run does when the handler has returned
+	completion *completion // what Run does after the handler
 }
 
-// Guard checks rules and puts them together: they are decided as one, all charged or none. The error is a *RuleError; the
-// adapters, which call it where a route is made, panic with it.
+// Guard returns a [Guard] of these rules. They are decided together: all are charged, or none. The error
+// is a *[RuleError]. Rules of one name stand for the same limits on a Limiter: a second Guard with
+// another limit under a name is an error.
 func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
 	return l.guard(rules, false)
 }
@@ -52,7 +54,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	return g, nil
 }
 
-// MustGuard is Guard for where a route is made: it panics with the error.
+// MustGuard is like Guard but panics if a rule is wrong. The adapters call it.
 func (l *Limiter) MustGuard(rules ...Rule) *Guard {
 	if l == nil {
 		panic("core: a rule was attached to a nil *Limiter: check the error of core.New")
@@ -64,7 +66,7 @@ func (l *Limiter) MustGuard(rules ...Rule) *Guard {
 	return g
 }
 
-// bind checks a rule, on its own and beside the others of this limiter.
+// bind checks a rule and prepares it. sameName counts the rules of each name on the guard.
 func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	if wrong := r.check(); wrong != nil {
 		return nil, wrong
@@ -85,21 +87,22 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	return rule, nil
 }
 
-// watchRoutes speaks up when another unnamed rule counts the same callers of the same route in the same counter.
+// watchRoutes logs a warning when another unnamed rule counts the same route in the same counter.
 func (l *Limiter) watchRoutes(rule *boundRule) {
 	if rule.Key != nil { // whom it counts cannot be compared
 		return
 	}
-	rule.onRoute = func(p *policy) {
-		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.quotas[0].keyTail, rule.NeedLogin}, rule) {
+	rule.onRoute = func(p *namedRule) {
+		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
 			l.complains.sharedRoute(p.name)
 		}
 	}
 }
 
-// Check decides over a call: it tells the caller the limits in the view's headers, and what to do now in the Answer. A call that
-// goes on must go on in [Answer.Run]. It returns by Options.Timeout, whatever Redis does, and never panics by itself. When a
-// function of the owner's panics in it, the call ends as if its handler had: its slots are free, and Count receives 500 or 13.
+// Check decides the call that an adapter shows. It writes the limits to the view's response headers and
+// returns what to do. A call that goes on must go on in [Answer.Run]. Check returns by Options.Timeout,
+// whatever Redis does, and never panics by itself. If a function of the service owner's panics in it,
+// the call ends as if its handler had panicked: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // Rules returns copies of the guard's rules.
@@ -121,7 +124,7 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	}
 	seen := make(map[string]bool)
 	for _, rule := range g.rules {
-		for _, policy := range rule.policies() {
+		for _, policy := range rule.namedRules() {
 			for _, tail := range policy.keyTails() {
 				if seen[tail] {
 					continue

@@ -83,7 +83,7 @@ func (c *call) writeHeaders(w HeaderWriter) {
 	}
 }
 
-// bytesAdder is a HeaderWriter that copies what it is given, as fasthttp's do: then the value needs no string of its own.
+// bytesAdder is a HeaderWriter that copies what it is subject, as fasthttp's do: then the value needs no string of its own.
 type bytesAdder interface {
 	HeaderWriter
 	AddBytesV(name string, value []byte)
@@ -116,8 +116,8 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	if at < 0 {
 		return
 	}
-	q, v := c.asked[at].quota, &c.verdicts[at]
-	told := oneLimit{limit: int64(c.asked[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
+	q, v := c.limits[at].ruleLimit, &c.verdicts[at]
+	told := oneLimit{limit: int64(c.limits[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
 	outranks := func(there oneLimit, ok bool) bool { return ok && v.RetryAfter == 0 && !told.bindsMore(there) }
 	if style.has(HeadersDraft7) && !outranks(readDraft7(w)) {
 		w.Set(headerPolicy, q.draft7)
@@ -137,9 +137,9 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 // left out unless a caller has to wait for one.
 func (c *call) bindingInTime() (at int) {
 	at = -1
-	for i := range c.asked {
-		slot := c.asked[i].limit.Algorithm == Concurrency && c.verdicts[i].RetryAfter == 0
-		if c.tells(i) && !slot && (at < 0 || c.bindsMore(i, at)) {
+	for i := range c.limits {
+		slot := c.limits[i].limit.Algorithm == Concurrency && c.verdicts[i].RetryAfter == 0
+		if c.inHeaders(i) && !slot && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
 	}
@@ -208,41 +208,41 @@ func written(w HeaderWriter, name string) string {
 // draft10Policy is the constant of the limit when the call has only one; of several, what an earlier call joined stays, because
 // most calls have the same.
 func (c *call) draft10Policy() string {
-	if len(c.asked) == 1 {
-		return c.asked[0].quota.draft10
+	if len(c.limits) == 1 {
+		return c.limits[0].ruleLimit.draft10
 	}
-	c.telling = c.telling[:0]
-	for i := range c.asked {
-		if c.tells(i) {
-			c.telling = append(c.telling, c.asked[i].quota)
+	c.headerLimits = c.headerLimits[:0]
+	for i := range c.limits {
+		if c.inHeaders(i) {
+			c.headerLimits = append(c.headerLimits, c.limits[i].ruleLimit)
 		}
 	}
-	if !slices.Equal(c.telling, c.joined) {
-		c.joined, c.policies = append(c.joined[:0], c.telling...), joinPolicies(c.telling)
+	if !slices.Equal(c.headerLimits, c.joinedLimits) {
+		c.joinedLimits, c.joinedPolicy = append(c.joinedLimits[:0], c.headerLimits...), joinPolicies(c.headerLimits)
 	}
-	return c.policies
+	return c.joinedPolicy
 }
 
-func joinPolicies(quotas []*quota) string {
-	entries := make([]string, len(quotas))
-	for i, q := range quotas {
+func joinPolicies(limits []*ruleLimit) string {
+	entries := make([]string, len(limits))
+	for i, q := range limits {
 		entries[i] = q.draft10
 	}
 	return strings.Join(entries, ", ")
 }
 
 func (c *call) appendDraft10(text []byte) []byte {
-	for i := range c.asked {
-		if !c.tells(i) {
+	for i := range c.limits {
+		if !c.inHeaders(i) {
 			continue
 		}
 		if len(text) > 0 {
 			text = append(text, ", "...)
 		}
 		v := &c.verdicts[i]
-		text = append(text, c.asked[i].quota.label...)
+		text = append(text, c.limits[i].ruleLimit.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		if v.RetryAfter > 0 || c.asked[i].limit.Algorithm != Concurrency { // when slots come back nobody knows
+		if v.RetryAfter > 0 || c.limits[i].limit.Algorithm != Concurrency { // when slots come back nobody knows
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}
 	}
@@ -250,8 +250,8 @@ func (c *call) appendDraft10(text []byte) []byte {
 }
 
 // tells says whether headers have an entry for the limit at i.
-func (c *call) tells(i int) bool {
-	return c.asked[i].shown() && c.verdicts[i].Err == nil && !c.unasked(i)
+func (c *call) inHeaders(i int) bool {
+	return c.limits[i].shown() && c.verdicts[i].Err == nil && !c.unanswered(i)
 }
 
 // waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.
@@ -266,8 +266,8 @@ func wait(v *algorithm.Verdict) time.Duration {
 
 // answered says whether the store answered for any of the limits.
 func (c *call) answered() bool {
-	for i := range c.asked {
-		if c.tells(i) {
+	for i := range c.limits {
+		if c.inHeaders(i) {
 			return true
 		}
 	}

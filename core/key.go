@@ -124,7 +124,7 @@ func Join(keys ...KeyFunc) KeyFunc {
 // ipSubject is the subject of the client's address, by the limiter's own grouping where the Request is ours.
 func ipSubject(r Request) string {
 	if c, ok := r.(*call); ok {
-		return c.limiter.IPSubject(c.countedByIP())
+		return c.limiter.IPSubject(c.addressToCount())
 	}
 	return IPSubject(r.ClientIP())
 }

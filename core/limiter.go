@@ -90,7 +90,7 @@ func New(options Options) (*Limiter, error) {
 	}
 	l.late.limiter = l
 	l.calls.New = func() any {
-		return &call{limiter: l, looks: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
+		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
 	}
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {

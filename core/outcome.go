@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// unfinished is what remains to be done when a call's handler has returned.
-type unfinished struct {
+// completion is what remains to be done after a call's handler.
+type completion struct {
 	limiter *Limiter
 	ctx     context.Context
 	slots   []algorithm.Charge // of Concurrency
@@ -22,7 +22,7 @@ type unfinished struct {
 	done    atomic.Bool
 }
 
-// countedCharge is what a rule charged that counts by the outcome.
+// countedCharge is the charge of a rule that counts by the outcome.
 type countedCharge struct {
 	count   func(status int) bool
 	charge  algorithm.Charge
@@ -34,19 +34,19 @@ type countedCharge struct {
 // if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
 // every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
-	if a.unfinished == nil {
+	if a.completion == nil {
 		handle()
 		return
 	}
-	if a.unfinished.done.Swap(true) { // an adapter's mistake, which must not give back twice
+	if a.completion.done.Swap(true) { // an adapter's mistake, which must not give back twice
 		handle()
 		return
 	}
-	a.unfinished.run(handle)
+	a.completion.run(handle)
 }
 
-func (u *unfinished) run(handle func() (status int)) {
-	status := u.ofPanic()
+func (u *completion) run(handle func() (status int)) {
+	status := u.panicStatus()
 	stop := func() bool { return true }
 	if len(u.slots) > 0 {
 		stop = u.limiter.hold(u.slots).stop
@@ -60,8 +60,8 @@ func (u *unfinished) run(handle func() (status int)) {
 	status = u.final(handle())
 }
 
-// ofPanic is the outcome of a call that ends in one.
-func (u *unfinished) ofPanic() (status int) {
+// panicStatus returns the outcome of a call whose handler panicked.
+func (u *completion) panicStatus() (status int) {
 	if u.isRPC {
 		return codeInternal
 	}
@@ -75,7 +75,7 @@ const statusCallerLeft = 499
 // final returns the outcome of a call whose handler ended with a status. If that is 0 or
 // informational (gin and echo take early hints for the answer itself), the server sends 200, unless
 // the caller has left.
-func (u *unfinished) final(status int) int {
+func (u *completion) final(status int) int {
 	switch {
 	case u.isRPC || status >= http.StatusOK || status == http.StatusSwitchingProtocols:
 		return status
@@ -89,18 +89,18 @@ func (u *unfinished) final(status int) int {
 // finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
 // the caller can know that the call is over ([Answer.Watch]), so that a client that calls one after
 // the other finds its permits.
-func (u *unfinished) finish(status int) {
+func (u *completion) finish(status int) {
 	defer func() { u.limiter.giveBack(u.ctx, u.slots) }()
-	u.addUncounted(u.counted, status)
+	u.addRefunds(u.counted, status)
 }
 
-// addUncounted adds to the slots the charges that do not count by the outcome. A Count that panics
+// addRefunds adds to the slots the charges that do not count by the outcome. A Count that panics
 // keeps only its own charge.
-func (u *unfinished) addUncounted(counted []countedCharge, status int) {
+func (u *completion) addRefunds(counted []countedCharge, status int) {
 	if len(counted) == 0 {
 		return
 	}
-	defer u.addUncounted(counted[1:], status)
+	defer u.addRefunds(counted[1:], status)
 	of := &counted[0]
 	if of.count(status) {
 		return
@@ -115,8 +115,8 @@ func (u *unfinished) addUncounted(counted []countedCharge, status int) {
 	}
 }
 
-// giveBack gives back what a call ends with. Nobody is left to hear an error but the log; slots are tried again, because
-// nothing else would free them before their Window is over.
+// giveBack gives back charges when a call has ended. An error is logged. Slots are tried again, because
+// nothing else frees them before their Window is over.
 func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if len(charges) == 0 {
 		return
@@ -131,32 +131,32 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	l.complains.notGivenBack(err) // last, for a logger may panic
 }
 
-// abandon ends a call in whose decision a function of the owner's panicked, as a panic in its
-// handler would.
+// abandon ends a call during whose decision a function of the service owner's panicked, as a panic in
+// the handler would.
 func (c *call) abandon() {
 	if !c.passed { // nothing was charged
 		return
 	}
-	if u := c.unfinished(); u != nil {
-		u.finish(u.ofPanic())
+	if u := c.completion(); u != nil {
+		u.finish(u.panicStatus())
 	}
 }
 
-// unfinished collects what an allowed call has to give back later; nil is nothing.
-func (c *call) unfinished() *unfinished {
-	for i := range c.asked {
-		if c.asked[i].count != nil || c.counters[i].Limit.Properties().Slots {
+// completion returns what an allowed call has to give back later, or nil.
+func (c *call) completion() *completion {
+	for i := range c.limits {
+		if c.limits[i].count != nil || c.counters[i].Limit.Properties().Slots {
 			return c.collect()
 		}
 	}
 	return nil
 }
 
-func (c *call) collect() *unfinished {
+func (c *call) collect() *completion {
 	options := &c.limiter.options
-	u := &unfinished{limiter: c.limiter, isRPC: c.Method() == "", shown: options.Expose || options.OnDecision != nil}
-	for i := range c.asked {
-		a, charge := &c.asked[i], c.counters[i].Charged(&c.verdicts[i])
+	u := &completion{limiter: c.limiter, isRPC: c.Method() == "", shown: options.Expose || options.OnDecision != nil}
+	for i := range c.limits {
+		a, charge := &c.limits[i], c.counters[i].Charged(&c.verdicts[i])
 		if charge.Cost == 0 {
 			continue
 		}

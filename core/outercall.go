@@ -32,8 +32,8 @@ var started = time.Now()
 
 // asOuter has the call remembered while its handler runs, if it is time to. u is what else is left to do when that has returned, or
 // nil.
-func (c *call) asOuter(u *unfinished) *unfinished {
-	if c.applying[0].rule.inHandler {
+func (c *call) asOuter(u *completion) *completion {
+	if c.applied[0].rule.inHandler {
 		return u
 	}
 	now, next := int64(time.Since(started)), c.limiter.nextOuter.Load()
@@ -45,12 +45,12 @@ func (c *call) asOuter(u *unfinished) *unfinished {
 		return u
 	}
 	for i := range c.counters {
-		if !c.asked[i].isBan {
+		if !c.limits[i].isBan {
 			o.keys = append(o.keys, bytes.Clone(c.counters[i].Key))
 		}
 	}
 	if u == nil {
-		u = &unfinished{limiter: c.limiter, ctx: c.Context(), isRPC: c.Method() == ""}
+		u = &completion{limiter: c.limiter, ctx: c.Context(), isRPC: c.Method() == ""}
 	}
 	u.outer = o
 	return u
@@ -77,7 +77,7 @@ func (c *call) compareWith(o *outerCall) {
 			continue
 		}
 		if c.identity() == o.id {
-			c.limiter.complains.attachedTwice(c.asked[i].policy.name, c.Route())
+			c.limiter.complains.attachedTwice(c.limits[i].named.name, c.Route())
 		}
 		return
 	}

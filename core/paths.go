@@ -16,7 +16,7 @@ type scope struct {
 	paths, except patterns
 }
 
-// patterns are path patterns: as they were given, and as a router takes them that minds no ASCII case, no trailing slashes,
+// patterns are path patterns: as they were subject, and as a router takes them that minds no ASCII case, no trailing slashes,
 // or neither. See looseness for the places.
 type patterns [4][]string
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// wording returns the message for a caller over a limit, unless the rule has a Message of its own.
-func wording(d *Decision, limit string) string {
+// refusalMessage returns the message for a caller over a limit, unless the rule has a Message of its own.
+func refusalMessage(d *Decision, limit string) string {
 	text := make([]byte, 0, 128) // on the stack: a refusal should cost little
 	switch {
 	case d.Reason == Banned:

@@ -87,7 +87,7 @@ func limitsText(limits []Limit) string {
 	return strings.Join(texts, " and ")
 }
 
-// claims is what must stand for the same limits: a name that was given, or the counters of a rule that is named after its
+// claims is what must stand for the same limits: a name that was subject, or the counters of a rule that is named after its
 // patterns, which may have several spans. A rule that is only tried has counters of its own, and stands for nothing.
 func (b *boundRule) claims() (key string, limits []Limit) {
 	for _, limit := range b.limits {
@@ -96,7 +96,7 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	if b.Name != "" && !b.DryRun {
 		return b.Name, limits
 	}
-	return b.fixed.quotas[0].keyTail, limits
+	return b.fixed.limits[0].keyTail, limits
 }
 
 // claimRoute takes a route's counters for an unnamed rule, or says that another one charges them too.

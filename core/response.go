@@ -34,7 +34,7 @@ type Response struct {
 // Finish. It is sent earlier if the handler flushes or takes over the connection.
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
 	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead // the end of a stream of HTTP/2 is sent when the handler has returned
-	if u := a.unfinished; u == nil || len(u.counted) == 0 && (!holds || len(u.slots) == 0) {
+	if u := a.completion; u == nil || len(u.counted) == 0 && (!holds || len(u.slots) == 0) {
 		return w, nil
 	}
 	s := &Response{w: w, holds: holds, left: -1}

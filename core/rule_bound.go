@@ -14,40 +14,41 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
-// boundRule is a checked rule of a guard, with what does not change from call to call worked out.
+// boundRule is a checked rule of a guard, with everything prepared that does not change from call to
+// call.
 type boundRule struct {
 	Rule
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
 	scope   scope
 	tallies *tally.Table
-	suffix  string  // tells rules of one name on one guard apart in headers
-	fixed   *policy // of a rule whose name does not depend on the call
-	routes  routePolicies
+	suffix  string     // tells rules of one name on one guard apart in headers
+	fixed   *namedRule // of a rule whose name does not depend on the call
+	routes  routeRules
 	// inHandler is set for the rules of a Check, which does not learn how a call ends.
 	inHandler bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
 	// onRoute is called for every route that an unnamed rule meets.
-	onRoute func(*policy)
+	onRoute func(*namedRule)
 }
 
-// policy is a rule under the name that its counters have.
-type policy struct {
+// namedRule is a rule under a name that its counters have: its own, or that of a route.
+type namedRule struct {
 	name   string
-	quotas []*quota          // one for each limit
-	plans  map[string]*quota // of the rule's Plans; nil for Unlimited
+	limits []*ruleLimit          // the rule's own, then those of Also
+	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
 	// computed holds what LimitFor returned.
-	computed cowmap.Map[Limit, *quota]
+	computed cowmap.Map[Limit, *ruleLimit]
 	banKey   string // what follows the subject in the key of its bans
 	tally    *tally.Tally
-	// asksUser is set once one of the rule's functions asked for the user; it will probably do so
+	// readsUser is set once one of the rule's functions asked for the user; it will probably do so
 	// again.
-	asksUser atomic.Bool
+	readsUser atomic.Bool
 }
 
-// quota is one limit of a policy: the constant parts of keys and headers.
-type quota struct {
+// ruleLimit is a limit of a namedRule, with the constant parts of its keys and headers.
+type ruleLimit struct {
 	limit    Limit
 	compiled *algorithm.Limit
 	phrase   string // the limit in words
@@ -58,7 +59,7 @@ type quota struct {
 	draft7   string
 }
 
-// noRoute is the name of what an unnamed rule counts for calls without a known route, all of them together.
+// noRoute is the name under which an unnamed rule counts all calls without a known route.
 const noRoute = "(no route)"
 
 func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
@@ -70,15 +71,15 @@ func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 	}
 	b.scope = scope{methods: r.Methods, paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
 	if name := b.fixedName(); name != "" {
-		b.fixed = b.newPolicy(name)
+		b.fixed = b.newNamed(name)
 	}
 	return b
 }
 
-// policies returns the rule under each name that it has counted by.
-func (b *boundRule) policies() []*policy {
+// namedRules returns the rule under each name that it has counted by.
+func (b *boundRule) namedRules() []*namedRule {
 	if b.fixed != nil {
-		return []*policy{b.fixed}
+		return []*namedRule{b.fixed}
 	}
 	return slices.Collect(maps.Values(b.routes.known.All()))
 }
@@ -91,9 +92,9 @@ func (b *boundRule) displayName() string {
 	return ""
 }
 
-// keyTails returns the ends of the keys of the policy's counters, those of its plans among them.
-func (p *policy) keyTails() (tails []string) {
-	for _, q := range p.quotas {
+// keyTails returns the ends of the keys of the rule's counters, including those of its plans.
+func (p *namedRule) keyTails() (tails []string) {
+	for _, q := range p.limits {
 		tails = append(tails, q.keyTail)
 	}
 	for _, q := range p.plans {
@@ -104,7 +105,8 @@ func (p *policy) keyTails() (tails []string) {
 	return tails
 }
 
-// fixedName is the name of a rule that has one by itself: its own, or its methods and patterns.
+// fixedName returns the rule's Name, or one made of its methods and patterns; "" if it is named after
+// the route of each call.
 func (b *boundRule) fixedName() string {
 	if b.Name != "" || len(b.Paths) == 0 {
 		return b.Name
@@ -120,40 +122,40 @@ func (b *boundRule) fixedName() string {
 	return name
 }
 
-func (b *boundRule) newPolicy(name string) *policy {
-	p := &policy{name: name, tally: b.tallies.OfRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
+func (b *boundRule) newNamed(name string) *namedRule {
+	p := &namedRule{name: name, tally: b.tallies.OfRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has seen to the error
-		p.quotas = append(p.quotas, b.newQuota(name, i, limit, &compiled))
+		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))
 	}
 	b.addPlans(p)
 	return p
 }
 
 // addPlans makes the limits of the rule's Plans.
-func (b *boundRule) addPlans(p *policy) {
+func (b *boundRule) addPlans(p *namedRule) {
 	if len(b.Plans) == 0 {
 		return
 	}
-	p.plans = make(map[string]*quota, len(b.Plans))
+	p.plans = make(map[string]*ruleLimit, len(b.Plans))
 	for plan, limit := range b.Plans {
 		if limit == Unlimited {
 			p.plans[plan] = nil
 			continue
 		}
 		compiled, _ := limit.compile() // Rule.check has seen to the error
-		p.plans[plan] = b.newQuota(p.name, 0, limit, &compiled)
+		p.plans[plan] = b.newLimit(p.name, 0, limit, &compiled)
 	}
 }
 
-// newQuota puts a limit under a name, in place of the rule's limit i.
-func (b *boundRule) newQuota(name string, i int, limit Limit, compiled *algorithm.Limit) *quota {
+// newLimit prepares a limit under a name, in place of the rule's limit at i.
+func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorithm.Limit) *ruleLimit {
 	title := headerSafe(name) + b.suffix
 	if i > 0 {
 		title += "-" + limit.spanName() + b.again(i)
 	}
 	label, size, span := quoted(title), limit.atOnce(), ceilSeconds(limit.fullAgainAfter())
-	q := &quota{
+	q := &ruleLimit{
 		limit: limit, compiled: compiled, phrase: limit.phrase(), title: title, label: label,
 		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, span),
 		draft7:  fmt.Sprintf("%d;w=%d", size, span),
@@ -165,7 +167,7 @@ func (b *boundRule) newQuota(name string, i int, limit Limit, compiled *algorith
 	return q
 }
 
-// again tells limits of the same span apart: nothing for the first of them, -2 for the next.
+// again returns what distinguishes limits of the same span: "" for the first, -2 for the next.
 func (b *boundRule) again(i int) string {
 	n := 1
 	for _, earlier := range b.limits[1:i] {
@@ -179,8 +181,8 @@ func (b *boundRule) again(i int) string {
 	return fmt.Sprintf("-%d", n)
 }
 
-// policyFor is the rule as it counts this call.
-func (b *boundRule) policyFor(c *call) *policy {
+// namedFor returns the rule under the name that it counts this call by.
+func (b *boundRule) namedFor(c *call) *namedRule {
 	if b.fixed != nil {
 		return b.fixed
 	}
@@ -198,16 +200,16 @@ func (b *boundRule) lookForRoute(c *call) {
 	}
 }
 
-// meet makes the policy of a route that an unnamed rule sees for the first time.
-func (b *boundRule) meet(name string) *policy {
-	p := b.newPolicy(name)
+// meet makes the namedRule of a route that an unnamed rule is called for first.
+func (b *boundRule) meet(name string) *namedRule {
+	p := b.newNamed(name)
 	if b.onRoute != nil {
 		b.onRoute(p)
 	}
 	return p
 }
 
-// routeName is what an unnamed rule counts a route under.
+// routeName returns the name under which an unnamed rule counts a route.
 func routeName(method, route string) string {
 	method = countedMethod(method)
 	switch {
@@ -220,8 +222,8 @@ func routeName(method, route string) string {
 	}
 }
 
-// countedMethod is the method that a call is counted under: a HEAD is a GET, and the methods that HTTP does not define are
-// one, or a made-up method would get a counter of its own on a route that takes them all.
+// countedMethod returns the method under which a call is counted. A HEAD counts as a GET. Methods that
+// HTTP does not define count as one: callers could make up as many as they like.
 func countedMethod(method string) string {
 	switch method {
 	case "HEAD":
@@ -235,20 +237,20 @@ func countedMethod(method string) string {
 
 type routeKey struct{ method, route string }
 
-// maxRoutes bounds how many routes one unnamed rule tells apart, because a gRPC proxy's callers choose the method's name.
-// The routes beyond share the counter of calls without a route.
+// maxRoutes is how many routes an unnamed rule counts separately, because the callers of a gRPC proxy
+// choose the method's name. Routes beyond it share the counter of calls without a route.
 const maxRoutes = 2000
 
-// maxRoute is the longest route that is told apart.
+// maxRoute is the longest route that is counted separately, in bytes.
 const maxRoute = 1024
 
-// routePolicies are the policies of an unnamed rule, one for each route that was called.
-type routePolicies struct {
-	known cowmap.Map[routeKey, *policy]
+// routeRules holds an unnamed rule under the name of each route that was called.
+type routeRules struct {
+	known cowmap.Map[routeKey, *namedRule]
 	full  atomic.Bool // the last place is kept for the calls without a route
 }
 
-func (r *routePolicies) of(key routeKey, meet func(name string) *policy) *policy {
+func (r *routeRules) of(key routeKey, meet func(name string) *namedRule) *namedRule {
 	if key.route == "" || len(key.route) > maxRoute {
 		key = routeKey{}
 	}
@@ -271,10 +273,11 @@ func (r *routePolicies) of(key routeKey, meet func(name string) *policy) *policy
 	return p
 }
 
-// maxTitle bounds a name in a header: who has many, or long, patterns still gets short headers.
+// maxTitle is the longest name in a header, so that a rule with many patterns keeps headers short.
 const maxTitle = 128
 
-// headerSafe is a name as headers can carry it: printable ASCII, the rest as %XX, and not too long.
+// headerSafe returns a name as headers can carry it: other bytes than printable ASCII become %XX, and a
+// long name is shortened.
 func headerSafe(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -290,10 +293,10 @@ func headerSafe(name string) string {
 	return b.String()[:maxTitle-17] + "#" + Digest(name)[:16]
 }
 
-// quoted is a structured-field string (RFC 9651): printable ASCII in quotes.
+// quoted returns a structured-field string (RFC 9651) of printable ASCII.
 func quoted(title string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(title) + `"`
 }
 
-// ceilSeconds is a span in whole seconds, rounded up.
+// ceilSeconds returns a span in whole seconds, rounded up.
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -6,21 +6,21 @@ import (
 
 // planned returns the limit that holds for this caller in place of the rule's own, by Plan or
 // LimitFor; nil if the caller is Unlimited. If the rule's function fails, the rule's own limit holds.
-func (c *call) planned(a *asked) *quota {
+func (c *call) planned(a *appliedRule) *ruleLimit {
 	q, err := c.plan(a)
 	if err != nil {
-		c.limiter.complains.badPlan(a.policy.name, err)
-		return a.policy.quotas[0]
+		c.limiter.complains.badPlan(a.named.name, err)
+		return a.named.limits[0]
 	}
 	return q
 }
 
-func (c *call) plan(a *asked) (*quota, error) {
+func (c *call) plan(a *appliedRule) (*ruleLimit, error) {
 	if a.rule.Plan != nil {
 		return c.namedPlan(a)
 	}
 	limit, err := a.rule.LimitFor(c)
-	own := a.policy.quotas[0]
+	own := a.named.limits[0]
 	switch {
 	case err != nil:
 		return nil, err
@@ -31,22 +31,22 @@ func (c *call) plan(a *asked) (*quota, error) {
 	case limit.Algorithm == Concurrency && a.rule.inHandler:
 		return nil, a.rule.noSlotsInHandler()
 	}
-	if q, ok := a.policy.computed.Get(limit); ok {
+	if q, ok := a.named.computed.Get(limit); ok {
 		return q, nil
 	}
 	return c.limiter.newPlan(a, limit)
 }
 
 // namedPlan returns the limit of the plan that the rule's Plan names.
-func (c *call) namedPlan(a *asked) (*quota, error) {
+func (c *call) namedPlan(a *appliedRule) (*ruleLimit, error) {
 	name, err := a.rule.Plan(c)
 	if err != nil {
 		return nil, err
 	}
 	if name == "" {
-		return a.policy.quotas[0], nil
+		return a.named.limits[0], nil
 	}
-	q, ok := a.policy.plans[name]
+	q, ok := a.named.plans[name]
 	if !ok {
 		return nil, fmt.Errorf("the rule's Plans have no plan %.64q", name)
 	}
@@ -54,7 +54,7 @@ func (c *call) namedPlan(a *asked) (*quota, error) {
 }
 
 // newPlan makes a limit that LimitFor has not returned before.
-func (l *Limiter) newPlan(a *asked, limit Limit) (*quota, error) {
+func (l *Limiter) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	prepared := l.limits.of(limit)
 	if prepared.err != nil {
 		return nil, prepared.err
@@ -62,6 +62,6 @@ func (l *Limiter) newPlan(a *asked, limit Limit) (*quota, error) {
 	if why := a.rule.OnStoreError.checkFor(&prepared.compiled); why != "" {
 		return nil, a.rule.wrong("OnStoreError", a.rule.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
 	}
-	q, _ := a.policy.computed.Add(prepared.limit, a.rule.newQuota(a.policy.name, 0, prepared.limit, &prepared.compiled), maxLimits)
+	q, _ := a.named.computed.Add(prepared.limit, a.rule.newLimit(a.named.name, 0, prepared.limit, &prepared.compiled), maxLimits)
 	return q, nil
 }

@@ -88,14 +88,14 @@ func (l *Limiter) storeError(name string, err error) error {
 	return &StoreError{classOf(err), err}
 }
 
-// storeFailures tells of the rules for which the store did not answer, once for each.
-func (c *call) storeFailures() {
-	for i := range c.asked {
-		a, v := &c.asked[i], &c.verdicts[i]
+// logStoreFailures logs the rules for which the store did not answer, once for each.
+func (c *call) logStoreFailures() {
+	for i := range c.limits {
+		a, v := &c.limits[i], &c.verdicts[i]
 		err := v.Failure()
-		if err == nil || i > 0 && c.asked[i-1].rule == a.rule && c.verdicts[i-1].Failure() != nil {
+		if err == nil || i > 0 && c.limits[i-1].rule == a.rule && c.verdicts[i-1].Failure() != nil {
 			continue
 		}
-		c.limiter.storeFailed(a.policy.name, a.rule.OnStoreError.or(FailOpen).String(), err)
+		c.limiter.storeFailed(a.named.name, a.rule.OnStoreError.or(FailOpen).String(), err)
 	}
 }

@@ -1,0 +1,110 @@
+package core
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"strings"
+)
+
+// ClientIP implements Request.
+func (c *call) ClientIP() netip.Addr {
+	if !c.clientKnown {
+		c.findClient()
+	}
+	return c.client
+}
+
+// findClient finds the caller's address once. In a call that inspects, it does so again until a rule
+// needs the address.
+func (c *call) findClient() {
+	c.client, c.clientKnown = c.limiter.clientIPs.of(c.View), true
+	if c.inspects {
+		if c.clientKnown = c.deciding != nil; c.clientKnown {
+			c.inspectProxies()
+		}
+	}
+}
+
+// addressToCount returns the caller's address for a rule that counts by it.
+func (c *call) addressToCount() netip.Addr {
+	addr := c.ClientIP()
+	if !addr.IsValid() {
+		c.limiter.complains.noAddress(c.Rule(), c.limiter.clientIPs)
+	}
+	return addr
+}
+
+// inspectProxies warns if a peer that is not trusted sends what proxies send.
+func (c *call) inspectProxies() {
+	ips, peer := c.limiter.clientIPs, plain(c.RemoteAddr())
+	if !peer.IsValid() || ips.trusts(peer) {
+		return
+	}
+	for _, name := range [...]string{ips.header, "X-Forwarded-For", "Forwarded"} {
+		if len(c.View.Header(name)) > 0 {
+			c.limiter.complains.untrustedProxy(peer, name, ips.header)
+			return
+		}
+	}
+}
+
+// Header implements Request, for any spelling of the name.
+func (c *call) Header(name string) []string {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if name != "Host" {
+		return c.View.Header(name)
+	}
+	if host := c.View.Host(); host != "" {
+		return []string{strings.ToLower(host)} // callers are not to have a counter for each spelling
+	}
+	return nil
+}
+
+// Host implements Request. The port and a trailing dot go, because a caller could choose another
+// spelling of the same host with them.
+func (c *call) Host() string {
+	host := strings.ToLower(c.View.Host())
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+}
+
+// Cookie implements Request.
+func (c *call) Cookie(name string) string {
+	lines := c.Header("Cookie")
+	if len(lines) == 0 {
+		return ""
+	}
+	r := http.Request{Header: http.Header{"Cookie": lines}}
+	cookie, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// User implements Request. It calls Identify once.
+func (c *call) User() (string, error) {
+	if c.deciding != nil && !c.deciding.readsUser.Load() {
+		c.deciding.readsUser.Store(true)
+	}
+	if !c.userKnown && c.limiter.options.Identify != nil {
+		c.userKnown = true
+		c.user, c.userErr = c.limiter.options.Identify(c)
+		if c.userErr != nil {
+			c.user = ""
+		}
+	}
+	return c.user, c.userErr
+}
+
+// Rule implements Request.
+func (c *call) Rule() string {
+	if c.deciding == nil {
+		return ""
+	}
+	return c.deciding.name
+}
