@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// short is the Timeout of limiters whose servers do not answer, and hurry the nearer deadline
-	// of a caller's own.
-	short = 200 * time.Millisecond
-	hurry = 20 * time.Millisecond
-	// late is by how much a call may be late on a busy machine. What is guarded against takes
-	// seconds, or for ever: go-redis waits three seconds for an answer, and asks four times.
+	// storeTimeout is the Timeout of limiters whose servers do not answer. callerTimeout is a
+	// caller's own, shorter one.
+	storeTimeout  = 200 * time.Millisecond
+	callerTimeout = 20 * time.Millisecond
+	// late is how late a call may return on a busy machine. The mistakes to be found take seconds
+	// or forever: go-redis waits three seconds for a reply, and sends a command four times.
 	late = 2 * time.Second
 )
 
-// network is a client's way to its servers, which a test can break.
+// network is the connection of a client to its servers. A test can break it.
 type network struct {
-	cut  atomic.Bool // nobody listens: connections are refused, and those that are up end
-	slow atomic.Bool // a script takes its time to get there
-	deaf atomic.Bool // a script is carried out, but its answer gets lost with the connection
+	cut          atomic.Bool // nobody listens: connections are refused, and those that are up end
+	slow         atomic.Bool // a script takes its time to get there
+	losesReplies atomic.Bool // a script is carried out, but its answer gets lost with the connection
 }
 
 var errCut = errors.New("promise: the network is cut")
@@ -66,7 +66,7 @@ func (b *breakable) Write(p []byte) (int, error) {
 	}
 	b.script.Store(bytes.Contains(p, []byte("eval")))
 	if b.network.slow.Load() && b.script.Load() {
-		time.Sleep(hurry)
+		time.Sleep(callerTimeout)
 	}
 	return b.Conn.Write(p)
 }
@@ -76,23 +76,23 @@ func (b *breakable) Read(p []byte) (int, error) {
 	if b.network.cut.Load() {
 		return 0, b.end()
 	}
-	if err == nil && b.network.deaf.Load() && b.script.Load() {
+	if err == nil && b.network.losesReplies.Load() && b.script.Load() {
 		return 0, errors.Join(b.Close(), io.EOF)
 	}
 	return n, err
 }
 
-// stop suspends all servers; proceed, which must follow, lets them run on.
+// stop suspends all servers. It must be followed by resume.
 func (e Engine) stop() {
 	for _, server := range e.Servers {
 		server.Stop()
 	}
 }
 
-// proceed lets stopped servers run on, and returns when they have carried out everything that these
-// clients had sent. The clients are closed only once the servers run again: go-redis's Close waits
-// for a connection that is being read from.
-func (e Engine) proceed(t *testing.T, clients ...redis.UniversalClient) {
+// resume lets stopped servers run on, closes these clients, and returns when the servers have
+// executed everything that the clients had sent. The clients are closed only when the servers run
+// again, because go-redis's Close waits for a connection that is being read from.
+func (e Engine) resume(t *testing.T, clients ...redis.UniversalClient) {
 	t.Helper()
 	for _, server := range e.Servers {
 		server.Continue()

@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// timedClient is a client whose servers' clocks stand as the bubble's does. The core knows it as a
-// UniversalClient of no known type, of which it uses Process alone.
+// timedClient is a client whose servers have the bubble's time. The core takes it for a
+// UniversalClient of an unknown type, of which it uses Process alone.
 type timedClient struct {
 	redis.UniversalClient
 	outside *outside
@@ -24,8 +24,8 @@ type timedClient struct {
 	texts map[string]string // of the scripts that were sent, by their SHA-1
 }
 
-// Process implements redis.UniversalClient. Scripts are told the time; everything else goes as it
-// is.
+// Process implements redis.UniversalClient. It passes the time to scripts. Other commands are sent
+// unchanged.
 func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	args := slices.Clone(cmd.Args())
 	if name := args[0]; name == "eval" || name == "evalsha" {
@@ -49,14 +49,14 @@ func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	return real.Err()
 }
 
-// sentOnce is a command that go-redis does not repeat: one that the servers executed and whose
-// answer was lost would charge twice.
+// sentOnce is a command that go-redis does not repeat. A command that was executed and whose reply
+// was lost would charge twice.
 type sentOnce struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (sentOnce) NoRetry() bool { return true }
 
-// script is the timed form of a script, by its text or, once that was seen, by its SHA-1.
+// script returns the timed form of a script, given its text or, once the text is known, its SHA-1.
 func (c *timedClient) script(isText bool, of string) (timed string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *timedClient) script(isText bool, of string) (timed string, err error) {
 	return timed, nil
 }
 
-// unknownScript is what a server answers to EVALSHA that has not seen the text yet.
+// unknownScript is the error of a server for EVALSHA of a script that it has not seen.
 type unknownScript struct{}
 
 func (unknownScript) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
@@ -83,8 +83,8 @@ func (unknownScript) Error() string { return "NOSCRIPT No matching script. Pleas
 func (unknownScript) RedisError() {}
 
 // outside is a goroutine outside of every bubble, for what needs real time: the network, whose
-// deadlines a bubble's clock would get wrong. A bubble's time stands still while it waits for this
-// goroutine, because its channels are not the bubble's.
+// deadlines would be wrong in a bubble. While a bubble waits for this goroutine its time stands
+// still, because the channels do not belong to the bubble.
 type outside struct {
 	mu   sync.Mutex
 	work chan func()
@@ -103,8 +103,8 @@ func newOutside(t testing.TB) *outside {
 	return o
 }
 
-// do runs a function there and returns when it has ended. The function must not end its goroutine,
-// as t.FailNow does.
+// do runs a function on that goroutine and returns when it has returned. The function must not end
+// the goroutine, as t.FailNow does.
 func (o *outside) do(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

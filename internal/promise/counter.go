@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// counter is one counter, and a test that ends when it cannot be asked.
+// counter is one counter. Its methods end the test if the limiter returns an error.
 type counter struct {
 	t             testing.TB
 	limiter       *core.Limiter
@@ -27,7 +27,7 @@ func (c counter) take(n int) core.Decision {
 	return d
 }
 
-// mustTake takes n permits, which must be there.
+// mustTake takes n permits and fails the test if they are refused.
 func (c counter) mustTake(n int) core.Decision {
 	c.t.Helper()
 	d := c.take(n)
@@ -37,7 +37,7 @@ func (c counter) mustTake(n int) core.Decision {
 	return d
 }
 
-// mustRefuse asks for n permits, which must not be there.
+// mustRefuse asks for n permits and fails the test if they are granted.
 func (c counter) mustRefuse(n int) core.Decision {
 	c.t.Helper()
 	d := c.take(n)
@@ -71,13 +71,13 @@ func (c counter) wantLeft(n int) {
 	}
 }
 
-// by is the same counter as a process knows it that believes in another limit.
+// by returns the counter as a process sees it that has another limit for it.
 func (c counter) by(limit core.Limit) counter {
 	c.limit = limit
 	return c
 }
 
-// of is the counter of another subject.
+// of returns the counter of another subject.
 func (c counter) of(subject string) counter {
 	c.subject = subject
 	return c

@@ -15,24 +15,23 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Engine is where the limiters under test count: in this process, or in real servers that the test
-// has for itself.
+// Engine is where the limiters under test count: in this process, or in real servers that belong to
+// the test.
 type Engine struct {
-	// Name is what the engine is called in the names of tests.
+	// Name is the engine's name in the names of tests.
 	Name string
-	// Servers hold the counters; none: this process does.
+	// Servers hold the counters. If there are none, this process does.
 	Servers []*redistest.Server
-	// connect makes a client as another process would bring it: of go-redis's own options, retries
-	// included, but for dial.
+	// connect returns a client as another process would have it, with go-redis's default options,
+	// retries included, except for the dialer.
 	connect func(t testing.TB, dial dialer) redis.UniversalClient
 }
 
-// dialer opens a client's connections; nil is go-redis's own.
+// dialer opens a client's connections. The nil dialer is go-redis's own.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Engines are all the ways to count: in this process, in one Redis server, in a cluster of three
-// masters and in a ring of three servers. The servers are started once, here, and are gone when the
-// test t ends.
+// Engines returns all engines: this process, one Redis server, a cluster of three masters, and a
+// ring of three servers. It starts the servers, which are gone when the test t ends.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	one, cluster, ring := redistest.Start(t), redistest.StartCluster(t), redistest.StartRing(t, 3)
@@ -50,8 +49,8 @@ func Engines(t testing.TB) []Engine {
 	}
 }
 
-// Options are those of a limiter on this engine: with a client of its own, as another process has,
-// and with counters of its own, unless the Prefix is replaced by that of another.
+// Options returns options for a limiter on this engine, with a client of its own, as another
+// process has, and with a Prefix, and so counters, of its own.
 func (e Engine) Options(t testing.TB) core.Options { return e.options(t, nil) }
 
 func (e Engine) options(t testing.TB, dial dialer) core.Options {
@@ -65,13 +64,13 @@ func (e Engine) options(t testing.TB, dial dialer) core.Options {
 	return o
 }
 
-// patient is how long a call of a test may take before the test is stuck.
+// patient is a Timeout for tests that are not about time: longer than any call takes.
 const patient = 30 * time.Second
 
 // silent is a logger for tests that do not look at the log.
 var silent = slog.New(slog.DiscardHandler)
 
-// prefixes tells the counters of the limiters that share a Redis apart.
+// prefixes keeps apart the counters of limiters that share a Redis.
 var prefixes atomic.Int64
 
 // newPrefix returns a prefix that no other limiter of this process has.
@@ -79,7 +78,7 @@ func newPrefix() string { return fmt.Sprintf("test%d", prefixes.Add(1)) }
 
 func (e Engine) inProcess() bool { return len(e.Servers) == 0 }
 
-// source is who answers, as decisions say it.
+// source is the Source of decisions on this engine.
 func (e Engine) source() core.Source {
 	if e.inProcess() {
 		return core.FromMemory
@@ -87,8 +86,8 @@ func (e Engine) source() core.Source {
 	return core.FromRedis
 }
 
-// limiters are n limiters that share their counters, as those of several processes do. Where only
-// one process can, they are one limiter n times.
+// limiters returns n limiters that share their counters, as those of several processes do. In
+// process it returns one limiter n times.
 func (e Engine) limiters(t testing.TB, n int) []*core.Limiter {
 	t.Helper()
 	options := e.Options(t)
@@ -104,7 +103,7 @@ func (e Engine) limiters(t testing.TB, n int) []*core.Limiter {
 	return all
 }
 
-// newLimiter makes a limiter that is closed when the test ends.
+// newLimiter returns a limiter that is closed when the test ends.
 func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 	t.Helper()
 	limiter, err := core.New(options)

@@ -10,13 +10,13 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// keyState is what a server holds under a key.
+// keyState is what a server has under a key.
 type keyState struct {
 	dump    string    // the value, as DUMP writes it
 	expires time.Time // the zero Time: never
 }
 
-// keysOf are the keys with a prefix on all of these servers.
+// keysOf returns the keys with this prefix on all of these servers.
 func keysOf(servers []*redis.Client, prefix string) (map[string]keyState, error) {
 	ctx, all := context.Background(), make(map[string]keyState)
 	for _, server := range servers {
@@ -53,8 +53,7 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// keys are the keys with a prefix, looked up from within a bubble. In process there are none to be
-// seen.
+// keys is keysOf from within a bubble. In process there are none.
 func (l *lab) keys(t testing.TB, prefix string) (all map[string]keyState) {
 	t.Helper()
 	if l.client == nil {
@@ -68,7 +67,7 @@ func (l *lab) keys(t testing.TB, prefix string) (all map[string]keyState) {
 	return all
 }
 
-// persist takes the time to live from every key with a prefix.
+// persist removes the time to live of every key with this prefix.
 func (l *lab) persist(t testing.TB, prefix string) {
 	t.Helper()
 	for key := range l.keys(t, prefix) {

@@ -10,20 +10,19 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// lab is an engine whose time passes only as a test says. Tests play in a bubble of
-// testing/synctest, where time.Sleep takes no time and is exact. The counters of this process go by
-// the bubble's clock by themselves; real servers are told it by the client, which makes their
-// scripts take the time as their last argument.
+// lab is an engine with fake time. Its tests run in a bubble of testing/synctest, where time.Sleep
+// takes no time and is exact. Counters in this process use the bubble's clock. For real servers the
+// client passes the bubble's time to their scripts, as the last argument.
 //
-// Nothing that users can reach knows of it: what runs is the production code, and the production
-// scripts but for the two lines that read the clock.
+// The code under test knows nothing of this. The scripts are those of production, except for the
+// two lines that read the clock.
 type lab struct {
 	engine  Engine
 	client  *timedClient // nil in process
 	servers []*redis.Client
 }
 
-// newLab prepares an engine. It must be made outside of the bubble.
+// newLab prepares an engine. It must be called outside of the bubble.
 func (e Engine) newLab(t testing.TB) *lab {
 	l := &lab{engine: e}
 	if e.inProcess() {
@@ -36,17 +35,16 @@ func (e Engine) newLab(t testing.TB) *lab {
 	return l
 }
 
-// beginning is when every bubble's time begins, so late that no real server finds a time to live
-// over that it is given.
+// beginning is the time at which each bubble begins. It is so late that no time to live is over for
+// a real server.
 var beginning = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// labKeys is how many counters a limiter in a lab may have: so few that the table of this process
-// has one part. All of its parts are swept every second, and a bubble lives through every second of
-// an hour that a test sleeps.
+// labKeys is the MaxKeys of limiters in a lab: so few that the table of counters has one shard. All
+// shards are swept every second, and a test that sleeps an hour in a bubble runs each sweep.
 const labKeys = 1000
 
 // bubble runs a test in fake time, with options for limiters that have counters of their own. The
-// test must close them.
+// test must close its limiters.
 func (l *lab) bubble(t *testing.T, test func(t *testing.T, options core.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +58,7 @@ func (l *lab) bubble(t *testing.T, test func(t *testing.T, options core.Options)
 	})
 }
 
-// play is bubble for a property: what is wrong is returned, because rapid can make that smaller
+// play is bubble for a property. It returns the error, because rapid can simplify a failing case
 // only if the test has not failed yet.
 func (l *lab) play(t *testing.T, test func(limiter *core.Limiter) error) (wrong error) {
 	t.Helper()
@@ -68,7 +66,7 @@ func (l *lab) play(t *testing.T, test func(limiter *core.Limiter) error) (wrong 
 	return wrong
 }
 
-// eachLimit runs a test in a bubble for every limit, on a counter that nobody used.
+// eachLimit runs a test in a bubble for each limit, on a fresh counter.
 func (l *lab) eachLimit(t *testing.T, what string, test func(c counter, f facts)) {
 	t.Run(what, func(t *testing.T) {
 		for _, f := range algorithms {
@@ -87,8 +85,8 @@ func (l *lab) onLimit(t *testing.T, limit core.Limit, f facts, test func(c count
 	})
 }
 
-// others makes limiters of other processes, which know nothing of what this one was told. In
-// process there are none.
+// others returns a function that makes limiters of other processes, which know nothing that this
+// one remembers. In process there is only this one.
 func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) func() *core.Limiter {
 	return func() *core.Limiter {
 		if l.client == nil {
@@ -98,8 +96,8 @@ func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) fun
 	}
 }
 
-// step makes the servers' clocks jump, backwards for a negative d. In process nothing happens: that
-// clock never jumps.
+// step makes the servers' clocks jump, backwards if d is negative. In process it does nothing,
+// because that clock never jumps.
 func (l *lab) step(d time.Duration) {
 	if l.client != nil {
 		l.client.step += d

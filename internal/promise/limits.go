@@ -11,14 +11,14 @@ import (
 type namedLimit struct {
 	name string
 	core.Limit
-	// changed is what an owner may change it to: the same counter, of another size or rate.
+	// changed are limits that may replace it: of the same counter, but another size or rate.
 	changed []core.Limit
 }
 
-// mostPermits is the largest Max, 10^12, or as much as an int holds.
+// mostPermits is the largest Max, 10^12, or the largest that an int can hold.
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
-// limits are the limits that every promise is tested with. A new algorithm is one more line of
+// limits returns the limits that every promise is tested with. A new algorithm needs an entry in
 // algorithms, and a few here.
 func limits() []namedLimit {
 	return []namedLimit{
@@ -50,7 +50,7 @@ func limits() []namedLimit {
 	}
 }
 
-// sliding is a sliding window that may be changed to other Max.
+// sliding returns a sliding window that may be changed to these other Max.
 func sliding(name string, most int, window time.Duration, others ...int) namedLimit {
 	return windowed(core.SlidingWindow, name, most, window, others)
 }
@@ -63,7 +63,7 @@ func logged(name string, most int, window time.Duration, others ...int) namedLim
 	return windowed(core.SlidingLog, name, most, window, others)
 }
 
-// aligned is a window of the clock.
+// aligned returns a window of the calendar.
 func aligned(name string, most int, window time.Duration, others ...int) namedLimit {
 	return windowed(core.CalendarWindow, name, most, window, others)
 }
@@ -78,7 +78,7 @@ func windowed(algorithm core.Algorithm, name string, most int, window time.Durat
 	return n
 }
 
-// bucket is a token bucket that may be changed to others.
+// bucket returns a token bucket that may be changed to these others.
 func bucket(limit core.Limit, changed ...core.Limit) namedLimit {
 	limit.Algorithm = core.TokenBucket
 	for i := range changed {
@@ -87,34 +87,32 @@ func bucket(limit core.Limit, changed ...core.Limit) namedLimit {
 	return namedLimit{name: "TokenBucket, " + limit.String(), Limit: limit, changed: changed}
 }
 
-// facts are what the promises know of an algorithm. Everything else they find out by calling.
+// facts are what the promises know about an algorithm. They find out the rest by calls.
 type facts struct {
 	core.Algorithm
-	// model is a new counter as it should be.
+	// model returns the model of a new counter.
 	model func() model
-	// largest is the largest n that lasting takes.
+	// largest is the largest n for lasting.
 	largest int
-	// slack is by how much a wait may be longer than an exact count would ask for; 0 where the
-	// algorithm is exact.
+	// slack is how much longer a wait may be than with an exact count; 0 if the algorithm is exact.
 	slack func(core.Limit) time.Duration
 	// most is how many permits may pass in any half-open span of this length.
 	most func(limit core.Limit, span time.Duration) int
-	// full is how long a counter that is used up takes, at most, until it is as good as a fresh
-	// one.
+	// full is how long it takes at most until a used-up counter equals a fresh one.
 	full func(core.Limit) time.Duration
-	// lives is how long a key may live, at most, after it was written.
+	// lives is how long a key may live after it was written.
 	lives func(core.Limit) time.Duration
-	// lasting is a limit of n permits, of which none comes back while a test runs. Other n are
-	// other limits of the same counter.
+	// lasting returns a limit of n permits of which none comes back while a test runs. Each n gives
+	// another limit of the same counter.
 	lasting func(n int) core.Limit
-	// rounding is how many permits may be missing for having been given back: a bucket keeps the
-	// fraction of one that was refilled meanwhile.
+	// rounding is how many permits may be missing after refunds: a bucket keeps the fraction of a
+	// permit that was refilled meanwhile.
 	rounding int
-	// leases says that permits of it can be leased.
+	// leases reports whether its permits can be leased.
 	leases bool
 }
 
-// algorithms are all of them.
+// algorithms are all algorithms.
 var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
@@ -177,7 +175,7 @@ var algorithms = []facts{
 	},
 }
 
-// limits are those of this algorithm.
+// limits returns the limits of this algorithm.
 func (f facts) limits() (own []namedLimit) {
 	for _, l := range limits() {
 		if l.Algorithm == f.Algorithm {
@@ -189,12 +187,12 @@ func (f facts) limits() (own []namedLimit) {
 
 func exact(core.Limit) time.Duration { return 0 }
 
-// subWindowLasts is the 32nd part of a window, in whole microseconds: the clock knows no less.
+// subWindowLasts returns the 32nd part of a window, in whole microseconds, as the clock has them.
 func subWindowLasts(l core.Limit) time.Duration {
 	return (l.Window/32 + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// atOnce is how many permits a limit that nobody used lets through at one moment.
+// atOnce returns how many permits a fresh counter lets through at one moment.
 func atOnce(l core.Limit) int {
 	if l.Burst != 0 {
 		return l.Burst
@@ -202,13 +200,13 @@ func atOnce(l core.Limit) int {
 	return l.Max
 }
 
-// windowsIn is how many windows, one after the other, it takes to cover a span.
+// windowsIn returns how many consecutive windows cover a span.
 func windowsIn(l core.Limit, span time.Duration) int {
 	return int((span + l.Window - 1) / l.Window)
 }
 
-// tick is in what steps a bucket is refilled: microseconds, or milliseconds for windows of an hour
-// and more.
+// tick returns the interval at which a bucket is refilled: a microsecond, or a millisecond for
+// windows of an hour and more.
 func tick(l core.Limit) time.Duration {
 	if l.Window >= time.Hour && l.Window%time.Millisecond == 0 {
 		return time.Millisecond
@@ -216,12 +214,12 @@ func tick(l core.Limit) time.Duration {
 	return time.Microsecond
 }
 
-// refilled is how many permits of a bucket come back in a span, the last one in part.
+// refilled returns how many permits of a bucket come back in a span, a partial one included.
 func refilled(l core.Limit, span time.Duration) int {
 	return int(float64(span)/float64(l.Window)*float64(l.Max)) + 1
 }
 
-// timeToFill is how long an empty bucket takes to be full, with the tick that has begun.
+// timeToFill returns how long an empty bucket takes to be full, including the tick that has begun.
 func timeToFill(l core.Limit) time.Duration {
 	return time.Duration(float64(l.Window)/float64(l.Max)*float64(atOnce(l))) + 2*tick(l)
 }

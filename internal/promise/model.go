@@ -9,19 +9,18 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// model is one counter as the design describes it, in plain arithmetic, without a thought for speed
-// or memory: what an engine must answer, field by field. One for another algorithm needs nothing
-// but these methods.
+// model is one counter as the design describes it, in plain arithmetic, regardless of speed and
+// memory. It gives each field of the answer that an engine must give. A new algorithm needs these
+// methods only.
 //
-// It forgets nothing by itself: the engines do, once a counter equals a fresh one, which nobody
-// must be able to notice.
+// A model forgets nothing. An engine forgets a counter that equals a fresh one, and nobody may
+// notice.
 type model interface {
-	// ask is what the counter answers to a cost at a time, in microseconds since the epoch. A call
-	// that charges takes the cost if it fits; nothing else changes anything. A cost of 0 always
-	// fits.
+	// ask returns the answer to a cost at a time, in microseconds since the epoch. If charge is
+	// set, the cost is taken if it fits. Nothing else changes the counter. A cost of 0 always fits.
 	ask(now int64, limit core.Limit, cost int, charge bool) prediction
-	// refund gives back so many permits of a charge, as far as they still count. Charges are
-	// numbered from 0, in order.
+	// refund gives back some permits of a charge, as far as they still count. Charges are numbered
+	// from 0, in order.
 	refund(now int64, limit core.Limit, charge, permits int)
 }
 
@@ -31,7 +30,7 @@ type prediction struct {
 	resetAfter, retry int64 // retry is 0 when the cost fits
 }
 
-// decision is a prediction as the limiter words it.
+// decision returns the prediction as the limiter's Decision.
 func (p prediction) decision(name, subject string, limit core.Limit, source core.Source) core.Decision {
 	d := core.Decision{
 		Allowed: p.retry == 0, Reason: core.Allowed, Rule: name, Key: subject, Limit: limit, Source: source,
@@ -45,7 +44,7 @@ func (p prediction) decision(name, subject string, limit core.Limit, source core
 	return d
 }
 
-// sameDecision says in an error in what two decisions differ, field by field.
+// sameDecision returns an error if two decisions differ in any field.
 func sameDecision(got, want core.Decision) error {
 	if g, w := fields(got), fields(want); g != w {
 		return fmt.Errorf("the decision is\n\t%s, want\n\t%s", g, w)
@@ -53,7 +52,7 @@ func sameDecision(got, want core.Decision) error {
 	return nil
 }
 
-// fields are all that users can see of a decision, in words.
+// fields formats all fields of a decision that users can see.
 func fields(d core.Decision) string {
 	var words []string
 	v := reflect.ValueOf(d)

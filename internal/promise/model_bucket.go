@@ -24,13 +24,13 @@ type bucketPart struct {
 	held    []heldPermits // by which charges, the oldest first, whose permits come back first
 }
 
-// heldPermits is how many permits of a charge a part has.
+// heldPermits is how many permits of a charge a part holds.
 type heldPermits struct{ charge, permits int }
 
-// nobody holds what a refund could not give back.
+// nobody marks permits that no refund can give back.
 const nobody = -1
 
-// since is what of the part is still used so many ticks later.
+// since returns the part that is still used this many ticks later.
 func (p *bucketPart) since(ticks int64) *big.Rat {
 	used := new(big.Rat).Mul(p.perTick, new(big.Rat).SetInt64(-ticks))
 	if used.Add(used, p.used).Sign() < 0 {
@@ -46,7 +46,7 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 	own, part, whole := m.find(at, perTick)
 	used := part.used
 
-	// after is how long until so many permits have come back, in whole ticks.
+	// after returns how long it takes until so many permits have come back, in whole ticks.
 	after := func(permits *big.Rat) int64 {
 		return (at+min(whole, ceil(new(big.Rat).Quo(permits, perTick))))*tick - now
 	}
@@ -65,9 +65,10 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 	return p
 }
 
-// find is the place of a rate's own part, or -1; the part as it is now; and in how many ticks
-// everything is back at the latest. A rate that the bucket does not know finds as much used as any
-// other, and that comes back at its own rate: but not later than it does at the others.
+// find returns the index of a rate's own part, or -1; the part as it is now; and the number of
+// ticks after which everything is back at the latest. For a rate that the bucket does not know, as
+// much is used as for any other rate. It comes back at the new rate, but no later than at the
+// others.
 func (m *bucketModel) find(at int64, perTick *big.Rat) (own int, part bucketPart, whole int64) {
 	own, part = -1, bucketPart{perTick: perTick, used: new(big.Rat)}
 	for i := range m.parts {
@@ -99,8 +100,7 @@ func (m *bucketModel) advance(at int64) {
 	m.at = at
 }
 
-// charge charges the part of a rate, which is a new one where there is none, and those of faster
-// rates.
+// charge charges the part of a rate, creating it if needed, and those of faster rates.
 func (m *bucketModel) charge(at int64, own int, part bucketPart, cost int) {
 	if m.advance(at); own < 0 {
 		m.parts = append(m.parts, part)
@@ -136,9 +136,9 @@ func (m *bucketModel) refund(now int64, l core.Limit, charge, permits int) {
 	}
 }
 
-// refund takes the newest permits of a charge out of those held, and returns how many come back of
-// what is used now: those that have not come back by themselves, nor in an overdrawn bucket as many
-// as were charged behind them, for others wait for these.
+// refund removes the newest permits of a charge from those held, and returns how many of the used
+// ones come back. Permits that have come back by themselves do not count. In an overdrawn bucket,
+// neither do as many as were charged after them, because other callers wait for these.
 func (p *bucketPart) refund(used *big.Rat, own bool, full int64, charge, permits int) (back *big.Rat) {
 	back = new(big.Rat)
 	at := slices.IndexFunc(p.held, func(h heldPermits) bool { return h.charge == charge })
@@ -165,8 +165,8 @@ func (p *bucketPart) refund(used *big.Rat, own bool, full int64, charge, permits
 	return back
 }
 
-// inParts rounds up to parts of a permit of which a whole number comes back each tick: so what was
-// used under another rate is counted, and a change of the rate gives nobody anything.
+// inParts rounds up to parts of a permit of which a whole number comes back each tick. So what was
+// used at another rate is counted, and a change of the rate creates no permits.
 func inParts(permits, perTick *big.Rat) *big.Rat {
 	part := new(big.Rat).SetInt(perTick.Denom())
 	inParts := new(big.Rat).Mul(permits, part)

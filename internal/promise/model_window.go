@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// slidingModel is an aggregated sliding window: a list of what was admitted and when, in which only
-// the 32nd part of the window counts as a time.
+// slidingModel is an aggregated sliding window: a list of charges and their times, in which times
+// count by the 32nd part of the window.
 type slidingModel struct {
 	admitted []admittedIn
 	charges  int
@@ -20,11 +20,13 @@ type admittedIn struct {
 	charge    int
 }
 
-// subWindow is the number of the 32nd part of a window that a time lies in, counted from the epoch.
+// subWindow returns the number, counted from the epoch, of the 32nd part of a window that a time is
+// in.
 func subWindow(now int64, l core.Limit) int64 { return now * 32 / l.Window.Microseconds() }
 
-// freeAgain is how long until a sub-window's permits no longer count: the first moment of the 33rd
-// one after it. It is found by trying, so that it follows from subWindow alone.
+// freeAgain returns how long it takes until a sub-window's permits no longer count: until the
+// beginning of the 33rd sub-window after it. It is found by search, so that it follows from
+// subWindow alone.
 func freeAgain(sub, now int64, l core.Limit) int64 {
 	return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {
 		return subWindow(now+int64(wait), l) >= sub+33
@@ -103,7 +105,7 @@ func (m *fixedModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	}
 }
 
-// logModel is a list of what was admitted and when.
+// logModel is a list of charges and their times.
 type logModel struct {
 	admitted []admittedAt
 	charges  int
@@ -154,8 +156,8 @@ func (m *logModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedAt) bool { return a.permits == 0 })
 }
 
-// alignedModel is how many were admitted in each window of the clock, by its number since the
-// epoch.
+// alignedModel is the number of permits charged in each window of the calendar, by the window's
+// number since the epoch.
 type alignedModel struct {
 	admitted map[int64]int
 	numbers  []int64 // of each charge's window

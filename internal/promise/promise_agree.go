@@ -13,19 +13,20 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// EnginesAgree: an engine and this process, asked the same at the same times, answer the same:
-// every field of every decision, over several rules decided together, and every header.
+// EnginesAgree: an engine and this process give the same answers to the same calls at the same
+// times, in every field of every decision, with several rules decided together, and in every
+// header.
 func EnginesAgree(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		rules := rapid.SliceOfN(rapid.SampledFrom(limits()), 1, 4).Draw(rt, "limits")
 		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(30)).Draw(rt, "length")
-		visits := rapid.SliceOfN(plannedVisits, n, n).Draw(rt, "visits")
+		calls := rapid.SliceOfN(plannedCalls, n, n).Draw(rt, "calls")
 		var wrong error
 		lab.bubble(t, func(t *testing.T, options core.Options) {
 			inProcess := options
 			inProcess.Redis = nil
-			wrong = agree(newDoorman(t, options, rulesOf(rules)...), newDoorman(t, inProcess, rulesOf(rules)...), rules, visits)
+			wrong = agree(watchGuard(t, options, rulesOf(rules)...), watchGuard(t, inProcess, rulesOf(rules)...), rules, calls)
 		})
 		if wrong != nil {
 			rt.Fatal(wrong)
@@ -33,18 +34,18 @@ func EnginesAgree(t *testing.T, e Engine) {
 	})
 }
 
-// plannedVisit is one call of a trace over several rules.
-type plannedVisit struct {
-	guest  int
+// plannedCall is one call of a trace with several rules.
+type plannedCall struct {
+	caller int
 	weight int
 	wait   time.Duration // in parts of a window,
 	of     int           // of this rule
 	exact  bool          // or as long as the last refusal said
 }
 
-var plannedVisits = rapid.Custom(func(t *rapid.T) plannedVisit {
-	return plannedVisit{
-		guest:  rapid.IntRange(0, 1).Draw(t, "guest"),
+var plannedCalls = rapid.Custom(func(t *rapid.T) plannedCall {
+	return plannedCall{
+		caller: rapid.IntRange(0, 1).Draw(t, "caller"),
 		weight: rapid.SampledFrom([]int{1, 1, 1, 0, 2, 3}).Draw(t, "weight"),
 		wait:   rapid.SampledFrom([]time.Duration{0, 0, 0, 1, 3, 10, 32, 33, 100}).Draw(t, "32nds of a window"),
 		of:     rapid.IntRange(0, 3).Draw(t, "of"),
@@ -61,9 +62,9 @@ func rulesOf(limits []namedLimit) (rules []core.Rule) {
 	return rules
 }
 
-// agree has the same visits come to both doors.
-func agree(one, other *doorman, rules []namedLimit, visits []plannedVisit) error {
-	for i, planned := range visits {
+// agree makes the same calls to both guards.
+func agree(one, other *watchedGuard, rules []namedLimit, calls []plannedCall) error {
+	for i, planned := range calls {
 		wait := planned.wait * rules[planned.of%len(rules)].Window / 32
 		if planned.exact && !one.last.Allowed {
 			wait = one.last.RetryAfter
@@ -77,15 +78,15 @@ func agree(one, other *doorman, rules []namedLimit, visits []plannedVisit) error
 	return nil
 }
 
-// outcome is all that can be seen of an answer, but for who gave it.
+// outcome is everything that can be seen of an answer, except its source.
 type outcome struct {
 	status   int
 	header   http.Header
 	decision string
 }
 
-func (d *doorman) admit(planned plannedVisit) outcome {
-	v := visitBy(context.Background(), guestNamed(planned.guest))
+func (d *watchedGuard) admit(planned plannedCall) outcome {
+	v := callBy(context.Background(), callerNamed(planned.caller))
 	v.values[weight] = planned.weight
 	got := outcome{status: status(d.Check(v)), header: v.answer}
 	last := d.last

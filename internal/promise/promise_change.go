@@ -8,9 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// ChangingLimits: another Max or Burst takes effect with the next call and keeps what was used,
-// also while some processes believe in the old one and others in the new. Another Window or
-// Algorithm is another counter.
+// ChangingLimits: another Max or Burst takes effect with the next call and keeps past use, even
+// while some processes still have the old limit. Another Window or Algorithm is another counter.
 func ChangingLimits(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		t.Run("one after the other", func(t *testing.T) { changeByTurns(t, e, f) })
@@ -19,7 +18,7 @@ func ChangingLimits(t *testing.T, e Engine) {
 	})
 }
 
-// changeByTurns raises and lowers a limit between two processes' calls.
+// changeByTurns raises and lowers a limit between the calls of two processes.
 func changeByTurns(t *testing.T, e Engine, f facts) {
 	both := e.limiters(t, 2)
 	c := counter{t: t, limiter: both[0], name: "name", subject: "subject"}
@@ -38,8 +37,8 @@ func changeByTurns(t *testing.T, e Engine, f facts) {
 	c.by(f.lasting(10_000)).wantLeft(10_000 - 21)
 }
 
-// changeUnderLoad has two processes disagree while many call: each lets through what it believes is
-// left.
+// changeUnderLoad makes many calls in two processes with different limits. Each process lets
+// through what its own limit leaves.
 func changeUnderLoad(t *testing.T, e Engine, f facts) {
 	both := e.limiters(t, 2)
 	limits := [2]core.Limit{f.lasting(100), f.lasting(160)}
@@ -62,7 +61,7 @@ func changeUnderLoad(t *testing.T, e Engine, f facts) {
 	}
 }
 
-// changeCounters changes what makes another counter of it.
+// changeCounters makes changes that lead to another counter.
 func changeCounters(t *testing.T, e Engine, f facts) {
 	c := counter{t: t, limiter: e.limiters(t, 1)[0], name: "name", subject: "subject", limit: f.lasting(10)}
 	c.mustTake(10)

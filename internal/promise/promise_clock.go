@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// OneClock: only the servers' clock counts. When it steps back, nothing is there that was not there
-// before, and nobody is kept waiting longer than a counter that was used up just now would keep
-// them. When it steps forward, that is as if the time had passed, and what is charged then counts
-// when it steps back again.
+// OneClock: only the servers' clock counts. If it steps back, no permits are created, and no caller
+// waits longer than for a counter that was used up just now. If it steps forward, that is as if the
+// time had passed. What is charged then still counts when it steps back again.
 //
-// In this process there is nothing to try: its clock never steps.
+// In this process there is nothing to test, because its clock never steps.
 func OneClock(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return
@@ -45,7 +44,7 @@ func OneClock(t *testing.T, e Engine) {
 	})
 }
 
-// usedUpNow checks that a counter has nothing, and keeps nobody waiting longer than if all of it
+// usedUpNow checks that a counter has nothing left, and that no wait is longer than if all of it
 // had been used just now.
 func (c counter) usedUpNow(f facts) {
 	c.t.Helper()

@@ -11,9 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// ReturnsByDeadline: a call returns by Timeout, or by the nearer deadline of its caller, also when
-// no server answers, when the client has not connected yet, and whatever the client's own timeouts
-// are. The first is a failure of the store, the second the caller's own end.
+// ReturnsByDeadline: a call returns by Timeout, or by its caller's deadline if that is earlier,
+// even if no server answers or the client has not connected yet, and whatever the client's own
+// timeouts are. The first is a failure of the store, the second the end of the caller's context.
 func ReturnsByDeadline(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return // there is nobody to wait for
@@ -21,22 +21,22 @@ func ReturnsByDeadline(t *testing.T, e Engine) {
 	for _, warm := range []bool{true, false} {
 		t.Run(fmt.Sprintf("connected %v", warm), func(t *testing.T) {
 			options := e.Options(t)
-			options.Timeout = short
+			options.Timeout = storeTimeout
 			limiter := newLimiter(t, options)
 			if warm {
 				connect(t, options)
 			}
-			door := newDoorman(t, options, ruleOf("name", core.PerDay(100)))
+			guard := watchGuard(t, options, ruleOf("name", core.PerDay(100)))
 			e.stop()
-			defer e.proceed(t, options.Redis)
+			defer e.resume(t, options.Redis)
 			together(32, func(i int) {
-				inTime(t, fmt.Sprint(i), i%2 == 0, limiter, door)
+				inTime(t, fmt.Sprint(i), i%2 == 0, limiter, guard)
 			})
 		})
 	}
 }
 
-// connect opens connections, so many that callers at once find one.
+// connect opens enough connections for many calls at once.
 func connect(t *testing.T, options core.Options) {
 	options.Timeout = patient
 	limiter := newLimiter(t, options)
@@ -47,8 +47,8 @@ func connect(t *testing.T, options core.Options) {
 	})
 }
 
-// inTime makes every kind of call, and checks when and how it ends.
-func inTime(t *testing.T, subject string, hurried bool, limiter *core.Limiter, door *doorman) {
+// inTime makes each kind of call, and checks when and how it returns.
+func inTime(t *testing.T, subject string, byCallersDeadline bool, limiter *core.Limiter, guard *watchedGuard) {
 	limit := core.PerDay(100)
 	for what, call := range map[string]func(ctx context.Context) error{
 		"Allow": func(ctx context.Context) error {
@@ -63,25 +63,25 @@ func inTime(t *testing.T, subject string, hurried bool, limiter *core.Limiter, d
 			_, err := limiter.MustCounter("name", limit).Reset(ctx, subject)
 			return err
 		},
-		"Check": func(ctx context.Context) error { return guarded(ctx, door, subject) },
+		"Check": func(ctx context.Context) error { return guarded(ctx, guard, subject) },
 	} {
-		ctx, within := context.Background(), short
-		if hurried {
+		ctx, within := context.Background(), storeTimeout
+		if byCallersDeadline {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, hurry)
+			ctx, cancel = context.WithTimeout(ctx, callerTimeout)
 			defer cancel()
-			within = hurry
+			within = callerTimeout
 		}
 		begin := time.Now()
 		err := call(ctx)
 		if took := time.Since(begin); took > within+late {
 			t.Errorf("%s returned after %v, want within %v", what, took, within)
 		}
-		wantEndOf(t, what, hurried, err)
+		wantEndOf(t, what, byCallersDeadline, err)
 	}
 }
 
-// wantEndOf checks whose end it was that a call came to.
+// wantEndOf checks whether an error is the end of the caller's context or a failure of the store.
 func wantEndOf(t *testing.T, what string, callers bool, err error) {
 	t.Helper()
 	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
@@ -90,9 +90,10 @@ func wantEndOf(t *testing.T, what string, callers bool, err error) {
 	}
 }
 
-// guarded puts the answer of a guard that fails open in the words of a direct call.
-func guarded(ctx context.Context, door *doorman, who string) error {
-	answer := door.Check(visitBy(ctx, who))
+// guarded returns the answer of a guard that fails open as the error that a direct call would
+// return.
+func guarded(ctx context.Context, guard *watchedGuard, who string) error {
+	answer := guard.Check(callBy(ctx, who))
 	switch {
 	case answer.Refusal == nil:
 		return core.ErrStore
@@ -104,15 +105,15 @@ func guarded(ctx context.Context, door *doorman, who string) error {
 }
 
 // ContextEndIsTheCallers: a call whose context has ended is refused with the context's error, never
-// as a failure of the store, which might let it pass; and it is not charged when it ended before it
-// was sent.
+// as a failure of the store, which might let it pass. If the context ended before the call was
+// sent, the call is not charged.
 func ContextEndIsTheCallers(t *testing.T, e Engine) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		t.Run(policy.String(), func(t *testing.T) {
 			limit := core.PerDay(10)
 			rule := ruleOf("name", limit)
 			rule.OnStoreError = policy
-			t.Run("before", func(t *testing.T) { endedBefore(t, newDoorman(t, e.Options(t), rule), limit) })
+			t.Run("before", func(t *testing.T) { endedBefore(t, watchGuard(t, e.Options(t), rule), limit) })
 			if !e.inProcess() {
 				t.Run("meanwhile", func(t *testing.T) { e.endsMeanwhile(t, rule) })
 			}
@@ -120,9 +121,9 @@ func ContextEndIsTheCallers(t *testing.T, e Engine) {
 	}
 }
 
-// endedBefore makes calls that are over when they are made.
-func endedBefore(t *testing.T, door *doorman, limit core.Limit) {
-	c := counter{t: t, limiter: door.limiter, name: "name", subject: subjectOf("guest"), limit: limit}
+// endedBefore makes calls with contexts that have ended.
+func endedBefore(t *testing.T, guard *watchedGuard, limit core.Limit) {
+	c := counter{t: t, limiter: guard.limiter, name: "name", subject: subjectOf("caller"), limit: limit}
 	c.mustTake(1)
 	for want, end := range map[error]func(context.Context) (context.Context, context.CancelFunc){
 		context.Canceled: func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -144,34 +145,34 @@ func endedBefore(t *testing.T, door *doorman, limit core.Limit) {
 				t.Errorf("%v, %+v; want %v", err, d, want)
 			}
 		}
-		wantContextEnded(t, door, door.Check(visitBy(ctx, "guest")))
+		wantContextEnded(t, guard, guard.Check(callBy(ctx, "caller")))
 	}
 	c.wantLeft(9)
 }
 
-// endsMeanwhile has callers leave whom no server answers.
+// endsMeanwhile makes calls whose callers leave while no server answers.
 func (e Engine) endsMeanwhile(t *testing.T, rule core.Rule) {
 	options := e.Options(t)
-	options.Timeout = short
+	options.Timeout = storeTimeout
 	connect(t, options)
-	door := newDoorman(t, options, rule)
+	guard := watchGuard(t, options, rule)
 	e.stop()
-	defer e.proceed(t, options.Redis)
+	defer e.resume(t, options.Redis)
 	ctx, leave := context.WithCancel(context.Background())
-	time.AfterFunc(hurry, leave)
+	time.AfterFunc(callerTimeout, leave)
 	begin := time.Now()
-	_, err := door.limiter.MustCounter("name", core.PerDay(10)).Allow(ctx, "subject")
+	_, err := guard.limiter.MustCounter("name", core.PerDay(10)).Allow(ctx, "subject")
 	wantEndOf(t, "Allow", true, err)
-	wantContextEnded(t, door, door.Check(visitBy(ctx, "guest")))
+	wantContextEnded(t, guard, guard.Check(callBy(ctx, "caller")))
 	if took := time.Since(begin); took > late {
 		t.Errorf("a caller who left was released after %v", took)
 	}
 }
 
-// wantContextEnded checks that a guard has refused because the caller left.
-func wantContextEnded(t *testing.T, door *doorman, answer core.Answer) {
+// wantContextEnded checks that a guard refused the call because its caller left.
+func wantContextEnded(t *testing.T, guard *watchedGuard, answer core.Answer) {
 	t.Helper()
-	if status(answer) != http.StatusServiceUnavailable || door.last.Reason != core.ContextEnded || door.last.Allowed {
-		t.Errorf("status %d, %+v; want %d and %s", status(answer), door.last, http.StatusServiceUnavailable, core.ContextEnded)
+	if status(answer) != http.StatusServiceUnavailable || guard.last.Reason != core.ContextEnded || guard.last.Allowed {
+		t.Errorf("status %d, %+v; want %d and %s", status(answer), guard.last, http.StatusServiceUnavailable, core.ContextEnded)
 	}
 }

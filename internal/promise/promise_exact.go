@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// ExactUnderConcurrency: however many goroutines and clients ask one counter at once, exactly as
-// many permits pass as there are; and whatever each call costs, what passed and what is left is all
-// there was.
+// ExactUnderConcurrency: however many goroutines and clients use one counter at once, exactly as
+// many permits pass as there are. Whatever each call costs, the permits that passed and those that
+// are left add up to all.
 func ExactUnderConcurrency(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		limiters := e.limiters(t, 3)
@@ -46,7 +46,7 @@ func ExactUnderConcurrency(t *testing.T, e Engine) {
 	})
 }
 
-// together runs a function in so many goroutines that begin at once.
+// together runs a function in n goroutines that begin at once.
 func together(n int, do func(goroutine int)) {
 	begin := make(chan struct{})
 	var all sync.WaitGroup

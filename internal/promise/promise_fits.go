@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// NothingFitsIsAnError: a cost that no waiting can make fit is an error and not a refusal, and so
-// is a limit or a call that makes no sense. None of them is charged. Nothing at all always fits.
+// NothingFitsIsAnError: a cost that can never fit is an error and not a refusal, and so is an
+// invalid limit or call. None of them is charged. A cost of nothing always fits.
 func NothingFitsIsAnError(t *testing.T, e Engine) {
 	options := e.Options(t)
 	limiter := newLimiter(t, options)
@@ -62,7 +62,7 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 	t.Run("in a guard", func(t *testing.T) { tooHeavyForAGuard(t, e) })
 }
 
-// tooMany are numbers above the largest Max, which an int of 32 bits does not hold.
+// tooMany are numbers above the largest Max that an int of 32 bits cannot hold.
 func tooMany() []int {
 	if mostPermits+1 == math.MaxInt {
 		return nil
@@ -70,7 +70,7 @@ func tooMany() []int {
 	return []int{mostPermits + 1, math.MaxInt}
 }
 
-// nonsense are limits that are none, by the field that is wrong.
+// nonsense are invalid limits, by the field that is wrong.
 func nonsense(l core.Limit) map[string][]core.Limit {
 	with := func(change func(*core.Limit)) core.Limit {
 		changed := l
@@ -93,7 +93,7 @@ func nonsense(l core.Limit) map[string][]core.Limit {
 
 func isZero(d core.Decision) bool { return sameDecision(d, core.Decision{}) == nil }
 
-// wantRuleError checks that a call says which field is wrong.
+// wantRuleError checks that an error names the field that is wrong.
 func wantRuleError(t *testing.T, field string, call func() (core.Decision, error)) {
 	t.Helper()
 	d, err := call()
@@ -102,18 +102,18 @@ func wantRuleError(t *testing.T, field string, call func() (core.Decision, error
 	}
 }
 
-// tooHeavyForAGuard: such a call is the caller's mistake, and charges none of the rules.
+// tooHeavyForAGuard: such a call is the caller's mistake, and no rule is charged.
 func tooHeavyForAGuard(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		light, heavy := ruleOf("light", f.lasting(5)), ruleOf("heavy", f.lasting(50))
 		light.Cost, heavy.Cost = weigh, weigh
-		door := newDoorman(t, e.Options(t), heavy, light)
-		v := visitBy(context.Background(), "guest")
+		guard := watchGuard(t, e.Options(t), heavy, light)
+		v := callBy(context.Background(), "caller")
 		v.values[weight] = 6
-		if got := status(door.Check(v)); got != http.StatusBadRequest || door.last.Reason != core.CostTooHigh {
-			t.Errorf("status %d, want %d: %+v", got, http.StatusBadRequest, door.last)
+		if got := status(guard.Check(v)); got != http.StatusBadRequest || guard.last.Reason != core.CostTooHigh {
+			t.Errorf("status %d, want %d: %+v", got, http.StatusBadRequest, guard.last)
 		}
-		counter{t: t, limiter: door.limiter, name: "light", subject: subjectOf("guest"), limit: f.lasting(5)}.wantLeft(5)
-		counter{t: t, limiter: door.limiter, name: "heavy", subject: subjectOf("guest"), limit: f.lasting(50)}.wantLeft(50)
+		counter{t: t, limiter: guard.limiter, name: "light", subject: subjectOf("caller"), limit: f.lasting(5)}.wantLeft(5)
+		counter{t: t, limiter: guard.limiter, name: "heavy", subject: subjectOf("caller"), limit: f.lasting(50)}.wantLeft(50)
 	})
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// InFlight: however many goroutines and clients take slots at once, never more than Max of them are
-// held; each comes back when it is released, and by itself exactly a Window after its holder was
-// heard of last.
+// InFlight: however many goroutines and clients take slots at once, never more than Max are held.
+// Each is free again when it is released, or exactly one Window after its holder last renewed it.
 func InFlight(t *testing.T, e Engine) {
 	t.Run("never more than Max", func(t *testing.T) { neverMoreInFlight(t, e) })
 	lab := e.newLab(t)
@@ -47,12 +46,12 @@ func neverMoreInFlight(t *testing.T, e Engine) {
 	(counter{t: t, limiter: limiters[0], name: "name", subject: "subject", limit: limit}).wantLeft(5)
 }
 
-// flight is a limiter in a bubble, and a limit of one call at once.
+// flight returns a limit of one call at once on a limiter in a bubble.
 func flight(t *testing.T, options core.Options) counter {
 	return counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: "name", subject: "subject", limit: core.InFlight(1)}
 }
 
-// hold takes a slot, which must be there.
+// hold takes a slot and fails the test if there is none.
 func (c counter) hold() (release func()) {
 	c.t.Helper()
 	release, d, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Hold(context.Background(), c.subject)
@@ -62,7 +61,7 @@ func (c counter) hold() (release func()) {
 	return release
 }
 
-// wantNoSlot checks that no slot is there, and for how long that may be.
+// wantNoSlot checks that there is no slot, and for how long at most.
 func (c counter) wantNoSlot(most time.Duration) {
 	c.t.Helper()
 	release, d, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Hold(context.Background(), c.subject)
@@ -86,7 +85,7 @@ func livingHolder(t *testing.T, options core.Options) {
 	c.wantLeft(1)
 }
 
-// deadHolder closes the limiter that holds, which renews no more: as good as dead.
+// deadHolder closes the limiter that holds a slot. It renews no more, as if its process had died.
 func deadHolder(t *testing.T, options core.Options) {
 	if options.Redis == nil {
 		t.Log("in process, who holds dies with the counters")
@@ -108,8 +107,8 @@ func deadHolder(t *testing.T, options core.Options) {
 	c.wantLeft(1)
 }
 
-// lostSlot forgets the counter while a slot is held, as a failover may: the next renewal makes it
-// known again.
+// lostSlot deletes the counter while a slot is held, as a failover may. The next renewal restores
+// the slot.
 func lostSlot(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	release := c.hold()
@@ -123,8 +122,8 @@ func lostSlot(t *testing.T, options core.Options) {
 	c.wantLeft(1)
 }
 
-// otherMaxInFlight has two processes disagree about the limit: each refuses by its own, and both
-// see all slots.
+// otherMaxInFlight uses two processes with different limits. Each refuses by its own, and both
+// count all slots.
 func otherMaxInFlight(t *testing.T, options core.Options) {
 	c := flight(t, options)
 	lower, higher := c.by(core.InFlight(2)), c.by(core.InFlight(4))

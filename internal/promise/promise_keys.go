@@ -13,9 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// EveryKeyDies: with every write, a key gets a time to live of at most two windows, or until a
-// bucket is full. One that lost it blocks nobody, and gets one with its next write. Looking and
-// being refused writes no key.
+// EveryKeyDies: every write gives a key a time to live of at most two windows, or until a bucket is
+// full. A key that lost it blocks nobody, and gets one with the next write. Peeks and refusals
+// write no key.
 func EveryKeyDies(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	lab.eachLimit(t, "a time to live", func(c counter, f facts) {
@@ -45,7 +45,7 @@ func EveryKeyDies(t *testing.T, e Engine) {
 	}
 }
 
-// wantDying checks that there are keys, and that all will die in time.
+// wantDying checks that there are keys, and that all of them expire in time.
 func (l *lab) wantDying(c counter, f facts) {
 	c.t.Helper()
 	keys := l.keys(c.t, c.prefix)
@@ -55,7 +55,7 @@ func (l *lab) wantDying(c counter, f facts) {
 	wantDead(c.t, keys, time.Now().Add(f.lives(c.limit)+time.Millisecond)) // a time to live is in milliseconds, the last one in part
 }
 
-// wantDead checks that keys will die by then.
+// wantDead checks that keys expire by then.
 func wantDead(t testing.TB, keys map[string]keyState, latest time.Time) {
 	t.Helper()
 	for key, state := range keys {
@@ -65,7 +65,7 @@ func wantDead(t testing.TB, keys map[string]keyState, latest time.Time) {
 	}
 }
 
-// keysGo sees keys die in the servers' own time.
+// keysGo checks that keys expire in the servers' own time.
 func (e Engine) keysGo(t *testing.T) {
 	options, servers := e.Options(t), e.clients(t)
 	limiter := newLimiter(t, options)
@@ -83,7 +83,7 @@ func (e Engine) keysGo(t *testing.T) {
 	}
 }
 
-// clients are one of each server, past any cluster.
+// clients returns a client of each server, which bypasses the cluster.
 func (e Engine) clients(t testing.TB) (all []*redis.Client) {
 	for _, server := range e.Servers {
 		all = append(all, server.Client(t))
@@ -91,8 +91,8 @@ func (e Engine) clients(t testing.TB) (all []*redis.Client) {
 	return all
 }
 
-// memoryIsGivenBack: of a flood of callers nothing is left in this process once their counters are
-// fresh again.
+// memoryIsGivenBack: once their counters are fresh again, a flood of callers leaves nothing in this
+// process.
 func memoryIsGivenBack(t *testing.T, lab *lab) {
 	const flood = 50_000
 	lab.bubble(t, func(t *testing.T, options core.Options) {

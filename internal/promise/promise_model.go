@@ -9,9 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// AnswersAreExact: every field of every decision is what a plain model of the algorithm says, to
-// the microsecond, whatever one counter has been through: costs, looks, refunds in one step or
-// several, resets, gaps long enough for its key to die, and limits of another size.
+// AnswersAreExact: every field of every decision is what a plain model of the algorithm gives, to
+// the microsecond, whatever happened to the counter: costs, peeks, partial and full refunds,
+// resets, gaps long enough for its key to expire, and limits of another size.
 func AnswersAreExact(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -28,14 +28,14 @@ func AnswersAreExact(t *testing.T, e Engine) {
 	})
 }
 
-// eachAlgorithm runs a test for every algorithm.
+// eachAlgorithm runs a test for each algorithm.
 func eachAlgorithm(t *testing.T, test func(t *testing.T, f facts)) {
 	for _, f := range algorithms {
 		t.Run(f.String(), func(t *testing.T) { test(t, f) })
 	}
 }
 
-// followsModel plays a trace beside its model.
+// followsModel compares a counter with its model on a trace.
 func followsModel(p *player, f facts, steps trace, source core.Source) error {
 	counter := f.model()
 	for i, s := range steps {

@@ -10,8 +10,7 @@ import (
 )
 
 // ChargedAtMostOnce: a call is charged once if it is answered, and at most once if it is not,
-// whatever go-redis's options are: with its defaults it sends what was not answered up to four
-// times.
+// whatever go-redis's options are. By default go-redis sends a command up to four times.
 func ChargedAtMostOnce(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		t.Run("answered", func(t *testing.T) { chargedOnce(t, e, f) })
@@ -25,7 +24,7 @@ func ChargedAtMostOnce(t *testing.T, e Engine) {
 	}
 }
 
-// chargedOnce counts calls that are answered, also by servers that keep forgetting their scripts.
+// chargedOnce counts calls that are answered, even by servers that keep forgetting their scripts.
 func chargedOnce(t *testing.T, e Engine, f facts) {
 	servers := e.clients(t)
 	c := counter{t: t, limiter: e.limiters(t, 1)[0], name: "name", subject: "subject", limit: f.lasting(100)}
@@ -40,27 +39,28 @@ func chargedOnce(t *testing.T, e Engine, f facts) {
 	c.wantLeft(70)
 }
 
-// chargedWithoutAnswer loses the answers of calls that were carried out: fewer than open a breaker.
+// chargedWithoutAnswer loses the replies of calls that were executed, but fewer than open a
+// breaker.
 func chargedWithoutAnswer(t *testing.T, e Engine, f facts) {
 	var net network
 	limiter := newLimiter(t, e.options(t, net.dial))
 	c := counter{t: t, limiter: limiter, name: "name", subject: "subject", limit: f.lasting(100)}
 	c.mustTake(1) // so that the servers know the script
-	net.deaf.Store(true)
+	net.losesReplies.Store(true)
 	for range 4 {
 		if d, err := limiter.MustCounter(c.name, c.limit).AllowN(context.Background(), c.subject, 4); !errors.Is(err, core.ErrStore) || !isZero(d) {
 			t.Errorf("%+v, %v; want %v", d, err, core.ErrStore)
 		}
 	}
-	net.deaf.Store(false)
+	net.losesReplies.Store(false)
 	c.wantLeft(100 - 1 - 4*4)
 }
 
-// chargedLate has calls give up while the servers stand still. What these carry out of it later is
-// each call once.
+// chargedLate makes calls that give up while the servers are suspended. What the servers execute
+// later must charge each call at most once.
 func chargedLate(t *testing.T, e Engine) {
 	options := e.Options(t)
-	options.Timeout = short
+	options.Timeout = storeTimeout
 	warm := options
 	warm.Timeout = patient
 	hasty, limit := newLimiter(t, options), core.PerDay(100)
@@ -74,7 +74,7 @@ func chargedLate(t *testing.T, e Engine) {
 			t.Errorf("%v, want %v", err, core.ErrStore)
 		}
 	})
-	e.proceed(t, options.Redis)
+	e.resume(t, options.Redis)
 	options.Redis, options.Timeout = e.connect(t, nil), patient
 	c.limiter = newLimiter(t, options)
 	for i := range callers {

@@ -13,9 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// KeysAreOpaque: whatever bytes names and subjects hold, no two counters are one; and no key in
-// Redis is long, holds anything but printable text, or has braces but the pair around its subject,
-// which alone chooses the cluster slot.
+// KeysAreOpaque: whatever bytes are in names and subjects, no two of them share a counter. Keys in
+// Redis are short and printable, and have no braces but the pair around the subject, which alone
+// chooses the cluster slot.
 func KeysAreOpaque(t *testing.T, e Engine) {
 	options := e.Options(t)
 	limiter := newLimiter(t, options)
@@ -42,8 +42,8 @@ func KeysAreOpaque(t *testing.T, e Engine) {
 	e.keysAreNoSubjects(t)
 }
 
-// keysAreNoSubjects: who calls himself what a key makes of a long name or subject, is not taken for
-// that.
+// keysAreNoSubjects: a subject that looks like the key of a long name or subject is not taken for
+// it.
 func (e Engine) keysAreNoSubjects(t *testing.T) {
 	options := e.Options(t)
 	long := strings.Repeat("long", 50)
@@ -63,7 +63,7 @@ func (e Engine) keysAreNoSubjects(t *testing.T) {
 	}
 }
 
-// parts are names and subjects, above all such as mean something to Redis, to our keys or to their
+// parts are names and subjects, especially those with a meaning in Redis, in our keys or in their
 // escapes.
 var parts = rapid.OneOf(
 	rapid.StringOfN(rapid.SampledFrom([]rune("a:{}%#7 é\x00\n")), 1, 6, -1),
@@ -77,8 +77,7 @@ var parts = rapid.OneOf(
 	return err != nil
 })
 
-// apart checks that charging and resetting one of two counters leaves the other alone, unless they
-// are one.
+// apart checks that charging and resetting one counter does not change another.
 func apart(limiter *core.Limiter, one, two [2]string) error {
 	if one == two {
 		return nil

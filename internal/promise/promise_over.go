@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// NeverOverTheLimit: no caller, however it times its calls, gets more permits in any span than the
-// algorithm promises; and a counter that nobody used gives all of them.
+// NeverOverTheLimit: no caller gets more permits in any span than the algorithm promises, however
+// it times its calls. A fresh counter gives all of them.
 func NeverOverTheLimit(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -32,14 +32,14 @@ func NeverOverTheLimit(t *testing.T, e Engine) {
 	})
 }
 
-// admission is a number of permits that was let through at a time.
+// admission is a number of permits that passed at one time.
 type admission struct {
 	at      time.Time
 	permits int
 }
 
-// staysWithin plays a trace and looks at every span of what was admitted. Who is greedy asks first
-// what is left, and is content with that, so that all of it gets used. A reset is a new beginning.
+// staysWithin plays a trace and checks every span of what was admitted. A greedy caller peeks first
+// and takes no more than what is left, so all of it is used. A reset starts afresh.
 func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 	var admitted []admission
 	for i, s := range steps {
@@ -66,7 +66,7 @@ func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 	return nil
 }
 
-// spansWithin looks at the spans that end with the last admission.
+// spansWithin checks the spans that end with the last admission.
 func spansWithin(admitted []admission, f facts, limit core.Limit) error {
 	w := limit.Window
 	for _, span := range []time.Duration{w / 32, w / 2, w - time.Microsecond, w, w + w/32, 3 * w / 2, 2 * w, 5 * w} {

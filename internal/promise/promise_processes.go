@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// longEnv is for how long, as in "10s", each algorithm is put under load by several processes; a
-// fifth of a second unless set.
+// longEnv names an environment variable with how long each algorithm is under load from several
+// processes, as in "10s"; a fifth of a second unless set.
 const longEnv = "ACCESSLIMIT_LONG"
 
 const (
@@ -20,11 +20,11 @@ const (
 	eachsGoroutines = 64
 )
 
-// ExactAcrossProcesses: four processes of 64 goroutines each that share a counter get exactly as
-// many permits as there are when none comes back, and never more in any span than the algorithm
-// promises, by the servers' clock, when some do.
+// ExactAcrossProcesses: four processes with 64 goroutines each share a counter. If no permits come
+// back, they get exactly as many as there are. If some do, they never get more in any span than the
+// algorithm promises, by the servers' clock.
 //
-// Counters in this process are nobody else's.
+// Counters in this process belong to it alone.
 func ExactAcrossProcesses(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return
@@ -61,9 +61,9 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 	})
 }
 
-// leasedAcross has every second process lease what the others ask for one by one. Never more pass
-// than may, by when they are used; and all that was leased and not used is back when the processes
-// are done.
+// leasedAcross makes every second process lease permits of a counter that the others use one by
+// one. Never more pass than may, by the time of use. What was leased and not used is back when the
+// processes are done.
 func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
 	const most = 8_000
 	used := job{Limit: f.lasting(most), Lease: 500, Prefix: newPrefix()}
@@ -85,8 +85,8 @@ func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.
 	t.Logf("%d of %d calls passed in %v, of %d that could at most", len(result.Admitted), len(result.Admitted)+result.Refused, load, f.most(limit, load))
 }
 
-// share has all workers do a job at once, on counters of its own, and puts together what came of
-// it. Every second of them leases, if that is the job.
+// share gives all workers a job at once, on a counter of its own, and adds up the results. If the
+// job leases, every second worker does.
 func (e Engine) share(t *testing.T, workers []worker, j job) (all done) {
 	t.Helper()
 	j.Engine, j.Addrs, j.Goroutines = e.Name, addrsOf(e.Servers), eachsGoroutines
@@ -119,9 +119,8 @@ func addrsOf(servers []*redistest.Server) (addrs []string) {
 	return addrs
 }
 
-// wantSpans looks at spans of several lengths, wherever one can begin, and counts the permits that
-// must have passed within them: those of calls that began and ended there. So however slow a call
-// was, nothing is counted that was not so.
+// wantSpans checks spans of several lengths, wherever one can begin. It counts the permits of calls
+// that both began and ended within the span, so slow calls cause no false alarm.
 func wantSpans(t *testing.T, f facts, limit core.Limit, admitted []taken) {
 	t.Helper()
 	slices.SortFunc(admitted, func(a, b taken) int { return int(a.From - b.From) })

@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// RefusedChangesNothing: who is refused, however often and at whatever cost, waits no longer for it
-// and changes no byte in any server. Neither does who only looks.
+// RefusedChangesNothing: refused calls, however many and at whatever cost, never make their caller
+// wait longer, and change no byte in any server. Neither do peeks.
 func RefusedChangesNothing(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	lab.eachLimit(t, "hammering", func(c counter, _ facts) {
@@ -44,9 +44,9 @@ func RefusedChangesNothing(t *testing.T, e Engine) {
 	t.Run("hammering beside others", e.hammeredBesideOthers)
 }
 
-// hammeredBesideOthers sends many calls of guests who have used up a limit of their own. They must
-// take nothing from a limit that they share with others, not even for a moment, though it may be
-// counted on another server. So everybody else passes.
+// hammeredBesideOthers makes many calls of callers who have used up a limit of their own. These
+// must take nothing from a limit that is shared with others, not even for a moment, though it may
+// be counted on another server. So all others pass.
 func (e Engine) hammeredBesideOthers(t *testing.T) {
 	t.Run("in the process that refused them before", func(t *testing.T) { e.hammered(t, false) })
 	t.Run("in a process that has to find out", func(t *testing.T) { e.hammered(t, true) })
@@ -54,16 +54,16 @@ func (e Engine) hammeredBesideOthers(t *testing.T) {
 
 func (e Engine) hammered(t *testing.T, unknown bool) {
 	const hammering, innocent = 4, 60
-	own := core.Rule{Name: "own", Limit: core.PerHour(1), Key: byGuest}
-	// A process that knows nothing of a caller may charge one call before it is told.
+	own := core.Rule{Name: "own", Limit: core.PerHour(1), Key: byCaller}
+	// A process may charge one call of a caller before it learns of the refusal.
 	shared := core.Rule{Name: "shared", Limit: core.PerHour(hammering + innocent + hammering), Key: core.Global}
 	all := e.limiters(t, 2)
 	guard := all[0].MustGuard(own, shared)
-	visit := func(format string, i int) int {
-		return status(guard.Check(visitBy(context.Background(), fmt.Sprintf(format, i))))
+	call := func(format string, i int) int {
+		return status(guard.Check(callBy(context.Background(), fmt.Sprintf(format, i))))
 	}
 	for i := range hammering {
-		if got := visit("hammering %d", i); got != http.StatusOK {
+		if got := call("hammering %d", i); got != http.StatusOK {
 			t.Fatalf("status %d, want %d", got, http.StatusOK)
 		}
 	}
@@ -75,7 +75,7 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 	for i := range 16 * hammering {
 		crowd.Go(func() {
 			for !over.Load() {
-				if got := visit("hammering %d", i%hammering); got != http.StatusTooManyRequests {
+				if got := call("hammering %d", i%hammering); got != http.StatusTooManyRequests {
 					t.Errorf("a caller without permits got status %d", got)
 				}
 				runtime.Gosched() // callers that are refused here would leave the others no processor
@@ -84,7 +84,7 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 	}
 	refused := 0
 	for i := range innocent {
-		if visit("innocent %d", i) != http.StatusOK {
+		if call("innocent %d", i) != http.StatusOK {
 			refused++
 		}
 	}
@@ -95,8 +95,8 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 	}
 }
 
-// useUp takes all there is: half of it now and half a little later, so that it does not come back
-// all at once. No time passes for a limit that gives some of it back so soon.
+// useUp takes everything: half of it now and half a little later, so that it does not come back all
+// at once. If a limit would give some back in that time, no time passes.
 func (c counter) useUp() {
 	c.t.Helper()
 	half := atOnce(c.limit) / 2

@@ -11,10 +11,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// HonestRetryAfter: who is refused and waits as long as it was told, with nobody else charging,
-// passes; one microsecond earlier it would not have. A SlidingWindow may ask for its Window/32 more
-// than an exact count would. And when ResetAfter is over, to the microsecond, the counter is a
-// fresh one.
+// HonestRetryAfter: a caller who is refused and waits for RetryAfter passes if nobody else charges.
+// One microsecond earlier it would not. With a SlidingWindow, RetryAfter may be Window/32 longer
+// than with an exact count. When ResetAfter is over, to the microsecond, the counter equals a fresh
+// one.
 func HonestRetryAfter(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -34,7 +34,7 @@ func HonestRetryAfter(t *testing.T, e Engine) {
 	})
 }
 
-// waiter plays a trace, and whenever it is refused waits as it is told.
+// waiter plays a trace, and waits for RetryAfter whenever it is refused.
 type waiter struct {
 	player
 	another func() *core.Limiter // of a process that was not refused, and has to ask
@@ -74,7 +74,8 @@ func (w *waiter) note(s step) {
 	w.admitted = append(w.admitted, admission{time.Now(), s.cost()})
 }
 
-// wait does the refused step again: as late as it still has to be refused, and when it has to pass.
+// wait repeats the refused step: at the last moment at which it must be refused, and when it must
+// pass.
 func (w *waiter) wait(s step, told time.Duration) error {
 	slack := w.slack(s.by)
 	if most := w.full(s.by); told <= 0 || told > most {
@@ -104,8 +105,8 @@ func (w *waiter) wait(s step, told time.Duration) error {
 	return nil
 }
 
-// over tells whether a step would now be over the limit by an exact count of what was admitted
-// within the last Window.
+// over reports whether a step is over the limit by an exact count of what was admitted in the last
+// Window.
 func (w *waiter) over(s step) bool {
 	sum := s.cost()
 	for _, a := range w.admitted {
@@ -116,7 +117,7 @@ func (w *waiter) over(s step) bool {
 	return sum > s.by.Max
 }
 
-// resets waits for the counter to be fresh.
+// resets waits until the counter is fresh.
 func (w *waiter) resets(limit core.Limit) error {
 	peek := func() core.Decision {
 		d, _ := w.limiter.MustCounter(w.name, limit).Peek(context.Background(), w.subject)

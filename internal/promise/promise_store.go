@@ -12,11 +12,11 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// StoreFailureIsNoRefusal: when the servers cannot be reached, or answer with an error, a direct
-// call says ErrStore and decides nothing, and each rule goes by its own policy, under a reason of
-// its own. One no is a no. It is over with the failure.
+// StoreFailureIsNoRefusal: if the servers cannot be reached, or answer with an error, a direct call
+// returns ErrStore and no decision, and each rule follows its own policy, with a reason of its own.
+// If one rule refuses, the call is refused. When the failure is over, all is as before.
 //
-// In this process there is nothing that could fail.
+// In this process nothing can fail.
 func StoreFailureIsNoRefusal(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return
@@ -32,18 +32,18 @@ func StoreFailureIsNoRefusal(t *testing.T, e Engine) {
 	})
 }
 
-// failsAndMends makes calls before the store fails, while it does, and when it is well again.
+// failsAndMends makes calls before the store fails, while it does, and afterwards.
 func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend func()) {
 	limit := core.PerDay(100)
 	open, closed := ruleOf("open", limit), ruleOf("closed", limit)
 	closed.OnStoreError = core.FailClosed
-	doors := map[*doorman]core.Reason{
-		newDoorman(t, options, open):         core.StoreFailOpen,
-		newDoorman(t, options, closed):       core.StoreFailClosed,
-		newDoorman(t, options, open, closed): core.StoreFailClosed,
-		newDoorman(t, options, closed, open): core.StoreFailClosed,
+	guards := map[*watchedGuard]core.Reason{
+		watchGuard(t, options, open):         core.StoreFailOpen,
+		watchGuard(t, options, closed):       core.StoreFailClosed,
+		watchGuard(t, options, open, closed): core.StoreFailClosed,
+		watchGuard(t, options, closed, open): core.StoreFailClosed,
 	}
-	c := counter{t: t, limiter: newLimiter(t, options), name: "open", subject: subjectOf("guest"), limit: limit}
+	c := counter{t: t, limiter: newLimiter(t, options), name: "open", subject: subjectOf("caller"), limit: limit}
 	c.mustTake(1)
 	c.name = "closed"
 	c.mustTake(1)
@@ -56,8 +56,8 @@ func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend fun
 	if _, err := c.limiter.MustCounter(c.name, limit).Peek(context.Background(), c.subject); !errors.Is(err, core.ErrStore) {
 		t.Errorf("Peek: %v, want %v", err, core.ErrStore)
 	}
-	for door, reason := range doors {
-		door.wantPolicy(t, reason)
+	for guard, reason := range guards {
+		guard.wantPolicy(t, reason)
 	}
 
 	mend()
@@ -67,27 +67,27 @@ func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend fun
 	}, patient) {
 		t.Fatal("the store is well again, and nobody notices")
 	}
-	for door := range doors {
-		if got := status(door.Check(visitBy(context.Background(), "guest"))); got != http.StatusOK || door.last.Source != core.FromRedis {
-			t.Errorf("status %d when the store is well again, by %+v", got, door.last)
+	for guard := range guards {
+		if got := status(guard.Check(callBy(context.Background(), "caller"))); got != http.StatusOK || guard.last.Source != core.FromRedis {
+			t.Errorf("status %d when the store is well again, by %+v", got, guard.last)
 		}
 	}
 }
 
-// wantPolicy checks that a guard goes by its rules' policy.
-func (d *doorman) wantPolicy(t *testing.T, reason core.Reason) {
+// wantPolicy checks that a guard follows the policies of its rules.
+func (d *watchedGuard) wantPolicy(t *testing.T, reason core.Reason) {
 	t.Helper()
 	want := http.StatusServiceUnavailable
 	if reason == core.StoreFailOpen {
 		want = http.StatusOK
 	}
-	got := status(d.Check(visitBy(context.Background(), "guest")))
+	got := status(d.Check(callBy(context.Background(), "caller")))
 	if got != want || d.last.Reason != reason || d.last.Allowed != (want == http.StatusOK) || d.last.Source != core.FromNobody {
 		t.Errorf("status %d, want %d because of %s: %+v", got, want, reason, d.last)
 	}
 }
 
-// spoil makes of every counter a value that no script expects.
+// spoil replaces every counter by a value that no script expects.
 func (e Engine) spoil(t *testing.T, prefix string) {
 	e.wipeAnd(t, prefix, func(server *redis.Client, key string) error {
 		return server.Do(context.Background(), "xadd", key, "*", "what", "is this").Err()

@@ -11,25 +11,24 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// AllOrNone: of a call that several rules count, either all count it or none does. Where their
-// counters lie on several servers, what was charged for a call that is then refused is back by the
-// time the limiter has been closed.
+// AllOrNone: a call is charged to all of its rules or to none. If their counters are on several
+// servers, the charges of a refused call are back by the time the limiter is closed.
 func AllOrNone(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		wide, narrow := ruleOf("wide", f.lasting(1000)), ruleOf("narrow", f.lasting(20))
 		everybody := wide
-		everybody.Key = core.Global // its counter lies on another server than most guests' own
+		everybody.Key = core.Global // its counter lies on another server than most callers' own
 		t.Run("one server", func(t *testing.T) {
 			for _, c := range e.crowded(t, f, wide, narrow) {
-				for i := range guests {
-					c.of(subjectOf(guestNamed(i))).wantLeft(1000 - 20)
+				for i := range callers {
+					c.of(subjectOf(callerNamed(i))).wantLeft(1000 - 20)
 				}
 			}
 		})
 		t.Run("several servers", func(t *testing.T) {
 			for _, c := range e.crowded(t, f, everybody, narrow) {
 				left := c.of("wide").peek().Remaining
-				if want := 1000 - guests*20; left > want || left < want-f.rounding {
+				if want := 1000 - callers*20; left > want || left < want-f.rounding {
 					t.Errorf("%d left, want %d", left, want)
 				}
 			}
@@ -40,20 +39,20 @@ func AllOrNone(t *testing.T, e Engine) {
 }
 
 const (
-	guests    = 6
+	callers   = 6
 	eachComes = 64
 )
 
-func guestNamed(i int) string { return fmt.Sprint("guest", i) }
+func callerNamed(i int) string { return fmt.Sprint("caller", i) }
 
-// crowded has guests come in crowds, of whom the narrow rule lets twenty calls each through, with
-// the rules in either order. It returns the counters of the wide rule, of a subject to be named.
+// crowded lets many callers call at once. The narrow rule lets twenty calls of each through. The
+// rules come in either order. It returns the counters of the wide rule, without a subject.
 func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters []counter) {
 	for _, rules := range [][]core.Rule{{wide, narrow}, {narrow, wide}} {
 		options := e.Options(t)
 		limiter := newLimiter(t, options)
-		if passed := crowd(limiter.MustGuard(rules...)); passed != guests*20 {
-			t.Errorf("%d calls passed, want %d", passed, guests*20)
+		if passed := crowd(limiter.MustGuard(rules...)); passed != callers*20 {
+			t.Errorf("%d calls passed, want %d", passed, callers*20)
 		}
 		limiter.Close() // waits for what is being given back; counting goes on
 		keys, err := keysOf(e.clients(t), options.Prefix)
@@ -66,12 +65,12 @@ func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters
 	return counters
 }
 
-// crowd has each guest come many times, all at once, and returns how many calls passed.
+// crowd lets each caller call many times at once, and returns how many calls passed.
 func crowd(guard *core.Guard) int {
 	var passed atomic.Int64
 	together(eachComes, func(int) {
-		for i := range guests {
-			if guard.Check(visitBy(context.Background(), guestNamed(i))).Refusal == nil {
+		for i := range callers {
+			if guard.Check(callBy(context.Background(), callerNamed(i))).Refusal == nil {
 				passed.Add(1)
 			}
 		}
@@ -79,40 +78,40 @@ func crowd(guard *core.Guard) int {
 	return int(passed.Load())
 }
 
-// closedMeanwhile closes a limiter that still has to give back, over a network that takes its time.
+// closedMeanwhile closes a limiter that still has charges to give back, over a slow network.
 func (e Engine) closedMeanwhile(t *testing.T, f facts, everybody core.Rule) {
 	var net network
 	options := e.options(t, net.dial)
 	limiter := newLimiter(t, options)
 	guard := limiter.MustGuard(everybody, ruleOf("narrow", f.lasting(1)))
 	for range 2 { // the second time, each guest is refused
-		together(guests, func(i int) { guard.Check(visitBy(context.Background(), guestNamed(i))) })
+		together(callers, func(i int) { guard.Check(callBy(context.Background(), callerNamed(i))) })
 		net.slow.Store(true)
 	}
 	limiter.Close()
 	net.slow.Store(false)
 	left := counter{t: t, limiter: limiter, name: "wide", subject: "wide", limit: f.lasting(1000)}.peek().Remaining
-	if want := 1000 - guests; left > want || left < want-f.rounding {
+	if want := 1000 - callers; left > want || left < want-f.rounding {
 		t.Errorf("%d left once the limiter is closed, want %d", left, want)
 	}
 }
 
-// refusedTogether has a rule refuse that is used up already: no other of the call's counters comes
-// to be.
+// refusedTogether makes calls that a used-up rule refuses. No other counter of the call may be
+// created.
 func (e Engine) refusedTogether(t *testing.T, f facts) {
 	options, used := e.Options(t), f.lasting(2)
-	door := newDoorman(t, options, ruleOf("fresh", f.lasting(10)), ruleOf("used up", used))
-	c := counter{t: t, limiter: door.limiter, name: "used up", subject: subjectOf("guest"), limit: used}
+	guard := watchGuard(t, options, ruleOf("fresh", f.lasting(10)), ruleOf("used up", used))
+	c := counter{t: t, limiter: guard.limiter, name: "used up", subject: subjectOf("caller"), limit: used}
 	c.mustTake(2)
 	before, err := keysOf(e.clients(t), options.Prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if got := status(door.Check(visitBy(context.Background(), "guest"))); got != http.StatusTooManyRequests {
+		if got := status(guard.Check(callBy(context.Background(), "caller"))); got != http.StatusTooManyRequests {
 			t.Fatalf("status %d, want %d", got, http.StatusTooManyRequests)
 		}
-		if d := door.last; d.Rule != "used up" || d.Reason != core.LimitExceeded || len(d.All) != 2 || !d.All[1].Allowed {
+		if d := guard.last; d.Rule != "used up" || d.Reason != core.LimitExceeded || len(d.All) != 2 || !d.All[1].Allowed {
 			t.Errorf("%+v, want the used up limit first, and the fresh one not over", d)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// TakesTurns: who reserves is told the wait until its turn, which is that of one permit, and pays
-// its whole cost after it; who waits too long is refused and pays nothing; and who leaves early
-// gives back what nobody has reserved behind it.
+// TakesTurns: a caller who reserves gets the wait until its turn, which comes when one permit is
+// there, and pays its whole cost after it. A caller who would wait too long is refused and pays
+// nothing. A caller who leaves early gives back what nobody has reserved after it.
 func TakesTurns(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	t.Run("waits are exact", func(t *testing.T) {
@@ -49,7 +49,7 @@ var plannedTurns = rapid.Custom(func(t *rapid.T) plannedTurn {
 	}
 })
 
-// turns plays reservations against what is owed to a bucket, in microseconds of refill: a permit is
+// turns compares reservations with the debt of a bucket, in microseconds of refill: a permit is
 // 100,000 of them.
 func turns(c counter, steps []plannedTurn) error {
 	const permit, full = 100_000, 400_000
@@ -92,7 +92,7 @@ func (p plannedTurn) ask(c counter) (core.Decision, error) {
 	return c.limiter.MustPacer(c.name, c.limit).TryAcquire(context.Background(), c.subject, p.n, p.patience)
 }
 
-// bucketIn is a counter of turnLimit in a bubble.
+// bucketIn returns a counter of turnLimit in a bubble.
 func bucketIn(t *testing.T, options core.Options) counter {
 	return counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: "name", subject: "subject", limit: turnLimit}
 }
@@ -106,7 +106,7 @@ func (c counter) reserve(n int) core.Decision {
 	return d
 }
 
-// acquireWaits also across two limiters: five permits more than there are take half a second.
+// acquireWaits waits in two limiters. Five permits more than there are take half a second.
 func acquireWaits(t *testing.T, options core.Options) {
 	c := bucketIn(t, options)
 	begin := time.Now()
@@ -135,7 +135,7 @@ func tooLate(t *testing.T, options core.Options) {
 	}
 }
 
-// leavesEarly has two wait behind a large reservation: what the second has been told stays true.
+// leavesEarly lets two callers wait behind a large reservation. The second's wait stays as it was.
 func leavesEarly(t *testing.T, options core.Options) {
 	c := bucketIn(t, options)
 	c.reserve(4)
@@ -154,7 +154,7 @@ func leavesEarly(t *testing.T, options core.Options) {
 		t.Errorf("who leaves hears %v", err)
 	}
 	time.Sleep(10 * time.Millisecond)
-	// Of 4 + 10 + 3 permits 7 were given back: all but the three that somebody reserved behind.
+	// Of 4 + 10 + 3 permits 7 were given back: all but the three that were reserved afterwards.
 	if d := c.reserve(1); d.Wait != 640*time.Millisecond {
 		t.Errorf("after ten permits left of which three were reserved behind, the next turn comes in %v", d.Wait)
 	}

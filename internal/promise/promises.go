@@ -7,13 +7,13 @@ package promise
 
 import "testing"
 
-// promise is one thing that the limits promise, on every engine.
+// promise is something that holds on every engine.
 type promise struct {
 	name  string
 	holds func(t *testing.T, e Engine)
 }
 
-// promises are all of them, each a suite of its own.
+// promises are all promises, each a suite of its own.
 var promises = []promise{
 	{"AnswersAreExact", AnswersAreExact},
 	{"NeverOverTheLimit", NeverOverTheLimit},
@@ -36,7 +36,7 @@ var promises = []promise{
 	{"TakesTurns", TakesTurns},
 }
 
-// Run holds an engine to everything that the limits promise.
+// Run checks every promise on an engine.
 //
 //	for _, engine := range promise.Engines(t) {
 //		t.Run(engine.Name, func(t *testing.T) { promise.Run(t, engine) })

@@ -11,10 +11,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A trace is what one caller does to one counter, one step after the other.
+// A trace is what a caller does with one counter, step by step.
 type trace []step
 
-// step waits, and then does one thing.
+// step is a wait and then one action.
 type step struct {
 	wait wait
 	do   action
@@ -32,13 +32,13 @@ const (
 	refund action = "refund"
 )
 
-// wait is how long a step waits: a time, after something or by itself.
+// wait is how long a step waits: a time, by itself or after an occasion.
 type wait struct {
 	until occasion
 	more  time.Duration // may be negative, but no step goes back in time
 }
 
-// occasion is when something happens that a counter's answer may hang on.
+// occasion is a time at which a counter's answer may change.
 type occasion string
 
 const (
@@ -48,8 +48,8 @@ const (
 	windowOn occasion = "a Window after a charge" // the first that is still to come
 )
 
-// traces generates them for a limit. With change, processes that know the limit by another size
-// take part, and charges are given back.
+// traces generates traces for a limit. If change is set, some steps know the limit with another
+// size, and some give charges back.
 func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	known := []core.Limit{of.Limit, of.Limit, of.Limit}
 	actions := []action{allow, allow, allow, allow, allow, allow, allow, allow, peek, peek, reset}
@@ -69,14 +69,14 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 	return rapid.Custom(func(t *rapid.T) trace {
 		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(15), rapid.Just(40)).Draw(t, "length") // by itself rapid likes about six
 		steps := trace(rapid.SliceOfN(one, n, n).Draw(t, "steps"))
-		// Where in a sub-window, a window or a tick the trace begins, makes a difference to some
+		// The place within a sub-window, a window or a tick where the trace begins matters to some
 		// algorithms.
 		steps[0].wait = wait{more: upTo(of.Window).Draw(t, "beginning")}
 		return steps
 	})
 }
 
-// upTo is a time of whole microseconds, the clock's own.
+// upTo generates a time in whole microseconds, as the clock has them.
 func upTo(longest time.Duration) *rapid.Generator[time.Duration] {
 	return rapid.Map(rapid.Int64Range(0, longest.Microseconds()), func(n int64) time.Duration {
 		return time.Duration(n) * time.Microsecond
@@ -119,7 +119,7 @@ type refundable struct {
 	core.Decision
 }
 
-// play does a step. A reset answers with the zero decision, and so does a refund.
+// play does a step. For a reset and a refund it returns the zero Decision.
 func (p *player) play(s step) (d core.Decision, err error) {
 	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
 	ctx := context.Background()
@@ -141,8 +141,8 @@ func (p *player) play(s step) (d core.Decision, err error) {
 	return d, err
 }
 
-// giveBack waits, and gives back some of a charge, or all. It says of which, and how much: 0 when
-// there is nothing to give back.
+// giveBack waits, and gives back some or all of a charge. It returns the charge, and how much it
+// gave back: 0 if there is nothing to give back.
 func (p *player) giveBack(s step) (of refundable, n int, err error) {
 	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond))
 	if len(p.refundable) == 0 {
@@ -157,7 +157,7 @@ func (p *player) giveBack(s step) (of refundable, n int, err error) {
 	return of, n, p.limiter.Refund(context.Background(), of.Decision, n)
 }
 
-// until is how long a wait takes.
+// until returns how long a wait takes.
 func (p *player) until(w wait, by core.Limit) time.Duration {
 	switch w.until {
 	case retry:
@@ -174,7 +174,7 @@ func (p *player) until(w wait, by core.Limit) time.Duration {
 	return max(0, w.more)
 }
 
-// cost is what the step asks for; a limit that is smaller than the trace's own lets less through.
+// cost returns the cost of a step, at most what its limit can let through at once.
 func (s step) cost() int {
 	if s.do == peek {
 		return 1
@@ -182,7 +182,7 @@ func (s step) cost() int {
 	return min(s.n, atOnce(s.by))
 }
 
-// failed says at which step of a trace something went wrong.
+// failed adds to an error the step of the trace at which it occurred.
 func (s step) failed(at int, err error) error {
 	return fmt.Errorf("step %d, %s %d by %v at %s: %w", at, s.do, s.cost(), s.by, time.Now().UTC().Format("15:04:05.000000"), err)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// workerEnv, when set, makes any test binary that imports this package a worker: a process of its
-// own that does jobs.
+// workerEnv names an environment variable that turns any test binary which imports this package
+// into a worker: a process that does jobs.
 const workerEnv = "ACCESSLIMIT_TEST_WORKER"
 
 func init() {
@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// job is what a worker does: many goroutines ask one counter, until it is used up or for a time.
+// job is what a worker does: many goroutines use one counter, until it is used up or for some time.
 type job struct {
 	Engine     string // the name of one of Engines
 	Addrs      []string
@@ -39,19 +39,18 @@ type job struct {
 	Lease      int           // of the rule that asks; 0: direct calls do
 }
 
-// done is what came of a job.
+// done is the result of a job.
 type done struct {
 	Admitted []taken // each permit that passed
 	Refused  int
 	Error    string
 }
 
-// taken is when a permit was let through: at some time between these two, in microseconds since the
-// epoch. The servers run on the same machine, so these are by the clock that they go by.
+// taken is when a permit passed: between these two times, in microseconds since the epoch. The
+// servers run on the same machine, so they have the same clock.
 type taken struct{ From, To int64 }
 
-// work does a job for each line that comes in, until there are none: then the test has ended, or
-// died.
+// work does a job for each line of its input, until that ends: then the test has ended, or died.
 func work(in io.Reader, out io.Writer) {
 	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -65,7 +64,7 @@ func work(in io.Reader, out io.Writer) {
 	}
 }
 
-// client is that of the engine that the job is for.
+// client returns a client of the job's engine.
 func (j job) client() redis.UniversalClient {
 	switch j.Engine {
 	case "cluster":
@@ -77,8 +76,8 @@ func (j job) client() redis.UniversalClient {
 	}
 }
 
-// shards are the servers of a ring under the names that Ring.Client gives them: these say which
-// keys lie where.
+// shards returns the servers of a ring under the names that Ring.Client gives them. The names
+// decide which keys are where.
 func shards(addrs []string) map[string]string {
 	named := make(map[string]string)
 	for i, addr := range addrs {
@@ -114,14 +113,14 @@ func (j job) do() (all done) {
 	return all
 }
 
-// leased asks the same counter by a rule that leases.
+// leased returns a function that uses the counter by a rule that leases.
 func (j job) leased(limiter *core.Limiter) func() (bool, error) {
 	rule := ruleOf("name", j.Limit)
 	rule.Lease, rule.OnStoreError = j.Lease, core.FailClosed
 	rule.Key = func(core.Request) (string, error) { return "subject", nil }
 	guard := limiter.MustGuard(rule)
 	return func() (bool, error) {
-		answer := guard.Check(visitBy(context.Background(), "guest"))
+		answer := guard.Check(callBy(context.Background(), "caller"))
 		if answer.Refusal == nil {
 			return true, nil
 		}
@@ -132,7 +131,7 @@ func (j job) leased(limiter *core.Limiter) func() (bool, error) {
 	}
 }
 
-// ask is one goroutine's part of a job.
+// ask does the part of one goroutine.
 func (j job) ask(allow func() (bool, error)) (own done) {
 	for begin := time.Now(); !j.over(begin, own); {
 		from := time.Now().UnixMicro()
@@ -150,9 +149,8 @@ func (j job) ask(allow func() (bool, error)) (own done) {
 	return own
 }
 
-// over tells whether a goroutine has done its part. One that counts time makes some calls in any
-// case, so that a machine which is busy with something else all that time does not make the job an
-// empty one.
+// over reports whether a goroutine has done its part. One that works for some time makes a few
+// calls in any case, so that the job is not empty on a busy machine.
 func (j job) over(begin time.Time, own done) bool {
 	if j.For == 0 {
 		return own.Refused >= 5
@@ -171,8 +169,8 @@ func startWorkers(t *testing.T, n int) (workers []worker) {
 	t.Helper()
 	for range n {
 		process := exec.Command(os.Args[0])
-		// A race that a worker finds makes it fail, but without the second that the detector would
-		// wait for others at the end.
+		// If a worker finds a race, it fails, but without the second that the race detector would
+		// wait at the end.
 		process.Env = append(os.Environ(), workerEnv+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 		process.Stderr = os.Stderr
 		in, err := process.StdinPipe()
