@@ -67,14 +67,14 @@ func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 // would be left out. Bans among the other counters have to be asked in each of their windows.
 func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	var places []int
-	span, all := maxAge, true
+	span, alone := maxAge, true
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
 		switch {
 		case !counter.Personal:
 			places = append(places, i)
 		case v.RetryAfter > 0:
-			all = false
+			alone = false
 		case counter.Limit.Properties().Watches:
 			span = min(span, counter.Limit.Steady(v, counter.Cost))
 		}
@@ -82,21 +82,27 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 	if len(places) == 0 || len(places) == len(counters) {
 		return
 	}
-	shared, answers := make([]algorithm.Counter, len(places)), make([]algorithm.Verdict, len(places))
-	for n, i := range places {
-		shared[n], answers[n] = counters[i], verdicts[i]
-		shared[n].Watched = counters[i].WatchedIn(places)
-	}
-	forAll := new(Query)
-	c.Snapshot(forAll, shared)
-	for n, i := range places {
-		forAll.generations[n] = q.generations[i]
-	}
-	if all {
-		c.remember(forAll, shared, answers, sent, span)
+	forAll, shared, answers := c.part(q, counters, verdicts, places)
+	if alone {
+		c.remember(&forAll, shared, answers, sent, span)
 	} else {
-		c.forget(forAll, shared)
+		c.forget(&forAll, shared)
 	}
+}
+
+// part returns the part of a call that consists of the counters at these places, as of when q was
+// made.
+func (c *Cache) part(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, places []int) (part Query, of []algorithm.Counter, answers []algorithm.Verdict) {
+	of, answers = make([]algorithm.Counter, len(places)), make([]algorithm.Verdict, len(places))
+	for n, i := range places {
+		of[n], answers[n] = counters[i], verdicts[i]
+		of[n].Watched = counters[i].WatchedIn(places)
+	}
+	c.Snapshot(&part, of)
+	for n, i := range places {
+		part.generations[n] = q.generations[i]
+	}
+	return part, of, answers
 }
 
 // remember adds the answer to a call that was sent at the given time and has just come back. It is

@@ -7,8 +7,6 @@ package fallback
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
@@ -16,16 +14,12 @@ import (
 
 // Counters are the counters of this process. They are safe for concurrent use.
 type Counters struct {
-	maxKeys int
-	counts  atomic.Pointer[memstore.Store] // nil until something is counted here
-	shares  shares
-
-	mu     sync.Mutex // held while counts are made or closed
-	closed bool
+	*memstore.Store
+	shares shares
 }
 
 // New returns counters for at most so many keys.
-func New(maxKeys int) *Counters { return &Counters{maxKeys: maxKeys} }
+func New(maxKeys int) *Counters { return &Counters{Store: memstore.New(maxKeys, nil)} }
 
 // needed reports whether the store failed for a counter that is then counted here. A rule that
 // refuses calls when the store fails wants no other answer.
@@ -51,7 +45,7 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 		return nil
 	}
 	answers := make([]algorithm.Verdict, len(local))
-	f.store().Decide(ctx, local, charge && othersPass, answers)
+	f.Store.Decide(ctx, local, charge && othersPass, answers)
 	for n, i := range places {
 		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
 		verdicts[i] = answers[n]
@@ -84,13 +78,13 @@ func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdi
 	return local, places, othersPass
 }
 
-// Reserve takes a turn at a bucket that the shared store could not answer for.
-func (f *Counters) Reserve(ctx context.Context, c *algorithm.Counter, patience int64, v *algorithm.Verdict) {
+// StandInReserve takes a turn at a bucket if the shared store could not answer for it.
+func (f *Counters) StandInReserve(ctx context.Context, c *algorithm.Counter, patience int64, v *algorithm.Verdict) {
 	if !needed(c, v) {
 		return
 	}
 	local, why := f.counter(c), v.Err
-	*v = f.store().Reserve(ctx, &local, patience)
+	*v = f.Store.Reserve(ctx, &local, patience)
 	v.From, v.Instead = algorithm.FromLocal, why
 }
 
@@ -141,67 +135,4 @@ func anyLocal(charges []algorithm.Charge) bool {
 		}
 	}
 	return false
-}
-
-// GiveBack gives back charges that were made here.
-func (f *Counters) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	return f.store().GiveBack(ctx, charges)
-}
-
-// Renew keeps slots that were taken here for another window each.
-func (f *Counters) Renew(ctx context.Context, slots []algorithm.Charge) error {
-	return f.store().Renew(ctx, slots)
-}
-
-// Reset forgets a key, and reports whether there was anything to forget.
-func (f *Counters) Reset(ctx context.Context, key []byte) (changed bool) {
-	if s := f.counts.Load(); s != nil {
-		changed, _ = s.Reset(ctx, key) // it cannot fail in this process
-	}
-	return changed
-}
-
-// store returns the store that counts here, made when it is first needed.
-func (f *Counters) store() *memstore.Store {
-	if s := f.counts.Load(); s != nil {
-		return s
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.counts.Load(); s != nil {
-		return s
-	}
-	s := memstore.New(f.maxKeys, nil)
-	if f.closed {
-		s.Close()
-	}
-	f.counts.Store(s)
-	return s
-}
-
-// Close ends what runs in the background. Counting goes on.
-func (f *Counters) Close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	if s := f.counts.Load(); s != nil {
-		s.Close()
-	}
-}
-
-// Len returns how many keys are counted here now.
-func (f *Counters) Len() int {
-	if s := f.counts.Load(); s != nil {
-		return s.Len()
-	}
-	return 0
-}
-
-// Evictions returns how many keys were forgotten while they still counted, because there were too
-// many.
-func (f *Counters) Evictions() uint64 {
-	if s := f.counts.Load(); s != nil {
-		return s.Evictions()
-	}
-	return 0
 }

@@ -58,7 +58,7 @@ func (l *Leases) join(e *lease, callers []*waiter) bool {
 // begin sends a fetch for waiting callers. Permits that are left here stay in use meanwhile, for
 // callers who need fewer. It reports whether the fetch began. The lease must be locked.
 func (l *Leases) begin(e *lease, waiting []*waiter) bool {
-	if !l.tasks.beginFetch(e.key) {
+	if !l.tasks.begin(e.key) {
 		return false
 	}
 	if b := e.batch.Load(); b != nil {

@@ -69,11 +69,7 @@ func (q *giveBackQueue) pack(charges []algorithm.Charge) *parcel {
 }
 
 func (q *giveBackQueue) send(p *parcel) {
-	defer q.sent(p)
 	_ = q.source.GiveBack(context.Background(), p.charges)
-}
-
-func (q *giveBackQueue) sent(p *parcel) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sending = slices.DeleteFunc(q.sending, func(other *parcel) bool { return other == p })

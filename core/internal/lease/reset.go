@@ -1,9 +1,6 @@
 package lease
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Reset runs a function that resets a key, when nothing of the key is being fetched or given back.
 // So all that was charged before is forgotten with the rest, and leased permits are neither used
@@ -59,10 +56,5 @@ func (l *Leases) Close() {
 		l.tasks.running.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(l.timeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	_ = l.await(context.Background(), done) // what is not back in time is lost
 }

@@ -32,7 +32,7 @@ func (l *Leases) wake(at int64) {
 
 // sweep ends the leases that have expired, forgets those that nobody uses, and gives back.
 func (l *Leases) sweep() {
-	if !l.tasks.begin() {
+	if !l.tasks.begin(nil) {
 		return
 	}
 	defer l.finishTask()

@@ -23,25 +23,15 @@ func (t *tasks) init() {
 	t.next = math.MaxInt64
 }
 
-// begin reports whether a task may begin.
-func (t *tasks) begin() bool {
+// begin reports whether a task may begin: a fetch of a key, or the sweep, whose key is nil.
+func (t *tasks) begin(key []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.beginLocked()
-}
-
-// beginFetch reports whether a fetch of a key may begin.
-func (t *tasks) beginFetch(key []byte) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.resets[string(key)] == 0 && t.beginLocked()
-}
-
-func (t *tasks) beginLocked() bool {
-	if !t.stopped {
-		t.running.Add(1)
+	if t.stopped || t.resets[string(key)] > 0 {
+		return false
 	}
-	return !t.stopped
+	t.running.Add(1)
+	return true
 }
 
 func (t *tasks) isStopped() bool {

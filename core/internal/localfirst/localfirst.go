@@ -134,7 +134,7 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
 	defer s.denied.Invalidate(c.Key)
 	v := s.Shared.Reserve(ctx, c, patience)
-	s.fallback.Reserve(ctx, c, patience, &v)
+	s.fallback.StandInReserve(ctx, c, patience, &v)
 	return v
 }
 
@@ -177,7 +177,8 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, 
 // there was anything to forget.
 func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
 	defer s.denied.Invalidate(key)
-	local, shared := s.fallback.Reset(ctx, key), false
+	shared := false
+	local, _ := s.fallback.Reset(ctx, key) // it cannot fail in this process
 	err = s.leases.Reset(ctx, key, func() (err error) {
 		shared, err = s.Shared.Reset(ctx, key)
 		return err

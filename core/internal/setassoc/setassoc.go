@@ -76,17 +76,18 @@ func (t *Table[E]) Sets(yield func(*Set[E]) bool) {
 			continue
 		}
 		for j := range b {
-			if s := &b[j]; s.tags.Load() != 0 && !s.locked(yield) {
+			s := &b[j]
+			if s.tags.Load() == 0 {
+				continue
+			}
+			s.Lock()
+			more := yield(s)
+			s.Unlock()
+			if !more {
 				return
 			}
 		}
 	}
-}
-
-func (s *Set[E]) locked(yield func(*Set[E]) bool) bool {
-	s.Lock()
-	defer s.Unlock()
-	return yield(s)
 }
 
 // tag returns the byte of a hash that stands in a set's tags. It is never 0.
