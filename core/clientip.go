@@ -6,20 +6,23 @@ import (
 	"strings"
 )
 
-// ClientIP says how the caller's address is found. The zero value takes the peer of the connection and believes no header,
-// because everybody can send one.
+// ClientIP says how the caller's address is found. With the zero value it is the connection's peer,
+// and no header is believed, because everybody can send one.
 type ClientIP struct {
-	// TrustedProxies are the addresses and CIDR ranges of your own proxies, and "unix" for those that connect over a unix
-	// socket; none unless set. Only when the peer is one of them is the header read: from the right, as far as the hops
-	// are trusted; the first that is not is the client, and an unreadable one stops the search at the hop before it.
-	// Danger: whoever can connect from a trusted address can choose the address that is counted.
+	// TrustedProxies are the addresses and CIDR ranges of your own proxies, and "unix" for those
+	// that connect over a unix socket; none by default. The header is read only if the peer is one
+	// of them. It is read from the right, as far as the addresses are trusted. The first that is
+	// not trusted is the client's. If an address cannot be read, the client's is the one before it.
+	//
+	// Danger: anybody who can connect from a trusted address can choose the address that is
+	// counted.
 	TrustedProxies []string
-	// Header is where the proxies write the caller's address: X-Forwarded-For unless set; "Forwarded" (RFC 7239); or one
-	// that holds a single address, such as X-Real-IP. Danger: name only a header that your proxies set or append to on
-	// every call.
+	// Header is the header in which the proxies write the caller's address: X-Forwarded-For by
+	// default, "Forwarded" (RFC 7239), or one that holds a single address, such as X-Real-IP.
+	// Danger: name only a header that your proxies set or append to on every call.
 	Header string
-	// IPv6Prefix is by how many leading bits IPv6 addresses are counted, 32 to 128; 64 unless set, because a single
-	// customer usually has a /64 of addresses to choose from.
+	// IPv6Prefix is the number of leading bits by which IPv6 addresses are counted: 32 to 128, 64
+	// by default, because a single customer usually has a /64 of addresses to choose from.
 	IPv6Prefix int
 }
 

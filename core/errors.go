@@ -5,24 +5,26 @@ import (
 	"fmt"
 )
 
-// Every error that this package makes. Being refused is not among them: that is a [Decision].
+// The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it is a
+// [Decision].
 var (
-	// ErrStore says that Redis could not answer in time. It comes as a *StoreError, which has the cause and its class: whether
-	// the call may have been charged. The Decision beside it is the zero one.
+	// ErrStore means that Redis could not answer in time. errors.Is finds it in a *[StoreError], which
+	// has the cause, and its class, which reports whether the call may have been charged. The Decision
+	// beside it is the zero one.
 	ErrStore = errors.New("core: the store did not answer")
 
-	// ErrCostExceedsLimit says that a cost is more than the limit ever lets through at once, so that waiting cannot help:
-	// more than Max, or for a bucket more than Burst.
+	// ErrCostExceedsLimit means that a cost is more than the limit ever lets through at once: more
+	// than Max, or for a bucket more than Burst. Waiting cannot help.
 	ErrCostExceedsLimit = errors.New("core: the cost is more than the limit can ever allow")
 )
 
-// RuleError says which field of a [Rule], a [Limit], [Options] or a call is wrong, and why. It comes when these are made,
-// never later.
+// RuleError names the field of a [Rule], a [Limit], [Options] or a call that is wrong, and says why.
+// It is returned when these are made, not later.
 type RuleError struct {
-	Rule  string // the rule's name, "" when it has none
-	Field string // as it is spelled in Go; Options.Prefix for a field of Options
-	Value any    // what the field holds
-	Why   string // what is wrong with it, and what would be right
+	Rule  string // the name of the rule or the handle, or "" if it has none
+	Field string // the field as it is spelled in Go, such as Seconds or Options.Prefix
+	Value any    // the value of the field
+	Why   string // why it is wrong, and what would be right
 }
 
 // Error implements error.

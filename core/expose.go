@@ -27,14 +27,16 @@ func (e *exposed) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// DecisionFrom is what the innermost limiter decided for this call, when Options.Expose is set. The context is the
-// request's own: r.Context(), c.Request.Context(), c.Request().Context(), c.UserContext(), or gRPC's ctx.
+// DecisionFrom returns the decision of the innermost limiter on this call, if Options.Expose is
+// set. The context is the request's own: r.Context(), c.Request.Context(), c.Request().Context(),
+// c.UserContext(), or gRPC's ctx.
 func DecisionFrom(ctx context.Context) (Decision, bool) {
 	d, ok := ctx.Value(decisionKey{}).(Decision)
 	return d, ok
 }
 
-// UserFrom is whom Options.Identify found for this call, when Options.Expose is set and a rule asked for the user.
+// UserFrom returns the user that Options.Identify found for this call, if Options.Expose is set and
+// a rule asked for the user.
 func UserFrom(ctx context.Context) (string, bool) {
 	user, ok := ctx.Value(userKey{}).(string)
 	return user, ok

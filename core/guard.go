@@ -7,26 +7,27 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Guard decides calls by rules. The middleware of an adapter asks it for every call. Make one with
-// [Limiter.Guard]. It is safe for concurrent use.
+// Guard is a set of rules that are decided together. A middleware calls [Guard.Check] for every
+// call. Make one with [Limiter.Guard] when the service starts. It is safe for concurrent use.
 type Guard struct {
 	limiter *Limiter
 	rules   []*boundRule
 }
 
-// Answer is what an adapter carries out. The headers with the limits are set already.
+// Answer is the result of a check, which an adapter carries out. The headers that tell the caller
+// the limits are already set.
 type Answer struct {
-	// Refusal is sent in place of the handler's reply; nil if the call goes on.
+	// Refusal is sent in place of the handler's reply. If it is nil, the call goes on.
 	Refusal *Refusal
-	// Context takes the place of the call's own for the handler, unless it is nil. See Options.Expose.
+	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose.
 	Context context.Context
 
 	completion *completion // what Run does after the handler
 }
 
-// Guard returns a [Guard] of these rules. They are decided together: all are charged, or none. The error
-// is a *[RuleError]. Rules of one name stand for the same limits on a Limiter: a second Guard with
-// another limit under a name is an error.
+// Guard returns a Guard of these rules. They are decided together, all charged or none. The error
+// is a *[RuleError]. A name stands for one limit on a Limiter: if another Guard or Check has a rule
+// of the same name with another limit, that is an error too.
 func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
 	return l.guard(rules, false)
 }
@@ -54,7 +55,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	return g, nil
 }
 
-// MustGuard is like Guard but panics if a rule is wrong. The adapters call it.
+// MustGuard is like Guard but panics if a rule is wrong.
 func (l *Limiter) MustGuard(rules ...Rule) *Guard {
 	if l == nil {
 		panic("core: a rule was attached to a nil *Limiter: check the error of core.New")
@@ -99,10 +100,10 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 	}
 }
 
-// Check decides the call that an adapter shows. It writes the limits to the view's response headers and
-// returns what to do. A call that goes on must go on in [Answer.Run]. Check returns by Options.Timeout,
-// whatever Redis does, and never panics by itself. If a function of the service owner's panics in it,
-// the call ends as if its handler had panicked: its slots are free, and Count receives 500 or 13.
+// Check decides over a call. It sets the headers that tell the caller the limits, and returns what
+// to do now. A call that goes on must go on in [Answer.Run]. Check returns by Options.Timeout,
+// whatever Redis does, and never panics by itself. If a function of the service panics in it, the
+// call ends as if its handler had: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // Rules returns copies of the guard's rules.
@@ -114,9 +115,9 @@ func (g *Guard) Rules() []Rule {
 	return rules
 }
 
-// Reset forgets what a subject used of the guard's rules, as if it had never called: of their own
-// limits, Also and Plans. It reports whether there was anything to forget. Of a rule without a Name
-// it resets the routes that this process has been called for. It neither ends a ban (see
+// Reset forgets the use by a subject of all limits of the guard's rules, Also and Plans included,
+// as if it had never called. It reports whether there was anything to forget. For a rule without a
+// Name it resets the routes that this process has been called for. It neither ends a ban (see
 // [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
 func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err error) {
 	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {

@@ -10,28 +10,32 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// HeaderStyle is which headers tell callers their limits; styles combine with |. The zero value is HeadersDraft10.
+// HeaderStyle is a set of headers that tell callers their limits. Styles combine with |. The zero
+// value is HeadersDraft10.
 type HeaderStyle uint8
 
 const (
-	// HeadersDraft10 is RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, an entry for each limit:
+	// HeadersDraft10 is RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10,
+	// with an entry for each limit:
 	//
 	//	RateLimit-Policy: "api";q=100;w=60
 	//	RateLimit: "api";r=99;t=62
 	//
-	// r is what is left; t is how many seconds to wait when refused, and otherwise until all of it is back, which a sliding
-	// window promises for at most 1/32 of the window later. A bucket shows its burst and how long that takes to refill.
+	// r is the permits left. In a refusal, t is the seconds to wait. Otherwise it is the seconds
+	// until all permits are back, which with a sliding window takes up to 1/32 of the window
+	// longer. A bucket shows its burst, and the time that it takes to refill.
 	HeadersDraft10 HeaderStyle = 1 << iota
-	// HeadersDraft7 is the older form of the same two headers, for the limit that binds: of all middlewares around a handler,
-	// the one with the fewest permits left. Concurrency is left out until it refuses a call, because this form gives each
-	// limit a time to wait. Parsers that do not know draft-10 yet (npm's ratelimit-header-parser 0.1.0, say) read this one
-	// and X-RateLimit, but neither beside HeadersDraft10.
+	// HeadersDraft7 is the older form of the same two headers, for the limit that binds: of all
+	// middlewares around a handler, the one with the fewest permits left. Concurrency is left out
+	// until it refuses a call, because this form gives each limit a time to wait. Parsers that do
+	// not know draft-10 yet (such as npm's ratelimit-header-parser 0.1.0) read this form and
+	// X-RateLimit, but neither beside HeadersDraft10.
 	//
 	//	RateLimit-Policy: 100;w=60
 	//	RateLimit: limit=100, remaining=99, reset=60
 	HeadersDraft7
-	// HeadersXRateLimit is X-RateLimit-Limit, -Remaining and -Reset for the same limit as in HeadersDraft7, the reset in unix
-	// seconds.
+	// HeadersXRateLimit is X-RateLimit-Limit, -Remaining and -Reset for the same limit as in
+	// HeadersDraft7, with the reset in unix seconds.
 	HeadersXRateLimit
 	// HeadersXRateLimitDelta is the same with the reset as seconds left, as some gateways send it.
 	HeadersXRateLimitDelta

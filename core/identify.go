@@ -6,19 +6,22 @@ import (
 	"strings"
 )
 
-// IdentifyFunc returns who calls, or "" for a caller who is not logged in. An error means that the
-// caller could not be identified, and a rule with NeedLogin then answers 503, not 401; but a call
-// that a limit independent of the user refuses gets 429. The function runs at most once a call in
-// each middleware that needs the user, however many rules that has. It does not run for calls that
-// need no user, nor for those that a limit independent of the user refused just before and still
-// refuses.
+// IdentifyFunc returns the user who calls, or "" for a caller who is not logged in. An error means
+// that the caller could not be identified. A rule with NeedLogin then answers 503, not 401, unless
+// a limit that does not depend on the user refuses the call with 429.
+//
+// The function runs at most once a call in each middleware that needs the user, however many rules
+// that has. It does not run for calls that need no user, nor while a limit that does not depend on
+// the user still refuses as it did before.
 type IdentifyFunc func(Request) (user string, err error)
 
-// VerifyFunc checks a token or a session and names its user; "" and no error when it is not, or no longer, valid. An error
-// means that it could not be checked. The token is the function's to keep.
+// VerifyFunc checks a token or a session and returns its user. It returns "" and no error if the
+// token is not valid, or no longer. An error means that it could not be checked. The function may
+// keep the token.
 type VerifyFunc func(ctx context.Context, token string) (user string, err error)
 
-// BearerToken identifies by "Authorization: Bearer TOKEN" (RFC 6750). A call with no such header, or with several, is nobody's.
+// BearerToken returns a function that identifies callers by "Authorization: Bearer TOKEN" (RFC
+// 6750). A call with no such header, or with several, is not logged in.
 func BearerToken(verify VerifyFunc) IdentifyFunc {
 	must(verify != nil, "BearerToken needs a function that verifies tokens")
 	return func(r Request) (string, error) {
@@ -35,7 +38,7 @@ func BearerToken(verify VerifyFunc) IdentifyFunc {
 	}
 }
 
-// Cookie identifies by the first cookie of this name.
+// Cookie returns a function that identifies callers by the first cookie of this name.
 func Cookie(name string, verify VerifyFunc) IdentifyFunc {
 	must(verify != nil, "Cookie needs a function that verifies sessions")
 	return func(r Request) (string, error) {
@@ -47,8 +50,9 @@ func Cookie(name string, verify VerifyFunc) IdentifyFunc {
 	}
 }
 
-// ContextValue identifies by what an authentication middleware before this one left under a key: a string in the
-// framework's own store (gin's Set, echo's Set, fiber's Locals) or in the context. Anything but a string is nobody.
+// ContextValue returns a function that identifies callers by the value that an authentication
+// middleware before this one left under a key: a string in the framework's own store (gin's Set,
+// echo's Set, fiber's Locals) or in the context. With any other value, the call is not logged in.
 func ContextValue(key any) IdentifyFunc {
 	must(usableAsKey(key), "ContextValue needs a key that can be compared")
 	return func(r Request) (string, error) {
@@ -57,7 +61,8 @@ func ContextValue(key any) IdentifyFunc {
 	}
 }
 
-// FirstOf asks one after the other until one knows the caller or fails.
+// FirstOf returns a function that calls the given ones in order, until one returns a user or an
+// error.
 func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
 	for _, ask := range identify {
 		must(ask != nil, "FirstOf needs functions, not nil")

@@ -8,16 +8,20 @@ import (
 	"strings"
 )
 
-// KeyFunc says whom a call is counted for. "" counts it by the client's IP: a call is never unlimited because something was
-// missing. An error means that it could not be found out, and the call gets 503. What it returns is escaped, or hashed when
-// it is long. Secrets should go through [Digest] first. Danger: put a word of your own in front of what callers choose
-// ("tenant:" + name), or one of them will choose ip:203.0.113.7 and use up somebody else's permits.
+// KeyFunc returns the subject that a call is counted for. For "", the call is counted by the
+// client's IP: no call is unlimited because something was missing. With an error, the call gets
+// 503. The subject is escaped, or hashed if it is long. Pass secrets through [Digest] first.
+//
+// Danger: put a word of your own in front of subjects that callers choose ("tenant:" + name).
+// Otherwise a caller can choose ip:203.0.113.7 and use up somebody else's permits.
 type KeyFunc func(Request) (subject string, err error)
 
-// ByIP counts by the client's address: ip:203.0.113.7, ip:2001:db8::/64. All callers without one share ip:unknown.
+// ByIP counts by the client's address: ip:203.0.113.7, ip:2001:db8::/64. All callers without an
+// address share ip:unknown.
 func ByIP(r Request) (string, error) { return ipSubject(r), nil }
 
-// ByUser counts by whom Options.Identify found, as user:alice; by IP for nobody.
+// ByUser counts by the user that Options.Identify returned, as user:alice, and by IP for callers
+// who are not logged in.
 func ByUser(r Request) (string, error) {
 	user, err := r.User()
 	if err != nil || user == "" {
@@ -28,8 +32,8 @@ func ByUser(r Request) (string, error) {
 
 // ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST, and by
 // IP if the header is missing. Host is the host in lower case and with its port; in gRPC it is
-// :authority. The value is always hashed, because it may be an API key: [Digest] returns the same
-// hash. Danger: callers choose their headers, so a rule by IP belongs beside it.
+// :authority. The value is always hashed, because it may be an API key; [Digest] returns the same
+// hash. Danger: callers choose their headers, so add a rule by IP beside it.
 func ByHeader(name string) KeyFunc {
 	prefix := "header:" + strings.ToLower(name) + ":"
 	return func(r Request) (string, error) {
@@ -41,8 +45,9 @@ func ByHeader(name string) KeyFunc {
 	}
 }
 
-// ByHost counts all calls to a host together, as host:NAME, and by IP if the call names none. Danger:
-// callers choose the host, unless the server or a proxy refuses those that it does not serve.
+// ByHost counts all calls to a host together, as host:NAME, and by IP if the call names no host.
+// Danger: callers choose the host, unless the server or a proxy refuses hosts that it does not
+// serve.
 func ByHost(r Request) (string, error) {
 	if host := r.Host(); host != "" {
 		return "host:" + host, nil
@@ -50,9 +55,9 @@ func ByHost(r Request) (string, error) {
 	return "", nil
 }
 
-// ByQuery counts by the value of a query parameter, as query:NAME:DIGEST, and by IP if it is missing.
-// The value is always hashed, because it may be an API key: [Digest] returns the same hash. Danger:
-// callers choose it, so a rule by IP belongs beside it.
+// ByQuery counts by the value of a query parameter, as query:NAME:DIGEST, and by IP if it is
+// missing. The value is always hashed, because it may be an API key; [Digest] returns the same
+// hash. Danger: callers choose it, so add a rule by IP beside it.
 func ByQuery(name string) KeyFunc {
 	return func(r Request) (string, error) {
 		value := r.Query(name)
@@ -63,8 +68,8 @@ func ByQuery(name string) KeyFunc {
 	}
 }
 
-// ByParam counts by what a wildcard of the route matched, as param:NAME:VALUE, and by IP if it matched
-// nothing.
+// ByParam counts by the text that a wildcard of the route matched, as param:NAME:VALUE, and by IP
+// if it matched nothing.
 func ByParam(name string) KeyFunc {
 	return func(r Request) (string, error) {
 		value := r.Param(name)
@@ -75,7 +80,8 @@ func ByParam(name string) KeyFunc {
 	}
 }
 
-// ByValue counts by what an earlier middleware left under a key, as value:VALUE; by IP where there is nothing.
+// ByValue counts by the value that an earlier middleware left under a key, as value:VALUE, and by
+// IP if there is none.
 func ByValue(key any) KeyFunc {
 	must(usableAsKey(key), "ByValue needs a key that can be compared")
 	return func(r Request) (string, error) {
@@ -93,13 +99,15 @@ func ByValue(key any) KeyFunc {
 	}
 }
 
-// ByRoute counts all callers of a route together, as METHOD and pattern, also under a rule that other routes share.
+// ByRoute counts all callers of a route together, as METHOD and pattern, also under a rule that
+// other routes share.
 func ByRoute(r Request) (string, error) { return routeName(r.Method(), r.Route()), nil }
 
 // Global counts all calls that the rule applies to together. The subject is the rule's name.
 func Global(r Request) (string, error) { return r.Rule(), nil }
 
-// Join counts by several keys at once, each combination by itself; what is missing in one of them is replaced by the IP.
+// Join counts by several keys at once, each combination by itself. A key that is missing is
+// replaced by the IP.
 func Join(keys ...KeyFunc) KeyFunc {
 	for _, key := range keys {
 		must(key != nil, "Join needs functions, not nil")
@@ -130,15 +138,15 @@ func ipSubject(r Request) string {
 }
 
 // IPSubject returns the subject by which rules count an address: ip:203.0.113.7, ip:2001:db8::/64,
-// or ip:unknown for the zero Addr. An operator who has an address passes it to [Limiter.Ban] or
-// [Limiter.Reset]. A KeyFunc uses it for an address from elsewhere; [ByIP] counts by the client's.
+// or ip:unknown for the zero Addr. Operators pass it to [Limiter.Ban] or [Guard.Reset]. A [KeyFunc]
+// uses it for an address from elsewhere; [ByIP] counts by the client's.
 //
-// IPv6 addresses are grouped by /64, as rules do unless [ClientIP].IPv6Prefix is set. If it is set,
+// IPv6 addresses are grouped by /64, as rules do unless ClientIP.IPv6Prefix is set. If it is set,
 // use [Limiter.IPSubject].
 func IPSubject(addr netip.Addr) string { return usualIPs.subject(addr) }
 
 // IPSubject returns the subject by which this Limiter's rules count an address. It is like the
-// function IPSubject, but groups IPv6 addresses by the Limiter's own [ClientIP].IPv6Prefix.
+// function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
 func (l *Limiter) IPSubject(addr netip.Addr) string { return l.clientIPs.subject(addr) }
 
 // usualIPs groups addresses as a Limiter with the zero ClientIP does.
@@ -146,7 +154,8 @@ var usualIPs = &clientIPs{prefix: defaultIPv6Prefix}
 
 func (c *clientIPs) subject(addr netip.Addr) string { return string(c.appendSubject(nil, plain(addr))) }
 
-// Digest is the form in which a secret becomes part of a subject: the first 128 bits of its SHA-256, in lower-case hex.
+// Digest returns the form in which a secret becomes part of a subject: the first 128 bits of its
+// SHA-256, in lower-case hex.
 func Digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:16])

@@ -9,34 +9,40 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Algorithm is how calls are counted. The zero value is SlidingWindow. The package documentation says which to choose.
+// Algorithm is a way to count calls. The zero value is SlidingWindow. The package documentation
+// says which one to choose.
 type Algorithm uint8
 
 const (
-	// SlidingWindow never lets more than Max through in any span of Window. A used permit comes back at most Window/32
-	// late, never early. (An aggregated sliding window: the window is counted in 32 sub-windows.)
+	// SlidingWindow never lets more than Max through in any span of Window. A used permit comes
+	// back at most Window/32 late, and never early. (It is an aggregated sliding window: the window
+	// is counted in 32 sub-windows.)
 	SlidingWindow Algorithm = iota
-	// SlidingLog promises the same exactly: a permit comes back to the microsecond, Window after it was used. It remembers
-	// every admitted call, with a note if there is one ([Rule].Note, [Limiter.Log]); so Max is at most 10,000.
+	// SlidingLog promises the same exactly: a permit comes back to the microsecond, Window after it
+	// was used. It keeps every admitted call, with a note if there is one ([Rule].Note,
+	// [Log.Allow]). So Max is at most 10,000.
 	SlidingLog
-	// FixedWindow lets Max through from the first call until Window later, then starts afresh: up to twice Max may pass
-	// within one Window around the boundary.
+	// FixedWindow lets Max through from the first call until Window later, and then starts afresh.
+	// Around that boundary, up to twice Max may pass within one Window.
 	FixedWindow
-	// CalendarWindow is the same with windows aligned to the clock: each Window since the epoch (1970-01-01 UTC), or each
-	// day or month of a zone ([CalendarDay], [CalendarMonth]).
+	// CalendarWindow is the same with windows aligned to the clock: each Window since the epoch
+	// (1970-01-01 UTC), or each day or month of a zone ([CalendarDay], [CalendarMonth]).
 	CalendarWindow
-	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per Window. It alone can be
-	// waited for: [Limiter.Pacer].
+	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per
+	// Window. Only a TokenBucket can be waited for, with a [Pacer].
 	TokenBucket
-	// Concurrency lets no more than Max calls be in flight at once, while their holders can reach the store: they renew
-	// their slot every Window/3, and a slot that is not renewed for Window is free. A call takes one slot, whatever it costs,
-	// and gives it back when it ends: a middleware sees to that, or the release of [Slots.Hold]. Max is at most 10,000,
-	// Window at least one second. A refused call is told to wait until the oldest slot would be free if its holder had
-	// died: another one may be free much sooner.
+	// Concurrency never lets more than Max calls be in flight at once, while their holders can
+	// reach the store. A call takes one slot, whatever its cost, and gives it back when it ends:
+	// through the middleware, or the release function of [Slots.Hold]. Holders renew their slot
+	// every Window/3, and a slot that is not renewed for Window is free. Max is at most 10,000,
+	// Window at least one second.
+	//
+	// RetryAfter is an upper bound: the time until the oldest slot would be free if its holder had
+	// died. Another slot may be free much sooner.
 	Concurrency
 )
 
-// String is the algorithm's name, as it is spelled in Go.
+// String returns the algorithm's name as it is spelled in Go.
 func (a Algorithm) String() string {
 	if a.known() {
 		return a.properties().Name
@@ -59,68 +65,75 @@ func (a Algorithm) properties() *algorithm.Properties {
 
 var noProperties algorithm.Properties
 
-// Limit is the arithmetic of a limit: so many permits in a span. It is a small comparable value. The zero Limit is refused
-// where it is used, as is one with a negative or too large number: there is no accidental "everything" or "nothing".
+// Limit is a number of permits in a span. It is a small comparable value. The zero Limit, and one
+// with a negative or too large number, is a *[RuleError] where it is used: no Limit admits
+// everything or nothing by accident.
 type Limit struct {
-	// Max is how many permits a span has, 1 to 10^12; at most 10,000 for SlidingLog and Concurrency.
+	// Max is the number of permits in a span: 1 to 10^12; for SlidingLog and Concurrency at most
+	// 10,000.
 	Max int
 	// Window is the span: 1 ms to 366 days, in whole microseconds.
 	Window time.Duration
 	// Calendar is a span in place of Window: each day or month of a zone.
 	Calendar Calendar
-	// Algorithm is how they are counted; SlidingWindow unless set, CalendarWindow with a Calendar.
+	// Algorithm is the way to count: by default SlidingWindow, and CalendarWindow with a Calendar.
 	Algorithm Algorithm
-	// Burst is the size of a TokenBucket, 1 to 10^12; Max unless set. The other algorithms have none.
+	// Burst is the size of a TokenBucket: 1 to 10^12, Max by default. It must be 0 for other
+	// algorithms.
 	Burst int
 }
 
 // Unlimited lets everything pass uncounted. It is for callers whose plan has no limit: in
-// [Rule].Plans, from [Rule].LimitFor, or for a [Counter]. A ban of the rule holds all the same.
+// [Rule].Plans, from [Rule].LimitFor, or for a [Counter]. A ban of the rule still holds.
 var Unlimited = Limit{Max: -1}
 
 // unlimited reports whether l is Unlimited. The first comparison decides it for all others.
 func (l Limit) unlimited() bool { return l.Max < 0 && l == Unlimited }
 
-// PerSecond is a sliding window of one second: at most n in any second.
+// PerSecond returns a sliding window of one second: at most n in any second.
 func PerSecond(n int) Limit { return Limit{Max: n, Window: time.Second} }
 
-// PerMinute is a sliding window of one minute.
+// PerMinute returns a sliding window of one minute.
 func PerMinute(n int) Limit { return Limit{Max: n, Window: time.Minute} }
 
-// PerHour is a sliding window of one hour.
+// PerHour returns a sliding window of one hour.
 func PerHour(n int) Limit { return Limit{Max: n, Window: time.Hour} }
 
-// PerDay is a sliding window of 24 hours, wherever the day begins.
+// PerDay returns a sliding window of 24 hours. For days that begin at midnight, use
+// [PerCalendarDay].
 func PerDay(n int) Limit { return Limit{Max: n, Window: 24 * time.Hour} }
 
-// PerCalendarDay is at most n in each calendar day of a zone, as "Europe/Berlin" or "UTC".
+// PerCalendarDay returns a limit of n in each calendar day of a zone, such as "Europe/Berlin" or
+// "UTC".
 func PerCalendarDay(n int, zone string) Limit {
 	return Limit{Max: n, Calendar: CalendarDay(zone), Algorithm: CalendarWindow}
 }
 
-// PerCalendarMonth is at most n in each calendar month of a zone.
+// PerCalendarMonth returns a limit of n in each calendar month of a zone.
 func PerCalendarMonth(n int, zone string) Limit {
 	return Limit{Max: n, Calendar: CalendarMonth(zone), Algorithm: CalendarWindow}
 }
 
-// InFlight is at most n calls at once. The slot of a holder that died is free after 30 seconds.
+// InFlight returns a limit of n calls at once, by [Concurrency]. The slot of a holder that died is
+// free after 30 seconds.
 func InFlight(n int) Limit { return Limit{Max: n, Window: 30 * time.Second, Algorithm: Concurrency} }
 
-// Bucket returns the rate counted by a token bucket of so many permits: PerSecond(10).Bucket(20)
+// Bucket returns the limit counted by a token bucket of burst permits: PerSecond(10).Bucket(20)
 // refills ten a second and lets twenty through at once. A burst of 0 is Max.
 func (l Limit) Bucket(burst int) Limit {
 	l.Algorithm, l.Burst = TokenBucket, burst
 	return l
 }
 
-// Log returns the limit counted by SlidingLog.
+// Log returns the limit counted by [SlidingLog].
 func (l Limit) Log() Limit { return l.by(SlidingLog) }
 
-// Fixed returns the limit counted by FixedWindow.
+// Fixed returns the limit counted by [FixedWindow].
 func (l Limit) Fixed() Limit { return l.by(FixedWindow) }
 
-// Aligned returns the limit counted by CalendarWindow, in windows that begin at multiples of Window
-// since the epoch. For days and months of a zone, see [PerCalendarDay] and [PerCalendarMonth].
+// Aligned returns the limit counted by [CalendarWindow], in windows that begin at multiples of
+// Window since the epoch. For days and months of a zone, see [PerCalendarDay] and
+// [PerCalendarMonth].
 func (l Limit) Aligned() Limit { return l.by(CalendarWindow) }
 
 func (l Limit) by(algorithm Algorithm) Limit {

@@ -6,41 +6,47 @@ import (
 	"net/netip"
 )
 
-// View is what an adapter shows the core of one call. An adapter for another framework implements it and passes it to
-// [Guard.Check]; the core asks only for what the rules need, keeps nothing, and is done with it when Check returns.
+// View is the view of one call that an adapter gives to the core. An adapter for another framework
+// implements it and passes it to [Guard.Check]. The core asks only for the parts that the rules
+// need, and keeps nothing when Check has returned.
 type View interface {
-	// Context is the call's own; it ends when the caller leaves, if the framework notices.
+	// Context returns the call's own context. It ends when the caller leaves, if the framework
+	// notices.
 	Context() context.Context
-	// Method is the HTTP method; "" for gRPC.
+	// Method returns the HTTP method, or "" for gRPC.
 	Method() string
-	// Path is the path as the framework routes it, without query; the full method for gRPC.
+	// Path returns the path as the framework routes it, without query, or the full method for gRPC.
 	Path() string
-	// Route is the pattern that the framework matched, without method and host; "" while that is not known.
+	// Route returns the pattern that the framework matched, without method and host, or "" while it
+	// is not known.
 	Route() string
-	// RemoteAddr is the peer's address, the zero Addr when it has none (a unix socket). See [PeerOf] and [PeerAddr].
+	// RemoteAddr returns the address of the connection's peer, or the zero Addr if it has none (a
+	// unix socket). See [PeerOf] and [PeerAddr].
 	RemoteAddr() netip.Addr
-	// Host is the host that the call was made to, as it was sent; :authority in gRPC; "" if there is
-	// none.
+	// Host returns the host that the call was made to, as it was sent (:authority in gRPC), or ""
+	// if there is none.
 	Host() string
 	// Header returns every value of a request header, one for each line, in order. The name is in
 	// canonical form, and never Host.
 	Header(name string) []string
 	// Query returns the first value of a parameter of the URL's query, or "".
 	Query(name string) string
-	// Param returns what a named wildcard of the route matched, or "".
+	// Param returns the text that a named wildcard of the route matched, or "".
 	Param(name string) string
-	// Value is what an earlier middleware left under this key, in the framework's own store or the context; or nil.
+	// Value returns the value that an earlier middleware left under this key, in the framework's
+	// own store or in the context, or nil.
 	Value(key any) any
-	// Size is the length of the body in bytes, -1 when it is not known.
+	// Size returns the length of the body in bytes, or -1 if it is not known.
 	Size() int64
-	// ResponseHeader is where the headers of the answer go; never nil.
+	// ResponseHeader returns the headers of the reply. It is never nil.
 	ResponseHeader() HeaderWriter
 }
 
 // LooseView is a View of a framework that serves other spellings of a path than the registered one.
 type LooseView interface {
 	View
-	// Loose says whether ASCII case and trailing slashes make no difference to the router.
+	// Loose reports whether the router ignores the case of ASCII letters, and whether it ignores
+	// trailing slashes.
 	Loose() (anyCase, anySlash bool)
 }
 
@@ -62,7 +68,7 @@ type NestedView interface {
 	CallID() any
 }
 
-// HeaderWriter takes the response headers. http.Header is one, and so is fasthttp's ResponseHeader.
+// HeaderWriter is the headers of a reply. http.Header and fasthttp's ResponseHeader implement it.
 // If it also has Get(name) string or Peek(name) []byte, middlewares around one handler can agree on
 // the limit that a header with room for only one describes.
 type HeaderWriter interface {
@@ -70,8 +76,8 @@ type HeaderWriter interface {
 	Add(name, value string)
 }
 
-// PeerOf is the IP of a connection's remote address, without an allocation for a TCP connection; the zero Addr for a unix
-// socket or nil.
+// PeerOf returns the IP of a connection's remote address, or the zero Addr for a unix socket or
+// nil. For a TCP connection it does not allocate.
 func PeerOf(remote net.Addr) netip.Addr {
 	switch remote := remote.(type) {
 	case nil:
@@ -83,8 +89,8 @@ func PeerOf(remote net.Addr) netip.Addr {
 	}
 }
 
-// PeerAddr reads the address of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or without a port); the zero
-// Addr for anything else, as for the "@" of a unix socket.
+// PeerAddr returns the IP of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or
+// without a port), or the zero Addr for anything else, such as the "@" of a unix socket.
 func PeerAddr(remoteAddr string) netip.Addr {
 	if peer, ok := ipv4Peer(remoteAddr); ok {
 		return peer
