@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
@@ -12,17 +11,6 @@ import (
 type Guard struct {
 	limiter *Limiter
 	rules   []*boundRule
-}
-
-// Answer is the result of a check, which an adapter carries out. The headers that tell the caller
-// the limits are already set.
-type Answer struct {
-	// Refusal is sent in place of the handler's reply. If it is nil, the call goes on.
-	Refusal *Refusal
-	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose.
-	Context context.Context
-
-	completion *completion // what Run does after the handler
 }
 
 // Guard returns a Guard of these rules. They are decided together, all charged or none. The error
@@ -67,44 +55,38 @@ func (l *Limiter) MustGuard(rules ...Rule) *Guard {
 	return g
 }
 
-// bind checks a rule and prepares it. sameName counts the rules of each name on the guard.
-func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
-	if wrong := r.check(); wrong != nil {
-		return nil, wrong
-	}
-	if r.NeedLogin && l.options.Identify == nil {
-		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
-	}
-	r = r.clone()
-	rule := l.bindAs(r, "")
-	name := rule.fixedName()
-	sameName[name]++
-	switch n := sameName[name]; {
-	case n == 2:
-		rule = l.bindAs(r, "-"+rule.limits[0].spanName())
-	case n > 2:
-		rule = l.bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
-	}
-	return rule, nil
-}
-
-// watchRoutes logs a warning when another unnamed rule counts the same route in the same counter.
-func (l *Limiter) watchRoutes(rule *boundRule) {
-	if rule.Key != nil { // whom it counts cannot be compared
-		return
-	}
-	rule.onRoute = func(p *namedRule) {
-		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
-			l.complains.sharedRoute(p.name)
-		}
-	}
-}
-
 // Check decides over a call. It sets the headers that tell the caller the limits, and returns what
 // to do now. A call that goes on must go on in [Answer.Run]. Check returns by Options.Timeout,
 // whatever Redis does, and never panics by itself. If a function of the service panics in it, the
 // call ends as if its handler had: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
+
+// Answer is the result of a check, which an adapter carries out. The headers that tell the caller
+// the limits are already set.
+type Answer struct {
+	// Refusal is sent in place of the handler's reply. If it is nil, the call goes on.
+	Refusal *Refusal
+	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose.
+	Context context.Context
+
+	completion *completion // what Run does after the handler
+}
+
+// Run runs the handler of a call that goes on, and afterwards does what rules with Count or
+// Concurrency need, also when the handler panics. handle returns the outcome: the HTTP status, or 0
+// if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
+// every call that is not refused.
+func (a Answer) Run(handle func() (status int)) {
+	if a.completion == nil {
+		handle()
+		return
+	}
+	if a.completion.done.Swap(true) { // an adapter's mistake, which must not give back twice
+		handle()
+		return
+	}
+	a.completion.run(handle)
+}
 
 // Rules returns copies of the guard's rules.
 func (g *Guard) Rules() []Rule {
@@ -123,24 +105,24 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {
 		return false, err
 	}
-	seen := make(map[string]bool)
-	for _, rule := range g.rules {
-		for _, policy := range rule.namedRules() {
-			for _, tail := range policy.keyTails() {
-				if seen[tail] {
-					continue
-				}
-				seen[tail] = true
-				some, err := g.limiter.reset(ctx, policy.name, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
-				if err != nil {
-					return changed, err
-				}
-				changed = changed || some
+	for _, named := range g.namedRules() {
+		for _, tail := range named.keyTails() {
+			some, err := g.limiter.reset(ctx, named.name, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
+			if err != nil {
+				return changed, err
 			}
+			changed = changed || some
 		}
 	}
 	g.limiter.operated(ctx, "reset", g.rules[0].displayName(), subject, changed)
 	return changed, nil
+}
+
+func (g *Guard) namedRules() (all []*namedRule) {
+	for _, rule := range g.rules {
+		all = append(all, rule.namedRules()...)
+	}
+	return all
 }
 
 func (g *Guard) check(v View, subject string) Answer {

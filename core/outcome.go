@@ -29,22 +29,6 @@ type countedCharge struct {
 	receipt receipt
 }
 
-// Run runs the handler of a call that goes on, and afterwards does what rules with Count or
-// Concurrency need, also when the handler panics. handle returns the outcome: the HTTP status, or 0
-// if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
-// every call that is not refused.
-func (a Answer) Run(handle func() (status int)) {
-	if a.completion == nil {
-		handle()
-		return
-	}
-	if a.completion.done.Swap(true) { // an adapter's mistake, which must not give back twice
-		handle()
-		return
-	}
-	a.completion.run(handle)
-}
-
 func (u *completion) run(handle func() (status int)) {
 	status := u.panicStatus()
 	stop := func() bool { return true }

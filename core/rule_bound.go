@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
@@ -59,8 +58,38 @@ type ruleLimit struct {
 	draft7   string
 }
 
-// noRoute is the name under which an unnamed rule counts all calls without a known route.
-const noRoute = "(no route)"
+// bind checks a rule and prepares it. sameName counts the rules of each name on the guard.
+func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
+	if wrong := r.check(); wrong != nil {
+		return nil, wrong
+	}
+	if r.NeedLogin && l.options.Identify == nil {
+		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
+	}
+	r = r.clone()
+	rule := l.bindAs(r, "")
+	name := rule.fixedName()
+	sameName[name]++
+	switch n := sameName[name]; {
+	case n == 2:
+		rule = l.bindAs(r, "-"+rule.limits[0].spanName())
+	case n > 2:
+		rule = l.bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
+	}
+	return rule, nil
+}
+
+// watchRoutes logs a warning when another unnamed rule counts the same route in the same counter.
+func (l *Limiter) watchRoutes(rule *boundRule) {
+	if rule.Key != nil { // whom it counts cannot be compared
+		return
+	}
+	rule.onRoute = func(p *namedRule) {
+		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
+			l.complains.sharedRoute(p.name)
+		}
+	}
+}
 
 func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 	r.OnStoreError = r.OnStoreError.or(FailOpen)
@@ -180,123 +209,3 @@ func (b *boundRule) again(i int) string {
 	}
 	return fmt.Sprintf("-%d", n)
 }
-
-// namedFor returns the rule under the name that it counts this call by.
-func (b *boundRule) namedFor(c *call) *namedRule {
-	if b.fixed != nil {
-		return b.fixed
-	}
-	route := c.Route()
-	if route == "" && !b.unrouted.Load() {
-		b.lookForRoute(c)
-	}
-	return b.routes.of(routeKey{countedMethod(c.Method()), route}, b.meet)
-}
-
-// lookForRoute warns if there is no route because it is not known yet.
-func (b *boundRule) lookForRoute(c *call) {
-	if v, ok := c.View.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
-		c.limiter.complains.unrouted(b.limits[0])
-	}
-}
-
-// meet makes the namedRule of a route that an unnamed rule is called for first.
-func (b *boundRule) meet(name string) *namedRule {
-	p := b.newNamed(name)
-	if b.onRoute != nil {
-		b.onRoute(p)
-	}
-	return p
-}
-
-// routeName returns the name under which an unnamed rule counts a route.
-func routeName(method, route string) string {
-	method = countedMethod(method)
-	switch {
-	case route == "":
-		return noRoute
-	case method == "": // gRPC: the route is all
-		return route
-	default:
-		return method + " " + route
-	}
-}
-
-// countedMethod returns the method under which a call is counted. A HEAD counts as a GET. Methods that
-// HTTP does not define count as one: callers could make up as many as they like.
-func countedMethod(method string) string {
-	switch method {
-	case "HEAD":
-		return "GET"
-	case "", "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
-		return method
-	default:
-		return "OTHER"
-	}
-}
-
-type routeKey struct{ method, route string }
-
-// maxRoutes is how many routes an unnamed rule counts separately, because the callers of a gRPC proxy
-// choose the method's name. Routes beyond it share the counter of calls without a route.
-const maxRoutes = 2000
-
-// maxRoute is the longest route that is counted separately, in bytes.
-const maxRoute = 1024
-
-// routeRules holds an unnamed rule under the name of each route that was called.
-type routeRules struct {
-	known cowmap.Map[routeKey, *namedRule]
-	full  atomic.Bool // the last place is kept for the calls without a route
-}
-
-func (r *routeRules) of(key routeKey, meet func(name string) *namedRule) *namedRule {
-	if key.route == "" || len(key.route) > maxRoute {
-		key = routeKey{}
-	}
-	if p, ok := r.known.Get(key); ok {
-		return p
-	}
-	if key.route == "" {
-		p, _ := r.known.Add(routeKey{}, meet(noRoute), maxRoutes)
-		return p
-	}
-	if r.full.Load() {
-		return r.of(routeKey{}, meet)
-	}
-	p := meet(strings.Clone(routeName(key.method, key.route)))
-	p, kept := r.known.Add(routeKey{strings.Clone(key.method), strings.Clone(key.route)}, p, maxRoutes-1)
-	if !kept {
-		r.full.Store(true)
-		return r.of(routeKey{}, meet)
-	}
-	return p
-}
-
-// maxTitle is the longest name in a header, so that a rule with many patterns keeps headers short.
-const maxTitle = 128
-
-// headerSafe returns a name as headers can carry it: other bytes than printable ASCII become %XX, and a
-// long name is shortened.
-func headerSafe(name string) string {
-	var b strings.Builder
-	for i := range len(name) {
-		if c := name[i]; c < 0x20 || c > 0x7e {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	if b.Len() <= maxTitle {
-		return b.String()
-	}
-	return b.String()[:maxTitle-17] + "#" + Digest(name)[:16]
-}
-
-// quoted returns a structured-field string (RFC 9651) of printable ASCII.
-func quoted(title string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(title) + `"`
-}
-
-// ceilSeconds returns a span in whole seconds, rounded up.
-func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+)
+
+// noRoute is the name under which an unnamed rule counts all calls without a known route.
+const noRoute = "(no route)"
+
+// namedFor returns the rule under the name that it counts this call by.
+func (b *boundRule) namedFor(c *call) *namedRule {
+	if b.fixed != nil {
+		return b.fixed
+	}
+	route := c.Route()
+	if route == "" && !b.unrouted.Load() {
+		b.lookForRoute(c)
+	}
+	return b.routes.of(routeKey{countedMethod(c.Method()), route}, b.meet)
+}
+
+// lookForRoute warns if there is no route because it is not known yet.
+func (b *boundRule) lookForRoute(c *call) {
+	if v, ok := c.View.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
+		c.limiter.complains.unrouted(b.limits[0])
+	}
+}
+
+// meet makes the namedRule of a route that an unnamed rule is called for first.
+func (b *boundRule) meet(name string) *namedRule {
+	p := b.newNamed(name)
+	if b.onRoute != nil {
+		b.onRoute(p)
+	}
+	return p
+}
+
+// routeName returns the name under which an unnamed rule counts a route.
+func routeName(method, route string) string {
+	method = countedMethod(method)
+	switch {
+	case route == "":
+		return noRoute
+	case method == "": // gRPC: the route is all
+		return route
+	default:
+		return method + " " + route
+	}
+}
+
+// countedMethod returns the method under which a call is counted. A HEAD counts as a GET. Methods that
+// HTTP does not define count as one: callers could make up as many as they like.
+func countedMethod(method string) string {
+	switch method {
+	case "HEAD":
+		return "GET"
+	case "", "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
+		return method
+	default:
+		return "OTHER"
+	}
+}
+
+type routeKey struct{ method, route string }
+
+// maxRoutes is how many routes an unnamed rule counts separately, because the callers of a gRPC proxy
+// choose the method's name. Routes beyond it share the counter of calls without a route.
+const maxRoutes = 2000
+
+// maxRoute is the longest route that is counted separately, in bytes.
+const maxRoute = 1024
+
+// routeRules holds an unnamed rule under the name of each route that was called.
+type routeRules struct {
+	known cowmap.Map[routeKey, *namedRule]
+	full  atomic.Bool // the last place is kept for the calls without a route
+}
+
+func (r *routeRules) of(key routeKey, meet func(name string) *namedRule) *namedRule {
+	if key.route == "" || len(key.route) > maxRoute {
+		key = routeKey{}
+	}
+	if p, ok := r.known.Get(key); ok {
+		return p
+	}
+	if key.route == "" {
+		p, _ := r.known.Add(routeKey{}, meet(noRoute), maxRoutes)
+		return p
+	}
+	if r.full.Load() {
+		return r.of(routeKey{}, meet)
+	}
+	p := meet(strings.Clone(routeName(key.method, key.route)))
+	p, kept := r.known.Add(routeKey{strings.Clone(key.method), strings.Clone(key.route)}, p, maxRoutes-1)
+	if !kept {
+		r.full.Store(true)
+		return r.of(routeKey{}, meet)
+	}
+	return p
+}
