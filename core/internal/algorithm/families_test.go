@@ -26,6 +26,7 @@ func families(t *testing.T) map[string][]family {
 		"bucket":          buckets(t),
 		"concurrency":     windowed(algorithm.Concurrency, 3, 1, 2, 8),
 		"ban":             bans(),
+		"quiet period":    windowed(algorithm.QuietPeriod, 5, 1, 600_000, 100, algorithm.MaxPermits),
 	}
 }
 

@@ -207,7 +207,7 @@ func (p *planted) sound() bool {
 	switch at, size := p.at, len(p.state); p.limit.Kind {
 	case algorithm.SlidingWindow:
 		return size >= 19 && size%6 == 1 && at(0, 7) < moment && at(13, 6) <= at(7, 6)
-	case algorithm.FixedWindow, algorithm.CalendarWindow:
+	case algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.QuietPeriod:
 		return size == 13 && at(0, 7) < moment
 	case algorithm.TokenBucket:
 		return p.bucket() > 0

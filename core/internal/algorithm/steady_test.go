@@ -36,11 +36,11 @@ func TestSteadyAnswers(t *testing.T) {
 
 func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
 	steady := c.limit.Steady(&v, cost)
-	if v.RetryAfter > 0 && (steady > v.RetryAfter || cost == 1 && steady != v.RetryAfter && c.limit.Kind != algorithm.Concurrency) {
+	if v.RetryAfter > 0 && (steady > v.RetryAfter || cost == 1 && steady != v.RetryAfter && c.limit.Properties().Remembers) {
 		t.Fatalf("steady for %d µs: %+v", steady, v)
 	}
-	if c.limit.Kind == algorithm.Concurrency && steady > 0 {
-		t.Fatalf("a slot may come back at any time, and is said to be steady for %d µs", steady)
+	if !c.limit.Properties().Remembers && steady > 0 {
+		t.Fatalf("no refusal is remembered, and it is said to be steady for %d µs", steady)
 	}
 	if steady == 0 {
 		return
@@ -114,10 +114,9 @@ func TestALeaseIsUsedWhereItWasCharged(t *testing.T) {
 			})
 		})
 	}
-	for _, kind := range []algorithm.Kind{algorithm.SlidingLog, algorithm.CalendarWindow, algorithm.Concurrency} {
-		limit := algorithm.Windowed(kind, 5, second)
-		if limit.Leasable() || limit.LeaseLife(&algorithm.Verdict{At: early, ResetAfter: second}) != 0 {
-			t.Errorf("%s is leased", kind.Tag())
+	for _, limit := range oneOfEach(t) {
+		if life := limit.LeaseLife(&algorithm.Verdict{At: early, ResetAfter: second}); limit.Leasable() != (life > 0) {
+			t.Errorf("%s is leased for %d µs, and leasable is %v", limit.Kind.Tag(), life, limit.Leasable())
 		}
 	}
 }
