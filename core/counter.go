@@ -35,7 +35,7 @@ func (l *Limiter) MustCounter(name string, limit Limit, also ...Limit) Counter {
 }
 
 func noSlots(limit *Limit) string {
-	if limit.Algorithm == Concurrency {
+	if limit.Algorithm.properties().Slots {
 		return "takes slots that are given back: use Limiter.Slots"
 	}
 	return ""

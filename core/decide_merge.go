@@ -42,7 +42,7 @@ func (c *call) dropLast() {
 func (c *call) tighten(i int, later *callLimit) {
 	earlier, both := *c.limits[i].limit, *later.limit
 	count := eitherCounts(c.limits[i].count, later.count)
-	if both.Algorithm == TokenBucket {
+	if both.Algorithm.properties().Burst {
 		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
 	}
 	if earlier.Max < both.Max {

@@ -142,7 +142,7 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 func (c *call) bindingInTime() (at int) {
 	at = -1
 	for i := range c.limits {
-		slot := c.limits[i].limit.Algorithm == Concurrency && c.verdicts[i].RetryAfter == 0
+		slot := c.limits[i].limit.Algorithm.properties().Slots && c.verdicts[i].RetryAfter == 0
 		if c.inHeaders(i) && !slot && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
@@ -246,7 +246,7 @@ func (c *call) appendDraft10(text []byte) []byte {
 		v := &c.verdicts[i]
 		text = append(text, c.limits[i].ruleLimit.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		if v.RetryAfter > 0 || c.limits[i].limit.Algorithm != Concurrency { // when slots come back nobody knows
+		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots { // when slots come back nobody knows
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}
 	}

@@ -23,28 +23,23 @@ const defaultLostAfter = 30 * time.Second
 //
 // The span is s, m or h, or a duration as time.ParseDuration reads it.
 func (l Limit) String() string {
-	switch l = l.normal(); {
+	l = l.normal()
+	switch of := l.Algorithm.properties(); {
 	case l == Unlimited:
 		return "unlimited"
-	case l.Algorithm == Concurrency && l.Window == defaultLostAfter:
+	case of.Slots && l.Window == defaultLostAfter:
 		return fmt.Sprintf("%d at once", l.Max)
-	case l.Algorithm == Concurrency:
+	case of.Slots:
 		return fmt.Sprintf("%d at once lost after %s", l.Max, spanText(l.Window))
 	case l.Calendar != Calendar{}:
 		return fmt.Sprintf("%d/%v@%s", l.Max, l.Calendar.unit, l.Calendar.zone)
+	case of.Burst:
+		return fmt.Sprintf("%d/%s burst %d", l.Max, unitText(l.Window), l.Burst)
+	case of.Text != "":
+		return fmt.Sprintf("%d/%s %s", l.Max, unitText(l.Window), of.Text)
+	default:
+		return fmt.Sprintf("%d/%s", l.Max, unitText(l.Window))
 	}
-	text := fmt.Sprintf("%d/%s", l.Max, unitText(l.Window))
-	switch l.Algorithm {
-	case SlidingLog:
-		text += " log"
-	case FixedWindow:
-		text += " fixed"
-	case CalendarWindow:
-		text += " aligned"
-	case TokenBucket:
-		text += fmt.Sprintf(" burst %d", l.Burst)
-	}
-	return text
 }
 
 // MarshalText implements encoding.TextMarshaler. It returns what String does.
@@ -133,18 +128,15 @@ func (l Limit) withAlgorithm(words []string) (_ Limit, why string) {
 	switch {
 	case len(words) == 0:
 		return l, ""
-	case len(words) == 1 && words[0] == "log":
-		return l.Log(), ""
-	case len(words) == 1 && words[0] == "fixed":
-		return l.Fixed(), ""
-	case len(words) == 1 && words[0] == "aligned":
-		return l.Aligned(), ""
+	case len(words) == 1:
+		if algorithm, ok := algorithmOf(words[0]); ok {
+			return l.by(algorithm), ""
+		}
 	case len(words) == 2 && words[0] == "burst":
 		burst, why := parseCount(words[1])
 		return l.Bucket(burst), why
-	default:
-		return l, fmt.Sprintf("does not say how to count with %q: log, fixed, aligned or burst N", strings.Join(words, " "))
 	}
+	return l, fmt.Sprintf("does not say how to count with %q: log, fixed, aligned or burst N", strings.Join(words, " "))
 }
 
 // parseCount reads digits only: a sign or an underscore would be written back without.

@@ -24,7 +24,7 @@ func (l *Limiter) Log(name string, limit Limit) (Log, error) {
 func (l *Limiter) MustLog(name string, limit Limit) Log { return orPanic(l.Log(name, limit)) }
 
 func onlyLogs(limit *Limit) string {
-	if limit.Algorithm != SlidingLog {
+	if !limit.Algorithm.properties().Notes {
 		return "keeps no records: use SlidingLog, as in PerHour(3).Log()"
 	}
 	return ""

@@ -38,7 +38,7 @@ func (l *Limiter) Pacer(name string, limit Limit) (Pacer, error) {
 func (l *Limiter) MustPacer(name string, limit Limit) Pacer { return orPanic(l.Pacer(name, limit)) }
 
 func onlyBuckets(limit *Limit) string {
-	if limit.Algorithm != TokenBucket {
+	if !limit.Algorithm.properties().Reserves {
 		return "cannot be waited for: use TokenBucket, as in PerSecond(10).Bucket(20)"
 	}
 	return ""

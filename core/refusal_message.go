@@ -12,7 +12,7 @@ func refusalMessage(d *Decision, limit string) string {
 	switch {
 	case d.Reason == Banned:
 		text = append(text, "Calls are refused for another "...)
-	case d.Limit.Algorithm == Concurrency:
+	case d.Limit.Algorithm.properties().Slots:
 		text = append(append(append(text, "Limit of "...), limit...), " reached. Try again when another call has ended, or in "...)
 	case d.Remaining > 0:
 		text = append(append(append(text, "Rate limit of "...), limit...), " leaves too little for this call. Try again in "...)
@@ -58,9 +58,9 @@ func appendUnits(text []byte, seconds, large int64, largeName string, small int6
 // most 20 at once", "3 calls at once".
 func (l Limit) phrase() string {
 	switch {
-	case l.Algorithm == Concurrency && l.Max == 1:
+	case l.Algorithm.properties().Slots && l.Max == 1:
 		return "1 call at once"
-	case l.Algorithm == Concurrency:
+	case l.Algorithm.properties().Slots:
 		return fmt.Sprintf("%d calls at once", l.Max)
 	case l.Calendar != Calendar{}:
 		return fmt.Sprintf("%d per calendar %v", l.Max, l.Calendar.unit)

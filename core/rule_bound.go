@@ -189,7 +189,7 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, span),
 		draft7:  fmt.Sprintf("%d;w=%d", size, span),
 	}
-	if limit.Algorithm == Concurrency {
+	if limit.Algorithm.properties().Slots {
 		q.draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)
 	}
 	q.keyTail = rediskey.LimitTail(name, b.DryRun, compiled)

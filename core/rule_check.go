@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // check finds what is wrong with a rule by itself; nil is nothing.
@@ -24,7 +26,7 @@ func (r *Rule) check() *RuleError {
 	if !utf8.ValidString(r.Message) {
 		return r.wrong("Message", r.Message, "must be UTF-8")
 	}
-	if r.Note != nil && !r.uses(SlidingLog) {
+	if r.Note != nil && !r.uses(keepsNotes) {
 		return r.wrong("Note", "a function", "is kept by SlidingLog only: set Limit to one with Log()")
 	}
 	if wrong := r.checkLease(); wrong != nil {
@@ -41,9 +43,9 @@ func (r *Rule) wrong(field string, value any, why string) *RuleError {
 	return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
 }
 
-// uses reports whether one of the rule's limits is counted by an algorithm.
-func (r *Rule) uses(a Algorithm) bool {
-	by := func(l Limit) bool { return l.Algorithm == a }
+// uses reports whether one of the rule's limits is counted by an algorithm with a property.
+func (r *Rule) uses(has func(*algorithm.Properties) bool) bool {
+	by := func(l Limit) bool { return has(l.Algorithm.properties()) }
 	for _, limit := range r.Plans {
 		if by(limit) {
 			return true
@@ -51,6 +53,10 @@ func (r *Rule) uses(a Algorithm) bool {
 	}
 	return by(r.Limit) || slices.ContainsFunc(r.Also, by)
 }
+
+func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
+
+func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
 // checkSpan finds what is wrong with the two ways to give a limit.
 func (r *Rule) checkSpan() *RuleError {
@@ -149,7 +155,7 @@ func (r *Rule) checkLease() *RuleError {
 		return nil
 	case r.Lease < 0 || r.Lease > own.Max:
 		return r.wrong("Lease", r.Lease, "must be 0 to the limit's Max")
-	case own.Algorithm != SlidingWindow && own.Algorithm != FixedWindow:
+	case !own.Algorithm.properties().Leases:
 		return r.wrong("Lease", r.Lease, "needs SlidingWindow or FixedWindow")
 	}
 	return nil
@@ -221,7 +227,7 @@ func (r *Rule) checkInHandler() *RuleError {
 	switch {
 	case r.Count != nil:
 		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: in a handler use Counter and Refund")
-	case r.uses(Concurrency):
+	case r.uses(hasSlots):
 		return r.noSlotsInHandler()
 	}
 	return nil

@@ -28,7 +28,7 @@ func (c *call) plan(a *appliedRule) (*ruleLimit, error) {
 		return nil, nil
 	case limit == own.limit || limit == Limit{}:
 		return own, nil
-	case limit.Algorithm == Concurrency && a.rule.inHandler:
+	case limit.Algorithm.properties().Slots && a.rule.inHandler:
 		return nil, a.rule.noSlotsInHandler()
 	}
 	if q, ok := a.named.computed.Get(limit); ok {

@@ -25,7 +25,7 @@ func (l *Limiter) Slots(name string, n int) (Slots, error) {
 func (l *Limiter) MustSlots(name string, n int) Slots { return orPanic(l.Slots(name, n)) }
 
 func onlySlots(limit *Limit) string {
-	if limit.Algorithm != Concurrency {
+	if !limit.Algorithm.properties().Slots {
 		return "cannot be held: use InFlight"
 	}
 	return ""

@@ -73,6 +73,7 @@ func (k Kind) Properties() *Properties { return &registry[k].Properties }
 // Properties are what is always true of an algorithm. Each zero value is the safe one.
 type Properties struct {
 	Name string // as core spells it
+	Text string // its word in the text form of a limit, if it has one
 	File string // what its Lua files begin with
 	Tag  string // its short name and the version of its state, as in keys and scripts
 

@@ -4,7 +4,7 @@ type calendarWindow struct{ defaults }
 
 func (calendarWindow) properties() Properties {
 	return Properties{
-		Name: "CalendarWindow", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Remembers: true,
+		Name: "CalendarWindow", Text: "aligned", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Remembers: true,
 		Merges: true,
 	}
 }

@@ -4,7 +4,7 @@ type fixedWindow struct{ defaults }
 
 func (fixedWindow) properties() Properties {
 	return Properties{
-		Name: "FixedWindow", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Remembers: true, Leases: true, Merges: true,
+		Name: "FixedWindow", Text: "fixed", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Remembers: true, Leases: true, Merges: true,
 	}
 }
 

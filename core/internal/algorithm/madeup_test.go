@@ -5,14 +5,14 @@ import "os"
 // QuietPeriod is an algorithm that no release has: permits come back, all of them, when nobody was
 // charged for a window. It has no more than an algorithm must have, so the tests that run on all
 // algorithms also show that the defaults are safe.
-const QuietPeriod Kind = 7
+const QuietPeriod = Ban + 1
 
 func init() { registry[QuietPeriod] = register(quietPeriod{}, os.DirFS("testdata")) }
 
 type quietPeriod struct{ defaults }
 
 func (quietPeriod) properties() Properties {
-	return Properties{Name: "QuietPeriod", File: "quiet_period", Tag: "qp1"}
+	return Properties{Name: "QuietPeriod", Text: "quiet", File: "quiet_period", Tag: "qp1"}
 }
 
 func (quietPeriod) limit(t *Terms) (Limit, error) { return inWindows(QuietPeriod, t) }
