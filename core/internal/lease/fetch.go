@@ -25,7 +25,7 @@ func (l *Leases) Fetch(ctx context.Context, c *algorithm.Counter, v *algorithm.V
 	if *v = (algorithm.Verdict{Ended: failure.CallersEnd(ctx)}); v.Ended != nil {
 		return true
 	}
-	e := l.lease(c)
+	e := l.findOrCreate(c)
 	if e == nil {
 		return false
 	}

@@ -91,8 +91,8 @@ func (l *Leases) Take(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return b != nil && b.take(l.clock.Now(), c.Cost, v)
 }
 
-// lease returns a counter's lease, creating it if needed, or nil if there is no room for it.
-func (l *Leases) lease(c *algorithm.Counter) *lease {
+// findOrCreate returns a counter's lease, creating it if needed, or nil if there is no room for it.
+func (l *Leases) findOrCreate(c *algorithm.Counter) *lease {
 	hash := l.hash(c.Key)
 	set := l.table.SetForWriting(hash)
 	isOf := func(e *lease) bool { return e.isOf(c) }
