@@ -9,7 +9,7 @@ import (
 // for the call. It never changes. Times are in nanoseconds of [clock.Expiry.Now].
 type refusal struct {
 	key           string
-	limit         *algorithm.Limit // limits that core no longer remembers are kept alive by it
+	limit         *algorithm.Limit // it stays in memory even if core has forgotten it
 	cost          int64
 	remaining     int64
 	expires       int64

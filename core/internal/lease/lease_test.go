@@ -369,7 +369,7 @@ func TestLeasesAreBounded(t *testing.T) {
 	})
 }
 
-// What a fetch brings after the store was closed is given back.
+// Permits that a fetch brings after the store was closed are given back.
 func TestCloseDuringAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 6400

@@ -38,8 +38,8 @@ func TestResetDropsLeases(t *testing.T) {
 	})
 }
 
-// What was leased before a Reset is neither given back after it nor used: it would be others'
-// permits.
+// Permits that were leased before a Reset are neither given back after it nor used: they would be
+// others' permits.
 func TestNothingLeasedOutlivesAReset(t *testing.T) {
 	const most = 640
 	for name, reset := range map[string]func(t *testing.T, s *slowReturns, p Process, c algorithm.Counter){
@@ -136,8 +136,8 @@ func TestResetWaitsForTheFetch(t *testing.T) {
 	})
 }
 
-// What the shared store wants given back, of a call over several shards, is given back here. So a
-// refusal that is no longer true is not repeated, and a Reset stops it.
+// The shared store leaves it to this process to give back what some shards charged for a call that
+// another shard refused. So a refusal that is no longer true is not repeated, and a Reset stops it.
 func TestGiveBackSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)

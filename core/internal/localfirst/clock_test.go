@@ -10,8 +10,8 @@ import (
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 )
 
-// What the store said before this machine was suspended, or its clock was set ahead, expires then:
-// the refusal may be over, and the permits were charged in another sub-window.
+// Answers of the store expire when this machine was suspended, or its clock was set ahead: the
+// refusal may be over, and the permits were charged in another sub-window.
 func TestNothingOutlivesASuspension(t *testing.T) {
 	for _, jump := range []time.Duration{20 * time.Millisecond, 8 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

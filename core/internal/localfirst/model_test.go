@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// Whatever calls come, one after the other, every number of the answers is what a store answers
-// that is asked each time: for calls of one counter and of several, with bans that count refusals.
+// For any calls, one after the other, every number of the answers is what a store answers that is
+// asked each time: for calls of one counter and of several, with bans that count refusals.
 func TestAnswersAreThoseOfTheStore(t *testing.T) {
 	repeated := 0
 	limits := limitsOfAll(t)

@@ -77,8 +77,8 @@ func TestHotKeyIsExact(t *testing.T) {
 	}
 }
 
-// Whatever gives back to a key, resets it or asks for it together with another counter reaches it
-// while it has a cell.
+// A call that gives back to a key, resets it or asks for it together with another counter reaches
+// it while it has a cell.
 func TestHotKeyIsReached(t *testing.T) {
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 1_000_000_000, 24*3600*1_000_000)
 	s := memstore.New(100, nil)

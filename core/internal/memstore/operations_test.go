@@ -55,7 +55,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What is given back is there for others. Charges of unknown keys change nothing.
+// Permits that are given back are there for others. Charges of unknown keys change nothing.
 func TestGiveBack(t *testing.T) {
 	s, _ := newStore(100)
 	for name, limit := range limits(t, 3) {

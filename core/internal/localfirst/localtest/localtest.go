@@ -232,7 +232,7 @@ func Counter(subject string, limit *algorithm.Limit, cost int64) algorithm.Count
 	return algorithm.Counter{Key: key, Limit: limit, Cost: cost}
 }
 
-// Leased returns a counter of which up to so many calls are taken in one trip.
+// Leased returns a counter of which up to so many calls are fetched ahead.
 func Leased(subject string, limit *algorithm.Limit, cost, calls int64) algorithm.Counter {
 	c := Counter(subject, limit, cost)
 	c.Lease = calls
