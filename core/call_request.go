@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/textproto"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
 // ClientIP implements Request.
@@ -19,7 +21,11 @@ func (c *call) ClientIP() netip.Addr {
 // findClient finds the caller's address once. In a call that inspects, it does so again until a rule
 // needs the address.
 func (c *call) findClient() {
-	c.client, c.clientKnown = c.limiter.clientIPs.of(c.View), true
+	ips := c.limiter.clientIPs
+	c.client, c.clientKnown = clientip.Plain(c.RemoteAddr()), true
+	if ips.Trusts(c.client) {
+		c.client = ips.Behind(c.client, c.View.Header(ips.Header))
+	}
 	if c.inspects {
 		if c.clientKnown = c.deciding != nil; c.clientKnown {
 			c.inspectProxies()
@@ -38,13 +44,13 @@ func (c *call) addressToCount() netip.Addr {
 
 // inspectProxies warns if a peer that is not trusted sends what proxies send.
 func (c *call) inspectProxies() {
-	ips, peer := c.limiter.clientIPs, plain(c.RemoteAddr())
-	if !peer.IsValid() || ips.trusts(peer) {
+	ips, peer := c.limiter.clientIPs, clientip.Plain(c.RemoteAddr())
+	if !peer.IsValid() || ips.Trusts(peer) {
 		return
 	}
-	for _, name := range [...]string{ips.header, "X-Forwarded-For", "Forwarded"} {
+	for _, name := range [...]string{ips.Header, "X-Forwarded-For", "Forwarded"} {
 		if len(c.View.Header(name)) > 0 {
-			c.limiter.complains.untrustedProxy(peer, name, ips.header)
+			c.limiter.complains.untrustedProxy(peer, name, ips.Header)
 			return
 		}
 	}

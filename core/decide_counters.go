@@ -199,7 +199,7 @@ func (c *call) findSubject(a *appliedRule, subject string) error {
 		c.subjects = append(append(c.subjects, "user:"...), c.user...)
 	}
 	if len(c.subjects) == a.from {
-		c.subjects = c.limiter.clientIPs.appendSubject(c.subjects, c.addressToCount())
+		c.subjects = c.limiter.clientIPs.AppendSubject(c.subjects, c.addressToCount())
 	}
 	a.to = len(c.subjects)
 	return nil

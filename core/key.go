@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
 // KeyFunc returns the subject that a call is counted for. For "", the call is counted by the
@@ -143,16 +145,14 @@ func ipSubject(r Request) string {
 //
 // IPv6 addresses are grouped by /64, as rules do unless ClientIP.IPv6Prefix is set. If it is set,
 // use [Limiter.IPSubject].
-func IPSubject(addr netip.Addr) string { return usualIPs.subject(addr) }
+func IPSubject(addr netip.Addr) string { return defaultClientIPs.Subject(addr) }
 
 // IPSubject returns the subject by which this Limiter's rules count an address. It is like the
 // function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
-func (l *Limiter) IPSubject(addr netip.Addr) string { return l.clientIPs.subject(addr) }
+func (l *Limiter) IPSubject(addr netip.Addr) string { return l.clientIPs.Subject(addr) }
 
-// usualIPs groups addresses as a Limiter with the zero ClientIP does.
-var usualIPs = &clientIPs{prefix: defaultIPv6Prefix}
-
-func (c *clientIPs) subject(addr netip.Addr) string { return string(c.appendSubject(nil, plain(addr))) }
+// defaultClientIPs groups addresses as a Limiter with the zero ClientIP does.
+var defaultClientIPs, _ = clientip.New(clientip.Config{})
 
 // Digest returns the form in which a secret becomes part of a subject: the first 128 bits of its
 // SHA-256, in lower-case hex.

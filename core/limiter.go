@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
@@ -28,7 +29,7 @@ type Limiter struct {
 	redis     *redisstore.Store // what store asks; nil without Redis
 	source    Source
 	keyHead   string
-	clientIPs *clientIPs
+	clientIPs *clientip.Finder
 	headers   HeaderStyle
 	options   Options
 	complains complaints

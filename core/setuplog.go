@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
@@ -55,13 +56,13 @@ func (c *complaints) untrustedProxy(peer netip.Addr, header, read string) {
 }
 
 // noAddress says that a call is counted by IP and has none.
-func (c *complaints) noAddress(rule string, ips *clientIPs) {
+func (c *complaints) noAddress(rule string, ips *clientip.Finder) {
 	if !c.addressless.first("") {
 		return
 	}
 	change := `if a proxy connects over a unix socket, add "unix" to Options.ClientIP.TrustedProxies; in a test, give the request a RemoteAddr; otherwise set the rule's Key`
-	if ips.trustUnix {
-		change = "let the proxy on the unix socket set " + ips.header + ", or name the header that it sets in Options.ClientIP.Header"
+	if ips.TrustsUnix {
+		change = "let the proxy on the unix socket set " + ips.Header + ", or name the header that it sets in Options.ClientIP.Header"
 	}
 	c.logger.Warn("accesslimit: calls without an address are counted by IP, and share one counter",
 		slog.String("rule", strings.Clone(rule)), slog.String("subject", "ip:unknown"), slog.String("change", change))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/netip"
+
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
 // View is the view of one call that an adapter gives to the core. An adapter for another framework
@@ -91,49 +93,4 @@ func PeerOf(remote net.Addr) netip.Addr {
 
 // PeerAddr returns the IP of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or
 // without a port), or the zero Addr for anything else, such as the "@" of a unix socket.
-func PeerAddr(remoteAddr string) netip.Addr {
-	if peer, ok := ipv4Peer(remoteAddr); ok {
-		return peer
-	}
-	if peer, err := netip.ParseAddrPort(remoteAddr); err == nil {
-		return peer.Addr()
-	}
-	addr, _ := netip.ParseAddr(remoteAddr)
-	return addr
-}
-
-// ipv4Peer reads "192.0.2.1:1234" as netip.ParseAddrPort does, which takes four times as long; anything else is not for it.
-func ipv4Peer(text string) (peer netip.Addr, ok bool) {
-	var bytes [4]byte
-	at, value, digits := 0, 0, 0
-	for i := range len(text) {
-		switch c := text[i]; {
-		case '0' <= c && c <= '9' && (digits == 0 || value > 0):
-			value, digits = value*10+int(c-'0'), digits+1
-			if value > 255 {
-				return peer, false
-			}
-		case c == '.' && digits > 0 && at < 3:
-			bytes[at] = byte(value)
-			at, value, digits = at+1, 0, 0
-		case c == ':' && digits > 0 && at == 3:
-			bytes[3] = byte(value)
-			return netip.AddrFrom4(bytes), isPort(text[i+1:])
-		default:
-			return peer, false
-		}
-	}
-	return peer, false
-}
-
-// isPort says whether a text is a port as they are written: up to five digits.
-func isPort(text string) bool {
-	port := 0
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' || i == 5 {
-			return false
-		}
-		port = port*10 + int(text[i]-'0')
-	}
-	return len(text) > 0 && port <= 65535
-}
+func PeerAddr(remoteAddr string) netip.Addr { return clientip.ParsePeer(remoteAddr) }

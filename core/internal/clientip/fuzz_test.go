@@ -1,48 +1,43 @@
-package core_test
+package clientip_test
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
-// ipReading is a way to find the client's address: what is told to the limiter, and what the slow reading needs to know.
-type ipReading struct {
-	options core.ClientIP
-	header  string // its canonical name
-	unix    bool   // a peer without an address is trusted
-	guard   *core.Guard
+// reading is a way to find the caller's address.
+type reading struct {
+	finder *clientip.Finder
+	unix   bool // a peer without an address is trusted
 }
 
-// ipReadings are the three forms of a header, in the order of the fuzzer's number.
-func ipReadings(f *testing.F, heard *core.Decision) (all []ipReading) {
-	all = []ipReading{
-		{options: core.ClientIP{TrustedProxies: fuzzProxies}, header: "X-Forwarded-For"},
-		{options: core.ClientIP{TrustedProxies: fuzzProxies, Header: "forwarded"}, header: "Forwarded"},
-		{options: core.ClientIP{TrustedProxies: append([]string{"unix"}, fuzzProxies...), Header: "x-real-ip"}, header: "X-Real-Ip", unix: true},
-	}
-	for i := range all {
-		limiter := newLimiter(f, core.Options{ClientIP: all[i].options, MaxKeys: 1000, OnDecision: func(_ context.Context, e core.Event) {
-			d := e.Decision
-
-			*heard = d
-		}})
-		all[i].guard = newGuard(f, limiter, core.Rule{Name: "n", Seconds: 1, MaxCount: mostPermits})
+// readings returns the three forms of a header, in the order of the fuzzer's number.
+func readings(f *testing.F) (all []reading) {
+	for _, config := range []clientip.Config{
+		{TrustedProxies: fuzzProxies},
+		{TrustedProxies: fuzzProxies, Header: "forwarded"},
+		{TrustedProxies: append([]string{"unix"}, fuzzProxies...), Header: "x-real-ip"},
+	} {
+		finder, wrong := clientip.New(config)
+		if wrong != nil {
+			f.Fatal(*wrong)
+		}
+		all = append(all, reading{finder, config.Header == "x-real-ip"})
 	}
 	return all
 }
 
 var fuzzProxies = []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8", "::1"}
 
-// FuzzClientIP holds that a call is counted by the address that a slow reading of the same header finds, whatever callers and
-// proxies write; that only a trusted peer's header is read; that nothing left of the first untrusted hop has a part in it; and that
-// an address is counted in one form only.
-func FuzzClientIP(f *testing.F) {
+// FuzzSubject checks that a call is counted by the address that a slow reading of the same header
+// finds, whatever callers and proxies write; that only a trusted peer's header is read; that nothing
+// left of the first untrusted hop has an influence; and that an address is counted in one form only.
+func FuzzSubject(f *testing.F) {
 	for form, lines := range []string{
 		"1.1.1.1, 203.0.113.7:80\n[2001:db8::1%eth0]:443,10.9.9.9\n::ffff:10.0.0.1",
 		"for=1.1.1.1;by=\"a,b\", For=\"[2001:db8:1:2::3]:80\";host=\"a\\\"b\"\nfor=10.2.2.2, for=\"127.0.0.1:1\"",
@@ -63,25 +58,20 @@ func FuzzClientIP(f *testing.F) {
 		f.Add(byte(1), "10.0.0.1", "for=\""+hop+"\"")
 		f.Add(byte(2), "fd00::1%eth0", hop)
 	}
-	var heard core.Decision
-	readings := ipReadings(f, &heard)
+	all := readings(f)
 	f.Fuzz(func(t *testing.T, form byte, peer, text string) {
-		reading := readings[int(form)%len(readings)]
+		reading := all[int(form)%len(all)]
 		addr, err := netip.ParseAddr(peer)
 		if err != nil && peer != "" || len(text) > 4096 {
 			return // a connection has an address or none, and the slow reading is slow
 		}
 		counted := func(lines []string) string {
-			v := newView("GET", "/")
-			v.peer = addr
-			v.request[reading.header] = lines
-			wantStatus(t, reading.guard, v, 200)
-			return heard.Key
+			return subjectBy(reading.finder, call{addr, map[string][]string{reading.finder.Header: lines}})
 		}
 		lines := strings.Split(text, "\n")
 		got, want := counted(lines), "ip:"+reading.slowly(peer, lines)
 		if got != want {
-			t.Errorf("%s %q from %q: counted as %s, want %s", reading.header, lines, peer, got, want)
+			t.Errorf("%s %q from %q: counted as %s, want %s", reading.finder.Header, lines, peer, got, want)
 		}
 		wantCanonical(t, got)
 		if !reading.trusts(readPeer(peer)) {
@@ -89,15 +79,15 @@ func FuzzClientIP(f *testing.F) {
 		}
 		for _, last := range [][]string{append(lines, reading.hop("203.0.113.7")), {text + ", " + reading.hop("203.0.113.7")}} {
 			if got := counted(last); got != "ip:203.0.113.7" {
-				t.Errorf("%s %q from %q: counted as %s, left of the hop that nobody trusts", reading.header, last, peer, got)
+				t.Errorf("%s %q from %q: counted as %s, left of the hop that nobody trusts", reading.finder.Header, last, peer, got)
 			}
 		}
 	})
 }
 
 // hop is what a proxy of ours writes for an address.
-func (r ipReading) hop(addr string) string {
-	if r.header == "Forwarded" {
+func (r reading) hop(addr string) string {
+	if r.finder.Header == "Forwarded" {
 		return "for=" + addr
 	}
 	return addr
@@ -122,19 +112,19 @@ func wantCanonical(t *testing.T, subject string) {
 
 // slowly is the client's address, read as the documentation says it: all lines joined to one list, from the right, as far as
 // the hops are trusted, up to the first that is unreadable.
-func (r ipReading) slowly(peer string, lines []string) string {
+func (r reading) slowly(peer string, lines []string) string {
 	client := readPeer(peer)
 	if !r.trusts(client) {
 		return inWords(client)
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
 		elements := strings.Split(lines[i], ",")
-		if r.header == "Forwarded" {
+		if r.finder.Header == "Forwarded" {
 			elements = splitUnquoted(lines[i], ',')
 		}
 		for n := len(elements) - 1; n >= 0; n-- {
 			hop := elements[n]
-			if r.header == "Forwarded" {
+			if r.finder.Header == "Forwarded" {
 				hop = parameterFor(hop)
 			}
 			addr := readHop(hop)
@@ -150,7 +140,7 @@ func (r ipReading) slowly(peer string, lines []string) string {
 	return inWords(client)
 }
 
-func (r ipReading) trusts(addr net.IP) bool {
+func (r reading) trusts(addr net.IP) bool {
 	if addr == nil {
 		return r.unix
 	}
