@@ -76,7 +76,6 @@
 // process the clock is the machine's wall clock, to within a second, also after it was set or the
 // machine was suspended. Raising or lowering a limit takes effect at once and keeps what was used,
 // also between processes that disagree for a while. Input from callers never chooses a cluster
-// slot or somebody else's counter. Both engines give the same answers to the microsecond. The
-// package limittest holds each of these promises on both engines, and on a single server, a cluster
-// and a ring.
+// slot or somebody else's counter. Both engines give the same answers to the microsecond. Each of
+// these promises is tested in process, on a single server, on a cluster and on a ring.
 package core

@@ -48,7 +48,7 @@ func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 
 func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []Handler) {
 	for _, rules := range lists {
-		middlewares = append(middlewares, Limit(limiter, rules...))
+		middlewares = append(middlewares, New(limiter, rules...))
 	}
 	return middlewares
 }

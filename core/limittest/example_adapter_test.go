@@ -20,7 +20,7 @@ func Example_adapter() {
 	}
 	defer limiter.Close()
 	router := newToy()
-	router.Handle("GET /users/{id}", Limit(limiter, core.Rule{Seconds: 60, MaxCount: 2}), func(c *Ctx) {
+	router.Handle("GET /users/{id}", New(limiter, core.Rule{Seconds: 60, MaxCount: 2}), func(c *Ctx) {
 		fmt.Fprintf(c.Writer, "user %s", c.Request.PathValue("id"))
 	})
 	for _, path := range []string{"/users/1", "/users/2", "/users/3"} {
@@ -34,11 +34,14 @@ func Example_adapter() {
 	// 429 "GET /users/{id}";q=2;w=60
 }
 
-// Limit returns a middleware for one route or the whole router, which decides by these rules
-// together. It panics with a *core.RuleError if a rule is wrong. (In a package of its own it would
-// be called New.)
-func Limit(limiter *core.Limiter, rules ...core.Rule) Handler {
-	guard := limiter.MustGuard(rules...)
+// New returns a middleware for one route or the whole router, which decides by these rules together.
+// It panics with a *core.RuleError if a rule is wrong.
+func New(limiter *core.Limiter, rules ...core.Rule) Handler {
+	return With(limiter.MustGuard(rules...))
+}
+
+// With returns the middleware for a guard that was made before.
+func With(guard *core.Guard) Handler {
 	return func(c *Ctx) {
 		answer := guard.Check(view{c})
 		if !carryOut(c, answer) {

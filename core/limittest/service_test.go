@@ -1,10 +1,12 @@
 package limittest_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,14 +20,21 @@ import (
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
-// The documentation of the package has what follows, up to TestDocumentedCode.
+// The code on the page TESTING.md:
 
-var replyRule = core.Rule{Name: "reply", Seconds: 60, MaxCount: 5, OnStoreError: core.FailClosed}
+type guards struct{ api, reply *core.Guard }
 
-func newService(limiter *core.Limiter) http.Handler {
+func newGuards(limiter *core.Limiter) guards {
+	return guards{
+		api:   limiter.MustGuard(core.Rule{Name: "api", Seconds: 1, MaxCount: 100}),
+		reply: limiter.MustGuard(core.Rule{Name: "reply", Seconds: 60, MaxCount: 5, OnStoreError: core.FailClosed}),
+	}
+}
+
+func newService(guards guards) http.Handler {
 	router := gin.New()
-	router.Use(ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
-	router.POST("/reply", ginlimit.New(limiter, replyRule), func(c *gin.Context) { c.String(200, "replied") })
+	router.Use(ginlimit.With(guards.api))
+	router.POST("/reply", ginlimit.With(guards.reply), func(c *gin.Context) { c.String(http.StatusOK, "replied") })
 	return router
 }
 
@@ -40,13 +49,13 @@ func newLimiter(t *testing.T, options core.Options) *core.Limiter {
 
 func post(service http.Handler) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	service.ServeHTTP(w, httptest.NewRequest("POST", "/reply", nil)) // comes from 192.0.2.1
+	service.ServeHTTP(w, httptest.NewRequest("POST", "/reply", nil)) // its RemoteAddr is 192.0.2.1
 	return w
 }
 
 func TestReplyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := newService(newLimiter(t, core.Options{}))
+		service := newService(newGuards(newLimiter(t, core.Options{})))
 		for range 5 {
 			if w := post(service); w.Code != http.StatusOK {
 				t.Fatalf("status %d", w.Code)
@@ -66,15 +75,16 @@ func TestReplyAgain(t *testing.T) {
 
 func TestReplyTooOften(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	limittest.UseUp(t, limiter, replyRule, "ip:192.0.2.1")
-	if w := post(newService(limiter)); w.Code != http.StatusTooManyRequests {
+	guards := newGuards(limiter)
+	limittest.UseUp(t, limiter, guards.reply.Rules()[0], "ip:192.0.2.1")
+	if w := post(newService(guards)); w.Code != http.StatusTooManyRequests {
 		t.Errorf("status %d", w.Code)
 	}
 }
 
 func TestReplyWithoutRedis(t *testing.T) {
 	server := limittest.StartRedis(t)
-	service := newService(newLimiter(t, core.Options{Redis: server.Client(t)}))
+	service := newService(newGuards(newLimiter(t, core.Options{Redis: server.Client(t)})))
 	if w := post(service); w.Code != http.StatusOK {
 		t.Fatalf("status %d", w.Code)
 	}
@@ -84,48 +94,48 @@ func TestReplyWithoutRedis(t *testing.T) {
 	}
 }
 
+func TestReplyNeverHadRedis(t *testing.T) {
+	service := newService(newGuards(newLimiter(t, core.Options{Redis: limittest.NoRedis(t)})))
+	if w := post(service); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d without Redis", w.Code)
+	}
+}
+
 func TestRulesOfReply(t *testing.T) {
-	w := post(newService(newLimiter(t, core.Options{})))
+	w := post(newService(newGuards(newLimiter(t, core.Options{}))))
 	policies := strings.Join(w.Header().Values("RateLimit-Policy"), ", ")
 	if want := `"api";q=100;w=1, "reply";q=5;w=60`; policies != want {
-		t.Errorf("the rules are %s, want %s", policies, want)
+		t.Errorf("the limits are %s, want %s", policies, want)
 	}
 }
 
-func TestRulesOfCheck(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	login := limiter.MustCheck(core.Rule{Name: "login", Seconds: 600, MaxCount: 10})
-	for _, rule := range login.Rules() {
-		limittest.UseUp(t, limiter, rule, "account:carol")
-	}
-}
-
-// TestDocumentedCode requires each piece of code in the documentation to be in a test.
-func TestDocumentedCode(t *testing.T) {
-	tests := readFile(t, "service_test.go") + readFile(t, "adapter_test.go")
-	pieces, piece := 0, ""
-	for line := range strings.Lines(readFile(t, "doc.go")) {
-		if code, ok := strings.CutPrefix(line, "//\t"); ok {
-			piece += code
-			continue
+func TestRepliesFailClosed(t *testing.T) {
+	for _, rule := range newGuards(newLimiter(t, core.Options{})).reply.Rules() {
+		if rule.OnStoreError != core.FailClosed {
+			t.Errorf("while Redis is down, rule %q lets everything pass", rule.Name)
 		}
-		if piece != "" && !strings.Contains(tests, "\n"+piece) {
-			t.Errorf("no test has the code\n%s", piece)
-		}
-		pieces, piece = pieces+min(1, len(piece)), ""
-	}
-	if pieces < 8 {
-		t.Errorf("there are %d pieces of code in doc.go", pieces)
 	}
 }
 
-func readFile(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
+// TestPageHasThisCode requires each piece of code on the page to be in this file.
+func TestPageHasThisCode(t *testing.T) {
+	page, err := os.ReadFile("TESTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	tests, err := os.ReadFile("service_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1)
+	for _, piece := range pieces {
+		if !bytes.Contains(tests, piece[1]) {
+			t.Errorf("service_test.go does not have\n%s", piece[1])
+		}
+	}
+	if len(pieces) < 8 {
+		t.Errorf("the page has %d pieces of code", len(pieces))
+	}
 }
 
 // TestUseUp uses up limits of every algorithm, fresh and partly used.
