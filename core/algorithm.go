@@ -24,7 +24,8 @@ const (
 	// Around that boundary, up to twice Max may pass within one Window.
 	FixedWindow
 	// CalendarWindow is the same with windows aligned to the clock: each Window since the epoch
-	// (1970-01-01 UTC), or each day or month of a zone ([CalendarDay], [CalendarMonth]).
+	// (1970-01-01 UTC), or each day or month of a zone ([PerCalendarDay],
+	// [PerCalendarMonth]).
 	CalendarWindow
 	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per
 	// Window. Only a TokenBucket can be waited for, with a [Pacer].

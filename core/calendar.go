@@ -11,21 +11,12 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
-// Calendar is the days or the months of a time zone, as spans of a limit. See [CalendarDay] and
-// [CalendarMonth]. The zero value is no calendar. It is a small comparable value.
+// Calendar is the days or the months of a time zone, as spans of a limit. See [PerCalendarDay] and
+// [PerCalendarMonth]. The zero value is no calendar. It is a small comparable value.
 type Calendar struct {
 	unit calendarUnit
 	zone string
 }
-
-// CalendarDay returns the calendar days of a zone of the IANA database, such as "Europe/Berlin" or
-// "UTC". A day is 23 or 25 hours long when daylight saving time begins or ends. Redis's clock says
-// which day it is. The rules of the zone are those that this process knows: a machine without them
-// needs import _ "time/tzdata".
-func CalendarDay(zone string) Calendar { return Calendar{ofDays, zone} }
-
-// CalendarMonth returns the calendar months of a zone. See [CalendarDay].
-func CalendarMonth(zone string) Calendar { return Calendar{ofMonths, zone} }
 
 // String returns the span in words: "day of Europe/Berlin".
 func (c Calendar) String() string {

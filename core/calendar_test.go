@@ -115,7 +115,7 @@ func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 func TestCalendarsInDirectCalls(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"unknown": core.PerCalendarDay(1, "Nowhere/City"), "none": core.PerCalendarMonth(1, ""), "this machine's": core.PerCalendarDay(1, "Local"),
-		"a path": core.PerCalendarDay(1, "/etc/localtime"), "and a window": {Max: 1, Window: time.Hour, Calendar: core.CalendarDay("UTC")},
+		"a path": core.PerCalendarDay(1, "/etc/localtime"), "and a window": {Max: 1, Window: time.Hour, Calendar: core.PerCalendarDay(1, "UTC").Calendar},
 		"of a bucket": core.PerCalendarDay(1, "UTC").Bucket(1),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,14 +127,14 @@ func TestCalendarsInDirectCalls(t *testing.T) {
 
 func TestCalendarsInWords(t *testing.T) {
 	for text, want := range map[string]string{
-		core.PerCalendarDay(5, "Europe/Berlin").String():                                            "5/day@Europe/Berlin",
-		core.PerCalendarMonth(5, "UTC").String():                                                    "5/month@UTC",
-		core.Calendar{}.String():                                                                    "no calendar",
-		core.Limit{Max: 2, Window: 90 * time.Minute, Algorithm: core.CalendarWindow}.String():       "2/1h30m aligned",
-		core.InFlight(3).String():                                                                   "3 at once",
-		core.Unlimited.String():                                                                     "unlimited",
-		core.SlidingLog.String() + core.CalendarWindow.String() + core.Concurrency.String():         "SlidingLogCalendarWindowConcurrency",
-		core.PerCalendarDay(5, "UTC").Calendar.String() + core.CalendarMonth("Asia/Tokyo").String(): "day of UTCmonth of Asia/Tokyo",
+		core.PerCalendarDay(5, "Europe/Berlin").String():                                      "5/day@Europe/Berlin",
+		core.PerCalendarMonth(5, "UTC").String():                                              "5/month@UTC",
+		core.Calendar{}.String():                                                              "no calendar",
+		core.Limit{Max: 2, Window: 90 * time.Minute, Algorithm: core.CalendarWindow}.String(): "2/1h30m aligned",
+		core.InFlight(3).String():                                                             "3 at once",
+		core.Unlimited.String():                                                               "unlimited",
+		core.SlidingLog.String() + core.CalendarWindow.String() + core.Concurrency.String():   "SlidingLogCalendarWindowConcurrency",
+		core.PerCalendarDay(5, "UTC").Calendar.String() + core.PerCalendarMonth(5, "Asia/Tokyo").Calendar.String(): "day of UTCmonth of Asia/Tokyo",
 	} {
 		if text != want {
 			t.Errorf("%q, want %q", text, want)

@@ -1,13 +1,18 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -235,4 +240,78 @@ func TestCounterAfterErrors(t *testing.T) {
 		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(3), 3)
 		wantLeft(t, limiter, "reply", fmt.Sprint("user:", 1), core.PerHour(3), 3)
 	}
+}
+
+// The notes of a log go where the calls are counted, and slots are renewed and released there.
+func TestLogAndSlotsWithStorePolicy(t *testing.T) {
+	limiter := newLimiter(t, deadRedis(t))
+	log, slots := limiter.MustLog("log", core.PerHour(4).Log()), limiter.MustSlots("slots", 4)
+	local := core.CountLocally(0.5)
+	for _, want := range []core.Reason{core.Allowed, core.Allowed, core.LimitExceeded} {
+		if d, err := log.WithStorePolicy(local).Allow(background, "s", "note"); err != nil || d.Reason != want || d.Source != core.FromLocal {
+			t.Errorf("%+v, %v; want %s", d, err, want)
+		}
+	}
+	if d, err := log.WithStorePolicy(core.FailClosed).Allow(background, "s", "note"); err != nil || d.Reason != core.StoreFailClosed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := log.WithStorePolicy(core.FailOpen).Records(background, "s"); !errors.Is(err, core.ErrStore) {
+		t.Errorf("Records: %v", err)
+	}
+
+	release, d, err := slots.WithStorePolicy(core.FailOpen).Hold(background, "s")
+	if err != nil || d.Reason != core.StoreFailOpen {
+		t.Errorf("%+v, %v", d, err)
+	}
+	release() // nothing
+	here := slots.WithStorePolicy(local)
+	for range 2 {
+		first, d, err := here.Hold(background, "s")
+		if err != nil || !d.Allowed || d.Source != core.FromLocal {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		second, _, _ := here.Hold(background, "s")
+		if d, err := here.Peek(background, "s"); err != nil || d.Allowed || d.Source != core.FromLocal {
+			t.Errorf("%+v, %v while both slots are held", d, err)
+		}
+		if _, d, err := here.Hold(background, "s"); err != nil || d.Allowed {
+			t.Errorf("%+v, %v for a third slot of two", d, err)
+		}
+		first()
+		second()
+	}
+	for _, handle := range []func() error{
+		func() error { _, err := log.Allow(background, "s", ""); return err },
+		func() error { _, _, err := slots.Hold(background, "s"); return err },
+	} {
+		if err := handle(); !errors.Is(err, core.ErrStore) {
+			t.Errorf("without a policy: %v", err)
+		}
+	}
+}
+
+// A slot that is counted in this process is renewed in this process.
+func TestLocalSlotsAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := redis.NewClient(&redis.Options{
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errVerify }, DialerRetries: 1,
+		})
+		defer dead.Close()
+		var log logbook
+		limiter := newLimiter(t, core.Options{Redis: dead, Logger: log.logger()})
+		defer limiter.Close()
+		slots := limiter.MustSlots("slots", 1).LostAfter(3 * time.Second).WithStorePolicy(core.CountLocally(1))
+		release, d, err := slots.Hold(background, "s")
+		if err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		time.Sleep(10 * time.Second)
+		if d, err := slots.Peek(background, "s"); err != nil || d.Allowed {
+			t.Errorf("%+v, %v after ten seconds", d, err)
+		}
+		release()
+		if d, err := slots.Peek(background, "s"); err != nil || !d.Allowed || log.count("renew") > 0 {
+			t.Errorf("%+v, %v after the release; %s", d, err, log.text.String())
+		}
+	})
 }

@@ -18,6 +18,13 @@ var (
 	ErrCostExceedsLimit = errors.New("core: the cost is more than the limit can ever allow")
 )
 
+var (
+	// errNilLimiter is the error of everything that a nil *Limiter is to make.
+	errNilLimiter = &RuleError{Field: "limiter", Why: "was never made: check the error of core.New"}
+	// errZeroHandle is the error of a handle that no Limiter made.
+	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
+)
+
 // RuleError names the field of a [Rule], a [Limit], [Options] or a call that is wrong, and says why.
 // It is returned when these are made, not later.
 type RuleError struct {
@@ -25,6 +32,14 @@ type RuleError struct {
 	Field string // the field as it is spelled in Go, such as Seconds or Options.Prefix
 	Value any    // the value of the field
 	Why   string // why it is wrong, and what would be right
+}
+
+// ofLimit returns what is wrong with a whole limit, where the error names a field of it.
+func (e *RuleError) ofLimit() string {
+	if e.Field == "Limit" {
+		return e.Why
+	}
+	return e.Field + " " + e.Why
 }
 
 // Error implements error.

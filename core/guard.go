@@ -21,8 +21,11 @@ func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
 }
 
 func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
-	if len(rules) == 0 {
-		return nil, &RuleError{Field: "rules", Value: "", Why: "a guard needs at least one rule"}
+	switch {
+	case l == nil:
+		return nil, errNilLimiter
+	case len(rules) == 0:
+		return nil, &RuleError{Field: "rules", Value: rules, Why: "must be at least one"}
 	}
 	g := &Guard{limiter: l}
 	sameName := make(map[string]int)
@@ -44,16 +47,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 }
 
 // MustGuard is like Guard but panics if a rule is wrong.
-func (l *Limiter) MustGuard(rules ...Rule) *Guard {
-	if l == nil {
-		panic("core: a rule was attached to a nil *Limiter: check the error of core.New")
-	}
-	g, err := l.Guard(rules...)
-	if err != nil {
-		panic(err)
-	}
-	return g
-}
+func (l *Limiter) MustGuard(rules ...Rule) *Guard { return orPanic(l.Guard(rules...)) }
 
 // Check decides over a call. It sets the headers that tell the caller the limits, and returns what
 // to do now. A call that goes on must go on in [Answer.Run]. Check returns by Options.Timeout,

@@ -29,7 +29,10 @@ type handleLimit struct {
 
 // newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or "".
 func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...Limit) (*handle, error) {
-	if name == "" {
+	switch {
+	case l == nil:
+		return nil, errNilLimiter
+	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
 	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.OfHandle(name)}
@@ -69,9 +72,6 @@ func (h *handle) withPolicy(policy StorePolicy) *handle {
 	changed.policy = policy
 	return &changed
 }
-
-// errZeroHandle is the error of a handle that no Limiter made.
-var errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
 
 // directCall is a direct call while it is being decided. It comes from a pool. A Decision is large,
 // so it is written once, where the caller finds it.

@@ -136,9 +136,11 @@ func TestWhatTakesNoSlot(t *testing.T) {
 func TestNoSlotsInsideAHandler(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	plan := core.Rule{Name: "plan", Seconds: 1, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.InFlight(9)}}
-	for _, rule := range []core.Rule{atOnce(1), {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}, plan} {
+	for field, rule := range map[string]core.Rule{
+		"Limit": atOnce(1), "Also": {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}, `Plans["pro"]`: plan,
+	} {
 		_, err := limiter.Check(rule)
-		wantRuleError(t, err, rule.Name, "Limit", "Concurrency")
+		wantRuleError(t, err, rule.Name, field, "")
 		if !strings.Contains(err.Error(), "use Limiter.Slots") {
 			t.Errorf("%v does not say what to do", err)
 		}

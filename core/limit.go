@@ -34,6 +34,11 @@ var Unlimited = Limit{Max: -1}
 // unlimited reports whether l is Unlimited. The first comparison decides it for all others.
 func (l Limit) unlimited() bool { return l.Max < 0 && l == Unlimited }
 
+// Per returns a sliding window of any span: at most n in any span, of 1 ms to 366 days.
+//
+//	core.Per(4, 5*time.Second).Fixed()
+func Per(n int, span time.Duration) Limit { return Limit{Max: n, Window: span} }
+
 // PerSecond returns a sliding window of one second: at most n in any second.
 func PerSecond(n int) Limit { return Limit{Max: n, Window: time.Second} }
 
@@ -47,19 +52,21 @@ func PerHour(n int) Limit { return Limit{Max: n, Window: time.Hour} }
 // [PerCalendarDay].
 func PerDay(n int) Limit { return Limit{Max: n, Window: 24 * time.Hour} }
 
-// PerCalendarDay returns a limit of n in each calendar day of a zone, such as "Europe/Berlin" or
-// "UTC".
+// PerCalendarDay returns a limit of n in each calendar day of a zone of the IANA database, such as
+// "Europe/Berlin" or "UTC". A day is 23 or 25 hours long when daylight saving time begins or ends.
+// Redis's clock says which day it is. The rules of the zone are those that this process knows: a
+// machine without them needs import _ "time/tzdata".
 func PerCalendarDay(n int, zone string) Limit {
-	return Limit{Max: n, Calendar: CalendarDay(zone), Algorithm: CalendarWindow}
+	return Limit{Max: n, Calendar: Calendar{ofDays, zone}, Algorithm: CalendarWindow}
 }
 
 // PerCalendarMonth returns a limit of n in each calendar month of a zone.
 func PerCalendarMonth(n int, zone string) Limit {
-	return Limit{Max: n, Calendar: CalendarMonth(zone), Algorithm: CalendarWindow}
+	return Limit{Max: n, Calendar: Calendar{ofMonths, zone}, Algorithm: CalendarWindow}
 }
 
 // InFlight returns a limit of n calls at once, by [Concurrency]. The slot of a holder that died is
-// free after 30 seconds.
+// free after 30 seconds, or what [Limit.LostAfter] says.
 func InFlight(n int) Limit { return Limit{Max: n, Window: 30 * time.Second, Algorithm: Concurrency} }
 
 // Bucket returns the limit counted by a token bucket of burst permits: PerSecond(10).Bucket(20)
@@ -79,6 +86,14 @@ func (l Limit) Fixed() Limit { return l.by(FixedWindow) }
 // Window since the epoch. For days and months of a zone, see [PerCalendarDay] and
 // [PerCalendarMonth].
 func (l Limit) Aligned() Limit { return l.by(CalendarWindow) }
+
+// LostAfter returns the limit counted by Concurrency, with the time after which the slot of a holder
+// that died is free, at least one second: InFlight(3).LostAfter(10*time.Second).
+func (l Limit) LostAfter(span time.Duration) Limit {
+	l = l.by(Concurrency)
+	l.Window = span
+	return l
+}
 
 func (l Limit) by(algorithm Algorithm) Limit {
 	l.Algorithm, l.Burst = algorithm, 0
@@ -173,13 +188,13 @@ func (l Limit) check() error {
 	most, shortest := cmp.Or(of.MaxPermits, algorithm.MaxEntries), time.Duration(of.MinWindow)*time.Microsecond
 	switch {
 	case l == Unlimited:
-		return wrong("Max", "Unlimited", "is no limit to count by: it is for Plans, LimitFor and Counter")
+		return wrong("Limit", l, "cannot be counted: Unlimited is for Plans, LimitFor and a Counter's own limit")
+	case l.Algorithm.known() && most < algorithm.MaxPermits && (l.Max < 1 || int64(l.Max) > most):
+		return wrong("Max", l.Max, fmt.Sprintf("must be 1 to 10,000 for %v, which keeps an entry for each call", l.Algorithm))
 	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
 		return wrong("Max", l.Max, "must be 1 to 10^12")
 	case !l.Algorithm.known():
 		return wrong("Algorithm", l.Algorithm, "is none of this package")
-	case int64(l.Max) > most:
-		return wrong("Max", l.Max, fmt.Sprintf("must be at most 10,000 for %v, which keeps an entry for each call", l.Algorithm))
 	case calendar && l.Window != 0:
 		return wrong("Calendar", l.Calendar, "takes the place of a Window: set one of the two")
 	case calendar && l.Algorithm != SlidingWindow && !of.Calendar:

@@ -62,7 +62,7 @@ func ParseLimit(text string) (Limit, error) {
 	if why == "" && l != Unlimited {
 		if _, err := l.compile(); err != nil {
 			wrong := err.(*RuleError)
-			why = wrong.Field + " " + wrong.Why
+			why = wrong.ofLimit()
 		}
 	}
 	if why != "" {
@@ -157,8 +157,10 @@ func parseUnit(count, span string) (_ time.Duration, why string) {
 		return time.Minute, ""
 	case "h":
 		return time.Hour, ""
-	case "d", "day", "month":
-		return 0, fmt.Sprintf("of a calendar needs a zone, as in %s/day@UTC; for 24 hours from any moment write %s/24h", count, count)
+	case "d", "day":
+		return 0, fmt.Sprintf("needs a zone, as in %s/day@UTC; for 24 hours from any moment write %s/24h", count, count)
+	case "month":
+		return 0, fmt.Sprintf("needs a zone, as in %s/month@UTC; for 30 days from any moment write %s/720h", count, count)
 	}
 	return parseSpan(span)
 }

@@ -30,6 +30,10 @@ func onlyLogs(limit *Limit) string {
 	return ""
 }
 
+// WithStorePolicy returns the log with a policy for when Redis does not answer. See
+// [Counter.WithStorePolicy]. Records are always read from Redis.
+func (l Log) WithStorePolicy(policy StorePolicy) Log { return Log{l.handle.withPolicy(policy)} }
+
 // Allow charges one permit, if there is one, and keeps the note: at most 256 bytes of it, as valid
 // UTF-8. Danger: the note stands in Redis as it is, so it is no place for secrets.
 func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) {

@@ -26,7 +26,7 @@ func (r *Rule) check() *RuleError {
 	if !utf8.ValidString(r.Message) {
 		return r.wrong("Message", r.Message, "must be UTF-8")
 	}
-	if r.Note != nil && !r.uses(keepsNotes) {
+	if field, _ := r.firstLimit(keepsNotes); r.Note != nil && field == "" {
 		return r.wrong("Note", "a function", "is kept by SlidingLog only: set Limit to one with Log()")
 	}
 	if wrong := r.checkLease(); wrong != nil {
@@ -43,15 +43,22 @@ func (r *Rule) wrong(field string, value any, why string) *RuleError {
 	return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
 }
 
-// uses reports whether one of the rule's limits is counted by an algorithm with a property.
-func (r *Rule) uses(has func(*algorithm.Properties) bool) bool {
+// firstLimit returns the first of the rule's limits whose algorithm has a property, and the field
+// that it is in, or "" if there is none.
+func (r *Rule) firstLimit(has func(*algorithm.Properties) bool) (field string, limit Limit) {
 	by := func(l Limit) bool { return has(l.Algorithm.properties()) }
-	for _, limit := range r.Plans {
-		if by(limit) {
-			return true
+	if by(r.Limit) {
+		return "Limit", r.Limit
+	}
+	if i := slices.IndexFunc(r.Also, by); i >= 0 {
+		return "Also", r.Also[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+		if by(r.Plans[name]) {
+			return planField(name), r.Plans[name]
 		}
 	}
-	return by(r.Limit) || slices.ContainsFunc(r.Also, by)
+	return "", Limit{}
 }
 
 func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
@@ -94,7 +101,7 @@ func checkAlso(own Limit, also []Limit) *RuleError {
 	counters := []Limit{own.counter()}
 	for _, limit := range also {
 		if _, err := limit.compile(); err != nil {
-			return &RuleError{Field: "Also", Value: limit, Why: err.(*RuleError).Field + " " + err.(*RuleError).Why}
+			return &RuleError{Field: "Also", Value: limit, Why: err.(*RuleError).ofLimit()}
 		}
 		if slices.Contains(counters, limit.counter()) {
 			return &RuleError{Field: "Also", Value: limit, Why: "has the span and the algorithm of another limit beside it, and so its counter"}
@@ -122,7 +129,7 @@ func (r *Rule) checkPlans() *RuleError {
 			continue
 		}
 		if _, err := limit.compile(); err != nil {
-			return r.wrong(fmt.Sprintf("Plans[%q]", name), limit, err.(*RuleError).Field+" "+err.(*RuleError).Why)
+			return r.wrong(planField(name), limit, err.(*RuleError).ofLimit())
 		}
 	}
 	return nil
@@ -171,6 +178,7 @@ func (l Limit) counter() Limit {
 func (r *Rule) spell(err *RuleError) *RuleError {
 	err.Rule = r.Name
 	switch {
+	case err.Field == "Limit":
 	case r.Limit != Limit{}:
 		err.Field = "Limit." + err.Field
 	case err.Field == "Max":
@@ -224,15 +232,18 @@ func printable(text string) bool {
 // checkInHandler finds what a rule cannot do inside a handler, where nothing tells how the call
 // ended.
 func (r *Rule) checkInHandler() *RuleError {
-	switch {
-	case r.Count != nil:
+	if r.Count != nil {
 		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: in a handler use Counter and Refund")
-	case r.uses(hasSlots):
-		return r.noSlotsInHandler()
+	}
+	if field, limit := r.firstLimit(hasSlots); field != "" {
+		return r.noSlotsInHandler(field, limit)
 	}
 	return nil
 }
 
-func (r *Rule) noSlotsInHandler() *RuleError {
-	return r.wrong("Limit", Concurrency, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
+func (r *Rule) noSlotsInHandler(field string, limit Limit) *RuleError {
+	return r.wrong(field, limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
 }
+
+// planField is how errors name the limit of a plan.
+func planField(name string) string { return fmt.Sprintf("Plans[%q]", name) }

@@ -29,7 +29,7 @@ func (c *call) plan(a *appliedRule) (*ruleLimit, error) {
 	case limit == own.limit || limit == Limit{}:
 		return own, nil
 	case limit.Algorithm.properties().Slots && a.rule.inHandler:
-		return nil, a.rule.noSlotsInHandler()
+		return nil, a.rule.noSlotsInHandler("LimitFor", limit)
 	}
 	if q, ok := a.named.computed.Get(limit); ok {
 		return q, nil

@@ -22,7 +22,7 @@ func TestRulesRefused(t *testing.T) {
 		{"two limits", core.Rule{Seconds: 1, Limit: core.PerSecond(5)}, "Limit", "5/s"},
 		{"two limits, one negative", core.Rule{Seconds: -1, Limit: core.PerSecond(5)}, "Limit", "5/s"},
 		{"two numbers", core.Rule{MaxCount: 5, Limit: core.PerSecond(5)}, "MaxCount", "5"},
-		{"Unlimited", core.Rule{Limit: core.Unlimited}, "Limit.Max", "Unlimited"},
+		{"Unlimited", core.Rule{Limit: core.Unlimited}, "Limit", "unlimited"},
 		{"plans that nobody has", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"pro": core.PerSecond(9)}}, "Plan", "<nil>"},
 		{"a plan of none", core.Rule{Seconds: 1, Plan: planOf("pro")}, "Plans", "<nil>"},
 		{"two kinds of plans", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"pro": core.PerSecond(9)}, Plan: planOf("pro"), LimitFor: noLimit}, "LimitFor", "a function"},

@@ -17,7 +17,7 @@ import (
 // limits. Then a first call passes, what is left of MaxCount passes too, and one call more is refused.
 func FuzzRule(f *testing.F) {
 	add := func(r core.Rule, zone string) {
-		days := core.CalendarDay(zone) == r.Limit.Calendar
+		days := core.PerCalendarDay(1, zone).Calendar == r.Limit.Calendar
 		f.Add(r.Seconds, r.MaxCount, r.Limit.Max, int64(r.Limit.Window), days, zone, byte(r.Limit.Algorithm), r.Limit.Burst, r.Name, strings.Join(r.Paths, "\n"),
 			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, r.OnStoreError == core.FailClosed, 0.5, r.Message, r.Ban.After, int64(r.Ban.For),
 			int64(r.Ban.Max), r.NeedLogin, r.DryRun)
@@ -59,9 +59,9 @@ func FuzzRule(f *testing.F) {
 		}
 		switch {
 		case days && zone != "":
-			rule.Limit.Calendar = core.CalendarDay(zone)
+			rule.Limit.Calendar = core.PerCalendarDay(1, zone).Calendar
 		case zone != "":
-			rule.Limit.Calendar = core.CalendarMonth(zone)
+			rule.Limit.Calendar = core.PerCalendarMonth(1, zone).Calendar
 		}
 		tried := &triedRule{T: t, rule: rule}
 		options := core.Options{MaxKeys: 4, OnDecision: func(_ context.Context, e core.Event) {

@@ -33,7 +33,7 @@ func TestFeaturesRefused(t *testing.T) {
 		{"the span again", also(core.PerHour(9)), "Also", "9/h", "its counter"},
 		{"a span twice", also(core.PerDay(9), core.PerDay(8)), "Also", "8/24h", "its counter"},
 		{"a bucket twice", also(core.PerDay(9).Bucket(3), core.PerDay(9).Bucket(4)), "Also", "9/24h burst 4", "its counter"},
-		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.CalendarDay("UTC")}), "Also", "3/day@UTC", "its counter"},
+		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.PerCalendarDay(1, "UTC").Calendar}), "Also", "3/day@UTC", "its counter"},
 
 		{"bans from nothing", ban(core.Ban{For: time.Hour}), "Ban.After", "0", "1 to 1000"},
 		{"bans from less", ban(core.Ban{After: -1, For: time.Hour}), "Ban.After", "-1", "1 to 1000"},
@@ -47,18 +47,18 @@ func TestFeaturesRefused(t *testing.T) {
 		{"only a longest ban", ban(core.Ban{Max: time.Hour}), "Ban.After", "0", "ByHand"},
 		{"a ban by hand and not", ban(core.Ban{After: 3, For: time.Hour, ByHand: true}), "Ban.ByHand", "true", "without the other fields"},
 
-		{"no zone", calendar(core.CalendarDay(""), 0), "Limit.Calendar", "day of ", "needs a zone by name"},
-		{"this machine's zone", calendar(core.CalendarMonth("Local"), 0), "Limit.Calendar", "month of Local", "same on every machine"},
-		{"an unknown zone", calendar(core.CalendarDay("Nowhere/City"), 0), "Limit.Calendar", "day of Nowhere/City", "time/tzdata"},
-		{"a file for a zone", calendar(core.CalendarDay("../../etc/passwd"), 0), "Limit.Calendar", "day of ../../etc/passwd", "time/tzdata"},
-		{"a calendar of another algorithm", calendar(core.CalendarDay("UTC"), core.FixedWindow), "Limit.Calendar", "day of UTC", "CalendarWindow only"},
+		{"no zone", calendar(core.PerCalendarDay(1, "").Calendar, 0), "Limit.Calendar", "day of ", "needs a zone by name"},
+		{"this machine's zone", calendar(core.PerCalendarMonth(1, "Local").Calendar, 0), "Limit.Calendar", "month of Local", "same on every machine"},
+		{"an unknown zone", calendar(core.PerCalendarDay(1, "Nowhere/City").Calendar, 0), "Limit.Calendar", "day of Nowhere/City", "time/tzdata"},
+		{"a file for a zone", calendar(core.PerCalendarDay(1, "../../etc/passwd").Calendar, 0), "Limit.Calendar", "day of ../../etc/passwd", "time/tzdata"},
+		{"a calendar of another algorithm", calendar(core.PerCalendarDay(1, "UTC").Calendar, core.FixedWindow), "Limit.Calendar", "day of UTC", "CalendarWindow only"},
 		{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Limit: core.PerCalendarDay(5, "UTC")}, "Limit", "5/day@UTC", "one or the other"},
-		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Window: time.Second}}, "Limit.Calendar", "day of UTC", "set one of the two"},
-		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("UTC"), Burst: 3}}, "Limit.Burst", "3", "TokenBucket only"},
+		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Window: time.Second}}, "Limit.Calendar", "day of UTC", "set one of the two"},
+		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Burst: 3}}, "Limit.Burst", "3", "TokenBucket only"},
 		{"a calendar without a span", core.Rule{Name: "n", Limit: core.Limit{Max: 5}.Aligned()}, "Limit.Window", "0s", "1 ms"},
 
-		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "Limit.Max", "10001", "at most 10,000 for SlidingLog"},
-		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "Limit.Max", "10001", "at most 10,000 for Concurrency"},
+		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "Limit.Max", "10001", "1 to 10,000 for SlidingLog"},
+		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "Limit.Max", "10001", "1 to 10,000 for Concurrency"},
 		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Limit.Window", "999ms", "at least 1 s"},
 		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", "999999999999", "rounder MaxCount"},
 		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
@@ -88,7 +88,7 @@ func TestFeaturesTaken(t *testing.T) {
 		"the longest log":            {Limit: core.PerMinute(10_000).Log(), Note: note("")},
 		"a log beside it":            {Seconds: 60, Also: []core.Limit{{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}}, Note: note("")},
 		"most in flight":             {Limit: core.Limit{Max: 10_000, Window: 1 * time.Second, Algorithm: core.Concurrency}},
-		"days by name of algorithm":  {Limit: core.Limit{Max: 5, Calendar: core.CalendarDay("Europe/Berlin"), Algorithm: core.CalendarWindow}},
+		"days by name of algorithm":  {Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "Europe/Berlin").Calendar, Algorithm: core.CalendarWindow}},
 		"each hour":                  {Limit: core.PerHour(5).Aligned()},
 		"the longest zone":           {Limit: core.PerCalendarMonth(5, "America/Argentina/ComodRivadavia")},
 	} {
@@ -109,7 +109,7 @@ func TestANameStandsForAllLimits(t *testing.T) {
 	fewer.Also = list.Also[:1]
 	swapped.Also = []core.Limit{list.Also[1], list.Also[0]}
 	spelled.Seconds, spelled.Limit = 0, core.PerMinute(5)
-	spelled.Also = []core.Limit{list.Also[0], {Max: 50, Calendar: core.CalendarDay("UTC")}}
+	spelled.Also = []core.Limit{list.Also[0], {Max: 50, Calendar: core.PerCalendarDay(1, "UTC").Calendar}}
 	dry.DryRun = true
 	for name, rule := range map[string]core.Rule{"another number": other, "fewer": fewer, "another order": swapped} {
 		t.Run(name, func(t *testing.T) {

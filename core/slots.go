@@ -43,6 +43,14 @@ func (s Slots) LostAfter(span time.Duration) Slots {
 	return s
 }
 
+// WithStorePolicy returns the slots with a policy for when Redis does not answer. See
+// [Counter.WithStorePolicy]. A slot that is counted locally is renewed and released locally, and under
+// [FailOpen] none is taken.
+func (s Slots) WithStorePolicy(policy StorePolicy) Slots {
+	s.handle = s.handle.withPolicy(policy)
+	return s
+}
+
 // Hold takes a slot, if there is one, and keeps it until release is called:
 //
 //	release, d, err := exports.Hold(ctx, "user:alice")
@@ -68,6 +76,9 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 	}
 	if d.Allowed && d.Source != FromNobody {
 		slot := algorithm.Charge{Key: q.appendKey(nil, 0), Limit: &q.limit(0).compiled, Mark: q.mark}
+		if d.Source == FromLocal {
+			slot.LocalShare = q.policy.share
+		}
 		release = q.limiter.hold([]algorithm.Charge{slot}).release
 	}
 	q.limiter.reportDirect(ctx, &d, release)

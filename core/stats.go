@@ -73,21 +73,13 @@ type StoreErrorCount struct {
 type ShardStats struct {
 	// Addr is the server's address as the client has it; FailoverClient for the master that Sentinel names.
 	Addr string
-	// Breaker says whether calls are made.
-	Breaker BreakerState
+	// Breaker is "closed" if calls are made. It is "open" if none is, because for a while none got
+	// an answer: each call gets its rule's policy at once. It is "half-open" if one call is let
+	// through next, or is under way, to see. The texts are stable, for metrics.
+	Breaker string
 	// Opened is how often the breaker opened.
 	Opened uint64
 }
-
-// BreakerState says whether a server is asked. Its text is stable, for logs and metrics.
-type BreakerState string
-
-// The states.
-const (
-	BreakerClosed   BreakerState = "closed"    // all calls are made
-	BreakerOpen     BreakerState = "open"      // none is, because for a while none got an answer: each gets its rule's policy at once
-	BreakerHalfOpen BreakerState = "half-open" // one is let through next, or is under way, to see
-)
 
 // OtherNames is the Rule under which Stats counts together what it cannot count apart: callers may choose the names of direct
 // calls, and they are not to fill the memory, or a metrics server.
@@ -125,7 +117,7 @@ func (l *Limiter) Stats() Stats {
 		s.Trips, s.Calls, s.Merged = l.redis.Trips()
 		s.Losses = l.redis.Losses()
 		for _, shard := range l.redis.Shards() {
-			s.Shards = append(s.Shards, ShardStats{shard.Addr, BreakerState(shard.Breaker), shard.Opened})
+			s.Shards = append(s.Shards, ShardStats{shard.Addr, string(shard.Breaker), shard.Opened})
 		}
 	}
 	for class := range l.failures {

@@ -251,7 +251,7 @@ func TestStatsOfTrips(t *testing.T) {
 	if s.Trips != 4 || s.Calls != 3 || s.Merged != 0 { // the first had to be sent with the script's text
 		t.Errorf("%+v for three calls one after the other", s)
 	}
-	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: core.BreakerClosed}) || s.StoreErrors != nil || s.Losses != 0 {
+	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: "closed"}) || s.StoreErrors != nil || s.Losses != 0 {
 		t.Errorf("%+v of a healthy server", s)
 	}
 }

@@ -32,10 +32,10 @@ func TestALostRedisIsTold(t *testing.T) {
 	})
 	for losses := range uint64(2) {
 		server.Kill()
-		eventually(t, "the breaker opens", func() bool { call(); return limiter.Stats().Shards[0].Breaker == core.BreakerOpen })
+		eventually(t, "the breaker opens", func() bool { call(); return limiter.Stats().Shards[0].Breaker == "open" })
 		server.Restart()
 		eventually(t, "the loss is found", func() bool { call(); return limiter.Stats().Losses > losses })
-		if s := limiter.Stats(); s.Losses != losses+1 || s.Shards[0].Breaker != core.BreakerClosed || s.Shards[0].Opened < losses+1 {
+		if s := limiter.Stats(); s.Losses != losses+1 || s.Shards[0].Breaker != "closed" || s.Shards[0].Opened < losses+1 {
 			t.Errorf("%+v", s)
 		}
 	}

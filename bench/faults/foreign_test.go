@@ -40,7 +40,7 @@ func TestForeignValue(t *testing.T) {
 			}
 		}
 	})
-	if got := s.breaker(); got != core.BreakerClosed {
+	if got := s.breaker(); got != "closed" {
 		t.Errorf("the breaker is %s, though the server answers", got)
 	}
 	told.wantOnce(t, core.StoreForeignValue, "")

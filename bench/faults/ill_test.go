@@ -198,7 +198,7 @@ func (a ailment) pass(s *service, operator *redis.Client) (recovery time.Duratio
 	cured := time.Now()
 	soon(s.t, "the server decides again", decides)
 	recovery = time.Since(cured)
-	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == core.BreakerClosed })
+	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == "closed" })
 	time.Sleep(50 * time.Millisecond)
 	return recovery
 }

@@ -99,7 +99,7 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	w.vanished.Store(x.vanishes)
 	w.suffer(x.toxics...)
 	for !x.isOver(time.Since(begin), opened) {
-		if opened == 0 && s.breaker() != core.BreakerClosed {
+		if opened == 0 && s.breaker() != "closed" {
 			opened = time.Since(begin)
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -107,7 +107,7 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	w.vanished.Store(false)
 	w.heal()
 	back := time.Now()
-	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == core.BreakerClosed })
+	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == "closed" })
 	closed = time.Since(back)
 	if !x.bearable && !x.some && (opened == 0 || opened > openWithin) {
 		s.t.Errorf("the breaker opened after %v (0: never), want within %v", opened, openWithin)

@@ -134,7 +134,7 @@ func wantPolicy(t *testing.T, way string, d core.Decision, err error) {
 func decided(d core.Decision, err error) bool { return err == nil && d.Source == core.FromRedis }
 
 // breaker is how that of the server stands.
-func (s *service) breaker() core.BreakerState { return s.limiter.Stats().Shards[0].Breaker }
+func (s *service) breaker() string { return s.limiter.Stats().Shards[0].Breaker }
 
 // failures are how many calls got no answer for a reason of this class.
 func (s *service) failures(class core.StoreErrorClass) int {

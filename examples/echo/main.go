@@ -55,7 +55,7 @@ func routes(limiter *core.Limiter) http.Handler {
 
 	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
 	get("/burst", say("burst"), echolimit.New(limiter, burst))
-	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	fixed := core.Rule{Limit: core.Per(4, 5*time.Second).Fixed()}
 	get("/fixed", say("fixed"), echolimit.New(limiter, fixed))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	e.POST("/reply", reply, echolimit.New(limiter, replies))

@@ -66,7 +66,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 
 	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
 	app.Get("/burst", fiberlimit.New(limiter, burst), say("burst"))
-	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	fixed := core.Rule{Limit: core.Per(4, 5*time.Second).Fixed()}
 	app.Get("/fixed", fiberlimit.New(limiter, fixed), say("fixed"))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	app.Post("/reply", fiberlimit.New(limiter, replies), reply)

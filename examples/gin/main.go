@@ -58,7 +58,7 @@ func routes(limiter *core.Limiter) http.Handler {
 
 	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
 	get("/burst", ginlimit.New(limiter, burst), say("burst"))
-	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	fixed := core.Rule{Limit: core.Per(4, 5*time.Second).Fixed()}
 	get("/fixed", ginlimit.New(limiter, fixed), say("fixed"))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	router.POST("/reply", ginlimit.New(limiter, replies), reply)

@@ -113,7 +113,7 @@ func routes(limiter *core.Limiter) http.Handler {
 
 	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
 	mux.Handle("GET /burst", nethttplimit.New(limiter, burst)(say("burst")))
-	fixed := core.Rule{Limit: core.Limit{Max: 4, Window: 5 * time.Second}.Fixed()}
+	fixed := core.Rule{Limit: core.Per(4, 5*time.Second).Fixed()}
 	mux.Handle("GET /fixed", nethttplimit.New(limiter, fixed)(say("fixed")))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
