@@ -11,8 +11,9 @@ type actor struct{ author, note string }
 
 type actorKey struct{}
 
-// WithActor returns a context that names the operator who acts, and why. With it, Ban, Unban and Reset
-// write a line to Options.Logger, with the author, the note and the subject.
+// WithActor returns a context with the name of the operator who acts, and a note that says why.
+// With it, Ban, Unban and Reset write a line to Options.Logger, with the author, the note and the
+// subject.
 func WithActor(ctx context.Context, author, note string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor{strings.Clone(author), strings.Clone(note)})
 }

@@ -10,19 +10,20 @@ import (
 )
 
 // Ban refuses a subject altogether for a while. A subject that is refused in After consecutive
-// windows of the rule is refused for For, the next time for twice as long, and so on up to Max. The
-// ban is forgotten when Max has passed without another refusal. It holds for the rule's Name and
-// the subject under every plan, including Unlimited, and costs each call one more key to look at.
+// windows of the rule is refused for the time For, the next time for twice as long, and so on up to
+// Max. The ban is forgotten when Max has passed without another refusal. It holds for the rule's
+// Name and the subject under every plan, including Unlimited. Each call then looks at one more key.
 // The zero value bans nobody.
 type Ban struct {
-	// After is in how many windows one after the other a subject must be refused, 1 to 1000. A refused call counts once in a
-	// window, however many there are.
+	// After is the number of consecutive windows in which a subject must be refused: 1 to 1000. A
+	// window counts once, however many calls are refused in it.
 	After int
-	// For is how long the first ban lasts, 1 ms to 366 days.
+	// For is the duration of the first ban: 1 ms to 366 days.
 	For time.Duration
-	// Max is how long a ban lasts at most; For unless set.
+	// Max is the longest duration of a ban: at least For, which is the default, and at most 366
+	// days.
 	Max time.Duration
-	// ByHand bans those only whom Limiter.Ban names. It goes without the other fields.
+	// ByHand bans only the subjects that [Limiter.Ban] names. The other fields must be unset.
 	ByHand bool
 }
 
@@ -57,10 +58,12 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 	return algorithm.Banned(int64(b.After), b.For.Microseconds(), longest.Microseconds(), window.Microseconds())
 }
 
-// Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name has
-// Ban set, and reports whether that changed anything: not if a ban in force lasts longer. A ban must be
-// arranged beforehand: if this Limiter knows rules of the name, and none of them has Ban set, that is a
-// *[RuleError]. Calls of a [Counter] and its siblings know no bans. A bare address as the subject is a
+// Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name
+// has Ban set. It reports whether that changed anything: it did not if the present ban lasts
+// longer.
+//
+// A ban must be arranged beforehand: if this Limiter knows rules of the name, and none of them has
+// Ban set, the error is a *[RuleError]. Handles know no bans. A bare address as the subject is a
 // *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	if err := checkOperated(name, subject); err != nil {
@@ -79,8 +82,8 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 	return changed, l.storeError(name, err)
 }
 
-// Unban ends the ban of a subject, forgets its earlier ones, and reports whether there was any. Errors
-// are those of Ban.
+// Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
+// Errors are those of [Limiter.Ban].
 func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	if err := checkOperated(name, subject); err != nil {
 		return false, err

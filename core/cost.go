@@ -6,11 +6,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// CostBySize returns a [Rule].Cost by the length of the body in bytes: the number of units, rounded
-// up, and 1 for a call without a body. A body that can never fit gets 413 (Content Too Large). A
-// body whose length is not known before it is read, as in chunks or in gRPC, costs as much as the
-// smallest of the rule's limits lets through at once, so only one of them passes. CostBySize panics
-// if unit is less than 1.
+// CostBySize returns a Rule.Cost by the length of the body: the number of units of that many bytes,
+// rounded up, and 1 for a call without a body. A body that can never fit gets 413 (Content Too
+// Large).
+//
+// If the length is not known before the body is read, as in chunks or in gRPC, the call costs as
+// much as the smallest of the rule's limits lets through at once. So only one such call passes.
+// CostBySize panics if unit is less than 1.
 func CostBySize(unit int64) func(Request) int {
 	must(unit >= 1, "CostBySize needs a unit of at least one byte")
 	return func(r Request) int {

@@ -2,28 +2,28 @@ package core
 
 import "context"
 
-// Counter counts what subjects do under one name, against one limit or several that are charged
-// together. Make one with [Limiter.Counter] when the service starts. It is a small value, safe for
-// concurrent use:
+// Counter counts the calls of subjects under one name, against one limit or several that are
+// charged together. Make one with [Limiter.Counter] when the service starts. It is a small value,
+// safe for concurrent use:
 //
 //	replies, err := limiter.Counter("reply", core.PerMinute(5))
 //	...
 //	d, err := replies.Allow(ctx, "user:alice")
 //
-// Being refused is d.Allowed == false. An error means that there is no decision, and the Decision is
-// the zero one: [ErrStore] if Redis did not answer (unless [Counter.WithStorePolicy] says what then),
-// the context's error if it has ended, or a *[RuleError] if the call itself is wrong, as with an
-// empty subject.
+// A refusal is a Decision with Allowed == false. An error means that there is no decision, and the
+// Decision is the zero one. It is a *[StoreError] if Redis did not answer and
+// [Counter.WithStorePolicy] has set no policy, the context's error if it has ended, or a
+// *[RuleError] if the call itself is wrong, such as one with an empty subject.
 //
-// The counters are those of a [Rule] with the same name, limit and subjects, so both count together.
+// A [Rule] with the same name, limit and subjects uses the same counters, so both count together.
 type Counter struct {
 	handle *handle
 	own    *preparedLimit // in place of the first limit, or nil
 }
 
-// Counter returns a [Counter] for a name and a limit, and for further limits that hold beside it: a
-// call is charged to all of them or to none. The limit may be [Unlimited]. The error is a
-// *[RuleError]. For [Concurrency] use [Limiter.Slots].
+// Counter returns a [Counter] for a name and a limit, and for further limits beside it: a call is
+// charged to all of them or to none. The limit may be [Unlimited]. The error is a *[RuleError]. For
+// [Concurrency] use [Limiter.Slots].
 func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, error) {
 	h, err := l.newHandle(name, noSlots, append([]Limit{limit}, also...)...)
 	return Counter{handle: h}, err
@@ -58,9 +58,9 @@ func (c Counter) With(limit Limit) Counter {
 	return c
 }
 
-// WithStorePolicy returns the counter with a policy for when Redis does not answer: then Allow returns
-// a Decision with the Reason [StoreFailOpen] or [StoreFailClosed], or one that was counted locally,
-// and no [ErrStore]. The error of a bad policy is returned by the methods of the Counter.
+// WithStorePolicy returns the counter with a policy for when Redis does not answer. Allow then
+// returns a Decision with the Reason [StoreFailOpen] or [StoreFailClosed], or one that was counted
+// locally, and no [ErrStore]. The error of a bad policy is returned by the methods of the Counter.
 func (c Counter) WithStorePolicy(policy StorePolicy) Counter {
 	c.handle = c.handle.withPolicy(policy)
 	return c

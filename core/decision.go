@@ -7,77 +7,96 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Decision is the answer to one call. Being refused is a value, not an error.
+// Decision is the answer to one call. A refusal is a Decision, not an error.
 //
-// Rule and Key of a direct call's Decision are the strings that the caller passed. If a framework
-// lent them for one request, copy them before keeping the Decision or refunding it later.
+// In the Decision of a direct call, Rule and Key are the strings that the caller passed. If a
+// framework lent them for one request, copy them before keeping the Decision or refunding it later.
 // OnDecision receives copies.
 type Decision struct {
-	// Allowed says whether the call may go on.
+	// Allowed reports whether the call may go on.
 	Allowed bool
-	// Reason is why.
+	// Reason says why.
 	Reason Reason
-	// Rule is the name of the rule, or of a direct call; a good metric label where routes are bounded.
+	// Rule is the name of the rule or the handle. It is a good metric label if the number of routes
+	// is bounded.
 	Rule string
-	// Key is the subject as counted: user:alice, ip:203.0.113.7. Never a metric label: callers choose it.
+	// Key is the subject as counted: user:alice, ip:203.0.113.7. It is no metric label, because
+	// callers choose it.
 	Key string
-	// Limit is what was asked.
+	// Limit is the limit that decided.
 	Limit Limit
-	// Remaining is how many permits are left, after this call's charge; math.MaxInt of Unlimited.
+	// Remaining is the number of permits left after this call's charge. For Unlimited it is
+	// math.MaxInt.
 	Remaining int
-	// ResetAfter is how long until the counter equals a fresh one, if nobody charges it.
+	// ResetAfter is the time until the counter equals a fresh one, if nobody charges it.
 	ResetAfter time.Duration
-	// RetryAfter is how long to wait before the same call passes, if nobody else charges: exactly
-	// that, but at most Window/32 too long for SlidingWindow, and an upper bound for Concurrency
-	// and with Rule.Lease. It counts from when the reply of Redis came, also FromDenyCache, so it
-	// is too long by the time that the reply took. It is 0 when allowed, and when waiting cannot
-	// help.
+	// RetryAfter is the time after which the same call passes, if nobody else charges the counter.
+	// It is 0 if the call is allowed, and if waiting cannot help.
+	//
+	// It is exact, except that it is up to Window/32 too long for SlidingWindow, and an upper bound
+	// for Concurrency and with Rule.Lease. It counts from the arrival of Redis's reply, also
+	// FromDenyCache, so it is too long by the time that the reply took.
 	RetryAfter time.Duration
-	// Wait is how long to wait for the turn of a reservation ([Pacer.Reserve]); otherwise 0, except that
-	// OnDecision receives how long Acquire and TryAcquire are going to wait.
+	// Wait is the time until the turn of a reservation ([Pacer.Reserve]), and otherwise 0. But
+	// OnDecision receives the time that Acquire and TryAcquire are going to wait.
 	Wait time.Duration
-	// Source is who answered.
+	// Source says what answered the call.
 	Source Source
-	// All has one Decision for each limit that was asked, the binding one first, when there was
-	// more than one; otherwise nil. When limits are counted on several Redis servers and one
-	// refuses as it did just before, the others are not asked.
+	// All has one Decision for each limit, the binding one first, if there are several; otherwise
+	// it is nil. If limits are counted on several Redis servers and one refuses as it did just
+	// before, the others are not asked and not included.
 	All []Decision
 
 	receipt receipt // what was charged
 }
 
-// Reason is why a call was allowed or refused. Its text is stable, for logs and metrics.
+// Reason says why a call was allowed or refused. Its text is stable, for logs and metrics.
 type Reason string
 
-// The reasons.
+// The reasons. A call is allowed by Allowed, DryRunExceeded and StoreFailOpen only.
 const (
-	Allowed         Reason = "allowed"
-	LimitExceeded   Reason = "limit_exceeded"    // refused: nothing is left
-	Banned          Reason = "banned"            // refused: the subject is banned from the rule
-	DryRunExceeded  Reason = "dry_run_exceeded"  // allowed, by a rule in DryRun that would have refused
-	NotLoggedIn     Reason = "not_logged_in"     // refused: NeedLogin, and the caller is nobody
-	IdentifyFailed  Reason = "identify_failed"   // refused: who calls, or whom to count, could not be found out
-	StoreFailOpen   Reason = "store_fail_open"   // allowed uncounted: the store did not answer
-	StoreFailClosed Reason = "store_fail_closed" // refused: the store did not answer
-	ContextEnded    Reason = "context_ended"     // refused: the caller's own context has ended
-	CostTooHigh     Reason = "cost_too_high"     // refused: the cost is more than the limit can ever allow
+	// Allowed means that all limits had permits left.
+	Allowed Reason = "allowed"
+	// LimitExceeded means that no permits are left.
+	LimitExceeded Reason = "limit_exceeded"
+	// Banned means that the subject is banned from the rule.
+	Banned Reason = "banned"
+	// DryRunExceeded means that a rule in DryRun would have refused the call.
+	DryRunExceeded Reason = "dry_run_exceeded"
+	// NotLoggedIn means that NeedLogin is set, and the caller is not logged in.
+	NotLoggedIn Reason = "not_logged_in"
+	// IdentifyFailed means that Identify or a key function returned an error.
+	IdentifyFailed Reason = "identify_failed"
+	// StoreFailOpen means that the store did not answer, and the call is allowed uncounted.
+	StoreFailOpen Reason = "store_fail_open"
+	// StoreFailClosed means that the store did not answer, and the call is refused.
+	StoreFailClosed Reason = "store_fail_closed"
+	// ContextEnded means that the caller's own context has ended.
+	ContextEnded Reason = "context_ended"
+	// CostTooHigh means that the cost is more than the limit can ever allow.
+	CostTooHigh Reason = "cost_too_high"
 )
 
-// Source is who answered a call.
+// Source says what answered a call.
 type Source string
 
 // The sources.
 const (
-	FromRedis  Source = "redis"
+	// FromRedis is the counters in Redis.
+	FromRedis Source = "redis"
+	// FromMemory is the counters in this process, without Redis.
 	FromMemory Source = "memory"
-	// FromDenyCache is a refusal of Redis's that still holds, and was remembered here. It is remembered for at most a second,
-	// for the same limit and cost: what another process does to the counter meanwhile (Reset, Refund, Unban) is seen after that.
+	// FromDenyCache is a refusal by Redis that still holds. A process remembers it for at most a
+	// second, for the same limits and cost. If another process changes the counter meanwhile (Reset,
+	// Refund, Unban), that is seen after this second.
 	FromDenyCache Source = "deny_cache"
-	// FromLease is a permit that came from Redis together with others: see Rule.Lease.
+	// FromLease is a permit that came from Redis together with others. See Rule.Lease.
 	FromLease Source = "lease"
-	// FromLocal is this process's own count, because Redis did not answer and the policy is CountLocally.
-	FromLocal  Source = "local"
-	FromNobody Source = "none" // no counter was asked, or the store did not answer
+	// FromLocal is this process's own count, because Redis did not answer and the policy is
+	// CountLocally.
+	FromLocal Source = "local"
+	// FromNobody means that no counter was asked, or that Redis did not answer.
+	FromNobody Source = "none"
 )
 
 // sourceOf is who gave a verdict, of a limiter that counts there.

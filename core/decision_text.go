@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// String returns the decision in words, for logs, without its subject, which may be a person's name or address:
+// String returns the decision in words, for logs. It leaves out the subject, which may be a
+// person's name or address:
 //
 //	refused by "reply": limit_exceeded, 0 left of 5 per 1m, retry after 12.5s, from redis
 func (d Decision) String() string { return string(d.appendText(nil, false)) }

@@ -66,9 +66,9 @@ type Answer struct {
 	completion *completion // what Run does after the handler
 }
 
-// Run runs the handler of a call that goes on, and afterwards does what rules with Count or
-// Concurrency need, also when the handler panics. handle returns the outcome: the HTTP status, or 0
-// if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
+// Run runs the handler of a call that goes on, and afterwards gives back what rules with Count or
+// Concurrency require, also if the handler panics. handle returns the outcome: the HTTP status, or
+// 0 if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
 // every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
 	if a.completion == nil {

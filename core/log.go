@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Log counts by [SlidingLog], keeps a note with each call that it admits, and lists these calls. Make
-// one with [Limiter.Log]. It is a small value, safe for concurrent use. Errors are those of [Counter].
+// Log counts by [SlidingLog], keeps a note with each call that it admits, and lists these calls.
+// Make one with [Limiter.Log]. It is a small value, safe for concurrent use. Errors are those of
+// [Counter].
 type Log struct {
 	handle *handle
 }
@@ -35,7 +36,7 @@ func onlyLogs(limit *Limit) string {
 func (l Log) WithStorePolicy(policy StorePolicy) Log { return Log{l.handle.withPolicy(policy)} }
 
 // Allow charges one permit, if there is one, and keeps the note: at most 256 bytes of it, as valid
-// UTF-8. Danger: the note stands in Redis as it is, so it is no place for secrets.
+// UTF-8. Danger: the note stands in Redis in plain text, so it is no place for secrets.
 func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) {
 	return l.AllowN(ctx, subject, 1, note)
 }
@@ -47,7 +48,7 @@ func (l Log) AllowN(ctx context.Context, subject string, n int, note string) (d 
 	return d, err
 }
 
-// Records returns the calls of a subject that still count, newest first: those that filled the window.
+// Records returns the calls of a subject that still count, newest first.
 func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 	q := question{handle: l.handle, subject: subject}
 	if err := q.check(ctx); err != nil {
@@ -75,11 +76,11 @@ func (l Log) Reset(ctx context.Context, subject string) (changed bool, err error
 
 // Record is a call that a [SlidingLog] admitted and that still counts.
 type Record struct {
-	// Time is when, by the store's clock, to the microsecond.
+	// Time is the time of the call by the store's clock, to the microsecond.
 	Time time.Time
-	// Cost is how many permits it took.
+	// Cost is the number of permits that it took.
 	Cost int
-	// Note is what was kept with it: see [Rule].Note and [Log.Allow].
+	// Note is the note that was kept with it. See [Rule].Note and [Log.Allow].
 	Note string
 }
 

@@ -51,11 +51,11 @@ func (p Pacer) WithStorePolicy(policy StorePolicy) Pacer { return Pacer{p.handle
 // longestWait is how long Acquire waits at most if the context has no deadline.
 const longestWait = time.Minute
 
-// Acquire takes n permits and waits for their turn: until the context's deadline, or for one minute if
-// it has none. If the turn would come later, Acquire returns at once, refused and uncharged, with the
-// wait that is too long in RetryAfter, and no error.
+// Acquire takes n permits and waits for their turn: until the context's deadline, or for one minute
+// if it has none. If the turn would come later, Acquire returns at once without an error: the
+// Decision is refused, nothing is charged, and RetryAfter is the wait that was too long.
 //
-// If the context ends during the wait, the error is the context's, and the permits that nobody has
+// If the context ends during the wait, the error is the context's. The permits that nobody has
 // reserved behind this turn are given back in the background.
 func (p Pacer) Acquire(ctx context.Context, subject string, n int) (Decision, error) {
 	patience := longestWait
@@ -88,10 +88,10 @@ func (p Pacer) TryAcquire(ctx context.Context, subject string, n int, patience t
 	}
 }
 
-// Reserve takes n permits for a later turn and returns without waiting. The Decision's Wait is the time
-// until the turn, up to 366 days. The context is for the reservation alone. Give back what is not
-// needed with [Limiter.Refund]. After [ErrStore], or if the context ended meanwhile, the permits may be
-// reserved all the same.
+// Reserve takes n permits for a later turn and returns without waiting. The Decision's Wait is the
+// time until the turn, up to 366 days. The context is only for the reservation. Give back unneeded
+// permits with [Limiter.Refund]. If the error is [ErrStore], or the context ended meanwhile, the
+// permits may be reserved all the same.
 func (p Pacer) Reserve(ctx context.Context, subject string, n int) (Decision, error) {
 	const anyTime = algorithm.MaxWindow * time.Microsecond
 	return p.reserve(ctx, subject, n, anyTime)

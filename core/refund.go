@@ -37,15 +37,16 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 
 // Refund gives back n permits that a decision charged, as far as they still count: permits that
 // have come back by themselves, or whose window is over, are not given back again. If there are
-// several limits, each gets n back. A reservation whose turn has not come gives back only what
-// nobody has reserved after it, because those waits were already announced.
+// several limits, each gets n back. A reservation whose turn has not come gives back only the
+// permits that nobody has reserved after it, because those waits were already announced.
 //
-// It is no error when nothing of the charge counts any more. A decision of another Limiter is a *RuleError. Who resets a counter
-// should not refund what was charged before: it would be taken from what others were charged since.
+// It is no error if nothing of the charge counts any more. Do not refund after a Reset of the same
+// counter: the refund would be taken from charges made since.
 //
-// Giving back more than was charged is a *RuleError, also in several steps, and so is a decision that charged nothing. What
-// was given back is remembered for the 65,536 decisions given back last. A refund that ends in ErrStore may or may not have
-// been carried out, and cannot be tried again. Otherwise errors are those of Allow.
+// Giving back more than was charged is a *[RuleError], also in several steps. So is a decision of
+// another Limiter, or one that charged nothing. The limiter remembers the amounts for the 65,536
+// decisions that were refunded last. A refund that ends in ErrStore may or may not have been
+// carried out, and cannot be tried again. Other errors are those of [Counter].
 func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	if n < 1 {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}

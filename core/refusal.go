@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Refusal is what a caller gets instead of the handler. An adapter sends it as it is.
+// Refusal is the reply to a caller who is refused. An adapter sends it unchanged.
 type Refusal struct {
 	// Status is the HTTP status: 429, 401, 503, 413, 400 or 500.
 	Status int
 	// Code is the canonical gRPC status code of the same outcome.
 	Code uint32
-	// ContentType and Body are what is sent: a problem detail (RFC 9457) unless Options.Reply makes something else of it.
+	// ContentType and Body are a problem detail (RFC 9457), unless Options.Reply replaces them.
 	ContentType string
 	Body        []byte
-	// Message is the sentence for the caller that the body carries, and the gRPC status.
+	// Message is the sentence for the caller, in the body and in the gRPC status.
 	Message string
-	// Wait is how long the caller should wait before trying again, 0 when waiting cannot help.
+	// Wait is the time to wait before trying again, or 0 if waiting cannot help.
 	Wait time.Duration
 	// Violated are the limits that the caller is over, as the RateLimit header names them.
 	Violated []string
-	// Decision is why.
+	// Decision is the decision that refused the call.
 	Decision Decision
 }
 
@@ -124,8 +124,8 @@ func (r *Refusal) endedBy(err error) *Refusal {
 	return r
 }
 
-// SetHeader sets the headers of the refusal itself: Content-Type, Cache-Control, and where they apply Retry-After and
-// WWW-Authenticate.
+// SetHeader sets the headers of the refusal itself: Content-Type, Cache-Control, and if they apply
+// Retry-After and WWW-Authenticate.
 func (r *Refusal) SetHeader(w HeaderWriter) {
 	w.Set("Content-Type", r.ContentType)
 	w.Set("Cache-Control", "no-store")
@@ -142,7 +142,7 @@ const longestPushback = 5 * time.Second
 
 // SetPushback sets the trailer grpc-retry-pushback-ms, which gRPC's own retry policy follows, to
 // the wait in milliseconds. If the wait is longer than 5 s, or waiting does not help, it is -1 (do
-// not retry): without the trailer the client would retry at once.
+// not retry). Without the trailer, the client would retry at once.
 func (r *Refusal) SetPushback(trailer HeaderWriter) {
 	millis := int64(-1)
 	if 0 < r.Wait && r.Wait <= longestPushback {

@@ -10,8 +10,8 @@ import (
 	"github.com/felixge/httpsnoop"
 )
 
-// Response follows what a handler sends under rules with Count or Concurrency, for frameworks on
-// net/http: see [Answer.Watch]. It is not safe for concurrent use. Status and Finish may be called
+// Response follows the reply of a handler under rules with Count or Concurrency, for frameworks on
+// net/http. See [Answer.Watch]. It is not safe for concurrent use. Status and Finish may be called
 // on nil.
 type Response struct {
 	w      http.ResponseWriter
@@ -25,12 +25,11 @@ type Response struct {
 }
 
 // Watch returns the writer for the handler of a call that goes on, and the Response that follows
-// what the handler sends. An adapter runs the handler in [Answer.Run], and calls [Response.Finish]
-// when Run has returned, also by a panic. If nothing may have to be given back, Watch returns w
-// itself and nil.
+// its reply. An adapter runs the handler in [Answer.Run]. When Run has returned, also by a panic,
+// it calls [Response.Finish]. If nothing may have to be given back, Watch returns w itself and nil.
 //
-// A client that knows the length of a body knows its end before the handler has returned, and could
-// call again before the permit or the slot is given back. So the last byte is held back until
+// A client that knows the length of a body knows its end before the handler has returned. It could
+// then call again before the permit or the slot is given back. So the last byte is held back until
 // Finish. It is sent earlier if the handler flushes or takes over the connection.
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
 	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead // the end of a stream of HTTP/2 is sent when the handler has returned
@@ -50,7 +49,7 @@ func (s *Response) Status() int {
 	return s.status
 }
 
-// Held returns the number of bytes that are held back, 0 or 1.
+// Held returns the number of bytes that are held back: 0 or 1.
 func (s *Response) Held() int {
 	if s.held {
 		return 1

@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Slots lets a subject do so many things at once, by [Concurrency]. Make one with [Limiter.Slots]. It
-// is a small value, safe for concurrent use. Errors are those of [Counter].
+// Slots limit the number of things that a subject does at once, by [Concurrency]. Make them with
+// [Limiter.Slots]. Slots are a small value, safe for concurrent use. Errors are those of [Counter].
 type Slots struct {
 	handle *handle
 	own    *preparedLimit
@@ -31,9 +31,9 @@ func onlySlots(limit *Limit) string {
 	return ""
 }
 
-// LostAfter returns the slots with another time after which a slot is free whose holder died: at least
-// one second, 30 seconds unless set. Slots with different times are counted apart. The error of a bad
-// time is returned by the methods of the Slots.
+// LostAfter returns the slots with another time after which the slot of a holder that died is free:
+// at least one second, 30 seconds by default. Slots with different times are counted apart. The
+// error of a bad time is returned by the methods of the Slots.
 func (s Slots) LostAfter(span time.Duration) Slots {
 	if s.handle != nil {
 		limit := s.handle.limits[0].limit
@@ -59,11 +59,13 @@ func (s Slots) WithStorePolicy(policy StorePolicy) Slots {
 //	}
 //	defer release()
 //
-// The context is for the taking alone. The slot is renewed in the background until it is released. If
-// this process dies, the slot is free after the time of [Slots.LostAfter]. release is never nil, gives
-// back nothing if nothing was taken, and does nothing the second time. It returns within
-// Options.Timeout, or twice that if the slot is just being renewed. What it could not give back is
-// tried again in the background.
+// The context is only for taking the slot. The slot is renewed in the background until it is
+// released. If this process dies, the slot is free after the time of [Slots.LostAfter]. RetryAfter
+// is an upper bound: a slot may be free sooner.
+//
+// release is never nil. It gives back nothing if nothing was taken, and does nothing the second
+// time. It returns within Options.Timeout, or twice that if the slot is just being renewed. If it
+// could not give the slot back, that is tried again in the background.
 func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Decision, err error) {
 	release = func() {}
 	q := question{handle: s.handle, own: s.own, subject: subject, n: 1, charge: true}

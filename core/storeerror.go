@@ -16,20 +16,33 @@ func stricter(a, b float64) float64 {
 	return min(a, b)
 }
 
-// StoreErrorClass is the kind of what kept Redis from answering. Its text is stable, for logs and metrics.
+// StoreErrorClass is the class of reasons for which Redis did not answer. Its text is stable, for
+// logs and metrics.
 type StoreErrorClass string
 
-// The classes.
+// The classes of a [StoreError].
 const (
-	StoreTimeout        StoreErrorClass = "timeout"          // asked, and not answered within Timeout
-	StoreConnectionLost StoreErrorClass = "connection_lost"  // the connection broke while the answer was awaited
-	StoreUnreachable    StoreErrorClass = "unreachable"      // no connection could be set up
-	StoreNoConnection   StoreErrorClass = "no_connection"    // no connection of the client's pool, or no turn to be sent, came free within Timeout
-	StoreNotReady       StoreErrorClass = "not_ready"        // Redis says that it cannot now: LOADING, READONLY, CLUSTERDOWN, BUSY, too many clients
-	StoreBreakerOpen    StoreErrorClass = "breaker_open"     // not asked, because calls just before got no answer
-	StoreRefused        StoreErrorClass = "refused_by_redis" // OOM, NOAUTH, NOPERM, CROSSSLOT and the like: somebody has to change something
-	StoreForeignValue   StoreErrorClass = "foreign_value"    // a key of ours holds what is no counter, and is left as it is
-	StoreUnexpected     StoreErrorClass = "unexpected"       // an answer that cannot be read
+	// StoreTimeout means that a command was sent, and not answered within Timeout.
+	StoreTimeout StoreErrorClass = "timeout"
+	// StoreConnectionLost means that the connection broke before the reply came.
+	StoreConnectionLost StoreErrorClass = "connection_lost"
+	// StoreUnreachable means that no connection could be set up.
+	StoreUnreachable StoreErrorClass = "unreachable"
+	// StoreNoConnection means that within Timeout no connection of the client's pool became free, or
+	// no earlier call was answered.
+	StoreNoConnection StoreErrorClass = "no_connection"
+	// StoreNotReady means that Redis cannot answer now: LOADING, READONLY, CLUSTERDOWN, BUSY, or too
+	// many clients.
+	StoreNotReady StoreErrorClass = "not_ready"
+	// StoreBreakerOpen means that Redis was not asked, because calls just before got no answer.
+	StoreBreakerOpen StoreErrorClass = "breaker_open"
+	// StoreRefused means that Redis refuses until somebody changes something: OOM, NOAUTH, NOPERM,
+	// CROSSSLOT and the like.
+	StoreRefused StoreErrorClass = "refused_by_redis"
+	// StoreForeignValue means that a key holds something that is no counter. It is left as it is.
+	StoreForeignValue StoreErrorClass = "foreign_value"
+	// StoreUnexpected means that the reply cannot be read.
+	StoreUnexpected StoreErrorClass = "unexpected"
 )
 
 // storeErrorClasses are the classes in the order of package failure's.
@@ -39,15 +52,16 @@ var storeErrorClasses = [...]StoreErrorClass{
 	failure.Refused: StoreRefused, failure.Foreign: StoreForeignValue, failure.Unexpected: StoreUnexpected,
 }
 
-// MayHaveCharged says whether a call that ended so may have been charged, so that asking again might charge it twice: when an answer was
-// due that did not come or could not be read, and when Redis may have ended a script halfway, for a right that our user has not. After the
-// other classes it surely was not.
+// MayHaveCharged reports whether a call that ended with this class may have been charged, so that
+// trying again might charge it twice. That is so if a reply was lost or could not be read, or if
+// Redis may have ended a script halfway because its user lacks a right. With the other classes it
+// was not charged.
 func (c StoreErrorClass) MayHaveCharged() bool {
 	return c == StoreTimeout || c == StoreConnectionLost || c == StoreRefused || c == StoreUnexpected
 }
 
-// StoreError is the error of a handle without a [StorePolicy] when Redis did not answer. errors.Is
-// finds [ErrStore] in it, and errors.As its class.
+// StoreError is the error of a handle without a [StorePolicy] if Redis did not answer. errors.Is
+// finds [ErrStore] in it, and errors.As its Class.
 type StoreError struct {
 	Class StoreErrorClass
 	Err   error // the cause

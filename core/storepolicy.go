@@ -9,7 +9,7 @@ import (
 )
 
 // StorePolicy says what happens to a call that Redis does not answer in time, or answers with an
-// error. It is a comparable value: [FailOpen], [FailClosed] or what [CountLocally] returns. The zero
+// error. It is a comparable value: FailOpen, FailClosed or the result of [CountLocally]. The zero
 // value is unset: a rule then fails open, and a handle such as [Counter] returns a *[StoreError].
 type StorePolicy struct {
 	mode  storeMode
@@ -33,14 +33,14 @@ var (
 )
 
 // CountLocally returns the policy that counts the call in this process, against a share of each
-// limit, above 0 to 1, rounded up to a whole call. With ten processes, a share of 0.1 lets them
-// admit together what one limit would. Bans are counted locally too.
+// limit: above 0, at most 1, and rounded up to a whole call. With ten processes, a share of 0.1
+// lets them admit together as much as one limit would. Bans are counted locally too. Any other
+// share is a *[RuleError] where the policy is used.
 //
-// A process counts from zero when Redis fails, and Redis goes on from what it had. So an outage
-// admits at most the share of Max more in each process, for each window that it lasts. What a process
-// counted stays until its window is over, so that a Redis which fails again and again does not start
-// it afresh. A call that costs more than the share can hold takes all of it. Any other share is a
-// *[RuleError] where the policy is used.
+// A process counts from zero when Redis fails, and Redis goes on from the counters that it had. So
+// in each process, an outage admits at most the share of Max more, for each window that it lasts.
+// Local counts stay until their window is over, so a Redis that fails again and again does not
+// start them afresh. A call that costs more than the share can hold takes all of it.
 func CountLocally(share float64) StorePolicy { return StorePolicy{countLocally, share} }
 
 // String returns the policy in its text form: fail_open, fail_closed, count_locally 0.25; or "" if
