@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// onceCmd is a command that is sent once, and records whether it was.
+// command is a command that is sent once, and records whether it was.
 //
 // go-redis would send a command, or its pipeline, again after a timeout or a lost connection: the
 // first attempt may have charged, and with its defaults it would charge up to four times. Its
@@ -19,10 +19,10 @@ type command interface {
 	state() *sendState
 }
 
-// sending is how far a command has come.
+// sendState records how far a command has come.
 type sendState struct {
 	written bool
-	unsent  *atomic.Bool // a lane's, cleared when the command is written; nil for a call alone
+	unsent  *atomic.Bool // of a lane, cleared when the command is written; nil for a direct call
 }
 
 func (s *sendState) markWritten() {
@@ -32,7 +32,7 @@ func (s *sendState) markWritten() {
 	}
 }
 
-// once and onceString are commands by the type of their reply.
+// valueCommand and stringCommand are commands by the type of their reply.
 type (
 	valueCommand struct {
 		*redis.Cmd

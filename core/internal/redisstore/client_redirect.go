@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"net"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,7 +13,7 @@ import (
 type clusterNode struct {
 	boundClient
 	client *redis.Client // the cluster client's own for this master
-	shards *shardTable
+	table  *shardTable
 }
 
 // maxHops is how often a command is sent on, as in go-redis.
@@ -29,12 +27,12 @@ func (n clusterNode) process(ctx context.Context, cmd command) error {
 	return err
 }
 
-// follow implements followNode. Where counters are torn apart nothing can be done but to ask again
+// redirect implements redirectNode. If the slot is split, nothing can be done but to ask again
 // later.
 func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error {
 	at := n.client
 	for hop := 0; hop < maxHops && isSlotUnavailable(err) && !isSlotSplit(err); hop++ {
-		n.shards.cluster.ReloadState(ctx)
+		n.table.cluster.ReloadState(ctx)
 		to, asking := n.nextServer(ctx, cmd, at, err)
 		if to == nil && isRedirect(err) {
 			return n.processByCluster(ctx, cmd)
@@ -43,7 +41,7 @@ func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error
 			return err
 		}
 		cmd.SetErr(nil)
-		bound := n.shards.shardFor(to).node.(clusterNode).boundClient
+		bound := n.table.shardFor(to).node.(clusterNode).boundClient
 		if asking {
 			err = bound.processAsking(ctx, cmd)
 		} else {
@@ -58,14 +56,14 @@ func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error
 	return err
 }
 
-// whereTo returns the server to ask after a refusal, or nil if it is not known, and whether it must
+// nextServer returns the server to ask after a refusal, or nil if it is not known, and whether it must
 // be asked with ASKING.
 func (n clusterNode) nextServer(ctx context.Context, cmd command, at *redis.Client, refusal error) (to *redis.Client, asking bool) {
 	if addr, ok := redis.IsMovedError(refusal); ok {
-		return n.shards.serverAt(addr), false
+		return n.table.serverAt(addr), false
 	}
 	if addr, ok := redis.IsAskError(refusal); ok {
-		return n.shards.serverAt(addr), true
+		return n.table.serverAt(addr), true
 	}
 	return n.otherMaster(ctx, cmd, at, redis.IsReadOnlyError(refusal)), false
 }
@@ -75,26 +73,25 @@ func (n clusterNode) nextServer(ctx context.Context, cmd command, at *redis.Clie
 // and the cluster will soon know it.
 func (n clusterNode) otherMaster(ctx context.Context, cmd command, than *redis.Client, waits bool) *redis.Client {
 	key := firstKey(cmd)
-	for p := (slotSplitRetry{}); ; n.shards.cluster.ReloadState(ctx) {
-		master, err := n.shards.cluster.MasterForKey(ctx, key)
+	for b := (backoff{}); ; n.table.cluster.ReloadState(ctx) {
+		master, err := n.table.cluster.MasterForKey(ctx, key)
 		switch {
 		case err != nil:
 			return nil
 		case master != than:
 			return master
-		case !waits || !p.sleep(ctx):
+		case !waits || !b.sleep(ctx):
 			return nil
 		}
 	}
 }
 
-// introduce sends a command through the cluster's client, which goes wherever a reply sends it, and
-// so comes to know a server that it has never heard of. From then on that server is found by its
-// address. The few calls that come before that share no breaker, and their dials may go on for
+// processByCluster sends a command through the cluster's client, which goes wherever a reply sends it, and
+// so learns of a server that it did not know. From then on that server is found by its address. The few calls that come before that share no breaker, and their dials may go on for
 // go-redis's DialTimeout after their callers have left.
 func (n clusterNode) processByCluster(ctx context.Context, cmd command) error {
 	exposeKeys(cmd)
-	return detachedClient{n.shards.cluster}.process(ctx, cmd)
+	return detachedClient{n.table.cluster}.process(ctx, cmd)
 }
 
 // firstKey returns the key that determines the slot of a command.
@@ -110,7 +107,7 @@ func firstKey(cmd redis.Cmder) string {
 	return args[at].(string)
 }
 
-// findable prepares a command for a client that finds the server by the key: such a client cannot
+// exposeKeys prepares a command for a client that finds the server by the key: such a client cannot
 // read a key behind a pointer.
 func exposeKeys(cmd redis.Cmder) {
 	cmd.SetErr(nil)
@@ -119,24 +116,4 @@ func exposeKeys(cmd redis.Cmder) {
 			cmd.Args()[i] = *key
 		}
 	}
-}
-
-// meet stores, by its address, a server that go-redis has made a client for.
-func (s *shardTable) addServer(client *redis.Client) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byAddr == nil || len(s.byAddr) >= maxShards {
-		s.byAddr = make(map[string]*redis.Client)
-	}
-	s.byAddr[client.Options().Addr] = client
-}
-
-// at returns the client of the server at an address that a reply names, or nil if it is not known.
-func (s *shardTable) serverAt(addr string) *redis.Client {
-	if end := strings.LastIndexByte(addr, ':'); end >= 0 { // an IPv6 address comes without brackets
-		addr = net.JoinHostPort(strings.Trim(addr[:end], "[]"), addr[end+1:])
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.byAddr[addr]
 }

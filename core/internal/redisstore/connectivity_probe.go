@@ -22,7 +22,8 @@ type probe struct {
 	timeout time.Duration // of calls
 }
 
-// probeFor is how long a probe may take.
+// probeTimeout bounds each of the at most two connections of a probe. It is longer than Timeout
+// usually is, so that a server is recognized which is only too slow.
 const probeTimeout = time.Second
 
 // These are the findings of a probe, besides the errors of the network, of TLS and of the server
@@ -41,10 +42,9 @@ var (
 // failoverClient is go-redis's address for the master that Sentinels name.
 const failoverClient = "FailoverClient"
 
-// try returns why calls get no connection, or nil if they can.
-func (p probe) findCause() error {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
+// findCause returns why calls get no connection, or nil if they can get one. If the context ends,
+// it returns at once, and the cause means nothing.
+func (p probe) findCause(ctx context.Context) error {
 	began := time.Now()
 	err := p.ping(ctx)
 	switch took := time.Since(began); {
@@ -52,16 +52,16 @@ func (p probe) findCause() error {
 		return fmt.Errorf("%w: %v", errSlow, took.Round(time.Millisecond))
 	case err == nil || !p.isUnexplained(err):
 		return err
-	case p.options.TLSConfig != nil && p.speaksPlain():
+	case p.options.TLSConfig != nil && p.speaksPlain(ctx):
 		return errNoTLS
-	case p.options.TLSConfig == nil && p.speaksTLS():
+	case p.options.TLSConfig == nil && p.speaksTLS(ctx):
 		return errOnlyTLS
 	}
 	return err
 }
 
-// isMute reports whether a server said nothing that explains itself. A server does so that is
-// addressed with TLS and does not speak it, or the other way round.
+// isUnexplained reports whether a server said nothing that explains itself. A server does so that
+// is addressed with TLS and does not speak it, or the other way round.
 func (p probe) isUnexplained(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.Is(err, errSilent) || errors.Is(err, errClosing) || errors.As(err, &header)
@@ -69,6 +69,8 @@ func (p probe) isUnexplained(err error) bool {
 
 // ping connects as the client does, and asks the server whether it is there.
 func (p probe) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	conn, err := p.dial(ctx)
 	if isHangUp(err) {
 		return fmt.Errorf("%w: %w", errClosing, err)
@@ -76,17 +78,12 @@ func (p probe) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	end, _ := ctx.Deadline()
-	_ = conn.SetDeadline(end)
+	defer bindConn(ctx, conn)()
 	if p.options.TLSConfig != nil {
-		// A server that misses a certificate says so now, and what it says is lost with the first
-		// word that it is sent.
-		_ = conn.SetReadDeadline(time.Now().Add(probeTimeout / 20))
-		if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
-			return noReply(err)
+		// A server that misses a certificate says so now. Once it is sent anything, that is lost.
+		if err := p.readAlert(ctx, conn); err != nil {
+			return err
 		}
-		_ = conn.SetReadDeadline(end)
 	}
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return noReply(err)
@@ -96,22 +93,50 @@ func (p probe) ping(ctx context.Context) error {
 	if n == 0 {
 		return noReply(err)
 	}
-	line, _, _ := strings.Cut(string(reply[:n]), "\r\n")
+	return p.readReply(string(reply[:n]))
+}
+
+// bindConn has reads and writes end with the context. The caller must call the function that it
+// returns, which closes the connection.
+func bindConn(ctx context.Context, conn net.Conn) (closeConn func()) {
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return func() {
+		stop()
+		_ = conn.Close()
+	}
+}
+
+// readAlert waits a little for the server to end the connection.
+func (p probe) readAlert(ctx context.Context, conn net.Conn) error {
+	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout / 20))
+	if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
+		return noReply(err)
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetReadDeadline(deadline)
+	return ctx.Err() // if it has ended, the deadline was set too late
+}
+
+// readReply returns what is wrong with the reply to a PING, or nil.
+func (p probe) readReply(reply string) error {
+	line, _, _ := strings.Cut(reply, "\r\n")
 	switch {
-	case line[0] == '+', strings.HasPrefix(line, "-NOAUTH"), strings.HasPrefix(line, "-NOPERM"):
+	case strings.HasPrefix(line, "+"), strings.HasPrefix(line, "-NOAUTH"), strings.HasPrefix(line, "-NOPERM"):
 		return nil
-	case line[0] == '-':
+	case strings.HasPrefix(line, "-"):
 		return errors.New(line[1:])
-	case line[0] == tlsAlert && p.options.TLSConfig == nil:
+	case strings.HasPrefix(line, tlsAlert) && p.options.TLSConfig == nil:
 		return errOnlyTLS
 	}
 	return fmt.Errorf("%w: it replies %.40q", errNotRedis, line)
 }
 
-// tlsAlert is what an alert begins with.
-const tlsAlert = 21
+// tlsAlert is how a TLS alert begins.
+const tlsAlert = "\x15"
 
-// saidNothing returns the error after waiting in vain for a reply of a server.
+// noReply returns the error after waiting in vain for a reply of a server.
 func noReply(err error) error {
 	switch {
 	case isTimeout(err):
@@ -122,7 +147,7 @@ func noReply(err error) error {
 	return fmt.Errorf("%w: %w", errClosing, err)
 }
 
-// dial connects by the client's own dialer, which need not heed the context.
+// dial connects by the client's own dialer, which may ignore the context.
 func (p probe) dial(ctx context.Context) (net.Conn, error) {
 	type dialed struct {
 		conn net.Conn
@@ -156,13 +181,14 @@ func (p probe) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // speaksPlain reports whether the server answers without TLS.
-func (p probe) speaksPlain() bool {
-	conn, err := net.DialTimeout(p.options.Network, p.options.Addr, probeTimeout)
+func (p probe) speaksPlain(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, p.options.Network, p.options.Addr)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(probeTimeout))
+	defer bindConn(ctx, conn)()
 	first := make([]byte, 1)
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return false
@@ -173,9 +199,11 @@ func (p probe) speaksPlain() bool {
 
 // speaksTLS reports whether the server answers with TLS. It does not check who the server is,
 // because it sends nothing there.
-func (p probe) speaksTLS() bool {
-	dialer := net.Dialer{Timeout: probeTimeout}
-	conn, err := tls.DialWithDialer(&dialer, p.options.Network, p.options.Addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec
+func (p probe) speaksTLS(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec
+	conn, err := dialer.DialContext(ctx, p.options.Network, p.options.Addr)
 	if err == nil {
 		_ = conn.Close()
 	}

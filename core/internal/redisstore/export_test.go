@@ -44,5 +44,5 @@ func (r Reply) Decided(verdicts []algorithm.Verdict) (passed int64, err error) {
 
 func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, err error) {
 	a := scriptReply{kind: by, text: r.Text, values: r.Values, calls: r.Calls}
-	return a.readVerdicts(r.Counters, r.Ahead, 1, verdicts, new(scratch))
+	return a.readVerdicts(&request{counters: r.Counters, calls: 1}, r.Ahead, verdicts, new(scratch))
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
@@ -147,23 +146,12 @@ func toFailure(err error, timeout time.Duration) *failure.Error {
 	}
 }
 
-// named names the keys of a script that met a value which is none of ours.
-func nameForeignKeys(err error, counters []algorithm.Counter) error {
+// nameForeignKeys adds the keys of a script to its error if it met a value that is none of ours.
+func nameForeignKeys(err error, keys func() []string) error {
 	if classOf(err) != failure.Foreign {
 		return err
 	}
-	keys := make([]string, len(counters))
-	for i := range counters {
-		keys[i] = string(counters[i].Key)
-	}
-	return withForeignKeys(err, keys)
-}
-
-func withForeignKeys(err error, keys any) error {
-	if classOf(err) != failure.Foreign {
-		return err
-	}
-	return fmt.Errorf("%w: one of %q: %w", ErrForeign, keys, err)
+	return fmt.Errorf("%w: one of %q: %w", ErrForeign, keys(), err)
 }
 
 // movedAway says whether the server refused the command unseen, because the slot is elsewhere or on its way.

@@ -92,7 +92,7 @@ func TestClassOf(t *testing.T) {
 		{reply("ERR Error running script (call to f_f60d): @user_script:47: ERR syntax error"), failure.Refused},
 		{reply("WRONGTYPE Operation against a key holding the wrong kind of value script: f"), failure.Foreign},
 		{reply("NOTACOUNTER script: f"), failure.Foreign},
-		{nameForeignKeys(reply("ERR user_script:1: data string too short script: f"), nil), failure.Foreign},
+		{nameForeignKeys(reply("ERR user_script:1: data string too short script: f"), func() []string { return nil }), failure.Foreign},
 		{reply("ERR something new"), failure.Unexpected},
 		{algorithm.ReadDecided(nil, nil), failure.Unexpected},
 		{errors.New("redis: can't parse \"!\""), failure.Unexpected},
@@ -133,7 +133,7 @@ func TestProbesAreFew(t *testing.T) {
 		return nil, syscall.ECONNREFUSED
 	}})
 	defer func() { _ = client.Close() }()
-	began, r := time.Now(), &connectivity{client: client, common: &common{timeout: breakerTimeout, listener: noListener{}}}
+	began, r := time.Now(), &connectivity{client: client, common: newCommon(breakerTimeout)}
 	for range 1000 {
 		r.connectFailed()
 		r.answered()

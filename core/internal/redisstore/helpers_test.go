@@ -133,7 +133,7 @@ func (a alarm) late() time.Duration {
 }
 
 // startOne is a client of a server of its own, with go-redis's default options but for the changes.
-func startOne(t *testing.T, change ...func(*redis.Options)) (*redistest.Server, *redis.Client) {
+func startOne(t testing.TB, change ...func(*redis.Options)) (*redistest.Server, *redis.Client) {
 	t.Helper()
 	server := redistest.Start(t)
 	return server, server.Client(t, change...)

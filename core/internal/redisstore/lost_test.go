@@ -29,13 +29,14 @@ func (n stoppedNode) processAll(context.Context, []redis.Cmder) error {
 func TestWhoseTimeIsUpOnTheWayMayHaveBeenCharged(t *testing.T) {
 	n := stoppedNode{make(chan struct{}, 1), make(chan struct{})}
 	defer close(n.release)
-	s := newShard(n, 10, &common{timeout: time.Minute, listener: noListener{}})
+	s := newShard(n, 10, newCommon(time.Minute))
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
 	ctx, end := context.WithCancel(context.Background())
-	ticket := s.enqueue(ctx, []algorithm.Counter{{Key: []byte("test:{k}:name:sw1:1000000"), Limit: &limit, Cost: 1}}, true, 1, 1)
+	counters := []algorithm.Counter{{Key: []byte("test:{k}:name:sw1:1000000"), Limit: &limit, Cost: 1}}
+	call := s.enqueue(ctx, request{counters, true, 1, 1})
 	<-n.asked
 	end()
-	if err := ticket.await(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {
+	if err := call.await(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {
 		t.Errorf("class %d: %v", classOf(err), err)
 	}
 }

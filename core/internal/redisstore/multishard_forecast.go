@@ -7,9 +7,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// outlook is what this process expects of the counters of calls over several shards: how many more
-// calls will probably pass. It decides nothing, so it may be wrong. It chooses whether the shards
-// of a call are asked side by side, or the one that will probably refuse is asked first.
+// forecastTable holds what this process expects of the counters of calls over several shards: how
+// many more calls will probably pass. It decides nothing, so it may be wrong. It chooses whether
+// the shards of a call are asked side by side, or the one that will probably refuse first.
 //
 // A caller without a forecast is expected to pass once. So of many calls at once by the same
 // caller, one is asked side by side, and its answer shows whether the others may be.
@@ -18,8 +18,8 @@ type forecastTable struct {
 	stripes [stripeCount]forecastStripe
 }
 
-// Together these parts hold 32,768 forecasts, of 32 bytes each. Two keys with one place forget each
-// other's.
+// Together the stripes hold 32,768 forecasts, of 32 bytes each. Two hashes with the same entry
+// overwrite each other's forecast.
 const (
 	stripeCount = 64
 	stripeSize  = 512
@@ -35,28 +35,75 @@ type forecast struct {
 	hash    uint64
 	calls   int64         // that will probably pass
 	refused bool          // the last one was
-	until   time.Duration // since the outlook was made; nothing is known from then on
+	until   time.Duration // since the table's start; nothing is known from then on
 }
 
-// plenty is so many calls that they need not be counted: no more are ever on their way at once.
+// manyCalls is so many calls that they need not be counted: no more are ever on their way at once.
 const manyCalls = 1 << 20
 
-// place returns where the forecast for a hash is kept; it may be that of another hash. The part
-// must be locked.
-func (o *forecastTable) lockEntry(hash uint64) (p *forecastStripe, f *forecast) {
-	p = &o.stripes[hash%stripeCount]
-	p.mu.Lock()
-	if p.entries == nil {
-		p.entries = new([stripeSize]forecast)
+// findDoubtful returns the part that will probably refuse the call, or nil if all will probably let
+// it pass.
+func (s *Store) findDoubtful(parts []*shardPart) *shardPart {
+	now := time.Since(s.forecasts.start)
+	for _, p := range parts {
+		p.hash = s.hashKeys(p.counters)
+		for i := range p.counters {
+			p.hash = p.hash*31 + uint64(p.counters[i].Cost)
+		}
+		p.forecast = s.forecasts.lookup(p.hash, now, s.timeout)
 	}
-	return p, &p.entries[hash/stripeCount%stripeSize]
+	if p := mostDoubtful(parts); p != nil {
+		return p
+	}
+	for _, p := range parts {
+		if p.forecast.until > 0 {
+			p.forecast = s.forecasts.expectPass(p.hash)
+		}
+	}
+	return mostDoubtful(parts)
 }
 
-// of returns the forecast for a hash, or the zero one if nothing is known. In that case, no other
-// call is expected to pass until the call that asks has an answer, or its timeout is over.
-func (o *forecastTable) lookup(hash uint64, now, timeout time.Duration) forecast {
-	p, f := o.lockEntry(hash)
-	defer p.mu.Unlock()
+// mostDoubtful returns the part that refused a call before; of several, the one that will do so
+// longest. If there is none, it returns a part that is used up, or that was asked for the first
+// time and has not answered yet. Of several, that is the one with the smallest limit, which is most
+// likely one caller's own.
+func mostDoubtful(parts []*shardPart) (first *shardPart) {
+	for _, p := range parts {
+		if p.forecast.expectsRefusal() && (first == nil || p.isMoreDoubtful(first)) {
+			first = p
+		}
+	}
+	return first
+}
+
+func (p *shardPart) isMoreDoubtful(than *shardPart) bool {
+	a, b := &p.forecast, &than.forecast
+	switch {
+	case a.refused != b.refused:
+		return a.refused
+	case a.refused:
+		return a.until > b.until
+	default:
+		return p.smallestMax() < than.smallestMax()
+	}
+}
+
+// lockEntry locks the stripe of a hash, and returns it with the entry for the hash, which may hold
+// the forecast of another.
+func (t *forecastTable) lockEntry(hash uint64) (stripe *forecastStripe, f *forecast) {
+	stripe = &t.stripes[hash%stripeCount]
+	stripe.mu.Lock()
+	if stripe.entries == nil {
+		stripe.entries = new([stripeSize]forecast)
+	}
+	return stripe, &stripe.entries[hash/stripeCount%stripeSize]
+}
+
+// lookup returns the forecast for a hash, or the zero one if nothing is known. In that case, no
+// other call is expected to pass until the call that asks has an answer, or its timeout is over.
+func (t *forecastTable) lookup(hash uint64, now, timeout time.Duration) forecast {
+	stripe, f := t.lockEntry(hash)
+	defer stripe.mu.Unlock()
 	if f.hash != hash || now >= f.until {
 		*f = forecast{hash: hash, until: now + timeout}
 		return forecast{}
@@ -64,10 +111,10 @@ func (o *forecastTable) lookup(hash uint64, now, timeout time.Duration) forecast
 	return *f
 }
 
-// take counts one more call as expected to pass, and returns the forecast before it.
-func (o *forecastTable) expectPass(hash uint64) forecast {
-	p, f := o.lockEntry(hash)
-	defer p.mu.Unlock()
+// expectPass counts one more call as expected to pass, and returns the forecast before it.
+func (t *forecastTable) expectPass(hash uint64) forecast {
+	stripe, f := t.lockEntry(hash)
+	defer stripe.mu.Unlock()
 	if f.hash != hash {
 		return forecast{}
 	}
@@ -78,28 +125,28 @@ func (o *forecastTable) expectPass(hash uint64) forecast {
 	return before
 }
 
-// doubts reports whether the next call will probably not pass.
+// expectsRefusal reports whether the next call will probably not pass.
 func (f *forecast) expectsRefusal() bool { return f.until > 0 && f.calls == 0 }
 
-// learn stores a forecast made from the answer of a shard. A shard that did not answer gets none.
-func (o *forecastTable) record(hash uint64, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	calls, lasts, refused := int64(manyCalls), int64(0), int64(0)
+// record stores a forecast made from the answer of a shard. A shard that did not answer gets none.
+func (t *forecastTable) record(hash uint64, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	calls, validFor, refusedFor := int64(manyCalls), int64(0), int64(0)
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
 		switch {
 		case v.Err != nil || v.Ended != nil:
-			lasts, calls = 0, 0
+			calls, validFor = 0, 0
 		case c.Dry:
 		case v.RetryAfter > 0:
-			refused = max(refused, v.RetryAfter)
+			refusedFor = max(refusedFor, v.RetryAfter)
 		case c.Charges() && v.Remaining/c.Cost < calls:
-			calls, lasts = v.Remaining/c.Cost, v.ResetAfter
+			calls, validFor = v.Remaining/c.Cost, v.ResetAfter
 		}
 	}
-	if refused > 0 {
-		calls, lasts = 0, refused
+	if refusedFor > 0 {
+		calls, validFor = 0, refusedFor
 	}
-	p, f := o.lockEntry(hash)
-	defer p.mu.Unlock()
-	*f = forecast{hash, calls, refused > 0, time.Since(o.start) + time.Duration(lasts)*time.Microsecond}
+	stripe, f := t.lockEntry(hash)
+	defer stripe.mu.Unlock()
+	*f = forecast{hash, calls, refusedFor > 0, time.Since(t.start) + time.Duration(validFor)*time.Microsecond}
 }

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // pair is counters that lie on two servers, with a store of their own.
@@ -207,39 +204,5 @@ func TestGivenBackByAnother(t *testing.T) {
 	}
 	if len(given) != 1 || string(given[0].Key) != string(free.Key) || s.left(t, free) != 4 {
 		t.Errorf("%+v to be given back, with %d left of 5", given, s.left(t, free))
-	}
-}
-
-// BenchmarkApart is a call over two servers that passes, by how many callers there are. Each has a
-// counter of their own beside one that all share.
-func BenchmarkApart(b *testing.B) {
-	ring := redistest.StartRing(b, 2)
-	s, slot := newStore(b, ring.Client(b), patient), ringSlot(ring)
-	limit := new(algorithm.Windowed(algorithm.SlidingWindow, algorithm.MaxPermits, 3600*1_000_000))
-	var own []algorithm.Counter
-	for i := 0; len(own) < 64; i++ {
-		if c := counter(fmt.Sprint("own", i), limit); slot(b, string(c.Key)) == 0 {
-			own = append(own, c)
-		}
-	}
-	shared := counter("shared", limit)
-	for i := 0; slot(b, string(shared.Key)) != 1; i++ {
-		shared = counter(fmt.Sprint("shared", i), limit)
-	}
-	for _, callers := range []int{1, 64} {
-		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetParallelism(callers) // times GOMAXPROCS, and one caller needs no others
-			ask := func(pb *testing.PB, i int64) {
-				call := []algorithm.Counter{own[i%64], shared}
-				for verdicts := make([]algorithm.Verdict, 2); pb.Next(); {
-					if s.Decide(context.Background(), call, true, verdicts); !passes(verdicts[0]) || !passes(verdicts[1]) {
-						b.Errorf("%+v", verdicts)
-					}
-				}
-			}
-			var callersSoFar atomic.Int64
-			b.RunParallel(func(pb *testing.PB) { ask(pb, callersSoFar.Add(1)) })
-		})
 	}
 }

@@ -3,71 +3,49 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	call := algorithm.AppendReserve(onKey(algorithm.Reserve, c.Key), c, patience)
-	reply, err := s.runScript(deadline, algorithm.Reserve, call)
+	args := algorithm.AppendReserve(onKey(algorithm.Reserve, c.Key), c, patience)
+	reply, err := s.runScript(deadline, newOperation(algorithm.Reserve, args))
 	if err == nil {
 		v, err = algorithm.ReadReserved(reply)
 	}
 	if err != nil {
-		var failed [1]algorithm.Verdict
-		s.failVerdicts(ctx, err, failed[:])
-		return failed[0]
+		return s.failedVerdict(ctx, err)
 	}
 	return v
 }
 
-// GiveBack gives charges back, as far as they still count. It goes on when the context has ended: charges are given back when
-// their caller has left, too.
+// GiveBack gives charges back, as far as they still count. It goes on when the context has ended,
+// because charges are also given back for callers who have left.
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
-	defer cancel()
-	return s.runOnShards(deadline, charges, giveBackCall)
-}
-
-// runOnShards runs the script that each part of the charges needs, on all shards that they lie on at
-// once: one that does not answer must not delay the others.
-func (s *Store) runOnShards(deadline context.Context, charges []algorithm.Charge, call func([]algorithm.Charge) (*algorithm.Script, []any)) error {
-	parts := s.splitCharges(charges)
-	failed := make([]error, len(parts))
-	ask := func(i int) {
-		script, command := call(parts[i])
-		if _, err := s.runScript(deadline, script, command); err != nil {
-			failed[i] = toFailure(err, s.timeout)
-		}
-	}
-	var others sync.WaitGroup
-	for i := 1; i < len(parts); i++ {
-		others.Go(func() { ask(i) })
-	}
-	ask(0)
-	others.Wait()
-	return errors.Join(failed...)
+	return s.runOnShards(context.WithoutCancel(ctx), charges, func(charges []algorithm.Charge) *scriptCall {
+		script := algorithm.GiveBackScript(charges)
+		return newOperation(script, algorithm.AppendGiveBack(onCharges(script, charges), charges))
+	})
 }
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
-	deadline, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return s.runOnShards(deadline, slots, renewCall)
+	return s.runOnShards(ctx, slots, func(slots []algorithm.Charge) *scriptCall {
+		return newOperation(algorithm.Renew, algorithm.AppendRenew(onCharges(algorithm.Renew, slots), slots))
+	})
 }
 
-// Records are the calls that count in a log now, newest first.
-func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error) {
-	var records []algorithm.Record
-	err := s.withTimeout(ctx, func(deadline context.Context) error {
-		call := algorithm.AppendRecords(onKey(algorithm.Records, key), limit)
-		reply, err := s.runScript(deadline, algorithm.Records, call)
+// Records returns the calls that count in a log now, newest first.
+func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) (records []algorithm.Record, err error) {
+	err = s.withTimeout(ctx, func(deadline context.Context) error {
+		args := algorithm.AppendRecords(onKey(algorithm.Records, key), limit)
+		reply, err := s.runScript(deadline, newOperation(algorithm.Records, args))
 		if err == nil {
 			records, err = algorithm.ReadRecords(reply)
 		}
@@ -76,11 +54,12 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 	return records, err
 }
 
-// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban longer.
-// The key is that of its ban.
+// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
+// longer. The key is that of its ban.
 func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		reply, err := s.runScript(deadline, algorithm.ImposeBan, algorithm.AppendImpose(onKey(algorithm.ImposeBan, key), span))
+		args := algorithm.AppendImpose(onKey(algorithm.ImposeBan, key), span)
+		reply, err := s.runScript(deadline, newOperation(algorithm.ImposeBan, args))
 		if err == nil {
 			changed, err = algorithm.ReadImposed(reply)
 		}
@@ -89,7 +68,7 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, 
 	return changed, err
 }
 
-// Reset forgets a key, and reports whether it was there.
+// Reset deletes a key, and reports whether it existed.
 func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
 		shard, err := s.router.shard(deadline, key)
@@ -105,4 +84,46 @@ func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error)
 		return err
 	})
 	return changed, err
+}
+
+// withTimeout runs an operation within Timeout. Its error is the context's own if that has ended.
+func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Context) error) error {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := do(deadline)
+	if err == nil {
+		return nil
+	}
+	if ended := failure.CallersEnd(ctx); ended != nil {
+		return ended
+	}
+	return toFailure(err, s.timeout)
+}
+
+// runOnShards runs a script for charges on all their shards side by side, so that a shard that does
+// not answer does not delay the others. It returns the failures of all shards, joined.
+func (s *Store) runOnShards(ctx context.Context, charges []algorithm.Charge, newCall func([]algorithm.Charge) *scriptCall) error {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	parts := s.splitCharges(charges)
+	failed := make([]error, len(parts))
+	sideBySide(len(parts), func(i int) {
+		if _, err := s.runScript(deadline, newCall(parts[i])); err != nil {
+			failed[i] = toFailure(err, s.timeout)
+		}
+	})
+	return errors.Join(failed...)
+}
+
+// runScript runs a script that does not decide, on the shard of its keys. Every script replies a
+// list.
+func (s *Store) runScript(ctx context.Context, c *scriptCall) (reply []any, err error) {
+	shard, err := s.router.shard(ctx, []byte(argKeys(c.operation)[0]))
+	if err != nil {
+		return nil, err
+	}
+	if err := shard.runScript(ctx, c, nil); err != nil {
+		return nil, err
+	}
+	return c.cmd.Slice()
 }

@@ -4,166 +4,155 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// asking is one script call: what so many equal calls ask together. It is asked until the reply is an answer: again with the
-// script's text for a server that does not know it, again with the server's time where a calendar was that of another day, and
-// again by another script where the first leaves it to that.
+// scriptCall is one run of a script, for a request or another operation. Its command is sent until
+// the reply is an answer: again with the script's text if the server does not know the script,
+// again with the server's time if it has another day of a calendar, and again by another script if
+// the first leaves the case to that.
 //
-// Its arguments are its own copies, because a command that hangs may outlive the calls that it was made for.
+// The arguments of a command are its own copies, because a command that hangs may outlive the calls
+// that it was made for.
 type scriptCall struct {
-	counters      []algorithm.Counter // what each of the calls is charged to
-	charge        bool
-	calls         int64
-	kind          scriptKind
-	assumedNow    int64 // about now, where a calendar is asked for
-	sendText      bool
-	wasUnknown    bool // the server did not know a script
-	timeCorrected bool // asked again with the server's time
-	script        *algorithm.Script
-	fastCmd       stringCommand // of byFast
-	listCmd       valueCommand  // of the other forms
-	unsent        *atomic.Bool  // cleared when a command is written, if not nil
-	key           string
-	args          [5]any
+	request
+	operation []any // the command's arguments, for operationKind
+
+	kind       scriptKind
+	script     *algorithm.Script
+	sendText   bool
+	wasUnknown bool  // the server did not know a script
+	now        int64 // what the arguments assume, in microseconds, if they depend on a calendar
+	nowIsRedis bool  // now is the server's
+
+	fast   fastCommand
+	cmd    valueCommand // of the other kinds
+	unsent *atomic.Bool // cleared when a command is written; may be nil
 }
 
-// form is by which script calls are decided.
+// scriptKind says which script a scriptCall runs.
 type scriptKind uint8
 
 const (
-	fastKind   scriptKind = iota // NAME_fast.lua
-	decideKind                   // decide.lua
-	equalKind                    // decide_equal.lua
+	fastKind      scriptKind = iota // NAME_fast.lua
+	decideKind                      // decide.lua
+	equalKind                       // decide_equal.lua
+	operationKind                   // one that does not decide
 )
 
-func (a *scriptCall) prepare(counters []algorithm.Counter, charge bool, calls int64) {
-	for i := range counters { // of more calls than ever fit, one more says all
-		if c := &counters[i]; c.Merges() {
-			calls = min(calls, c.Limit.Max/c.Cost+1)
+// newDecision returns the scriptCall of a request.
+func newDecision(r request) *scriptCall {
+	c := &scriptCall{request: r}
+	c.prepare()
+	return c
+}
+
+// newOperation returns the scriptCall for a script that does not decide.
+func newOperation(script *algorithm.Script, args []any) *scriptCall {
+	return &scriptCall{kind: operationKind, script: script, operation: args}
+}
+
+// isDecision reports whether the script decides over a request.
+func (c *scriptCall) isDecision() bool { return c.kind != operationKind }
+
+// prepare chooses the script for the request.
+func (c *scriptCall) prepare() {
+	for i := range c.counters { // if not all calls can fit, one more than can is enough
+		if counter := &c.counters[i]; counter.Merges() {
+			c.calls = min(c.calls, counter.Limit.Max/counter.Cost+1)
 		}
 	}
-	*a = scriptCall{counters: counters, charge: charge, calls: calls, assumedNow: assumedNow(counters)}
+	c.now = assumedNow(c.counters)
 	switch {
-	case len(counters) == 1 && charge && counters[0].Merges() && counters[0].Limit.FastScript() != nil:
-		a.kind = fastKind
-	case calls == 1:
-		a.kind = decideKind
+	case isFast(&c.request):
+		c.kind = fastKind
+	case c.calls == 1:
+		c.kind = decideKind
 	default:
-		a.kind = equalKind
+		c.kind = equalKind
 	}
 }
 
-// command makes the command that asks now.
-func (a *scriptCall) command(ctx context.Context) command {
-	if a.kind == fastKind {
-		return a.fastCommand(ctx)
+// assumedNow returns this process's time if a script's arguments depend on it, as those of a
+// calendar do, because Redis knows no zones. It decides nothing: a script whose own clock disagrees
+// asks to be called again, with its time.
+func assumedNow(counters []algorithm.Counter) int64 {
+	for i := range counters {
+		if counters[i].Limit.Dated() {
+			return nowMicros()
+		}
 	}
-	var call []any
-	if a.kind == decideKind {
-		a.script = algorithm.DecideScript(a.counters)
-		call = decideCall(a.script, a.counters, a.charge, a.assumedNow)
-	} else {
-		a.script = algorithm.EqualScript(a.counters)
-		call = equalCall(a.script, a.counters, a.calls, a.assumedNow)
-	}
-	if a.sendText {
-		call = asEval(call, a.script)
-	}
-	a.listCmd = valueCommand{redis.NewCmd(ctx, call...), sendState{unsent: a.unsent}}
-	return &a.listCmd
+	return 0
 }
 
-// fastCommand allocates as little as it can: the key is a pointer, and the reply a string, because an interface around either
-// would be one more each.
-func (a *scriptCall) fastCommand(ctx context.Context) command {
-	c := &a.counters[0]
-	a.script, a.key = c.Limit.FastScript(), string(c.Key)
-	call := append(appendCommand(a.args[:0], a.script, 1), &a.key, c.Limit.FastArg(c.Cost, a.calls))
-	if a.sendText {
-		call = asEval(call, a.script)
+func nowMicros() int64 { return time.Now().UnixMicro() }
+
+// command returns the next command to send.
+func (c *scriptCall) command(ctx context.Context) command {
+	var args []any
+	switch c.kind {
+	case fastKind:
+		return c.fast.prepare(ctx, c)
+	case decideKind:
+		c.script = algorithm.DecideScript(c.counters)
+		args = algorithm.AppendDecide(onCounters(c.script, c.counters), c.counters, c.charge, c.now)
+	case equalKind:
+		c.script = algorithm.EqualScript(c.counters)
+		args = algorithm.AppendEqual(onCounters(c.script, c.counters), c.counters, c.calls, c.now)
+	case operationKind:
+		args = c.operation
 	}
-	a.fastCmd = stringCommand{redis.NewStringCmd(ctx, call...), sendState{unsent: a.unsent}}
-	return &a.fastCmd
+	if c.sendText {
+		args = asEval(args, c.script)
+	}
+	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{unsent: c.unsent}}
+	return &c.cmd
 }
 
-// heed says what to make of the command that came back with this error: whether it is to be asked again, differently.
-func (a *scriptCall) retry(err error) (again bool, _ error) {
+// retry reports whether the call must be sent again, in another form, after the command ended with
+// this error.
+func (c *scriptCall) retry(err error) (again bool, _ error) {
 	switch {
-	case isReply(err, "NOSCRIPT") && !a.sendText:
-		a.sendText, a.wasUnknown = true, true
+	case isReply(err, "NOSCRIPT") && !c.sendText:
+		c.sendText, c.wasUnknown = true, true
 		return true, nil
 	case err != nil:
-		return false, nameForeignKeys(err, a.counters)
-	case a.kind == fastKind && a.fastCmd.Val() == algorithm.Uncommon:
-		a.kind, a.sendText = equalKind, false
+		return false, nameForeignKeys(err, c.keyNames)
+	case c.kind == fastKind && c.fast.isUncommon():
+		c.kind, c.sendText = equalKind, false
 		return true, nil
-	case a.kind == fastKind:
+	case c.kind == fastKind || c.kind == operationKind:
 		return false, nil
 	}
-	reply, _ := a.listCmd.Val().([]any)
-	now := algorithm.Untimely(reply)
-	if now > 0 && a.timeCorrected {
+	return c.retryWithServerTime()
+}
+
+// retryWithServerTime reports whether the arguments assumed another day of a calendar than the
+// server has.
+func (c *scriptCall) retryWithServerTime() (again bool, _ error) {
+	values, _ := c.cmd.Val().([]any)
+	now := algorithm.Untimely(values)
+	switch {
+	case now == 0:
+		return false, nil
+	case c.nowIsRedis:
 		return false, fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", now)
 	}
-	if now > 0 {
-		a.timeCorrected, a.assumedNow = true, now
-	}
-	return now > 0, nil
+	c.now, c.nowIsRedis = now, true
+	return true, nil
 }
 
-// answer is what was replied to an asking.
-type scriptReply struct {
-	kind   scriptKind
-	text   string // of byFast
-	values []any  // of the other forms
-	calls  int64
-}
-
-func (a *scriptCall) reply() scriptReply {
-	if a.kind == fastKind {
-		return scriptReply{kind: fastKind, text: a.fastCmd.Val(), calls: a.calls}
+// keyNames returns the keys of the call, for a message.
+func (c *scriptCall) keyNames() (keys []string) {
+	if c.kind == operationKind {
+		return argKeys(c.operation)
 	}
-	values, _ := a.listCmd.Val().([]any)
-	return scriptReply{kind: a.kind, values: values, calls: a.calls}
-}
-
-// room is what it takes to work out an answer.
-type scratch struct{ found []algorithm.Found }
-
-// read works out the verdicts of calls that stand behind so many others: those of the last of them that passed, or of the first. It says
-// how many passed, of what was asked for as one; of a call that decide.lua decides, nothing.
-func (a *scriptReply) readVerdicts(counters []algorithm.Counter, behind, calls int64, verdicts []algorithm.Verdict, r *scratch) (passed int64, _ error) {
-	if a.kind == decideKind {
-		return 0, algorithm.ReadDecided(a.values, verdicts)
+	for i := range c.counters {
+		keys = append(keys, string(c.counters[i].Key))
 	}
-	for len(r.found) < len(counters) {
-		r.found = append(r.found, algorithm.Found{})
-	}
-	found := r.found[:len(counters)]
-	var err error
-	if a.kind == fastKind {
-		err = counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
-	} else {
-		err = algorithm.ReadEqual(a.values, counters, found)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
-	}
-	all := a.calls
-	for i := range counters {
-		all = found[i].Fit(&counters[i], all)
-	}
-	passed = min(max(0, all-behind), calls)
-	for i := range counters {
-		found[i].Nth(&counters[i], behind+max(0, passed-1), all, &verdicts[i])
-		if found[i].Now == 0 { // the reply had no time, because the answer does not depend on it
-			verdicts[i].At = nowMicros()
-		}
-	}
-	return passed, nil
+	return keys
 }

@@ -27,7 +27,7 @@ func TestNoLookIsMissed(t *testing.T) {
 	}
 	t.Run("after one that failed", func(t *testing.T) {
 		var looks atomic.Int32
-		w := &serverWatch{common: &common{timeout: time.Minute, listener: noListener{}}, readInfo: func(context.Context) (string, error) {
+		w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) {
 			if looks.Add(1) == 1 {
 				return "", errors.New("a connection to the server that was there before")
 			}
@@ -36,7 +36,7 @@ func TestNoLookIsMissed(t *testing.T) {
 		finds(t, "new", w)
 	})
 	t.Run("during another", func(t *testing.T) {
-		w := &serverWatch{common: &common{timeout: time.Minute, listener: noListener{}}}
+		w := &serverWatch{common: newCommon(time.Minute)}
 		reads, goesOn := make(chan struct{}, 1), make(chan struct{})
 		var looks atomic.Int32
 		w.readInfo = func(context.Context) (string, error) {
@@ -66,7 +66,8 @@ func (t *told) Lost(string, string) { t.lost.Add(1) }
 // Servers that say nothing of their replication are not taken for replicas of each other.
 func TestNothingSaidOfReplicationIsNoLoss(t *testing.T) {
 	heard := new(told)
-	all := &common{timeout: time.Minute, listener: heard}
+	all := newCommon(time.Minute)
+	all.listener = heard
 	for _, id := range []string{"one", "other"} {
 		w := &serverWatch{common: all}
 		w.update("run_id:" + id + "\r\n")
@@ -79,7 +80,7 @@ func TestNothingSaidOfReplicationIsNoLoss(t *testing.T) {
 // Who answers that it knows no INFO is not asked for it again and again.
 func TestWhoKnowsNoInfoIsAskedOnce(t *testing.T) {
 	var looks atomic.Int32
-	w := &serverWatch{common: &common{timeout: time.Minute, listener: noListener{}}, readInfo: func(context.Context) (string, error) {
+	w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) {
 		looks.Add(1)
 		return "", reply("ERR unsupported command 'info'")
 	}}

@@ -1,0 +1,76 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// common is what the shards of a store share.
+type common struct {
+	timeout  time.Duration
+	trips    tripCounts
+	losses   atomic.Uint64
+	listener Listener
+	closing  context.Context // ends when the store is being closed
+	stop     context.CancelFunc
+
+	mu         sync.Mutex
+	closed     bool
+	background sync.WaitGroup      // no function is added once closed
+	masterIDs  map[string]struct{} // the replication IDs of the masters so far
+}
+
+func newCommon(timeout time.Duration) *common {
+	c := &common{timeout: timeout, listener: noListener{}}
+	c.closing, c.stop = context.WithCancel(context.Background())
+	return c
+}
+
+// inBackground starts a function that close waits for, and reports whether it did: not once closed.
+func (c *common) inBackground(do func()) (started bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.background.Go(do)
+	}
+	return !c.closed
+}
+
+// close waits for what runs in the background. Probes end at once, because nobody needs their
+// findings any more.
+func (c *common) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop()
+	c.background.Wait()
+}
+
+func (c *common) countLoss(addr, how string) {
+	c.losses.Add(1)
+	c.listener.Lost(addr, how)
+}
+
+// rememberMaster keeps a master's replication ID, by which a replica is recognized that takes its
+// place. There are few.
+func (c *common) rememberMaster(id string) {
+	if id == "" { // the server does not tell
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.masterIDs == nil || len(c.masterIDs) >= maxShards {
+		c.masterIDs = make(map[string]struct{})
+	}
+	c.masterIDs[id] = struct{}{}
+}
+
+// wasOurMaster reports whether a replication ID is that of a master so far.
+func (c *common) wasOurMaster(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.masterIDs[id]
+	return known
+}

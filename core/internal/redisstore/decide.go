@@ -1,0 +1,134 @@
+package redisstore
+
+import (
+	"context"
+	"hash/maphash"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// request is what a call asks of one shard.
+type request struct {
+	counters []algorithm.Counter
+	charge   bool   // rather than only look
+	calls    int64  // how many equal calls it stands for: 1, but for a lease
+	hash     uint64 // of the keys; requests for the same counters have the same
+}
+
+// Decide answers for one call's counters; verdicts is as long as counters. On one shard they are
+// charged all or none, in one script. Over several shards they are asked side by side, or first the
+// one that will probably refuse. If one of them refuses, or fails and is Required, the charges of
+// the others are given back in the background.
+//
+// If the caller's own context ends, the verdicts have that as Ended, never as a failure of Redis.
+func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if !s.router.isSharded() || sameHashTag(counters) {
+		s.decideOnShard(ctx, ctx, counters, charge, verdicts)
+		return
+	}
+	s.decideOnShards(ctx, counters, charge, verdicts)
+}
+
+// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many. The
+// verdict is that of the last call granted, or the refusal.
+func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
+	counter, verdict := [...]algorithm.Counter{*c}, [1]algorithm.Verdict{}
+	granted, err := s.callShard(ctx, s.newRequest(counter[:], true, calls), verdict[:])
+	if err != nil {
+		return 0, s.failedVerdict(ctx, err)
+	}
+	return granted, verdict[0]
+}
+
+// decideOnShard decides over counters that lie on one shard. The context is the caller's, or one
+// derived from it that ends earlier.
+func (s *Store) decideOnShard(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if _, err := s.callShard(ctx, s.newRequest(counters, charge, 1), verdicts); err != nil {
+		s.failVerdicts(caller, err, verdicts)
+	}
+}
+
+func (s *Store) newRequest(counters []algorithm.Counter, charge bool, calls int64) request {
+	return request{counters, charge, calls, s.hashKeys(counters)}
+}
+
+func (s *Store) hashKeys(counters []algorithm.Counter) uint64 {
+	hash := maphash.Bytes(s.seed, counters[0].Key)
+	for i := 1; i < len(counters); i++ {
+		hash = hash*31 + maphash.Bytes(s.seed, counters[i].Key)
+	}
+	return hash
+}
+
+// callShard asks the shard of the counters. It returns how many calls passed, if there can be
+// several. The verdicts are those of the last call that passed, or of the first.
+func (s *Store) callShard(ctx context.Context, r request, verdicts []algorithm.Verdict) (passed int64, err error) {
+	if !s.router.isReady() { // loading a cluster's slots is part of the call's time
+		deadline, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		ctx = deadline
+	}
+	shard, err := s.router.shard(ctx, r.counters[0].Key)
+	if err != nil {
+		return 0, err
+	}
+	if shard.beginDirect(r.hash) {
+		defer shard.endDirect(r.hash)
+		return s.callDirectly(ctx, shard, r, nil, verdicts)
+	}
+	return s.callThroughLane(ctx, shard, r, verdicts)
+}
+
+// callThroughLane sends the request with others, in a pipeline of its lane.
+func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, verdicts []algorithm.Verdict) (passed int64, err error) {
+	c := shard.enqueue(ctx, r)
+	if err := c.await(); err != nil {
+		return 0, err
+	}
+	defer shard.recycle(c)
+	switch {
+	case c.err == nil:
+		return c.reply.readVerdicts(&c.request, c.ahead, verdicts, &c.scratch)
+	case isSlotSplit(c.err), isSlotUnavailable(c.err) && shard.hasMovingSlots():
+		// A pipeline neither waits nor follows a slot, because other calls are in it and behind it.
+		rest, cancel := context.WithDeadline(ctx, shard.start.Add(c.queuedAt+s.timeout))
+		defer cancel()
+		return s.callDirectly(rest, shard, r, c.err, verdicts)
+	case c.err == errUnsent:
+		return 0, shard.pipelines.noConnection()
+	default:
+		return 0, shard.server.explainTooOld(c.err)
+	}
+}
+
+// callDirectly sends the request by itself, in the caller's goroutine. The refusal is the error
+// reply to a pipeline that carried the request before, or nil.
+func (s *Store) callDirectly(ctx context.Context, shard *shard, r request, refusal error, verdicts []algorithm.Verdict) (passed int64, err error) {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	c := newDecision(r)
+	if err := shard.runScript(deadline, c, refusal); err != nil {
+		return 0, err
+	}
+	shard.server.answered(c.wasUnknown)
+	scratch := s.scratches.Get().(*scratch)
+	defer s.scratches.Put(scratch)
+	reply := c.reply()
+	return reply.readVerdicts(&r, 0, verdicts, scratch)
+}
+
+// failVerdicts sets the verdicts to what kept the store from answering.
+func (s *Store) failVerdicts(caller context.Context, err error, verdicts []algorithm.Verdict) {
+	failed := s.failedVerdict(caller, err)
+	for i := range verdicts {
+		verdicts[i] = failed
+	}
+}
+
+func (s *Store) failedVerdict(caller context.Context, err error) algorithm.Verdict {
+	if ended := failure.CallersEnd(caller); ended != nil {
+		return algorithm.Verdict{Ended: ended}
+	}
+	return algorithm.Verdict{Err: toFailure(err, s.timeout)}
+}

@@ -1,0 +1,24 @@
+// Package redisstore keeps counters in Redis.
+//
+// The counters of a call that lie on one shard are decided by one script call, EVALSHA, or EVAL if
+// the server does not know the script yet. No other command is sent twice, because the first may
+// have charged. A call returns by its deadline, whatever Redis does and however the client was
+// configured.
+//
+// The path of a call:
+//
+//	Store.Decide              decide.go              for one shard, or
+//	Store.decideOnShards      multishard.go          for several, with what is given back afterwards
+//	router.shard              route.go               the server of a key; route_cluster.go
+//	Store.callDirectly        decide.go              if few calls are on their way; otherwise
+//	shard.enqueue, serveLane  lane.go                wait for the lane's next pipeline
+//	pipeline.run              lane_pipeline.go       one round trip; lane_merge.go: equal calls
+//	scriptCall.command        script_call.go         the command; script_args.go, script_fast.go
+//	boundClient.process       client.go              sent once, and over by the deadline
+//	breaker.run               breaker.go             unless the server did not answer before
+//	connectivity.classify     connectivity.go        whether it was sent, and why not
+//	clusterNode.redirect      client_redirect.go     to where a cluster's slot is now
+//	scriptCall.retry          script_call.go         whether to send it again, in another form
+//	scriptReply.readVerdicts  script_reply.go        the verdicts
+//	toFailure                 failure.go             or why there are none
+package redisstore

@@ -1,0 +1,72 @@
+package redisstore
+
+import "bytes"
+
+// group is the calls of a pipeline that ask for the same, and are merged into one script call.
+type group struct {
+	scriptCall
+	err error
+}
+
+// groupCalls groups the pipeline's calls that can be merged, in the order in which they came.
+func (p *pipeline) groupCalls() {
+	size := 8
+	for size < 2*len(p.calls) {
+		size *= 2
+	}
+	if cap(p.table) < size {
+		p.table = make([]int32, size)
+	}
+	p.table = p.table[:size]
+	clear(p.table)
+	clear(p.groups)
+	p.groups = p.groups[:0]
+	for _, c := range p.calls {
+		c.group = p.groupOf(&c.request)
+		g := &p.groups[c.group]
+		c.ahead = g.calls
+		g.calls += c.calls
+	}
+}
+
+// groupOf returns the index of the group for a request, which may be a new one without calls.
+func (p *pipeline) groupOf(r *request) int {
+	if r.canMerge() {
+		at := int(r.hash >> 32 % uint64(len(p.table))) // the lowest bits are the lane's
+		for ; p.table[at] != 0; at = (at + 1) % len(p.table) {
+			i := int(p.table[at] - 1)
+			if p.groups[i].equals(r) {
+				return i
+			}
+		}
+		p.table[at] = int32(len(p.groups) + 1)
+	}
+	p.groups = append(p.groups, group{})
+	g := &p.groups[len(p.groups)-1]
+	g.request, g.calls = *r, 0
+	return len(p.groups) - 1
+}
+
+// canMerge reports whether the request can be decided together with others that ask for the same.
+func (r *request) canMerge() bool {
+	for i := range r.counters {
+		if !r.counters[i].Merges() {
+			return false
+		}
+	}
+	return r.charge
+}
+
+// equals reports whether two requests that can be merged ask for the same.
+func (r *request) equals(other *request) bool {
+	if r.hash != other.hash || len(r.counters) != len(other.counters) || r.charge != other.charge {
+		return false
+	}
+	for i := range r.counters {
+		a, b := &r.counters[i], &other.counters[i]
+		if a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) || !a.Limit.Equal(b.Limit) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"math"
+	"time"
+)
+
+// never is the time until the next timeout if no call waits for one.
+const never = time.Duration(math.MaxInt64)
+
+// startTimer has the timer run until the next timeout. One timer serves all calls in the lanes,
+// because they have the same timeout. The shard must be locked.
+func (s *shard) startTimer(after time.Duration) {
+	s.timerRuns = true
+	if s.timer == nil {
+		s.timer = time.AfterFunc(after, s.expireCalls)
+		return
+	}
+	s.timer.Reset(after)
+}
+
+// expireCalls ends the calls in the lanes whose time is up. The error tells whether a call may have
+// been charged: only a pipeline that got a connection can have charged its calls.
+func (s *shard) expireCalls() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timerRuns = false
+	next := never
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		inFlight, waiting := errAwaited, errWaited
+		if l.unsent.Load() {
+			inFlight, waiting = errUnsent, errUnsent
+		}
+		next = min(next, s.expire(l.inFlight, inFlight), s.expire(l.waiting, waiting))
+	}
+	if next != never {
+		s.startTimer(next)
+	}
+}
+
+// expire ends those of the calls whose time is up, and returns the time until the next timeout.
+func (s *shard) expire(calls []*laneCall, err error) (next time.Duration) {
+	next, now := never, time.Since(s.start)
+	for _, c := range calls {
+		left := c.queuedAt + s.timeout - now
+		switch {
+		case c.state.Load() != stateWaiting:
+		case left <= 0:
+			c.finish(err)
+		default:
+			next = min(next, left)
+		}
+	}
+	return next
+}

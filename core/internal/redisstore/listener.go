@@ -1,0 +1,31 @@
+package redisstore
+
+import "time"
+
+// Listener receives what an operator should know about the servers. Its methods are called in the
+// background, and may be called concurrently.
+type Listener interface {
+	// BreakerOpened reports that a server did not answer, and gets no calls for now.
+	BreakerOpened(addr string)
+	// BreakerClosed reports that it answers again.
+	BreakerClosed(addr string, after time.Duration)
+	// Unreachable reports why no connection to a server can be set up.
+	Unreachable(addr string, why error)
+	// TooOld reports a server whose version does not support the scripts.
+	TooOld(addr, version string)
+	// Lost reports that a server was restarted, or replaced by a replica. What it counted since it
+	// last saved, or sent to the replica, is gone.
+	Lost(addr, how string)
+	// Evicts reports a server that removes counters when its memory is full.
+	Evicts(addr, policy string)
+}
+
+// noListener ignores everything.
+type noListener struct{}
+
+func (noListener) BreakerOpened(string)                {}
+func (noListener) BreakerClosed(string, time.Duration) {}
+func (noListener) Unreachable(string, error)           {}
+func (noListener) TooOld(string, string)               {}
+func (noListener) Lost(string, string)                 {}
+func (noListener) Evicts(string, string)               {}

@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// shardPart holds the counters of one call that share a hash tag, and with it a shard.
+type shardPart struct {
+	hash     uint64
+	indexes  []int // of the counters in the call
+	counters []algorithm.Counter
+	verdicts []algorithm.Verdict
+	forecast forecast
+	charging bool // the shard was asked to charge, rather than only to look
+}
+
+// splitByTag splits counters by hash tag, keeping their order.
+func splitByTag(counters []algorithm.Counter) (parts []*shardPart) {
+	for i := range counters {
+		p := partWithTag(parts, hashTag(counters[i].Key))
+		if p == nil {
+			p = new(shardPart)
+			parts = append(parts, p)
+		}
+		p.indexes = append(p.indexes, i)
+		p.counters = append(p.counters, counters[i])
+		p.verdicts = append(p.verdicts, algorithm.Verdict{})
+	}
+	for _, p := range parts {
+		for i := range p.counters {
+			p.counters[i].Watched = p.counters[i].WatchedIn(p.indexes)
+		}
+	}
+	return parts
+}
+
+// partWithTag returns the part whose keys have this tag, or nil.
+func partWithTag(parts []*shardPart, tag []byte) *shardPart {
+	for _, p := range parts {
+		if bytes.Equal(hashTag(p.counters[0].Key), tag) {
+			return p
+		}
+	}
+	return nil
+}
+
+// copyVerdicts copies the part's verdicts to their places in the call. The number is the part's.
+func (p *shardPart) copyVerdicts(verdicts []algorithm.Verdict, number uint8) {
+	for i, at := range p.indexes {
+		verdicts[at] = p.verdicts[i]
+		verdicts[at].Part = number
+	}
+}
+
+// smallestMax returns the smallest Max of the counters that can be charged.
+func (p *shardPart) smallestMax() int64 {
+	smallest := int64(math.MaxInt64)
+	for i := range p.counters {
+		if c := &p.counters[i]; c.Charges() {
+			smallest = min(smallest, c.Limit.Max)
+		}
+	}
+	return smallest
+}
+
+// failed reports whether the shard did not answer.
+func (p *shardPart) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
+
+// refuses reports whether this part makes the whole call a refused one.
+func (p *shardPart) refuses() bool {
+	return p.verdicts[0].Ended != nil || !algorithm.Passes(p.counters, p.verdicts)
+}
+
+// hasStrike reports whether a ban has to count a refusal by this part.
+func (p *shardPart) hasStrike() bool {
+	for i := range p.counters {
+		if algorithm.Struck(p.counters, p.verdicts, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// charges returns what this part's shard charged: nothing, unless it let the call pass. The charges
+// have keys of their own, because giving back outlives the call.
+func (p *shardPart) charges() (charges []algorithm.Charge) {
+	if !p.charging || p.refuses() || p.failed() {
+		return nil
+	}
+	for i := range p.counters {
+		if c := p.counters[i].Charged(&p.verdicts[i]); c.Cost > 0 {
+			c.Key = bytes.Clone(c.Key)
+			charges = append(charges, c)
+		}
+	}
+	return charges
+}
+
+// showGivenBack changes the call's verdicts to the permits that remain once this part's charges are
+// given back.
+func (p *shardPart) showGivenBack(verdicts []algorithm.Verdict) {
+	for i, at := range p.indexes {
+		if charge := p.counters[i].Charged(&p.verdicts[i]); charge.Cost > 0 {
+			verdicts[at].Remaining += charge.Cost
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// fastCommand is the command of a fast script, for one counter. It is apart from the other commands
+// because it saves allocations: the arguments lie in the scriptCall, the key is passed by pointer,
+// and the reply is a string instead of an interface.
+type fastCommand struct {
+	stringCommand
+	key  string
+	args [5]any
+}
+
+// isFast reports whether a fast script can decide over the request.
+func isFast(r *request) bool {
+	return len(r.counters) == 1 && r.charge && r.counters[0].Merges() && r.counters[0].Limit.FastScript() != nil
+}
+
+// prepare makes the command for a call.
+func (f *fastCommand) prepare(ctx context.Context, c *scriptCall) command {
+	counter := &c.counters[0]
+	c.script, f.key = counter.Limit.FastScript(), string(counter.Key)
+	args := append(appendArgs(f.args[:0], c.script, 1), &f.key, counter.Limit.FastArg(counter.Cost, c.calls))
+	if c.sendText {
+		args = asEval(args, c.script)
+	}
+	f.stringCommand = stringCommand{redis.NewStringCmd(ctx, args...), sendState{unsent: c.unsent}}
+	return f
+}
+
+// isUncommon reports whether the script left the case to decide_equal.lua.
+func (f *fastCommand) isUncommon() bool { return f.Val() == algorithm.Uncommon }

@@ -1,0 +1,63 @@
+package redisstore
+
+import (
+	"fmt"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// scriptReply is the reply to a decision.
+type scriptReply struct {
+	kind   scriptKind
+	text   string // of fastKind
+	values []any  // of the other kinds
+	calls  int64  // how many the script was asked for
+}
+
+func (c *scriptCall) reply() scriptReply {
+	if c.kind == fastKind {
+		return scriptReply{kind: fastKind, text: c.fast.Val(), calls: c.calls}
+	}
+	values, _ := c.cmd.Val().([]any)
+	return scriptReply{kind: c.kind, values: values, calls: c.calls}
+}
+
+// scratch is memory for reading a reply, which is used again.
+type scratch struct{ found []algorithm.Found }
+
+// readVerdicts sets the verdicts of a request with so many equal calls ahead of it: those of the
+// last of its calls that passed, or of the first. It returns how many passed, except for a call
+// that decide.lua decides.
+func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
+	if a.kind == decideKind {
+		return 0, algorithm.ReadDecided(a.values, verdicts)
+	}
+	counters := r.counters
+	for len(s.found) < len(counters) {
+		s.found = append(s.found, algorithm.Found{})
+	}
+	found := s.found[:len(counters)]
+	if err := a.readFound(counters, found); err != nil {
+		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
+	}
+	all := a.calls
+	for i := range counters {
+		all = found[i].Fit(&counters[i], all)
+	}
+	passed = min(max(0, all-ahead), r.calls)
+	for i := range counters {
+		found[i].Nth(&counters[i], ahead+max(0, passed-1), all, &verdicts[i])
+		if found[i].Now == 0 { // the reply has no time, because the answer does not depend on it
+			verdicts[i].At = nowMicros()
+		}
+	}
+	return passed, nil
+}
+
+// readFound reads what a script found before it charged anything.
+func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
+	if a.kind == fastKind {
+		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
+	}
+	return algorithm.ReadEqual(a.values, counters, found)
+}

@@ -1,0 +1,114 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// shard is one server, and the two ways in which calls reach it.
+//
+// A call that finds few others on their way is sent directly, in its own goroutine, as if there
+// were no lanes. If many are on their way, calls go through lanes: those that come while a lane's
+// pipeline is on its way wait together, and leave as its next pipeline. A call for the same keys as
+// a direct one waits in its lane too, so that the calls for a hot key meet there and are merged.
+//
+// A pipeline runs under Timeout, never under one caller's context. Each caller waits by their own,
+// and a call whose caller leaves before the pipeline does is not sent.
+type shard struct {
+	*common
+	node      node
+	pipelines pipelineNode // the node, or nil if it cannot pipeline, so that all calls are direct
+	redirects redirectNode // the node, or nil if no slots move
+	addr      string
+	breaker   *breaker     // nil if it may be several servers
+	server    *serverWatch // nil if it may be several servers
+	several   bool         // it may be several servers
+	maxDirect int
+	start     time.Time
+
+	mu        sync.Mutex
+	direct    []uint64 // the hashes of the calls that are on their way directly
+	lanes     [laneCount]lane
+	timer     *time.Timer // ends the calls in the lanes whose time is up
+	timerRuns bool
+	freeCalls sync.Pool // of *laneCall
+}
+
+// mostDirect is how many calls can be on their way directly, if the client has connections for so
+// many and the lanes. With 4 goroutines go-redis's bare EvalSha is as fast as a direct call. With
+// 16, lanes from the fifth call on are 1.2 times as fast as it, and from the seventeenth on 0.9
+// times.
+const mostDirect = 4
+
+func newShard(n node, connections int, c *common) *shard {
+	s := &shard{common: c, node: n, maxDirect: max(1, min(connections-laneCount, mostDirect)), start: time.Now()}
+	s.pipelines, _ = n.(pipelineNode)
+	s.redirects, _ = n.(redirectNode)
+	s.freeCalls.New = func() any { return &laneCall{done: make(chan struct{}, 1)} }
+	return s
+}
+
+// beginDirect reports whether a call may be sent directly. If so, endDirect must follow.
+func (s *shard) beginDirect(hash uint64) bool {
+	switch {
+	case s.pipelines == nil:
+		return true
+	case s.lane(hash).served.Load(): // nearly always, when there are many calls
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lane(hash).served.Load() || len(s.direct) == s.maxDirect || slices.Contains(s.direct, hash) {
+		return false
+	}
+	s.direct = append(s.direct, hash)
+	return true
+}
+
+func (s *shard) endDirect(hash uint64) {
+	if s.pipelines == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, last := slices.Index(s.direct, hash), len(s.direct)-1
+	s.direct[i] = s.direct[last]
+	s.direct = s.direct[:last]
+}
+
+// runScript sends a script call, by itself, until it has an answer or an error. The refusal is the
+// error reply that it got before, in a pipeline, or nil.
+func (s *shard) runScript(ctx context.Context, c *scriptCall, refusal error) (err error) {
+	trips := 0
+	if refusal != nil {
+		trips = 1
+	}
+	var b backoff
+	for again := true; again; trips++ {
+		failed := s.process(ctx, c.command(ctx), refusal)
+		refusal = nil
+		if c.isDecision() {
+			s.trips.count(failed, trips, 1, 1)
+		}
+		again, err = c.retry(failed)
+		again = again || b.retrySplit(ctx, err)
+	}
+	if err != nil {
+		return s.server.explainTooOld(err)
+	}
+	return nil
+}
+
+// process sends a command. After a refusal by the server that it was sent to, it goes where the
+// slot is now.
+func (s *shard) process(ctx context.Context, cmd command, refusal error) error {
+	if refusal != nil && s.hasMovingSlots() {
+		return s.redirects.redirect(ctx, cmd, refusal)
+	}
+	return s.node.process(ctx, cmd)
+}
+
+// hasMovingSlots reports whether the shard's slots may move to another.
+func (s *shard) hasMovingSlots() bool { return s.redirects != nil }

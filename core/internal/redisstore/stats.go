@@ -1,0 +1,58 @@
+package redisstore
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// tripCounts counts what goes to Redis to be decided.
+type tripCounts struct {
+	sent   atomic.Uint64 // round trips
+	calls  atomic.Uint64 // calls
+	merged atomic.Uint64 // calls that shared the script call of another
+}
+
+// count counts a round trip that ended with this error, unless the breaker prevented it. The first
+// trip of several, after no earlier ones, also counts the calls and script calls that it carried.
+func (t *tripCounts) count(err error, earlier, calls, scripts int) {
+	if err == errBreakerOpen {
+		return
+	}
+	t.sent.Add(1)
+	if earlier > 0 {
+		return
+	}
+	t.calls.Add(uint64(calls))
+	if calls > scripts {
+		t.merged.Add(uint64(calls - scripts))
+	}
+}
+
+// Trips returns how many round trips were made so far to decide calls, how many calls they carried,
+// and how many of those shared the script call of another that asked for the same.
+func (s *Store) Trips() (trips, calls, merged uint64) {
+	return s.trips.sent.Load(), s.trips.calls.Load(), s.trips.merged.Load()
+}
+
+// Losses returns how often a server was found to have been restarted or replaced.
+func (s *Store) Losses() uint64 { return s.losses.Load() }
+
+// ShardState is the state of a server's breaker.
+type ShardState struct {
+	Addr    string
+	Breaker string // closed, open or half-open
+	Opened  uint64 // how often
+}
+
+// Shards returns the servers that calls went to, in order of their addresses. A client of unknown
+// type has none.
+func (s *Store) Shards() (all []ShardState) {
+	for _, shard := range s.router.all() {
+		if b := shard.breaker; b != nil {
+			all = append(all, ShardState{shard.addr, b.circuit.State().String(), b.opened.Load()})
+		}
+	}
+	slices.SortFunc(all, func(a, b ShardState) int { return strings.Compare(a.Addr, b.Addr) })
+	return all
+}
