@@ -10,7 +10,9 @@ import (
 // maxEntries is how many entries a table can hold: places are numbered in 16 bits, from one.
 const maxEntries = 1<<16 - 1
 
-// entry is one counter. It fills a cache line of 64 bytes, which is why two things share expiry.
+// entry is one counter, in 64 bytes. Two things share expiry, behind methods: apart, they would
+// take 8 bytes more of the 80 that a key takes (TestMemoryPerKey), and no time less or more
+// (BenchmarkDecide).
 type entry struct {
 	key   string
 	state algorithm.State

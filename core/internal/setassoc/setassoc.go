@@ -3,8 +3,8 @@
 // It is set-associative, as the caches of processors are: a hash chooses one of its sets, and a set
 // has room for eight entries. When a set is full, a new entry replaces the one that ranks lowest.
 // So the table is bounded without a list of what was used when, and takes 11 bytes beside each
-// entry. A busy entry is found in 7 to 12 ns, where maps under locks took 14 to 34, and a sync.Map,
-// which has no bound, 10 to 16; among 10,000 entries all three take the same (BenchmarkFind).
+// entry. A busy entry is found in 10 ns, as in a sync.Map, which has no bound. In maps under locks
+// it takes 14 to 34 ns. Among 10,000 entries, all three take the same (BenchmarkFind).
 package setassoc
 
 import (
@@ -34,7 +34,8 @@ type block[E any] [blockSets]Set[E]
 type Set[E any] struct {
 	sync.Mutex
 	// tags has a byte of each entry's hash, and 0 for an empty way, so that a search compares only
-	// entries that are probably meant.
+	// entries that are probably meant. Without it, a refusal that is one of 10,000 is repeated in
+	// 99 ns, with it in 78 (BenchmarkDenyCache).
 	tags atomic.Uint64
 	// used has a bit for each entry that was found since the bits were last cleared.
 	used atomic.Uint32
