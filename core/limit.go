@@ -138,7 +138,7 @@ func (l Limit) span() time.Duration {
 
 // normal is the limit with what is unset filled in, so that two which mean the same are equal.
 func (l Limit) normal() Limit {
-	if l.Calendar != (Calendar{}) && l.Algorithm == SlidingWindow {
+	if l.Calendar != (Calendar{}) && l.Algorithm == 0 {
 		l.Algorithm = CalendarWindow
 	}
 	if l.Algorithm.properties().Burst {
@@ -197,7 +197,7 @@ func (l Limit) check() error {
 		return wrong("Algorithm", l.Algorithm, "is none of this package")
 	case calendar && l.Window != 0:
 		return wrong("Calendar", l.Calendar, "takes the place of a Window: set one of the two")
-	case calendar && l.Algorithm != SlidingWindow && !of.Calendar:
+	case calendar && l.Algorithm != 0 && !of.Calendar:
 		return wrong("Calendar", l.Calendar, "goes with CalendarWindow only")
 	case !calendar && (l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond):
 		return wrong("Window", l.Window, "must be 1 ms to 366 days")

@@ -1,0 +1,166 @@
+package algorithm_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+const root = "../../.."
+
+// listed returns the files of CONTRIBUTING.md's two tables: those in this folder, and the others.
+func listed(t *testing.T) (here, elsewhere []string) {
+	t.Helper()
+	page := read(t, "CONTRIBUTING.md")
+	_, page, _ = strings.Cut(page, "## A further algorithm")
+	page, _, _ = strings.Cut(page, "\n## ")
+	first, second, _ := strings.Cut(page, "| elsewhere |")
+	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (only if)?")
+	for _, match := range row.FindAllStringSubmatch(first, -1) {
+		if match[2] == "" {
+			here = append(here, match[1])
+		}
+	}
+	for _, match := range row.FindAllStringSubmatch(second, -1) {
+		elsewhere = append(elsewhere, match[1])
+	}
+	if len(here) < 4 || len(elsewhere) < 4 {
+		t.Fatalf("CONTRIBUTING.md lists %v and %v", here, elsewhere)
+	}
+	return here, elsewhere
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every algorithm is in every file that CONTRIBUTING.md lists for a further one. A ban, which no
+// limit can have, is only in those of this folder and in REDIS.md; slots are held, so the promises
+// about permits are not about them.
+func TestEveryAlgorithmIsComplete(t *testing.T) {
+	here, elsewhere := listed(t)
+	for _, kind := range algorithm.Kinds() {
+		p := kind.Properties()
+		if kind == algorithm.QuietPeriod {
+			continue
+		}
+		mentions := func(path string, names ...string) {
+			text := read(t, path)
+			if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, name) }) {
+				t.Errorf("%s: %s has none of %q", p.Name, path, names)
+			}
+		}
+		for _, file := range here {
+			path := "core/internal/algorithm/" + strings.Replace(file, "NAME", p.File, 1)
+			switch {
+			case strings.Contains(file, "NAME"):
+				read(t, path)
+			case file == "families_test.go":
+				if !slices.ContainsFunc(allFamilies(t), func(f family) bool { return f.limits[0].Kind == kind }) {
+					t.Errorf("%s: no family has its limits", p.Name)
+				}
+			default:
+				mentions(path, p.Name+":", `"`+p.Tag+`":`)
+			}
+		}
+		for _, file := range elsewhere {
+			if file != "core/REDIS.md" && (p.Watches || p.Slots && strings.HasPrefix(file, "internal/promise")) {
+				continue
+			}
+			mentions(file, p.Name, p.Tag, `"`+p.File+".svg")
+		}
+		mentions("core/REDIS.md", "| "+p.Tag+" | ")
+		mentions("core/REDIS.md", "\n| "+p.Tag+" | ")
+		if name := core.Algorithm(kind).String(); name != p.Name && !p.Watches {
+			t.Errorf("core calls %s %q", p.Name, name)
+		}
+	}
+}
+
+func allFamilies(t *testing.T) (all []family) {
+	for _, of := range families(t) {
+		all = append(all, of...)
+	}
+	return all
+}
+
+// The names, tags and words by which algorithms are told apart are all different.
+func TestAlgorithmsAreToldApart(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, kind := range algorithm.Kinds() {
+		p := kind.Properties()
+		for _, name := range []string{"name " + p.Name, "file " + p.File, "tag " + p.Tag, "word " + p.Text} {
+			if seen[name] && name != "word " {
+				t.Errorf("two algorithms have the %s", name)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// No code outside this folder compares an algorithm with one of the constants, nor switches on it.
+func TestNobodyAsksWhichAlgorithm(t *testing.T) {
+	for _, folder := range []string{"core", "ginlimit", "echolimit", "fiberlimit", "nethttplimit", "grpclimit"} {
+		err := fs.WalkDir(os.DirFS(root), folder, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() && (path == "core/internal/algorithm" || path == "core/limittest") {
+				return fs.SkipDir
+			}
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				wantNoQuestion(t, path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantNoQuestion(t *testing.T, path string) {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, filepath.Join(root, path), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(operand ast.Expr) {
+		if selector, ok := operand.(*ast.SelectorExpr); ok {
+			operand = selector.Sel
+		}
+		if name, ok := operand.(*ast.Ident); ok && isAlgorithm(name.Name) {
+			t.Errorf("%v asks for %s", files.Position(name.Pos()), name.Name)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			ask(n.X)
+			ask(n.Y)
+		case *ast.CaseClause:
+			for _, of := range n.List {
+				ask(of)
+			}
+		}
+		return true
+	})
+}
+
+// isAlgorithm reports whether a name is one of the constants. Ban is a type of core, too.
+func isAlgorithm(name string) bool {
+	return slices.ContainsFunc(algorithm.Kinds(), func(k algorithm.Kind) bool { return k.Properties().Name == name && name != "Ban" })
+}
