@@ -53,7 +53,7 @@ func (c *httpClient) Do(t testing.TB, call Call) Reply {
 	case call.Until().Err() != nil:
 		return Reply{}
 	case err != nil:
-		t.Fatal(err)
+		t.Fatalf("%s %s: no reply: %v", call.Method, call.Path, err)
 	}
 	return readReply(t, response)
 }
@@ -80,7 +80,7 @@ func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply
 	from := bufio.NewReader(conn)
 	response, err := http.ReadResponse(from, &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, target, err)
+		t.Fatalf("%s %.200q: no reply within %v: %v", method, target, patience, err)
 	}
 	reply := readReply(t, response)
 	if rest, _ := io.ReadAll(from); bytes.HasPrefix(rest, []byte("HTTP/")) {
@@ -104,7 +104,7 @@ func readReply(t testing.TB, response *http.Response) Reply {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("a reply broke off, as if Response.Finish was not called after Answer.Run: %v", err)
 	}
 	reply := Reply{Status: response.StatusCode, Header: response.Header, Body: string(body), Outcome: response.StatusCode}
 	if len(body) > 0 && response.Header.Get("Content-Type") == "application/problem+json" {

@@ -34,6 +34,9 @@ func (a Adapter) contract(t testing.TB) {
 			"Adapter.Serve must serve all routes, and the middleware must run the handler when Answer.Refusal is nil",
 			freePath, reply.Status, reply.Body, "ok")
 	}
+	if reply := c.get(t, panicPath); reply.Status != http.StatusInternalServerError {
+		t.Fatalf("a panicking handler got status %d, want 500: Adapter.Serve must put a recovery around everything", reply.Status)
+	}
 	c.wantView(t)
 	c.wantRefusal(t)
 	c.wantEnding(t)
@@ -50,8 +53,10 @@ const (
 	plainPath   = "/contract/plain"
 	refusedPath = "/contract/refused"
 	endingPath  = "/contract/ending"
+	panicPath   = "/recovery/missing" // if so, the client says: GET /recovery/missing: no reply
 	exposedPath = "/contract/exposed"
 	allowPath   = "/contract/allow"
+	textPath    = "/contract/text"
 
 	shownPeer = "192.0.2.7"
 )
@@ -76,10 +81,13 @@ func (c *contract) routes(check *core.Check) []Route {
 		c.ended <- outcome
 		return true
 	}}
+	slot := core.Rule{Name: "slot", Limit: core.InFlight(1)}
 	return []Route{
 		shown, {Path: freePath}, {Path: plainPath},
 		{Path: refusedPath, Limits: limit(once(nil)), Handle: func(h Handling) { c.ran.Add(1); h.Text("ok") }},
 		{Path: endingPath, Limits: limit(counted), Handle: func(h Handling) { h.Reply(http.StatusNotFound) }},
+		{Path: textPath, Limits: limit(slot), Handle: func(h Handling) { h.Text("ok") }},
+		{Path: panicPath, Handle: func(Handling) { panic("a handler's own fault") }},
 		{Path: exposedPath, Limits: limit(core.Rule{Name: "exposed", Seconds: 600}), Handle: func(h Handling) {
 			d, _ := core.DecisionFrom(h.Context())
 			h.Text(d.Rule)
@@ -118,7 +126,7 @@ func (c *contract) refused(t testing.TB, by string, reply Reply) {
 	}
 }
 
-// wantEnding makes a call that the handler ends with 404.
+// wantEnding makes a call that the handler ends with 404, and two calls that need the same slot.
 func (c *contract) wantEnding(t testing.TB) {
 	reply := c.get(t, endingPath)
 	if reply.Status != http.StatusNotFound {
@@ -132,6 +140,12 @@ func (c *contract) wantEnding(t testing.TB) {
 		}
 	case <-time.After(patience):
 		t.Errorf("the middleware did not run the handler in Answer.Run: Count received nothing within %v", patience)
+	}
+	for range 2 {
+		if reply := c.get(t, textPath); reply.Status != http.StatusOK || reply.Body != "ok" {
+			t.Errorf("a call with the one slot got status %d and %q, want 200 and %q: "+
+				"the slot of the call before it is free when Answer.Run returns", reply.Status, reply.Body, "ok")
+		}
 	}
 }
 

@@ -55,9 +55,11 @@ func TestContractNamesTheMistake(t *testing.T) {
 		"no handler":        "the middleware must run the handler when Answer.Refusal is nil",
 		"no Run":            "the middleware did not run the handler in Answer.Run",
 		"Run's outcome":     "Count received 200, want the outcome that was sent, 404",
+		"no Finish":         "as if Response.Finish was not called after Answer.Run",
 		"Answer.Context":    "the middleware did not pass Answer.Context to the handler",
 		"Allow":             "Allow let the handler go on though Answer.Refusal was set",
 
+		"no recovery":    "GET /recovery/missing: no reply: ",
 		"Serve's routes": "GET /contract/free, which no rule is for, got status 404",
 		"Serve blocks":   "Serve did not return within 10s",
 		"stop blocks":    "the function that Serve returned did not end the server within 10s",
@@ -226,7 +228,9 @@ func (a adapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool
 			return
 		}
 		watched, response := answer.Watch(w, r)
-		defer response.Finish()
+		if a != "no Finish" {
+			defer response.Finish()
+		}
 		answer.Run(func() int {
 			next.ServeHTTP(watched, r)
 			return wrongly(a, "Run's outcome", 200, response.Status())
@@ -344,6 +348,11 @@ func (a adapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
 		if a == "no reply" {
 			<-r.Context().Done()
 		}
+		defer func() {
+			if a != "no recovery" && recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
 		limited.ServeHTTP(w, r.WithContext(app.Enter(r.Context())))
 	})}
 	if a == "folded headers" {

@@ -12,10 +12,10 @@ import (
 
 // setupScenarios are about mistakes in the setup of a service. The log must warn of each once.
 var setupScenarios = []scenario{
-	{name: "a warning of a rule attached twice", run: warnsOfTwice},
+	{name: "a warning of a rule attached twice (NestedView)", run: warnsOfTwice},
 	{name: "a warning of a proxy that is not trusted", run: warnsOfAProxy},
 	{name: "a warning of calls without an address", run: warnsOfNoAddress, needs: UnixSockets},
-	{name: "a warning of a rule that knows no route", run: warnsOfNoRoute},
+	{name: "a warning of a rule that knows no route (RoutedView)", run: warnsOfNoRoute},
 }
 
 // logbook keeps what is logged.
