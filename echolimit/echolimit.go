@@ -1,16 +1,18 @@
 // Package echolimit attaches access limits to echo routes.
 //
 //	e.Use(echolimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
-//	e.POST("/reply", reply, echolimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}))
+//	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+//	e.POST("/reply", reply, echolimit.New(limiter, limit))
 //
-// A rule without a Name counts each route by itself, by echo's path. Use it in Use, not in Pre, where no route is known yet
-// and the method may still be overridden. The client's address is found by core.Options.ClientIP, never by c.RealIP().
+// A rule without a Name counts each route by itself, by echo's path. Attach it by Use, not by Pre,
+// where no route is known yet and the method may still be overridden. core.Options.ClientIP finds
+// the client's address, not c.RealIP().
 //
 // A rule with Count receives the status that was sent, or the one that echo's own error handler
 // will send for the error that the handler returned: for an *echo.HTTPError its code, and for any
-// other error, also one that wraps an *echo.HTTPError, 500. For a call whose caller left before it
-// was answered it receives 499. An HTTPErrorHandler of yours runs later, so Count does not see its
-// status: where it gives errors another status, turn them into an *echo.HTTPError before they reach
+// other error, also one that wraps an *echo.HTTPError, 500. If the caller left before the call was
+// answered, it receives 499. An HTTPErrorHandler of yours runs later, so Count does not see its
+// status. If it gives errors another status, turn them into an *echo.HTTPError before they reach
 // this middleware.
 package echolimit
 
@@ -26,8 +28,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// New is a middleware for one route, a group or the whole router, that decides by these rules together. It panics with a
-// *core.RuleError when a rule is wrong.
+// New returns a middleware for one route, a group or the whole router, which decides by these rules
+// together. It panics with a *core.RuleError if a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) echo.MiddlewareFunc {
 	return With(limiter.MustGuard(rules...))
 }
@@ -88,8 +90,8 @@ func outcome(c echo.Context, err error, caller context.Context) (status int) {
 }
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
-// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
-// written the refusal too, and the handler just returns.
+// account in a login form. An empty subject keeps each rule's own key. Allow sets the headers. If
+// it returns false, it has written the refusal too, and the handler must return.
 func Allow(c echo.Context, check *core.Check, subject string) bool {
 	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return check.Allow(v, subject) }))
 	return goOn

@@ -1,18 +1,23 @@
 // Package fiberlimit attaches access limits to fiber routes.
 //
 //	app.Use(fiberlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
-//	app.Post("/reply", fiberlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+//	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+//	app.Post("/reply", fiberlimit.New(limiter, limit), reply)
 //
-// A rule without a Name counts each route by itself, by fiber's path; in Use fiber does not know the route yet, so there a
-// rule needs a Name or Paths. The client's address is found by core.Options.ClientIP, never by c.IP().
+// A rule without a Name counts each route by itself, by fiber's path. In Use, fiber does not know
+// the route yet, so a rule there needs a Name or Paths. core.Options.ClientIP finds the client's
+// address, not c.IP().
 //
-// A call ends when its handler returns: what a stream writer (SetBodyStreamWriter) or a WebSocket does after that holds no slot
-// of Concurrency any more; take one with Limiter.Hold, and release it there. fiber does not notice a caller who leaves.
-// A panic ends the process unless a recovery stands somewhere; the slots of the dead are free after the Window.
+// A call ends when its handler returns. A stream writer (SetBodyStreamWriter) or a WebSocket that
+// goes on after that holds no slot of Concurrency any more: take one with core.Slots.Hold, and
+// release it there. fiber does not notice a caller who leaves. A panic ends the process unless a
+// recovery is installed. The slots of a process that died are free after the Window.
 //
-// A rule with Count hears the status that was set, or that fiber's own error handler will make of the error that the handler
-// returned: of a *fiber.Error, also a wrapped one, its code, of any other 500. An ErrorHandler of yours runs later, and what
-// it decides is not heard: where it gives errors another status, turn them into a *fiber.Error before they reach this middleware.
+// A rule with Count receives the status that was set, or the one that fiber's own error handler
+// will send for the error that the handler returned: for a *fiber.Error, also a wrapped one, its
+// code, and for any other error 500. An ErrorHandler of yours runs later, so Count does not see its
+// status. If it gives errors another status, turn them into a *fiber.Error before they reach this
+// middleware.
 package fiberlimit
 
 import (
@@ -27,8 +32,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// New is a middleware for one route, a group or the whole app, that decides by these rules together. It panics with a
-// *core.RuleError when a rule is wrong.
+// New returns a middleware for one route, a group or the whole app, which decides by these rules
+// together. It panics with a *core.RuleError if a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 	return With(limiter.MustGuard(rules...))
 }
@@ -61,8 +66,8 @@ func outcome(c *fiber.Ctx, err error) (status int) {
 }
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
-// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
-// written the refusal too, and the handler just returns.
+// account in a login form. An empty subject keeps each rule's own key. Allow sets the headers. If
+// it returns false, it has written the refusal too, and the handler must return.
 func Allow(c *fiber.Ctx, check *core.Check, subject string) bool {
 	goOn, _ := carryOut(c, check.Allow(view{c}, subject))
 	return goOn

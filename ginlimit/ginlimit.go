@@ -1,15 +1,17 @@
 // Package ginlimit attaches access limits to gin routes.
 //
 //	router.Use(ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))
-//	router.POST("/reply", ginlimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}), reply)
+//	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+//	router.POST("/reply", ginlimit.New(limiter, limit), reply)
 //
-// A rule without a Name counts each route by itself, by gin's full path. Redirects that gin answers before any middleware
-// (a missing slash) are not counted. The client's address is found by core.Options.ClientIP, never by c.ClientIP().
+// A rule without a Name counts each route by itself, by gin's full path. Redirects that gin answers
+// before any middleware (a missing slash) are not counted. core.Options.ClientIP finds the client's
+// address, not c.ClientIP().
 //
 // A rule with Count receives the status that gin sends: c.Writer.Status() when the handlers inside
-// have returned, before a middleware around this one handles c.Errors. For a call whose caller left
-// before the handlers chose a status it receives 499. A call ends, and frees its slot, when its
-// handler returns.
+// have returned, before a middleware around this one handles c.Errors. If the caller left before
+// the handlers chose a status, it receives 499. A call ends, and frees its slot, when its handler
+// returns.
 package ginlimit
 
 import (
@@ -25,7 +27,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// New returns a middleware for one route, a group or the whole router, that decides by these rules
+// New returns a middleware for one route, a group or the whole router, which decides by these rules
 // together. It panics with a *core.RuleError if a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 	return With(limiter.MustGuard(rules...))
@@ -90,8 +92,8 @@ func outcome(w gin.ResponseWriter) (status int) {
 }
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
-// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
-// written the refusal too, and the handler just returns.
+// account in a login form. An empty subject keeps each rule's own key. Allow sets the headers. If
+// it returns false, it has written the refusal too, and the handler must return.
 func Allow(c *gin.Context, check *core.Check, subject string) bool {
 	return carryOut(c, check.Allow(view{c}, subject))
 }

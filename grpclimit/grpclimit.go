@@ -5,14 +5,16 @@
 //		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rules...)),
 //	)
 //
-// The method is the route: a rule without a Name counts each method by itself, and Paths and Except match the full method,
-// as in /grpc.health.v1.Health/*. A stream is charged when it opens. Limits are told in trailers; a refusal is
-// RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure details, and never sends headers, which would keep clients from retrying.
+// The method is the route: a rule without a Name counts each method by itself, and Paths and Except
+// match the full method, such as /grpc.health.v1.Health/*. A stream is charged when it opens.
+// Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure
+// details. It never sends headers, which would keep clients from retrying.
 //
-// A rule with Count hears codes as they go over the wire: 0 (OK), 16 (UNAUTHENTICATED) and so on; of a wrapped status its code,
-// of a context's error 1 or 4, of any other error 2 (UNKNOWN), and 13 (INTERNAL) for a panic. A Count made for HTTP, as
-// status >= 400, takes all of them for successes. A slot of Concurrency is held until the handler returns, of a stream too, and
-// also when its client has left before. A panic ends the process unless an interceptor recovers.
+// A rule with Count receives codes as they are sent: 0 (OK), 16 (UNAUTHENTICATED) and so on. For a
+// wrapped status it receives its code, for a context's error 1 or 4, for any other error 2
+// (UNKNOWN), and for a panic 13 (INTERNAL). A Count written for HTTP, such as status >= 400, takes
+// all of them for successes. A slot of Concurrency is held until the handler returns, also that of
+// a stream whose client has left before. A panic ends the process unless an interceptor recovers.
 package grpclimit
 
 import (
@@ -35,7 +37,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// UnaryServerInterceptor decides over unary calls by these rules together. It panics with a *core.RuleError when a rule is wrong.
+// UnaryServerInterceptor returns an interceptor that decides unary calls by these rules together.
+// It panics with a *core.RuleError if a rule is wrong.
 func UnaryServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.UnaryServerInterceptor {
 	return unary(limiter.MustGuard(rules...))
 }
@@ -45,9 +48,9 @@ func With(guard *core.Guard) (grpc.UnaryServerInterceptor, grpc.StreamServerInte
 	return unary(guard), stream(guard)
 }
 
-// Allow decides by a check inside a handler, for a subject that only the handler knows; "" is each
-// rule's own key. The context is the handler's. If the call may not go on, Allow returns the status to
-// return to the caller.
+// Allow decides by a check inside a handler, for a subject that only the handler knows. An empty
+// subject keeps each rule's own key. The context is the handler's. If the call may not go on, Allow
+// returns the status that the handler must return.
 func Allow(ctx context.Context, decide *core.Check, subject string) error {
 	method, _ := grpc.Method(ctx)
 	answer, last := check(ctx, method, func(v core.View) core.Answer { return decide.Allow(v, subject) })
@@ -81,8 +84,8 @@ func unary(guard *core.Guard) grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamServerInterceptor decides over streams, when they are opened, by these rules together. It panics with a
-// *core.RuleError when a rule is wrong.
+// StreamServerInterceptor returns an interceptor that decides streams, when they are opened, by
+// these rules together. It panics with a *core.RuleError if a rule is wrong.
 func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.StreamServerInterceptor {
 	return stream(limiter.MustGuard(rules...))
 }

@@ -1,11 +1,15 @@
 // Package nethttplimit attaches access limits to net/http handlers.
 //
-//	mux.Handle("POST /reply", nethttplimit.New(limiter, core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true})(reply))
-//	http.ListenAndServe(":8080", nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100})(mux))
+//	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
+//	mux.Handle("POST /reply", nethttplimit.New(limiter, limit)(reply))
+//	everywhere := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100})
+//	http.ListenAndServe(":8080", everywhere(mux))
 //
-// A rule without a Name counts each route by itself, by the pattern that the *http.ServeMux matched, without method and
-// host; around a mux it is asked for the pattern. Around anything else no route is known yet, and a rule needs a Name or
-// Paths. Behind http.StripPrefix the path is the stripped one.
+// A rule without a Name counts each route by itself, by the pattern that the *http.ServeMux
+// matched, without method and host. A middleware around a mux asks it for the pattern. With chi,
+// attach it by With, where the route is known, and not by Use. Around other handlers, gorilla/mux
+// included, no route is known, so a rule needs a Name or Paths. Behind http.StripPrefix the path is
+// the stripped one. core.Options.ClientIP finds the client's address.
 //
 // A rule with Count receives the status that was sent, or 499 if the caller left before the handler
 // sent one. For a connection that the handler took over (a WebSocket) it receives 200, or 101 if
@@ -24,8 +28,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// New is a middleware for one handler or a whole mux, that decides by these rules together. It panics with a
-// *core.RuleError when a rule is wrong.
+// New returns a middleware for one handler or a whole mux, which decides by these rules together.
+// It panics with a *core.RuleError if a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) func(http.Handler) http.Handler {
 	return With(limiter.MustGuard(rules...))
 }
@@ -59,8 +63,8 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer cor
 }
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows, such as the
-// account in a login form; "" is each rule's own key. It writes the headers. If it returns false it has
-// written the refusal too, and the handler just returns.
+// account in a login form. An empty subject keeps each rule's own key. Allow sets the headers. If
+// it returns false, it has written the refusal too, and the handler must return.
 func Allow(w http.ResponseWriter, r *http.Request, check *core.Check, subject string) bool {
 	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return check.Allow(v, subject) }))
 }
