@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
@@ -232,6 +231,3 @@ func (l *logbook) count(words ...string) (lines int) {
 	}
 	return lines
 }
-
-// borrowed is a string that lies in bytes which are written over later.
-func borrowed(bytes []byte) string { return unsafe.String(&bytes[0], len(bytes)) }
