@@ -61,7 +61,7 @@ func TestAdaptersImportOnlyCore(t *testing.T) {
 	}
 }
 
-// Tests that use limittest compile no test library, and need no checksum of one in go.sum.
+// Tests that use limittest compile no other test library.
 func TestLimittestImportsNoTestLibrary(t *testing.T) {
 	for _, dep := range goList(t, "-deps", module+"core/limittest") {
 		for _, library := range []string{"goleak", "rapid", "testify"} {

@@ -1,8 +1,7 @@
-package limittest_test
+package examples_test
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,7 @@ import (
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
-// The code on the page TESTING.md:
+// The code on the page core/limittest/TESTING.md:
 
 type guards struct{ api, reply *core.Guard }
 
@@ -117,53 +116,23 @@ func TestRepliesFailClosed(t *testing.T) {
 	}
 }
 
-// TestPageHasThisCode requires each piece of code on the page to be in this file.
-func TestPageHasThisCode(t *testing.T) {
-	page, err := os.ReadFile("TESTING.md")
+// TestTestingPageHasThisCode requires each piece of code on the page to be in this file.
+func TestTestingPageHasThisCode(t *testing.T) {
+	page, err := os.ReadFile("../core/limittest/TESTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, err := os.ReadFile("service_test.go")
+	tests, err := os.ReadFile("testing_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pieces := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1)
 	for _, piece := range pieces {
 		if !bytes.Contains(tests, piece[1]) {
-			t.Errorf("service_test.go does not have\n%s", piece[1])
+			t.Errorf("testing_test.go does not have\n%s", piece[1])
 		}
 	}
 	if len(pieces) < 8 {
 		t.Errorf("the page has %d pieces of code", len(pieces))
-	}
-}
-
-// TestUseUp uses up limits of every algorithm, fresh and partly used.
-func TestUseUp(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Redis: limittest.StartRedis(t).Client(t)})
-	for name, limit := range map[string]core.Limit{
-		"window": core.PerHour(3), "log": core.PerHour(3).Log(), "fixed": core.PerHour(3).Fixed(), "day": core.PerDay(3).Aligned(),
-		"bucket": core.PerHour(3).Bucket(7),
-	} {
-		counter := limiter.MustCounter(name, limit)
-		for _, used := range []int{0, 2} {
-			subject := "user:" + string(rune('a'+used))
-			if _, err := counter.AllowN(context.Background(), subject, used); err != nil {
-				t.Fatal(err)
-			}
-			limittest.UseUp(t, limiter, core.Rule{Name: name, Limit: limit}, subject)
-			if d, err := counter.Allow(context.Background(), subject); err != nil || d.Allowed {
-				t.Errorf("%v: %+v, %v", limit, d, err)
-			}
-		}
-	}
-	t.Run("slots", func(t *testing.T) {
-		limittest.UseUp(t, limiter, core.Rule{Name: "slots", Limit: core.Limit{Max: 2, Window: time.Minute, Algorithm: core.Concurrency}}, "user:a")
-		if d, err := limiter.MustSlots("slots", 2).LostAfter(time.Minute).Peek(t.Context(), "user:a"); err != nil || d.Remaining != 0 {
-			t.Errorf("%+v, %v", d, err)
-		}
-	})
-	if d, err := limiter.MustSlots("slots", 2).LostAfter(time.Minute).Peek(t.Context(), "user:a"); err != nil || d.Remaining != 2 {
-		t.Errorf("after the test: %+v, %v", d, err)
 	}
 }
