@@ -108,7 +108,8 @@ func carryOut(c echo.Context, answer core.Answer) (goOn bool, err error) {
 	return false, c.Blob(answer.Refusal.Status, answer.Refusal.ContentType, answer.Refusal.Body)
 }
 
-// view comes from a pool, because an echo.Context is two words wide and showing one to the core would cost an allocation.
+// view comes from a pool, because an echo.Context is two words wide, and passing one to the core
+// would cost an allocation.
 type view struct{ c echo.Context }
 
 var views = sync.Pool{New: func() any { return new(view) }}
@@ -133,7 +134,7 @@ func (v *view) Param(name string) string          { return v.c.Param(name) }
 func (v *view) Size() int64                       { return v.c.Request().ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.c.Response().Header() }
 
-// Path is the undecoded path where the client wrote it in its own way: that is what echo routes.
+// Path returns the undecoded path if the client's spelling differs, because echo routes by that.
 func (v *view) Path() string {
 	if raw := v.c.Request().URL.RawPath; raw != "" {
 		return raw

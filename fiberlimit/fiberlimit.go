@@ -53,7 +53,8 @@ func With(guard *core.Guard) fiber.Handler {
 	}
 }
 
-// outcome is the status that the call ends with: fiber makes it of the error when all middlewares have returned.
+// outcome returns the status that the call ends with. fiber derives it from the error when all
+// middlewares have returned.
 func outcome(c *fiber.Ctx, err error) (status int) {
 	if err == nil {
 		return c.Response().StatusCode()
@@ -84,8 +85,8 @@ func carryOut(c *fiber.Ctx, answer core.Answer) (goOn bool, err error) {
 	return false, c.Status(answer.Refusal.Status).Send(answer.Refusal.Body)
 }
 
-// view is one pointer wide, so that showing it to the core costs no allocation. What fiber lends for the call only, it
-// copies: the next request on the connection would write over it.
+// view is one pointer wide, so that passing it to the core costs no allocation. It copies strings
+// that fiber lends for the call only: the next request on the connection would overwrite them.
 type view struct{ c *fiber.Ctx }
 
 func (v view) Context() context.Context          { return v.c.UserContext() }
@@ -96,19 +97,21 @@ func (v view) Param(name string) string          { return v.c.Params(name) }
 func (v view) Value(key any) any                 { return firstValue(v.c.Locals(key), v.c.UserContext().Value(key)) }
 func (v view) ResponseHeader() core.HeaderWriter { return &v.c.Response().Header }
 
-// Loose says that fiber serves /Users/ where /users is registered, unless it was told not to.
+// Loose reports that fiber serves /Users/ where /users is registered, unless the app's
+// configuration says otherwise.
 func (v view) Loose() (anyCase, anySlash bool) {
 	config := v.c.App().Config()
 	return !config.CaseSensitive, !config.StrictRouting
 }
 
-// Size is -1 for a body sent in chunks, whose length no header tells.
 // Host returns the host of the target if it has one, otherwise the header's.
 func (v view) Host() string { return string(v.c.Request().URI().Host()) }
 
+// Size returns -1 for a body sent in chunks, because no header has its length.
 func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLength())) }
 
-// RemoteAddr is the connection's: for a unix socket, fiber's own c.IP() would say 0.0.0.0.
+// RemoteAddr returns the connection's address. For a unix socket, fiber's own c.IP() would be
+// 0.0.0.0.
 func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
 
 func (v view) Header(name string) (values []string) {
@@ -121,8 +124,8 @@ func (v view) Header(name string) (values []string) {
 	return values
 }
 
-// headerAsWritten finds a header where fiber leaves its name as it was sent, and so would find one spelling of it only: a caller could
-// choose another than the proxy's.
+// headerAsWritten finds a header in any spelling if the app leaves names as they were sent. Otherwise
+// a caller could avoid the proxy's header by choosing another spelling.
 func (v view) headerAsWritten(name string) (values []string) {
 	for key, value := range v.c.Request().Header.All() {
 		if strings.EqualFold(string(key), name) {
@@ -139,7 +142,8 @@ func firstValue(first, second any) any {
 	return second
 }
 
-// Route is fiber's path for the route; in Use that is the prefix which Use was given, and the route is not known.
+// Route returns fiber's path for the route. In Use that is the prefix which Use was given, and the
+// route is not known.
 func (v view) Route() string {
 	route := v.c.Route()
 	if len(route.Handlers) == 0 || v.inUse(route) {
@@ -148,7 +152,8 @@ func (v view) Route() string {
 	return route.Path
 }
 
-// Routed reports whether the call is beyond Use. A route without handlers is made for a call that no route is for.
+// Routed reports whether the call has passed Use. fiber makes a route without handlers for a call
+// that no route matches.
 func (v view) Routed() bool {
 	route := v.c.Route()
 	return len(route.Handlers) == 0 || !v.inUse(route)
@@ -163,11 +168,12 @@ func (v view) inUse(route *fiber.Route) bool {
 	return known.(bool)
 }
 
-// ofUse remembers which of fiber's routes Use made: *fiber.Route to bool. There are as many as apps have routes.
+// ofUse maps each *fiber.Route to a bool: whether Use made it. It has as many entries as the apps
+// have routes.
 var ofUse sync.Map
 
-// usedAsMiddleware says whether Use made the route. fiber keeps that to itself, but lists the others; a route in that list
-// is a copy that shares its handlers.
+// usedAsMiddleware reports whether Use made the route. fiber does not export that, but it lists the
+// other routes. A route in that list is a copy with the same handlers.
 func usedAsMiddleware(app *fiber.App, route *fiber.Route) bool {
 	for _, listed := range app.GetRoutes(true) {
 		if len(listed.Handlers) > 0 && &listed.Handlers[0] == &route.Handlers[0] {

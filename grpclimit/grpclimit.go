@@ -111,7 +111,8 @@ func stream(guard *core.Guard) grpc.StreamServerInterceptor {
 	}
 }
 
-// outcome is the code that the call ends with on the wire, where the error of a context has a code of its own.
+// outcome returns the code that the call ends with on the wire. The error of a context has a code
+// of its own there.
 func outcome(err error) (code int) {
 	if s, ok := status.FromError(err); ok {
 		return int(s.Code())
@@ -151,7 +152,8 @@ func check(ctx context.Context, method string, decide func(core.View) core.Answe
 	return answer, last
 }
 
-// refuse makes the status. Waiting helps against some refusals only, and clients retry those which carry a RetryInfo.
+// refuse returns the status of a refusal. It has a RetryInfo only if waiting helps, because clients
+// retry then.
 func refuse(r *core.Refusal) error {
 	var details []protoadapt.MessageV1
 	if r.Wait > 0 {
@@ -216,7 +218,8 @@ func (l *lastTrailers) send() {
 	_ = l.stream.SetTrailer(l.md) // fails only when the call is over
 }
 
-// trailer takes the headers of the core. The lines of a call that is allowed lie in it, and not each by itself.
+// trailer takes the headers of the core. The lines of an allowed call are part of it, which saves
+// an allocation for each.
 type trailer struct {
 	ctx   context.Context
 	md    metadata.MD
@@ -276,7 +279,8 @@ func (t *trailer) AddBytesV(name string, value []byte) {
 	t.Add(name, unsafe.String(&t.text[0], copy(t.text[:], value)))
 }
 
-// lower is a name as gRPC has it, without an allocation for the two of an allowed call.
+// lower returns a name in gRPC's spelling, without an allocation for the two names of an allowed
+// call.
 func lower(name string) string {
 	switch name {
 	case "Ratelimit":
@@ -309,7 +313,7 @@ func (v *view) Header(name string) []string {
 	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
 }
 
-// Host returns what gRPC calls :authority.
+// Host returns the call's :authority.
 func (v *view) Host() string {
 	if lines := v.Header(":authority"); len(lines) > 0 {
 		return lines[0]
@@ -320,7 +324,7 @@ func (v *view) Host() string {
 // CallID returns the call's stream: each interceptor has a trailer of its own.
 func (v *view) CallID() any { return grpc.ServerTransportStreamFromContext(v.trailer.ctx) }
 
-// RemoteAddr is the peer's; there is none in a call within the process.
+// RemoteAddr returns the peer's address. A call within the process has none.
 func (v *view) RemoteAddr() netip.Addr {
 	if p, ok := peer.FromContext(v.trailer.ctx); ok {
 		return core.PeerOf(p.Addr)

@@ -79,7 +79,7 @@ func carryOut(w http.ResponseWriter, answer core.Answer) (goOn bool) {
 	return false
 }
 
-// view comes from a pool, because showing more than one word to the core would cost an allocation.
+// view comes from a pool, because passing more than one word to the core would cost an allocation.
 type view struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -108,8 +108,8 @@ func (v *view) Value(key any) any                 { return v.r.Context().Value(k
 func (v *view) Size() int64                       { return v.r.ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }
 
-// Path is the undecoded path where the client wrote it in its own way: that is what a mux routes, by whose segments
-// /a%2Fb is one and /a/b is two.
+// Path returns the undecoded path if the client's spelling differs. A mux routes by its segments:
+// /a%2Fb has one, /a/b has two.
 func (v *view) Path() string {
 	if raw := v.r.URL.RawPath; raw != "" {
 		return raw
@@ -117,11 +117,12 @@ func (v *view) Path() string {
 	return v.r.URL.Path
 }
 
-// Routed reports whether a mux has looked for the pattern: the one inside, or one around this middleware.
+// Routed reports whether a mux has looked for the pattern: the one inside, or one around this
+// middleware.
 func (v *view) Routed() bool { return v.mux != nil || v.r.Pattern != "" }
 
-// Route is the pattern without method and host: "GET example.com/users/{id}" is /users/{id}. A mux inside is asked before
-// what a mux outside has matched.
+// Route returns the pattern without method and host: for "GET example.com/users/{id}" it is
+// /users/{id}. A mux inside is asked first, before the match of a mux outside is used.
 func (v *view) Route() string {
 	pattern := ""
 	if v.mux != nil {
