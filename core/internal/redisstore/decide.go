@@ -112,8 +112,8 @@ func (s *Store) callDirectly(ctx context.Context, shard *shard, r request, refus
 		return 0, err
 	}
 	shard.server.answered(c.wasUnknown)
-	scratch := s.scratches.Get().(*scratch)
-	defer s.scratches.Put(scratch)
+	scratch := scratches.Get().(*scratch)
+	defer scratches.Put(scratch)
 	reply := c.reply()
 	return reply.readVerdicts(&r, 0, verdicts, scratch)
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // pair is counters that lie on two servers, with a store of their own.
@@ -204,5 +206,27 @@ func TestGivenBackByAnother(t *testing.T) {
 	}
 	if len(given) != 1 || string(given[0].Key) != string(free.Key) || s.left(t, free) != 4 {
 		t.Errorf("%+v to be given back, with %d left of 5", given, s.left(t, free))
+	}
+}
+
+// Closing while charges are being given back waits for these, or lets the callers do it themselves, and never panics.
+func TestCloseDuringGiveBacks(t *testing.T) {
+	ring := redistest.StartRing(t, 2)
+	s := newStore(t, ring.Client(t), patient)
+	used, free := counter("used "+t.Name(), daily(t, 1)), counter("free "+t.Name(), daily(t, 10_000))
+	s.mustTake(t, used)
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for range 30 {
+				s.take(context.Background(), used, free)
+			}
+		})
+		callers.Go(s.Close)
+	}
+	callers.Wait()
+	s.Close()
+	if left := s.left(t, free); left != 10_000 {
+		t.Errorf("%d are left of 10,000 that nobody was let use", left)
 	}
 }

@@ -22,16 +22,15 @@ type scriptCall struct {
 	request
 	operation []any // the command's arguments, for operationKind
 
-	kind       scriptKind
-	script     *algorithm.Script
-	sendText   bool
-	wasUnknown bool  // the server did not know a script
-	now        int64 // what the arguments assume, in microseconds, if they depend on a calendar
-	nowIsRedis bool  // now is the server's
-
-	fast   fastCommand
-	cmd    valueCommand // of the other kinds
-	unsent *atomic.Bool // cleared when a command is written; may be nil
+	kind         scriptKind
+	sendText     bool // rather than the script's name
+	wasUnknown   bool // the server did not know a script
+	nowIsServers bool
+	now          int64 // what the arguments assume, in microseconds, if they depend on a calendar
+	script       *algorithm.Script
+	fast         fastCommand
+	cmd          valueCommand // of the other kinds
+	unsent       *atomic.Bool // cleared when a command is written; may be nil
 }
 
 // scriptKind says which script a scriptCall runs.
@@ -139,10 +138,10 @@ func (c *scriptCall) retryWithServerTime() (again bool, _ error) {
 	switch {
 	case now == 0:
 		return false, nil
-	case c.nowIsRedis:
+	case c.nowIsServers:
 		return false, fmt.Errorf("the script's clock, %d µs since the epoch, left the calendar's day while it was asked", now)
 	}
-	c.now, c.nowIsRedis = now, true
+	c.now, c.nowIsServers = now, true
 	return true, nil
 }
 

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -22,8 +23,11 @@ func (c *scriptCall) reply() scriptReply {
 	return scriptReply{kind: c.kind, values: values, calls: c.calls}
 }
 
-// scratch is memory for reading a reply, which is used again.
+// scratch is memory for reading a reply. It is used again: as a local variable it cost a direct call
+// one allocation, of 320 bytes (BenchmarkDirect).
 type scratch struct{ found []algorithm.Found }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // readVerdicts sets the verdicts of a request with so many equal calls ahead of it: those of the
 // last of its calls that passed, or of the first. It returns how many passed, except for a call

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,7 +15,6 @@ type Store struct {
 	*common
 	router    router
 	seed      maphash.Seed
-	scratches sync.Pool // of *scratch
 	forecasts forecastTable
 	giveBack  func([]algorithm.Charge)
 }
@@ -28,7 +26,6 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	s.giveBack = func(charges []algorithm.Charge) {
 		s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
 	}
-	s.scratches.New = func() any { return new(scratch) }
 	s.router = newRouter(client, s.common)
 	return s
 }

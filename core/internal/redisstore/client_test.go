@@ -125,24 +125,25 @@ func TestStallsLeakNoConnections(t *testing.T) {
 	})
 }
 
-// Closing while charges are being given back waits for these, or lets the callers do it themselves, and never panics.
-func TestCloseDuringGiveBacks(t *testing.T) {
-	ring := redistest.StartRing(t, 2)
-	s := newStore(t, ring.Client(t), patient)
-	used, free := counter("used "+t.Name(), daily(t, 1)), counter("free "+t.Name(), daily(t, 10_000))
-	s.mustTake(t, used)
-	var callers sync.WaitGroup
-	for range 16 {
-		callers.Go(func() {
-			for range 30 {
-				s.take(context.Background(), used, free)
-			}
+// What a server says against a connection reaches every call that was to go over it, those that were to go together, too.
+func TestConnectionsRefused(t *testing.T) {
+	for name, refused := range map[string]struct {
+		change func(*redis.Options)
+		says   string
+	}{
+		"password": {func(o *redis.Options) { o.Password = "wrong" }, "WRONGPASS"},
+		"database": {func(o *redis.Options) { o.Password, o.DB = "secret", 16 }, "DB index is out of range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := redistest.Start(t, "--requirepass", "secret").Client(t, refused.change)
+			s, c := newStore(t, client, patient), counter(t.Name(), daily(t, 1000))
+			together(callers, func(int) {
+				for range 10 {
+					if v := s.take(context.Background(), c)[0]; v.Err == nil || !strings.Contains(v.Err.Error(), refused.says) {
+						t.Errorf("%+v, want an error that says %s", v, refused.says)
+					}
+				}
+			})
 		})
-		callers.Go(s.Close)
-	}
-	callers.Wait()
-	s.Close()
-	if left := s.left(t, free); left != 10_000 {
-		t.Errorf("%d are left of 10,000 that nobody was let use", left)
 	}
 }
