@@ -84,11 +84,17 @@ func inProcess(*testing.T) redis.UniversalClient { return nil }
 // prepare completes the Adapter, checks its contract, and reports whether it holds.
 func (a *Adapter) prepare(t *testing.T) bool {
 	t.Helper()
+	a.complete(t)
+	return t.Run("contract", func(t *testing.T) { a.contract(t) })
+}
+
+// complete fills in what is unset, and fails the test if Cannot is wrong.
+func (a *Adapter) complete(t testing.TB) {
+	t.Helper()
 	a.checkCannot(t)
 	if a.Connect == nil {
 		a.Connect = connectHTTP
 	}
-	return t.Run("contract", func(t *testing.T) { a.contract(t) })
 }
 
 // run runs scenarios. If one fails after a long wait, the run ends, because others would wait in

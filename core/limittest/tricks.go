@@ -17,9 +17,8 @@ type Tricks struct {
 // RunTricks runs the scenarios of hostile callers, counting in process, and returns how many tricks
 // they tried.
 func RunTricks(t *testing.T, adapter Adapter) Tricks {
-	if adapter.prepare(t) {
-		adapter.run(t, slices.Concat(hopScenarios, pathScenarios, hostileScenarios), inProcess)
-	}
+	adapter.complete(t)
+	adapter.run(t, slices.Concat(hopScenarios, pathScenarios, hostileScenarios), inProcess)
 	tried := Tricks{Addresses: len(peerTricks) + len(forTricks) + len(forwardedTricks) + len(realTricks), Names: len(hostileTexts)}
 	if !adapter.RPC {
 		tried.Addresses += len(lineTricks)
