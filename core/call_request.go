@@ -36,8 +36,8 @@ func (c *call) findClient() {
 // addressToCount returns the caller's address for a rule that counts by it.
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
-	if !addr.IsValid() {
-		c.limiter.complains.noAddress(c.Rule(), c.limiter.clientIPs)
+	if ips := c.limiter.clientIPs; !addr.IsValid() {
+		c.limiter.operatorLog.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr
 }
@@ -50,7 +50,7 @@ func (c *call) inspectProxies() {
 	}
 	for _, name := range [...]string{ips.Header, "X-Forwarded-For", "Forwarded"} {
 		if len(c.View.Header(name)) > 0 {
-			c.limiter.complains.untrustedProxy(peer, name, ips.Header)
+			c.limiter.operatorLog.UntrustedProxy(peer, name, ips.Header)
 			return
 		}
 	}

@@ -51,8 +51,8 @@ func TestCost(t *testing.T) {
 				if test.status == 400 && (answer.Refusal.Code != 3 || answer.Refusal.Wait != 0 || answer.Refusal.Decision.Limit != core.PerHour(10)) {
 					t.Errorf("%+v", answer.Refusal)
 				}
-				if complaints := log.count("Cost is negative"); complaints != 0 != (test.cost < 0) {
-					t.Errorf("%d complaints about the cost", complaints)
+				if lines := log.count("Cost is negative"); lines != 0 != (test.cost < 0) {
+					t.Errorf("%d warnings of the cost", lines)
 				}
 			})
 		})
@@ -66,7 +66,7 @@ func TestANegativeCostIsLoggedOnce(t *testing.T) {
 		wantStatus(t, guard, newView("GET", "/"), 200)
 	}
 	if log.count("level=WARN", "rule=weighed", "cost=-2") != 1 || log.count("Cost is negative") != 1 {
-		t.Errorf("want one complaint with rule and cost, got: %s", log.text.String())
+		t.Errorf("want one line with rule and cost, got: %s", log.text.String())
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAKeyThatFails(t *testing.T) {
 	}
 	wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
 	if log.count("level=WARN", "tenant unknown", "rule=n") != 1 {
-		t.Errorf("want one complaint with cause and rule, got: %s", log.text.String())
+		t.Errorf("want one line with cause and rule, got: %s", log.text.String())
 	}
 	heard.last(t, 2)
 }

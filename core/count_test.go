@@ -215,7 +215,7 @@ func TestCountWithoutRedis(t *testing.T) {
 	guard := newGuard(t, limiter, failedLogins)
 	serveInside(t, guard, server.Kill)
 	if log.count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one complaint with the cause, got: %s", log.text.String())
+		t.Errorf("want one line with the cause, got: %s", log.text.String())
 	}
 	answer := wantStatus(t, guard, newView("GET", "/"), 200) // FailOpen: uncounted
 	if _, response := answer.Watch(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)); response != nil {

@@ -13,7 +13,7 @@ func (c *call) refuse(reason Reason, rule *namedRule, limit *Limit, cause error)
 		if ended != nil {
 			reason, cause = ContextEnded, ended // the caller could not be identified because they left
 		} else {
-			c.limiter.complains.identifyFailed(rule.name, cause)
+			c.limiter.operatorLog.IdentifyFailed(rule.name, cause)
 		}
 	}
 	rule.tally.Count(string(reason), string(FromNobody), true, c.stripe)

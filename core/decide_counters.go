@@ -213,7 +213,7 @@ func (c *call) cost(a *appliedRule) int64 {
 	}
 	cost := a.rule.Cost(c)
 	if cost < 0 {
-		c.limiter.complains.negativeCost(a.named.name, cost)
+		c.limiter.operatorLog.NegativeCost(a.named.name, cost)
 		return 1
 	}
 	return int64(cost)

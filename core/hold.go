@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // newHolder names a holder as no other in any process: by a random number of this limiter's, and its own.
@@ -26,7 +27,7 @@ func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []alg
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
 		err := v.Failure()
-		doubtful := v.Ended != nil || err != nil && classOf(err).MayHaveCharged()
+		doubtful := v.Ended != nil || err != nil && failure.ClassOf(err).MayHaveCharged()
 		if counter.Limit.Properties().Slots && doubtful {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
@@ -67,8 +68,8 @@ func (h *hold) renew() {
 	}
 	next := h.every
 	if err := h.limiter.store.Renew(context.Background(), h.slots); err != nil {
-		h.limiter.failures[failureOf(err)].Add(1)
-		h.limiter.complains.notRenewed(err)
+		h.limiter.failures.Add(err)
+		h.limiter.operatorLog.RenewalFailed(err)
 		next /= 4
 	}
 	h.timer.Reset(next)

@@ -112,7 +112,7 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 		wantLeft(t, limiter, "n", "s", long, 0)
 		release()
 		if log.count("level=WARN", "could not be renewed", "out of order") != 1 {
-			t.Errorf("want one complaint with the cause, got: %s", log.text.String())
+			t.Errorf("want one line with the cause, got: %s", log.text.String())
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestReleaseWithoutRedis(t *testing.T) {
 	server.Kill()
 	release()
 	if log.count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one complaint with the cause, got: %s", log.text.String())
+		t.Errorf("want one line with the cause, got: %s", log.text.String())
 	}
 }
 

@@ -157,7 +157,7 @@ func TestSlotsWithoutRedis(t *testing.T) {
 	guard := newGuard(t, limiter, atOnce(1))
 	serveInside(t, guard, server.Kill)
 	if log.count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one complaint with the cause, got: %s", log.text.String())
+		t.Errorf("want one line with the cause, got: %s", log.text.String())
 	}
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200) // FailOpen
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
@@ -24,27 +25,27 @@ import (
 // The adapters attach rules to routes; [Limiter.Guard] and [Limiter.Check] prepare rules. Without a
 // framework, make a [Counter], [Pacer], [Log] or [Slots] once and call it often.
 type Limiter struct {
-	store     store
-	local     *localfirst.Store // store itself if there is Redis, otherwise nil
-	redis     *redisstore.Store // what store asks; nil without Redis
-	source    Source
-	keyHead   string
-	clientIPs *clientip.Finder
-	headers   HeaderStyle
-	options   Options
-	complains complaints
-	calls     sync.Pool // of *call
-	directs   sync.Pool // of *directCall
-	limits    limitCache
-	tallies   *tally.Table
-	names     names
-	refunds   refunds
-	late      lateReleases
-	callIDs   atomic.Uint64
-	closed    atomic.Bool
-	outer     atomic.Pointer[outerCall]
-	nextOuter atomic.Int64 // when the next may be remembered
-	failures  [failure.Classes]atomic.Uint64
+	store       store
+	local       *localfirst.Store // store itself if there is Redis, otherwise nil
+	redis       *redisstore.Store // what store asks; nil without Redis
+	source      Source
+	keyHead     string
+	clientIPs   *clientip.Finder
+	headers     HeaderStyle
+	options     Options
+	operatorLog *operatorlog.Log
+	calls       sync.Pool // of *call
+	directs     sync.Pool // of *directCall
+	limits      limitCache
+	tallies     *tally.Table
+	names       names
+	refunds     refunds
+	late        lateReleases
+	callIDs     atomic.Uint64
+	closed      atomic.Bool
+	outer       atomic.Pointer[outerCall]
+	nextOuter   atomic.Int64 // when the next may be remembered
+	failures    failure.Counts
 
 	holderPrefix string
 	holders      atomic.Uint64
@@ -87,7 +88,7 @@ func New(options Options) (*Limiter, error) {
 	options.ClientIP = ClientIP{} // nobody reads it any more
 	l := &Limiter{
 		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options, tallies: tally.New(OtherNames),
-		complains: complaints{logger: options.Logger}, holderPrefix: newHolderPrefix(),
+		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
 	}
 	l.late.limiter = l
 	l.calls.New = func() any {
@@ -102,7 +103,7 @@ func New(options Options) (*Limiter, error) {
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
 	default:
 		l.redis = redisstore.New(client, options.Timeout)
-		l.redis.Listen(&l.complains)
+		l.redis.Listen(l.operatorLog)
 		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.local, FromRedis
 	}
@@ -126,5 +127,5 @@ func (l *Limiter) logEngine() {
 func (l *Limiter) Close() {
 	l.closed.Store(true)
 	l.store.Close()
-	l.complains.close()
+	l.operatorLog.Close()
 }

@@ -109,10 +109,10 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if err == nil {
 		return
 	}
-	l.failures[failureOf(err)].Add(1)
+	l.failures.Add(err)
 	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return !c.Limit.Properties().Slots })
 	l.late.add(slots, 1)
-	l.complains.notGivenBack(err) // last, for a logger may panic
+	l.operatorLog.GiveBackFailed(err) // last, for a logger may panic
 }
 
 // abandon ends a call during whose decision a function of the service owner's panicked, as a panic in

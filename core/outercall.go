@@ -77,7 +77,7 @@ func (c *call) compareWith(o *outerCall) {
 			continue
 		}
 		if c.identity() == o.id {
-			c.limiter.complains.attachedTwice(c.limits[i].named.name, c.Route())
+			c.limiter.operatorLog.AttachedTwice(c.limits[i].named.name, c.Route())
 		}
 		return
 	}

@@ -116,7 +116,7 @@ func TestPlansThatAreNone(t *testing.T) {
 			wantServed(t, guard, by("a"), ok, 200, 200, 429)
 			wantLeft(t, limiter, "n", "user:a", core.PerHour(2), 0)
 			if log.count("level=WARN", "rule=n", "plan could not be found", test.told) != 1 || log.count("plan could not") != 1 {
-				t.Errorf("want one complaint that says %q, got: %s", test.told, log.text.String())
+				t.Errorf("want one line that says %q, got: %s", test.told, log.text.String())
 			}
 		})
 	}

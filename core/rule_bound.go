@@ -86,7 +86,7 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 	}
 	rule.onRoute = func(p *namedRule) {
 		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
-			l.complains.sharedRoute(p.name)
+			l.operatorLog.RouteCountedTwice(p.name)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 func (c *call) planned(a *appliedRule) *ruleLimit {
 	q, err := c.plan(a)
 	if err != nil {
-		c.limiter.complains.badPlan(a.named.name, err)
+		c.limiter.operatorLog.PlanFailed(a.named.name, err)
 		return a.named.limits[0]
 	}
 	return q

@@ -25,7 +25,7 @@ func (b *boundRule) namedFor(c *call) *namedRule {
 // lookForRoute warns if there is no route because it is not known yet.
 func (b *boundRule) lookForRoute(c *call) {
 	if v, ok := c.View.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
-		c.limiter.complains.unrouted(b.limits[0])
+		c.limiter.operatorLog.RouteUnknown(b.limits[0].phrase())
 	}
 }
 

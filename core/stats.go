@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // Stats are the counts of a Limiter since it was made. See [Limiter.Stats]. encoding/json and
@@ -130,11 +132,9 @@ func (l *Limiter) Stats() Stats {
 			s.Shards = append(s.Shards, ShardStats{shard.Addr, string(shard.Breaker), shard.Opened})
 		}
 	}
-	for class := range l.failures {
-		if n := l.failures[class].Load(); n > 0 {
-			s.StoreErrors = append(s.StoreErrors, StoreErrorCount{storeErrorClasses[class], n})
-		}
-	}
+	l.failures.Each(func(class failure.Class, count uint64) {
+		s.StoreErrors = append(s.StoreErrors, StoreErrorCount{StoreErrorClass(class), count})
+	})
 	slices.SortFunc(s.StoreErrors, func(a, b StoreErrorCount) int { return cmp.Compare(a.Class, b.Class) })
 	return s
 }

@@ -67,7 +67,7 @@ func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 		wantStatus(t, guard, newView("GET", "/"), 503)
 	}
 	if log.count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.count("does not answer") != 1 {
-		t.Errorf("want one complaint with rule, policy and cause, got: %s", log.text.String())
+		t.Errorf("want one line with rule, policy and cause, got: %s", log.text.String())
 	}
 }
 

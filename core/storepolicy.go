@@ -124,3 +124,11 @@ func (p StorePolicy) apply(counter *algorithm.Counter) {
 		counter.LocalShare = p.share
 	}
 }
+
+// stricter returns the smaller of two shares for CountLocally, where 0 is none.
+func stricter(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

@@ -40,7 +40,7 @@ func TestALostRedisIsTold(t *testing.T) {
 		}
 	}
 	limiter.Close()
-	if log.count("level=WARN", "is asked once in a while", "addr="+server.Addr()) == 0 || log.count("level=INFO", "answers again", "after=") == 0 ||
+	if log.count("level=WARN", "is tried once in a while", "addr="+server.Addr()) == 0 || log.count("level=INFO", "answers again", "after=") == 0 ||
 		log.count("level=WARN", "restarted or replaced", "addr="+server.Addr()) != 2 {
 		t.Error(log.text.String())
 	}

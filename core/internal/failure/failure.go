@@ -1,4 +1,4 @@
-// Package failure is why a store does not answer, and whose end that is.
+// Package failure says why a store did not answer, and whether the caller or the store ended a call.
 package failure
 
 import (
@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Error is why a call got no answer. It leads to no context's error: that is only ever the caller's.
+// Error is the reason why a call got no answer. It wraps no error of a context: only the caller's own
+// context ends with one.
 type Error struct {
 	Class Class
 	Err   error
@@ -19,30 +20,13 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap implements errors.Unwrap.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Class is the kind of a failure.
-type Class int
-
-// The classes; core tells after which of them a call may have been charged.
-const (
-	Timeout      Class = iota // asked, and not answered in time
-	Lost                      // the connection broke while the answer was awaited
-	Unreachable               // no connection could be set up
-	NoConnection              // no connection, or no place in a pipeline, came free in time
-	NotReady                  // the server says that it cannot at the moment
-	BreakerOpen               // not asked, because others got no answer
-	Refused                   // the server says that we may not, or has no room: somebody has to change something
-	Foreign                   // a key of ours holds what we never wrote
-	Unexpected                // an answer that the script does not give
-	Classes                   // how many there are
-)
-
-// NoAnswer is the failure of a class that ends with the time which a call has.
+// NoAnswer returns the failure of a call whose time is over.
 func NoAnswer(class Class, timeout time.Duration, cause error) *Error {
 	return &Error{class, fmt.Errorf("no answer within %v: %v", timeout, cause)}
 }
 
-// CallersEnd is the error of a context that has ended; nil while it goes on. A socket's deadline can pass a moment before
-// the context's own timer fires, so the time is looked at too.
+// CallersEnd returns the error of a context that has ended, or nil. A socket's deadline can pass a
+// moment before the context's own timer fires, so it also compares the time.
 func CallersEnd(caller context.Context) error {
 	if ended := caller.Err(); ended != nil {
 		return ended

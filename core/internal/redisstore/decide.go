@@ -95,7 +95,7 @@ func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, ve
 		rest, cancel := context.WithDeadline(ctx, shard.start.Add(c.queuedAt+s.timeout))
 		defer cancel()
 		return s.callDirectly(rest, shard, r, c.err, verdicts)
-	case c.err == errUnsent:
+	case c.err == errNoConnection:
 		return 0, shard.pipelines.noConnection()
 	default:
 		return 0, shard.server.explainTooOld(c.err)

@@ -19,12 +19,13 @@ import (
 // ErrForeign says that a key of ours holds what we never wrote.
 var ErrForeign = errors.New("a key of this limiter holds something else, which is left as it is; choose a Prefix that nobody else writes to, or remove the key")
 
-// errWaited is the error of a call whose turn to be sent did not come in time, errAwaited of one
-// whose answer did not, and errUnsent of one in whose lane no connection came in time.
+// errNoTurn and errNoConnection end calls that were not sent, and so not charged: no turn to be sent
+// came in time, or no connection for the lane. errNoAnswer ends a call that was sent, and may have
+// been charged.
 var (
-	errWaited        = errors.New("no turn came in time, because the calls before it were not answered yet")
-	errAwaited error = unanswered{errors.New("nothing came back")}
-	errUnsent        = errors.New("no connection came in time")
+	errNoTurn             = errors.New("no turn came in time, because the calls before it were not answered yet")
+	errNoAnswer     error = unanswered{errors.New("nothing came back")}
+	errNoConnection       = errors.New("no connection came in time")
 )
 
 // unanswered is the end of the context of who waited for an answer.
@@ -101,8 +102,8 @@ func classOf(err error) failure.Class {
 		return failure.Unreachable
 	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, redis.ErrClosed), errors.As(err, &certificate), errors.As(err, &header):
 		return failure.Unreachable
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, errWaited),
-		errors.Is(err, errUnsent), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // a read ends by the socket's deadline, not by the context's
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, errNoTurn),
+		errors.Is(err, errNoConnection), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // a read ends by the socket's deadline, not by the context's
 		return failure.NoConnection
 	case errors.As(err, &network) && network.Timeout():
 		return failure.Timeout

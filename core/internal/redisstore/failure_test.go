@@ -39,7 +39,7 @@ func TestClassOf(t *testing.T) {
 		want failure.Class
 	}{
 		{on("read", os.ErrDeadlineExceeded), failure.Timeout},
-		{errAwaited, failure.Timeout},
+		{errNoAnswer, failure.Timeout},
 		{unanswered{context.Canceled}, failure.Timeout},
 		{io.EOF, failure.Lost},
 		{io.ErrUnexpectedEOF, failure.Lost},
@@ -56,8 +56,8 @@ func TestClassOf(t *testing.T) {
 		{redis.ErrPoolTimeout, failure.NoConnection},
 		{redis.ErrPoolExhausted, failure.NoConnection},
 		{context.DeadlineExceeded, failure.NoConnection},
-		{errWaited, failure.NoConnection},
-		{errUnsent, failure.NoConnection},
+		{errNoTurn, failure.NoConnection},
+		{errNoConnection, failure.NoConnection},
 		{fmt.Errorf("all 10 connections of the client's pool were in use: %w", redis.ErrPoolTimeout), failure.NoConnection},
 		{&unreached{cause: errNoSetUp, ended: true}, failure.Unreachable},
 		{&unreached{cause: context.DeadlineExceeded}, failure.Unreachable},
@@ -102,12 +102,12 @@ func TestClassOf(t *testing.T) {
 				continue // the client's own errors are known by how they begin, and come as they are
 			}
 			if got := classOf(err); got != test.want {
-				t.Errorf("%v: class %d, want %d", err, got, test.want)
+				t.Errorf("%v: class %s, want %s", err, got, test.want)
 			}
 		}
 		explained := toFailure(test.err, breakerTimeout)
 		if errors.Is(explained, context.Canceled) || errors.Is(explained, context.DeadlineExceeded) || explained.Class != test.want {
-			t.Errorf("%v: %v of class %d", test.err, explained, explained.Class)
+			t.Errorf("%v: %v of class %s", test.err, explained, explained.Class)
 		}
 	}
 }
@@ -129,12 +129,12 @@ type stoppedNode struct{ asked, release chan struct{} }
 
 func (n stoppedNode) process(ctx context.Context, _ command) error { return ctx.Err() }
 
-func (n stoppedNode) noConnection() error { return errUnsent }
+func (n stoppedNode) noConnection() error { return errNoConnection }
 
 func (n stoppedNode) processAll(context.Context, []redis.Cmder) error {
 	n.asked <- struct{}{}
 	<-n.release
-	return errAwaited
+	return errNoAnswer
 }
 
 // Whose time is up while the pipeline is on its way may have been charged, also where that time began before the call came to its lane.
@@ -149,6 +149,6 @@ func TestWhoseTimeIsUpOnTheWayMayHaveBeenCharged(t *testing.T) {
 	<-n.asked
 	end()
 	if err := call.await(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {
-		t.Errorf("class %d: %v", classOf(err), err)
+		t.Errorf("class %s: %v", classOf(err), err)
 	}
 }

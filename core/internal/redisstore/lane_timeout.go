@@ -28,9 +28,9 @@ func (s *shard) expireCalls() {
 	next := never
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		inFlight, waiting := errAwaited, errWaited
+		inFlight, waiting := errNoAnswer, errNoTurn
 		if l.unsent.Load() {
-			inFlight, waiting = errUnsent, errUnsent
+			inFlight, waiting = errNoConnection, errNoConnection
 		}
 		next = min(next, s.expire(l.inFlight, inFlight), s.expire(l.waiting, waiting))
 	}

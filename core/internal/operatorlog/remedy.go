@@ -1,41 +1,49 @@
-package core
+package operatorlog
 
 import (
-	"context"
 	"log/slog"
 	"strings"
-	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// storeFailed says that a call got no answer from the store, and what became of it: once for each kind of error and policy.
-func (c *complaints) storeFailed(name, policy string, err error) {
-	class, name, why := classOf(err), strings.Clone(name), kept(err)
-	c.about[aboutStore].say(string(class)+policy, func(times int) {
-		level, attrs := advice(class, why)
-		attrs = append(attrs, slog.String("latest_rule", name), slog.String("policy", policy), slog.Int("calls", times))
-		c.logger.Log(context.Background(), level, "accesslimit: the store does not answer", attrs...)
-	})
-}
-
-// advice returns the level at which a failure of the store is logged, and the attributes that
+// describe returns the level at which a failure of the store is logged, and the attributes that
 // describe it: the error, its class, and what to change.
-func advice(class StoreErrorClass, why string) (level slog.Level, attrs []any) {
-	level, attrs = slog.LevelWarn, []any{slog.String("error", why), slog.String("class", string(class))}
-	change, wrong := remedy(class, why)
-	if class == StoreRefused || class == StoreForeignValue || wrong {
+func describe(class failure.Class, text string) (level slog.Level, attrs []any) {
+	level, attrs = slog.LevelWarn, []any{slog.String("error", text), slog.String("class", string(class))}
+	remedy := remedyFor(class, text)
+	if class.Lasting() || remedy.lasting {
 		level = slog.LevelError
 	}
-	if change != "" {
-		attrs = append(attrs, slog.String("change", change))
+	if remedy.change != "" {
+		attrs = append(attrs, slog.String("change", remedy.change))
 	}
 	return level, attrs
 }
 
-// remedies holds advice for errors, by words that Redis, TLS or the network use in them.
-var remedies = []struct {
+// remedy says what to change about an error, and whether the error lasts until somebody does.
+type remedy struct {
 	words, change string
-	wrong         bool // it lasts until somebody changes something
-}{
+	lasting       bool
+}
+
+// remedyFor returns the remedy for an error, or none if Redis is only unavailable for now or the error
+// itself says what to do.
+func remedyFor(class failure.Class, text string) remedy {
+	switch class {
+	case failure.Refused, failure.NotReady, failure.Unreachable, failure.NoConnection:
+		for _, r := range remedies {
+			if strings.Contains(text, r.words) {
+				return r
+			}
+		}
+	}
+	return remedy{}
+}
+
+// remedies are found by words that Redis, TLS or the network use in their errors. The first match
+// counts.
+var remedies = []remedy{
 	{"OOM", "give Redis more maxmemory, or a server of its own; leave maxmemory-policy at noeviction", true},
 	{"NOAUTH", "set Username and Password in the Redis client's options", true},
 	{"unauthenticated", "set Username and Password in the Redis client's options", true},
@@ -83,71 +91,4 @@ var remedies = []struct {
 
 	{"of the client's pool were in use", "raise PoolSize in the Redis client's options", false},
 	{"no turn came in time", "Redis, or this process, is slower than the calls come: see their CPU time and the slow log of Redis", false},
-}
-
-// remedy returns what to change about an error, and whether it lasts until somebody does. change is
-// "" if Redis is only unavailable for now, or the error itself says what to do.
-func remedy(class StoreErrorClass, why string) (change string, wrong bool) {
-	switch class {
-	case StoreRefused, StoreNotReady, StoreUnreachable, StoreNoConnection:
-		for _, r := range remedies {
-			if strings.Contains(why, r.words) {
-				return r.change, r.wrong
-			}
-		}
-	}
-	return "", false
-}
-
-// Unreachable implements redisstore.Listener.
-func (c *complaints) Unreachable(addr string, why error) {
-	text := kept(why)
-	change, wrong := remedy(StoreUnreachable, text)
-	c.about[aboutConnections].say(addr, func(times int) {
-		level, attrs := slog.LevelWarn, []any{slog.String("error", text), slog.String("addr", addr)}
-		if wrong {
-			level = slog.LevelError
-		}
-		if change != "" {
-			attrs = append(attrs, slog.String("change", change))
-		}
-		c.logger.Log(context.Background(), level, "accesslimit: no connection to Redis can be set up", append(attrs, slog.Int("times", times))...)
-	})
-}
-
-// TooOld implements redisstore.Listener.
-func (c *complaints) TooOld(addr, version string) {
-	c.about[aboutVersion].say(addr, func(times int) {
-		c.logger.Error("accesslimit: this Redis is too old: some limits cannot be counted there, and their rules' policies answer",
-			slog.String("addr", addr), slog.String("version", version), slog.String("change", "run Redis 6.2 or later, or Valkey"), slog.Int("times", times))
-	})
-}
-
-// BreakerOpened implements redisstore.Listener.
-func (c *complaints) BreakerOpened(addr string) {
-	c.about[aboutBreakers].say("open "+addr, func(times int) {
-		c.logger.Warn("accesslimit: Redis does not answer: it is asked once in a while, and all other calls get their rule's policy at once",
-			slog.String("addr", addr), slog.Int("times", times))
-	})
-}
-
-// BreakerClosed implements redisstore.Listener.
-func (c *complaints) BreakerClosed(addr string, after time.Duration) {
-	c.about[aboutBreakers].say("closed "+addr, func(times int) {
-		c.logger.Info("accesslimit: Redis answers again", slog.String("addr", addr), slog.Duration("after", after), slog.Int("times", times))
-	})
-}
-
-// Lost implements redisstore.Listener.
-func (c *complaints) Lost(addr, how string) {
-	c.logger.Warn("accesslimit: Redis was restarted or replaced: what it had not saved or replicated is lost, and those limits start afresh",
-		slog.String("addr", addr), slog.String("how", how))
-}
-
-// Evicts implements redisstore.Listener.
-func (c *complaints) Evicts(addr, policy string) {
-	c.about[aboutEviction].say(addr, func(times int) {
-		c.logger.Warn("accesslimit: Redis evicts keys when its memory is full, and with them counters that still count: their callers start afresh",
-			slog.String("addr", addr), slog.String("maxmemory-policy", policy), slog.String("change", "set maxmemory-policy noeviction"))
-	})
 }

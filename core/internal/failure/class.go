@@ -1,0 +1,66 @@
+package failure
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// Class is the kind of a failure. Its text stands in logs and metrics, so it stays as it is.
+type Class string
+
+// The classes. Core exports each of them as a StoreErrorClass.
+const (
+	Timeout      Class = "timeout"          // sent, and not answered in time
+	Lost         Class = "connection_lost"  // the connection broke before the answer
+	Unreachable  Class = "unreachable"      // no connection could be set up
+	NoConnection Class = "no_connection"    // no connection, or no turn to be sent, came free in time
+	NotReady     Class = "not_ready"        // the server says that it cannot serve the call now
+	BreakerOpen  Class = "breaker_open"     // not sent, because calls just before got no answer
+	Refused      Class = "refused_by_redis" // the server has no room, or refuses us: somebody has to change something
+	Foreign      Class = "foreign_value"    // a key of ours holds a value that we never wrote
+	Unexpected   Class = "unexpected"       // an answer that the script does not give
+)
+
+// classes are all classes, in the order of Counts.
+var classes = [...]Class{Timeout, Lost, Unreachable, NoConnection, NotReady, BreakerOpen, Refused, Foreign, Unexpected}
+
+// MayHaveCharged reports whether a call that failed so may have been charged: if it was sent and no
+// answer came or none that could be read, and if the server may have ended a script halfway, for want
+// of a right.
+func (c Class) MayHaveCharged() bool {
+	return c == Timeout || c == Lost || c == Refused || c == Unexpected
+}
+
+// Lasting reports whether the failure lasts until somebody changes something.
+func (c Class) Lasting() bool { return c == Refused || c == Foreign }
+
+// ClassOf returns the class of a store's error.
+func ClassOf(err error) Class {
+	var known *Error
+	if errors.As(err, &known) {
+		return known.Class
+	}
+	return Unexpected
+}
+
+// Counts counts failures by class. It is safe for concurrent use.
+type Counts [len(classes)]atomic.Uint64
+
+// Add counts a failure.
+func (c *Counts) Add(err error) {
+	class := ClassOf(err)
+	for i := range classes {
+		if classes[i] == class {
+			c[i].Add(1)
+		}
+	}
+}
+
+// Each calls do for each class that occurred.
+func (c *Counts) Each(do func(class Class, count uint64)) {
+	for i := range classes {
+		if n := c[i].Load(); n > 0 {
+			do(classes[i], n)
+		}
+	}
+}

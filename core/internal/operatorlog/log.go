@@ -1,0 +1,71 @@
+// Package operatorlog writes what an operator should know: that the store fails and what to change,
+// that a rule's functions fail, and mistakes in how a service is put together.
+package operatorlog
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// Log writes each message at most once a minute for each rule, server or kind of error, with the
+// number of times that it applied since it was written last. Messages about how a service is put
+// together are written once. It is safe for concurrent use, and implements redisstore.Listener.
+//
+// A message may be written a minute after its cause. Rules' names and the texts of errors may be lent
+// by a framework for one call only, so the methods copy them.
+type Log struct {
+	logger *slog.Logger
+
+	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors throttle // by kind of error or rule
+	breakers, connections, versions, evictions                                              throttle // by server
+
+	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges once
+}
+
+// New returns a Log that writes to a logger.
+func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
+
+// Close writes the messages that wait for the end of their minute.
+func (l *Log) Close() {
+	for _, t := range [...]*throttle{
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors,
+		&l.breakers, &l.connections, &l.versions, &l.evictions,
+	} {
+		t.close()
+	}
+}
+
+// NegativeCost warns that a rule's Cost returned a negative number.
+func (l *Log) NegativeCost(rule string, cost int) {
+	rule = strings.Clone(rule)
+	l.negativeCosts.log(rule, func(times int) {
+		l.logger.Warn("accesslimit: a rule's Cost is negative, and counts as 1",
+			slog.String("rule", rule), slog.Int("cost", cost), slog.Int("calls", times))
+	})
+}
+
+// IdentifyFailed warns that a rule could not find out whom to count.
+func (l *Log) IdentifyFailed(rule string, err error) {
+	l.ruleFailed(&l.identifyErrors, "accesslimit: a caller could not be identified, and was refused", rule, err)
+}
+
+// PlanFailed warns that a rule could not find out a caller's limit.
+func (l *Log) PlanFailed(rule string, err error) {
+	l.ruleFailed(&l.planErrors, "accesslimit: a caller's plan could not be found, so the rule's own limit applies", rule, err)
+}
+
+func (l *Log) ruleFailed(t *throttle, message, rule string, err error) {
+	rule, text := strings.Clone(rule), textOf(err)
+	t.log(rule, func(times int) {
+		l.logger.Warn(message, slog.String("error", text), slog.String("rule", rule), slog.Int("calls", times))
+	})
+}
+
+// textOf returns a copy of an error's text.
+func textOf(err error) string { return strings.Clone(err.Error()) }
+
+// log writes a message with the number of times that it applies to.
+func (l *Log) log(level slog.Level, message string, attrs []any, unit string, times int) {
+	l.logger.Log(context.Background(), level, message, append(attrs, slog.Int(unit, times))...)
+}

@@ -1,0 +1,165 @@
+package operatorlog_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+)
+
+// text is what a log has written.
+type text struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (t *text) Write(line []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Buffer.Write(line)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Buffer.String()
+}
+
+// newLog returns a log, and a function that counts its lines with all of some words.
+func newLog() (log *operatorlog.Log, lines func(words ...string) int) {
+	var text text
+	log = operatorlog.New(slog.New(slog.NewTextHandler(&text, nil)))
+	return log, func(words ...string) (n int) {
+		for line := range strings.Lines(text.String()) {
+			has := true
+			for _, word := range words {
+				has = has && strings.Contains(line, word)
+			}
+			if has {
+				n++
+			}
+		}
+		return n
+	}
+}
+
+// A message is written at once, and a minute later once for all times since then. What waits when the
+// log is closed is written then.
+func TestOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, lines := newLog()
+		fail := func(n int) {
+			for range n {
+				log.StoreFailed("rule", "fail_open", failure.NoAnswer(failure.Timeout, time.Second, errors.New("late")))
+			}
+		}
+		want := func(when string, total, calls int) {
+			t.Helper()
+			synctest.Wait()
+			if n, last := lines("class=timeout"), lines(fmt.Sprintf("calls=%d\n", calls)); n != total || last == 0 {
+				t.Errorf("%s: %d lines, %d with %d calls; want %d", when, n, last, calls, total)
+			}
+		}
+		fail(1)
+		want("at first", 1, 1)
+		fail(5)
+		time.Sleep(time.Minute - 1)
+		want("within the minute", 1, 1)
+		time.Sleep(1)
+		want("after the minute", 2, 5)
+		time.Sleep(time.Hour)
+		want("after an hour without failures", 2, 5)
+		fail(1)
+		fail(7)
+		log.Close()
+		want("when closed", 4, 7)
+		fail(9)
+		time.Sleep(time.Hour)
+		want("after it was closed", 4, 7)
+	})
+}
+
+// A message about one rule does not hide one about another, up to a bound.
+func TestEachRuleIsLogged(t *testing.T) {
+	log, lines := newLog()
+	for i := range 300 {
+		for range 2 {
+			log.NegativeCost(fmt.Sprint("rule", i), -1)
+		}
+	}
+	log.NegativeCost("rule0", -1)
+	if n := lines("rule=rule0 "); n != 1 {
+		t.Errorf("%d lines about the first rule", n)
+	}
+	if n := lines("rule=rule1 "); n != 1 {
+		t.Errorf("%d lines about the second rule", n)
+	}
+	if n := lines("Cost"); n != 101 {
+		t.Errorf("%d lines for 300 wrong rules", n)
+	}
+}
+
+// Messages about the setup are written once for each subject, up to a bound.
+func TestSetupIsLoggedOnce(t *testing.T) {
+	log, lines := newLog()
+	for i := range 300 {
+		for range 2 {
+			log.AttachedTwice(fmt.Sprint("rule", i), "/")
+			log.NoAddress("rule", false, "X-Forwarded-For")
+		}
+	}
+	if n := lines("attached twice"); n != 100 {
+		t.Errorf("%d lines for 300 rules", n)
+	}
+	if n := lines("ip:unknown"); n != 1 {
+		t.Errorf("%d lines about calls without an address", n)
+	}
+}
+
+// A message that is written later holds the texts of its time, though a framework writes over them.
+func TestTextsAreCopied(t *testing.T) {
+	log, lines := newLog()
+	lent := []byte("lent")
+	for range 2 {
+		log.StoreFailed(unsafe.String(&lent[0], len(lent)), "none", errors.New(unsafe.String(&lent[0], len(lent))))
+	}
+	copy(lent, "else")
+	log.Close()
+	if lines("latest_rule=lent", "error=lent") != 2 || lines("else") != 0 {
+		t.Errorf("%d lines with the texts of their time, %d with later ones", lines("lent"), lines("else"))
+	}
+}
+
+// Errors get the level and the advice that fit them, by their class and words.
+func TestRemedies(t *testing.T) {
+	for _, test := range []struct {
+		class failure.Class
+		text  string
+		words []string
+	}{
+		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", "SECURITY.md"}},
+		{failure.Unreachable, "dial tcp: connection refused", []string{"level=WARN", "start Redis"}},
+		{failure.Unreachable, "x509: certificate signed by unknown authority", []string{"level=ERROR", "RootCAs"}},
+		{failure.NotReady, "READONLY You can't write", []string{"level=WARN", "connect to the master"}},
+		{failure.Foreign, "a key of this limiter holds something else", []string{"level=ERROR"}},
+		{failure.Timeout, "no answer within 100ms: OOM", []string{"level=WARN"}},
+	} {
+		log, lines := newLog()
+		log.StoreFailed("rule", "fail_open", &failure.Error{Class: test.class, Err: errors.New(test.text)})
+		if lines(append(test.words, "class="+string(test.class))...) != 1 {
+			t.Errorf("%q of class %s is not logged with %q", test.text, test.class, test.words)
+		}
+		if advised := lines("change=") > 0; advised != (len(test.words) == 2) {
+			t.Errorf("%q of class %s: advised %v", test.text, test.class, advised)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package operatorlog
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"strings"
+)
+
+// sharedNet is the range that providers use between their customers and the internet (RFC 6598), and
+// load balancers, too.
+var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
+
+// private reports whether an address is none of the internet's.
+func private(addr netip.Addr) bool {
+	return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || sharedNet.Contains(addr)
+}
+
+// UntrustedProxy reports that a peer which is not trusted sent a header of proxies. read is the header
+// that is read from trusted peers. A peer in a private network is probably a proxy. Any other peer may
+// be a stranger, so it is reported separately, for information only.
+func (l *Log) UntrustedProxy(peer netip.Addr, header, read string) {
+	name := "name it in Options.ClientIP.TrustedProxies"
+	if header != read {
+		name += `, and "` + header + `" in Options.ClientIP.Header`
+	}
+	level, about := slog.LevelInfo, "stranger"
+	message := "accesslimit: a header of proxies came from a peer that is not trusted, and was ignored"
+	change := "if the peer is your own proxy, " + name + ", or all callers behind it share one counter; otherwise nothing, for any caller can send the header"
+	if private(peer) {
+		level, about = slog.LevelWarn, "proxy"
+		message = "accesslimit: all callers behind a proxy that is not trusted share one counter"
+		change = "if the peer is your own proxy, " + name + "; if callers connect from there themselves, nothing, for any caller can send the header"
+	}
+	if l.untrustedProxies.first(about) {
+		l.logger.Log(context.Background(), level, message, slog.String("peer", peer.String()), slog.String("header", header), slog.String("change", change))
+	}
+}
+
+// NoAddress warns that a rule counts a call by IP that has no address. header is the one that is read
+// from trusted peers.
+func (l *Log) NoAddress(rule string, unixIsTrusted bool, header string) {
+	if !l.missingAddresses.first("") {
+		return
+	}
+	change := `if a proxy connects over a unix socket, add "unix" to Options.ClientIP.TrustedProxies; in a test, give the request a RemoteAddr; otherwise set the rule's Key`
+	if unixIsTrusted {
+		change = "let the proxy on the unix socket set " + header + ", or name the header that it sets in Options.ClientIP.Header"
+	}
+	l.logger.Warn("accesslimit: calls without an address are counted by IP, and share one counter",
+		slog.String("rule", strings.Clone(rule)), slog.String("subject", "ip:unknown"), slog.String("change", change))
+}
+
+// RouteUnknown warns that a rule without a Name runs before the route is known that would name it.
+func (l *Log) RouteUnknown(limit string) {
+	if l.unknownRoutes.first(limit) {
+		l.logger.Warn("accesslimit: a rule without a Name runs before the route is known, so the calls of all routes share one counter",
+			slog.String("limit", limit), slog.String("change", "give the rule a Name or Paths, or attach it to each route (in chi by With, not Use)"))
+	}
+}
+
+// RouteCountedTwice warns that two rules without a Name charge one counter of a route.
+func (l *Log) RouteCountedTwice(route string) {
+	if l.doubleCharges.first(route) {
+		l.logger.Warn("accesslimit: two rules without a Name count one route in one counter, so its calls are charged twice",
+			slog.String("route", route), slog.String("change", "give the rule of the whole router a Name or Paths"))
+	}
+}
+
+// AttachedTwice warns that two middlewares around one handler charge one counter.
+func (l *Log) AttachedTwice(rule, route string) {
+	if l.doubleCharges.first(rule) {
+		l.logger.Warn("accesslimit: a rule is attached twice around one handler, so each call is charged twice",
+			slog.String("rule", strings.Clone(rule)), slog.String("route", strings.Clone(route)),
+			slog.String("change", "attach the rule to the router or to the route, not to both; give another limit a Name of its own"))
+	}
+}

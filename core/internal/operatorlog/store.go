@@ -1,0 +1,84 @@
+package operatorlog
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// StoreFailed reports that the store did not answer a call, and what its policy was.
+func (l *Log) StoreFailed(rule, policy string, err error) {
+	class, rule, text := failure.ClassOf(err), strings.Clone(rule), textOf(err)
+	l.storeFailures.log(string(class)+policy, func(times int) {
+		level, attrs := describe(class, text)
+		attrs = append(attrs, slog.String("latest_rule", rule), slog.String("policy", policy))
+		l.log(level, "accesslimit: the store does not answer", attrs, "calls", times)
+	})
+}
+
+// GiveBackFailed reports that slots or permits could not be given back after a call.
+func (l *Log) GiveBackFailed(err error) {
+	l.failedAfterwards(&l.giveBackErrors, "accesslimit: slots or permits could not be given back", err)
+}
+
+// RenewalFailed reports that the slot of a call in flight could not be renewed.
+func (l *Log) RenewalFailed(err error) {
+	l.failedAfterwards(&l.renewalErrors, "accesslimit: the slot of a call in flight could not be renewed", err)
+}
+
+// failedAfterwards reports a failure of the store after it had answered the call itself.
+func (l *Log) failedAfterwards(t *throttle, message string, err error) {
+	class, text := failure.ClassOf(err), textOf(err)
+	t.log(string(class), func(times int) {
+		level, attrs := describe(class, text)
+		l.log(level, message, attrs, "calls", times)
+	})
+}
+
+// Unreachable implements redisstore.Listener.
+func (l *Log) Unreachable(addr string, err error) {
+	text := textOf(err)
+	l.connections.log(addr, func(times int) {
+		level, attrs := describe(failure.Unreachable, text)
+		l.log(level, "accesslimit: no connection to Redis can be set up", append(attrs, slog.String("addr", addr)), "times", times)
+	})
+}
+
+// TooOld implements redisstore.Listener.
+func (l *Log) TooOld(addr, version string) {
+	l.versions.log(addr, func(times int) {
+		l.logger.Error("accesslimit: this Redis is too old to count some limits, so their rules' OnStoreError applies",
+			slog.String("addr", addr), slog.String("version", version), slog.String("change", "run Redis 6.2 or later, or Valkey"), slog.Int("times", times))
+	})
+}
+
+// BreakerOpened implements redisstore.Listener.
+func (l *Log) BreakerOpened(addr string) {
+	l.breakers.log("open "+addr, func(times int) {
+		l.logger.Warn("accesslimit: Redis does not answer: it is tried once in a while, and all other calls get their rule's policy at once",
+			slog.String("addr", addr), slog.Int("times", times))
+	})
+}
+
+// BreakerClosed implements redisstore.Listener.
+func (l *Log) BreakerClosed(addr string, after time.Duration) {
+	l.breakers.log("closed "+addr, func(times int) {
+		l.logger.Info("accesslimit: Redis answers again", slog.String("addr", addr), slog.Duration("after", after), slog.Int("times", times))
+	})
+}
+
+// Lost implements redisstore.Listener.
+func (l *Log) Lost(addr, how string) {
+	l.logger.Warn("accesslimit: Redis was restarted or replaced: counters that it had not saved or replicated are lost, and start afresh",
+		slog.String("addr", addr), slog.String("how", how))
+}
+
+// Evicts implements redisstore.Listener.
+func (l *Log) Evicts(addr, policy string) {
+	l.evictions.log(addr, func(times int) {
+		l.logger.Warn("accesslimit: Redis evicts keys when its memory is full, also those of counters in use: their callers start afresh",
+			slog.String("addr", addr), slog.String("maxmemory-policy", policy), slog.String("change", "set maxmemory-policy noeviction"))
+	})
+}
