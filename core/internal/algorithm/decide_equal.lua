@@ -22,15 +22,17 @@ local function write(key, state, lives)
   redis.call('SET', key, state, 'PXAT', math.floor((now + lives) / 1000) + 1)
 end
 
+local answers, fit = {}, calls
 for i = 1, #KEYS do
   reply[i + 1] = redis.call('GET', KEYS[i]) or ''
-  local answer = look(i, 1)
+  local answer = look(i, calls)
   if not answer then return {now} end
-  calls = math.min(calls, math.floor(math.max(0, answer.left) / ARGV[6 * i - 3]))
+  answers[i], fit = answer, math.min(fit, math.floor(math.max(0, answer.left) / ARGV[6 * i - 3]))
 end
 for i = 1, #KEYS do
-  local answer = look(i, math.max(1, calls))
-  if calls > 0 then
+  local answer = answers[i]
+  if fit > 0 then
+    if fit < calls then answer = look(i, fit) end
     write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
   elseif answer.anchored then
     write(KEYS[i], answer.anchored, answer.lives or answer.reset)

@@ -72,17 +72,22 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
     retry = math.max(0, wait - patience)
     if needed > most then retry = math.max(retry, after(needed - most)) end
   end
-  local answer = {left = left, reset = reset, retry = math.min(whole, retry), anchored = anchored, wait = wait}
-  if parts then answer.lives = (at + bucket.ticks(parts)) * tick - now end
-  if retry > 0 or cost == 0 then return answer end
+  local lives = parts and (at + bucket.ticks(parts)) * tick - now or nil
+  if retry > 0 or cost == 0 then
+    return {retry = math.min(whole, retry), left = left, reset = reset, anchored = anchored, lives = lives, wait = wait}
+  end
 
   local full = charged + cost > 2 ^ 52
   if full then charged, born = now % 2 ^ 51, now end -- what was charged before cannot be given back any more
-  answer.position, answer.charged_reset = charged + cost, after(needed)
-  if not parts then
-    answer.charged = struct.pack('<I7I7I7I7I7I7I1', at, needed, permit, refill, charged + cost, born, 0)
-    return answer
-  end
+  local position = charged + cost
+  local answer = {
+    retry = 0, left = left, reset = reset, position = position, charged_reset = after(needed),
+    charged = not parts and struct.pack('<I7I7I7I7I7I7I1', at, needed, permit, refill, position, born, 0) or nil,
+  }
+  if anchored then answer.anchored = anchored end
+  if wait then answer.wait = wait end
+  if not parts then return answer end
+
   if not own then
     own = bucket.add_part(parts, {used = used, permit = permit, refill = refill, gaps = gaps}, charged, longest)
   end
@@ -91,10 +96,10 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
     if i >= own then
       part.used = math.min(part.used + cost * part.permit, 2 ^ 52, longest * part.refill)
     elseif part.used > 0 then
-      bucket.add_gap(part, charged + cost, charged, charged + cost)
+      bucket.add_gap(part, position, charged, position)
     end
   end
-  answer.charged = bucket.write(at, charged + cost, born, parts)
+  answer.charged, answer.lives = bucket.write(at, position, born, parts), lives
   answer.charged_lives = (at + bucket.ticks(parts)) * tick - now
   return answer
 end
