@@ -47,17 +47,17 @@ func (v valued) Value(key any) any {
 
 // Route is one route of an App.
 type Route struct {
-	// Method is the HTTP method; "" is GET, and "*" is every method, also one that nobody has heard
-	// of if the framework can serve it (Any, All). Several routes may have one path.
+	// Method is the HTTP method; "" is GET. "*" is every method that the framework can serve, even a
+	// made-up one (Any, All). Several routes may have one path.
 	Method string
 	// Path is in the spelling of net/http's ServeMux. A segment is a word, or a parameter {name},
-	// or at the end {rest...} for everything below. It does not end in a slash. An RPC's paths are
-	// /service/method.
+	// or at the end {rest...} for everything below. One path of FuzzPaths ends in a slash. An RPC's
+	// paths are /service/method.
 	Path string
 	// Limits are the middlewares of this route, each a list of rules, the outermost first.
 	Limits [][]core.Rule
-	// Recovers says that a recovery, the framework's own if it has one, stands between the limits
-	// and the handler.
+	// Recovers reports whether a recovery is between the limits and the handler: the framework's
+	// own if it has one.
 	Recovers bool
 	// Handle writes the reply; nil replies 200 "ok". Call Route.Serve, which does either.
 	Handle func(Handling)

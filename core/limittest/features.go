@@ -5,19 +5,19 @@ import (
 	"testing"
 )
 
-// Feature is something that a framework may be unable to do. See [Adapter].Cannot.
+// Feature is something that some frameworks cannot do. See [Adapter].Cannot.
 type Feature string
 
 const (
-	// RouteInUse is that a middleware of the whole router knows the route. Without it the View must
+	// RouteInUse means that a middleware of the whole router knows the route. Otherwise the View must
 	// be a [core.RoutedView], so that a rule which needs the route is logged as a mistake.
 	RouteInUse Feature = "the route in Use"
-	// LeavingCallers is that a handler is told when its caller leaves.
+	// LeavingCallers means that a handler's context ends when its caller leaves.
 	LeavingCallers Feature = "leaving callers"
-	// FoldedHeaders is that a header may go on in a next line, which begins with white space.
-	// Without it such a request may get 400.
+	// FoldedHeaders means that a header may continue in a next line that begins with white space.
+	// Otherwise such a request may get 400.
 	FoldedHeaders Feature = "folded headers"
-	// UnixSockets is that the framework serves on the listener of a unix socket.
+	// UnixSockets means that the framework can serve on the listener of a unix socket.
 	UnixSockets Feature = "unix sockets"
 )
 

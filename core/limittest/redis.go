@@ -18,7 +18,8 @@ type Redis struct {
 // come last on its command line, as "--maxmemory", "2mb".
 //
 // The environment variable ACCESSLIMIT_REDIS_SERVER names another program to start, by its absolute
-// path: a redis-server of another version, or a valkey-server. If there is none, the test fails.
+// path: a redis-server of another version, or a valkey-server. If the program is missing, the test
+// fails.
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
 	return &Redis{redistest.Start(t, args...)}

@@ -18,13 +18,14 @@ import (
 // Adapter is an adapter under test.
 type Adapter struct {
 	// Serve serves the app on the listener, with a real server of the framework and through the
-	// adapter, and returns a function that ends the server. A recovery, the framework's own, stands
+	// adapter, and returns a function that ends the server. The framework's own recovery must be
 	// around everything.
 	Serve func(t testing.TB, l net.Listener, app App) (stop func())
-	// Connect makes a client whose connections dial opens; nil: one of HTTP/1.1.
+	// Connect returns a client whose connections dial opens. If it is nil, the client speaks
+	// HTTP/1.1.
 	Connect func(t testing.TB, dial Dial) Client
-	// RPC says that calls have no HTTP methods, no route parameters and no bodies of their own.
-	// Scenarios about these are left out.
+	// RPC reports whether calls have no HTTP methods, no route parameters and no bodies of their own.
+	// Then scenarios about these are left out.
 	RPC bool
 	// Cannot names the features that the framework does not have, each with the reason. Scenarios
 	// that need one are left out, or try what must happen instead.

@@ -8,10 +8,10 @@ import (
 
 // Tricks counts the tricks that were tried on an adapter.
 type Tricks struct {
-	Addresses int // calls of which the peer or the headers lie about the caller's address
-	Requests  int // requests whose line or headers are spelled in another way; 0 for an RPC
-	Served    int // of these, how many reach a handler where there is no rule
-	Names     int // callers who are called what no text is
+	Addresses int // calls with a misleading peer or header about the caller's address
+	Requests  int // requests with another spelling of the path, method or headers; 0 for an RPC
+	Served    int // the Requests that reach a handler if there is no rule
+	Names     int // callers with names that are no text
 }
 
 // RunTricks runs the scenarios of hostile callers, counting in process, and returns how many tricks
