@@ -23,8 +23,8 @@ func TestAllocationsOfACallAlone(t *testing.T) {
 	}
 }
 
-// Calls that share a script call allocate nothing of their own: only the trips do, and starting the
-// callers. How many calls share one is up to the machine.
+// Calls that share a script call allocate nothing of their own. Only the trips do, and starting the
+// callers. How many calls share one depends on the machine.
 func TestAllocationsOfMergedCalls(t *testing.T) {
 	_, client := startOne(t)
 	s, call := newStore(t, client, patient), []algorithm.Counter{counter("hot", daily(t, 100_000))}
@@ -40,7 +40,7 @@ func TestAllocationsOfMergedCalls(t *testing.T) {
 			}
 		})
 	}
-	storm() // makes the tickets
+	storm() // allocates the calls that are recycled
 	var before, after runtime.MemStats
 	earlier, _, _ := s.Trips()
 	runtime.ReadMemStats(&before)

@@ -50,9 +50,9 @@ const (
 	minFailingTime = 250 * time.Millisecond
 	minFailures    = 2
 	// openFor is for how long the breaker stays open, at least, and at most half as much again, so
-	// that a fleet does not come back all at once. go-redis, if no connection could be opened, looks
-	// for the server once a second by itself. With that, and this, a server that is back is in use
-	// again within two seconds.
+	// that a fleet does not come back all at once. go-redis, if no connection could be opened,
+	// looks for the server once a second by itself. With that, and this, a server that is back is
+	// in use again within two seconds.
 	openFor = 600 * time.Millisecond
 )
 

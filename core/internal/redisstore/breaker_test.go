@@ -28,19 +28,19 @@ var (
 	late    = &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
 )
 
-// tested is a breaker, and what it told.
+// tested is a breaker with the changes that it reported.
 type tested struct {
 	*breaker
-	told []breakerChange
+	changes []breakerChange
 }
 
 func newTested() *tested {
 	b := new(tested)
-	b.breaker = newBreaker(breakerTimeout, func(c breakerChange) { b.told = append(b.told, c) })
+	b.breaker = newBreaker(breakerTimeout, func(c breakerChange) { b.changes = append(b.changes, c) })
 	return b
 }
 
-// trip makes a trip that takes so long and ends so.
+// trip makes a trip that takes so long and ends with this error.
 func (b *tested) trip(took time.Duration, err error) error {
 	return b.run(func() error {
 		time.Sleep(took)
@@ -60,7 +60,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *tested)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newTested()) })
 }
 
-// What shows that a server cannot answer opens the breaker, after a run of it.
+// Errors in a row that show that a server cannot answer open the breaker.
 func TestBreakerOpens(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -96,15 +96,15 @@ func TestBreakerOpens(t *testing.T) {
 				if err := b.trip(0, nil); err != errBreakerOpen {
 					t.Errorf("%v, want no trip", err)
 				}
-				if len(b.told) != 1 || !b.told[0].open || b.opened.Load() != 1 {
-					t.Errorf("told %v", b.told)
+				if len(b.changes) != 1 || !b.changes[0].open || b.opened.Load() != 1 {
+					t.Errorf("reported %v", b.changes)
 				}
 			})
 		})
 	}
 }
 
-// Where each failure takes long, two are enough.
+// If each failure takes long, two are enough.
 func TestBreakerOpensWithinASecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *tested) {
 		began := time.Now()
@@ -117,7 +117,7 @@ func TestBreakerOpensWithinASecond(t *testing.T) {
 	})
 }
 
-// What says nothing about the server, or that it answers, does not open the breaker.
+// Errors that say nothing about the server, or that it answers, do not open the breaker.
 func TestBreakerStaysClosed(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -189,7 +189,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 	})
 }
 
-// open is a breaker that has opened just now.
+// open returns a breaker that has just opened.
 func open() *tested {
 	b := newTested()
 	for range minFailures {
@@ -198,8 +198,8 @@ func open() *tested {
 	return b
 }
 
-// One trip tries whether the server is back, and no other goes while it is under way.
-func TestBreakerProbesAlone(t *testing.T) {
+// One trip tries whether the server is back, and no other is made meanwhile.
+func TestBreakerTriesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open()
 		began := time.Now()
@@ -231,14 +231,14 @@ func TestBreakerProbesAlone(t *testing.T) {
 			t.Errorf("%d probes, %d spared", made, spared)
 		}
 		b.wantState(t, "closed")
-		if last := b.told[len(b.told)-1]; len(b.told) != 2 || last.open || last.after < openFor {
-			t.Errorf("told %v", b.told)
+		if last := b.changes[len(b.changes)-1]; len(b.changes) != 2 || last.open || last.after < openFor {
+			t.Errorf("reported %v", b.changes)
 		}
 	})
 }
 
-// A probe whose caller leaves says nothing, and does not keep the next from being tried.
-func TestBreakerProbesAgain(t *testing.T) {
+// A trial whose caller leaves says nothing, and does not prevent the next.
+func TestBreakerTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open()
 		time.Sleep(openFor * 3 / 2)
@@ -252,8 +252,8 @@ func TestBreakerProbesAgain(t *testing.T) {
 	})
 }
 
-// Trips that were under way when the breaker opened say nothing about the server later.
-func TestBreakerIgnoresLateNews(t *testing.T) {
+// Trips that were on their way when the breaker opened do not count later.
+func TestBreakerIgnoresLateTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTested()
 		var slow sync.WaitGroup
@@ -271,7 +271,7 @@ func TestBreakerIgnoresLateNews(t *testing.T) {
 	})
 }
 
-// Where a server answers, a breaker costs no allocation.
+// If a server answers, a breaker costs no allocation.
 func TestBreakerAllocatesNothing(t *testing.T) {
 	b := newTested()
 	answer := func() error { return nil }

@@ -56,8 +56,8 @@ func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error
 	return err
 }
 
-// nextServer returns the server to ask after a refusal, or nil if it is not known, and whether it must
-// be asked with ASKING.
+// nextServer returns the server to ask after a refusal, or nil if it is not known, and whether it
+// must be asked with ASKING.
 func (n clusterNode) nextServer(ctx context.Context, cmd command, at *redis.Client, refusal error) (to *redis.Client, asking bool) {
 	if addr, ok := redis.IsMovedError(refusal); ok {
 		return n.table.serverAt(addr), false
@@ -86,8 +86,9 @@ func (n clusterNode) otherMaster(ctx context.Context, cmd command, than *redis.C
 	}
 }
 
-// processByCluster sends a command through the cluster's client, which goes wherever a reply sends it, and
-// so learns of a server that it did not know. From then on that server is found by its address. The few calls that come before that share no breaker, and their dials may go on for
+// processByCluster sends a command through the cluster's client, which goes wherever a reply sends
+// it, and so learns of a server that it did not know. From then on that server is found by its
+// address. The few calls that come before that share no breaker, and their dials may go on for
 // go-redis's DialTimeout after their callers have left.
 func (n clusterNode) processByCluster(ctx context.Context, cmd command) error {
 	exposeKeys(cmd)

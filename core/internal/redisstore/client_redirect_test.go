@@ -25,7 +25,7 @@ type move struct {
 	toID     string
 }
 
-// moves prepares to move the slot of a key.
+// moves prepares the move of a key's slot.
 func moves(t *testing.T, cluster *redistest.Cluster, key string) *move {
 	t.Helper()
 	nodes, ctx := cluster.Nodes(), context.Background()
@@ -35,7 +35,7 @@ func moves(t *testing.T, cluster *redistest.Cluster, key string) *move {
 	return m
 }
 
-// begin has both servers know that the slot is moving.
+// begin tells both servers that the slot is moving.
 func (m *move) begin() {
 	m.t.Helper()
 	ctx := context.Background()
@@ -74,16 +74,16 @@ func TestSlotsThatMove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Run("step by step", func(t *testing.T) { movesInUse(t, cluster, newStore(t, client, patient)) })
 			t.Run("at once", func(t *testing.T) { hasMoved(t, cluster, newStore(t, client, patient)) })
-			t.Run("apart from each other", func(t *testing.T) { tornApart(t, cluster, newStore(t, client, patient)) })
+			t.Run("with keys on both sides", func(t *testing.T) { splitSlot(t, cluster, newStore(t, client, patient)) })
 		})
 	}
-	t.Run("to a server that the client has never heard of", func(t *testing.T) {
+	t.Run("to a server that the client does not know", func(t *testing.T) {
 		movesInUse(t, cluster, newStore(t, cluster.Client(t, frozen(t, cluster, 0)), patient))
 	})
-	t.Run("to a master that hangs", func(t *testing.T) { movesToSickMaster(t, cluster) })
+	t.Run("to a master that hangs", func(t *testing.T) { movesToUnhealthyMaster(t, cluster) })
 }
 
-// frozen has a client keep the slots as they are now, however often it loads them.
+// frozen keeps a client's slots as they are now, however often it loads them.
 func frozen(t *testing.T, cluster *redistest.Cluster, known ...int) func(*redis.ClusterOptions) {
 	t.Helper()
 	//lint:ignore SA1019 CLUSTER SHARDS, which takes its place, needs Redis 7.0
@@ -99,9 +99,9 @@ func frozen(t *testing.T, cluster *redistest.Cluster, known ...int) func(*redis.
 	}
 }
 
-// movesToSickMaster checks that only the calls for the moved slot fail. The others, which share
-// pipelines with them, are answered by the master that is well.
-func movesToSickMaster(t *testing.T, cluster *redistest.Cluster) {
+// movesToUnhealthyMaster checks that only the calls for the moved slot fail. The others, which
+// share pipelines with them, are answered by the healthy master.
+func movesToUnhealthyMaster(t *testing.T, cluster *redistest.Cluster) {
 	d := deployment{name: "cluster", slot: clusterSlot(cluster)}
 	s := newStore(t, cluster.Client(t, frozen(t, cluster, 0, 1)), 1500*time.Millisecond)
 	moved, limit := subjectOn(t, cluster), daily(t, 10_000)
@@ -164,13 +164,13 @@ func TestAMasterThatBecomesAReplica(t *testing.T) {
 	}
 }
 
-// subjectOn is a counter that lies on the first server of the cluster.
+// subjectOn returns a counter that lies on the first server of the cluster.
 func subjectOn(t *testing.T, cluster *redistest.Cluster) algorithm.Counter {
 	t.Helper()
 	return deployment{name: "cluster", slot: clusterSlot(cluster)}.on(t, 0, daily(t, 100))
 }
 
-// No call fails on the way, and each is charged once.
+// movesInUse checks that no call fails during a move, and that each is charged once.
 func movesInUse(t *testing.T, cluster *redistest.Cluster, s store) {
 	c := subjectOn(t, cluster)
 	m := moves(t, cluster, string(c.Key))
@@ -185,7 +185,7 @@ func movesInUse(t *testing.T, cluster *redistest.Cluster, s store) {
 	}
 }
 
-// The same when the client hears of it only afterwards.
+// hasMoved checks the same if the client learns of the move only afterwards.
 func hasMoved(t *testing.T, cluster *redistest.Cluster, s store) {
 	c := subjectOn(t, cluster)
 	s.mustTake(t, c)
@@ -202,9 +202,9 @@ func hasMoved(t *testing.T, cluster *redistest.Cluster, s store) {
 	}
 }
 
-// While a slot moves, a call for two of its counters that lie on different sides cannot be decided. It waits until it can, as long as
-// it may, and charges neither before; so do many at once.
-func tornApart(t *testing.T, cluster *redistest.Cluster, s store) {
+// splitSlot checks that a call for two counters on different sides of a moving slot waits until it
+// can be decided, if it has the time, and charges neither before; also if there are many.
+func splitSlot(t *testing.T, cluster *redistest.Cluster, s store) {
 	one := subjectOn(t, cluster)
 	other := one
 	other.Key = append(append([]byte(nil), one.Key...), ":other"...)

@@ -16,7 +16,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Callers choose their deadlines: many that are too short for an answer must not cost a connection each.
+// Callers choose their deadlines. Many that are too short for an answer must not cost a connection
+// each.
 func TestShortDeadlinesKeepTheConnections(t *testing.T) {
 	server, client := startOne(t, func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -38,8 +39,8 @@ func TestShortDeadlinesKeepTheConnections(t *testing.T) {
 	}
 }
 
-// Nor do they make a cluster's client look for other masters: they say nothing about the one that
-// was asked.
+// Deadlines that are too short do not make a cluster's client load the slots, because they say
+// nothing about the master that was asked.
 func TestShortDeadlinesLoadNoSlots(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	var loads atomic.Int32
@@ -73,7 +74,7 @@ func TestShortDeadlinesLoadNoSlots(t *testing.T) {
 	}
 }
 
-// slow is a connection on which every answer is on its way for a while.
+// slow is a connection whose answers take a while.
 type slow struct{ net.Conn }
 
 func (s slow) Read(p []byte) (int, error) {
@@ -81,7 +82,7 @@ func (s slow) Read(p []byte) (int, error) {
 	return s.Conn.Read(p)
 }
 
-// connectionsMade is how many clients the server has ever had.
+// connectionsMade returns how many connections the server has ever accepted.
 func connectionsMade(t *testing.T, server *redistest.Server) (n int) {
 	t.Helper()
 	info, err := server.Client(t).InfoMap(context.Background(), "stats").Result()
@@ -95,7 +96,7 @@ func connectionsMade(t *testing.T, server *redistest.Server) (n int) {
 	return n
 }
 
-// A server that stalls leaves no connection behind that nobody closes.
+// A server that stalls leaves no connection open for ever.
 func TestStallsLeakNoConnections(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -125,7 +126,8 @@ func TestStallsLeakNoConnections(t *testing.T) {
 	})
 }
 
-// What a server says against a connection reaches every call that was to go over it, those that were to go together, too.
+// If a server refuses a connection, its reason reaches every call that needed one, also those in a
+// pipeline.
 func TestConnectionsRefused(t *testing.T) {
 	for name, refused := range map[string]struct {
 		change func(*redis.Options)

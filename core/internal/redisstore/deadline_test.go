@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// timeout is that of the store where servers do not answer, and hurry the nearer deadline of a caller's own.
+	// timeout is the store's where servers do not answer. hurry is an earlier deadline of a caller.
 	timeout = 400 * time.Millisecond
 	hurry   = 20 * time.Millisecond
 	callers = 64
@@ -29,8 +29,8 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// takeInTime takes a permit and checks that the call returns by its deadline and says whose it was: a caller in a hurry
-// has ended, for the others the store has failed.
+// takeInTime takes a permit, and checks that the call returns by its deadline and tells whose it
+// was: for a hurried caller it has ended, and for the others the store has failed.
 func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
 	t.Helper()
 	ctx, within := context.Background(), timeout
@@ -53,8 +53,8 @@ func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
 	}
 }
 
-// Servers that stand still delay nobody past the deadline, whichever it is. What they execute of it once they run on was
-// charged at most once.
+// Stopped servers delay no call past its deadline, be it the caller's or Timeout. What they execute
+// once they continue is charged at most once.
 func (d deployment) stopped(t *testing.T) {
 	limit := daily(t, 100)
 	keys := make([]algorithm.Counter, callers)
@@ -77,7 +77,8 @@ func (d deployment) stopped(t *testing.T) {
 	}
 }
 
-// A client that has not connected yet is no slower to give up: not at the first connection, and not at a cluster's slots.
+// A client that has not connected yet gives up as fast, be it while it connects or while it loads a
+// cluster's slots.
 func (d deployment) stoppedBeforeTheFirstCall(t *testing.T) {
 	s := newStore(t, d.connect(t, options{}), timeout)
 	c := counter(t.Name(), daily(t, 100))
@@ -89,7 +90,7 @@ func (d deployment) stoppedBeforeTheFirstCall(t *testing.T) {
 	wantSoon(t, "the store decides again", func() bool { return passes(s.take(context.Background(), c)[0]) })
 }
 
-// Where nobody listens the store has failed, and a call does not wait for more than its timeout to know.
+// If nobody listens, a call fails within its timeout.
 func (d deployment) refusedConnection(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("tcp", "127.0.0.1:1")
@@ -102,7 +103,8 @@ func (d deployment) refusedConnection(t *testing.T) {
 	}
 }
 
-// A caller who leaves while the servers stand still is released by the timeout at the latest, and told of its own end.
+// A caller that leaves while the servers are stopped returns by the timeout at the latest, with its
+// own context's error.
 func (d deployment) callerLeaves(t *testing.T) {
 	client := d.connect(t, options{})
 	s, c := newStore(t, client, timeout), counter(t.Name(), daily(t, 100))
@@ -118,9 +120,9 @@ func (d deployment) callerLeaves(t *testing.T) {
 	}
 }
 
-// One sick server does not slow down the keys of the others: all calls on them are over while those
-// on its own still wait, as long as it takes.
-func (d deployment) oneSick(t *testing.T) {
+// An unhealthy server does not slow down the keys of the others: all calls for those are over while
+// the calls for its own still wait, as long as it takes.
+func (d deployment) oneUnhealthy(t *testing.T) {
 	limit := daily(t, 1000)
 	sick, well := d.on(t, 0, limit), d.on(t, 1, limit)
 	client := d.connect(t, options{readTimeout: patient})
@@ -152,7 +154,7 @@ func (d deployment) oneSick(t *testing.T) {
 	waiting.Wait()
 }
 
-// A pool of one connection, which hangs, keeps nobody waiting.
+// A pool whose only connection hangs delays no call.
 func TestPoolOfOneWhileStopped(t *testing.T) {
 	server, client := startOne(t, func(o *redis.Options) { o.PoolSize = 1 })
 	s, c := newStore(t, client, timeout), counter("subject", daily(t, 100))
@@ -164,7 +166,7 @@ func TestPoolOfOneWhileStopped(t *testing.T) {
 }
 
 // A cluster that hangs when the process starts is like a server that hangs: its breaker opens, and
-// calls do not wait for the timeout. One master that is well is enough to begin with.
+// calls do not wait for the timeout. One healthy master is enough to begin with.
 func TestAClusterThatHangsFromTheStart(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	d := deployment{name: "cluster", slot: clusterSlot(cluster)}

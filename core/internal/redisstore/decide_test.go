@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// What holds everywhere holds for every deployment and every kind of client.
+// These promises hold for every deployment and every kind of client.
 func TestEverywhere(t *testing.T) {
 	for _, d := range deployments(t) {
 		t.Run(d.name, func(t *testing.T) {
@@ -22,21 +22,21 @@ func TestEverywhere(t *testing.T) {
 			d.holds(t, "reset forgets one key", d.reset)
 			d.holds(t, "a caller who has left is not charged", d.callerHasLeft)
 			d.holds(t, "a lost reply is charged once", d.lostReply)
-			d.holds(t, "stopped servers delay nobody", d.stopped)
-			d.holds(t, "nor do they before the first call", d.stoppedBeforeTheFirstCall)
+			d.holds(t, "stopped servers delay no call", d.stopped)
+			d.holds(t, "stopped servers do not delay the first call", d.stoppedBeforeTheFirstCall)
 			d.holds(t, "a refused connection is a failure", d.refusedConnection)
-			d.holds(t, "a caller leaves while they are stopped", d.callerLeaves)
+			d.holds(t, "a caller leaves while servers are stopped", d.callerLeaves)
 			if d.slot != nil {
-				d.holds(t, "a sick server is not slow for the others", d.oneSick)
-				d.holds(t, "counters of two servers are all charged", d.chargedApart)
-				d.holds(t, "a look at them charges none", d.lookedAtApart)
-				d.holds(t, "when one refuses the other is given back", d.givenBack)
-				d.holds(t, "one that will probably refuse is asked first", d.askedFirst)
-				d.holds(t, "unless it is sick", d.askedFirstIsSick)
-				d.holds(t, "when one that is required fails the other is given back", d.givenBackForTheRequired)
-				d.holds(t, "when one that is not required fails the other stays charged", d.notGivenBack)
-				d.holds(t, "closing meanwhile does no harm", d.closedWhileInUse)
-				d.holds(t, "when the caller leaves it is given back", d.givenBackWhenTheCallerLeaves)
+				d.holds(t, "an unhealthy server does not slow down the others", d.oneUnhealthy)
+				d.holds(t, "counters of two servers are all charged", d.chargedOnBoth)
+				d.holds(t, "a look at counters of two servers charges none", d.lookedAt)
+				d.holds(t, "if one refuses, the other is given back", d.givenBack)
+				d.holds(t, "a server that will probably refuse is asked first", d.askedFirst)
+				d.holds(t, "a server that is asked first may be unhealthy", d.askedFirstIsUnhealthy)
+				d.holds(t, "if a required one fails, the other is given back", d.givenBackForTheRequired)
+				d.holds(t, "if one fails that is not required, the other stays charged", d.notGivenBack)
+				d.holds(t, "the store may be closed during calls", d.closedWhileInUse)
+				d.holds(t, "if the caller leaves, the charge is given back", d.givenBackWhenTheCallerLeaves)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func (d deployment) reset(t *testing.T) {
 	}
 }
 
-// A caller that has left before the call was sent is told of its own end.
+// A caller that has left before the call was sent gets its own context's error.
 func (d deployment) callerHasLeft(t *testing.T) {
 	left, leave := context.WithCancel(context.Background())
 	leave()
@@ -102,11 +102,11 @@ func (d deployment) callerHasLeft(t *testing.T) {
 	}
 }
 
-// A call whose reply is lost is not sent again, though go-redis would by its default options. It is the store's failure.
+// A call whose reply is lost fails. It is not sent again, as go-redis would by its default options.
 func (d deployment) lostReply(t *testing.T) {
 	for _, f := range faults {
 		p := startProxy(t)
-		// The client's reads give up early, so that there is time left to try again for whoever would.
+		// The client's reads give up early, so that there is time left to try again.
 		s := newStore(t, d.connect(t, options{dial: p.dial, readTimeout: timeout / 10}), timeout)
 		c := counter(f.name+t.Name(), daily(t, 100))
 		s.mustTake(t, c)
@@ -121,7 +121,8 @@ func (d deployment) lostReply(t *testing.T) {
 	}
 }
 
-// Three clients with 32 goroutines each, on one key, are admitted exactly as often as the limit says.
+// Three clients with 32 goroutines each, on one key, are admitted exactly as often as the limit
+// says.
 func TestManyProcessesOnOneKeyAdmitMax(t *testing.T) {
 	server, _ := startOne(t)
 	stores := []store{newStore(t, server.Client(t), patient), newStore(t, server.Client(t), patient), newStore(t, server.Client(t), patient)}
@@ -164,7 +165,7 @@ func TestUnknownScriptIsSentAsText(t *testing.T) {
 	}
 }
 
-// evals is how often the server was sent a script's text.
+// evals returns how often the server was sent a script's text.
 func evals(t *testing.T, client *redis.Client) string {
 	t.Helper()
 	stats, err := client.InfoMap(context.Background(), "commandstats").Result()
@@ -176,7 +177,7 @@ func evals(t *testing.T, client *redis.Client) string {
 	return fmt.Sprintf("calls=%d", calls)
 }
 
-// A server that keeps forgetting its scripts, as one does that restarts or fails over, neither fails a call nor charges
+// A server that keeps forgetting its scripts, as after restarts, neither fails a call nor charges
 // it twice.
 func TestScriptFlushWhileDeciding(t *testing.T) {
 	server, client := startOne(t)

@@ -21,7 +21,7 @@ type deployment struct {
 	servers []*redistest.Server
 	// connect makes a client. Its options are go-redis's defaults, but for what is set here.
 	connect func(t testing.TB, o options) redis.UniversalClient
-	// slot is which of the servers has a key, for more than one.
+	// slot returns the index of the server that has a key; nil if there is one server.
 	slot func(t testing.TB, key string) int
 }
 
@@ -31,10 +31,11 @@ type options struct {
 	readTimeout time.Duration
 }
 
-// unknown is a client of a type that the store has never heard of.
+// unknown is a client of a type that the store does not know.
 type unknown struct{ redis.UniversalClient }
 
-// deployments starts one server, a ring of two and a cluster, and knows each kind of client for them.
+// deployments starts one server, a ring of two and a cluster, and returns them with each kind of
+// client.
 func deployments(t *testing.T) []deployment {
 	t.Helper()
 	one, ring, cluster := redistest.Start(t), redistest.StartRing(t, 2), redistest.StartCluster(t)
@@ -91,7 +92,7 @@ func clusterSlot(cluster *redistest.Cluster) func(testing.TB, string) int {
 	}
 }
 
-// on is a counter, named after the test, that lies on the given server.
+// on returns a counter, named after the test, that lies on the given server.
 func (d deployment) on(t testing.TB, server int, limit *algorithm.Limit) algorithm.Counter {
 	t.Helper()
 	for i := range 100 {
@@ -109,9 +110,9 @@ func (d deployment) stop() {
 	}
 }
 
-// proceed lets stopped servers run on, and returns when they have read everything that a client had sent. The client is
-// closed only once they run again: go-redis's Close waits for a connection that is being read from, and takes away its
-// deadline.
+// proceed continues stopped servers, and returns when they have read everything that a client had
+// sent. It closes the client only then, because go-redis's Close waits for a connection that is
+// being read from, and removes its deadline.
 func (d deployment) proceed(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	for _, server := range d.servers {
@@ -128,7 +129,7 @@ func (d deployment) proceed(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// wantSoon waits until something is so.
+// wantSoon waits until a condition holds.
 func wantSoon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patient); !is(); time.Sleep(2 * time.Millisecond) {

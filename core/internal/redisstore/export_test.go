@@ -6,20 +6,22 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Waiting is how many calls wait in lanes for a pipeline, and whether every lane has one on its way.
-func (s *Store) Waiting() (n int, allFly bool) {
-	allFly = true
+// Waiting returns how many calls wait in lanes for a pipeline, and whether every lane has one on
+// its way.
+func (s *Store) Waiting() (n int, allInFlight bool) {
+	allInFlight = true
 	shard, _ := s.router.shard(context.Background(), nil)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	for i := range shard.lanes {
 		n += len(shard.lanes[i].waiting)
-		allFly = allFly && len(shard.lanes[i].inFlight) > 0
+		allInFlight = allInFlight && len(shard.lanes[i].inFlight) > 0
 	}
-	return n, allFly
+	return n, allInFlight
 }
 
-// Reply is what came of a script call for so many equal calls, to be read for one that stands behind some of the others.
+// Reply is the reply to a script call for so many equal calls, to be read for one that has some of
+// the others ahead of it.
 type Reply struct {
 	Counters     []algorithm.Counter
 	Calls, Ahead int64

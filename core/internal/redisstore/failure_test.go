@@ -19,19 +19,20 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// dialTimeout is what net says of a server that does not take a connection in time. It passes for a context's end.
+// dialTimeout returns net's error for a server that does not accept a connection in time. It passes
+// for a context's end.
 func dialTimeout() error {
 	_, err := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
 	return err
 }
 
-// notIntegers is what the client says of a reply that a script does not give.
+// notIntegers returns the client's error for a reply that no script gives.
 func notIntegers() error {
 	_, err := redis.NewCmdResult("OK", nil).Int64Slice()
 	return err
 }
 
-// The classes tell what may have been charged from what surely was not.
+// The classes distinguish calls that may have been charged from those that were not.
 func TestClassOf(t *testing.T) {
 	on := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
 	for _, test := range []struct {
@@ -99,7 +100,7 @@ func TestClassOf(t *testing.T) {
 	} {
 		for _, err := range []error{test.err, fmt.Errorf("wrapped: %w", test.err)} {
 			if _, own := test.err.(interface{ RedisError() }); !own && err != test.err && test.want == failure.Unreachable {
-				continue // the client's own errors are known by how they begin, and come as they are
+				continue // the client's own errors are recognized by their prefix, and never wrapped
 			}
 			if got := classOf(err); got != test.want {
 				t.Errorf("%v: class %s, want %s", err, got, test.want)
@@ -112,7 +113,7 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-// A version that cannot be read is not taken for an old one.
+// A version that cannot be parsed is not taken for an old one.
 func TestIsOlder(t *testing.T) {
 	for version, want := range map[string]bool{
 		"6.0.20": true, "5.0.14": true, "2.8": true, "6.1.240": true, "6.2.0": false, "7.0.15": false, "10.1.2": false, "255.255.255": false,
@@ -137,8 +138,8 @@ func (n stoppedNode) processAll(context.Context, []redis.Cmder) error {
 	return errNoAnswer
 }
 
-// Whose time is up while the pipeline is on its way may have been charged, also where that time began before the call came to its lane.
-func TestWhoseTimeIsUpOnTheWayMayHaveBeenCharged(t *testing.T) {
+// A call whose context ends while its pipeline is on its way may have been charged.
+func TestAbandonedCallsMayHaveBeenCharged(t *testing.T) {
 	n := stoppedNode{make(chan struct{}, 1), make(chan struct{})}
 	defer close(n.release)
 	s := newShard(n, 10, newCommon(time.Minute))

@@ -19,7 +19,7 @@ import (
 const (
 	// patient is a timeout that no healthy server exceeds, however busy this machine is.
 	patient = 20 * time.Second
-	// slack is by how much a call may be later than an alarm. What these tests guard against takes seconds.
+	// slack is by how much a call may be later than an alarm. A defect takes seconds.
 	slack = 250 * time.Millisecond
 )
 
@@ -33,7 +33,8 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// limits is a limit of so many permits for each algorithm, of which none comes back while a test runs.
+// limits returns a limit of so many permits for some algorithms, of which none comes back while a
+// test runs.
 func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	t.Helper()
 	const day = 24 * 3600 * 1_000_000
@@ -45,10 +46,10 @@ func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	return map[string]*algorithm.Limit{"sliding window": &sliding, "fixed window": &fixed, "bucket": &bucket}
 }
 
-// daily is at most so many a day.
+// daily returns a limit of so many a day.
 func daily(t testing.TB, most int64) *algorithm.Limit { return limits(t, most)["sliding window"] }
 
-// counter is one permit of a subject.
+// counter returns a counter of a subject, with a cost of 1.
 func counter(subject string, limit *algorithm.Limit) algorithm.Counter {
 	key := fmt.Appendf(nil, "test:{%s}:name:%s:%d", strings.ReplaceAll(subject, " ", "-"), limit.Kind.Tag(), limit.Window)
 	return algorithm.Counter{Key: key, Limit: limit, Cost: 1}
@@ -63,14 +64,14 @@ func newStore(t testing.TB, client redis.UniversalClient, timeout time.Duration)
 	return store{s}
 }
 
-// take asks for what the counters cost.
+// take takes what the counters cost, all or nothing.
 func (s store) take(ctx context.Context, counters ...algorithm.Counter) []algorithm.Verdict {
 	verdicts := make([]algorithm.Verdict, len(counters))
 	s.Decide(ctx, counters, true, verdicts)
 	return verdicts
 }
 
-// mustTake takes what the counters cost, which must be there.
+// mustTake takes what the counters cost, and fails the test if it is not there.
 func (s store) mustTake(t testing.TB, counters ...algorithm.Counter) {
 	t.Helper()
 	for i, v := range s.take(context.Background(), counters...) {
@@ -80,7 +81,7 @@ func (s store) mustTake(t testing.TB, counters ...algorithm.Counter) {
 	}
 }
 
-// left is how many permits a counter has left.
+// left returns how many permits a counter has left.
 func (s store) left(t testing.TB, c algorithm.Counter) int64 {
 	t.Helper()
 	verdicts := make([]algorithm.Verdict, 1)
@@ -107,8 +108,8 @@ func together(n int, do func(goroutine int)) {
 	all.Wait()
 }
 
-// alarm goes off when a call is due. It is as late as the machine is busy, and calls are measured
-// against it, because they cannot be earlier than it.
+// alarm goes off when a call is due. On a busy machine it is late, and calls are measured against
+// it, because they cannot be expected earlier.
 type alarm struct {
 	due  time.Time
 	rang chan time.Time
@@ -132,7 +133,7 @@ func (a alarm) late() time.Duration {
 	return 0
 }
 
-// startOne is a client of a server of its own, with go-redis's default options but for the changes.
+// startOne starts a server, and returns a client of it with go-redis's default options, changed so.
 func startOne(t testing.TB, change ...func(*redis.Options)) (*redistest.Server, *redis.Client) {
 	t.Helper()
 	server := redistest.Start(t)

@@ -12,10 +12,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// crowd is how many callers come at once, so many that their calls leave in pipelines.
+// crowd is a number of concurrent callers, so many that their calls leave in pipelines.
 const crowd = 128
 
-// storm has a crowd ask so often for the same, each call with counters of its own, and returns the answers of each call.
+// storm has each caller of a crowd take so often what counters returns, and returns the verdicts of
+// each call.
 func (s store) storm(times int, counters func() []algorithm.Counter) (answers [][]algorithm.Verdict) {
 	var mu sync.Mutex
 	together(crowd, func(int) {
@@ -29,7 +30,8 @@ func (s store) storm(times int, counters func() []algorithm.Counter) (answers []
 	return answers
 }
 
-// wantEachOnce checks that the calls which passed were told, each its own, what was left: all that was, in steps of the cost.
+// wantEachOnce checks that each call that passed was told another number of remaining permits: all
+// that there were, in steps of the cost.
 func wantEachOnce(t *testing.T, answers [][]algorithm.Verdict, at int, most, cost int64) {
 	t.Helper()
 	var left []int64
@@ -60,7 +62,8 @@ func (s store) wantMerged(t *testing.T, calls int) {
 	}
 }
 
-// Calls that share a script call are decided as if each had been made by itself: every one has its own remaining permits.
+// Calls that share a script call are decided as if each had been made by itself: every one has its
+// own remaining permits.
 func TestMergedCallsHaveTheirOwnAnswers(t *testing.T) {
 	_, client := startOne(t)
 	for _, cost := range []int64{1, 3} {
@@ -84,7 +87,7 @@ func TestMergedCallsHaveTheirOwnAnswers(t *testing.T) {
 	}
 }
 
-// The same with several counters on each call: it is the one with the least left that ends it for all.
+// The same holds for several counters on each call. The one with the least left refuses for all.
 func TestMergedCallsOverSeveralCounters(t *testing.T) {
 	_, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -109,7 +112,7 @@ func TestMergedCallsOverSeveralCounters(t *testing.T) {
 	}
 }
 
-// Calls on one key by different limits, or of different costs, are not taken for one another.
+// Calls for one key by different limits, or of different costs, are not merged.
 func TestUnequalCallsOnOneKey(t *testing.T) {
 	_, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -143,7 +146,7 @@ func TestUnequalCallsOnOneKey(t *testing.T) {
 	}
 }
 
-// A key that holds something else fails its own calls alone.
+// A key that holds something else fails only its own calls.
 func TestOneBadReplyHurtsItsOwnCallsOnly(t *testing.T) {
 	server, client := startOne(t)
 	s, limit := newStore(t, client, patient), daily(t, 10_000)
@@ -173,7 +176,7 @@ func TestOneBadReplyHurtsItsOwnCallsOnly(t *testing.T) {
 	}
 }
 
-// A value that is no state of ours is left as it is, also one whose first bytes look like an old moment.
+// A value that is no state of ours is left as it is, even if its first bytes look like an old time.
 func TestForeignStringsAreLeft(t *testing.T) {
 	server, client := startOne(t)
 	s, other := newStore(t, client, patient), server.Client(t)
@@ -192,8 +195,8 @@ func TestForeignStringsAreLeft(t *testing.T) {
 	}
 }
 
-// Who leaves while waiting for a pipeline is never sent, and so never charged.
-func TestWhoLeavesBeforeThePipelineIsNotSent(t *testing.T) {
+// A call whose caller leaves before the pipeline does is never sent, and so never charged.
+func TestAbandonedCallsAreNotSent(t *testing.T) {
 	server, client := startOne(t)
 	s, limit := newStore(t, client, patient), daily(t, 100)
 	s.mustTake(t, counter("warm", limit))
@@ -230,7 +233,7 @@ func TestWhoLeavesBeforeThePipelineIsNotSent(t *testing.T) {
 	}
 }
 
-// A lease takes as many calls as fit, also beside others that ask for the same key, and says how many.
+// A lease takes as many calls as fit, also beside other calls for the same key, and tells how many.
 func TestLeaseTakesWhatFits(t *testing.T) {
 	_, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -268,7 +271,7 @@ func TestLeaseTakesWhatFits(t *testing.T) {
 	}
 }
 
-// So many calls at once that the sum of their costs is beyond any number that is counted exactly.
+// The sum of the costs of many calls may be beyond any number that is counted exactly.
 func TestMoreCallsThanCanBeCounted(t *testing.T) {
 	_, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -287,7 +290,7 @@ func TestMoreCallsThanCanBeCounted(t *testing.T) {
 	}
 }
 
-// A crowd that asks without charging is told what is there, and takes nothing.
+// A crowd that looks without charging is told what is left, and takes nothing.
 func TestCrowdLooksWithoutCharging(t *testing.T) {
 	_, client := startOne(t)
 	s, c := newStore(t, client, patient), counter("subject", daily(t, 100))

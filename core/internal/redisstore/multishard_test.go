@@ -13,14 +13,14 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// pair is counters that lie on two servers, with a store of their own.
+// pair holds two counters on different servers, and a store of their own.
 type pair struct {
 	store
 	on          deployment
 	here, there algorithm.Counter
 }
 
-// pair makes counters that allow so many calls, under names of this test.
+// pair returns counters with these limits, named after the test.
 func (d deployment) pair(t *testing.T, here, there *algorithm.Limit) pair {
 	t.Helper()
 	return pair{newStore(t, d.connect(t, options{}), patient), d, d.on(t, 0, here), d.on(t, 1, there)}
@@ -36,7 +36,7 @@ func (p pair) wantLeft(t *testing.T, here, there int64) {
 	}
 }
 
-func (d deployment) chargedApart(t *testing.T) {
+func (d deployment) chargedOnBoth(t *testing.T) {
 	for _, limit := range limits(t, 5) {
 		p := d.pair(t, limit, limit)
 		for i, v := range p.take(context.Background(), p.here, p.there) {
@@ -48,7 +48,8 @@ func (d deployment) chargedApart(t *testing.T) {
 	}
 }
 
-// What was charged is given back in the background, and shown as if it had never been. Close waits for it.
+// The charges of a refused call are given back in the background, and its verdicts are as if it had
+// charged nothing. Close waits for that.
 func (d deployment) givenBack(t *testing.T) {
 	for _, limit := range limits(t, 5) {
 		full := d.on(t, 1, daily(t, 1))
@@ -66,8 +67,8 @@ func (d deployment) givenBack(t *testing.T) {
 	}
 }
 
-// A look over two servers charges nothing and gives nothing back.
-func (d deployment) lookedAtApart(t *testing.T) {
+// A look at counters of two servers charges nothing and gives nothing back.
+func (d deployment) lookedAt(t *testing.T) {
 	p := d.pair(t, daily(t, 5), daily(t, 1))
 	p.mustTake(t, p.here, p.there)
 	verdicts := make([]algorithm.Verdict, 2)
@@ -78,8 +79,8 @@ func (d deployment) lookedAtApart(t *testing.T) {
 	p.wantLeft(t, 4, 0)
 }
 
-// sick has the servers of a pair answer only on one side, and returns what was decided meanwhile.
-func (d deployment) sick(ctx context.Context, t *testing.T, required bool) (pair, []algorithm.Verdict) {
+// unhealthy stops the second server of a pair, and returns what was decided meanwhile.
+func (d deployment) unhealthy(ctx context.Context, t *testing.T, required bool) (pair, []algorithm.Verdict) {
 	t.Helper()
 	limit := daily(t, 5)
 	client := d.connect(t, options{})
@@ -100,7 +101,7 @@ func (d deployment) sick(ctx context.Context, t *testing.T, required bool) (pair
 }
 
 func (d deployment) givenBackForTheRequired(t *testing.T) {
-	p, v := d.sick(context.Background(), t, true)
+	p, v := d.unhealthy(context.Background(), t, true)
 	if !passes(v[0]) || v[0].Remaining != 5 || v[1].Err == nil || v[1].Ended != nil {
 		t.Errorf("%+v, want the second failed and nothing charged of the first", v)
 	}
@@ -110,7 +111,7 @@ func (d deployment) givenBackForTheRequired(t *testing.T) {
 }
 
 func (d deployment) notGivenBack(t *testing.T) {
-	p, v := d.sick(context.Background(), t, false)
+	p, v := d.unhealthy(context.Background(), t, false)
 	if !passes(v[0]) || v[0].Remaining != 4 || v[1].Err == nil || v[1].Ended != nil {
 		t.Errorf("%+v, want the second failed and the first charged", v)
 	}
@@ -122,7 +123,7 @@ func (d deployment) notGivenBack(t *testing.T) {
 func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
 	ctx, leave := context.WithTimeout(context.Background(), timeout/3)
 	defer leave()
-	p, v := d.sick(ctx, t, false)
+	p, v := d.unhealthy(ctx, t, false)
 	if !passes(v[0]) || v[0].Remaining != 5 || !errors.Is(v[1].Ended, context.DeadlineExceeded) || v[1].Err != nil {
 		t.Errorf("%+v, want the second ended and nothing charged of the first", v)
 	}
@@ -131,8 +132,8 @@ func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
 	}
 }
 
-// A server that refused before is asked first. Nothing is charged on the other then, where a ban
-// hears of a refusal all the same.
+// A server that refused before is asked first. Then nothing is charged on the other, but a ban
+// there counts the refusal all the same.
 func (d deployment) askedFirst(t *testing.T) {
 	p := d.pair(t, daily(t, 1), daily(t, 5))
 	p.mustTake(t, p.here, p.there)
@@ -148,9 +149,9 @@ func (d deployment) askedFirst(t *testing.T) {
 	}
 	ban := algorithm.Counter{Key: append(bytes.Clone(p.there.Key), ":ban"...), Limit: new(algorithm.Banned(1, 3600_000_000, 3600_000_000, 1_000_000)), Watched: []int{1}}
 	if v := p.take(context.Background(), p.here, p.there, ban); v[0].RetryAfter == 0 || v[1].RetryAfter == 0 || v[2].RetryAfter == 0 {
-		t.Errorf("%+v, want all refused, and the ban to have heard of it", v)
+		t.Errorf("%+v, want all refused, and the ban to have counted it", v)
 	}
-	if _, err := p.Reset(context.Background(), p.here.Key); err != nil { // as another process may
+	if _, err := p.Reset(context.Background(), p.here.Key); err != nil { // as another process might
 		t.Fatal(err)
 	}
 	if _, err := p.Reset(context.Background(), p.there.Key); err != nil {
@@ -160,8 +161,8 @@ func (d deployment) askedFirst(t *testing.T) {
 	p.wantLeft(t, 0, 4)
 }
 
-// A server that is asked first, and does not answer, leaves the other one time to count the call.
-func (d deployment) askedFirstIsSick(t *testing.T) {
+// A server that is asked first, and does not answer, leaves time to charge on the other one.
+func (d deployment) askedFirstIsUnhealthy(t *testing.T) {
 	client := d.connect(t, options{})
 	p := pair{newStore(t, client, timeout), d, d.on(t, 1, daily(t, 1)), d.on(t, 0, daily(t, 5))}
 	p.mustTake(t, p.here, p.there)
@@ -175,7 +176,7 @@ func (d deployment) askedFirstIsSick(t *testing.T) {
 	}
 }
 
-// Close may come while calls are still being decided.
+// The store may be closed while calls are being decided.
 func (d deployment) closedWhileInUse(t *testing.T) {
 	p := d.pair(t, daily(t, 1000), daily(t, 1))
 	p.mustTake(t, p.there)
@@ -191,8 +192,8 @@ func (d deployment) closedWhileInUse(t *testing.T) {
 	p.wantLeft(t, 1000, 0)
 }
 
-// Who wants to gives back what a refused call over two shards was charged.
-func TestGivenBackByAnother(t *testing.T) {
+// The function that is set gives back what a refused call over two shards was charged.
+func TestGiveBackBy(t *testing.T) {
 	_, client := startOne(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": client.Options().Addr}})
 	t.Cleanup(func() { _ = ring.Close() })
@@ -209,7 +210,8 @@ func TestGivenBackByAnother(t *testing.T) {
 	}
 }
 
-// Closing while charges are being given back waits for these, or lets the callers do it themselves, and never panics.
+// Close waits for charges that are being given back, or lets the callers give them back themselves,
+// and never panics.
 func TestCloseDuringGiveBacks(t *testing.T) {
 	ring := redistest.StartRing(t, 2)
 	s := newStore(t, ring.Client(t), patient)

@@ -10,20 +10,19 @@ import (
 	"testing"
 )
 
-// proxy passes on what clients and servers say to each other, whatever servers there are, and on demand loses the reply
-// to one script call.
+// proxy forwards connections to any servers, and on demand loses the reply to one script call.
 type proxy struct {
 	t      testing.TB
 	mu     sync.Mutex
-	fronts map[string]string // the address of a server, and where the proxy listens in its place
+	fronts map[string]string // by the address of a server, where the proxy listens in its place
 	fault  atomic.Pointer[fault]
 	lost   atomic.Int32 // replies so far
 }
 
-// fault is what becomes of a reply.
+// fault says how a reply is lost.
 type fault struct {
 	name string
-	cut  bool // whether the connection ends with it; otherwise nothing more is heard
+	cut  bool // the connection is closed; otherwise it stays silent
 }
 
 var faults = []*fault{{name: "swallowed"}, {name: "cut off", cut: true}}
@@ -39,7 +38,7 @@ func (p *proxy) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return new(net.Dialer).DialContext(ctx, network, front)
 }
 
-// front is where the proxy listens in the place of a server.
+// front returns the address at which the proxy listens in place of a server.
 func (p *proxy) front(addr string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +63,7 @@ func (p *proxy) front(addr string) (string, error) {
 	return p.fronts[addr], nil
 }
 
-// serve passes on one connection until either side ends it.
+// serve forwards one connection until either side ends it.
 func (p *proxy) serve(client net.Conn, addr string) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", addr)
@@ -72,10 +71,10 @@ func (p *proxy) serve(client net.Conn, addr string) {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	var called atomic.Bool // whether the last that the client said was a script call
+	var called atomic.Bool // the last thing that the client sent was a script call
 	go func() {
-		pass(client, server, func(said []byte) bool {
-			called.Store(bytes.Contains(said, []byte("evalsha")))
+		pass(client, server, func(sent []byte) bool {
+			called.Store(bytes.Contains(sent, []byte("evalsha")))
 			return true
 		})
 		_ = server.Close()
@@ -93,13 +92,13 @@ func (p *proxy) serve(client net.Conn, addr string) {
 	})
 }
 
-// pass copies what is said, as far as it may be heard.
-func pass(from io.Reader, to io.Writer, heard func(said []byte) bool) {
-	said := make([]byte, 64<<10)
+// pass copies what is sent, unless keep returns false.
+func pass(from io.Reader, to io.Writer, keep func(sent []byte) bool) {
+	sent := make([]byte, 64<<10)
 	for {
-		n, err := from.Read(said)
-		if n > 0 && heard(said[:n]) {
-			if _, err := to.Write(said[:n]); err != nil {
+		n, err := from.Read(sent)
+		if n > 0 && keep(sent[:n]) {
+			if _, err := to.Write(sent[:n]); err != nil {
 				return
 			}
 		}

@@ -23,8 +23,8 @@ func (c *scriptCall) reply() scriptReply {
 	return scriptReply{kind: c.kind, values: values, calls: c.calls}
 }
 
-// scratch is memory for reading a reply. It is used again: as a local variable it cost a direct call
-// one allocation, of 320 bytes (BenchmarkDirect).
+// scratch is memory for reading a reply. It is used again: as a local variable it cost a direct
+// call one allocation, of 320 bytes (BenchmarkDirect).
 type scratch struct{ found []algorithm.Found }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

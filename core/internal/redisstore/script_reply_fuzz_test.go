@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// replyReader makes whatever a Redis can reply out of bytes: a kind, then what the kind takes.
+// replyReader makes any reply that Redis can give out of bytes: a kind, then the value.
 type replyReader struct{ rest []byte }
 
 func (r *replyReader) byte() (b byte) {
@@ -54,7 +54,7 @@ func (r *replyReader) reply(depth int) any {
 	}
 }
 
-// list is a reply that is one.
+// list returns a reply that is a list.
 func (r *replyReader) list() (list []any) {
 	for len(r.rest) > 0 && len(list) < 64 {
 		list = append(list, r.reply(0))
@@ -62,7 +62,7 @@ func (r *replyReader) list() (list []any) {
 	return list
 }
 
-// asBytes are the bytes that list makes this of: integers and texts.
+// asBytes returns bytes from which list makes these integers and strings.
 func asBytes(values ...any) (bytes []byte) {
 	for _, value := range values {
 		switch value := value.(type) {
@@ -77,9 +77,9 @@ func asBytes(values ...any) (bytes []byte) {
 	return bytes
 }
 
-// FuzzReplies reads replies that no script of ours makes, as from a proxy or a server that is broken. There is never a panic; what is
-// not of a reply's form is an error; and what is taken for a reply lets no more calls pass than were asked for, and leaves none of
-// more permits than there are.
+// FuzzReplies reads replies that no script of ours gives, as from a proxy or a server that is
+// broken. It never panics. A reply of a wrong form is an error. A reply that is accepted lets no
+// more calls pass than were asked for, and leaves no more permits than there are.
 func FuzzReplies(f *testing.F) {
 	const now int64 = 1_800_000_000_000_000
 	const window = "\x00\x40\x66\x52\x17\x65\x06"
@@ -145,7 +145,8 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// fastForm says whether a text has the form that a fast script's reply has, for calls of this limit that cost so much together.
+// fastForm reports whether a text has the form of a fast script's reply to calls that cost so much
+// together.
 func fastForm(l *algorithm.Limit, text string, cost int64) bool {
 	switch l.Kind {
 	case algorithm.TokenBucket:
@@ -177,7 +178,7 @@ func fastForm(l *algorithm.Limit, text string, cost int64) bool {
 	}
 }
 
-// equalForm says the same of decide_equal.lua.
+// equalForm reports whether values have the form of a reply of decide_equal.lua.
 func equalForm(l *algorithm.Limit, values []any) bool {
 	if len(values) != 2 {
 		return false
@@ -187,12 +188,12 @@ func equalForm(l *algorithm.Limit, values []any) bool {
 	return whole && text && now > 0 && now < 1<<53 && stateForm(l, state)
 }
 
-// units are a number of six or seven bytes, little-endian.
+// units returns a number of six or seven bytes, little-endian.
 func units(text string) int64 {
 	return int64(binary.LittleEndian.Uint64(append([]byte(text), 0, 0)[:8]))
 }
 
-// cutMoment takes a time off a text, and says whether it is one.
+// cutMoment removes a time from the start of a text, and reports whether it is one.
 func cutMoment(text string) (rest string, ok bool) {
 	if len(text) < 7 {
 		return "", false
@@ -200,7 +201,7 @@ func cutMoment(text string) (rest string, ok bool) {
 	return text[7:], text[6] < 1<<5 // of 53 bits, the last five stand there
 }
 
-// bucketForm says whether a text has the form of a bucket's state, whatever its gaps are.
+// bucketForm reports whether a text has the form of a bucket's state, whatever its gaps are.
 func bucketForm(state string) bool {
 	if len(state) < 43 || units(state[28:35]) > 1<<52 || units(state[35:42]) >= 1<<53 {
 		return false
@@ -246,7 +247,7 @@ func stateForm(l *algorithm.Limit, state string) bool {
 	}
 }
 
-// decidedForm says whether this is a reply of decide.lua for one counter, which may be a ban.
+// decidedForm reports whether this is a reply of decide.lua for one counter, which may be a ban.
 func decidedForm(values []any) bool {
 	if len(values) < 5 || !integers(values[:5], 5) {
 		return false
@@ -254,12 +255,12 @@ func decidedForm(values []any) bool {
 	return !slices.ContainsFunc(values[5:], func(value any) bool { return value != int64(1) })
 }
 
-// integers says whether these are so many integers.
+// integers reports whether these are n integers.
 func integers(values []any, n int) bool {
 	return len(values) == n && !slices.ContainsFunc(values, func(value any) bool { _, whole := value.(int64); return !whole })
 }
 
-// wantForm checks that what has another form than a reply is an error, and only that.
+// wantForm checks that a reply is an error if, and only if, it has a wrong form.
 func wantForm(t *testing.T, what string, err error, right bool) {
 	t.Helper()
 	if (err == nil) != right {
@@ -267,7 +268,7 @@ func wantForm(t *testing.T, what string, err error, right bool) {
 	}
 }
 
-// wantWithin checks what was made of a reply.
+// wantWithin checks the verdict and the number of calls that a reply was read as.
 func wantWithin(t *testing.T, asked redisstore.Reply, passed int64, err error, verdicts []algorithm.Verdict) {
 	t.Helper()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A server that could not be looked at, or was just being looked at, is looked at again: what was to be found out is found out.
-func TestNoLookIsMissed(t *testing.T) {
+// If INFO could not be read, or was just being read, it is read again, so that no change is missed.
+func TestNoChangeIsMissed(t *testing.T) {
 	finds := func(t *testing.T, runID string, w *serverWatch) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -55,30 +55,30 @@ func TestNoLookIsMissed(t *testing.T) {
 	})
 }
 
-// told counts what it is told.
-type told struct {
+// losses counts the losses that are reported.
+type losses struct {
 	noListener
 	lost atomic.Int32
 }
 
-func (t *told) Lost(string, string) { t.lost.Add(1) }
+func (l *losses) Lost(string, string) { l.lost.Add(1) }
 
-// Servers that say nothing of their replication are not taken for replicas of each other.
-func TestNothingSaidOfReplicationIsNoLoss(t *testing.T) {
-	heard := new(told)
+// Servers that say nothing about replication are not taken for replicas of each other.
+func TestUnknownReplicationIsNoLoss(t *testing.T) {
+	listener := new(losses)
 	all := newCommon(time.Minute)
-	all.listener = heard
+	all.listener = listener
 	for _, id := range []string{"one", "other"} {
 		w := &serverWatch{common: all}
 		w.update("run_id:" + id + "\r\n")
 	}
-	if n := heard.lost.Load(); n != 0 || all.losses.Load() != 0 {
+	if n := listener.lost.Load(); n != 0 || all.losses.Load() != 0 {
 		t.Errorf("%d servers are taken for lost", n)
 	}
 }
 
-// Who answers that it knows no INFO is not asked for it again and again.
-func TestWhoKnowsNoInfoIsAskedOnce(t *testing.T) {
+// A server that answers that it has no INFO is not asked for it again and again.
+func TestAServerWithoutInfoIsAskedOnce(t *testing.T) {
 	var looks atomic.Int32
 	w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) {
 		looks.Add(1)
