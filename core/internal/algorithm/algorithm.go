@@ -176,7 +176,7 @@ func (defaults) giveBack(*State, int64, *Charge) {}
 
 func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
 
-func (defaults) share(*Limit, float64) (*Limit, error) { return nil, errCannot }
+func (defaults) share(*Limit, float64) (*Limit, error) { return nil, errNotShared }
 
 func (defaults) steady(*Limit, *Verdict, int64) int64 { return 0 }
 
@@ -195,7 +195,7 @@ func (defaults) readFast(*Limit, string, int64, int64, *Found) error { return er
 func (defaults) readState(*Limit, string, *Found) error { return errReply }
 
 func (defaults) reserve(*Limit, *State, int64, int64, int64) (v Verdict, lives int64) {
-	return Verdict{Err: errCannot}, 0
+	return Verdict{Err: errNotReserved}, 0
 }
 
 func (defaults) renew(*Limit, *State, int64, string) {}

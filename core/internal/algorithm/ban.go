@@ -33,7 +33,7 @@ func Banned(after, span, longest, window int64) Limit {
 	return newLimit(Limit{Kind: Ban, Window: window, ban: banTerms{after, span, longest}}, after, span, longest, window)
 }
 
-func (ban) limit(*Terms) (Limit, error) { return Limit{}, errCannot }
+func (ban) limit(*Terms) (Limit, error) { return Limit{}, errNoLimit }
 
 // share returns the ban itself: no part of it is less.
 func (ban) share(l *Limit, _ float64) (*Limit, error) { return l, nil }

@@ -16,8 +16,12 @@ const (
 	MaxWindow = 366 * 24 * 3600 * 1_000_000
 )
 
-// errCannot is why an algorithm's default refuses what it does not have.
-var errCannot = errors.New("this algorithm cannot do that")
+// Why the default of an algorithm refuses what it does not have.
+var (
+	errNotShared   = errors.New("counted by an algorithm of which there are no shares")
+	errNotReserved = errors.New("this algorithm takes no reservations")
+	errNoLimit     = errors.New("a ban is no limit: use Banned")
+)
 
 // Terms are what a limit is made of.
 type Terms struct {

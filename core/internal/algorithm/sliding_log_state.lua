@@ -30,7 +30,7 @@ end
 
 -- Returns the number of entries; as of when the last one counts, and its position; then the text of
 -- the element behind the entries, or nil, and its numbers: the sum of all gaps, the position, the
--- time.
+-- time. A table with these names took Redis 2 to 3 % more instructions for each decision.
 local function read_log(key)
   local length = redis.call('LLEN', key)
   if length == 0 then return 0, nil, nil, nil, 0, 0, 0 end
