@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // call is one call while it is decided: the Request that rules read, and the memory to work in. Calls
@@ -29,8 +30,7 @@ type call struct {
 	inputs    []ruleInputs
 	subjects  []byte // those of all rules, one after the other
 	watched   []int  // the places of a rule's counters, while they are added
-	paths     []string
-	loose     looseness
+	readings  pathmatch.Readings
 
 	text         []byte       // a header's value
 	headerLimits []*ruleLimit // the limits that the headers show, if there are several
@@ -96,10 +96,10 @@ func (l *Limiter) close(c *call) {
 		return
 	}
 	c.id += 1 + uint64(len(c.counters))
-	clear(c.paths)
 	c.applied, c.limits, c.counters, c.verdicts = c.applied[:0], c.limits[:0], c.counters[:0], c.verdicts[:0]
-	c.paths, c.subjects, c.inputs = c.paths[:0], c.subjects[:0], c.inputs[:0]
-	c.View, c.decided, c.passed, c.loose, c.clientKnown = nil, false, false, exact, false
+	c.subjects, c.inputs = c.subjects[:0], c.inputs[:0]
+	c.readings.Clear()
+	c.View, c.decided, c.passed, c.clientKnown = nil, false, false, false
 	if c.inspects {
 		c.untilInspection = inspectEvery
 	}

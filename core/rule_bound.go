@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -19,7 +20,7 @@ type boundRule struct {
 	Rule
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
-	scope   scope
+	scope   pathmatch.Scope
 	tallies *tally.Table
 	suffix  string     // tells rules of one name on one guard apart in headers
 	fixed   *namedRule // of a rule whose name does not depend on the call
@@ -98,7 +99,7 @@ func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 		ban := r.Ban.compile(b.limits[0].span())
 		b.ban = &ban
 	}
-	b.scope = scope{methods: r.Methods, paths: newPatterns(r.Paths), except: newPatterns(r.Except)}
+	b.scope = pathmatch.NewScope(r.Methods, r.Paths, r.Except)
 	if name := b.fixedName(); name != "" {
 		b.fixed = b.newNamed(name)
 	}

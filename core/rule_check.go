@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // check finds what is wrong with a rule by itself; nil is nothing.
@@ -194,13 +195,13 @@ func (r *Rule) checkScope() *RuleError {
 		patterns []string
 	}{{"Paths", r.Paths}, {"Except", r.Except}} {
 		for _, pattern := range list.patterns {
-			if why := badPattern(pattern); why != "" {
+			if why := pathmatch.CheckPattern(pattern); why != "" {
 				return r.wrong(list.field, pattern, why)
 			}
 		}
 	}
 	for _, method := range r.Methods {
-		if why := badMethod(method); why != "" {
+		if why := pathmatch.CheckMethod(method); why != "" {
 			return r.wrong("Methods", method, why)
 		}
 	}

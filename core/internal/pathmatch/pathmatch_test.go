@@ -1,32 +1,40 @@
-package core_test
+package pathmatch_test
 
 import (
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
-// looseView is a call of a framework that serves other spellings of a path than the registered one.
-type looseView struct {
-	*fakeView
-	anyCase, anySlash bool
+// rule is what a scope is made of.
+type rule struct{ Methods, Paths, Except []string }
+
+// call is what decides whether a rule applies.
+type call struct {
+	method, route, path string
+	anyCase, anySlash   bool
 }
 
-func (v looseView) Loose() (anyCase, anySlash bool) { return v.anyCase, v.anySlash }
+func at(route, path string) call { return call{method: "GET", route: route, path: path} }
 
-// applies says whether a rule is for a call: whether anything was decided.
-func applies(t *testing.T, rule core.Rule, v core.View) bool {
-	t.Helper()
-	var heard decisions
-	rule.Name, rule.Seconds = "n", 1
-	wantStatus(t, newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), rule), v, 200)
-	return len(heard.heard) == 1
-}
-
-func at(route, path string) *fakeView {
-	v := newView("GET", route)
-	v.path = path
-	return v
+// applies reports whether a rule applies to a call.
+func applies(r rule, c call) bool {
+	scope := pathmatch.NewScope(r.Methods, r.Paths, r.Except)
+	if scope.HasMethods() && !scope.MatchesMethod(c.method) {
+		return false
+	}
+	var loose pathmatch.Looseness
+	if c.anyCase {
+		loose |= pathmatch.AnyCase
+	}
+	if c.anySlash {
+		loose |= pathmatch.AnySlash
+	}
+	var readings pathmatch.Readings
+	readings.Read("/another", "/call", 0)
+	readings.Clear()
+	readings.Read(c.route, c.path, loose)
+	return !scope.HasPatterns() || scope.MatchesPath(&readings)
 }
 
 // A rule applies if any reading of the call matches: a hole in one of them would be a way around the limit.
@@ -81,7 +89,7 @@ func TestPaths(t *testing.T) {
 		{"gRPC", []string{"/grpc.health.v1.Health/*"}, "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Check", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := applies(t, core.Rule{Paths: test.patterns}, at(test.route, test.path)); got != test.want {
+			if got := applies(rule{Paths: test.patterns}, at(test.route, test.path)); got != test.want {
 				t.Errorf("%q applies to %q at %q: %v", test.patterns, test.path, test.route, got)
 			}
 		})
@@ -90,11 +98,11 @@ func TestPaths(t *testing.T) {
 
 // An exception holds only if every reading of the call matches, so that no spelling walks around the rule.
 func TestExcept(t *testing.T) {
-	free := core.Rule{Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}}
-	health := core.Rule{Except: []string{"/healthz"}}
+	free := rule{Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}}
+	health := rule{Except: []string{"/healthz"}}
 	for _, test := range []struct {
 		name        string
-		rule        core.Rule
+		rule        rule
 		route, path string
 		limited     bool
 	}{
@@ -121,7 +129,7 @@ func TestExcept(t *testing.T) {
 		{"without Paths: no path at all", health, "", "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := applies(t, test.rule, at(test.route, test.path)); got != test.limited {
+			if got := applies(test.rule, at(test.route, test.path)); got != test.limited {
 				t.Errorf("%q at %q is limited: %v", test.path, test.route, got)
 			}
 		})
@@ -145,23 +153,23 @@ func TestMethods(t *testing.T) {
 		{[]string{"POST"}, "post", true}, // which a handler of all methods serves
 		{[]string{"GET"}, "OPTIONS", false},
 	} {
-		if got := applies(t, core.Rule{Methods: test.methods}, newView(test.method, "/x")); got != test.want {
+		if got := applies(rule{Methods: test.methods}, call{method: test.method, path: "/x"}); got != test.want {
 			t.Errorf("%q applies to %q: %v", test.methods, test.method, got)
 		}
 	}
-	both := core.Rule{Methods: []string{"GET"}, Paths: []string{"/x"}}
-	if applies(t, both, newView("GET", "/y")) || applies(t, both, newView("POST", "/x")) || !applies(t, both, newView("HEAD", "/x")) {
+	both := rule{Methods: []string{"GET"}, Paths: []string{"/x"}}
+	if applies(both, call{method: "GET", path: "/y"}) || applies(both, call{method: "POST", path: "/x"}) || !applies(both, call{method: "HEAD", path: "/x"}) {
 		t.Error("methods and paths do not hold together")
 	}
 }
 
 // What makes no difference to the router makes none to the rule: case, trailing slashes, both, or neither.
 func TestLooseRouters(t *testing.T) {
-	limit, exact := core.Rule{Paths: []string{"/Limit/**"}}, core.Rule{Paths: []string{"/Items"}}
-	slashed, free := core.Rule{Paths: []string{"/Items/"}}, core.Rule{Except: []string{"/Healthz"}}
+	limit, exact := rule{Paths: []string{"/Limit/**"}}, rule{Paths: []string{"/Items"}}
+	slashed, free := rule{Paths: []string{"/Items/"}}, rule{Except: []string{"/Healthz"}}
 	const neither, letters, slashes, both = 0, 1, 2, 3
 	for _, test := range []struct {
-		rule core.Rule
+		rule rule
 		path string
 		want [4]bool // for neither, any case, any slash, both
 	}{
@@ -185,29 +193,15 @@ func TestLooseRouters(t *testing.T) {
 		{free, "/healthz/", [4]bool{neither: true, letters: true, slashes: true}},
 		{free, "/%48ealthz", [4]bool{true, true, true, true}},
 		// Routers fold ASCII alone: É is another letter than é.
-		{core.Rule{Paths: []string{"/É"}}, "/é", [4]bool{}},
-		{core.Rule{Paths: []string{"/"}}, "/", [4]bool{true, true, true, true}},
-		{core.Rule{Paths: []string{"/"}}, "//", [4]bool{true, true, true, true}},
+		{rule{Paths: []string{"/É"}}, "/é", [4]bool{}},
+		{rule{Paths: []string{"/"}}, "/", [4]bool{true, true, true, true}},
+		{rule{Paths: []string{"/"}}, "//", [4]bool{true, true, true, true}},
 	} {
 		for loose, want := range test.want {
-			v := looseView{at("", test.path), loose&letters != 0, loose&slashes != 0}
-			if got := applies(t, test.rule, v); got != want {
+			v := call{"GET", "", test.path, loose&letters != 0, loose&slashes != 0}
+			if got := applies(test.rule, v); got != want {
 				t.Errorf("paths %q, except %q, call %q, any case %v, any slash %v: applies %v", test.rule.Paths, test.rule.Except, test.path, v.anyCase, v.anySlash, got)
 			}
 		}
-	}
-}
-
-// Each rule of a guard looks for itself, at the readings of this call and of no earlier one.
-func TestRulesOfOneGuardApplyEachForItself(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter,
-		core.Rule{Name: "a", Seconds: 3600, Paths: []string{"/a/**"}}, core.Rule{Name: "b", Seconds: 3600, Paths: []string{"/b/**"}},
-		core.Rule{Name: "all", Seconds: 3600, Except: []string{"/b/**"}})
-	for _, path := range []string{"/a/x", "/b/x", "/b/y", "/c"} {
-		wantStatus(t, guard, at("", path), 200)
-	}
-	for name, left := range map[string]int{"a": 4, "b": 3, "all": 3} {
-		wantLeft(t, limiter, name, "ip:192.0.2.1", core.PerHour(5), left)
 	}
 }

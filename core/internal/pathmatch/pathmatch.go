@@ -1,0 +1,91 @@
+// Package pathmatch decides which calls a rule with methods and path patterns applies to.
+package pathmatch
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Scope holds the methods and paths that a rule applies to. The zero Scope applies to every call.
+type Scope struct {
+	methods       []string
+	paths, except patterns
+}
+
+// patterns holds path patterns in four forms, indexed by Looseness: as a router takes them that ignores
+// nothing, ASCII case, trailing slashes, or both.
+type patterns [4][]string
+
+// NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every call.
+func NewScope(methods, paths, except []string) Scope {
+	return Scope{methods, newPatterns(paths), newPatterns(except)}
+}
+
+func newPatterns(texts []string) (p patterns) {
+	for loose := range p {
+		for _, text := range texts {
+			p[loose] = append(p[loose], Looseness(loose).fold(text))
+		}
+	}
+	return p
+}
+
+// braced is how a net/http pattern spells a parameter.
+var braced = regexp.MustCompile(`\{[^{},]*\}`)
+
+// CheckPattern returns what is wrong with a pattern, or "".
+func CheckPattern(pattern string) string {
+	if !strings.HasPrefix(pattern, "/") {
+		return "must start with a slash, as every path does"
+	}
+	if !doublestar.ValidatePattern(pattern) {
+		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
+	}
+	if braced.MatchString(pattern) {
+		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
+	}
+	return ""
+}
+
+// CheckMethod returns what is wrong with a method, or "".
+func CheckMethod(method string) string {
+	if method == "" || strings.ContainsFunc(method, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' }) {
+		return "must be one HTTP method in capitals"
+	}
+	return ""
+}
+
+// HasMethods reports whether the scope depends on the method.
+func (s *Scope) HasMethods() bool { return len(s.methods) > 0 }
+
+// HasPatterns reports whether the scope depends on the path.
+func (s *Scope) HasPatterns() bool { return len(s.paths[0]) > 0 || len(s.except[0]) > 0 }
+
+// MatchesMethod reports whether a method is in the scope. A HEAD runs the handler of a GET, and a
+// handler of all methods serves "post" as well. "" is gRPC, which has no methods.
+func (s *Scope) MatchesMethod(method string) bool {
+	return method == "" || slices.ContainsFunc(s.methods, func(m string) bool {
+		return strings.EqualFold(m, method) || m == "GET" && strings.EqualFold(method, "HEAD")
+	})
+}
+
+// MatchesPath reports whether a path is in the scope. A path pattern counts if any reading of the path
+// matches, and an exception only if all readings do. The router decides by one of them, and a single
+// canonical path would leave holes in every framework.
+func (s *Scope) MatchesPath(r *Readings) bool {
+	if len(s.paths[0]) > 0 && !slices.ContainsFunc(r.texts, s.paths.matcher(r.loose)) {
+		return false
+	}
+	excepted := s.except.matcher(r.loose)
+	return slices.ContainsFunc(r.texts, func(text string) bool { return !excepted(text) })
+}
+
+// matcher returns a function that reports whether a reading matches any of the patterns.
+func (p *patterns) matcher(loose Looseness) func(text string) bool {
+	return func(text string) bool {
+		return slices.ContainsFunc(p[loose], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, text) })
+	}
+}

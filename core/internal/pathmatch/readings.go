@@ -1,0 +1,79 @@
+package pathmatch
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Looseness says which spellings of a path are one to a router.
+type Looseness uint8
+
+// The bits of a Looseness.
+const (
+	AnyCase  Looseness = 1 << iota // ASCII letters in any case
+	AnySlash                       // with or without trailing slashes
+)
+
+// Readings holds the ways in which a router could understand the path of one call: as the pattern of
+// the matched route, as the framework routes it, decoded, and decoded and cleaned. The zero value is
+// empty.
+type Readings struct {
+	texts []string
+	loose Looseness
+}
+
+// Empty reports whether nothing has been read since the last Clear.
+func (r *Readings) Empty() bool { return len(r.texts) == 0 }
+
+// Clear empties r for another call, and keeps its memory.
+func (r *Readings) Clear() {
+	clear(r.texts)
+	r.texts, r.loose = r.texts[:0], 0
+}
+
+// Read adds the readings of a call's route, which may be "", and of its path.
+func (r *Readings) Read(route, routed string, loose Looseness) {
+	r.loose = loose
+	decoded, err := url.PathUnescape(routed)
+	if err != nil {
+		decoded = routed
+	}
+	for _, text := range [...]string{route, routed, decoded, path.Clean(rooted(decoded))} {
+		if text == "" {
+			continue
+		}
+		text = loose.fold(text)
+		if !slices.Contains(r.texts, text) {
+			r.texts = append(r.texts, text)
+		}
+	}
+}
+
+// fold returns one spelling for all that are one to the router. It lowers ASCII letters only, as the
+// routers of fasthttp do, and cuts trailing slashes.
+func (l Looseness) fold(text string) string {
+	if l&AnyCase != 0 {
+		text = strings.Map(lowerASCII, text)
+	}
+	if l&AnySlash != 0 {
+		text = rooted(strings.TrimRight(text, "/"))
+	}
+	return text
+}
+
+// rooted returns a path with a slash in front, which nearly every path has.
+func rooted(text string) string {
+	if strings.HasPrefix(text, "/") {
+		return text
+	}
+	return "/" + text
+}
+
+func lowerASCII(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return r + 'a' - 'A'
+	}
+	return r
+}
