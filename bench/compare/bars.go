@@ -3,19 +3,22 @@ package main
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
+	"strings"
 
 	"github.com/accesslimit/accesslimit/bench/internal/paper"
 )
 
-// bar is one rival in a chart.
+// bar is one limiter in a chart.
 type bar struct {
 	name  string
 	value float64
-	words string // behind the bar
+	label string // right of the bar
 	ours  bool
+}
+
+// newBar returns a bar for a figure of RESULTS.md.
+func newBar(name, figure, unit string) bar {
+	return bar{name, value(figure), figure + unit, strings.Contains(name, "accesslimit")}
 }
 
 // The layout of a chart, in points.
@@ -23,41 +26,50 @@ const (
 	chartWidth = 600
 	margin     = 14
 	header     = 44
-	names      = 190 // left of the bars
 	barHeight  = 11
 	barStep    = 16
-	wordsWidth = 100 // right of the longest bar
+	labelGap   = 6
 )
 
-// drawBars draws a bar for each rival that was measured, ours dark.
+func (b bar) nameStyle() paper.Style {
+	return paper.Style{Size: paper.TextSize, Color: paper.Ink, Bold: b.ours}
+}
+
+var valueStyle = paper.Style{Size: paper.TextSize, Color: paper.Grey}
+
+// drawBars draws a bar for each limiter that was measured, ours dark. The bars get the width that
+// the names and the values leave.
 func drawBars(c chart) *paper.Paper {
 	bars := slices.DeleteFunc(slices.Clone(c.bars), func(b bar) bool { return math.IsNaN(b.value) })
-	height := vg.Length(header + len(bars)*barStep + margin)
-	p := titled(c.title, c.about, height)
-	longest := 0.0
+	var longest, names, values float64
 	for _, b := range bars {
 		longest = max(longest, b.value)
+		names = max(names, b.nameStyle().Width(b.name))
+		values = max(values, valueStyle.Width(b.label))
 	}
+	left := margin + names + labelGap
+	widest := chartWidth - margin - values - labelGap - left
+	p := titled(c.title, c.subtitle, float64(header+len(bars)*barStep+margin))
 	for i, b := range bars {
-		bottom := height - header - vg.Length(i+1)*barStep + barStep - barHeight
-		length := vg.Length(0)
+		top := float64(header + i*barStep)
+		length := 1.0
 		if longest > 0 {
-			length = vg.Length(max(b.value, 0)/longest) * (chartWidth - names - wordsWidth)
+			length = max(length, widest*b.value/longest)
 		}
 		fill := paper.Light
 		if b.ours {
 			fill = paper.Dark
 		}
-		p.Box(fill, names, bottom, names+max(length, 1), bottom+barHeight)
-		p.Write(paper.Style{Size: paper.TextSize, Color: paper.Ink, Bold: b.ours, Align: text.XRight}, names-6, bottom+2.5, b.name)
-		p.Write(paper.Style{Size: paper.TextSize, Color: paper.Grey}, names+length+5, bottom+2.5, b.words)
+		p.Box(fill, left, top, left+length, top+barHeight)
+		p.Write(b.nameStyle(), paper.End, left-labelGap, top+8.5, b.name)
+		p.Write(valueStyle, paper.Start, left+length+labelGap, top+8.5, b.label)
 	}
 	return p
 }
 
-func titled(title, about string, height vg.Length) *paper.Paper {
+func titled(title, subtitle string, height float64) *paper.Paper {
 	p := paper.New(chartWidth, height)
-	p.Write(paper.Style{Size: paper.TitleSize, Color: paper.Ink, Bold: true}, margin, height-20, title)
-	p.Write(paper.Style{Size: paper.TextSize, Color: paper.Grey}, margin, height-34, about)
+	p.Write(paper.Style{Size: paper.TitleSize, Color: paper.Ink, Bold: true}, paper.Start, margin, 20, title)
+	p.Write(paper.Style{Size: paper.TextSize, Color: paper.Grey}, paper.Start, margin, 34, subtitle)
 	return p
 }

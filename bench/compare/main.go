@@ -2,6 +2,7 @@
 // RESULTS.md, the charts, and the table in bench/README.md.
 //
 //	go run ./compare [-quick]
+//	go run ./compare -redraw    only the charts, from the figures in RESULTS.md
 package main
 
 import (
@@ -25,11 +26,18 @@ func main() {
 	results := flag.String("results", "RESULTS.md", "the file for all tables")
 	charts := flag.String("charts", "charts", "the directory for the charts")
 	readme := flag.String("readme", "README.md", "the file that has a part of the results between two marks")
+	redraw := flag.Bool("redraw", false, "redraw the charts from the results file, and measure nothing")
 	only := flag.String("only", "", "measure only what has this in its name, print it, and write nothing")
 	worker := flag.Bool("worker", false, "be one of several processes: read a job and do it")
 	flag.Parse()
 	if *worker {
 		if err := work(os.Stdin, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if *redraw {
+		if err := redrawCharts(*results, *charts); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -80,10 +88,18 @@ func compare(quick bool, only, results, charts, readme string) error {
 	if err := os.WriteFile(results, []byte(text), 0o644); err != nil {
 		return err
 	}
-	if err := b.drawCharts(charts); err != nil {
+	if err := drawCharts(charts, text); err != nil {
 		return err
 	}
 	return b.updateReadme(readme)
+}
+
+func redrawCharts(results, charts string) error {
+	text, err := os.ReadFile(results)
+	if err != nil {
+		return err
+	}
+	return drawCharts(charts, string(text))
 }
 
 type section struct {

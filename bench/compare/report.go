@@ -33,6 +33,14 @@ func newReport() report {
 	}
 }
 
+// Words of RESULTS.md by which the charts find their figures.
+const (
+	onRedisHeading    = "On Redis: "
+	ceilingWords      = ", with nothing around it: "
+	inProcessHeading  = "In the process"
+	middlewareHeading = "Middlewares, counting in the process"
+)
+
 // What a table says of an outcome.
 
 func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors) / o.Took.Seconds() }
@@ -115,9 +123,10 @@ func (b *bench) head(t *strings.Builder, redisVersion string) {
 }
 
 func (b *bench) onRedisText(t *strings.Builder, w workload) {
-	before := fmt.Sprintf("## On Redis: %s\n\n", w.name)
+	before := fmt.Sprintf("## %s%s\n\n", onRedisHeading, w.name)
 	if w.ceiling && len(b.ceiling) > 0 {
-		before += fmt.Sprintf("TokenBucket's script from %s, with nothing around it: %s calls/s.\n\n", b.ceilingBy, spread(harness.SpreadOf(b.ceiling)))
+		before += fmt.Sprintf("TokenBucket's script from %s%s%s calls/s.\n\n",
+			b.ceilingBy, ceilingWords, spread(harness.SpreadOf(b.ceiling)))
 	}
 	if w.exact {
 		before += fmt.Sprintf("The key admits %d calls and then none; \"admitted\" is how many it did, in the worst round.\n\n", w.limit.Max)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/internal/paper/papertest"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
@@ -88,7 +89,7 @@ func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
 	if !strings.Contains(text, "Written by `go run ./compare -only \"nothing of it\"`") || strings.Contains(text, "make bench") {
 		t.Errorf("the text does not say what wrote it:\n%s", text)
 	}
-	if err := b.drawCharts(t.TempDir()); err != nil {
+	if err := drawCharts(t.TempDir(), text); err != nil {
 		t.Error(err)
 	}
 }
@@ -216,6 +217,8 @@ func TestRotatedKeepsAllPicks(t *testing.T) {
 	}
 }
 
+var chartNames = []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"}
+
 // Everything that a run writes can be written, also of a run in which some things were not measured.
 func TestWriting(t *testing.T) {
 	b, dir := made(), t.TempDir()
@@ -225,17 +228,56 @@ func TestWriting(t *testing.T) {
 			t.Errorf("the results do not say %q", want)
 		}
 	}
-	if err := b.drawCharts(dir); err != nil {
+	if err := drawCharts(dir, text); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"} {
+	for _, name := range chartNames {
 		svg, err := os.ReadFile(filepath.Join(dir, name+".svg"))
-		if err != nil || !strings.Contains(string(svg), "</svg>") {
-			t.Errorf("%s is no picture: %v", name, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		papertest.CheckLabels(t, name, svg)
 	}
 	if table := b.readmeTable(); !strings.Contains(table, "2000 (1000)") || !strings.HasPrefix(table, "| `make bench-quick`, ") {
 		t.Errorf("the README would say\n%s", table)
+	}
+}
+
+// The charts of the repository show the figures of RESULTS.md, drawn as they are drawn now, and
+// their labels are legible in any font.
+func TestChartsShowTheResults(t *testing.T) {
+	dir, committed := t.TempDir(), filepath.Join("..", "charts")
+	if err := redrawCharts(filepath.Join("..", "RESULTS.md"), dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range chartNames {
+		drawn, err := os.ReadFile(filepath.Join(dir, name+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		papertest.CheckLabels(t, name, drawn)
+		if shown, err := os.ReadFile(filepath.Join(committed, name+".svg")); string(shown) != string(drawn) {
+			t.Errorf("%s.svg (%v) is not what RESULTS.md says: run go run ./compare -redraw", name, err)
+		}
+	}
+}
+
+func TestParseResults(t *testing.T) {
+	r := parseResults(made().text("7.0"))
+	rows := r.onRedis(uniformKeys, "256")
+	if len(rows) != len(rivals.OnRedis) || rows[0]["limiter"] != rivals.TokenBucket || rows[0]["decisions/s"] != "2000 (2000..2000)" {
+		t.Errorf("the rows of %s with 256 goroutines: %v", uniformKeys, rows)
+	}
+	if r.ceiling != "4000" {
+		t.Errorf("the ceiling is %q, want 4000", r.ceiling)
+	}
+	for number, want := range map[string]float64{"429": 429, "869k": 869_000, "4.82M": 4_820_000, "0.50": 0.5} {
+		if got := value(number); got != want {
+			t.Errorf("%s is %v, want %v", number, got, want)
+		}
+	}
+	if !math.IsNaN(value("-")) {
+		t.Error("a dash is a number")
 	}
 }
 

@@ -50,9 +50,10 @@ func (r *report) failed(c cell) float64 {
 }
 
 func (b *bench) localText(t *strings.Builder) {
-	before := fmt.Sprintf("## In the process\n\nAll cores call; the time is what passes for each call. The heap is of %s keys, the subjects not counted. "+
-		"Every call is within the limit; \"failed\" are those on one key that were not let through all the same.\n\n",
-		harness.Number(float64(b.heapKeys)))
+	before := fmt.Sprintf("## %s\n\nAll cores call; the time is what passes for each call. "+
+		"The heap is of %s keys, the subjects not counted. Every call is within the limit; "+
+		"\"failed\" are those on one key that were not let through all the same.\n\n",
+		inProcessHeading, harness.Number(float64(b.heapKeys)))
 	table := harness.NewTable("limiter", "ns, one key", "to TokenBucket", fmt.Sprintf("ns, %s keys", harness.Number(float64(b.manyKeys))),
 		"to TokenBucket", "allocs", "bytes", "heap bytes per key", "failed %")
 	one := func(rival string) cell { return cell{workload: keysInProcess(1), rival: rival} }
@@ -97,7 +98,7 @@ func (b *bench) middlewareText(t *strings.Builder) {
 		}
 		table.Row(m.Framework, m.Name, spread(b.nanos(c)), nanos, harness.Times(harness.Ratio(nanos, ours)), allocs, b.bytes(c))
 	}
-	part(t, "## Middlewares, counting in the process\n\nAll cores call, one address, full headers where there are any.\n\n", table)
+	part(t, "## "+middlewareHeading+"\n\nAll cores call, one address, full headers where there are any.\n\n", table)
 }
 
 func (b *bench) costText(t *strings.Builder) {

@@ -2,12 +2,8 @@ package main
 
 import (
 	"fmt"
-	"image/color"
 	"io"
 	"slices"
-
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/accesslimit/accesslimit/bench/internal/paper"
 )
@@ -25,24 +21,31 @@ const (
 	footer      = 22
 )
 
-// countAxis ends where an algorithm's promise still holds that lets two windows' worth, or a burst and what comes back, through.
+var (
+	small     = paper.Style{Size: paper.SmallSize, Color: paper.Ink}
+	smallGrey = paper.Style{Size: paper.SmallSize, Color: paper.Grey}
+	textGrey  = paper.Style{Size: paper.TextSize, Color: paper.Grey}
+	textBold  = paper.Style{Size: paper.TextSize, Color: paper.Ink, Bold: true}
+	titleBold = paper.Style{Size: paper.TitleSize, Color: paper.Ink, Bold: true}
+)
+
+// countAxis has room for the algorithms whose promise lets two windows' worth of calls through, or
+// a burst and its refill.
 var countAxis = axis{maxCalls, 2 * maxCalls}
 
-// picture is what one algorithm's is drawn on.
+// picture is the paper for one algorithm.
 type picture struct{ *paper.Paper }
 
-// drawPicture shows what an algorithm made of each client's calls: how many came and how many were admitted, and below how many
-// of the admitted counted together.
+// drawPicture shows what an algorithm made of each client's calls: how many came, how many were
+// admitted, and how many admitted ones counted together.
 func drawPicture(w io.Writer, a algorithm, clients []client, graphs []graph) error {
 	oneClient := 2*caption + callsHeight + countHeight
-	height := vg.Length(header + len(clients)*(oneClient+gap) - gap + footer)
-	p := picture{paper.New(width, height)}
-	p.Write(paper.Style{Size: paper.TitleSize, Color: paper.Ink, Bold: true}, margin, height-20, a.title)
-	p.Write(paper.Style{Size: paper.TextSize, Color: paper.Grey}, margin, height-34, a.promise)
-	p.legend(height-20, a)
+	p := picture{paper.New(width, float64(header+len(clients)*(oneClient+gap)-gap+footer))}
+	p.Write(titleBold, paper.Start, margin, 20, a.title)
+	p.Write(textGrey, paper.Start, margin, 34, a.promise)
+	p.legend(20, a)
 	for i, c := range clients {
-		top := height - header - vg.Length(i*(oneClient+gap))
-		last := p.client(top, a, c, graphs[i])
+		last := p.client(float64(header+i*(oneClient+gap)), a, c, graphs[i])
 		if i == len(clients)-1 {
 			last.seconds()
 		}
@@ -50,39 +53,41 @@ func drawPicture(w io.Writer, a algorithm, clients []client, graphs []graph) err
 	return p.Save(w)
 }
 
-// legend says what the colors are, from right to left.
-func (p picture) legend(y vg.Length, a algorithm) {
-	x := vg.Length(width - margin)
-	words := paper.Style{Size: paper.SmallSize, Color: paper.Ink, Align: text.XRight}
-	for _, entry := range []struct {
-		color color.Color
-		words string
-	}{{paper.Amber, fmt.Sprintf("more than %d %s", maxCalls, a.counted)}, {paper.Dark, "admitted"}, {paper.Light, "offered"}} {
-		p.Write(words, x, y, entry.words)
-		x -= words.Width(entry.words) + 12
-		p.Box(entry.color, x, y-1, x+8, y+7)
-		x -= 10
+// legend explains the colors, from right to left.
+func (p picture) legend(y float64, a algorithm) {
+	x := float64(width - margin)
+	for _, entry := range []struct{ color, words string }{
+		{paper.Amber, fmt.Sprintf("more than %d %s", maxCalls, a.counted)},
+		{paper.Dark, "admitted"},
+		{paper.Light, "offered"},
+	} {
+		x -= small.Width(entry.words)
+		p.Write(small, paper.Start, x, y, entry.words)
+		p.Box(entry.color, x-12, y-7, x-4, y+1)
+		x -= 22
 	}
 }
 
 // client draws a client's two panels below top, and returns the lower one.
-func (p picture) client(top vg.Length, a algorithm, c client, g graph) panel {
-	end := p.Write(paper.Style{Size: paper.TextSize, Color: paper.Ink, Bold: true}, numbers, top-caption+6, c.name)
-	p.Write(paper.Style{Size: paper.SmallSize, Color: paper.Grey}, end+6, top-caption+6, c.about)
-	p.Write(paper.Style{Size: paper.SmallSize, Color: paper.Ink, Align: text.XRight}, width-margin, top-caption+6,
+func (p picture) client(top float64, a algorithm, c client, g graph) panel {
+	p.Write(textBold, paper.Start, numbers, top+caption-6, c.name)
+	p.Write(smallGrey, paper.Start, numbers+textBold.Width(c.name)+6, top+caption-6, c.about)
+	p.Write(small, paper.End, width-margin, top+caption-6,
 		fmt.Sprintf("%d of %d calls admitted", sum(g.admitted), sum(g.offered)))
-	calls := panel{p, numbers, top - caption - callsHeight, width - margin, top - caption, c.axis}
+	top += caption
+	calls := panel{p, numbers, top, width - margin, top + callsHeight, c.axis}
 	calls.grid()
 	calls.area(paper.Light, 0, g.offered)
 	calls.area(paper.Dark, 0, g.admitted)
-	p.WriteUpwards(paper.Style{Size: paper.SmallSize, Color: paper.Grey}, margin+8, (calls.bottom+calls.top)/2, "calls per 100 ms")
+	p.WriteUpwards(smallGrey, margin+4, (calls.top+calls.bottom)/2, "calls per 100 ms")
 
-	p.Write(paper.Style{Size: paper.SmallSize, Color: paper.Grey}, numbers, calls.bottom-caption+5,
+	top = calls.bottom + caption
+	p.Write(smallGrey, paper.Start, numbers, top-5,
 		fmt.Sprintf("admitted calls %s: at most %d", a.counted, slices.Max(g.together)))
-	count := panel{p, numbers, calls.bottom - caption - countHeight, width - margin, calls.bottom - caption, countAxis}
+	count := panel{p, numbers, top, width - margin, top + countHeight, countAxis}
 	count.grid()
-	count.area(paper.Middle, 0, g.together)
+	count.area(paper.Medium, 0, g.together)
 	count.area(paper.Amber, maxCalls, g.together)
-	p.Line(paper.Ink, []vg.Length{3, 2}, count.left, count.y(maxCalls), count.right, count.y(maxCalls))
+	count.level(paper.Ink, "3,2", maxCalls)
 	return count
 }

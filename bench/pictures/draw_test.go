@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/bench/internal/paper/papertest"
 )
 
 // sizeLimit keeps a page with all pictures light.
@@ -25,6 +27,7 @@ func TestPicture(t *testing.T) {
 	if err := drawPicture(&picture, a, clients, graphs); err != nil {
 		t.Fatal(err)
 	}
+	papertest.CheckLabels(t, "made up", picture.Bytes())
 	words := wordsOf(t, picture.Bytes())
 	for _, want := range []string{
 		a.title, a.promise, "more than 200 in flight", "Bursty client", "Steady client", "calls per 100 ms", "30 s",
@@ -68,6 +71,7 @@ func TestEveryAlgorithmHasItsPicture(t *testing.T) {
 			t.Errorf("%v: run make pictures", err)
 			continue
 		}
+		papertest.CheckLabels(t, a.file, picture)
 		if words := wordsOf(t, picture); !strings.Contains(words, a.title) || !strings.Contains(words, a.promise) {
 			t.Errorf("%s.svg is not of %s as it is now: run make pictures", a.file, a.title)
 		}

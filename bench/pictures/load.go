@@ -27,7 +27,7 @@ type client struct {
 
 func clients() []client {
 	return []client{
-		{"Bursty client", "about 500 calls within a second, every 3 s or so, and a few between", axis{20, 40, 60}, bursty()},
+		{"Bursty client", "bursts of about 500 calls every 3 s, a few between", axis{20, 40, 60}, bursty()},
 		{"Steady client", "150 calls a second, without a pause", axis{10, 20}, steady()},
 	}
 }

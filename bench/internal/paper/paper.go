@@ -1,31 +1,32 @@
-// Package paper is an SVG to draw on, in the colors and letters that all pictures of this repository share.
+// Package paper draws SVG pictures in the colors and letters that all pictures of this repository
+// share.
+//
+// Fonts are not embedded, because they would be ten times the picture, so the width of the letters
+// is up to the reader's machine. A text is therefore anchored at its start, middle or end, and the
+// layout reserves Style.Width for it, which is enough for any usual font.
 package paper
 
 import (
 	"bytes"
-	"image/color"
+	"encoding/xml"
+	"fmt"
 	"io"
 	"math"
-
-	stdfont "golang.org/x/image/font"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/font/liberation"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"strings"
+	"unicode/utf8"
 )
 
 // The colors.
-var (
-	White  = color.NRGBA{0xff, 0xff, 0xff, 0xff}
-	Ink    = color.NRGBA{0x1f, 0x23, 0x28, 0xff}
-	Grey   = color.NRGBA{0x59, 0x63, 0x6e, 0xff} // still 6 to 1 on white
-	Rule   = color.NRGBA{0xe4, 0xe8, 0xec, 0xff}
-	Light  = color.NRGBA{0xc3, 0xd5, 0xea, 0xff}
-	Dark   = color.NRGBA{0x1b, 0x5f, 0xb0, 0xff}
-	Middle = color.NRGBA{0x86, 0xad, 0xd8, 0xff}
-	Amber  = color.NRGBA{0xe3, 0x7b, 0x0b, 0xff}
+const (
+	White  = "#FFFFFF"
+	Ink    = "#1F2328"
+	Grey   = "#59636E" // still 6 to 1 on white
+	Rule   = "#E4E8EC"
+	Light  = "#C3D5EA"
+	Dark   = "#1B5FB0"
+	Medium = "#86ADD8"
+	Amber  = "#E37B0B"
+	Green  = "#2F8F5B"
 )
 
 // The sizes of text. A picture of 600 points is as wide as GitHub shows a README.
@@ -35,81 +36,120 @@ const (
 	SmallSize = 8
 )
 
-var fonts = font.NewCache(liberation.Collection())
+// Point is a place on the paper, in points from the upper left corner.
+type Point struct{ X, Y float64 }
 
-// Paper is an SVG to draw on, in points from the lower left corner.
+// Paper is a picture in progress.
 type Paper struct {
-	draw.Canvas
-	svg *vgsvg.Canvas
+	width, height float64
+	elements      bytes.Buffer
 }
 
-// New is white, not transparent: a picture on a dark page is to stay legible.
-func New(width, height vg.Length) *Paper {
-	svg := vgsvg.New(width, height)
-	p := &Paper{draw.New(svg), svg}
+// New returns a white sheet. It is not transparent, so that it stays legible on a dark page.
+func New(width, height float64) *Paper {
+	p := &Paper{width: width, height: height}
 	p.Box(White, 0, 0, width, height)
 	return p
 }
 
-// Save writes the SVG. Fonts are not embedded (they would be ten times the picture), and the library names only its own: name
-// those that have the same widths and are everywhere, too.
+// Save writes the SVG.
 func (p *Paper) Save(w io.Writer) error {
-	var buffer bytes.Buffer
-	if _, err := p.svg.WriteTo(&buffer); err != nil {
-		return err
-	}
-	_, err := w.Write(bytes.ReplaceAll(buffer.Bytes(),
-		[]byte("font-family:Liberation Sans;"), []byte("font-family:Arial,Helvetica,Liberation Sans,sans-serif;")))
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" `+
+		`width="%gpt" height="%gpt" viewBox="0 0 %[1]g %[2]g" `+
+		`font-family="Arial,Helvetica,Liberation Sans,sans-serif">`+"\n%s</svg>\n",
+		p.width, p.height, p.elements.Bytes())
 	return err
 }
 
-// Box fills a rectangle.
-func (p *Paper) Box(fill color.Color, left, bottom, right, top vg.Length) {
-	p.FillPolygon(fill, []vg.Point{{X: left, Y: bottom}, {X: right, Y: bottom}, {X: right, Y: top}, {X: left, Y: top}})
+func (p *Paper) add(format string, values ...any) {
+	for i, v := range values {
+		if number, ok := v.(float64); ok {
+			values[i] = math.Round(number*100) / 100
+		}
+	}
+	fmt.Fprintf(&p.elements, format+"\n", values...)
 }
 
-// Line draws a thin line.
-func (p *Paper) Line(stroke color.Color, dashes []vg.Length, x1, y1, x2, y2 vg.Length) {
-	p.StrokeLine2(draw.LineStyle{Color: stroke, Width: 0.75, Dashes: dashes}, x1, y1, x2, y2)
+// Box fills a rectangle.
+func (p *Paper) Box(fill string, left, top, right, bottom float64) {
+	p.add(`<rect x="%v" y="%v" width="%v" height="%v" fill="%s"/>`, left, top, right-left, bottom-top, fill)
 }
+
+// Line draws a thin line. The dashes are those of SVG's stroke-dasharray, or "" for none.
+func (p *Paper) Line(stroke, dashes string, from, to Point) {
+	if dashes != "" {
+		dashes = ` stroke-dasharray="` + dashes + `"`
+	}
+	p.add(`<line x1="%v" y1="%v" x2="%v" y2="%v" stroke="%s" stroke-width="0.75"%s/>`,
+		from.X, from.Y, to.X, to.Y, stroke, dashes)
+}
+
+// Curve draws a line through the points.
+func (p *Paper) Curve(stroke string, points []Point) {
+	p.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="1.75"/>`, list(points), stroke)
+}
+
+// Area fills the outline that the points make.
+func (p *Paper) Area(fill string, outline []Point) {
+	p.add(`<polygon points="%s" fill="%s"/>`, list(outline), fill)
+}
+
+func list(points []Point) string {
+	words := make([]string, len(points))
+	for i, at := range points {
+		words[i] = fmt.Sprintf("%v,%v", math.Round(at.X*100)/100, math.Round(at.Y*100)/100)
+	}
+	return strings.Join(words, " ")
+}
+
+// Anchor is the part of a text that stays in place whatever the font is.
+type Anchor string
+
+// The anchors.
+const (
+	Start  Anchor = "start"
+	Center Anchor = "middle"
+	End    Anchor = "end"
+)
 
 // Style is how a piece of text looks.
 type Style struct {
-	Size  vg.Length
-	Color color.Color
+	Size  float64
+	Color string
 	Bold  bool
-	Align text.XAlignment
 }
 
-func (s Style) face() font.Face {
-	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
+// Width returns the room to reserve for words. DejaVu Sans, which has the widest letters among the
+// usual fonts, needs at most 0.64 of the size for each letter of our labels, and 0.70 in bold.
+func (s Style) Width(words string) float64 {
+	each := 0.68
 	if s.Bold {
-		f.Weight = stdfont.WeightBold
+		each = 0.74
 	}
-	return fonts.Lookup(f, s.Size)
+	return each * s.Size * float64(utf8.RuneCountInString(words))
 }
 
-// Width is how long the words are.
-func (s Style) Width(words string) vg.Length {
-	face := s.face()
-	return face.Width(words)
+func (s Style) attributes() string {
+	weight := ""
+	if s.Bold {
+		weight = ` font-weight="bold"`
+	}
+	return fmt.Sprintf(`font-size="%vpx" fill="%s"%s`, s.Size, s.Color, weight)
 }
 
-// Write puts words onto a base line and returns where they end.
-func (p *Paper) Write(s Style, x, y vg.Length, words string) vg.Length {
-	length := s.Width(words)
-	x += vg.Length(s.Align) * length
-	p.SetColor(s.Color)
-	p.FillString(s.face(), vg.Point{X: x, Y: y}, words)
-	return x + length
+// Write puts words onto a base line.
+func (p *Paper) Write(s Style, anchor Anchor, x, y float64, words string) {
+	p.add(`<text x="%v" y="%v" text-anchor="%s" %s>%s</text>`, x, y, anchor, s.attributes(), escaped(words))
 }
 
-// WriteUpwards puts words beside a vertical axis, centred on y.
-func (p *Paper) WriteUpwards(s Style, x, y vg.Length, words string) {
-	p.Push()
-	p.Translate(vg.Point{X: x, Y: y})
-	p.Rotate(math.Pi / 2)
-	s.Align = text.XCenter
-	p.Write(s, 0, 0, words)
-	p.Pop()
+// WriteUpwards puts words beside a vertical axis, centered on y.
+func (p *Paper) WriteUpwards(s Style, x, y float64, words string) {
+	p.add(`<text transform="translate(%v %v) rotate(-90)" text-anchor="middle" %s>%s</text>`,
+		x, y, s.attributes(), escaped(words))
+}
+
+func escaped(words string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(words)) // a strings.Builder does not fail
+	return b.String()
 }
