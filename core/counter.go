@@ -82,6 +82,18 @@ func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision,
 	return d, err
 }
 
+// AllowUpTo charges as many of n permits as fit into all limits, in one step, and returns how many: for
+// work in batches. If none fits, granted is 0, nothing is charged, and the Decision is the refusal of one
+// permit. None of 0 permits are always granted; if n is negative, the error is a *[RuleError]. A refund
+// of the Decision gives back at most what was granted.
+func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted int, d Decision, err error) {
+	q := question{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, upTo: true}
+	if err = q.ask(ctx, &d); err == nil && d.Allowed {
+		granted = q.n
+	}
+	return granted, d, err
+}
+
 // Peek returns what Allow would, and charges nothing. Remaining is what is left now; with several
 // limits, of the one that binds.
 func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err error) {

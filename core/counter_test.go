@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 func TestCounterOfSeveralLimits(t *testing.T) {
@@ -315,4 +317,133 @@ func TestLocalSlotsAreRenewed(t *testing.T) {
 			t.Errorf("%+v, %v after the release; %s", d, err, log.text.String())
 		}
 	})
+}
+
+// AllowUpTo takes what the smallest limit has left, in one step; a refund gives back no more.
+func TestAllowUpTo(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		limiter := newLimiter(t, options)
+		for name, limit := range lasting(10) {
+			t.Run(name, func(t *testing.T) {
+				c, beside := limiter.MustCounter("up to "+name, limit), core.PerDay(100).Log()
+				several := limiter.MustCounter("several "+name, limit, beside)
+				for _, step := range []struct{ n, granted, left int }{{0, 0, 10}, {1, 1, 9}, {4, 4, 5}, {math.MaxInt, 5, 0}, {3, 0, 0}, {0, 0, 0}} {
+					for _, c := range []core.Counter{c, several} {
+						granted, d, err := c.AllowUpTo(background, "s", step.n)
+						if err != nil || granted != step.granted || d.Allowed != (granted > 0 || step.n == 0) || d.Remaining != step.left || d.Limit != limit {
+							t.Fatalf("up to %d: %d, %+v, %v; want %d, and %d left", step.n, granted, d, err, step.granted, step.left)
+						}
+						if peeked, err := c.Peek(background, "s"); err != nil || d.Allowed != (d.RetryAfter == 0) || !d.Allowed && (d.RetryAfter < peeked.RetryAfter || d.Reason != core.LimitExceeded) {
+							t.Errorf("up to %d: %+v, where Peek says %+v, %v", step.n, d, peeked, err)
+						}
+					}
+				}
+				wantLeft(t, limiter, "several "+name, "s", beside, 90)
+				refundsGranted(t, limiter, limiter.MustCounter("refunded "+name, limit, beside))
+			})
+		}
+	})
+}
+
+// refundsGranted takes all of a counter that has 10, and gives back some, all, and too much.
+func refundsGranted(t *testing.T, limiter *core.Limiter, c core.Counter) {
+	t.Helper()
+	granted, d, err := c.AllowUpTo(background, "s", 99)
+	if err != nil || granted != 10 {
+		t.Fatal(granted, d, err)
+	}
+	for _, refund := range []struct{ n, left int }{{4, 4}, {7, 4}, {6, 10}, {1, 10}} {
+		var wrong *core.RuleError
+		if err := limiter.Refund(background, d, refund.n); err != nil && !errors.As(err, &wrong) {
+			t.Fatal(err)
+		}
+		if d, err := c.Peek(background, "s"); err != nil || d.Remaining != refund.left {
+			t.Errorf("after a refund of %d: %+v, %v; want %d left", refund.n, d, err, refund.left)
+		}
+	}
+}
+
+func TestWrongAllowUpTo(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	c := limiter.MustCounter("n", core.PerHour(3))
+	_, _, err := c.AllowUpTo(background, "s", -1)
+	wantRuleError(t, err, "n", "n", "-1")
+	_, _, err = c.AllowUpTo(background, "", 1)
+	wantRuleError(t, err, "n", "subject", "")
+	_, _, err = core.Counter{}.AllowUpTo(background, "s", 1)
+	wantRuleError(t, err, "", "handle", "zero")
+	if granted, d, err := c.With(core.Unlimited).AllowUpTo(background, "s", math.MaxInt); granted != math.MaxInt || !d.Allowed || err != nil {
+		t.Error(granted, d, err)
+	}
+	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
+}
+
+// Goroutines of two processes that take what they can get never take more than there is.
+func TestAllowUpToAtOnce(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		first := newLimiter(t, options)
+		limiters := []*core.Limiter{first, first}
+		if options.Redis != nil {
+			limiters[1] = newLimiter(t, options)
+		}
+		var sum atomic.Int64
+		var calls sync.WaitGroup
+		for i := range 8 {
+			c := limiters[i%2].MustCounter("n", core.PerHour(100), core.PerDay(90).Log(), core.PerHour(300).Bucket(95))
+			calls.Go(func() {
+				for n := range 12 {
+					granted, _, err := c.AllowUpTo(background, "s", n)
+					if err != nil {
+						t.Error(err)
+					}
+					sum.Add(int64(granted))
+				}
+			})
+		}
+		calls.Wait()
+		if sum.Load() != 90 {
+			t.Errorf("%d were granted of 90", sum.Load())
+		}
+	})
+}
+
+// The deny cache repeats the refusal, also to Allow, and a refund ends it. Without Redis, each store policy answers.
+func TestAllowUpToBeyondTheStore(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
+	c := limiter.MustCounter("n", core.PerHour(3))
+	_, taken, _ := c.AllowUpTo(background, "s", 9)
+	for i, source := range []core.Source{core.FromRedis, core.FromDenyCache, core.FromDenyCache} {
+		if granted, d, err := c.AllowUpTo(background, "s", i+1); granted != 0 || d.Allowed || err != nil || d.Source != source {
+			t.Errorf("%d, %+v, %v; want it from %s", granted, d, err, source)
+		}
+	}
+	if d, err := c.Allow(background, "s"); err != nil || d.Source != core.FromDenyCache {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if err := limiter.Refund(background, taken, 2); err != nil {
+		t.Fatal(err)
+	}
+	if granted, _, err := c.AllowUpTo(background, "s", 9); granted != 2 || err != nil {
+		t.Error(granted, err)
+	}
+
+	down := newLimiter(t, deadRedis(t)).MustCounter("n", core.PerHour(10), core.PerDay(20).Log())
+	if granted, d, err := down.AllowUpTo(background, "s", 9); granted != 0 || d.Allowed || !errors.Is(err, core.ErrStore) {
+		t.Errorf("%d, %+v, %v", granted, d, err)
+	}
+	for _, test := range []struct {
+		policy  core.StorePolicy
+		granted []int
+	}{{core.FailOpen, []int{9, 9}}, {core.FailClosed, []int{0, 0}}, {core.CountLocally(0.5), []int{3, 2, 0}}} {
+		down := down.WithStorePolicy(test.policy)
+		for i, want := range test.granted {
+			granted, d, err := down.AllowUpTo(background, "s", 3+6*min(i, 1))
+			if test.policy == core.FailOpen && i == 0 {
+				want = 3
+			}
+			if err != nil || granted != want || d.Allowed != (want > 0) {
+				t.Errorf("%v: %d, %+v, %v; want %d", test.policy, granted, d, err, want)
+			}
+		}
+	}
 }

@@ -92,6 +92,7 @@ type question struct {
 	mark    string // Counter.Mark
 	n       int
 	charge  bool
+	upTo    bool // charge as much of n as fits
 }
 
 func newDirectCall(l *Limiter) *directCall {
@@ -117,7 +118,7 @@ func (q *question) decide(ctx context.Context, d *Decision) error {
 	if q.unlimited() {
 		q.letPass(d)
 	} else if err = c.form(q); err == nil {
-		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
+		c.ask(ctx, q)
 		if q.mark != "" {
 			c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 		}
@@ -128,6 +129,16 @@ func (q *question) decide(ctx context.Context, d *Decision) error {
 	}
 	c.close()
 	return err
+}
+
+// ask asks the store. What was charged of a call that takes what it can get is then in q.n.
+func (c *directCall) ask(ctx context.Context, q *question) {
+	if !q.upTo || q.n == 0 {
+		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
+		return
+	}
+	c.limiter.store.DecideUpTo(ctx, c.counters, c.verdicts)
+	q.n = int(c.counters[0].Cost)
 }
 
 // check finds what is wrong with the call.
@@ -186,6 +197,9 @@ func (q *question) letPass(d *Decision) {
 
 // form forms the counters of a call.
 func (c *directCall) form(q *question) error {
+	if q.upTo {
+		q.n = q.most()
+	}
 	for i := range q.limits {
 		limit := q.limit(i)
 		if int64(q.n) > limit.compiled.Max {
@@ -194,6 +208,15 @@ func (c *directCall) form(q *question) error {
 		c.formOne(q, i)
 	}
 	return nil
+}
+
+// most returns as much of n as can ever fit into all limits.
+func (q *question) most() int {
+	most := int64(q.n)
+	for i := range q.limits {
+		most = min(most, q.limit(i).compiled.Max)
+	}
+	return int(most)
 }
 
 func (c *directCall) formOne(q *question, i int) {

@@ -27,6 +27,13 @@ type Counter struct {
 	LocalShare float64
 }
 
+// SetCost sets the cost of all counters.
+func SetCost(counters []Counter, cost int64) {
+	for i := range counters {
+		counters[i].Cost = cost
+	}
+}
+
 // Verdict is an engine's answer for one counter. Times are in microseconds.
 type Verdict struct {
 	At         int64 // when it was asked, since the epoch

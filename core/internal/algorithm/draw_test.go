@@ -83,6 +83,8 @@ func (c *caller) step() {
 		if !c.lenient {
 			c.each(algorithm.Ban, func(m *member) { c.ban(m.key, 1+upTo(c.T, 20*m.family.window, "ban by hand")) })
 		}
+	case 16:
+		c.takeUpTo()
 	case 15:
 		if oneIn(c.T, 4, "reset") {
 			c.reset(rapid.SampledFrom(c.members).Draw(c.T, "reset of").key)
@@ -142,6 +144,27 @@ func (c *caller) come() {
 	}
 	verdicts := c.crowd(int64(rapid.IntRange(1, 12).Draw(c.T, "calls")), c.now, counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
+}
+
+// takeUpTo takes as much of one cost as fits into all members but bans and slots.
+func (c *caller) takeUpTo() {
+	counters := slices.DeleteFunc(c.counters(c.members), func(of algorithm.Counter) bool {
+		return of.Limit.Properties().Watches || of.Limit.Properties().Slots
+	})
+	if len(counters) == 0 {
+		return
+	}
+	algorithm.SetCost(counters, 1+upTo(c.T, counters[0].Limit.Max-1, "most"))
+	for i := range counters {
+		counters[i].Dry = false
+	}
+	verdicts := c.upTo(c.now, counters)
+	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
+	if algorithm.Passes(counters, verdicts) {
+		for i := range counters {
+			c.charges = append(c.charges, counters[i].Charged(&verdicts[i]))
+		}
+	}
 }
 
 func (c *caller) counters(members []*member) (counters []algorithm.Counter) {

@@ -74,6 +74,29 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 	return verdicts
 }
 
+// upTo charges as much of the counters' cost as fits, and leaves what it was in their Cost.
+func (e *engines) upTo(at int64, counters []algorithm.Counter) []algorithm.Verdict {
+	s := step{script: algorithm.UpToScript(counters), argv: algorithm.AppendUpTo(nil, counters, at), said: "up to"}
+	for i, c := range counters {
+		s.keys = append(s.keys, string(c.Key))
+		s.said += fmt.Sprintf(" %s max %d cost %d", counters[i].Key, c.Limit.Max, c.Cost)
+	}
+	verdicts := make([]algorithm.Verdict, len(counters))
+	e.process.DecideUpTo(context.Background(), counters, verdicts)
+	granted := counters[0].Cost
+	if algorithm.Passes(counters, verdicts) {
+		s.writes = s.keys
+	} else {
+		granted = 0
+	}
+	s.want = []any{e.now, granted}
+	for _, v := range verdicts {
+		s.want = append(s.want, v.RetryAfter, v.Remaining, v.ResetAfter, v.Position)
+	}
+	e.add(s)
+	return verdicts
+}
+
 func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
 	v := e.process.Reserve(context.Background(), &c, patience)
 	s := step{

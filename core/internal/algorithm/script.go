@@ -64,6 +64,10 @@ func EqualScript(counters []Counter) *Script {
 	return equals.of(kindsOf(counters), "decide_equal.lua")
 }
 
+// UpToScript returns the script that charges as much as fits into all of these counters; see
+// decide_up_to.lua.
+func UpToScript(counters []Counter) *Script { return uptos.of(kindsOf(counters), "decide_up_to.lua") }
+
 // GiveBackScript returns the script that gives these charges back; see give_back.lua.
 func GiveBackScript(charges []Charge) *Script {
 	var of kindSet
@@ -93,6 +97,7 @@ type byKinds struct {
 var (
 	deciders = byKinds{source: func(s *source) string { return s.decide }}
 	equals   = byKinds{source: func(s *source) string { return s.decide }}
+	uptos    = byKinds{source: func(s *source) string { return s.decide }}
 	givers   = byKinds{source: func(s *source) string { return s.giveBack }}
 )
 

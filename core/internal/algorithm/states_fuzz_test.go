@@ -312,6 +312,9 @@ func (p *planted) attempts() map[string]attempt {
 	if this.Merges() {
 		all["equal"] = attempt{algorithm.EqualScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendEqual(nil, []algorithm.Counter{this}, 3, p.now)}
 	}
+	if !p.limit.Properties().Watches {
+		all["up to"] = attempt{algorithm.UpToScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendUpTo(nil, []algorithm.Counter{this}, p.now)}
+	}
 	if fast := p.limit.FastScript(); fast != nil {
 		all["fast"] = attempt{fast, []string{"counter"}, []any{p.limit.FastArg(1, 3)}}
 	}

@@ -31,6 +31,11 @@ func AppendEqual(argv []any, counters []Counter, calls, at int64) []any {
 	return appendCounters(append(argv, calls), counters, at)
 }
 
+// AppendUpTo appends what decide_up_to.lua takes.
+func AppendUpTo(argv []any, counters []Counter, at int64) []any {
+	return appendCounters(argv, counters, at)
+}
+
 func appendCounters(argv []any, counters []Counter, at int64) []any {
 	for i := range counters {
 		c := &counters[i]
@@ -122,6 +127,19 @@ func ReadDecided(reply []any, verdicts []Verdict) error {
 		return fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
 	return nil
+}
+
+// ReadUpTo reads what decide_up_to.lua replied.
+func ReadUpTo(reply []any, verdicts []Verdict) (granted int64, err error) {
+	n := numbers{left: reply}
+	now, granted := n.next(), n.next()
+	for i := range verdicts {
+		verdicts[i] = Verdict{At: now, RetryAfter: n.next(), Remaining: n.next(), ResetAfter: n.next(), Position: n.next()}
+	}
+	if n.wrong || len(n.left) > 0 {
+		return 0, fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
+	}
+	return granted, nil
 }
 
 // ReadEqual reads what decide_equal.lua replied.

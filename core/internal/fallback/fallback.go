@@ -56,6 +56,23 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 	return uncharge(counters, verdicts)
 }
 
+// StandInUpTo charges as much as fits here if the shared store could not answer. All counters of the
+// call are on one of its servers.
+func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	local, places, _ := f.part(counters, verdicts)
+	if len(local) < len(counters) {
+		return
+	}
+	algorithm.SetCost(local, counters[0].Cost)
+	answers := make([]algorithm.Verdict, len(local))
+	f.Store.DecideUpTo(ctx, local, answers)
+	for n, i := range places {
+		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
+		verdicts[i] = answers[n]
+	}
+	algorithm.SetCost(counters, local[0].Cost)
+}
+
 // part returns the counters of a call that are counted here, and their places in the call. It
 // reports whether the others let the call pass. Nothing is counted for a caller who has left.
 func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, places []int, othersPass bool) {

@@ -25,6 +25,7 @@ type Shared interface {
 	// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many.
 	// The verdict is that of the last one granted, or the refusal.
 	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
+	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	Renew(ctx context.Context, slots []algorithm.Charge) error
@@ -88,6 +89,25 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 	sent := s.clock.Now()
 	s.Shared.Decide(ctx, counters, true, verdicts)
 	s.denied.Observe(&q, counters, verdicts, sent)
+}
+
+// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same for
+// all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	most := counters[0].Cost
+	var q denycache.Query
+	algorithm.SetCost(counters, 1) // a refusal of one permit is one of all
+	s.denied.Snapshot(&q, counters)
+	if s.denied.Repeat(&q, counters, verdicts) {
+		return
+	}
+	algorithm.SetCost(counters, most)
+	sent := s.clock.Now()
+	s.Shared.DecideUpTo(ctx, counters, verdicts)
+	s.denied.Observe(&q, counters, verdicts, sent)
+	if fallback.Needed(counters, verdicts) {
+		s.fallback.StandInUpTo(ctx, counters, verdicts)
+	}
 }
 
 // Look is Decide without a charge, for calls. Unlike Peek, it may repeat the answer to a call that

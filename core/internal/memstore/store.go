@@ -115,6 +115,17 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 		s.decideOne(&counters[0], charge, arrived, &verdicts[0])
 		return
 	}
+	s.decideTogether(counters, charge, false, arrived, verdicts)
+}
+
+// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same for
+// all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	s.decideTogether(counters, true, true, s.arrival(), verdicts)
+}
+
+// decideTogether decides over counters while all of their shards are locked.
+func (s *Store) decideTogether(counters []algorithm.Counter, charge, upTo bool, arrived int64, verdicts []algorithm.Verdict) {
 	var roomForHashes [16]uint64
 	var roomForShards [16]int
 	hashes := roomForHashes[:0]
@@ -130,7 +141,22 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 			s.shards[at].mu.Unlock()
 		}
 	}()
-	s.decideLocked(counters, hashes, charge, s.latest(hashes, arrived), verdicts)
+	t := s.latest(hashes, arrived)
+	if upTo {
+		s.fit(counters, hashes, t, verdicts)
+	}
+	s.decideLocked(counters, hashes, charge, t, verdicts)
+}
+
+// fit lowers the cost of counters whose shards are locked to what fits into all of them, or to 1.
+func (s *Store) fit(counters []algorithm.Counter, hashes []uint64, t instant, verdicts []algorithm.Verdict) {
+	fits := counters[0].Cost
+	algorithm.SetCost(counters, 1)
+	s.decideLocked(counters, hashes, false, t, verdicts)
+	for i := range verdicts {
+		fits = min(fits, verdicts[i].Remaining)
+	}
+	algorithm.SetCost(counters, max(1, fits))
 }
 
 // decideOne decides over one counter, as most calls need.

@@ -25,6 +25,36 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	return v
 }
 
+// DecideUpTo charges as much of the counters' cost as fits into all of them, on one shard. The cost
+// is the same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
+// does.
+func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	deadline, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	granted, err := s.chargeUpTo(deadline, counters, verdicts)
+	if err != nil {
+		s.failVerdicts(ctx, err, verdicts)
+		return
+	}
+	algorithm.SetCost(counters, max(1, granted))
+}
+
+func (s *Store) chargeUpTo(deadline context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) (granted int64, err error) {
+	shard, err := s.router.shard(deadline, counters[0].Key)
+	if err != nil {
+		return 0, err
+	}
+	c := &scriptCall{request: request{counters: counters}, kind: upToKind, now: assumedNow(counters)}
+	if err := shard.runScript(deadline, c, nil); err != nil {
+		return 0, err
+	}
+	reply, err := c.cmd.Slice()
+	if err != nil {
+		return 0, err
+	}
+	return algorithm.ReadUpTo(reply, verdicts)
+}
+
 // GiveBack gives charges back, as far as they still count. It goes on when the context has ended,
 // because charges are also given back for callers who have left.
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {

@@ -40,6 +40,7 @@ const (
 	fastKind      scriptKind = iota // NAME_fast.lua
 	decideKind                      // decide.lua
 	equalKind                       // decide_equal.lua
+	upToKind                        // decide_up_to.lua
 	operationKind                   // one that does not decide
 )
 
@@ -102,6 +103,9 @@ func (c *scriptCall) command(ctx context.Context) command {
 	case equalKind:
 		c.script = algorithm.EqualScript(c.counters)
 		args = algorithm.AppendEqual(onCounters(c.script, c.counters), c.counters, c.calls, c.now)
+	case upToKind:
+		c.script = algorithm.UpToScript(c.counters)
+		args = algorithm.AppendUpTo(onCounters(c.script, c.counters), c.counters, c.now)
 	case operationKind:
 		args = c.operation
 	}

@@ -55,6 +55,19 @@ func (s *Shared) Decide(ctx context.Context, counters []algorithm.Counter, charg
 	s.decide(ctx, counters, charge, verdicts)
 }
 
+// DecideUpTo implements localfirst.Shared.
+func (s *Shared) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	s.Asked.Add(1)
+	most := counters[0].Cost
+	s.Store.DecideUpTo(ctx, counters, verdicts)
+	if s.Down.Load() {
+		algorithm.SetCost(counters, most)
+		for i := range verdicts {
+			verdicts[i] = algorithm.Verdict{Err: errDown}
+		}
+	}
+}
+
 func (s *Shared) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	call(s.BeforeDecide)
 	s.Store.Decide(ctx, counters, charge, verdicts)
