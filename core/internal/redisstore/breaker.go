@@ -36,9 +36,6 @@ type breakerChange struct {
 	after time.Duration
 }
 
-// errBreakerOpen is the error of calls while the breaker is open.
-var errBreakerOpen = errors.New("not asked: the server did not answer before, and is tried again within a second")
-
 // errFailed and errUncounted tell the circuit of trips that failed, and of trips that say nothing
 // about the server.
 var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
@@ -108,16 +105,6 @@ func (b *breaker) judgeTrip(err error, began time.Duration) error {
 		b.onFailure()
 	}
 	return errFailed
-}
-
-// isTimeUp reports whether a trip ended because its time was over.
-func isTimeUp(err error) bool {
-	var u *unreached
-	if errors.As(err, &u) {
-		return u.ended
-	}
-	class := classOf(err)
-	return class == failure.Timeout || class == failure.NoConnection
 }
 
 // isAnswer reports whether a trip that ended with this error shows that the server can answer, even

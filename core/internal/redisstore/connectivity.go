@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -30,9 +29,6 @@ type connectivity struct {
 // is that time after it has answered since the last probe. A server that answers on some
 // connections and accepts no others must not be flooded with more.
 const probeEvery, probeAgain = 10 * time.Second, time.Second
-
-// errNoSetUp is the reason why a command was not sent if nothing more is known.
-var errNoSetUp = errors.New("no connection could be set up")
 
 // classify returns what the error of a command means.
 func (c *connectivity) classify(ctx context.Context, cmd command, err error) error {
@@ -104,27 +100,4 @@ func (c *connectivity) probe() {
 	}
 	c.cause.Store(&cause)
 	c.common.listener.Unreachable(options.Addr, cause)
-}
-
-// hadNoConnection reports whether go-redis had no connection for a command. A read that takes too
-// long ends by the socket's deadline, never with the context's own error.
-func hadNoConnection(err error) bool { return isContextError(err) || isPoolError(err) }
-
-// isTimeout reports whether an error means that a time is over. The timeout of a dial does not
-// count: go-redis gives a dial a timeout of its own, not the command's deadline.
-func isTimeout(err error) bool {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return false
-	}
-	var network net.Error
-	return isContextError(err) || errors.As(err, &network) && network.Timeout()
-}
-
-func isContextError(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
-
-func isPoolError(err error) bool {
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }

@@ -24,7 +24,7 @@ type request struct {
 // If the caller's own context ends, the verdicts have that as Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !s.router.isSharded() || sameHashTag(counters) {
-		s.decideOnShard(ctx, ctx, counters, charge, verdicts)
+		s.decideOnShard(ctx, ctx, s.newRequest(counters, charge, 1), verdicts)
 		return
 	}
 	s.decideOnShards(ctx, counters, charge, verdicts)
@@ -41,10 +41,10 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 	return granted, verdict[0]
 }
 
-// decideOnShard decides over counters that lie on one shard. The context is the caller's, or one
+// decideOnShard decides over counters that lie on one shard. ctx is the caller's context, or one
 // derived from it that ends earlier.
-func (s *Store) decideOnShard(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if _, err := s.callShard(ctx, s.newRequest(counters, charge, 1), verdicts); err != nil {
+func (s *Store) decideOnShard(caller, ctx context.Context, r request, verdicts []algorithm.Verdict) {
+	if _, err := s.callShard(ctx, r, verdicts); err != nil {
 		s.failVerdicts(caller, err, verdicts)
 	}
 }
@@ -53,6 +53,7 @@ func (s *Store) newRequest(counters []algorithm.Counter, charge bool, calls int6
 	return request{counters, charge, calls, s.hashKeys(counters)}
 }
 
+// hashKeys returns a number that is the same for the same keys in the same order.
 func (s *Store) hashKeys(counters []algorithm.Counter) uint64 {
 	hash := maphash.Bytes(s.seed, counters[0].Key)
 	for i := 1; i < len(counters); i++ {

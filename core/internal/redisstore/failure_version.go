@@ -7,38 +7,38 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// oldest is the oldest version of Redis that supports the scripts.
+// oldestVersion is the oldest version of Redis that supports the scripts.
 const oldestVersion = "6.2"
 
 // syntaxError is the reply of an older server to SET with PXAT in a script.
 const syntaxError = "ERR syntax error"
 
-// tooOld is the failure of a server older than that.
+// versionError is the error of a script on a server that is older than oldestVersion.
 type versionError struct {
 	version string // "" until INFO has returned it, or if our user may not call that
 	cause   error
 }
 
-func (t *versionError) Error() string {
+func (e *versionError) Error() string {
 	found := "an older one"
-	if t.version != "" {
-		found = t.version
+	if e.version != "" {
+		found = e.version
 	}
-	return fmt.Sprintf("Redis %s or later is required, and this is %s: %v", oldestVersion, found, t.cause)
+	return fmt.Sprintf("Redis %s or later is required, and this is %s: %v", oldestVersion, found, e.cause)
 }
 
-func (t *versionError) Unwrap() error { return t.cause }
+func (e *versionError) Unwrap() error { return e.cause }
 
-// isOlder reports whether a version of Redis is older than oldest. One that cannot be parsed is
-// not.
+// isOlder reports whether a version of Redis is older than oldestVersion. One that cannot be parsed
+// is not.
 func isOlder(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
 	return n == 2 && (major < 6 || major == 6 && minor < 2)
 }
 
-// explain returns an error with the version of the server if a script failed because the server is
-// too old.
+// explainTooOld returns an error with the version of the server if a script failed because the
+// server is too old.
 func (w *serverWatch) explainTooOld(err error) error {
 	if w == nil || !strings.Contains(err.Error(), syntaxError) || classOf(err) != failure.Refused {
 		return err

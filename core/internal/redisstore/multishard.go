@@ -43,7 +43,7 @@ func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, cha
 	sideBySide(len(parts), func(i int) {
 		p := parts[i]
 		p.charging = charge
-		s.decideOnShard(caller, ctx, p.counters, charge, p.verdicts)
+		s.decideOnShard(caller, ctx, s.newRequest(p.counters, charge, 1), p.verdicts)
 	})
 }
 
