@@ -42,7 +42,9 @@ func Limiter() (*core.Limiter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("REDIS_URL: %w", err)
 		}
-		server.DialerRetries = 1                // notices a dead server at once, before Timeout is over
+		// By default go-redis dials a dead server five times, 100 ms apart, and a call would wait for
+		// that until its Timeout. With 1 it fails at once.
+		server.DialerRetries = 1
 		options.Redis = redis.NewClient(server) // connects on the first call
 	}
 	return core.New(options)
