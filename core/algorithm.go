@@ -10,7 +10,7 @@ import (
 // says which one to choose.
 type Algorithm uint8
 
-// What is true of each is registered in internal/algorithm, in this order.
+// The properties of each are registered in internal/algorithm, in this order.
 const (
 	// SlidingWindow never lets more than Max through in any span of Window. A used permit comes
 	// back at most Window/32 late, and never early. (It is an aggregated sliding window: the window

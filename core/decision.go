@@ -87,8 +87,8 @@ const (
 	// FromMemory is the counters in this process, without Redis.
 	FromMemory Source = "memory"
 	// FromDenyCache is a refusal by Redis that still holds. A process remembers it for at most a
-	// second, for the same limits and cost. If another process changes the counter meanwhile (Reset,
-	// Refund, Unban), that is seen after this second.
+	// second, for the same limits and cost. If another process changes the counter meanwhile
+	// (Reset, Refund, Unban), that is seen after this second.
 	FromDenyCache Source = "deny_cache"
 	// FromLease is a permit that came from Redis together with others. See Rule.Lease.
 	FromLease Source = "lease"
@@ -115,7 +115,8 @@ func sourceOf(v *algorithm.Verdict, counts Source) Source {
 	}
 }
 
-// fill puts an engine's answer into words, in the zero Decision. A Decision is large, so none is made to be copied.
+// fill puts an engine's answer into words, in the zero Decision. A Decision is large, so none is
+// made to be copied.
 func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source Source) {
 	d.Allowed, d.Reason = v.RetryAfter == 0, Allowed
 	if !d.Allowed {
@@ -135,5 +136,5 @@ func (d Decision) clone() Decision {
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// overLimit says whether the caller was refused for having called too often.
+// overLimit reports whether the caller was refused for calling too often.
 func (d *Decision) overLimit() bool { return d.Reason == LimitExceeded || d.Reason == Banned }

@@ -63,7 +63,8 @@ func (s HeaderStyle) check() error {
 
 func (s HeaderStyle) has(style HeaderStyle) bool { return s&style != 0 }
 
-// Header names in the canonical form of net/http, in which setting them costs no conversion; their case means nothing.
+// Header names in the canonical form of net/http, in which setting them costs no conversion; their
+// case means nothing.
 const (
 	headerRateLimit  = "Ratelimit"
 	headerPolicy     = "Ratelimit-Policy"
@@ -72,8 +73,8 @@ const (
 	headerXReset     = "X-Ratelimit-Reset"
 )
 
-// writeHeaders tells the caller what was decided. The list headers are added, so that limiters that stack each have their
-// entry; the others describe the limit that binds most.
+// writeHeaders tells the caller what was decided. The list headers are added, so that limiters that
+// stack each have their entry; the others describe the limit that binds most.
 func (c *call) writeHeaders(w HeaderWriter) {
 	style := c.limiter.headers
 	if style == NoHeaders || !c.answered() {
@@ -87,13 +88,15 @@ func (c *call) writeHeaders(w HeaderWriter) {
 	}
 }
 
-// bytesAdder is a HeaderWriter that copies what it is subject, as fasthttp's do: then the value needs no string of its own.
+// bytesAdder is a HeaderWriter that copies what it is subject, as fasthttp's do: then the value
+// needs no string of its own.
 type bytesAdder interface {
 	HeaderWriter
 	AddBytesV(name string, value []byte)
 }
 
-// writeDraft10 adds the two headers. In an http.Header they are one allocation, unless limiters stack.
+// writeDraft10 adds the two headers. In an http.Header they are one allocation, unless limiters
+// stack.
 func (c *call) writeDraft10(w HeaderWriter) {
 	policy := c.draft10Policy()
 	c.text = c.appendDraft10(c.text[:0])
@@ -209,8 +212,8 @@ func written(w HeaderWriter, name string) string {
 	}
 }
 
-// draft10Policy is the constant of the limit when the call has only one; of several, what an earlier call joined stays, because
-// most calls have the same.
+// draft10Policy is the constant of the limit when the call has only one; of several, what an
+// earlier call joined stays, because most calls have the same.
 func (c *call) draft10Policy() string {
 	if len(c.limits) == 1 {
 		return c.limits[0].ruleLimit.draft10
@@ -253,12 +256,13 @@ func (c *call) appendDraft10(text []byte) []byte {
 	return text
 }
 
-// tells says whether headers have an entry for the limit at i.
+// inHeaders reports whether headers have an entry for the limit at i.
 func (c *call) inHeaders(i int) bool {
 	return c.limits[i].shown() && c.verdicts[i].Err == nil && !c.unanswered(i)
 }
 
-// waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds, rounded up.
+// waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds,
+// rounded up.
 func waitSeconds(v *algorithm.Verdict) int64 { return ceilSeconds(wait(v)) }
 
 func wait(v *algorithm.Verdict) time.Duration {
@@ -268,7 +272,7 @@ func wait(v *algorithm.Verdict) time.Duration {
 	return micros(v.ResetAfter)
 }
 
-// answered says whether the store answered for any of the limits.
+// answered reports whether the store answered for any of the limits.
 func (c *call) answered() bool {
 	for i := range c.limits {
 		if c.inHeaders(i) {

@@ -12,16 +12,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// newHolder names a holder as no other in any process: by a random number of this limiter's, and its own.
+// newHolder names a holder as no other in any process: by a random number of this limiter's, and
+// its own.
 func (l *Limiter) newHolder() string {
 	return l.holderPrefix + strconv.FormatUint(l.holders.Add(1), 36)
 }
 
 func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "-" }
 
-// dropDoubtfulSlots gives back the slots of which nobody knows whether the store took them, because the answer did not come in time.
-// Otherwise callers with short deadlines of their own could fill all slots for a window each. A slot that was taken here
-// instead is not meant.
+// dropDoubtfulSlots gives back the slots of which nobody knows whether the store took them, because
+// the answer did not come in time. Otherwise callers with short deadlines of their own could fill
+// all slots for a window each. A slot that was taken here instead is not meant.
 func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var slots []algorithm.Charge
 	for i := range counters {
@@ -58,8 +59,8 @@ func (l *Limiter) hold(slots []algorithm.Charge) *hold {
 	return h
 }
 
-// renew keeps the lock while the store is asked, so that no slot is renewed after it was released. What fails is tried again
-// soon: until a whole window has passed the slot is still held.
+// renew keeps the lock while the store is asked, so that no slot is renewed after it was released.
+// A failed attempt is repeated soon: until a whole window has passed, the slot is still held.
 func (h *hold) renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +76,7 @@ func (h *hold) renew() {
 	h.timer.Reset(next)
 }
 
-// stop ends the renewing and says whether this was the first time.
+// stop ends the renewing, and reports whether this was the first call.
 func (h *hold) stop() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

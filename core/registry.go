@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// names remembers what each rule's name stands for on a limiter, because rules of one name share counters.
+// names remembers what each rule's name stands for on a limiter, because rules of one name share
+// counters.
 type names struct {
 	mu     sync.Mutex
 	claims map[string]claim // by name, or by the key tail of rules named after their patterns
@@ -26,10 +27,12 @@ type routeClaim struct {
 	byUser  bool
 }
 
-// maxNames bounds both tables, for rules that are made up call by call; names beyond are not compared.
+// maxNames bounds both tables, for rules that are made up call by call; names beyond are not
+// compared.
 const maxNames = 10_000
 
-// claim takes the names of a guard's rules, or says which of them stands for another limit, taking none.
+// claim takes the names of a guard's rules, or says which of them stands for another limit, taking
+// none.
 func (n *names) claim(rules []*boundRule) *RuleError {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +74,7 @@ func (n *names) keep(fresh map[string]claim) {
 	}
 }
 
-// deaf says whether the rules of this name are known, and none of them listens to bans.
+// deaf reports whether rules of this name are known, and none of them has Ban set.
 func (n *names) deaf(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,8 +90,9 @@ func limitsText(limits []Limit) string {
 	return strings.Join(texts, " and ")
 }
 
-// claims is what must stand for the same limits: a name that was subject, or the counters of a rule that is named after its
-// patterns, which may have several spans. A rule that is only tried has counters of its own, and stands for nothing.
+// claims is what must stand for the same limits: a name that was subject, or the counters of a rule
+// that is named after its patterns, which may have several spans. A rule that is only tried has
+// counters of its own, and stands for nothing.
 func (b *boundRule) claims() (key string, limits []Limit) {
 	for _, limit := range b.limits {
 		limits = append(limits, limit.normal())
@@ -99,7 +103,8 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	return b.fixed.limits[0].keyTail, limits
 }
 
-// claimRoute takes a route's counters for an unnamed rule, or says that another one charges them too.
+// claimRoute takes a route's counters for an unnamed rule, or says that another one charges them
+// too.
 func (n *names) claimRoute(claim routeClaim, rule *boundRule) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -118,7 +118,7 @@ func (s *Response) begin() {
 func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n int, err error) {
 	s.begin()
 	if len(b) > 0 {
-		s.Finish() // more than was declared: the server says whether it goes on
+		s.Finish() // more than was declared: the server decides
 	}
 	if len(b) == 0 || int64(len(b)) != s.left {
 		n, err = do(b)

@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// recordCalls has a rival make calls through a proxy and returns the scripts that it sent. What it sends with its very first call is
-// left out: that call may bring the script's text.
+// recordCalls has a rival make calls through a proxy and returns the scripts that it sent. Its very
+// first call is left out, because it may bring the script's text.
 func (b *bench) recordCalls(rival string, limit rivals.Limit, do func(harness.AllowFunc) error) ([][]string, error) {
 	recorder, err := harness.NewRecorder(b.server.Addrs()[0])
 	if err != nil {

@@ -41,7 +41,7 @@ const (
 	middlewareHeading = "Middlewares, counting in the process"
 )
 
-// What a table says of an outcome.
+// The figures of an outcome in a table.
 
 func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors) / o.Took.Seconds() }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// The cost of a script is the time of the server's main thread for a call, as the library sends it: recorded, and then repeated over 2
-// connections with 64 calls under way on each, on keys that live.
+// The cost of a script is the time of the server's main thread for a call, as the library sends it:
+// recorded, and then repeated over 2 connections with 64 calls under way on each, on keys that
+// live.
 
 const (
 	costConnections = 2
@@ -80,8 +81,8 @@ func (b *bench) serverCost() error {
 	return nil
 }
 
-// costLimit admits all calls of a round; costUsedUp admits one. What is refused is asked by another limiter than the one that used it up,
-// as by another process, which cannot know that it will be refused.
+// costLimit admits all calls of a round, costUsedUp one. Another limiter than the one that used it
+// up makes the refused calls, like another process, which cannot know that it will be refused.
 var (
 	costLimit  = rivals.Limit{Max: 1000, Window: rivals.Roomy.Window, Permit: 30 * time.Second}
 	costUsedUp = rivals.Limit{Max: 1, Window: time.Hour, Permit: 5 * time.Minute}

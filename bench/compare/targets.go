@@ -16,7 +16,7 @@ type target struct {
 	atMost  bool // otherwise at least
 }
 
-// met says whether it is reached; what was not measured is not.
+// met reports whether the target was reached. One that was not measured was not.
 func (t target) met() bool {
 	if math.IsNaN(t.reached) {
 		return false

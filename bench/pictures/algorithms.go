@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// The limit is the same for all. Numbers this large draw smooth areas: a bar of 100 ms has ten calls or more.
+// The limit is the same for all. Numbers this large draw smooth areas: a bar of 100 ms has ten
+// calls or more.
 const (
 	maxCalls = 200
 	window   = 2 * time.Second
@@ -22,9 +23,9 @@ type algorithm struct {
 	ask     askFunc
 }
 
-// askFunc asks for one call, which takes so long if it is let in. It says whether it was, and for how long an admitted call
-// counts: the window, or, where calls in flight are counted, as long as it takes. It returns at once: what is to happen when the
-// call ends, it leaves to time.AfterFunc.
+// askFunc asks for one call, which takes so long if it is admitted. It returns whether it was, and
+// for how long an admitted call counts: the window or, if calls in flight are counted, as long as
+// it takes. It returns at once, and leaves the end of the call to time.AfterFunc.
 type askFunc func(ctx context.Context, subject string, takes time.Duration) (admitted bool, counts time.Duration, err error)
 
 func algorithms(limiter *core.Limiter) []algorithm {

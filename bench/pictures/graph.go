@@ -25,7 +25,8 @@ func graphOf(calls []call) graph {
 	return g
 }
 
-// bar is where a moment falls. The last calls may come late, after the end: they are in the last bar.
+// bar is where a moment falls. The last calls may come late, after the end: they are in the last
+// bar.
 func bar(at time.Duration, bars int) int { return min(int(at/barWidth), bars-1) }
 
 // together is, for each bar, the highest number of admitted calls that counted at one moment of it.
@@ -47,7 +48,8 @@ type change struct {
 	by int
 }
 
-// changesOf is when calls begin and cease to count, in order of time. Who leaves at a moment makes room for who enters at it.
+// changesOf returns the moments when calls begin and cease to count, in order of time. At the same
+// moment, calls that cease come first, because they make room for those that begin.
 func changesOf(calls []call) []change {
 	var changes []change
 	for _, c := range calls {

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// What calls a handler: each goroutine has its own request and writer, which it uses again for each call.
+// The callers of a handler. Each goroutine has its own request and writer, and reuses them for each
+// call.
 
 func nothing(http.ResponseWriter, *http.Request) {}
 
@@ -40,8 +41,8 @@ func (w *noWriter) Header() http.Header         { return w.header }
 func (w *noWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *noWriter) WriteHeader(status int)      { w.status = status }
 
-// check panics if the call was refused: nothing could be said about its time then. throttled answers some with 500, because its
-// store gives up on a key that others change at the same time.
+// check panics if the call was refused: nothing could be said about its time then. throttled
+// answers some with 500, because its store gives up on a key that others change at the same time.
 func (w *noWriter) check() { mustServe(w.status) }
 
 func mustServe(status int) {

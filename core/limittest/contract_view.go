@@ -145,7 +145,7 @@ func (v *views) rule(name string, paths ...string) core.Rule {
 	return core.Rule{Name: name, Seconds: 600, MaxCount: mostPermits, Paths: paths, Key: v.note}
 }
 
-// note is a key function. What it is lent for the call it copies.
+// note is a key function. It copies the strings that are lent for the call.
 func (v *views) note(r core.Request) (string, error) {
 	seen := &viewed{
 		context: r.Context().Value(inFront{}), stored: r.Value("limittest"), value: r.Value(inFront{}),

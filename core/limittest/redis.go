@@ -32,7 +32,7 @@ func (r *Redis) Addr() string { return r.server.Addr() }
 func (r *Redis) Client(t testing.TB) *redis.Client { return r.server.Client(t) }
 
 // Stop suspends the server, as on a machine that hangs: connections stay open, and nothing is
-// answered. What clients send meanwhile is executed after Continue.
+// answered. Commands that clients send meanwhile are executed after Continue.
 func (r *Redis) Stop() { r.server.Stop() }
 
 // Continue lets a stopped server run on.

@@ -7,7 +7,7 @@ import (
 
 // OneClock: only the servers' clock counts. If it steps back, no permits are created, and no caller
 // waits longer than for a counter that was used up just now. If it steps forward, that is as if the
-// time had passed. What is charged then still counts when it steps back again.
+// time had passed. Charges of that time still count when it steps back again.
 //
 // In this process there is nothing to test, because its clock never steps.
 func OneClock(t *testing.T, e Engine) {

@@ -56,8 +56,8 @@ func chargedWithoutAnswer(t *testing.T, e Engine, f facts) {
 	c.wantLeft(100 - 1 - 4*4)
 }
 
-// chargedLate makes calls that give up while the servers are suspended. What the servers execute
-// later must charge each call at most once.
+// chargedLate makes calls that give up while the servers are suspended. Commands that the servers
+// execute later must charge each call at most once.
 func chargedLate(t *testing.T, e Engine) {
 	options := e.Options(t)
 	options.Timeout = storeTimeout

@@ -62,7 +62,7 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 }
 
 // leasedAcross makes every second process lease permits of a counter that the others use one by
-// one. Never more pass than may, by the time of use. What was leased and not used is back when the
+// one. Never more pass than may, by the time of use. Unused leased permits are back when the
 // processes are done.
 func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
 	const most = 8_000

@@ -1,7 +1,7 @@
 // Package promise holds the limits to what they promise. Each promise is a suite that runs on every
 // engine: in this process, on one Redis server, on a cluster and on a ring.
 //
-// What a counter must answer is computed by models in plain arithmetic (model*.go). Time passes
+// Models in plain arithmetic compute the answer of a counter (model*.go). Time passes
 // only as a test says (lab.go).
 package promise
 

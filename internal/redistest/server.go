@@ -60,7 +60,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return r
 }
 
-// newServer prepares a server without a port. What runs when the test ends is killed.
+// newServer prepares a server without a port. It is killed when the test ends.
 func newServer(t testing.TB, args []string) *Server {
 	own := []string{"--bind", loopback, "--save", "", "--appendonly", "no", "--dir", t.TempDir()}
 	r := &Server{t: t, args: append(own, args...)}
@@ -140,8 +140,9 @@ func (r *Server) Client(t testing.TB, change ...func(*redis.Options)) *redis.Cli
 }
 
 // Stop suspends the server (SIGSTOP) and returns when it has stopped. Connections stay open and new
-// ones are even accepted, but nothing is answered, as on a machine that hangs. What clients send
-// meanwhile is executed after Continue, even if no client waits for the answer any more.
+// ones are even accepted, but nothing is answered, as on a machine that hangs. Commands that
+// clients send meanwhile are executed after Continue, even if no client waits for the answer any
+// more.
 func (r *Server) Stop() {
 	r.t.Helper()
 	if err := suspend(r.process.command.Process); err != nil {

@@ -42,7 +42,8 @@ func (u Usage) Since(before Usage) Usage {
 	return Usage{u.CPU - before.CPU, u.Scripts - before.Scripts, u.In - before.In, u.Out - before.Out}
 }
 
-// Outcome is what a run of the loop gave. Everything but Ever is of the calls that ended while it was measured.
+// Outcome is what a run of the loop gave. Everything but Ever is of the calls that ended while it
+// was measured.
 type Outcome struct {
 	Decisions int64
 	Allowed   int64
@@ -58,14 +59,15 @@ type Outcome struct {
 	FirstErr  string
 }
 
-// The phases of a run. The calls go on through all of them, so what is measured is neither a start nor an end.
+// The phases of a run. The calls go on through all of them, so what is measured is neither a start
+// nor an end.
 const (
 	warming = iota
 	measuring
 	ended
 )
 
-// run is a loop under way. What the goroutines read is here, what they write is each one's own.
+// run is a loop under way. The goroutines share only fields that they read.
 type run struct {
 	Load
 	allow AllowFunc

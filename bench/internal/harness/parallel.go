@@ -18,8 +18,8 @@ type Parallel struct {
 // batch is how many calls pass between two looks at whether to stop.
 const batch = 64
 
-// RunParallel calls something from one goroutine for each core, for a time, after a quarter of that to warm up. Each goroutine gets
-// a function of its own, that is told how many calls to make.
+// RunParallel calls something from one goroutine for each core, for a time, after a quarter of that
+// to warm up. Each goroutine gets a function of its own, that is told how many calls to make.
 func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Duration) Parallel {
 	cores := runtime.GOMAXPROCS(0)
 	counts := make([]int64, cores)
@@ -66,7 +66,8 @@ func (p Parallel) AllocsPerCall() float64 { return float64(p.Mallocs) / float64(
 // BytesPerCall is how much each call allocated.
 func (p Parallel) BytesPerCall() float64 { return float64(p.Bytes) / float64(p.Calls) }
 
-// HeapOf is by how many bytes the live heap grows with what fill makes. What fill returns stays alive until it was weighed.
+// HeapOf returns the number of bytes by which fill makes the live heap grow. The result of fill is
+// kept alive until then.
 func HeapOf(fill func() (alive any)) int64 {
 	before := liveHeap()
 	alive := fill()

@@ -28,7 +28,7 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Empty says whether there is nothing in it.
+// Empty reports whether the table has no rows.
 func (t *Table) Empty() bool { return len(t.rows) == 0 }
 
 // String is the table, its columns aligned: the first to the left, the others to the right.

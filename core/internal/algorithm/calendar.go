@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Calendar is the days or the months of a time zone, daylight saving included: a day begins with its first instant, whatever
-// the clock shows then.
+// Calendar is the days or the months of a time zone, daylight saving included: a day begins with
+// its first instant, whatever the clock shows then.
 type Calendar struct {
 	Name  string // as it stands in keys
 	zone  *time.Location
@@ -14,7 +14,8 @@ type Calendar struct {
 	last  atomic.Pointer[span] // the one asked for last, which is nearly always the one asked for next
 }
 
-// span is a day or month, and the one after it. Redis knows no zones, so a script is told both and picks by its own clock.
+// span is a day or month, and the one after it. Redis knows no zones, so a script is told both and
+// picks by its own clock.
 type span struct {
 	start, middle, end int64 // microseconds since the epoch
 	args               [3]any
@@ -25,7 +26,7 @@ func NewCalendar(name string, zone *time.Location, month bool) *Calendar {
 	return &Calendar{Name: name, zone: zone, month: month}
 }
 
-// equal says whether two calendars, or none, are the same.
+// equal reports whether both calendars are the same, or both nil.
 func (c *Calendar) equal(other *Calendar) bool {
 	return c == other || c != nil && other != nil && c.Name == other.Name
 }
@@ -37,7 +38,8 @@ func (c *Calendar) around(at int64) *span {
 	}
 	year, month, day := time.UnixMicro(at).In(c.zone).Date()
 	n := 0
-	// after is when the next day or month begins: one that the zone left out has no time of its own.
+	// after is when the next day or month begins: one that the zone left out has no time of its
+	// own.
 	after := func(begun int64) (begins int64) {
 		for begins = begun; begins <= begun; {
 			n++
@@ -56,8 +58,9 @@ func (c *Calendar) around(at int64) *span {
 	return s
 }
 
-// begin is the first instant of the nth day or month after that of a date: usually a midnight, but where the clocks are put forward
-// then, there is none, and where they are put back over it, there are two. It is the first that shows this date, or a later one.
+// begin is the first instant of the nth day or month after that of a date: usually a midnight, but
+// where the clocks are put forward then, there is none, and where they are put back over it, there
+// are two. It is the first that shows this date, or a later one.
 func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
 	if c.month {
 		month, day = month+time.Month(n), 1
@@ -70,7 +73,8 @@ func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
 		_, offset := t.Zone()
 		_, changes := t.ZoneBounds()
 		begins := midnight.Add(-time.Duration(offset) * time.Second)
-		// Of the last day of a leap year ZoneBounds can say that it ended before it began (Go 1.26): then nothing changes in it.
+		// Of the last day of a leap year ZoneBounds can say that it ended before it began (Go
+		// 1.26): then nothing changes in it.
 		if begins.Before(changes) || !changes.After(t) {
 			return max(begins.UnixMicro(), t.UnixMicro())
 		}

@@ -2,8 +2,8 @@ package algorithm
 
 import "fmt"
 
-// What the scripts take and reply is written and read here, and nowhere else. KEYS, ARGV and the
-// reply of each script are described at the head of its file.
+// The arguments and replies of the scripts are written and read here, and nowhere else. KEYS, ARGV
+// and the reply of each script are described at the head of its file.
 
 // yes and no are boxed once for all.
 var yes, no any = int64(1), int64(0)
@@ -100,8 +100,8 @@ func (n *numbers) next() (number int64) {
 	return number
 }
 
-// Untimely returns Redis's time if a script that decides asks to be called again with it, because the
-// arguments of a calendar were those of another time; otherwise 0.
+// Untimely returns Redis's time if a script that decides asks to be called again with it, because
+// the arguments of a calendar were those of another time; otherwise 0.
 func Untimely(reply []any) (now int64) {
 	if len(reply) == 1 {
 		now, _ = reply[0].(int64)

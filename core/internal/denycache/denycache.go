@@ -5,8 +5,8 @@
 // when the store was asked until time alone can change any number of the answer
 // ([algorithm.Limit.Steady]). Its waits count from when the answer came, because nobody knows when
 // the store read its clock, only that it was before that. So they are too long by the time that the
-// answer took, at most, and never too short. What this process itself does to a key (charges,
-// refunds, resets, bans) is seen at once.
+// answer took, at most, and never too short. Changes that this process makes to a key (charges,
+// refunds, resets, bans) are seen at once.
 package denycache
 
 import (

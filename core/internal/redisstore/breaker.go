@@ -16,7 +16,7 @@ import (
 // Then calls get errBreakerOpen at once, until after a while one is let through to try. If the
 // server answers that one, all are let through again.
 //
-// What counts is whether the server answers, not how. A trip that ended by its caller's own
+// Any answer of the server counts, whatever it says. A trip that ended by its caller's own
 // deadline says nothing about the server, and an error of configuration is an answer.
 type breaker struct {
 	circuit       *gobreaker.CircuitBreaker[struct{}]

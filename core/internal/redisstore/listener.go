@@ -13,8 +13,8 @@ type Listener interface {
 	Unreachable(addr string, why error)
 	// TooOld reports a server whose version does not support the scripts.
 	TooOld(addr, version string)
-	// Lost reports that a server was restarted, or replaced by a replica. What it counted since it
-	// last saved, or sent to the replica, is gone.
+	// Lost reports that a server was restarted, or replaced by a replica. Its counts since it last
+	// saved, or sent to the replica, are gone.
 	Lost(addr, how string)
 	// Evicts reports a server that removes counters when its memory is full.
 	Evicts(addr, policy string)
