@@ -50,11 +50,10 @@ func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
 // state of a counter that nobody used.
 func (l *Limit) ReadState(text string, f *Found) error {
 	f.State, f.all = State{}, false
-	if text == "" {
-		return nil
-	}
-	if err := registry[l.Kind].readState(l, text, f); err != nil {
-		return err
+	if text != "" {
+		if err := registry[l.Kind].readState(l, text, f); err != nil {
+			return err
+		}
 	}
 	return f.sane()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/bits"
-	"strconv"
 )
 
 const (
@@ -246,86 +245,6 @@ func (tokenBucket) back(w *Word, value, now int64, s *State) (freshAt int64) {
 		s.Used = max(0, value-high*w.refill)
 	}
 	return now + ceilDiv(s.Used, w.refill)
-}
-
-func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
-	return packed(l.Permit, l.Refill, l.Tick, l.Max*l.Permit, cost*l.Permit, calls*cost*l.Permit)
-}
-
-// readFast reads the three forms of a reply, which only their lengths tell apart. A reply in one
-// form, packed for it, would cost 4 % of the instructions of Redis for a call that is allowed, and
-// 6 % for one that is refused.
-func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
-	f.all = false
-	switch n := len(reply); {
-	case n >= 43 && n%14 == 43%14: // all are charged: the state as written, with ticks of 1
-		all := calls * cost
-		f.all, f.Now = true, littleEndian(reply[:7])
-		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - all*l.Permit, More: l.shared, Charged: littleEndian(reply[28:35]) - all}
-		if f.State.Used < 0 || f.State.Used+all*l.Permit > l.Max*l.Permit || f.State.Charged < 0 {
-			return errReply
-		}
-	case n == 21: // now, the units used before, the position before
-		f.Now = littleEndian(reply[:7])
-		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.shared, Charged: littleEndian(reply[14:])}
-	default: // none fits: the units used, as digits. With ticks of 1 the answer does not depend on the time
-		used, err := strconv.ParseInt(reply, 10, 64)
-		if err != nil || used < 0 {
-			return errReply
-		}
-		f.Now, f.State = 0, State{Used: used, More: l.shared}
-	}
-	return nil
-}
-
-// readState reads the state of a bucket: see token_bucket_state.lua.
-func (tokenBucket) readState(_ *Limit, text string, f *Found) error {
-	if len(text) < 43 {
-		return errReply
-	}
-	f.more = More{bucket: &f.bucket}
-	f.State = State{At: littleEndian(text[:7]), Charged: littleEndian(text[28:35]), Born: littleEndian(text[35:42]), More: &f.more}
-	p := part{used: littleEndian(text[7:14]), permit: littleEndian(text[14:21]), refill: littleEndian(text[21:28])}
-	if text = text[42:]; text == "\x00" { // one rate, no gaps
-		f.State.Used, f.bucket = p.used, bucketParts{permit: p.permit, refill: p.refill}
-		if !p.sane() {
-			return errReply
-		}
-		return nil
-	}
-	parts, ok := readParts(p, text)
-	f.bucket = bucketParts{parts: parts}
-	if !ok {
-		return errReply
-	}
-	return nil
-}
-
-// readParts reads the gaps of the first part, and the further parts.
-func readParts(p part, text string) (parts []part, ok bool) {
-	parts = make([]part, 0, maxParts)
-	for len(parts) < maxParts && p.sane() {
-		count := int(text[0])
-		if text = text[1:]; len(text) < 14*count {
-			return nil, false
-		}
-		for ; count > 0; count-- {
-			p.gaps, text = append(p.gaps, gap{littleEndian(text[:7]), littleEndian(text[7:14])}), text[14:]
-		}
-		if parts = append(parts, p); text == "" {
-			return parts, true
-		}
-		if len(text) < 22 {
-			return nil, false
-		}
-		p = part{used: littleEndian(text[:7]), permit: littleEndian(text[7:14]), refill: littleEndian(text[14:21])}
-		text = text[21:]
-	}
-	return nil, false
-}
-
-func (p *part) sane() bool {
-	return p.used <= maxUnits && p.permit > 0 && p.permit <= maxUnits && p.refill > 0 && p.refill <= maxUnits
 }
 
 func gcd(a, b int64) int64 {
