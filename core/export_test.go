@@ -66,11 +66,7 @@ func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) er
 }
 
 // LateSlots is how many slots wait to be given back in the background.
-func LateSlots(l *Limiter) int {
-	l.late.mu.Lock()
-	defer l.late.mu.Unlock()
-	return len(l.late.slots)
-}
+func LateSlots(l *Limiter) int { return l.slotRetries.Len() }
 
 // Kept is what a limiter keeps beside itself: what all limiters share, and what it works with when it is called next.
 func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }

@@ -33,7 +33,7 @@ func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []alg
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
 	}
-	l.late.add(slots, 2)
+	l.slotRetries.Add(slots, 2)
 }
 
 // hold is the slots of one call in flight. It renews them until they are released.

@@ -16,6 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/slotretry"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -40,7 +41,7 @@ type Limiter struct {
 	tallies     *tally.Table
 	names       names
 	refunds     refunds
-	late        lateReleases
+	slotRetries *slotretry.Queue
 	callIDs     atomic.Uint64
 	closed      atomic.Bool
 	outer       atomic.Pointer[outerCall]
@@ -93,7 +94,7 @@ func New(options Options) (*Limiter, error) {
 		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options, tallies: tally.New(OtherNames),
 		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
 	}
-	l.late.limiter = l
+	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) })
 	l.calls.New = func() any {
 		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
 	}
@@ -129,6 +130,7 @@ func (l *Limiter) logEngine() {
 // their Window, though their calls go on.
 func (l *Limiter) Close() {
 	l.closed.Store(true)
+	l.slotRetries.Close()
 	l.store.Close()
 	l.operatorLog.Close()
 }

@@ -111,7 +111,7 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	}
 	l.failures.Add(err)
 	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return !c.Limit.Properties().Slots })
-	l.late.add(slots, 1)
+	l.slotRetries.Add(slots, 1)
 	l.operatorLog.GiveBackFailed(err) // last, for a logger may panic
 }
 

@@ -1,0 +1,130 @@
+// Package slotretry frees slots of Concurrency that could not be freed when their calls ended.
+package slotretry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Queue holds slots that the store did not take back, or that it may have granted without an answer.
+// It gives them back again and again until that succeeds, or until their Window is over and they are
+// free anyway. Giving a slot back twice does nothing. All slots of a limiter are given back together,
+// so a store that is in trouble gets one request, not one for each slot. A Queue is safe for
+// concurrent use.
+type Queue struct {
+	giveBack func(context.Context, []algorithm.Charge) error
+
+	mu     sync.Mutex
+	slots  []slot
+	timer  *time.Timer // set while there are slots
+	wait   time.Duration
+	closed bool
+}
+
+// slot is one slot that is to be given back.
+type slot struct {
+	algorithm.Charge
+	freeAt time.Time // when its Window is over
+	times  int       // that remain: a call on its way to the store may take the slot after the first
+}
+
+const (
+	// maxSlots bounds the queue. Slots beyond it are free after their Window.
+	maxSlots = 10_000
+	// batchSize is how many slots are given back at once.
+	batchSize = 100
+	// shortestWait is how long after a failure the slots are tried again. It doubles up to longestWait.
+	shortestWait = 100 * time.Millisecond
+	longestWait  = time.Second
+)
+
+// New returns a queue that gives slots back by a function.
+func New(giveBack func(context.Context, []algorithm.Charge) error) *Queue {
+	return &Queue{giveBack: giveBack}
+}
+
+// Add adds slots that are to be given back a number of times.
+func (q *Queue) Add(charges []algorithm.Charge, times int) {
+	if len(charges) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, charge := range charges {
+		if len(q.slots) < maxSlots {
+			window := time.Duration(charge.Limit.Window) * time.Microsecond
+			q.slots = append(q.slots, slot{charge, time.Now().Add(window), times})
+		}
+	}
+	if q.timer == nil && len(q.slots) > 0 {
+		q.wait = shortestWait
+		q.timer = time.AfterFunc(q.wait, q.run)
+	}
+}
+
+// Len returns the number of slots that wait.
+func (q *Queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.slots)
+}
+
+// Close makes the next attempt the last.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+}
+
+// run tries all slots once, and runs again while any are left.
+func (q *Queue) run() {
+	q.mu.Lock()
+	trying := q.slots
+	q.slots = nil
+	q.mu.Unlock()
+	left, failed := q.try(trying)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.slots = append(left, q.slots...)
+	q.slots = q.slots[:min(len(q.slots), maxSlots)]
+	if len(q.slots) == 0 || q.closed {
+		q.slots, q.timer = nil, nil
+		return
+	}
+	q.wait = min(2*q.wait, longestWait)
+	if !failed {
+		q.wait = shortestWait
+	}
+	q.timer.Reset(q.wait)
+}
+
+// try gives slots back once, and returns those that must be tried again.
+func (q *Queue) try(slots []slot) (left []slot, failed bool) {
+	now := time.Now()
+	for len(slots) > 0 {
+		batch := slots[:min(batchSize, len(slots))]
+		slots = slots[len(batch):]
+		var charges []algorithm.Charge
+		for _, s := range batch {
+			if s.freeAt.After(now) {
+				charges = append(charges, s.Charge)
+			}
+		}
+		if len(charges) == 0 {
+			continue
+		}
+		done := 1
+		if q.giveBack(context.Background(), charges) != nil {
+			done, failed = 0, true // perhaps on one shard only, so the other batches are tried as well
+		}
+		for _, s := range batch {
+			if s.times -= done; s.times > 0 && s.freeAt.After(now) {
+				left = append(left, s)
+			}
+		}
+	}
+	return left, failed
+}
