@@ -30,9 +30,9 @@ func CostBySize(unit int64) func(Request) int {
 // unknownSize is the cost by size of a body of unknown length.
 const unknownSize = math.MaxInt
 
-// fitting returns the largest cost that fits into all of a rule's limits, with own in place of the
+// largestCost returns the largest cost that fits into all of a rule's limits, with own in place of the
 // first. It ignores Concurrency, where every call costs one slot.
-func fitting(own *ruleLimit, limits []*ruleLimit) (cost int64) {
+func largestCost(own *ruleLimit, limits []*ruleLimit) (cost int64) {
 	cost = algorithm.MaxPermits
 	for i, q := range limits {
 		if i == 0 {

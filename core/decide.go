@@ -74,7 +74,7 @@ func (c *call) askStore(charge bool) {
 		return
 	}
 	if outer := c.limiter.outer.Load(); outer != nil {
-		c.compareWith(outer)
+		c.warnIfInside(outer)
 	}
 	if local := c.limiter.local; local != nil && !charge {
 		local.Look(c.Context(), c.counters, c.verdicts)

@@ -102,7 +102,7 @@ func (c *call) evaluate(a *appliedRule, subject string) (in ruleInputs, err erro
 		in.own = c.planned(a)
 	}
 	if in.own != nil && in.bySize && in.cost == unknownSize {
-		in.cost = fitting(in.own, a.named.limits)
+		in.cost = largestCost(in.own, a.named.limits)
 	}
 	return in, nil
 }

@@ -22,7 +22,7 @@ func (c *call) answerVerdicts() Answer {
 	if c.passed {
 		answer.completion = c.completion()
 		if c.inspects {
-			answer.completion = c.asOuter(answer.completion)
+			answer.completion = c.trackOuter(answer.completion)
 		}
 	}
 	return answer

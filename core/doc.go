@@ -119,7 +119,7 @@
 //	view                    ginlimit/ginlimit.go        shows a request as a View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
-//	  apply                 decide.go                   the rules that apply: paths.go, Rule.Skip
+//	  apply                 decide.go                   the rules that apply: rule_scope.go, Rule.Skip
 //	  refusedForEveryone    decide_shared.go            repeats a refusal that is the same for all
 //	  User                  call_request.go             runs Identify
 //	  addCounters           decide_counters.go          subject, plan and cost become counters

@@ -39,13 +39,13 @@ type Limiter struct {
 	directs     sync.Pool // of *directCall
 	limits      limitCache
 	tallies     *tally.Table
-	names       names
+	names       ruleNames
 	refunds     refunds
 	slotRetries *slotretry.Queue
 	callIDs     atomic.Uint64
 	closed      atomic.Bool
 	outer       atomic.Pointer[outerCall]
-	nextOuter   atomic.Int64 // when the next may be remembered
+	nextOuter   atomic.Int64 // when the next outer call may be tracked
 	failures    failure.Counts
 
 	holderPrefix string

@@ -6,38 +6,41 @@ import (
 	"time"
 )
 
-// outerCall is a call that was let pass and whose handler runs. The limiter remembers its counters, so that a middleware inside
-// which is asked for one of them again, for the same call, is found: the rule is attached twice.
+// outerCall is an allowed call whose handler runs. The limiter remembers its counters, to find a
+// middleware further inside that charges one of them again for the same call: its rule is attached
+// twice.
 //
-// One call is remembered at a time, and few are, so that the others pay next to nothing. It comes again, because the mistake is in
-// how the service is put together. While the handler runs, nothing that identifies its call can belong to another.
+// Only one call is remembered at a time, and seldom, so that the others pay next to nothing. The
+// mistake shows again, because it is in how the service is put together. While the handler runs,
+// nothing that identifies its call can belong to another call.
 type outerCall struct {
 	limiter *Limiter
 	id      callID
 	keys    [][]byte
 }
 
-// callID is the same for all middlewares around a handler.
+// callID is the same for all middlewares around a handler, and identifies their call.
 type callID struct {
 	header uintptr // of the response
 	call   any     // of a NestedView
 	path   string  // of a NestedView: a handler may call others for its own caller
 }
 
-// outerEvery is how long after a call was remembered another one is: all processors read what is written then.
-const outerEvery = 100 * time.Millisecond
+// outerInterval is the shortest time between two calls that are remembered, because all processors
+// read what is written then.
+const outerInterval = 100 * time.Millisecond
 
-// started is what the process counts outerEvery from.
-var started = time.Now()
+// processStart is where the times of nextOuter begin.
+var processStart = time.Now()
 
-// asOuter has the call remembered while its handler runs, if it is time to. u is what else is left to do when that has returned, or
-// nil.
-func (c *call) asOuter(u *completion) *completion {
+// trackOuter returns the completion of a call, so that the call is remembered while its handler runs,
+// if outerInterval is over. u is the completion of the call otherwise, or nil.
+func (c *call) trackOuter(u *completion) *completion {
 	if c.applied[0].rule.inHandler {
 		return u
 	}
-	now, next := int64(time.Since(started)), c.limiter.nextOuter.Load()
-	if now < next || !c.limiter.nextOuter.CompareAndSwap(next, now+int64(outerEvery)) {
+	now, next := int64(time.Since(processStart)), c.limiter.nextOuter.Load()
+	if now < next || !c.limiter.nextOuter.CompareAndSwap(next, now+int64(outerInterval)) {
 		return u
 	}
 	o := &outerCall{limiter: c.limiter, id: c.identity()}
@@ -56,22 +59,22 @@ func (c *call) asOuter(u *completion) *completion {
 	return u
 }
 
-// begin remembers the call; none does nothing.
+// begin remembers the call. It does nothing if o is nil.
 func (o *outerCall) begin() {
 	if o != nil {
 		o.limiter.outer.Store(o)
 	}
 }
 
-// end forgets the call, unless another one has taken its place.
+// end forgets the call, unless another call has taken its place. It does nothing if o is nil.
 func (o *outerCall) end() {
 	if o != nil {
 		o.limiter.outer.CompareAndSwap(o, nil)
 	}
 }
 
-// compareWith warns if this call is an outer one again, and is asked for one of its counters.
-func (c *call) compareWith(o *outerCall) {
+// warnIfInside warns if this call is the same as an outer one, and has one of its counters.
+func (c *call) warnIfInside(o *outerCall) {
 	for i := range c.counters {
 		if !o.has(c.counters[i].Key) {
 			continue
@@ -92,7 +95,7 @@ func (o *outerCall) has(key []byte) bool {
 	return false
 }
 
-// identity returns what tells the call from all others of the same time; the zero callID if nothing does.
+// identity returns what tells the call from all others under way, or the zero callID if nothing does.
 func (c *call) identity() callID {
 	if v, ok := c.View.(NestedView); ok {
 		id := v.CallID()

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// names remembers what each rule's name stands for on a limiter, because rules of one name share
-// counters.
-type names struct {
+// ruleNames holds the limits that each rule's name stands for on a limiter, because rules of one name
+// share counters.
+type ruleNames struct {
 	mu     sync.Mutex
 	claims map[string]claim // by name, or by the key tail of rules named after their patterns
 	routes map[routeClaim]*boundRule
@@ -18,7 +18,7 @@ type names struct {
 // claim is what a name stands for.
 type claim struct {
 	limits []Limit
-	bans   bool // whether a rule of this name listens to bans
+	bans   bool // a rule of this name has Ban set
 }
 
 // routeClaim is what an unnamed rule counts on a route: a counter by user, or one by IP.
@@ -27,13 +27,13 @@ type routeClaim struct {
 	byUser  bool
 }
 
-// maxNames bounds both tables, for rules that are made up call by call; names beyond are not
+// maxNames bounds both tables, because handlers may make rules in each call. Names beyond it are not
 // compared.
 const maxNames = 10_000
 
-// claim takes the names of a guard's rules, or says which of them stands for another limit, taking
-// none.
-func (n *names) claim(rules []*boundRule) *RuleError {
+// claim takes the names of a guard's rules. If one of them stands for another limit, it takes none and
+// returns why.
+func (n *ruleNames) claim(rules []*boundRule) *RuleError {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fresh := make(map[string]claim)
@@ -58,12 +58,12 @@ func (n *names) claim(rules []*boundRule) *RuleError {
 	if n.claims == nil {
 		n.claims = make(map[string]claim)
 	}
-	n.keep(fresh)
+	n.add(fresh)
 	return nil
 }
 
-// keep stores the new claims.
-func (n *names) keep(fresh map[string]claim) {
+// add stores the new claims.
+func (n *ruleNames) add(fresh map[string]claim) {
 	if len(n.claims) >= maxNames {
 		return
 	}
@@ -74,8 +74,8 @@ func (n *names) keep(fresh map[string]claim) {
 	}
 }
 
-// deaf reports whether rules of this name are known, and none of them has Ban set.
-func (n *names) deaf(name string) bool {
+// ignoresBans reports whether rules of this name are known, and none of them has Ban set.
+func (n *ruleNames) ignoresBans(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	taken, ok := n.claims[name]
@@ -90,9 +90,9 @@ func limitsText(limits []Limit) string {
 	return strings.Join(texts, " and ")
 }
 
-// claims is what must stand for the same limits: a name that was subject, or the counters of a rule
-// that is named after its patterns, which may have several spans. A rule that is only tried has
-// counters of its own, and stands for nothing.
+// claims returns what must stand for the same limits everywhere: the rule's Name, or the counters of a
+// rule that is named after its patterns, which may have several spans. A rule in DryRun has counters of
+// its own, and does not claim its Name.
 func (b *boundRule) claims() (key string, limits []Limit) {
 	for _, limit := range b.limits {
 		limits = append(limits, limit.normal())
@@ -103,9 +103,8 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	return b.fixed.limits[0].keyTail, limits
 }
 
-// claimRoute takes a route's counters for an unnamed rule, or says that another one charges them
-// too.
-func (n *names) claimRoute(claim routeClaim, rule *boundRule) bool {
+// claimRoute takes a route's counters for an unnamed rule. It reports false if another rule has them.
+func (n *ruleNames) claimRoute(claim routeClaim, rule *boundRule) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if taken, ok := n.routes[claim]; ok {
