@@ -61,16 +61,12 @@ func newBoundClient(client *redis.Client, b *breaker, c *common) boundClient {
 
 // process runs one command.
 func (b boundClient) process(ctx context.Context, cmd command) error {
-	return b.processOnce(ctx, cmd, false)
+	return b.send(ctx, cmd, false)
 }
 
-// processAsking runs a command for a slot that is on its way to this server, which refuses it
-// without ASKING.
-func (b boundClient) processAsking(ctx context.Context, cmd command) error {
-	return b.processOnce(ctx, cmd, true)
-}
-
-func (b boundClient) processOnce(ctx context.Context, cmd command, asking bool) error {
+// send runs one command, after ASKING if its slot is on its way to this server, which would refuse
+// it without.
+func (b boundClient) send(ctx context.Context, cmd command, asking bool) error {
 	cmd.state().written = false // it may have been written to the server that it comes from
 	if b.endsEarly(ctx) {
 		// The breaker learns how the command ends, even if the caller has left.

@@ -41,12 +41,7 @@ func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error
 			return err
 		}
 		cmd.SetErr(nil)
-		bound := n.table.shardFor(to).node.(clusterNode).boundClient
-		if asking {
-			err = bound.processAsking(ctx, cmd)
-		} else {
-			err = bound.process(ctx, cmd)
-		}
+		err = n.table.shardFor(to).node.(clusterNode).send(ctx, cmd, asking)
 		if errors.Is(err, redis.ErrClosed) {
 			// go-redis closed the client when the server left the cluster, and makes another.
 			return n.processByCluster(ctx, cmd)

@@ -171,13 +171,18 @@ func (p probe) dial(ctx context.Context) (net.Conn, error) {
 		}
 	case <-ctx.Done():
 	}
+	return nil, p.dialTimedOut()
+}
+
+// dialTimedOut returns what it means that no connection came in time.
+func (p probe) dialTimedOut() error {
 	switch {
 	case p.options.Addr == failoverClient:
-		return nil, errNoMaster
+		return errNoMaster
 	case p.options.TLSConfig != nil:
-		return nil, errSilent
+		return errSilent
 	}
-	return nil, errNobody
+	return errNobody
 }
 
 // speaksPlain reports whether the server answers without TLS.

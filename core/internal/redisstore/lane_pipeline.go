@@ -15,9 +15,8 @@ type pipeline struct {
 	cmds    []redis.Cmder
 	pending []int // the groups that have no answer yet
 
-	breakerErr    error // errBreakerOpen if the last trip was not made
-	answered      bool  // the server answered a call
-	unknownScript bool  // the server did not know a script
+	answered      bool // the server answered a call
+	unknownScript bool // the server did not know a script
 }
 
 // run sends the calls, and waits for the replies.
@@ -34,26 +33,27 @@ func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
 		p.pending = append(p.pending, i)
 	}
 	for trips := 0; len(p.pending) > 0; trips++ {
-		p.send(ctx, s)
-		s.trips.count(p.breakerErr, trips, len(p.calls), len(p.groups))
+		err := p.send(ctx, s)
+		s.trips.count(err, trips, len(p.calls), len(p.groups))
 	}
 	if p.answered {
 		s.server.answered(p.unknownScript)
 	}
 }
 
-// send makes one round trip with the groups that are pending.
-func (p *pipeline) send(ctx context.Context, s *shard) {
+// send makes one round trip with the groups that are pending. It returns errBreakerOpen if the
+// breaker prevented that.
+func (p *pipeline) send(ctx context.Context, s *shard) error {
 	p.cmds = p.cmds[:0]
 	for _, i := range p.pending {
 		p.cmds = append(p.cmds, p.groups[i].command(ctx))
 	}
-	if p.breakerErr = s.pipelines.processAll(ctx, p.cmds); p.breakerErr != nil {
+	if err := s.pipelines.processAll(ctx, p.cmds); err != nil {
 		for _, i := range p.pending {
-			p.groups[i].err = p.breakerErr
+			p.groups[i].err = err
 		}
 		p.pending = nil
-		return
+		return err
 	}
 	pending := p.pending[:0]
 	for n, i := range p.pending {
@@ -65,6 +65,7 @@ func (p *pipeline) send(ctx context.Context, s *shard) {
 		p.answered, p.unknownScript = p.answered || err == nil, p.unknownScript || g.wasUnknown
 	}
 	p.pending = pending
+	return nil
 }
 
 // finish hands out the replies.

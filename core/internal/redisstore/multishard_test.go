@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -79,8 +80,9 @@ func (d deployment) lookedAt(t *testing.T) {
 	p.wantLeft(t, 4, 0)
 }
 
-// unhealthy stops the second server of a pair, and returns what was decided meanwhile.
-func (d deployment) unhealthy(ctx context.Context, t *testing.T, required bool) (pair, []algorithm.Verdict) {
+// unhealthy stops the second server of a pair, and returns what was decided meanwhile for a caller
+// with so much time.
+func (d deployment) unhealthy(t *testing.T, time time.Duration, required bool) (pair, []algorithm.Verdict) {
 	t.Helper()
 	limit := daily(t, 5)
 	client := d.connect(t, options{})
@@ -88,11 +90,13 @@ func (d deployment) unhealthy(ctx context.Context, t *testing.T, required bool) 
 	p.there.Required = required
 	warm := newStore(t, client, patient)
 	warm.mustTake(t, p.here)
-	if _, err := warm.Reset(ctx, p.here.Key); err != nil {
+	if _, err := warm.Reset(context.Background(), p.here.Key); err != nil {
 		t.Fatal(err)
 	}
 	warm.left(t, p.there)
 	d.servers[1].Stop()
+	ctx, leave := context.WithTimeout(context.Background(), time)
+	defer leave()
 	v := p.take(ctx, p.here, p.there)
 	p.Close() // before the other server can be asked again
 	d.proceed(t, client)
@@ -101,7 +105,7 @@ func (d deployment) unhealthy(ctx context.Context, t *testing.T, required bool) 
 }
 
 func (d deployment) givenBackForTheRequired(t *testing.T) {
-	p, v := d.unhealthy(context.Background(), t, true)
+	p, v := d.unhealthy(t, patient, true)
 	if !passes(v[0]) || v[0].Remaining != 5 || v[1].Err == nil || v[1].Ended != nil {
 		t.Errorf("%+v, want the second failed and nothing charged of the first", v)
 	}
@@ -111,7 +115,7 @@ func (d deployment) givenBackForTheRequired(t *testing.T) {
 }
 
 func (d deployment) notGivenBack(t *testing.T) {
-	p, v := d.unhealthy(context.Background(), t, false)
+	p, v := d.unhealthy(t, patient, false)
 	if !passes(v[0]) || v[0].Remaining != 4 || v[1].Err == nil || v[1].Ended != nil {
 		t.Errorf("%+v, want the second failed and the first charged", v)
 	}
@@ -121,9 +125,7 @@ func (d deployment) notGivenBack(t *testing.T) {
 }
 
 func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
-	ctx, leave := context.WithTimeout(context.Background(), timeout/3)
-	defer leave()
-	p, v := d.unhealthy(ctx, t, false)
+	p, v := d.unhealthy(t, timeout/3, false)
 	if !passes(v[0]) || v[0].Remaining != 5 || !errors.Is(v[1].Ended, context.DeadlineExceeded) || v[1].Err != nil {
 		t.Errorf("%+v, want the second ended and nothing charged of the first", v)
 	}

@@ -27,27 +27,28 @@ func newRouter(client redis.UniversalClient, c *common) router {
 	table := &shardTable{common: c}
 	switch client := client.(type) {
 	case *redis.Client:
-		return singleShard{table.shardFor(client)}
+		return singleShard{table.shardFor(client), false}
 	case *redis.Ring:
 		return ringRouter{client, table}
 	case *redis.ClusterClient:
 		return newClusterRouter(client, table)
 	default: // of a type that we do not know: it may be a cluster
-		unknown := newShard(unknownNode{detachedClient{client}}, 0, c)
-		unknown.several = true
-		return singleShard{unknown}
+		return singleShard{newShard(unknownNode{detachedClient{client}}, 0, c), true}
 	}
 }
 
 // singleShard is the router of a single server, of the master that Sentinel names, and of a client
 // of a type that we do not know.
-type singleShard struct{ only *shard }
+type singleShard struct {
+	only    *shard
+	sharded bool // it may be several servers
+}
 
 func (r singleShard) shard(context.Context, []byte) (*shard, error) { return r.only, nil }
 
 func (r singleShard) isReady() bool { return true }
 
-func (r singleShard) isSharded() bool { return r.only.several }
+func (r singleShard) isSharded() bool { return r.sharded }
 
 func (r singleShard) all() []*shard { return []*shard{r.only} }
 

@@ -24,7 +24,6 @@ type shard struct {
 	addr      string
 	breaker   *breaker     // nil if it may be several servers
 	server    *serverWatch // nil if it may be several servers
-	several   bool         // it may be several servers
 	maxDirect int
 	start     time.Time
 
