@@ -82,7 +82,7 @@ func (d deployment) lookedAt(t *testing.T) {
 
 // unhealthy stops the second server of a pair, and returns what was decided meanwhile for a caller
 // with so much time.
-func (d deployment) unhealthy(t *testing.T, time time.Duration, required bool) (pair, []algorithm.Verdict) {
+func (d deployment) unhealthy(t *testing.T, within time.Duration, required bool) (pair, []algorithm.Verdict) {
 	t.Helper()
 	limit := daily(t, 5)
 	client := d.connect(t, options{})
@@ -95,7 +95,7 @@ func (d deployment) unhealthy(t *testing.T, time time.Duration, required bool) (
 	}
 	warm.left(t, p.there)
 	d.servers[1].Stop()
-	ctx, leave := context.WithTimeout(context.Background(), time)
+	ctx, leave := context.WithTimeout(context.Background(), within)
 	defer leave()
 	v := p.take(ctx, p.here, p.there)
 	p.Close() // before the other server can be asked again
