@@ -121,8 +121,8 @@ func userOf(line []string) (user, password string) {
 	return line[2], password
 }
 
-// denied returns the commands that servers refused since they were asked last, but for the CLIENT SETINFO by which go-redis
-// introduces itself.
+// denied returns the commands that servers refused since they were asked last, but for the CLIENT
+// SETINFO by which go-redis introduces itself.
 func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 	t.Helper()
 	for _, server := range servers {
@@ -139,13 +139,14 @@ func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 	return commands
 }
 
-// isRefused says whether an error is told as one that somebody has to do something about.
+// isRefused reports whether an error is logged as one that somebody has to act on.
 func isRefused(err error) bool {
 	var failed *core.StoreError
 	return errors.As(err, &failed) && failed.Class == core.StoreRefused
 }
 
-// With the rights of the line, and no others, everything works on one server; without any one of them something does not.
+// With the rights of the line, and no others, everything works on one server; without any one of
+// them something does not.
 func TestTheACLLineOnOneServer(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
@@ -190,8 +191,9 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	}
 }
 
-// A user who lacks the right to LREM, which an entry in the middle of a log is given back with, gets
-// nothing back: neither there nor from the counters that were charged with it. The log says why.
+// A user who lacks the right to LREM, which an entry in the middle of a log is given back with,
+// gets nothing back: neither there nor from the counters that were charged with it. The log says
+// why.
 func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin, line := server.Client(t), readACL(t).everybody
@@ -318,7 +320,8 @@ func moving(t *testing.T, cluster *redistest.Cluster) (subject string) {
 	return ""
 }
 
-// And with a ring, whose client asks for a PING of each server and takes those that refuse it for dead.
+// And with a ring, whose client asks for a PING of each server and takes those that refuse it for
+// dead.
 func TestTheACLLineInARing(t *testing.T) {
 	ring := redistest.StartRing(t, 2)
 	acl := readACL(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Who would have to wait for longer than they can is told so at once, and takes no turn.
+// A caller who would have to wait too long learns so at once, and takes no turn.
 func TestATurnThatComesTooLate(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
 		wantTurn(t, limiter, slowly, 0)
@@ -99,7 +99,8 @@ func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
 	})
 }
 
-// Who leaves while waiting gives back only what nobody has reserved behind it, because those have been told their wait.
+// A caller who leaves while waiting gives back only the permits that nobody has reserved behind it,
+// because later callers know their wait.
 func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		behind int           // permits that are reserved behind five of who leaves

@@ -97,7 +97,7 @@ func TestBansByHandEndByThemselves(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 200)
 }
 
-// Who is refused again and again is not banned by a rule that bans by hand alone.
+// A rule that bans by hand alone does not ban a caller who is refused again and again.
 func TestNobodyIsBannedByHandAlone(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		guard := newGuard(t, newLimiter(t, options), byHand)

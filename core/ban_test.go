@@ -9,7 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// stern bans for ten minutes who is refused in three minutes one after the other, then for 20, then for 25.
+// stern bans for ten minutes who is refused in three minutes one after the other, then for 20, then
+// for 25.
 var stern = core.Rule{
 	Name:  "n",
 	Limit: core.PerMinute(1).Aligned(),
@@ -45,7 +46,8 @@ func refusedIn(t testing.TB, guard *core.Guard, clock *clock) {
 	clock.add(time.Minute)
 }
 
-// bannedAfterThree brings a ban on that lasts so long, waits for its end, and goes on to the next whole minute.
+// bannedAfterThree brings a ban on that lasts so long, waits for its end, and goes on to the next
+// whole minute.
 func bannedAfterThree(t testing.TB, guard *core.Guard, clock *clock, lasts time.Duration) {
 	t.Helper()
 	refusedIn(t, guard, clock)
@@ -134,7 +136,8 @@ func TestBansDoubleUpToMax(t *testing.T) {
 	}
 }
 
-// What was is forgotten when Max has passed without another refusal, since the ban ended; not a moment earlier.
+// Past bans are forgotten when Max has passed since the last one ended, without another refusal,
+// and not a moment earlier.
 func TestBansAreForgotten(t *testing.T) {
 	for quiet, next := range map[time.Duration]time.Duration{25*time.Minute - time.Microsecond: 20 * time.Minute, 25 * time.Minute: 10 * time.Minute} {
 		limiter, clock := atTestTime(t, core.Options{})

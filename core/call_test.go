@@ -127,7 +127,8 @@ func TestAKeyThatFails(t *testing.T) {
 	heard.last(t, 2)
 }
 
-// Rules that meet in one counter charge it once, with the highest of their costs, under the strictest of their policies.
+// Rules that meet in one counter charge it once, with the highest of their costs, under the
+// strictest of their policies.
 func TestOneCounterIsChargedOnce(t *testing.T) {
 	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10}
 	dear, closed, other := rule, rule, rule
@@ -144,7 +145,8 @@ func TestOneCounterIsChargedOnce(t *testing.T) {
 	wantStatus(t, newGuard(t, newLimiter(t, deadRedis(t)), rule, closed), newView("GET", "/"), 503)
 }
 
-// Two unnamed rules of one span meet in one counter. The stricter one must hold, whichever comes first.
+// Two unnamed rules of one span meet in one counter. The stricter one must hold, whichever comes
+// first.
 func TestTheStricterOfTwoRulesInOneCounterHolds(t *testing.T) {
 	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100}, core.Rule{Seconds: 3600, MaxCount: 2}
 	for name, rules := range map[string][]core.Rule{"narrow last": {wide, narrow}, "narrow first": {narrow, wide}} {
@@ -162,7 +164,7 @@ func TestTheStricterOfTwoRulesInOneCounterHolds(t *testing.T) {
 	}
 }
 
-// What the one weighs may be more than the other allows.
+// The cost by one rule may be more than the other allows.
 func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
 	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100, Cost: cost(50)}, core.Rule{Seconds: 3600, MaxCount: 2}
 	for name, rules := range map[string][]core.Rule{"narrow last": {wide, narrow}, "narrow first": {narrow, wide}} {
@@ -175,7 +177,7 @@ func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
 	}
 }
 
-// Which of several rules costs too much is known, too, where the costs are kept while a remembered
+// The right one of several rules costs too much, also if the costs are kept while a remembered
 // refusal is looked for.
 func TestCostBySizeBesideOthers(t *testing.T) {
 	bySize := core.Rule{Name: "size", Seconds: 3600, Cost: core.CostBySize(100)}
@@ -197,7 +199,8 @@ func TestCostBySizeBesideOthers(t *testing.T) {
 	})
 }
 
-// A cost by size that can never fit is told as such, and a unit that is none is refused where the rule is made.
+// A cost by size that can never fit is told as such, and a unit that is none is refused where the
+// rule is made.
 func TestCostBySize(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(4), core.InFlight(2)}, Cost: core.CostBySize(100)}

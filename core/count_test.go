@@ -27,7 +27,8 @@ func is(outcomes ...int) func(int) bool {
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
 
-// Calls that are in flight together all get their permits back, the first that came first, also from behind those that count.
+// Calls that are in flight together all get their permits back, the first that came first, also
+// from behind those that count.
 func TestAllInFlightAreGivenBack(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -65,7 +66,8 @@ func TestOnlyWhatCountsIsCharged(t *testing.T) {
 	})
 }
 
-// Charged first: no more than MaxCount can be tried at once, whatever comes of it. Given back before Run returns.
+// Charged first: no more than MaxCount can be tried at once, whatever comes of it. Given back
+// before Run returns.
 func TestNoMoreThanMaxCountAtOnce(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -128,7 +130,8 @@ func TestCountOfSeveralRules(t *testing.T) {
 	})
 }
 
-// A counter that several rules share keeps the charge when any of them counts the call, in whatever order they stand.
+// A counter that several rules share keeps the charge when any of them counts the call, in whatever
+// order they stand.
 func TestCountOfRulesThatShareACounter(t *testing.T) {
 	always := core.Rule{Name: "n", Seconds: 3600}
 	when := func(status int) core.Rule {
@@ -207,7 +210,8 @@ func atOnceAs(name string, n int) core.Rule {
 	return rule
 }
 
-// What could not be given back is logged, and the caller gets the handler's answer all the same.
+// A charge that could not be given back is logged, and the caller gets the handler's answer all the
+// same.
 func TestCountWithoutRedis(t *testing.T) {
 	var log logbook
 	server := redistest.Start(t)
@@ -253,8 +257,8 @@ type ending struct {
 
 func (e *ending) Err() error { return e.err }
 
-// A call that was not answered is one whose caller left only if that is why its context ended: after
-// a deadline of the service's own the server sends 200.
+// A call that was not answered is one whose caller left only if that is why its context ended:
+// after a deadline of the service's own the server sends 200.
 func TestCountOfACallThatIsNotAnswered(t *testing.T) {
 	for want, err := range map[int]error{200: context.DeadlineExceeded, 499: context.Canceled} {
 		heard := 0
@@ -283,7 +287,8 @@ func TestCountByManyAtOnce(t *testing.T) {
 	})
 }
 
-// A caller who holds own successful logins open, and ends them when it helps most, gets no more wrong passwords than anybody.
+// A caller who holds own successful logins open, and ends them when it helps most, gets no more
+// wrong passwords than anybody.
 func TestLoginsHeldOpenGiveNoFurtherTries(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	login := core.Rule{Name: "login", Limit: core.PerSecond(10).Bucket(0), Count: func(status int) bool { return status == 401 }}

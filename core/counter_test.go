@@ -110,7 +110,8 @@ func TestZeroHandles(t *testing.T) {
 	}
 }
 
-// With takes any limits by turns, more of them than are cached, and each is the counter that a handle of its own has.
+// With takes any limits by turns, more of them than are cached, and each is the counter that a
+// handle of its own has.
 func TestWith(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -189,7 +190,7 @@ func TestWithAtOnce(t *testing.T) {
 	}
 }
 
-// What a handle does while the store does not answer.
+// A handle while the store does not answer.
 func TestCounterWithStorePolicy(t *testing.T) {
 	limiter := newLimiter(t, deadRedis(t))
 	counter, bucket := limiter.MustCounter("n", core.PerHour(4)), limiter.MustPacer("b", core.PerHour(4).Bucket(4))
@@ -407,7 +408,8 @@ func TestAllowUpToAtOnce(t *testing.T) {
 	})
 }
 
-// The deny cache repeats the refusal, also to Allow, and a refund ends it. Without Redis, each store policy answers.
+// The deny cache repeats the refusal, also to Allow, and a refund ends it. Without Redis, each
+// store policy answers.
 func TestAllowUpToBeyondTheStore(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
 	c := limiter.MustCounter("n", core.PerHour(3))

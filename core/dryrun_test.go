@@ -53,7 +53,8 @@ func TestDryRunHasCountersOfItsOwn(t *testing.T) {
 	})
 }
 
-// Beside a rule that holds, only that one is told of, decides and charges; each tried one is heard of by itself.
+// Beside a rule that holds, only that one is told of, decides and charges; each tried one is heard
+// of by itself.
 func TestDryRunBesideALiveRule(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -116,7 +117,7 @@ func TestDryRunOfALogin(t *testing.T) {
 	}
 }
 
-// What would stop a call by a rule that holds, stops none by one that is tried.
+// Nothing that makes a rule refuse a call makes a rule in DryRun refuse it.
 func TestDryRunOfWhatIsWrong(t *testing.T) {
 	failing, heavy := tried, tried
 	failing.Key = func(core.Request) (string, error) { return "", errVerify }

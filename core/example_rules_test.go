@@ -101,7 +101,8 @@ func ExampleRule_limitFor() {
 	// partner 10
 }
 
-// Who goes on calling when refused is banned for a day, and for a week at last; or by hand, and let in again.
+// Callers who go on when refused are banned for a day, and in the end for a week. Operators ban and
+// unban by hand.
 func ExampleLimiter_Ban() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// What the tests of this package reach that users cannot.
+// Internals that the tests of this package reach and users cannot.
 
 // MaxRoutes is how many routes an unnamed rule tells apart.
 const MaxRoutes = maxRoutes
@@ -30,10 +30,12 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
 
-// AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or in which time passes for Redis alone.
+// AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or in which
+// time passes for Redis alone.
 func AskRedis(l *Limiter) { l.store, l.local = l.local.Shared, nil }
 
-// UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in order.
+// UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in
+// order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
 	l.store, l.local = answers{l.store, verdicts}, nil
 }
@@ -68,7 +70,8 @@ func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) er
 // LateSlots is how many slots wait to be given back in the background.
 func LateSlots(l *Limiter) int { return l.slotRetries.Len() }
 
-// Kept is what a limiter keeps beside itself: what all limiters share, and what it works with when it is called next.
+// Kept is what a limiter keeps beside itself: what all limiters share, and what it works with when
+// it is called next.
 func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }
 
 // Refunds is what a limiter remembers of what was given back of one charge.
@@ -83,11 +86,12 @@ func NewRefunds(cost int64) *Refunds { return &Refunds{charge: receipt{cost: cos
 // Take gives back n, as Refund does, and reports whether it could.
 func (r *Refunds) Take(n int64) bool { return r.refunds.take([]receipt{r.charge}, n) == "" }
 
-// TakeRest gives back what is left, as a call does that does not count, and returns how much that was.
+// TakeRest gives back what is left, as a call does that does not count, and returns how much that
+// was.
 func (r *Refunds) TakeRest() int64 { return r.refunds.takeRest(&r.charge) }
 
-// TakeLate makes the next decision of a limiter get no answer in time, and charge only after something was given back: it was on
-// its way for so long. The channel is closed when that is done.
+// TakeLate makes the next decision of a limiter get no answer in time, and charge only after
+// something was given back: it was on its way for so long. The channel is closed when that is done.
 func TakeLate(l *Limiter) (taken <-chan struct{}) {
 	s := &lateStore{store: l.store, taken: make(chan struct{})}
 	l.store = s

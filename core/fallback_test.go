@@ -16,7 +16,8 @@ func fallBack(maxCount int, share float64) core.Rule {
 	return core.Rule{Name: "local", Seconds: 3600, MaxCount: maxCount, OnStoreError: core.CountLocally(share)}
 }
 
-// While Redis is down, calls are counted here from zero: the share of the limit, rounded up, whatever the algorithm.
+// While Redis is down, calls are counted here from zero: the share of the limit, rounded up,
+// whatever the algorithm.
 func TestFallBackLocal(t *testing.T) {
 	for _, test := range []struct {
 		share float64
@@ -89,7 +90,7 @@ func TestFallBackLocalAndBack(t *testing.T) {
 	}
 }
 
-// What was charged here is given back here: by Count, by Refund, and the slots of calls in flight.
+// Charges made here are given back here: by Count, by Refund, and the slots of calls in flight.
 func TestFallBackLocalGivesBack(t *testing.T) {
 	t.Run("what does not count", func(t *testing.T) {
 		rule := fallBack(1, 1)
@@ -194,7 +195,8 @@ func TestFallBackLocalBesideOthers(t *testing.T) {
 	}
 }
 
-// What lasts is said once a minute, with how often it happened, also when it ends before the minute does.
+// A lasting problem is logged once a minute, with the number of times, also if it ends before the
+// minute does.
 func TestComplaintsTellHowOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logbook

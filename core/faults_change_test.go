@@ -13,7 +13,8 @@ func withMax(limit core.Limit, permits int) core.Limit {
 	return limit
 }
 
-// What was used under a limit of ten was read as ten times as much under one of a hundred, and the raise refused everybody.
+// The use under a limit of ten was read as ten times as much under one of a hundred, so the raise
+// refused everybody.
 func TestRaisedLimitDoesNotReadOldStateAsMore(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 8)
@@ -54,8 +55,9 @@ func TestLoweredLimitHoldsForOldKeys(t *testing.T) {
 	})
 }
 
-// Processes of two releases disagreed on the limit, and the first to be asked decided for all; or each change gave a full limit anew. A
-// slower bucket does not count what passes by a faster one: it holds for its own calls, and the faster one for all.
+// Processes of two releases disagreed on the limit, and the first to be asked decided for all; or
+// each change gave a full limit anew. A slower bucket does not count what passes by a faster one:
+// it holds for its own calls, and the faster one for all.
 func TestProcessesThatDisagreeMintNothing(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		old, admitted, byOld := withMax(limit, 4), 0, 0

@@ -32,7 +32,8 @@ func TestUsersDoNotShareACounter(t *testing.T) {
 	})
 }
 
-// What callers write into a key (a closing brace, a tag of their own) chose the cluster slot, and with two keys an error.
+// Text of callers in a key (a closing brace, a tag of their own) chose the cluster slot, and with
+// two keys caused an error.
 func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
 	cluster := redistest.StartCluster(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: cluster, Timeout: patient})
@@ -52,7 +53,8 @@ func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
 	}
 }
 
-// Arguments passed as keys, or keys as arguments: a cluster routes by the keys alone, and refuses or misses the rest.
+// Arguments passed as keys, or keys as arguments: a cluster routes by the keys alone, and refuses
+// or misses the rest.
 func TestOnlyKeysArePassedAsKeys(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	calls := 0
@@ -128,22 +130,23 @@ func TestLongKeysAreToldApartBy128Bits(t *testing.T) {
 	}
 }
 
-// A limit by a value that the service itself had set looked for it among the headers, which callers write.
+// A limit by a value that the service itself had set looked for it among the headers, which callers
+// write.
 func TestValuesAreNotReadFromHeaders(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByValue("plan")})
 	wantStatus(t, guard, newView("GET", "/").with("Plan", "a").with("plan", "a"), 200)
 	wantStatus(t, guard, newView("GET", "/").with("Plan", "b").with("plan", "b"), 429)
 }
 
-// IPv4 addresses in IPv6's dress were cut to a prefix before they were undressed: all of them were one client, and one call too many
-// of anybody's refused everybody.
+// IPv4 addresses in IPv6's dress were cut to a prefix before they were undressed: all of them were
+// one client, and one call too many of anybody's refused everybody.
 func TestMappedIPv4ClientsAreNotOneClient(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1})
 	wantApart(t, guard, newView("GET", "/").from("::ffff:192.0.2.1"), newView("GET", "/").from("::ffff:198.51.100.1"))
 	wantStatus(t, guard, newView("GET", "/").from("192.0.2.1"), 429)
 }
 
-// Who went through the addresses of a single customer's network was a new client with each.
+// A client that went through the addresses of its own network was a new client with each.
 func TestRotatingThroughA64IsOneClient(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 2})
 	for i, want := range []int{200, 200, 429, 429} {
@@ -162,7 +165,8 @@ func TestRefusalIsNot200(t *testing.T) {
 	}
 }
 
-// The framework's string was a view of its buffer, which the next call filled with another client's: kept as a key, it was theirs.
+// The framework's string was a view of its buffer, which the next call filled with another
+// client's: kept as a key, it was theirs.
 func TestKeysAreCopiedFromTheCall(t *testing.T) {
 	var heard decisions
 	limiter := newLimiter(t, core.Options{OnDecision: heard.note})

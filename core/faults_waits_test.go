@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Who asked for twenty of a bucket of ten was told to come back in a second, for ever.
+// A call for twenty permits of a bucket of ten was told to come back in a second, for ever.
 func TestWhatNeverFitsIsNotToldToWait(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		for _, n := range []int{11, 20, math.MaxInt} {
@@ -21,7 +21,8 @@ func TestWhatNeverFitsIsNotToldToWait(t *testing.T) {
 	})
 }
 
-// A cost was added before it was found to be too much, and stayed: a refused call used up the window.
+// A cost was added before it was found to be too much, and stayed: a refused call used up the
+// window.
 func TestRefusedCostIsNotCharged(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 9)
@@ -65,7 +66,8 @@ func TestVaryingCostsAddUp(t *testing.T) {
 	})
 }
 
-// A refused caller was always told to wait for the whole window; or was told a time at which it was refused again.
+// A refused caller was always told to wait for the whole window; or was told a time at which it was
+// refused again.
 func TestWaitIsNotTheWholeWindow(t *testing.T) {
 	eachAlgorithm(t, 4, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 2)

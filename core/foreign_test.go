@@ -32,7 +32,8 @@ var foreign = map[string]func(client *redis.Client, key string) error{
 	},
 }
 
-// eachForeign runs a test for each foreign value under a key, and sees to it that it is left as it is.
+// eachForeign runs a test for each foreign value under a key, and sees to it that it is left as it
+// is.
 func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core.Limiter, log *logbook)) {
 	t.Helper()
 	client := redistest.Start(t).Client(t)
@@ -140,7 +141,7 @@ func TestForeignValuesInPlaceOfABan(t *testing.T) {
 	})
 }
 
-// Who asks for it gets rid of the value, by the two calls that say they forget.
+// Reset and Unban, which promise to forget, remove the value.
 func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -154,7 +155,8 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	}
 }
 
-// What was put in the place of a counter between a charge and its refund, or a slot and its release, is left as it is.
+// A value that replaced a counter between a charge and its refund, or a slot and its release, is
+// left as it is.
 func TestForeignValuesBeforeARefund(t *testing.T) {
 	limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
 	client := redistest.Start(t).Client(t)

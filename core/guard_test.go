@@ -119,7 +119,7 @@ func TestCheckInAHandler(t *testing.T) {
 	}
 }
 
-// What a rule's function panics with is the framework's to handle, and the next call is sound.
+// The framework handles a panic in a rule's function, and the next call is sound.
 func TestAPanicInAFunctionOfARule(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	angry := true

@@ -27,7 +27,8 @@ type handleLimit struct {
 	keyTail string
 }
 
-// newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or "".
+// newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or
+// "".
 func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...Limit) (*handle, error) {
 	switch {
 	case l == nil:
@@ -131,7 +132,8 @@ func (q *question) decide(ctx context.Context, d *Decision) error {
 	return err
 }
 
-// ask asks the store. What was charged of a call that takes what it can get is then in q.n.
+// ask asks the store. For a call that takes as many permits as it can get, q.n is then the number
+// charged.
 func (c *directCall) ask(ctx context.Context, q *question) {
 	if !q.upTo || q.n == 0 {
 		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)

@@ -116,7 +116,7 @@ func TestDraft10(t *testing.T) {
 	}
 }
 
-// What the header calls a limit is what the problem's violated-policies calls it, whatever is in the name.
+// The header and the problem's violated-policies give a limit the same name, whatever is in it.
 func TestNamesSurviveTheHeader(t *testing.T) {
 	for _, rule := range []core.Rule{
 		{Name: `say "hi" \ there`}, {Name: `"`}, {Name: `\`}, {Name: ` a;r=9, "b"`}, {Name: "100%"},
@@ -161,7 +161,8 @@ func TestStackedLimitersAddUp(t *testing.T) {
 	}
 }
 
-// The lines of both headers lie together, and yet who adds one to either of them, or changes it, changes no other.
+// The lines of both headers lie together, and yet who adds one to either of them, or changes it,
+// changes no other.
 func TestHeaderLinesAreApart(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(5).Fixed()})
@@ -181,7 +182,7 @@ func TestHeaderLinesAreApart(t *testing.T) {
 	}
 }
 
-// What a call joins stays for those with the same limits, and for them alone.
+// The joined header value of a call is reused for calls with the same limits, and for them alone.
 func TestPoliciesByTurns(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	first, second := core.Rule{Name: "a", Seconds: 1, MaxCount: 9}, core.Rule{Name: "b", Seconds: 2, MaxCount: 9}

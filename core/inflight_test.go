@@ -95,7 +95,8 @@ func TestSlotsOfLongCalls(t *testing.T) {
 	})
 }
 
-// A call that holds slots of several limits renews and releases each of them, and never takes two of one.
+// A call that holds slots of several limits renews and releases each of them, and never takes two
+// of one.
 func TestACallWithSeveralSlots(t *testing.T) {
 	t.Parallel() // it waits for real time
 	server := redistest.Start(t)
@@ -112,7 +113,8 @@ func TestACallWithSeveralSlots(t *testing.T) {
 	wantLeft(t, limiter, "n", me, long, 5)
 }
 
-// What is refused, or sent to the login, takes no slot; nor does a call that costs nothing, and one that costs much takes one.
+// A call that is refused, or sent to the login, takes no slot, nor does a call that costs nothing.
+// One that costs much takes one slot.
 func TestWhatTakesNoSlot(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays

@@ -49,7 +49,7 @@ func TestLeasedCalls(t *testing.T) {
 	wantLeft(t, limiter, "n", me, core.PerHour(3200), 2900)
 }
 
-// Which rules ask Redis each time, Lease or not.
+// The rules that ask Redis each time, with or without a Lease.
 func TestWhoIsNotLeased(t *testing.T) {
 	server := redistest.Start(t)
 	other := core.Rule{Name: "other", Seconds: 60, MaxCount: 3200, Key: core.Global}
@@ -98,7 +98,7 @@ func TestLeasedPlansAndCosts(t *testing.T) {
 	wantLeft(t, limiter, "n", me, plan, 9600-600)
 }
 
-// What is refunded of a leased call is back, and so is what does not count by its outcome.
+// A refund of a leased call comes back, and so does a charge that does not count by its outcome.
 func TestLeasedCallsAreGivenBack(t *testing.T) {
 	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
@@ -126,7 +126,8 @@ func TestLeasedCallsAreGivenBack(t *testing.T) {
 	wantLeft(t, limiter, "counted", me, core.PerHour(3200), 3199)
 }
 
-// A Reset in this process drops what is leased; all the calls of the limit are there again, and no more.
+// A Reset in this process drops what is leased; all the calls of the limit are there again, and no
+// more.
 func TestResetOfALeasedCounter(t *testing.T) {
 	limiter, _ := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
@@ -142,7 +143,8 @@ func TestResetOfALeasedCounter(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// A refused caller who comes again is answered here, with the same headers, until something changes.
+// A refused caller who comes again is answered here, with the same headers, until something
+// changes.
 func TestRefusalsAreRemembered(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, heard := heardOf(t, server, "test")

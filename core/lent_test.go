@@ -39,8 +39,8 @@ func (l *lender) takeBack() {
 	l.used = 0
 }
 
-// kept returns the paths to every string and slice that is reachable from what and lies in the lender's buffer. It sees
-// everything but the variables of closures.
+// kept returns the paths to every string and slice that is reachable from what and lies in the
+// lender's buffer. It sees everything but the variables of closures.
 func (l *lender) kept(what ...any) []string {
 	w := walk{lender: l, seen: make(map[place]bool), locked: make(map[sync.Locker]bool)}
 	for _, of := range what {
@@ -160,7 +160,8 @@ func lentHeader(name string) func(core.Request) string {
 	return func(r core.Request) string { return r.Header(name)[0] }
 }
 
-// A framework may overwrite what it lent as soon as a call is over. Whichever way it came in, the core keeps none of it.
+// A framework may overwrite what it lent as soon as a call is over. Whichever way it came in, the
+// core keeps none of it.
 func TestNothingLentIsKept(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		lent, heard, seen := newLender(), new(decisions), []context.Context(nil)
@@ -279,7 +280,8 @@ func TestNothingLentIsKept(t *testing.T) {
 	})
 }
 
-// What a caller of Acquire who left had reserved is given back in the background, when their strings are lent to somebody else.
+// The reservation of a caller of Acquire who left is given back in the background, when the strings
+// are lent to somebody else.
 func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		ctx, leave := context.WithCancel(background)

@@ -39,7 +39,8 @@ func TestNeedLogin(t *testing.T) {
 	})
 }
 
-// NeedLogin asks who calls; Key says whom to count, and a call that costs nothing needs its login all the same.
+// NeedLogin asks who calls; Key says whom to count, and a call that costs nothing needs its login
+// all the same.
 func TestNeedLoginWithKeyAndCost(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	team := newGuard(t, limiter, core.Rule{Name: "team", Seconds: 3600, NeedLogin: true, Key: key("team:7")})
@@ -110,7 +111,7 @@ func TestIdentifyFails(t *testing.T) {
 	}
 }
 
-// Who leaves while being identified has ended the call; nothing has failed.
+// A caller who leaves while being identified has ended the call; nothing has failed.
 func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
@@ -212,8 +213,9 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 	}
 }
 
-// A refusal by a limit for all callers is not repeated before Identify runs if the caller's own limit
-// refused that call too, if a rule in DryRun has to count the next one, or if its cost may never fit.
+// A refusal by a limit for all callers is not repeated before Identify runs if the caller's own
+// limit refused that call too, if a rule in DryRun has to count the next one, or if its cost may
+// never fit.
 func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 	ip := core.Rule{Name: "ip", Seconds: 60, MaxCount: 1}
 	own := core.Rule{Name: "user", Seconds: 3600, MaxCount: 1, NeedLogin: true}

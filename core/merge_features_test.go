@@ -8,7 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Two rules that meet in one counter hold together, whatever counts it: the smaller limit, and the larger cost, once.
+// Two rules that meet in one counter hold together, whatever counts it: the smaller limit, and the
+// larger cost, once.
 func TestRulesThatMeetInOneCounter(t *testing.T) {
 	eachLasting(t, 9, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		rule := func(n, weight int) core.Rule {
@@ -69,7 +70,8 @@ func TestPoliciesThatMeetInOneCounter(t *testing.T) {
 	}
 }
 
-// The ban of one of two rules that meet hears of refusals by what both allow, whichever of them has it.
+// The ban of one of two rules that meet hears of refusals by what both allow, whichever of them has
+// it.
 func TestABanOfRulesThatMeet(t *testing.T) {
 	ban := core.Ban{After: 1, For: 30 * time.Hour}
 	with, without := core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2}
@@ -100,7 +102,8 @@ func TestABanOfRulesThatMeet(t *testing.T) {
 	}
 }
 
-// Rules with one ban are two rules where a plan gives one of them another counter. The ban hears of both.
+// Rules with one ban are two rules where a plan gives one of them another counter. The ban hears of
+// both.
 func TestABanOfRulesWithAnotherPlan(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{After: 1, For: 30 * time.Hour}}
@@ -114,7 +117,8 @@ func TestABanOfRulesWithAnotherPlan(t *testing.T) {
 	})
 }
 
-// A ban finds what it watches among counters that are asked apart: those of other servers, and those that nobody counts meanwhile.
+// A ban finds what it watches among counters that are asked apart: those of other servers, and
+// those that nobody counts meanwhile.
 func TestABanOfRulesThatMeetApart(t *testing.T) {
 	for name, options := range map[string]core.Options{
 		"ring": {Redis: redistest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
@@ -147,7 +151,7 @@ func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 200)
 }
 
-// What another rule between the two refuses is none of their ban's business.
+// A refusal by another rule between the two does not count for their ban.
 func TestABanOfRulesThatMeetHearsOfNoOther(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		banning := core.Rule{Seconds: 3600, Also: []core.Limit{core.PerDay(9)}, Ban: core.Ban{After: 1, For: 30 * time.Hour}}

@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Two buckets that meet in one counter hold together: the slower refill of the one, the smaller burst of the other.
+// Two buckets that meet in one counter hold together: the slower refill of the one, the smaller
+// burst of the other.
 func TestTwoBucketsInOneCounterHoldTogether(t *testing.T) {
 	fast := core.Rule{Limit: core.PerHour(1000).Bucket(3)}
 	slow := core.Rule{Limit: core.PerHour(10).Bucket(20)}
@@ -25,7 +26,7 @@ func TestTwoBucketsInOneCounterHoldTogether(t *testing.T) {
 	}
 }
 
-// What would panic in a request panics where the service is put together.
+// A mistake that would panic in a request panics where the service is put together.
 func TestNilFunctionsPanicAtOnce(t *testing.T) {
 	for name, build := range map[string]func(){
 		"BearerToken":  func() { core.BearerToken(nil) },

@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// warned checks that a log has so many lines at a level that contain all of the words, and no other above INFO.
+// warned checks that a log has so many lines at a level that contain all of the words, and no other
+// above INFO.
 func warned(t *testing.T, log *logbook, lines int, words ...string) {
 	t.Helper()
 	if n, all := log.count(words...), log.count("level=WARN")+log.count("level=ERROR"); n != lines || strings.Contains(words[0], "WARN") && all != lines {
@@ -63,7 +64,8 @@ func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
 	}
 }
 
-// A service that was asked without a proxy first still finds the one that comes later, and a stranger's header does not take its place.
+// A service that was asked without a proxy first still finds the one that comes later, and a
+// stranger's header does not take its place.
 func TestWarnsOfAProxyThatComesLater(t *testing.T) {
 	var log logbook
 	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
@@ -193,7 +195,8 @@ func TestWarnsOfARuleThatIsAttachedTwiceByCallID(t *testing.T) {
 	}
 }
 
-// Which of several middlewares around a handler is attached twice does not matter, nor what else was called before.
+// It does not matter which of several middlewares around a handler is attached twice, nor which
+// calls were made before.
 func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger()})

@@ -51,7 +51,8 @@ func TestPlansByUser(t *testing.T) {
 	})
 }
 
-// Another Max is the same counter, so who buys a larger plan keeps what is used; another window is another counter.
+// Another Max is the same counter, so who buys a larger plan keeps what is used; another window is
+// another counter.
 func TestChangingPlans(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
@@ -70,7 +71,7 @@ func TestChangingPlans(t *testing.T) {
 	})
 }
 
-// Who has no limit is counted by none of the rule's, and told of none.
+// A caller without a limit is counted by none of the rule's limits, and receives no headers.
 func TestUnlimitedPassesUncounted(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -91,7 +92,7 @@ func TestUnlimitedPassesUncounted(t *testing.T) {
 	})
 }
 
-// What a plan cannot be, the rule's own limit stands in for, and it is logged, once.
+// If a plan is wrong, the rule's own limit takes its place, and that is logged once.
 func TestPlansThatAreNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit core.Limit
@@ -232,7 +233,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// The zero limit says that the caller has no plan: the rule's own limit holds, and nobody is to hear of it.
+// The zero limit says that the caller has no plan: the rule's own limit holds, and nobody is to
+// hear of it.
 func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
@@ -250,7 +252,8 @@ func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
 }
 
 // A slower plan holds beside a faster one as it does alone, and takes nothing from it but its own
-// calls: whether the faster one is used up, or would let what the slower one used come back at once.
+// calls: whether the faster one is used up, or would let what the slower one used come back at
+// once.
 func TestSlowPlanBesideAFastOne(t *testing.T) {
 	for _, every := range []int{1, 2} { // how many milliseconds there are between two GETs
 		limiter, clock := atTestTime(t, core.Options{})

@@ -121,7 +121,7 @@ func TestNotesOfARule(t *testing.T) {
 	})
 }
 
-// What callers send may be anything, and is kept short, whole and readable.
+// Notes of callers may be anything, and are kept short, whole and readable.
 func TestNotesAreCut(t *testing.T) {
 	full := strings.Repeat("x", 256)
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -153,7 +153,7 @@ func TestNotesAreCut(t *testing.T) {
 	})
 }
 
-// What a rule notes of a call is cut too, and kept when the call's own memory is somebody else's.
+// A rule's note is cut too, and kept when the call's own memory is somebody else's.
 func TestNotesOfARuleAreCutCopies(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	path := bytes.Repeat([]byte("x"), 1<<20)

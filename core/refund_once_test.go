@@ -34,7 +34,8 @@ func TestRefundOfTheLargestNumber(t *testing.T) {
 	})
 }
 
-// What a handler refunded by its decision is not given back once more when the outcome does not count.
+// A charge that a handler refunded by its decision is not given back once more when the outcome
+// does not count.
 func TestRefundAndCountGiveBackOnce(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Expose = true
@@ -86,7 +87,7 @@ func TestRefundByAnotherLimiter(t *testing.T) {
 	refund(t, one, mine, 1)
 }
 
-// Who is banned is refused whatever the call costs, also nothing.
+// A banned caller is refused whatever the call costs, also nothing.
 func TestABanHoldsWhatCostsNothing(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -137,7 +138,8 @@ func TestZonesHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// A call that does not count gives back all that is left of its charge, also while the handler gives back some of it.
+// A call that does not count gives back all that is left of its charge, also while the handler
+// gives back some of it.
 func TestARefundAtTheEndOfACall(t *testing.T) {
 	const cost = 1 << 40
 	for range 200 {

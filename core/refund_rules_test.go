@@ -9,7 +9,8 @@ import (
 
 var day = core.PerDay(10)
 
-// Each limit of a rule gets the permit back, whether the decision, or one of its parts, is given back.
+// Each limit of a rule gets the permit back, whether the decision, or one of its parts, is given
+// back.
 func TestRefundOfSeveralLimits(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -68,7 +69,8 @@ func TestRefundInsideAHandler(t *testing.T) {
 	})
 }
 
-// What a rule that is only tried charged is given back to its own counter, never to the one of the live rule of its name.
+// A charge of a rule in DryRun is given back to its own counter, never to that of the live rule of
+// the same name.
 func TestRefundOfADryRun(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions

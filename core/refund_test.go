@@ -80,7 +80,7 @@ func TestRefundOfMoreThanWasCharged(t *testing.T) {
 	})
 }
 
-// What is over is over: a refund of last window's call gives nothing to this one's.
+// A refund of a call of the last window gives nothing to this one.
 func TestRefundAfterTheWindowTurned(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"sliding":  core.PerHour(6),
@@ -129,7 +129,8 @@ func TestRefundAfterReset(t *testing.T) {
 	})
 }
 
-// A caller who left may still give back with a context of its own, because nothing was noted of the first try.
+// A caller who left may still give back with a context of its own, because nothing was noted of the
+// first try.
 func TestRefundOfAnEndedCaller(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -179,7 +180,8 @@ func TestRefundsByManyAtOnce(t *testing.T) {
 	})
 }
 
-// 65,536 refunds later, what was given back is known still, and so is it after more of them when it was asked for in between.
+// 65,536 refunds later, what was given back is known still, and so is it after more of them when it
+// was asked for in between.
 func TestRefundsAreRememberedForLong(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	const many = 1_000_000
@@ -229,7 +231,8 @@ func TestInterleavedRefundsCreateNothing(t *testing.T) {
 	}
 }
 
-// Of a charge that is given back in several steps each permit is given back once, wherever others charged in between.
+// Of a charge that is given back in several steps each permit is given back once, wherever others
+// charged in between.
 func TestRefundInSteps(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
@@ -244,7 +247,8 @@ func TestRefundInSteps(t *testing.T) {
 	wantLeft(t, limiter, "n", "s", limit, 8)
 }
 
-// A decision of before a Reset, or of before the counter was forgotten, takes nothing from what was charged since.
+// A decision of before a Reset, or of before the counter was forgotten, takes nothing from what was
+// charged since.
 func TestRefundReachesNoLaterLife(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)

@@ -13,8 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// FuzzRule holds that of a rule with whatever in its fields there are two ways only: an error that names the field, or a guard that
-// limits. Then a first call passes, what is left of MaxCount passes too, and one call more is refused.
+// FuzzRule holds that of a rule with whatever in its fields there are two ways only: an error that
+// names the field, or a guard that limits. Then a first call passes, what is left of MaxCount
+// passes too, and one call more is refused.
 func FuzzRule(f *testing.F) {
 	add := func(r core.Rule, zone string) {
 		days := core.PerCalendarDay(1, zone).Calendar == r.Limit.Calendar
@@ -118,7 +119,8 @@ type triedRule struct {
 	heard []core.Decision
 }
 
-// call makes a call of a cost, and says whether it passed. The handler runs while the next calls are made, as far as those are told.
+// call makes a call of a cost, and reports whether it passed. The handler runs while the next calls
+// are made.
 func (r *triedRule) call(cost int, next func()) (status int) {
 	r.Helper()
 	r.cost = cost

@@ -12,7 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// sickRing is a ring of two servers of which the second stops when the test says, and a subject on each.
+// sickRing is a ring of two servers of which the second stops when the test says, and a subject on
+// each.
 type sickRing struct {
 	*core.Limiter
 	well, ill string
@@ -42,7 +43,8 @@ func counting(subject string) core.KeyFunc {
 	return func(core.Request) (string, error) { return subject, nil }
 }
 
-// A rule that is only tried switches no live one off, though its own shard is down and it would fail closed.
+// A rule that is only tried switches no live one off, though its own shard is down and it would
+// fail closed.
 func TestATriedRuleOnASickShardLeavesTheLiveOne(t *testing.T) {
 	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
@@ -53,7 +55,7 @@ func TestATriedRuleOnASickShardLeavesTheLiveOne(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 429)
 }
 
-// What could not be asked on a sick shard refuses, where the rule fails closed; also a ban alone, which nobody else speaks for.
+// A limit on a sick shard refuses if the rule fails closed, and so does a ban alone.
 func TestABanThatCannotBeAskedFailsClosed(t *testing.T) {
 	r := newSickRing(t)
 	unlimited := func(core.Request) (core.Limit, error) { return core.Unlimited, nil }
@@ -114,7 +116,8 @@ func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
 	wantLeft(t, r.Limiter, "well long", r.well, core.Limit{Max: 1, Window: time.Hour, Algorithm: core.Concurrency}, 1)
 }
 
-// Slots that are released, or may have been taken, while Redis pauses are free soon after, not only when their Window is over.
+// Slots that are released, or may have been taken, while Redis pauses are free soon after, not only
+// when their Window is over.
 func TestAPauseKeepsNoSlots(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 100 * time.Millisecond})

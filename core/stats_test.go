@@ -46,7 +46,8 @@ func wantCounts(t *testing.T, limiter *core.Limiter, want map[core.DecisionCount
 	}
 }
 
-// Many goroutines, of which each makes every kind of call, are counted exactly, with and without somebody who listens.
+// Many goroutines, of which each makes every kind of call, are counted exactly, with and without
+// somebody who listens.
 func TestStatsAreExact(t *testing.T) {
 	const goroutines, rounds = 64, 50
 	const n = goroutines * rounds
@@ -98,7 +99,8 @@ func TestStatsAreExact(t *testing.T) {
 	}
 }
 
-// Each rule that takes part in a call is counted, with what it said itself; the one that binds is a figure of its own.
+// Each rule that takes part in a call is counted, with what it said itself; the one that binds is a
+// figure of its own.
 func TestStatsOfEachRuleThatTookPart(t *testing.T) {
 	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
 	outer, inner := hour("outer", 5), hour("inner", 3)
@@ -164,7 +166,7 @@ func TestStatsOfRulesThatWereNotAsked(t *testing.T) {
 	wantCounts(t, limiter, map[core.DecisionCount]tallied{counted("inner", core.LimitExceeded, core.FromDenyCache): each(1)})
 }
 
-// What bound is what OnDecision hears, whatever happened; what is only tried binds nobody.
+// OnDecision receives the decision that binds, whatever happened. A rule in DryRun never binds.
 func TestStatsAreWhatOnDecisionHears(t *testing.T) {
 	var heard decisions
 	options := core.Options{Identify: whoSays, OnDecision: heard.note}

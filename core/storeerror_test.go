@@ -100,7 +100,8 @@ func TestAnEndedCallerIsNeverLetThrough(t *testing.T) {
 	}
 }
 
-// The server hangs. A caller who gives up meanwhile, by leaving or by its own deadline, is not a failure of the store.
+// The server hangs. A caller who gives up meanwhile, by leaving or by its own deadline, is not a
+// failure of the store.
 func TestACallerWhoLeavesAHangingRedis(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
@@ -150,7 +151,8 @@ func (s sending) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// What a dial that takes too long ends with passes for a context's end. It is the store's failure all the same: the caller's context goes on.
+// The error of a dial that takes too long looks like the end of a context. It is the store's
+// failure all the same: the caller's context goes on.
 func TestADialThatTakesTooLong(t *testing.T) {
 	_, late := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
 	client := redis.NewClient(&redis.Options{

@@ -187,8 +187,8 @@ func TestCallsThatWaitForOthers(t *testing.T) {
 	}
 }
 
-// A Redis that is too old is an error that says so, and which version it is. What it replies was
-// taken down from Redis 6.0.20 and 5.0.14.
+// A Redis that is too old is an error that says so, and which version it is. The replies are
+// those of Redis 6.0.20 and 5.0.14.
 func TestARedisThatIsTooOld(t *testing.T) {
 	server := redistest.Start(t)
 	old := listen(t, func(conn net.Conn) { answerAsRedis6(conn, server.Addr()) })

@@ -1,5 +1,5 @@
-// Package examples_test runs the examples as their users do: as processes, told what to do by their environment. What holds
-// for one of the HTTP frameworks holds for all.
+// Package examples_test runs the examples as their users do: as processes, told what to do by their
+// environment. All HTTP frameworks must do the same.
 package examples_test
 
 import (
@@ -27,8 +27,8 @@ const (
 	isSoon    = `^[1-9]\d?$`
 )
 
-// step is a number of calls that all get the same answer. Headers and body are regular expressions; a header's is "" when it
-// must be missing.
+// step is a number of calls that all get the same answer. Headers and body are regular expressions;
+// a header's is "" when it must be missing.
 type step struct {
 	call   string
 	lines  []string
@@ -48,7 +48,7 @@ var contract = []step{
 	{call: "GET /nowhere", times: 1, status: 404, header: map[string]string{"RateLimit": isAPI}},
 	{call: "GET /reply", times: 1, status: 405, header: map[string]string{"RateLimit": isAPI}},
 
-	// Who is not known is told to log in, and costs nobody anything.
+	// Unknown callers are told to log in, and nothing is charged for them.
 	{call: "POST /reply", times: 6, status: 401, body: `"status":401`, header: map[string]string{
 		"WWW-Authenticate": `^Bearer$`, "Content-Type": isProblem, "RateLimit": isAPI, "Retry-After": "",
 	}},
@@ -130,8 +130,8 @@ func TestWholeRouter(t *testing.T) {
 	})
 }
 
-// wantPasses makes calls, one after the other, until one is refused. At least so many pass; more do, because these limits
-// give permits back soon.
+// wantPasses makes calls, one after the other, until one is refused. At least so many pass; more
+// do, because these limits give permits back soon.
 func (s *service) wantPasses(atLeast int, calls ...string) {
 	s.t.Helper()
 	for passed := range 20 * atLeast {
@@ -219,7 +219,8 @@ func TestRedisDown(t *testing.T) {
 	}
 }
 
-// forEachExample runs a test of every HTTP example, counting in the process and in a Redis of its own.
+// forEachExample runs a test of every HTTP example, counting in the process and in a Redis of its
+// own.
 func forEachExample(t *testing.T, test func(t *testing.T, name string, env ...string)) {
 	for _, name := range httpExamples {
 		t.Run(name+"/in process", func(t *testing.T) { test(t, name) })

@@ -24,7 +24,7 @@ func (k *keeper) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// What a call is told is its own for good: the next call writes over nothing of it.
+// The trailers of a call stay its own: the next call overwrites nothing of them.
 func TestTrailersAreTheCallsOwn(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

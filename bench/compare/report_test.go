@@ -73,7 +73,8 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 	}
 }
 
-// What was not measured reads so in every row, and has no section: a 0 would be read as a figure.
+// A value that was not measured says so in every row, and has no section: a 0 would be read as a
+// figure.
 func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
 	b := &bench{settings: full, report: newReport()}
 	b.only = "nothing of it"
@@ -176,7 +177,8 @@ func TestErrorsOf(t *testing.T) {
 	}
 }
 
-// What a used-up key admitted is that of the worst round, or over-admission would hide behind a median.
+// The calls that a used-up key admitted are those of the worst round. A median would hide
+// over-admission.
 func TestMostAdmitted(t *testing.T) {
 	if got := mostAdmitted([]*harness.Outcome{{Ever: 1000}, {Ever: 1007}, {Ever: 1000}}); got != 1007 {
 		t.Errorf("%d admitted", got)
@@ -219,7 +221,8 @@ func TestRotatedKeepsAllPicks(t *testing.T) {
 
 var chartNames = []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"}
 
-// Everything that a run writes can be written, also of a run in which some things were not measured.
+// Everything that a run writes can be written, also of a run in which some things were not
+// measured.
 func TestWriting(t *testing.T) {
 	b, dir := made(), t.TempDir()
 	text := b.text("7.0")
@@ -281,7 +284,8 @@ func TestParseResults(t *testing.T) {
 	}
 }
 
-// The README of bench has its place for results. It and the README at the top show charts that exist.
+// The README of bench has its place for results. It and the README at the top show charts that
+// exist.
 func TestReadmeShowsTheRun(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {

@@ -26,8 +26,9 @@ type apart struct {
 	atHome      int  // how many calls may still pass that are counted in this process
 }
 
-// TestOneOfTwoShardsIsIll decides by two rules whose counters lie on two shards, one of which is stopped, then killed: under every pair of
-// policies, with every algorithm on the shard that is well, which lets the call pass or refuses it.
+// TestOneOfTwoShardsIsIll decides by two rules whose counters lie on two shards, one of which is
+// stopped, then killed: under every pair of policies, with every algorithm on the shard that is
+// well, which lets the call pass or refuses it.
 func TestOneOfTwoShardsIsIll(t *testing.T) {
 	t.Parallel()
 	cluster := clustered(t, redistest.StartCluster(t))
@@ -67,8 +68,8 @@ func TestOneOfTwoShardsIsIll(t *testing.T) {
 		4*len(calls), most.Milliseconds(), timeout.Milliseconds(), refused.Load())
 }
 
-// locally lets shareAtHome calls of a limit of atHomeOf pass in this process, and one call of a limit
-// that is much smaller.
+// locally lets shareAtHome calls of a limit of atHomeOf pass in this process, and one call of a
+// limit that is much smaller.
 var locally = core.CountLocally(shareAtHome / float64(atHomeOf))
 
 const (
@@ -85,7 +86,7 @@ func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell,
 	return &apart{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp, 1}
 }
 
-// passes says whether the next call passes.
+// passes reports whether the next call passes.
 func (c *apart) passes() bool {
 	return !c.usedUp && (c.ill == core.FailOpen || c.ill == locally && c.atHome > 0)
 }

@@ -21,10 +21,10 @@ type trip struct {
 	err          error
 }
 
-// decided says whether Redis answered.
+// decided reports whether Redis answered.
 func (t trip) decided() bool { return decided(t.decision, t.err) }
 
-// ended says whether the caller had left by then.
+// ended reports whether the caller had left by then.
 func (t trip) ended() bool {
 	return t.decision.Reason == core.ContextEnded || errors.Is(t.err, context.DeadlineExceeded)
 }
@@ -62,8 +62,8 @@ func (s *service) under(callers int, pace time.Duration, limit core.Limit, happe
 	return all
 }
 
-// travel makes one call: in one of the four ways, to the hot key or to one that nobody else calls, without a deadline of the
-// caller's own or, one of four, with one.
+// travel makes one call: in one of the four ways, to the hot key or to one that nobody else calls,
+// without a deadline of the caller's own or, one of four, with one.
 func travel(ways map[string]ask, caller, n int) trip {
 	t := trip{way: [...]string{"direct", "open", "closed", "local"}[caller%4], subject: "hot"}
 	if caller/4%2 == 0 {
@@ -82,7 +82,8 @@ func travel(ways map[string]ask, caller, n int) trip {
 	return t
 }
 
-// time measures by how much the machine is late to wake somebody at a deadline, with nothing to do for them, beside the callers.
+// time measures by how much the machine is late to wake somebody at a deadline, with nothing to do
+// for them, beside the callers.
 func (s *service) time(over *atomic.Bool) {
 	var late []time.Duration
 	for !over.Load() {
@@ -97,9 +98,10 @@ func (s *service) time(over *atomic.Bool) {
 	s.bare = append(s.bare, late...)
 }
 
-// wantInTime checks when the calls came back that had to wait for their deadline, and says it: 99.9 % by 10 ms after it, beyond what the
-// machine takes to wake first the timer and then the caller. Under the race detector, beside other tests, that is no measure of the limiter: what is guarded against
-// then takes seconds.
+// wantInTime checks when the calls came back that had to wait for their deadline, and says it: 99.9
+// % by 10 ms after it, beyond what the machine takes to wake first the timer and then the caller.
+// Under the race detector, beside other tests, that is no measure of the limiter: what is guarded
+// against then takes seconds.
 func (all trips) wantInTime(s *service) string {
 	s.t.Helper()
 	var late []time.Duration
@@ -129,8 +131,8 @@ func tail(of []time.Duration) (most, worst time.Duration) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// wantChargedOnce checks what the server charged in the end: each call at most once, and once if it was told so. Only of calls that
-// left, or of which nobody knows, it may have charged some.
+// wantChargedOnce checks what the server charged in the end: each call at most once, and once if it
+// was told so. Only of calls that left, or of which nobody knows, it may have charged some.
 func (all trips) wantChargedOnce(s *service, limit core.Limit) {
 	s.t.Helper()
 	type place struct{ way, subject string }
@@ -163,7 +165,7 @@ func (all trips) wantChargedOnce(s *service, limit core.Limit) {
 	}
 }
 
-// wantPolicies checks the answers to those whom Redis gave none, of whom there must be some.
+// wantPolicies checks the answers to calls that Redis did not answer. There must be some.
 func (all trips) wantPolicies(t *testing.T) {
 	t.Helper()
 	failed := 0

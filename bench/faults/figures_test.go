@@ -63,7 +63,7 @@ var figures struct {
 	of map[string]string // by the fault's name
 }
 
-// long says whether the long forms are to run, whose figures go into SECURITY.md.
+// long reports whether to run the long forms, whose figures go into SECURITY.md.
 func long() bool { return os.Getenv("ACCESSLIMIT_CHAOS") != "" }
 
 // report gives a fault its figure.
@@ -86,10 +86,12 @@ func report(t *testing.T, name, format string, args ...any) {
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(written{m},
-		// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection ended.
+		// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection
+		// ended.
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
-		// Fiber's server keeps the time of its Date header for ever, and a worker of its pool for ten seconds.
+		// Fiber's server keeps the time of its Date header for ever, and a worker of its pool for
+		// ten seconds.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)

@@ -19,7 +19,7 @@ const (
 	poolFault    = "a pool of one connection, under 64 callers"
 )
 
-// Who writes to a counter's key spoils that counter, which is left as it is, and no other.
+// A foreign value in a counter's key spoils that counter, which is left as it is, and no other.
 func TestForeignValue(t *testing.T) {
 	var told journal
 	server, limit, ctx := redistest.Start(t), core.PerDay(1000), context.Background()

@@ -21,7 +21,8 @@ import (
 const callersLeave = "callers that cancel at once, or bring a 1 ms deadline (grpc-timeout, HTTP/2 RST_STREAM, HTTP/1 connection closed), with FailOpen, " +
 	"while Redis is stopped, slow (30 ms), healthy"
 
-// leaving is how much is allowed: more than all of the calls, so that every one of them may reach the handler if it is counted.
+// leaving is how much is allowed: more than all of the calls, so that every one of them may reach
+// the handler if it is counted.
 var leaving = core.PerHour(1_000_000).Fixed()
 
 // party is a service in one framework, and what became of its calls.
@@ -112,7 +113,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestCallersLeave has callers leave in every way that a framework's protocols know, while Redis is in every state.
+// TestCallersLeave has callers leave in every way that a framework's protocols know, while Redis is
+// in every state.
 func TestCallersLeave(t *testing.T) {
 	calls, timeout := 48, 2*time.Second
 	if long() {
@@ -143,7 +145,8 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
-// partiesOf are one for each framework and each way to leave it. The timeout is so long that all have left before.
+// partiesOf are one for each framework and each way to leave it. The timeout is so long that all
+// have left before.
 func partiesOf(t *testing.T, rdb redis.UniversalClient, timeout time.Duration) (parties []*party) {
 	for _, f := range frameworks(usual) {
 		for _, way := range waysOf(f) {
@@ -168,8 +171,8 @@ func leaveAll(t *testing.T, parties []*party, calls int) {
 	}
 }
 
-// TestDeadlinesNearTimeout has a caller bring a deadline that ends just before Timeout: no matter how near, the store has not
-// failed yet, and FailOpen has no say.
+// TestDeadlinesNearTimeout has a caller bring a deadline that ends just before Timeout: no matter
+// how near, the store has not failed yet, and FailOpen has no say.
 func TestDeadlinesNearTimeout(t *testing.T) {
 	const timeout = 200
 	server := redistest.Start(t)
@@ -210,8 +213,9 @@ type tallied struct {
 	entered, ran, charged, refused, unnoticed int64
 }
 
-// add checks a party and adds it up. What ran must have been counted; only fiber, which is not told that a caller left, asks the
-// rule's own policy when Redis has really not answered within Timeout.
+// add checks a party and adds it up. Calls that ran must have been counted; only fiber, which is
+// not told that a caller left, asks the rule's own policy when Redis has really not answered within
+// Timeout.
 func (s *tallied) add(t *testing.T, p *party, stopped bool) {
 	t.Helper()
 	charged := p.charged(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// lookout notes which servers have told a client who they are, by INFO. What a limiter has not been told of a server, it cannot miss when
-// that is gone.
+// lookout notes which servers have told a client who they are, by INFO. A limiter cannot miss
+// anything of a server that has not told it.
 type lookout struct {
 	mu    sync.Mutex
 	known map[string]bool // by their addresses

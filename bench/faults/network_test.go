@@ -14,7 +14,8 @@ type sickness struct {
 	toxics []toxic
 	// vanishes says that nobody answers a new connection either.
 	vanishes bool
-	// bearable says that every call is decided nevertheless; some, that some are, so that the breaker need not open.
+	// bearable says that every call is decided nevertheless; some, that some are, so that the
+	// breaker need not open.
 	bearable, some bool
 }
 
@@ -32,8 +33,8 @@ var sicknesses = []sickness{
 	}, vanishes: true},
 }
 
-// When the breaker is to open at the latest, and how long after recovery calls are to be decided again. Under the race detector, beside
-// other tests, a busy machine has more time.
+// When the breaker is to open at the latest, and how long after recovery calls are to be decided
+// again. Under the race detector, beside other tests, a busy machine has more time.
 var openWithin, closeWithin = shortOr(5*time.Second, time.Second), shortOr(10*time.Second, 2*time.Second)
 
 // bears is what must hold of each.
@@ -48,7 +49,8 @@ func (s sickness) bears() string {
 	}
 }
 
-// A network that is ill delays nobody past their deadline, and costs nobody two permits. Its calls stop soon, and soon go on.
+// A network that is ill delays nobody past their deadline, and costs nobody two permits. Its calls
+// stop soon, and soon go on.
 func TestNetwork(t *testing.T) {
 	for _, s := range sicknesses {
 		t.Run(s.fault, func(t *testing.T) {
@@ -93,7 +95,8 @@ func (x sickness) suffer(t *testing.T) {
 	}
 }
 
-// pass has the wire fall ill and recover. It says when the breaker opened, or 0, and how long after recovery it was closed.
+// pass has the wire fall ill and recover. It says when the breaker opened, or 0, and how long after
+// recovery it was closed.
 func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	begin := time.Now()
 	w.vanished.Store(x.vanishes)
@@ -118,7 +121,8 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	return opened, closed
 }
 
-// isOver says whether the sickness has lasted long enough: in short, until the breaker has opened, or for a second where it need not.
+// isOver reports whether the fault has lasted long enough: in the short form until the breaker has
+// opened, or for a second where it need not.
 func (x sickness) isOver(lasted, opened time.Duration) bool {
 	switch {
 	case long():

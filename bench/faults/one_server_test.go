@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// patience is how long a healthy server may take on a busy machine. It is used up only by what is broken.
+	// patience is how long a healthy server may take on a busy machine. It is used up only by what
+	// is broken.
 	patience = 20 * time.Second
 	// timeout is the limiters' Timeout, as it is unless set.
 	timeout = 100 * time.Millisecond
@@ -45,7 +46,8 @@ type service struct {
 	bare  []time.Duration // by how much bare timers were late while callers called
 }
 
-// newService puts a limiter on a server, by a client with go-redis's own options but for the changes.
+// newService puts a limiter on a server, by a client with go-redis's own options but for the
+// changes.
 func newService(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) *service {
 	t.Helper()
 	return limited(t, server, core.Options{}, change...)
@@ -75,7 +77,8 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 // hearing is under what a call's context has room for the decision.
 type hearing struct{}
 
-// ask is one way to ask a limiter for a permit of a subject. The error is that of a direct call; a guarded one has none.
+// ask is one way to ask a limiter for a permit of a subject. The error is that of a direct call; a
+// guarded one has none.
 type ask func(ctx context.Context, subject string) (core.Decision, error)
 
 // direct asks as a program does, without any framework.
@@ -130,7 +133,7 @@ func wantPolicy(t *testing.T, way string, d core.Decision, err error) {
 	}
 }
 
-// decided says whether Redis answered.
+// decided reports whether Redis answered.
 func decided(d core.Decision, err error) bool { return err == nil && d.Source == core.FromRedis }
 
 // breaker is how that of the server stands.
@@ -156,7 +159,8 @@ func (s *service) connect(connections int) {
 	})
 }
 
-// rest ends the service's limiter and client, and returns when the server has carried out all that they had sent.
+// rest ends the service's limiter and client, and returns when the server has carried out all that
+// they had sent.
 func (s *service) rest() {
 	s.t.Helper()
 	s.limiter.Close()

@@ -22,10 +22,12 @@ import (
 const (
 	// unhurried is the Timeout of limiters whose servers are well, however busy this machine is.
 	unhurried = 20 * time.Second
-	// sturdy is that of limiters of which one server is not, in short runs: what the others say still comes in time on a busy machine.
+	// sturdy is that of limiters of which one server is not, in short runs: what the others say
+	// still comes in time on a busy machine.
 	sturdy = 1500 * time.Millisecond
-	// mayBeLate is by how much a call may miss its deadline on such a machine. What these tests guard against takes longer: go-redis waits
-	// three seconds for an answer, five for a connection, and asks four times.
+	// mayBeLate is by how much a call may miss its deadline on such a machine. The faults that
+	// these tests guard against take longer: go-redis waits three seconds for an answer, five for a
+	// connection, and asks four times.
 	mayBeLate = 2 * time.Second
 )
 
@@ -130,10 +132,11 @@ func (d door) knock(subject string) (k knocked) {
 	return k
 }
 
-// byRedis says whether Redis decided, now or for a time that is not over.
+// byRedis reports whether Redis decided, now or for a time that is not over.
 func (k knocked) byRedis() bool { return k.Source == core.FromRedis || k.Source == core.FromDenyCache }
 
-// wantPolicy fails unless Redis decided the call or the rule's policy did, and the caller waited no longer than allowed.
+// wantPolicy fails unless Redis decided the call or the rule's policy did, and the caller waited no
+// longer than allowed.
 func (k knocked) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.Duration) {
 	t.Helper()
 	if k.took > timeout+mayBeLate {
@@ -155,7 +158,8 @@ func alwaysOf(subject string) core.KeyFunc {
 	return func(core.Request) (string, error) { return subject, nil }
 }
 
-// eachAlgorithm is a limit of each algorithm, of which nothing comes back while a test runs: of a bucket of 10,000 one in an hour.
+// eachAlgorithm is a limit of each algorithm, of which nothing comes back while a test runs: of a
+// bucket of 10,000 one in an hour.
 func eachAlgorithm(most int) []core.Limit {
 	limits := []core.Limit{core.PerDay(most)}
 	for _, a := range []core.Algorithm{core.TokenBucket, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.Concurrency} {

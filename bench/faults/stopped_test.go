@@ -13,7 +13,8 @@ import (
 
 const stoppedFault = "redis-server stands still (SIGSTOP) for 5 s, under 256 callers"
 
-// A server that stands still delays nobody past their deadline. When it goes on, it charges nobody twice.
+// A server that stands still delays nobody past their deadline. When it goes on, it charges nobody
+// twice.
 func TestServerStandsStill(t *testing.T) {
 	server, limit := redistest.Start(t), core.PerDay(10_000_000)
 	s := newService(t, server)
@@ -30,7 +31,7 @@ func TestServerStandsStill(t *testing.T) {
 	report(t, stoppedFault, "%s", calls.wantInTime(s))
 }
 
-// Who leaves before their call is sent is never charged, however late the server goes on.
+// A caller who leaves before the call is sent is never charged, however late the server goes on.
 func TestWhoLeavesBeforeIsNotCharged(t *testing.T) {
 	server, limit := redistest.Start(t), core.PerDay(100)
 	s := limited(t, server, core.Options{Timeout: patience})

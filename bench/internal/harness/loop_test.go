@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What was asked is what is counted: each answer in its place, and nothing before the warm-up ended.
+// Each answer is counted once, in its place, and none before the warm-up ended.
 func TestLoopCounts(t *testing.T) {
 	var calls atomic.Int64
 	broken := errors.New("broken")

@@ -16,7 +16,8 @@ const steps = 80
 // several is a number of steps, which shrinks.
 func several(t *rapid.T) int { return rapid.IntRange(steps/4, steps).Draw(t, "steps") }
 
-// eachFamily runs a property of traces: for each algorithm, alone and watched by bans, and for all of them mixed.
+// eachFamily runs a property of traces: for each algorithm, alone and watched by bans, and for all
+// of them mixed.
 func eachFamily(t *testing.T, property func(t *rapid.T, from, watchers []family)) {
 	all := families(t)
 	var mixed []family
@@ -30,8 +31,8 @@ func eachFamily(t *testing.T, property func(t *rapid.T, from, watchers []family)
 	t.Run("mixed", rapid.MakeCheck(func(t *rapid.T) { property(t, mixed, all["ban"]) }))
 }
 
-// Both engines give the same answers to the microsecond, whatever is asked, however the limits change, and when the clock steps
-// back and forth.
+// Both engines give the same answers to the microsecond, whatever is asked, however the limits
+// change, and when the clock steps back and forth.
 func TestEnginesAgree(t *testing.T) {
 	s := startServer(t)
 	eachFamily(t, func(t *rapid.T, from, watchers []family) {
@@ -43,9 +44,10 @@ func TestEnginesAgree(t *testing.T) {
 	})
 }
 
-// The same in a Redis that drops every key at its time: a key's expiry changes no answer. Only a lowered rate must not be
-// asked for, because a key lives by the rate that it was written under, and so with bans; nor must anybody be banned by hand,
-// because that cannot tell what was forgotten.
+// The same in a Redis that drops every key at its time: a key's expiry changes no answer. Only a
+// lowered rate must not be asked for, because a key lives by the rate that it was written under,
+// and so with bans; nor must anybody be banned by hand, because that cannot tell what was
+// forgotten.
 func TestEnginesAgreeWhenKeysExpire(t *testing.T) {
 	s := startServer(t)
 	eachFamily(t, func(t *rapid.T, from, watchers []family) {
@@ -66,7 +68,8 @@ func (c *caller) steady() {
 	}
 }
 
-// outlives says whether a key that was written under the first limit of the family lives as long under this one.
+// outlives reports whether a key that was written under the first limit of the family lives as long
+// under this one.
 func (m *member) outlives(l *algorithm.Limit) bool {
 	first := m.family.limits[0]
 	if l.Kind == algorithm.Ban {

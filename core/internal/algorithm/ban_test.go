@@ -6,8 +6,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Who is refused in two windows one after the other is banned, each time twice as long, up to the longest, and is forgotten when
-// nothing was refused for that long.
+// A subject that is refused in two consecutive windows is banned, each time twice as long, up to
+// the longest, and is forgotten when nothing was refused for that long.
 func TestBanStory(t *testing.T) {
 	s := startServer(t)
 	limit, full := algorithm.Banned(2, 3*second, 10*second, second), algorithm.Windowed(algorithm.FixedWindow, 1, hour)

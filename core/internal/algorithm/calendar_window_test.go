@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// pages is a calendar with a page for each date, or for each window since the epoch, on which the permits are noted.
+// pages is a calendar with a page for each date, or for each window since the epoch, on which the
+// permits are noted.
 type pages struct {
 	most int64
 	page func(at int64) int64
@@ -19,7 +20,8 @@ type pages struct {
 	span int64 // longer than any page
 }
 
-// turns is how long until the next page, found by turning back from where it surely is another one.
+// turns returns the time until the next page, found by turning back from a moment that is on
+// another one.
 func (p *pages) turns(now int64) int64 {
 	low, high := int64(0), p.span
 	for low+1 < high {
@@ -86,8 +88,9 @@ func TestCalendarWindowFollowsItsZone(t *testing.T) {
 	}
 }
 
-// A script that is told the bounds of another day than Redis's clock is in answers its time, and charges nothing: neither this
-// counter nor others, dry or not, nor does it say that nothing is left.
+// A script that is told the bounds of another day than Redis's clock is in answers its time, and
+// charges nothing: neither this counter nor others, dry or not, nor does it say that nothing is
+// left.
 func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))

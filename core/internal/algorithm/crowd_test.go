@@ -11,8 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// crowd asks for the same, several times at once. This process decides over one call after the other; Redis over all of them in one
-// script, the fast one if there is one, which must come to the same answers.
+// crowd asks for the same, several times at once. This process decides over one call after the
+// other; Redis over all of them in one script, the fast one if there is one, which must come to the
+// same answers.
 func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	counters = slices.Clone(counters)
 	s := step{script: crowdScript(counters), argv: []any{""}, said: fmt.Sprint(calls, " times")}
@@ -84,7 +85,8 @@ func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [
 
 var crowdScripts = map[string]*algorithm.Script{}
 
-// crowdScript is the fast script and decide_equal.lua in one, as they are asked one after the other.
+// crowdScript is the fast script and decide_equal.lua in one, as they are asked one after the
+// other.
 func crowdScript(counters []algorithm.Counter) *algorithm.Script {
 	fast, equal := counters[0].Limit.FastScript(), algorithm.EqualScript(counters)
 	if len(counters) > 1 || fast == nil {
@@ -99,7 +101,8 @@ func crowdScript(counters []algorithm.Counter) *algorithm.Script {
 	return crowdScripts[text]
 }
 
-// What is common the fast scripts decide by themselves: a counter that is new, used, used up, over, and asked for by several.
+// The fast scripts decide the common cases by themselves: a counter that is new, used, used up,
+// over, and asked for by several.
 func TestFastScriptsDecideWhatIsCommon(t *testing.T) {
 	s := startServer(t)
 	tenPerSecond := algorithm.Windowed(algorithm.SlidingWindow, 10, second)

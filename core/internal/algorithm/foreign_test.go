@@ -16,7 +16,8 @@ import (
 // plant puts a value that nobody of ours wrote into a key.
 type plant func(pipe redis.Pipeliner, key string)
 
-// foreign are values of every type, and such of an algorithm's own type as could be taken for a state.
+// foreign are values of every type, and such of an algorithm's own type as could be taken for a
+// state.
 func foreign() map[string]plant {
 	ctx := context.Background()
 	all := map[string]plant{
@@ -80,7 +81,7 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	return all
 }
 
-// What is no counter is an error, and stays as it is, and nothing else is changed.
+// A value that is no counter is an error, and stays as it is, and nothing else is changed.
 func TestForeignValuesAreLeftAlone(t *testing.T) {
 	s := startServer(t)
 	for _, l := range oneOfEach(t) {

@@ -8,7 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// twins are two keys in Redis that get the same calls, but that only one of them was charged what is then given back.
+// twins are two keys in Redis that get the same calls, but that only one of them was charged what
+// is then given back.
 type twins struct {
 	*server
 	limit *algorithm.Limit
@@ -49,7 +50,7 @@ func (t twins) wantAlike(now int64) {
 	}
 }
 
-// What is given back at once leaves nothing of the charge behind, wherever others charged before and after it.
+// A charge that is given back at once leaves nothing behind, whoever charged before and after it.
 func TestGiveBackTakesTheChargeBack(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
@@ -95,7 +96,8 @@ func TestGiveBackFromAnOlderSubWindow(t *testing.T) {
 	}
 }
 
-// When the charge no longer counts there is nothing to give back: it is not taken from what others used since.
+// When the charge no longer counts there is nothing to give back: it is not taken from what others
+// used since.
 func TestGiveBackTooLateChangesNothing(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
@@ -112,8 +114,8 @@ func TestGiveBackTooLateChangesNothing(t *testing.T) {
 	}
 }
 
-// What a bucket refilled since the charge is not given back once more: at no time is there more left than if the charge
-// had never been. The rest is given back.
+// Permits that a bucket refilled since the charge are not given back once more: at no time is there
+// more left than if the charge had never been. The rest is given back.
 func TestGiveBackToABucketMintsNothing(t *testing.T) {
 	s, rng := startServer(t), rand.New(rand.NewPCG(7, 7))
 	for i := range 60 {

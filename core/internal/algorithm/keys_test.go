@@ -72,7 +72,8 @@ func (k *keeper) check(i int, m *member) {
 	}
 }
 
-// checkExpiry holds that a key stays while its state differs from a fresh one, and goes away soon then.
+// checkExpiry holds that a key stays while its state differs from a fresh one, and goes away soon
+// then.
 func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
 	of := k.steps[i]
 	if freshAt > of.now && expires < freshAt {
@@ -87,8 +88,9 @@ func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
 	}
 }
 
-// What refuses or only looks writes nothing: no key, no byte of a state, no time to live. Every write sets one: the key stays
-// while its state differs from a fresh one, and goes away then.
+// A call that is refused, or only looks, writes nothing: no key, no byte of a state, no time to
+// live. Every write sets one: the key stays while its state differs from a fresh one, and goes away
+// then.
 func TestKeysOverAnyTrace(t *testing.T) {
 	s := startServer(t)
 	eachFamily(t, func(t *rapid.T, from, watchers []family) {
@@ -124,7 +126,8 @@ func TestRefusedElsewhereMakesNoKey(t *testing.T) {
 	}
 }
 
-// A clock that stepped back is written by the first refused call, with a time to live, and by no other.
+// A clock that stepped back is written by the first refused call, with a time to live, and by no
+// other.
 func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {

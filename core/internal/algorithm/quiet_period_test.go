@@ -12,9 +12,9 @@ import (
 )
 
 // An algorithm with no more than it must have counts in both engines, through everything that lies
-// between a handle and a script. What it does not define is safe: a refusal is not remembered, a
-// refund gives nothing back, and leases, shares, turns, notes and slots are refused when they are
-// asked for.
+// between a handle and a script. Everything that it does not define is safe: a refusal is not
+// remembered, a refund gives nothing back, and leases, shares, turns, notes and slots are refused
+// when they are asked for.
 func TestAMadeUpAlgorithmIsSafe(t *testing.T) {
 	limit := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.Algorithm(algorithm.QuietPeriod)}
 	for name, options := range map[string]core.Options{

@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// reservation predicts a turn at a vessel that may be overdrawn: one permit must be in it then, whatever the cost.
+// reservation predicts a turn at a vessel that may be overdrawn: one permit must be in it then,
+// whatever the cost.
 func (b *vessel) reservation(now, cost, patience int64) (want algorithm.Verdict) {
 	b.advance(now)
 	want = algorithm.Verdict{At: now, Wait: b.wait(now, 1)}
@@ -26,7 +27,8 @@ func (b *vessel) reservation(now, cost, patience int64) (want algorithm.Verdict)
 	return want
 }
 
-// Everybody gets a turn in the order in which they asked, pays for who came before, and leaves who is too late uncharged.
+// Everybody gets a turn in the order in which they asked, pays for who came before, and leaves who
+// is too late uncharged.
 func TestReservationsAreExact(t *testing.T) {
 	for _, of := range oddBuckets {
 		rate, window, burst := of[0], of[1], of[2]
@@ -78,8 +80,9 @@ func TestReservationsEndWhereNothingCanBeCounted(t *testing.T) {
 	}
 }
 
-// Who leaves the queue gives back only what nobody has reserved behind it: nobody's turn comes before one that was told to others,
-// and with nobody behind, everything is as if the turn had never been taken.
+// A caller who leaves the queue gives back only the permits that nobody has reserved behind it:
+// nobody's turn comes before one that was told to others, and with nobody behind, everything is as
+// if the turn had never been taken.
 func TestReservationGivenBack(t *testing.T) {
 	s, limit := startServer(t), bucket(t, 10, 10*second, 2) // one permit a second
 	for _, tc := range []struct {
@@ -106,7 +109,7 @@ func TestReservationGivenBack(t *testing.T) {
 	}
 }
 
-// Who reserves nothing writes nothing, not even that the clock stepped back.
+// A call that reserves nothing writes nothing, not even that the clock stepped back.
 func TestReservationOfNothingWritesNothing(t *testing.T) {
 	s, limit, e := startServer(t), bucket(t, 7, second, 7), newEngines(early)
 	e.decide(true, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: &limit, Cost: 3}})

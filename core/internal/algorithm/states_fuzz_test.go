@@ -14,10 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// FuzzStates puts whatever bytes in the place of a counter in a real Redis, of the type that the algorithm uses, and has every script
-// come upon them. Each must answer within the limit, and leave a state that is answered to again; or find that this is no counter, say
-// so and leave it alone. What no state of ours looks like must be found, and what is one must be answered to. Between the two are
-// states whose parts contradict each other, for which either will do.
+// FuzzStates puts whatever bytes in the place of a counter in a real Redis, of the type that the
+// algorithm uses, and has every script come upon them. Each must answer within the limit, and leave
+// a state that is answered to again; or find that this is no counter, say so and leave it alone.
+// Bytes that no state of ours has must be found, and those of a state must be answered. Between the
+// two are states whose parts contradict each other, for which either will do.
 func FuzzStates(f *testing.F) {
 	s := startServer(f)
 	limits := append(oneOfEach(f), bucket(f, 7, 3*hour, 21), algorithm.Windowed(algorithm.SlidingWindow, 1000, hour))
@@ -58,7 +59,8 @@ func FuzzStates(f *testing.F) {
 	})
 }
 
-// stateAfter is what a counter holds after these costs, with the time that passed between them, in the form that put takes.
+// stateAfter is what a counter holds after these costs, with the time that passed between them, in
+// the form that put takes.
 func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []byte {
 	f.Helper()
 	ctx, now := context.Background(), int64(early)
@@ -95,8 +97,8 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 	return state
 }
 
-// addGaps adds logs of which something was given back in the middle, and after the clock stepped back; and such with one byte more
-// somewhere.
+// addGaps adds logs of which something was given back in the middle, and after the clock stepped
+// back; and such with one byte more somewhere.
 func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
 	f.Helper()
 	ctx, given := context.Background(), algorithm.Verdict{}
@@ -201,7 +203,8 @@ func (p *planted) put() plant {
 	}
 }
 
-// sound says whether the bytes could be a state, of a list or a set what every script looks at first.
+// sound reports whether the bytes could be a state; for a list or a set, the part that every script
+// looks at first.
 func (p *planted) sound() bool {
 	const moment = 1 << 53
 	switch at, size := p.at, len(p.state); p.limit.Kind {
@@ -227,7 +230,8 @@ func (p *planted) sound() bool {
 	}
 }
 
-// whole says whether the bytes are a state that contradicts itself nowhere. Of a list or a set nothing is said.
+// whole reports whether the bytes are a state without contradictions. It does not look at lists and
+// sets.
 func (p *planted) whole() bool {
 	switch p.limit.Kind {
 	case algorithm.SlidingLog, algorithm.Concurrency:
@@ -305,7 +309,8 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
-// attempts are what is done with the counter: what comes upon foreign values, with those scripts that decide over several calls.
+// attempts are what is done with the counter: what comes upon foreign values, with those scripts
+// that decide over several calls.
 func (p *planted) attempts() map[string]attempt {
 	all := attempts(p.limit, "counter")
 	this := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}

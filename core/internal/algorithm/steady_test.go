@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// As long as an answer is said to be steady it is, whatever the counter has been through, and for one permit that is refused it is until
-// the end of the wait.
+// As long as an answer is said to be steady it is, whatever the counter has been through, and for
+// one permit that is refused it is until the end of the wait.
 func TestSteadyAnswers(t *testing.T) {
 	all := families(t)
 	delete(all, "ban")
@@ -62,7 +62,8 @@ func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
 	}
 }
 
-// A ban that does not hold is steady as long as it needs to hear of no further refusal; one by hand hears of none at all.
+// A ban that does not hold is steady as long as it needs to hear of no further refusal; one by hand
+// hears of none at all.
 func TestSteadyBans(t *testing.T) {
 	heard, byHand := algorithm.Banned(3, second, hour, second), algorithm.Banned(0, 0, 0, second)
 	for _, test := range []struct {
@@ -85,7 +86,8 @@ func TestSteadyBans(t *testing.T) {
 	}
 }
 
-// What is charged while a lease lives stands where a charge of its own would: the counter is the same, to the microsecond.
+// A charge while a lease lives has the same place as one of its own: the counter is the same, to
+// the microsecond.
 func TestALeaseIsUsedWhereItWasCharged(t *testing.T) {
 	all := families(t)
 	for _, name := range []string{"sliding window", "fixed window"} {

@@ -53,7 +53,8 @@ func TestClockFollowsTheWallClock(t *testing.T) {
 	}
 }
 
-// A goroutine may lose its processor between the two readings. What only one of two comparisons finds is not followed.
+// A goroutine may lose its processor between the two readings. So a step that only one of two
+// comparisons finds is not followed.
 func TestClockIgnoresABadReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, wall := started()

@@ -35,7 +35,7 @@ func withWallClock(t *testing.T, test func(t *testing.T, s *Store, limit *algori
 	}
 }
 
-// soon is when the store has surely looked at the wall clock.
+// soon is the time within which the store looks at the wall clock.
 const soon = 20 * time.Millisecond
 
 // While the machine was suspended, time went on: permits came back, and the window is that of the

@@ -58,7 +58,7 @@ func (s *Store) decide(charge bool, counters ...algorithm.Counter) []algorithm.V
 	return verdicts
 }
 
-// take asks for one permit of a key and says whether it got it.
+// take asks for one permit of a key and reports whether it got it.
 func (s *Store) take(key string, limit *algorithm.Limit) bool {
 	return s.decide(true, counter(key, limit))[0].RetryAfter == 0
 }

@@ -52,8 +52,8 @@ func newLog() (log *operatorlog.Log, lines func(words ...string) int) {
 	}
 }
 
-// A message is written at once, and a minute later once for all times since then. What waits when the
-// log is closed is written then.
+// A message is written at once, and a minute later once for all times since then. Messages that
+// wait when the log is closed are written then.
 func TestOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, lines := newLog()

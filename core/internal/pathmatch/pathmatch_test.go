@@ -37,7 +37,8 @@ func applies(r rule, c call) bool {
 	return !scope.HasPatterns() || scope.MatchesPath(&readings)
 }
 
-// A rule applies if any reading of the call matches: a hole in one of them would be a way around the limit.
+// A rule applies if any reading of the call matches: a hole in one of them would be a way around
+// the limit.
 func TestPaths(t *testing.T) {
 	limit := []string{"/limit/**"}
 	for _, test := range []struct {
@@ -96,7 +97,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// An exception holds only if every reading of the call matches, so that no spelling walks around the rule.
+// An exception holds only if every reading of the call matches, so that no spelling walks around
+// the rule.
 func TestExcept(t *testing.T) {
 	free := rule{Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}}
 	health := rule{Except: []string{"/healthz"}}
@@ -163,7 +165,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// What makes no difference to the router makes none to the rule: case, trailing slashes, both, or neither.
+// Differences that the router ignores make none to the rule: case, trailing slashes, both, or
+// neither.
 func TestLooseRouters(t *testing.T) {
 	limit, exact := rule{Paths: []string{"/Limit/**"}}, rule{Paths: []string{"/Items"}}
 	slashed, free := rule{Paths: []string{"/Items/"}}, rule{Except: []string{"/Healthz"}}
@@ -186,7 +189,7 @@ func TestLooseRouters(t *testing.T) {
 		{slashed, "/items", [4]bool{both: true}},
 		{slashed, "/items/", [4]bool{letters: true, both: true}},
 		{slashed, "/Items/", [4]bool{true, true, true, true}},
-		// What is excepted is not limited: every reading must match.
+		// An excepted call is not limited: every reading must match.
 		{free, "/Healthz", [4]bool{}},
 		{free, "/healthz", [4]bool{neither: true, slashes: true}},
 		{free, "/Healthz/", [4]bool{neither: true, letters: true}},

@@ -53,8 +53,8 @@ func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
 	}
 }
 
-// Stopped servers delay no call past its deadline, be it the caller's or Timeout. What they execute
-// once they continue is charged at most once.
+// Stopped servers delay no call past its deadline, be it the caller's or Timeout. Calls that they
+// execute once they continue are charged at most once.
 func (d deployment) stopped(t *testing.T) {
 	limit := daily(t, 100)
 	keys := make([]algorithm.Counter, callers)
