@@ -10,9 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// The ceiling of a workload is what a server can run of our TokenBucket's script when nothing else is done: calls of it, as the library
-// sends them, from redis-benchmark; where that is not installed or cannot send them, from a loop of this program with as many calls under
-// way.
+// The ceiling of a workload is the speed at which a server runs our TokenBucket's script when it
+// does nothing else. redis-benchmark sends the calls, as the library encodes them. Where it is
+// not installed or cannot send them, a loop of this program does, with as many calls in flight.
 
 func (b *bench) ceilingOf(w workload, keys harness.Keys) error {
 	if b.ceilingScript == nil {
@@ -43,18 +43,20 @@ func (b *bench) ceilingOf(w workload, keys harness.Keys) error {
 	return err
 }
 
-// recordOne is the call that a rival sends for a subject.
+// recordOne returns the call that a rival sends for a subject.
 func (b *bench) recordOne(rival string, limit rivals.Limit, subject string) ([]string, error) {
-	calls, err := b.recordCalls(rival, limit, func(allow harness.AllowFunc) error { return askOnce(allow, subject) })
+	calls, err := b.recordCalls(rival, limit, func(allow harness.AllowFunc) error { return callOnce(allow, subject) })
 	if err != nil {
 		return nil, err
 	}
 	return calls[len(calls)-1], nil
 }
 
-// record is the calls that a rival sends for each key, encoded.
+// record returns the calls that a rival sends for each key, encoded.
 func (b *bench) record(rival string, limit rivals.Limit, keys harness.Keys) ([][]byte, error) {
-	calls, err := b.recordCalls(rival, limit, func(allow harness.AllowFunc) error { return askEach(allow, keys) })
+	calls, err := b.recordCalls(rival, limit, func(allow harness.AllowFunc) error {
+		return forEachKey(keys, func(subject string) error { return callOnce(allow, subject) })
+	})
 	if err != nil {
 		return nil, err
 	}

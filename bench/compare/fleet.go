@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// fleet is a service on paper, with figures of this run. README.md has the same as formulas.
+// fleet is a service on paper, computed from the figures of this run. README.md has the formulas.
 type fleet struct {
 	processes, decisions, keys float64
 	lease                      float64 // permits of a trip, where calls are leased
@@ -27,19 +27,20 @@ func (b *bench) fleet() fleet {
 	}
 }
 
-// scriptsOfMaster is how many scripts a master runs in a second without being more than busy.
+// scriptsOfMaster returns how many scripts a master runs in a second when it is busy for its share.
 func (f fleet) scriptsOfMaster() float64 { return f.busy * 1e6 / f.micros }
 
-// masters is how many run so many scripts in a second.
+// masters returns how many masters run that many scripts in a second.
 func (f fleet) masters(scripts float64) float64 { return math.Ceil(scripts / f.scriptsOfMaster()) }
 
-// gigabits is what so many scripts in a second take of the network.
+// gigabits returns what that many scripts take of the network in a second.
 func (f fleet) gigabits(scripts float64) float64 { return scripts * f.bytes * 8 / 1e9 }
 
-// merged is how many calls on one key share a script when its master is as busy as it may be.
+// merged returns how many calls on one key share a script when its master is as busy as it may be.
 func (f fleet) merged() float64 { return math.Max(1, f.decisions/f.scriptsOfMaster()) }
 
-// trip is how long a process waits for its turn on that key, in milliseconds, when all have one script on the way.
+// trip returns how long a process waits for its turn on that key, in milliseconds, when every
+// process has one script in flight.
 func (f fleet) trip() float64 { return f.processes / f.scriptsOfMaster() * 1000 }
 
 func (b *bench) fleetText(t *strings.Builder) {

@@ -9,13 +9,13 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// growth is a row of how it grows.
+// growth is a row of the section "How it grows".
 type growth struct {
-	what, rival string
-	perSecond   float64
-	p99         time.Duration
-	bytes       float64 // of a key
-	errors      string
+	setting, rival string
+	perSecond      float64
+	p99            time.Duration
+	bytes          float64 // of a key
+	errors         string
 }
 
 const (
@@ -26,7 +26,8 @@ const (
 // growLimit keeps every state alive until all of them are loaded.
 var growLimit = rivals.Limit{Max: 10_000, Window: time.Hour, Permit: 5 * time.Minute}
 
-// growKeys measures with few, many and very many keys in Redis. To load the latter takes so long that only our default is measured then.
+// growKeys measures with few, many and very many keys in Redis. Loading the last takes so long
+// that only our default is measured with them.
 func (b *bench) growKeys() error {
 	for _, n := range []int{1000, 100_000, 10_000_000} {
 		keys := harness.NewKeys("key", n)
@@ -42,8 +43,8 @@ func (b *bench) growKeys() error {
 			if n < b.manyKeys {
 				bytes = 0 // the server's buffers would be most of it
 			}
-			what := fmt.Sprintf("%d keys in Redis", n)
-			if err := b.grow(what, rival, growLimit, keys, picks, bytes); err != nil {
+			setting := fmt.Sprintf("%d keys in Redis", n)
+			if err := b.grow(setting, rival, growLimit, keys, picks, bytes); err != nil {
 				return err
 			}
 		}
@@ -52,7 +53,7 @@ func (b *bench) growKeys() error {
 }
 
 // grow measures one row on the servers as they are.
-func (b *bench) grow(what, rival string, limit rivals.Limit, keys harness.Keys, picks []uint32, bytes float64) error {
+func (b *bench) grow(setting, rival string, limit rivals.Limit, keys harness.Keys, picks []uint32, bytes float64) error {
 	limiter, err := rivals.Find(rival).Open(b.place(), limit)
 	if err != nil {
 		return err
@@ -66,12 +67,12 @@ func (b *bench) grow(what, rival string, limit rivals.Limit, keys harness.Keys, 
 		return err
 	}
 	b.growths = append(b.growths, growth{
-		what, rival, perSecond(o), o.Latency.Percentile(99), bytes, errorsOf([]*harness.Outcome{o}, true),
+		setting, rival, perSecond(o), o.Latency.Percentile(99), bytes, errorsOf([]*harness.Outcome{o}, true),
 	})
 	return nil
 }
 
-// growMax measures limits of several sizes, in a window that turns while it is measured.
+// growMax measures limits of several sizes, in a window that turns during the measurement.
 func (b *bench) growMax() error {
 	keys := harness.NewKeys("key", 50_000)
 	picks := harness.Uniform(keys.Len())
@@ -80,8 +81,8 @@ func (b *bench) growMax() error {
 			if err := b.server.Flush(); err != nil {
 				return err
 			}
-			what := fmt.Sprintf("Max %d a second", limit)
-			err := b.grow(what, rival, rivals.Limit{Max: limit, Window: time.Second, Permit: time.Second / time.Duration(limit)}, keys, picks, 0)
+			setting := fmt.Sprintf("Max %d a second", limit)
+			err := b.grow(setting, rival, rivals.Limit{Max: limit, Window: time.Second, Permit: time.Second / time.Duration(limit)}, keys, picks, 0)
 			if err != nil {
 				return err
 			}
@@ -90,7 +91,7 @@ func (b *bench) growMax() error {
 	return nil
 }
 
-// growMasters measures clusters, on this one machine.
+// growMasters measures clusters, all on this machine.
 func (b *bench) growMasters() error {
 	keys := harness.NewKeys("key", b.manyKeys)
 	picks := harness.Uniform(keys.Len())
@@ -116,7 +117,7 @@ func (b *bench) growCluster(masters int, keys harness.Keys, picks []uint32) erro
 	alone := b.server
 	b.server = cluster
 	defer func() { b.server = alone }()
-	what := fmt.Sprintf("a cluster of %d", masters)
+	setting := fmt.Sprintf("a cluster of %d", masters)
 	for _, rival := range []string{rivals.TokenBucket, rivals.SlidingWindow, rivals.RedisRate} {
 		if err := cluster.Flush(); err != nil {
 			return err
@@ -130,7 +131,7 @@ func (b *bench) growCluster(masters int, keys harness.Keys, picks []uint32) erro
 		if err != nil {
 			return err
 		}
-		if err := b.grow(what, rival, growLimit, keys, picks, 0); err != nil {
+		if err := b.grow(setting, rival, growLimit, keys, picks, 0); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// heap weighs what a limiter in the process keeps for a key. The subjects are there before and are not counted, but what a limiter
-// copies of them is.
+// heap measures the memory that a limiter in the process keeps for a key. The subjects exist
+// before and are not counted; a limiter's copies of them are.
 func (b *bench) heap() error {
 	keys := harness.NewKeys("key", b.heapKeys)
 	for _, r := range rivals.InThisProcess {
@@ -20,10 +20,11 @@ func (b *bench) heap() error {
 	return nil
 }
 
-// heapBusyWindow is so short that its 32 parts turn while all keys are called once, and so long that none of them expires.
+// heapBusyWindow is so short that several of its 32 parts pass while all keys are called once,
+// and so long that no key expires.
 const heapBusyWindow = 20 * time.Second
 
-// heapPerKey calls every key so often, over a while that a sliding window divides.
+// heapPerKey calls every key that many times, in several parts of a sliding window.
 func heapPerKey(r rivals.InProcess, keys harness.Keys, times int) float64 {
 	limit := rivals.Roomy
 	if times > 1 {

@@ -7,7 +7,7 @@ import (
 
 const hotKey = "one hot key"
 
-// hot is one key that everybody calls: all goroutines meet on the same counter.
+// hot is one key that all goroutines call, so that they meet on the same counter.
 var hot = workload{
 	name: hotKey, limit: rivals.RoomyHot, all: []int{1, 16, 64, 256, 1024}, few: []int{1, 16, 256},
 	keys:  func(settings) int { return 1 },

@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// local is what one round found of a limiter in this process.
+// local is the result of one round of a limiter in this process.
 type local struct {
 	nanos, allocs, bytes float64
 	refused              float64 // of a hundred calls, all of which the limit allows
@@ -28,7 +28,7 @@ func (b *bench) inThisProcess() error {
 	return nil
 }
 
-// keysInProcess names the workload.
+// keysInProcess returns the name of the workload with n keys.
 func keysInProcess(n int) string { return fmt.Sprintf("in process, %d keys", n) }
 
 func (b *bench) runInProcess(r rivals.InProcess, n int) local {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// machine is what the figures are of.
+// machine describes the machine and the versions that the figures are of.
 func machine(redisVersion string) []string {
 	lines := []string{
 		fmt.Sprintf("%s, commit %s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit()),
@@ -23,7 +23,7 @@ func machine(redisVersion string) []string {
 	return lines
 }
 
-// processor is the model that Linux names, or nothing.
+// processor returns the model that Linux names, or nothing.
 func processor() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
@@ -42,7 +42,7 @@ func commit() string {
 	return strings.TrimSpace(string(out))
 }
 
-// rivalModules are those whose versions matter.
+// rivalModules are the modules whose versions matter.
 var rivalModules = []string{
 	"redis/go-redis/v9", "go-redis/redis_rate/v10", "ulule/limiter/v3", "throttled/throttled/v2", "redis/rueidis",
 	"sethvargo/go-limiter", "go-chi/httprate", "didip/tollbooth/v8", "gin-gonic/gin", "labstack/echo/v4", "gofiber/fiber/v2",

@@ -22,13 +22,13 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	quick := flag.Bool("quick", false, "a short run, to see a change: less of everything, and nothing of how it grows")
+	quick := flag.Bool("quick", false, "a short run: less of everything, and nothing about how it grows")
 	results := flag.String("results", "RESULTS.md", "the file for all tables")
 	charts := flag.String("charts", "charts", "the directory for the charts")
-	readme := flag.String("readme", "README.md", "the file that has a part of the results between two marks")
+	readme := flag.String("readme", "README.md", "the file with the most important rows between two marks")
 	redraw := flag.Bool("redraw", false, "redraw the charts from the results file, and measure nothing")
-	only := flag.String("only", "", "measure only what has this in its name, print it, and write nothing")
-	worker := flag.Bool("worker", false, "be one of several processes: read a job and do it")
+	only := flag.String("only", "", "measure only the parts whose names contain this, print the results, and write nothing")
+	worker := flag.Bool("worker", false, "run as one of several processes: read a job and do it")
 	flag.Parse()
 	if *worker {
 		if err := work(os.Stdin, os.Stdout); err != nil {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// background is the context of what the harness asks the servers itself.
+// background is the context of the harness's own calls to the servers.
 var background = context.Background()
 
 // bench is a run of everything.
@@ -107,7 +107,7 @@ type section struct {
 	measure func() error
 }
 
-// chosen is the sections that are to be measured.
+// chosen returns the sections to measure.
 func (b *bench) chosen() (chosen []section, err error) {
 	var names []string
 	for _, s := range b.sections() {
@@ -146,12 +146,12 @@ func (b *bench) sections() (all []section) {
 	return all
 }
 
-// stopOnSignal takes the server along when this program is told to end.
+// stopOnSignal stops the server when this program is interrupted.
 func stopOnSignal(server *harness.Server) {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-told
+		<-signals
 		server.Stop()
 		os.Exit(1)
 	}()

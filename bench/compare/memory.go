@@ -11,14 +11,15 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// A key is weighed after its first call, and after many that were spread over most of its window. All rivals do so at once.
+// A key is weighed after its first call, and after many calls that are spread over most of its
+// window. All rivals are measured at the same time.
 const (
 	busyWindow   = 3 * time.Second
 	busyCalls    = 100
 	busySubjects = 20
 )
 
-// weight is what a key takes in Redis, with its name and all that Redis keeps for it.
+// weight is the memory of a key in Redis, with its name and everything that Redis keeps for it.
 type weight struct{ cold, busy float64 }
 
 func (b *bench) memory() error {
@@ -62,7 +63,7 @@ func (b *bench) weigh(r rivals.Redis, keys harness.Keys) (w weight, err error) {
 	return w, err
 }
 
-// weighKeys is the mean of what the keys with these subjects in them take.
+// weighKeys returns the mean memory of the keys whose names contain these subjects.
 func (b *bench) weighKeys(subjects harness.Keys) (float64, error) {
 	ctx, client := context.Background(), b.server.Client()
 	first := subjects.At(0)

@@ -14,15 +14,15 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// Several processes share the counters, as those of a service do: this program, run again for each.
+// Several processes share the counters, as those of a service do. Each runs this program again.
 
-// processGoroutines is how many each process has.
+// processGoroutines is how many goroutines each process has.
 const processGoroutines = 64
 
-// processRivals are those that several processes run.
+// processRivals are the rivals that are measured with several processes.
 var processRivals = []string{rivals.TokenBucket, rivals.SlidingWindow, rivals.RedisRate, rivals.Ulule, rivals.Bare}
 
-// job is what a worker does.
+// job is the order to a worker.
 type job struct {
 	Rival, Workload string
 	Place           rivals.Place
@@ -30,7 +30,7 @@ type job struct {
 	Quick           bool
 }
 
-// done is what a worker reports.
+// done is the report of a worker.
 type done struct {
 	Decisions, Allowed, Errors int64
 	Took, ClientCPU            time.Duration
@@ -67,7 +67,7 @@ func (b *bench) visitWithProcesses(rival string) error {
 	return nil
 }
 
-// runProcesses has n workers do a job at once and sums up what they did.
+// runProcesses has n workers do a job at the same time and adds up their reports.
 func (b *bench) runProcesses(n int, j job) (*harness.Outcome, error) {
 	workers := make([]*worker, n)
 	for i := range workers {
@@ -148,7 +148,8 @@ func (w *worker) stop() {
 	_ = w.process.Wait()
 }
 
-// work is what a worker does: it reads a job, says that it is ready, waits to be told to go, and reports.
+// work is the main function of a worker. It reads a job, reports that it is ready, waits for the
+// signal to start, does the job and writes its report.
 func work(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	text, err := lines.ReadBytes('\n')
@@ -185,7 +186,8 @@ func work(in io.Reader, out io.Writer) error {
 	})
 }
 
-// rotated begins elsewhere in the picks, so that processes do not call the same keys in the same order.
+// rotated starts at another place in the picks, so that processes do not call the same keys in
+// the same order.
 func rotated(picks []uint32, by int) []uint32 {
 	at := by * 7919 % len(picks)
 	return slices.Concat(picks[at:], picks[:at])

@@ -33,7 +33,7 @@ func (b *bench) updateReadme(path string) error {
 	return os.WriteFile(path, []byte(updated), 0o644)
 }
 
-// between returns text with the table in place of what is between the marks.
+// between returns text with the table between the marks.
 func between(text, table string) (string, error) {
 	before, rest, found := strings.Cut(text, beginMark)
 	_, after, ended := strings.Cut(rest, endMark)

@@ -4,12 +4,14 @@ import "github.com/accesslimit/accesslimit/bench/rivals"
 
 const refusedKey = "a key that is used up"
 
-// refused is a key that admits 1000 calls and then none: what a flood costs. Each run has a key of its own, so what was admitted is
-// known to the call, and who buys speed by admitting more shows. Not every call is timed: the clock would be most of it.
+// refused is a key that admits 1000 calls and then none: the cost of a flood. Each run uses up
+// its own key, so admitted calls can be counted exactly, and a limiter that is fast because it
+// admits too many is found out. Not every call is timed: reading the clock would be most of the
+// time.
 var refused = workload{
 	name: refusedKey, limit: rivals.UsedUp, all: []int{1, 64, 256}, few: []int{256}, exact: true, every: 16,
 	keys: func(settings) int { return exactRuns },
 }
 
-// exactRuns is how many keys there are to be used up: more than there are runs in a visit.
+// exactRuns is the number of keys to use up: more than a visit has runs.
 const exactRuns = 8

@@ -11,19 +11,19 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// report is all that was measured.
+// report holds everything that was measured.
 type report struct {
 	outcomes  map[cell][]*harness.Outcome
 	local     map[cell][]local
 	heapBytes map[string]float64
-	busyHeap  float64 // of our SlidingWindow, after several calls; not a number: not measured
+	busyHeap  float64 // of our SlidingWindow, after several calls; may be not a number
 	costs     []*cost
 	weights   map[string]weight
 	growths   []growth
 	ceiling   []float64
 	ceilingBy string
 
-	ceilingScript [][]byte // the calls that the ceiling is of
+	ceilingScript [][]byte // the calls that are measured for the ceiling
 }
 
 func newReport() report {
@@ -41,7 +41,7 @@ const (
 	middlewareHeading = "Middlewares, counting in the process"
 )
 
-// The figures of an outcome in a table.
+// The numbers that tables show of an outcome.
 
 func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors) / o.Took.Seconds() }
 
@@ -49,22 +49,23 @@ func each(n float64, o *harness.Outcome) float64 { return harness.Ratio(n, float
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// percentile is a latency in microseconds.
+// percentile returns a latency in microseconds.
 func percentile(p float64) func(*harness.Outcome) float64 {
 	return func(o *harness.Outcome) float64 { return micros(o.Latency.Percentile(p)) }
 }
 
-// of is the spread of one number of a cell's rounds.
+// of returns the spread of one number over the rounds of a cell.
 func (r *report) of(c cell, number func(*harness.Outcome) float64) harness.Spread {
 	return harness.SpreadBy(r.outcomes[c], number)
 }
 
-// speed is the decisions per second of one process; a call that failed is none.
+// speed returns the decisions per second of one process. A call that failed is no decision.
 func (r *report) speed(workload, rival string, goroutines int) harness.Spread {
 	return r.of(cell{workload, rival, goroutines, 1}, perSecond)
 }
 
-// heapOf is the bytes that a limiter in the process keeps for a key; not a number: not measured.
+// heapOf returns the bytes that a limiter in the process keeps for a key, or not a number if
+// they were not measured.
 func (r *report) heapOf(rival string) float64 {
 	if bytes, found := r.heapBytes[rival]; found {
 		return bytes
@@ -72,7 +73,7 @@ func (r *report) heapOf(rival string) float64 {
 	return math.NaN()
 }
 
-// weightOf is what a rival's key takes in Redis; not a number: not measured.
+// weightOf returns the memory of a rival's key in Redis, or not a number if it was not measured.
 func (r *report) weightOf(rival string) weight {
 	if w, found := r.weights[rival]; found {
 		return w
@@ -80,14 +81,14 @@ func (r *report) weightOf(rival string) weight {
 	return weight{math.NaN(), math.NaN()}
 }
 
-// part writes a table and what stands before it, or nothing where nothing of it was measured.
+// part writes a table and the text before it, or nothing if the table is empty.
 func part(t *strings.Builder, before string, table *harness.Table) {
 	if !table.Empty() {
 		t.WriteString(before + table.String() + "\n")
 	}
 }
 
-// text is RESULTS.md.
+// text returns RESULTS.md.
 func (b *bench) text(redisVersion string) string {
 	var t strings.Builder
 	b.head(&t, redisVersion)
@@ -171,7 +172,8 @@ func (b *bench) outcomeRow(table *harness.Table, w workload, c cell, ours float6
 	table.Row(row...)
 }
 
-// errorsOf is the share of calls that failed, and where all should have been admitted, that of those which were not.
+// errorsOf returns the share of calls that failed and, where all should have been admitted, the
+// share of calls that were refused.
 func errorsOf(rounds []*harness.Outcome, allAdmitted bool) string {
 	var decisions, errors, refused int64
 	for _, o := range rounds {
@@ -190,7 +192,7 @@ func errorsOf(rounds []*harness.Outcome, allAdmitted bool) string {
 	}
 }
 
-// mostAdmitted is what a used-up key admitted in the round that admitted most.
+// mostAdmitted returns how many calls a used-up key admitted in the worst round.
 func mostAdmitted(rounds []*harness.Outcome) (most int64) {
 	for _, o := range rounds {
 		most = max(most, o.Ever)
@@ -198,7 +200,7 @@ func mostAdmitted(rounds []*harness.Outcome) (most int64) {
 	return most
 }
 
-// answeredBy says who answered, where the limiter says so.
+// answeredBy returns the sources of the decisions, if the limiter names them.
 func answeredBy(rounds []*harness.Outcome) string {
 	var all int64
 	by := make(map[string]int64)

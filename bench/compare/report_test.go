@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,8 +33,8 @@ func TestTargetMet(t *testing.T) {
 	}
 }
 
-// made is a run in which our TokenBucket does 2000 decisions a second, and every other rival 1000.
-func made() *bench {
+// madeUp returns a run in which our TokenBucket does 2000 decisions a second, and every rival 1000.
+func madeUp() *bench {
 	b := &bench{settings: short, report: newReport()}
 	for _, w := range workloads {
 		for _, r := range rivals.OnRedis {
@@ -53,7 +55,7 @@ func made() *bench {
 
 func TestTargetsAreOfTheRun(t *testing.T) {
 	found := make(map[string]target)
-	for _, target := range made().targets() {
+	for _, target := range madeUp().targets() {
 		found[target.row] = target
 	}
 	for row, want := range map[string]float64{
@@ -73,8 +75,8 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 	}
 }
 
-// A value that was not measured says so in every row, and has no section: a 0 would be read as a
-// figure.
+// Figures that were not measured are marked in every row and have no section: a 0 would be taken
+// for a figure.
 func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
 	b := &bench{settings: full, report: newReport()}
 	b.only = "nothing of it"
@@ -122,7 +124,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// Workloads that are measured in one visit find the same keys, and each is measured once.
+// Workloads that are measured in one visit share their keys, and each is measured once.
 func TestWorkloadsTogetherHaveTheSameKeys(t *testing.T) {
 	n := 0
 	for _, same := range together {
@@ -138,6 +140,24 @@ func TestWorkloadsTogetherHaveTheSameKeys(t *testing.T) {
 	}
 	if n != len(workloads) {
 		t.Errorf("%d of %d workloads are measured", n, len(workloads))
+	}
+}
+
+func TestForEachKeyCallsEachOnce(t *testing.T) {
+	for _, n := range []int{1, warmers - 1, 3*warmers + 1} {
+		var calls sync.Map
+		keys := harness.NewKeys("key", n)
+		err := forEachKey(keys, func(subject string) error {
+			if _, again := calls.LoadOrStore(subject, true); again {
+				return fmt.Errorf("%s was called twice", subject)
+			}
+			return nil
+		})
+		for i := range n {
+			if _, called := calls.Load(keys.At(i)); !called || err != nil {
+				t.Fatalf("%d keys: called %s: %v, %v", n, keys.At(i), called, err)
+			}
+		}
 	}
 }
 
@@ -177,7 +197,7 @@ func TestErrorsOf(t *testing.T) {
 	}
 }
 
-// The calls that a used-up key admitted are those of the worst round. A median would hide
+// The calls that a used-up key admitted are those of the worst round: a median could hide
 // over-admission.
 func TestMostAdmitted(t *testing.T) {
 	if got := mostAdmitted([]*harness.Outcome{{Ever: 1000}, {Ever: 1007}, {Ever: 1000}}); got != 1007 {
@@ -221,10 +241,9 @@ func TestRotatedKeepsAllPicks(t *testing.T) {
 
 var chartNames = []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"}
 
-// Everything that a run writes can be written, also of a run in which some things were not
-// measured.
+// Everything that a run writes can be written, also when some things were not measured.
 func TestWriting(t *testing.T) {
-	b, dir := made(), t.TempDir()
+	b, dir := madeUp(), t.TempDir()
 	text := b.text("7.0")
 	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis: one hot key", "not measured", "0.50x"} {
 		if !strings.Contains(text, want) {
@@ -266,7 +285,7 @@ func TestChartsShowTheResults(t *testing.T) {
 }
 
 func TestParseResults(t *testing.T) {
-	r := parseResults(made().text("7.0"))
+	r := parseResults(madeUp().text("7.0"))
 	rows := r.onRedis(uniformKeys, "256")
 	if len(rows) != len(rivals.OnRedis) || rows[0]["limiter"] != rivals.TokenBucket || rows[0]["decisions/s"] != "2000 (2000..2000)" {
 		t.Errorf("the rows of %s with 256 goroutines: %v", uniformKeys, rows)
@@ -284,8 +303,7 @@ func TestParseResults(t *testing.T) {
 	}
 }
 
-// The README of bench has its place for results. It and the README at the top show charts that
-// exist.
+// The README of bench has a place for results. Both READMEs show charts that exist.
 func TestReadmeShowsTheRun(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {

@@ -8,25 +8,26 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// The cost of a script is the time of the server's main thread for a call, as the library sends it:
-// recorded, and then repeated over 2 connections with 64 calls under way on each, on keys that
-// live.
+// The cost of a script is the time of the server's main thread for a call, as the library sends
+// it. The calls are recorded, and then repeated on keys that are alive, over 2 connections with
+// 64 calls in flight on each.
 
 const (
 	costConnections = 2
 	costDepth       = 64
 )
 
-// cost is a script's, of which there are a setup to bring the keys into their state, and the calls.
+// cost is the cost of one script for one answer. Its setup brings the keys into their state
+// before the calls.
 type cost struct {
 	script, answer string
 	setup, calls   [][]byte
-	micros         []float64 // of the main thread for a call, each round
+	micros         []float64 // of the main thread for a call, one for each round
 	perSecond      []float64
 	in, out        float64 // bytes of a call and of its reply
 }
 
-// costFor finds what was measured of a script, or nothing.
+// costFor returns what was measured of a script, or an empty cost.
 func (r *report) costFor(script, answer string) *cost {
 	for _, c := range r.costs {
 		if c.script == script && c.answer == answer {
@@ -36,19 +37,19 @@ func (r *report) costFor(script, answer string) *cost {
 	return new(cost)
 }
 
-// costOf is the microseconds of a script.
+// costOf returns the microseconds of a script.
 func (r *report) costOf(script, answer string) harness.Spread {
 	return harness.SpreadOf(r.costFor(script, answer).micros)
 }
 
-// The answers that a cost is of.
+// The answers for which a cost is measured.
 const (
 	allowedCall = "allowed"
 	refusedCall = "refused"
 	anyCall     = ""
 )
 
-// Names of what is measured beside the rivals' scripts.
+// The names of the floors: calls that are measured beside the rivals' scripts.
 const (
 	nothingScript = "EVALSHA of nothing"
 	plainSet      = "SET with PX"
@@ -104,7 +105,7 @@ func (b *bench) recordCosts(rival string, keys harness.Keys) error {
 	return err
 }
 
-// floors are what nothing costs.
+// floors returns the least that any call costs.
 func (b *bench) floors(keys harness.Keys) ([]*cost, error) {
 	client := b.server.Client()
 	sha, err := client.ScriptLoad(background, "return 0").Result()

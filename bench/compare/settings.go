@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// settings are how much is measured.
+// settings say how much is measured.
 type settings struct {
 	quick        bool
-	only         string // measure but the parts with this in their names; "": all
+	only         string // measure only the parts whose names contain this
 	rounds       int    // of everything on Redis
 	warm         time.Duration
 	measure      time.Duration // of each run on Redis
@@ -16,10 +16,10 @@ type settings struct {
 	localRounds  int           // of everything in this process
 	manyKeys     int
 	heapKeys     int
-	costCalls    int // calls that a script's cost is taken of, each round
+	costCalls    int // calls of a script in each round
 	costRounds   int
 	costKeys     int
-	ceilingCalls int // of redis-benchmark
+	ceilingCalls int // that redis-benchmark makes
 	processes    []int
 	processPicks []string // the workloads that several processes run
 }
@@ -31,7 +31,7 @@ var full = settings{
 	processes: []int{1, 2, 4}, processPicks: []string{hotKey, uniformKeys},
 }
 
-// short is to end within a minute and a half. Its figures waver more.
+// short ends within a minute and a half. Its figures vary more.
 var short = settings{
 	quick: true, rounds: 2, warm: 60 * time.Millisecond, measure: 200 * time.Millisecond,
 	inProcess: 80 * time.Millisecond, localRounds: 3, manyKeys: 100_000, heapKeys: 100_000,
@@ -39,7 +39,7 @@ var short = settings{
 	processes: []int{1, 4}, processPicks: []string{hotKey},
 }
 
-// command is what measures by these settings, as one types it.
+// command returns the command line that measures by these settings.
 func (s settings) command() string {
 	switch {
 	case s.only != "" && s.quick:

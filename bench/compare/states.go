@@ -18,8 +18,9 @@ for i = ARGV[2] + 0, ARGV[3] - 1 do
 end
 return 0`)
 
-// loadStates has the rival make one key on an empty server, and copies it n-1 times. It returns what a key takes of the server's memory.
-// So all keys are there in a blink, as the rival writes them, and none has expired when it is called.
+// loadStates has the rival make one key on an empty server, copies it n-1 times, and returns the
+// bytes of a key in the server's memory. This way all keys exist almost at once, in the form
+// that the rival writes, and none has expired when it is called.
 func (b *bench) loadStates(rival string, limit rivals.Limit, n int) (bytes float64, err error) {
 	if err := b.server.Flush(); err != nil {
 		return 0, err
@@ -33,7 +34,7 @@ func (b *bench) loadStates(rival string, limit rivals.Limit, n int) (bytes float
 	if err != nil {
 		return 0, err
 	}
-	const atOnce = 50_000 // in between the server does other things
+	const atOnce = 50_000 // the server does other work between the parts
 	for i := 1; i < n; i += atOnce {
 		digits := first[len(first)-harness.Digits:]
 		if err := copier.Run(background, b.server.Client(), []string{name}, digits, i, min(i+atOnce, n)).Err(); err != nil {
@@ -44,14 +45,14 @@ func (b *bench) loadStates(rival string, limit rivals.Limit, n int) (bytes float
 	return float64(full-empty) / float64(n), err
 }
 
-// makeKey has the rival count one call on an empty server, and returns what it called the key.
+// makeKey has the rival count one call on an empty server, and returns the name of its key.
 func (b *bench) makeKey(rival string, limit rivals.Limit, subject string) (string, error) {
 	limiter, err := rivals.Find(rival).Open(b.place(), limit)
 	if err != nil {
 		return "", err
 	}
 	defer limiter.Close()
-	if err := askOnce(limiter.Allow, subject); err != nil {
+	if err := callOnce(limiter.Allow, subject); err != nil {
 		return "", err
 	}
 	names, err := b.server.Client().Keys(background, "*").Result()

@@ -31,7 +31,7 @@ func (b *bench) processText(t *strings.Builder) {
 	part(t, fmt.Sprintf("## On Redis: several processes, %d goroutines each\n\n", processGoroutines), table)
 }
 
-// nanos, allocs and bytes are of a call of one that counts in the process.
+// nanos, allocs and bytes return the cost of a call of a limiter that counts in the process.
 func (r *report) nanos(c cell) harness.Spread {
 	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.nanos })
 }
@@ -44,7 +44,7 @@ func (r *report) bytes(c cell) float64 {
 	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.bytes }).Median
 }
 
-// failed is how many of a hundred calls a limiter did not let through, all of which the limit allows.
+// failed returns the percentage of calls that a limiter refused although the limit allows them all.
 func (r *report) failed(c cell) float64 {
 	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.refused }).Max
 }
@@ -73,7 +73,7 @@ func (b *bench) localText(t *strings.Builder) {
 	}
 }
 
-// added is what a middleware takes over its framework's bare handler.
+// added returns what a middleware costs on top of its framework's bare handler.
 func (b *bench) added(m rivals.Middleware) (nanos, allocs float64) {
 	with, without := cell{workload: m.Framework, rival: m.Name}, cell{workload: m.Framework, rival: rivals.None}
 	return b.nanos(with).Median - b.nanos(without).Median, b.allocs(with) - b.allocs(without)
@@ -133,7 +133,7 @@ func (b *bench) growthText(t *strings.Builder) {
 		if g.bytes > 0 {
 			bytes = g.bytes
 		}
-		table.Row(g.what, g.rival, g.perSecond, micros(g.p99), bytes, g.errors)
+		table.Row(g.setting, g.rival, g.perSecond, micros(g.p99), bytes, g.errors)
 	}
 	part(t, before, table)
 }

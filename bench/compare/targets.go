@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// target is a row of what is to be reached.
+// target is a row of the table of targets.
 type target struct {
 	row     string
 	want    float64
@@ -16,7 +16,7 @@ type target struct {
 	atMost  bool // otherwise at least
 }
 
-// met reports whether the target was reached. One that was not measured was not.
+// met reports whether the target is reached. A target that was not measured is not.
 func (t target) met() bool {
 	if math.IsNaN(t.reached) {
 		return false
@@ -52,14 +52,15 @@ func (b *bench) targetTable() *harness.Table {
 	return table
 }
 
-// targets are those of the design, with what this run reached.
+// targets returns the targets of the design, with the figures of this run.
 func (b *bench) targets() (all []target) {
 	all = append(all, b.redisTargets()...)
 	all = append(all, b.localTargets()...)
 	return append(all, b.serverTargets()...)
 }
 
-const crowd = 256 // goroutines of most targets
+// crowd is the number of goroutines of most targets.
+const crowd = 256
 
 func (b *bench) redisTargets() []target {
 	median := func(workload, rival string, goroutines int) float64 {
@@ -107,7 +108,7 @@ func (b *bench) redisTargets() []target {
 	return all
 }
 
-// measured is a latency, or none: that of no call reads 0.
+// measured returns a latency, or not a number for the 0 of a cell without calls.
 func measured(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
@@ -136,7 +137,7 @@ func (b *bench) localTargets() (all []target) {
 	return all
 }
 
-// keyBytes is what the copy of a subject takes that a limiter in the process has to keep.
+// keyBytes is the size of the copy of a subject that a limiter in the process has to keep.
 const keyBytes = harness.KeyLen
 
 func (b *bench) serverTargets() []target {

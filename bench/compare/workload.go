@@ -11,24 +11,26 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// workload is a kind of calls on Redis. To add one, write a file like hot.go and add it to the list.
+// workload is a pattern of calls on Redis. To add one, write a file like hot.go and add it to
+// the list.
 type workload struct {
 	name     string
 	limit    rivals.Limit
-	all, few []int // goroutines of a full and of a short run
+	all, few []int // numbers of goroutines of a full and of a short run
 	keys     func(settings) int
 	picks    func(n int) []uint32
 	ceiling  bool // redis-benchmark runs the same script beside it
-	exact    bool // each run uses up a key of its own, and what it admits is counted
-	every    int  // a latency is taken of every so manieth call; 0: of each
+	exact    bool // each run uses up its own key, and admitted calls are counted
+	every    int  // one call in so many is timed; 0 means each
 }
 
 var workloads = []workload{hot, uniform, zipf, refused}
 
-// together are the workloads that meet the same keys: a visit measures all of one line.
+// together lists the workloads that share their keys: a visit measures all of one line.
 var together = [][]workload{{hot}, {uniform, zipf}, {refused}}
 
-// workloadNamed is the workload of a name; it panics for none, which is a mistake in this program.
+// workloadNamed returns the workload with a name. It panics if there is none, which is a mistake
+// in this program.
 func workloadNamed(name string) workload {
 	for _, w := range workloads {
 		if w.name == name {
@@ -45,13 +47,14 @@ func (w workload) counts(s settings) []int {
 	return w.all
 }
 
-// cell is what one figure is of.
+// cell identifies one figure.
 type cell struct {
 	workload, rival       string
 	goroutines, processes int
 }
 
-// onRedis measures all rivals under workloads of the same keys. A round visits each rival once, in random order.
+// onRedis measures all rivals under workloads that share their keys. A round visits each rival
+// once, in random order.
 func (b *bench) onRedis(same []workload) error {
 	keys := harness.NewKeys("key", same[0].keys(b.settings))
 	var runs []visitRun
@@ -81,14 +84,15 @@ func (b *bench) onRedis(same []workload) error {
 	return nil
 }
 
-// visitRun is what is measured in a visit.
+// visitRun is one measurement of a visit.
 type visitRun struct {
 	workload
 	goroutines int
 	picks      []uint32
 }
 
-// visit measures a rival under all of some runs, in random order, on a server that has a live state of every key and nothing else.
+// visit measures a rival in several runs, in random order, on a server that has a live state of
+// every key and nothing else.
 func (b *bench) visit(r rivals.Redis, keys harness.Keys, runs []visitRun) error {
 	if runs[0].exact {
 		if err := b.server.Flush(); err != nil {
@@ -120,7 +124,8 @@ func (b *bench) visit(r rivals.Redis, keys harness.Keys, runs []visitRun) error 
 	return nil
 }
 
-// patiently asks again when there was no answer: on a busy machine a server may be late, and this is not what is measured.
+// patiently repeats a call that got no answer: a server may be late on a busy machine, which is
+// not what is measured.
 func patiently(allow harness.AllowFunc, subject string) (answer harness.Answer, err error) {
 	for range 40 {
 		if answer, err = allow(background, subject); err == nil {
@@ -134,18 +139,25 @@ func patiently(allow harness.AllowFunc, subject string) (answer harness.Answer, 
 // warmers is how many goroutines make the first call on every key.
 const warmers = 128
 
-// callEach calls every key once. All must be admitted.
+// callEach calls every key once. All calls must be admitted.
 func callEach(allow harness.AllowFunc, keys harness.Keys) error {
+	return forEachKey(keys, func(subject string) error {
+		answer, err := patiently(allow, subject)
+		if err == nil && !answer.Allowed {
+			err = errors.New("the first call on a key was refused")
+		}
+		return err
+	})
+}
+
+// forEachKey runs call for every key, from several goroutines.
+func forEachKey(keys harness.Keys, call func(subject string) error) error {
 	var group errgroup.Group
 	for g := range min(warmers, keys.Len()) {
 		group.Go(func() error {
 			for i := g; i < keys.Len(); i += warmers {
-				answer, err := patiently(allow, keys.At(i))
-				if err != nil {
+				if err := call(keys.At(i)); err != nil {
 					return err
-				}
-				if !answer.Allowed {
-					return errors.New("the first call on a key was refused")
 				}
 			}
 			return nil

@@ -7,26 +7,28 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// The limit is the same for all. Numbers this large draw smooth areas: a bar of 100 ms has ten
-// calls or more.
+// The limit is the same for all. It is large enough to draw smooth areas: a bar of 100 ms has
+// ten calls or more.
 const (
 	maxCalls = 200
 	window   = 2 * time.Second
 )
 
-// algorithm is one picture. To add an algorithm, add one to the list below.
+// algorithm is one picture. To add one, extend the list below.
 type algorithm struct {
 	file    string // of the picture, without .svg
 	title   string
 	promise string
-	counted string // which admitted calls the lower graph counts together, to hold against maxCalls
-	ask     askFunc
+	counted string // the calls that the lower graph compares with maxCalls
+	decide  decideFunc
 }
 
-// askFunc asks for one call, which takes so long if it is admitted. It returns whether it was, and
-// for how long an admitted call counts: the window or, if calls in flight are counted, as long as
-// it takes. It returns at once, and leaves the end of the call to time.AfterFunc.
-type askFunc func(ctx context.Context, subject string, takes time.Duration) (admitted bool, counts time.Duration, err error)
+// decideFunc decides about one call, which takes this long if it is admitted. It reports whether
+// it was, and how long an admitted call counts: for the window, or as long as it takes where
+// calls in flight are counted. It returns at once, and leaves the end of the call to
+// time.AfterFunc.
+type decideFunc func(ctx context.Context, subject string, takes time.Duration) (
+	admitted bool, counts time.Duration, err error)
 
 func algorithms(limiter *core.Limiter) []algorithm {
 	return []algorithm{
@@ -58,8 +60,8 @@ func algorithms(limiter *core.Limiter) []algorithm {
 	}
 }
 
-// hold takes a slot for as long as the call takes.
-func hold(limiter *core.Limiter) askFunc {
+// hold returns a function that occupies a slot for as long as the call takes.
+func hold(limiter *core.Limiter) decideFunc {
 	slots := limiter.MustSlots("Concurrency", maxCalls)
 	return func(ctx context.Context, subject string, takes time.Duration) (bool, time.Duration, error) {
 		release, d, err := slots.Hold(ctx, subject)
@@ -68,8 +70,8 @@ func hold(limiter *core.Limiter) askFunc {
 	}
 }
 
-// allow asks a limiter that counts calls in a span.
-func allow(limiter *core.Limiter, kind core.Algorithm) askFunc {
+// allow returns a function for a limiter that counts calls in a window.
+func allow(limiter *core.Limiter, kind core.Algorithm) decideFunc {
 	limit := core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
 	counter := limiter.MustCounter(kind.String(), limit)
 	return func(ctx context.Context, subject string, _ time.Duration) (bool, time.Duration, error) {

@@ -45,7 +45,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// wordsOf is the text of an SVG, which must be well-formed.
+// wordsOf returns the text of an SVG, which must be well-formed.
 func wordsOf(t *testing.T, svg []byte) string {
 	t.Helper()
 	var words strings.Builder
@@ -63,7 +63,7 @@ func wordsOf(t *testing.T, svg []byte) string {
 	}
 }
 
-// The list and the pictures in the repository are one: who adds an algorithm draws it, too.
+// Every algorithm of the list has a picture in the repository that shows it as it is now.
 func TestEveryAlgorithmHasItsPicture(t *testing.T) {
 	for _, a := range algorithms(newLimiter(t)) {
 		picture, err := os.ReadFile(filepath.Join("..", "algorithms", a.file+".svg"))

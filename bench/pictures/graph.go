@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// graph is a client's run, per barWidth.
+// graph is the run of a client, in bars of barWidth.
 type graph struct {
 	offered  []int
 	admitted []int
@@ -17,19 +17,18 @@ func graphOf(calls []call) graph {
 	bars := int(runTime / barWidth)
 	g := graph{make([]int, bars), make([]int, bars), together(calls, bars)}
 	for _, c := range calls {
-		g.offered[bar(c.asked, bars)]++
+		g.offered[bar(c.requested, bars)]++
 		if c.admitted {
-			g.admitted[bar(c.asked, bars)]++
+			g.admitted[bar(c.requested, bars)]++
 		}
 	}
 	return g
 }
 
-// bar is where a moment falls. The last calls may come late, after the end: they are in the last
-// bar.
+// bar returns the bar of a moment. Calls that come late, after the end, are in the last bar.
 func bar(at time.Duration, bars int) int { return min(int(at/barWidth), bars-1) }
 
-// together is, for each bar, the highest number of admitted calls that counted at one moment of it.
+// together returns, for each bar, the highest number of admitted calls that counted at one moment.
 func together(calls []call, bars int) []int {
 	peaks, now, next := make([]int, bars), 0, 0
 	changes := changesOf(calls)

@@ -13,8 +13,8 @@ const (
 	seed     = 2 // every algorithm meets the same calls, so that the pictures can be compared
 )
 
-// arrival is one call of the load: when it comes, and how long it takes if it is let in. Only an algorithm that counts calls
-// in flight cares for the latter.
+// arrival is one call of the load: when it comes, and how long it takes if it is admitted. The
+// duration matters only to an algorithm that counts calls in flight.
 type arrival struct{ at, takes time.Duration }
 
 // client is a caller with its load. Its axis is the same in all pictures.
@@ -32,8 +32,8 @@ func clients() []client {
 	}
 }
 
-// bursty also calls a little between its bursts. Without that each burst would open a fixed window of its own, and the boundary
-// that lets two windows' worth through would never fall into one.
+// bursty also calls a little between its bursts. Otherwise each burst would start a fixed window
+// of its own, and none would ever meet the boundary that lets two windows' worth of calls through.
 func bursty() []arrival {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	calls := every(rng, 100*time.Millisecond, 0, runTime)
@@ -49,7 +49,7 @@ func steady() []arrival {
 	return every(rand.New(rand.NewPCG(seed, 2)), time.Second/150, 0, runTime)
 }
 
-// every is one call per gap, each somewhere in its own, as callers are not clockwork.
+// every returns one call in each gap, at a random moment of it, because callers are not clockwork.
 func every(rng *rand.Rand, gap, from, until time.Duration) []arrival {
 	var calls []arrival
 	for at := from; at+gap <= until; at += gap {

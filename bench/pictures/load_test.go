@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// All algorithms, and all days, see the same load.
+// All algorithms get the same load, in every run.
 func TestLoadIsTheSameEachTime(t *testing.T) {
 	if !reflect.DeepEqual(clients(), clients()) {
 		t.Error("the load differs from one time to the next")
@@ -26,7 +26,7 @@ func TestLoadIsInOrderAndWithinTheRun(t *testing.T) {
 	}
 }
 
-// An axis is fixed, so that pictures can be compared: the load must fit.
+// An axis is fixed, so that pictures can be compared. The load must fit on it.
 func TestLoadFitsItsAxis(t *testing.T) {
 	for _, c := range clients() {
 		g := graphOf(asPlanned(c))
@@ -36,7 +36,8 @@ func TestLoadFitsItsAxis(t *testing.T) {
 	}
 }
 
-// asPlanned is a made-up run: each call comes when it is due, and a window that begins every two seconds lets maxCalls in.
+// asPlanned is a made-up run: each call comes when it is due, and a window that starts every two
+// seconds admits maxCalls.
 func asPlanned(c client) []call {
 	var calls []call
 	admitted := map[int]int{}

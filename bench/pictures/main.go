@@ -1,5 +1,5 @@
-// Command pictures draws what each algorithm does with a bursty and with a steady client: one SVG per algorithm, from a real run
-// of 30 seconds against the limiter that counts in this process.
+// Command pictures draws what each algorithm does with a bursty and with a steady client: one SVG
+// per algorithm, from a real run of 30 seconds with the limiter that counts in this process.
 //
 //	go run ./pictures [-out DIRECTORY]
 package main

@@ -21,7 +21,8 @@ func newLimiter(t *testing.T) *core.Limiter {
 	return limiter
 }
 
-// Every algorithm of the list answers: of many calls at once it admits what the limit allows at once, and not all.
+// Every algorithm of the list works: of many calls at once it admits as many as the limit
+// allows, and not all.
 func TestEveryAlgorithmRuns(t *testing.T) {
 	crowd := client{name: "crowd", arrivals: make([]arrival, 10*maxCalls)}
 	for i := range crowd.arrivals {
@@ -50,11 +51,11 @@ func TestPicturesHaveTheirOwnFiles(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhoseCallFailed(t *testing.T) {
+func TestErrorNamesTheCaller(t *testing.T) {
 	broken := errors.New("broken")
-	ask := func(context.Context, string, time.Duration) (bool, time.Duration, error) { return false, 0, broken }
+	decide := func(context.Context, string, time.Duration) (bool, time.Duration, error) { return false, 0, broken }
 	caller := client{name: "caller", arrivals: make([]arrival, 1)}
-	_, err := run(t.Context(), time.Now(), []algorithm{{title: "Some", ask: ask}}, []client{caller})
+	_, err := run(t.Context(), time.Now(), []algorithm{{title: "Some", decide: decide}}, []client{caller})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "Some, caller") {
 		t.Errorf("run: %v, want an error that names the algorithm and the client", err)
 	}
