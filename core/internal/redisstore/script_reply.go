@@ -27,6 +27,14 @@ func (c *scriptCall) reply() scriptReply {
 // call one allocation, of 320 bytes (BenchmarkDirect).
 type scratch struct{ found []algorithm.Found }
 
+// room returns memory for n counters.
+func (s *scratch) room(n int) []algorithm.Found {
+	for len(s.found) < n {
+		s.found = append(s.found, algorithm.Found{})
+	}
+	return s.found[:n]
+}
+
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // readVerdicts sets the verdicts of a request with so many equal calls ahead of it: those of the
@@ -36,11 +44,7 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	if a.kind == decideKind {
 		return 0, algorithm.ReadDecided(a.values, verdicts)
 	}
-	counters := r.counters
-	for len(s.found) < len(counters) {
-		s.found = append(s.found, algorithm.Found{})
-	}
-	found := s.found[:len(counters)]
+	counters, found := r.counters, s.room(len(r.counters))
 	if err := a.readFound(counters, found); err != nil {
 		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
 	}
