@@ -48,9 +48,9 @@ func orPanic[T any](made T, err error) T {
 	return made
 }
 
-// With returns the counter with another first limit, for limits that are known only per call. Limits
-// are cached: With allocates nothing for one of the last 1,000. The error of a bad limit is returned
-// by the methods of the Counter.
+// With returns the counter with another first limit, for limits that are known only per call.
+// Limits are cached: With allocates nothing for one of the last 1,000. The error of a bad limit is
+// returned by the methods of the Counter.
 func (c Counter) With(limit Limit) Counter {
 	if c.handle != nil {
 		c.own = c.handle.prepare(c.handle.limiter.limits.of(limit))
@@ -82,10 +82,10 @@ func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision,
 	return d, err
 }
 
-// AllowUpTo charges as many of n permits as fit into all limits, in one step, and returns how many: for
-// work in batches. If none fits, granted is 0, nothing is charged, and the Decision is the refusal of one
-// permit. None of 0 permits are always granted; if n is negative, the error is a *[RuleError]. A refund
-// of the Decision gives back at most what was granted.
+// AllowUpTo charges as many of n permits as fit into all limits, in one step, and returns how many:
+// for work in batches. If none fits, granted is 0, nothing is charged, and the Decision is the
+// refusal of one permit. None of 0 permits are always granted; if n is negative, the error is a
+// *[RuleError]. A refund of the Decision gives back at most what was granted.
 func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted int, d Decision, err error) {
 	q := question{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, upTo: true}
 	if err = q.ask(ctx, &d); err == nil && d.Allowed {
@@ -103,8 +103,8 @@ func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err erro
 }
 
 // Reset forgets what the subject used of all limits of the counter, as if it had never called, and
-// reports whether there was anything to forget. A bare address as the subject is a *[RuleError]: use
-// [IPSubject].
+// reports whether there was anything to forget. A bare address as the subject is a *[RuleError]:
+// use [IPSubject].
 func (c Counter) Reset(ctx context.Context, subject string) (changed bool, err error) {
 	q := question{handle: c.handle, own: c.own, subject: subject}
 	return q.reset(ctx)

@@ -13,8 +13,8 @@ import (
 //	refused by "reply": limit_exceeded, 0 left of 5 per 1m, retry after 12.5s, from redis
 func (d Decision) String() string { return string(d.appendText(nil, false)) }
 
-// Format implements fmt.Formatter. The verb %+v prints the subject too, and the decision on each of several limits; %v and
-// %s print what String returns.
+// Format implements fmt.Formatter. The verb %+v prints the subject too, and the decision on each of
+// several limits; %v and %s print what String returns.
 func (d Decision) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('+'):

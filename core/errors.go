@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it is a
-// [Decision].
+// The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it
+// is a [Decision].
 var (
-	// ErrStore means that Redis could not answer in time. errors.Is finds it in a *[StoreError], which
-	// has the cause, and its class, which reports whether the call may have been charged. The Decision
-	// beside it is the zero one.
+	// ErrStore means that Redis could not answer in time. errors.Is finds it in a *[StoreError],
+	// which has the cause, and its class, which reports whether the call may have been charged. The
+	// Decision beside it is the zero one.
 	ErrStore = errors.New("core: the store did not answer")
 
 	// ErrCostExceedsLimit means that a cost is more than the limit ever lets through at once: more
@@ -25,8 +25,8 @@ var (
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
 )
 
-// RuleError names the field of a [Rule], a [Limit], [Options] or a call that is wrong, and says why.
-// It is returned when these are made, not later.
+// RuleError names the field of a [Rule], a [Limit], [Options] or a call that is wrong, and says
+// why. It is returned when these are made, not later.
 type RuleError struct {
 	Rule  string // the name of the rule or the handle, or "" if it has none
 	Field string // the field as it is spelled in Go, such as Seconds or Options.Prefix

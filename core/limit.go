@@ -87,8 +87,8 @@ func (l Limit) Fixed() Limit { return l.by(FixedWindow) }
 // [PerCalendarMonth].
 func (l Limit) Aligned() Limit { return l.by(CalendarWindow) }
 
-// LostAfter returns the limit counted by Concurrency, with the time after which the slot of a holder
-// that died is free, at least one second: InFlight(3).LostAfter(10*time.Second).
+// LostAfter returns the limit counted by Concurrency, with the time after which the slot of a
+// holder that died is free, at least one second: InFlight(3).LostAfter(10*time.Second).
 func (l Limit) LostAfter(span time.Duration) Limit {
 	l = l.by(Concurrency)
 	l.Window = span
@@ -120,7 +120,8 @@ func (l Limit) atOnce() int {
 	return l.Max
 }
 
-// fullAgainAfter is how long a limit that is used up takes at most until all of it is there again, not counting sub-windows.
+// fullAgainAfter is how long a limit that is used up takes at most until all of it is there again,
+// not counting sub-windows.
 func (l Limit) fullAgainAfter() time.Duration {
 	if !l.Algorithm.properties().Burst {
 		return l.span()

@@ -54,10 +54,12 @@ type Limiter struct {
 
 // store is an engine with its counters.
 type store interface {
-	// Decide answers for one call's counters, charging all of them or none. It never panics and returns by its deadline.
+	// Decide answers for one call's counters, charging all of them or none. It never panics and
+	// returns by its deadline.
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
-	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
-	// for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the
+	// same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
+	// does.
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict

@@ -14,8 +14,8 @@ type Log struct {
 	handle *handle
 }
 
-// Log returns a [Log] for a name and a limit by [SlidingLog], such as PerHour(3).Log(). The error is a
-// *[RuleError].
+// Log returns a [Log] for a name and a limit by [SlidingLog], such as PerHour(3).Log(). The error
+// is a *[RuleError].
 func (l *Limiter) Log(name string, limit Limit) (Log, error) {
 	h, err := l.newHandle(name, onlyLogs, limit)
 	return Log{h}, err
@@ -87,8 +87,8 @@ type Record struct {
 // maxNote bounds a note, because Redis keeps up to 10,000 of them for a subject.
 const maxNote = 256
 
-// cutNote is a copy of as much of a note as is kept: what a caller sent is valid only during the call. Making it valid can make
-// it longer, so it is cut again.
+// cutNote is a copy of as much of a note as is kept: what a caller sent is valid only during the
+// call. Making it valid can make it longer, so it is cut again.
 func cutNote(note string) string {
 	return strings.Clone(cut(strings.ToValidUTF8(cut(note), "\uFFFD")))
 }

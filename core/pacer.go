@@ -18,12 +18,12 @@ import (
 //		return // no permit
 //	}
 //
-// Turns come in the order in which Redis receives the calls. A turn comes when one permit is there; a
-// large n is granted then at once, and the next caller waits until the rest has come back too. (The
-// reservations of a token bucket with debts, as in Guava's SmoothRateLimiter and in RFC 2697.)
+// Turns come in the order in which Redis receives the calls. A turn comes when one permit is there;
+// a large n is granted then at once, and the next caller waits until the rest has come back too.
+// (The reservations of a token bucket with debts, as in Guava's SmoothRateLimiter and in RFC 2697.)
 //
-// Errors are those of [Counter]. If n is more than ten times the limit's Max, or than its Burst where
-// that is more, the error is [ErrCostExceedsLimit].
+// Errors are those of [Counter]. If n is more than ten times the limit's Max, or than its Burst
+// where that is more, the error is [ErrCostExceedsLimit].
 type Pacer struct {
 	handle *handle
 }

@@ -44,8 +44,8 @@ func (s Slots) LostAfter(span time.Duration) Slots {
 }
 
 // WithStorePolicy returns the slots with a policy for when Redis does not answer. See
-// [Counter.WithStorePolicy]. A slot that is counted locally is renewed and released locally, and under
-// [FailOpen] none is taken.
+// [Counter.WithStorePolicy]. A slot that is counted locally is renewed and released locally, and
+// under [FailOpen] none is taken.
 func (s Slots) WithStorePolicy(policy StorePolicy) Slots {
 	s.handle = s.handle.withPolicy(policy)
 	return s

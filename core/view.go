@@ -10,8 +10,8 @@ import (
 
 // View is the view of one call that an adapter gives to the core. An adapter for another framework
 // implements it and passes it to [Guard.Check]. The core asks only for the parts that the rules
-// need, and keeps nothing when Check has returned. Package limittest tests adapters, and its example
-// is one for a made-up framework.
+// need, and keeps nothing when Check has returned. Package limittest tests adapters, and its
+// example is one for a made-up framework.
 type View interface {
 	// Context returns the call's own context. It ends when the caller leaves, if the framework
 	// notices.
@@ -54,8 +54,8 @@ type LooseView interface {
 }
 
 // RoutedView is a View of a framework that may run a middleware before it knows the route. An
-// unnamed rule there is logged as a mistake. Without this interface, an empty Route means that there
-// is none.
+// unnamed rule there is logged as a mistake. Without this interface, an empty Route means that
+// there is none.
 type RoutedView interface {
 	View
 	// Routed reports whether the framework has looked for the route.
@@ -66,8 +66,8 @@ type RoutedView interface {
 // ResponseHeader. It lets the core find a rule that is attached twice.
 type NestedView interface {
 	View
-	// CallID returns a value that is the same for all middlewares around a handler, and different for
-	// each call under way, or nil if the framework has no such value.
+	// CallID returns a value that is the same for all middlewares around a handler, and different
+	// for each call under way, or nil if the framework has no such value.
 	CallID() any
 }
 

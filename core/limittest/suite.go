@@ -24,8 +24,8 @@ type Adapter struct {
 	// Connect returns a client whose connections dial opens. If it is nil, the client speaks
 	// HTTP/1.1.
 	Connect func(t testing.TB, dial Dial) Client
-	// RPC reports whether calls have no HTTP methods, no route parameters and no bodies of their own.
-	// Then scenarios about these are left out.
+	// RPC reports whether calls have no HTTP methods, no route parameters and no bodies of their
+	// own. Then scenarios about these are left out.
 	RPC bool
 	// Cannot names the features that the framework does not have, each with the reason. Scenarios
 	// that need one are left out, or try what must happen instead.
@@ -51,8 +51,8 @@ func (sc *scenario) isFor(a Adapter) bool {
 //
 //	func TestAdapter(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 //
-// First it makes a few calls that name a mistake at once: which method of the View returned what, and
-// what it should have returned. It runs the scenarios if there is none.
+// First it makes a few calls that name a mistake at once: which method of the View returned what,
+// and what it should have returned. It runs the scenarios if there is none.
 func Run(t *testing.T, adapter Adapter) {
 	if !adapter.prepare(t) || !t.Run("memory", func(t *testing.T) { adapter.run(t, scenarios(), inProcess) }) {
 		return // with Redis the same would fail
