@@ -40,15 +40,8 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 }
 
 func (s *Store) chargeUpTo(deadline context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) (granted int64, err error) {
-	shard, err := s.router.shard(deadline, counters[0].Key)
-	if err != nil {
-		return 0, err
-	}
 	c := &scriptCall{request: request{counters: counters}, kind: upToKind, now: assumedNow(counters)}
-	if err := shard.runScript(deadline, c, nil); err != nil {
-		return 0, err
-	}
-	reply, err := c.cmd.Slice()
+	reply, err := s.runScript(deadline, c)
 	if err != nil {
 		return 0, err
 	}
@@ -145,10 +138,9 @@ func (s *Store) runOnShards(ctx context.Context, charges []algorithm.Charge, new
 	return errors.Join(failed...)
 }
 
-// runScript runs a script that does not decide, on the shard of its keys. Every script replies a
-// list.
+// runScript runs a script on the shard of its keys, by itself, and returns its reply, which is a list.
 func (s *Store) runScript(ctx context.Context, c *scriptCall) (reply []any, err error) {
-	shard, err := s.router.shard(ctx, []byte(argKeys(c.operation)[0]))
+	shard, err := s.router.shard(ctx, c.shardKey())
 	if err != nil {
 		return nil, err
 	}

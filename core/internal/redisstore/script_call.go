@@ -149,6 +149,14 @@ func (c *scriptCall) retryWithServerTime() (again bool, _ error) {
 	return true, nil
 }
 
+// shardKey returns a key of the call, by which its shard is found.
+func (c *scriptCall) shardKey() []byte {
+	if c.kind == operationKind {
+		return []byte(argKeys(c.operation)[0])
+	}
+	return c.counters[0].Key
+}
+
 // keyNames returns the keys of the call, for a message.
 func (c *scriptCall) keyNames() (keys []string) {
 	if c.kind == operationKind {
