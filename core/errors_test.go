@@ -72,6 +72,7 @@ func TestErrorTexts(t *testing.T) {
 		{parse("5/month"), `core: Limit = "5/month": needs a zone, as in 5/month@UTC; for 30 days from any moment write 5/720h`},
 		{parse("0/day"), `core: Limit = "0/day": counts "0", which is not a number from 1 to 10^12`},
 		{parse("5/week"), `core: Limit = "5/week": has the span "week", which is not s, m, h or a duration such as 15m`},
+		{parse("+5/s"), `core: Limit = "+5/s": counts "+5", which is not a number from 1 to 10^12`},
 		{parse("5/s burst x"), `core: Limit = "5/s burst x": counts "x", which is not a number from 1 to 10^12`},
 		{parse("5/s bursts 9"), `core: Limit = "5/s bursts 9": does not say how to count with "bursts 9": log, fixed, aligned or burst N`},
 		{parse("5 per minute"), `core: Limit = "5 per minute": must be like 100/s, 5/15m log, 10/s burst 20, 1000/day@UTC, 3 at once, or unlimited`},

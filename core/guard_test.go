@@ -141,3 +141,139 @@ func TestAPanicInAFunctionOfARule(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	wantLeft(t, limiter, "n", "k", core.PerHour(5), 4)
 }
+
+// Rules returns copies: what a caller does to them changes no guard.
+func TestRulesAreCopies(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule := core.Rule{
+		Name: "n", Seconds: 3600, MaxCount: 2, Paths: []string{"/a"}, Except: []string{"/a/b"}, Methods: []string{"GET"},
+		Also: []core.Limit{core.PerDay(9)}, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.PerHour(3)},
+	}
+	guard, check := newGuard(t, limiter, rule), limiter.MustCheck(rule)
+	for range 2 {
+		for _, rules := range [][]core.Rule{guard.Rules(), check.Rules()} {
+			r := rules[0]
+			if len(rules) != 1 || r.Name != "n" || r.Seconds != 3600 || r.Paths[0] != "/a" || r.Except[0] != "/a/b" || r.Methods[0] != "GET" || r.Also[0] != core.PerDay(9) || r.Plans["pro"] != core.PerHour(3) {
+				t.Errorf("%+v", rules)
+			}
+			r.Paths[0], r.Except[0], r.Methods[0], r.Also[0], r.Plans["pro"] = "/z", "/z", "PUT", core.PerDay(1), core.PerHour(1)
+			rules[0] = core.Rule{}
+		}
+	}
+	rule.Paths[0], rule.Plans["pro"] = "/z", core.PerHour(1) // nor do those that it was made of
+	wantServed(t, guard, newView("GET", "/a"), ok, 200, 200, 200, 429)
+}
+
+// Reset forgets the limits of all rules, Also and Plans, and of the routes that were called; no ban, and nobody else.
+func TestGuardReset(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		var plan string
+		guard := newGuard(t, limiter,
+			core.Rule{
+				Name: "n", Seconds: 3600, MaxCount: 2, Also: []core.Limit{core.PerDay(9)}, Ban: core.Ban{ByHand: true},
+				Plan:  func(core.Request) (string, error) { return plan, nil },
+				Plans: map[string]core.Limit{"pro": core.PerHour(5).Bucket(5), "ours": core.Unlimited},
+			},
+			core.Rule{Name: "second", Limit: core.PerDay(100).Fixed(), DryRun: true},
+			core.Rule{Limit: core.PerDay(50)},
+		)
+		call := func() {
+			for _, plan = range []string{"", "pro", "ours"} {
+				wantStatus(t, guard, newView("GET", "/a"), 200)
+				wantStatus(t, guard, newView("POST", "/b"), 200)
+			}
+		}
+		call()
+		wantStatus(t, guard, newView("GET", "/a").from("192.0.2.2"), 200)
+		for _, want := range []bool{true, false} {
+			if changed, err := guard.Reset(background, me); err != nil || changed != want {
+				t.Fatalf("Reset: %v, %v; want %v", changed, err, want)
+			}
+		}
+		for _, left := range []struct {
+			name  string
+			limit core.Limit
+		}{{"n", core.PerHour(2)}, {"n", core.PerDay(9)}, {"n", core.PerHour(5).Bucket(5)}, {"GET /a", core.PerDay(50)}, {"POST /b", core.PerDay(50)}} {
+			wantLeft(t, limiter, left.name, me, left.limit, left.limit.Max)
+		}
+		wantLeft(t, limiter, "GET /a", "ip:192.0.2.2", core.PerDay(50), 49)
+		call()
+		banFor(t, limiter, me, time.Hour)
+		if changed, err := guard.Reset(background, me); err != nil || !changed {
+			t.Errorf("%v, %v", changed, err)
+		}
+		wantStatus(t, guard, newView("GET", "/a"), 429)
+		for _, subject := range []string{"192.0.2.1", ""} {
+			_, err := guard.Reset(background, subject)
+			wantRuleError(t, err, "n", "subject", subject)
+		}
+	})
+}
+
+func TestCheckReset(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		check := limiter.MustCheck(core.Rule{Name: "n", Seconds: 3600, MaxCount: 1}, core.Rule{Name: "m", Limit: core.PerDay(1).Log()})
+		for range 2 {
+			for _, want := range []int{200, 429} {
+				if got := status(check.Allow(newView("GET", "/"), "s")); got != want {
+					t.Errorf("status %d, want %d", got, want)
+				}
+			}
+			if changed, err := check.Reset(background, "s"); err != nil || !changed {
+				t.Error(changed, err)
+			}
+		}
+	})
+	down := newLimiter(t, deadRedis(t))
+	if changed, err := down.MustCheck(core.Rule{Name: "n", Seconds: 3600}).Reset(background, "s"); changed || !errors.Is(err, core.ErrStore) {
+		t.Errorf("without Redis: %v, %v", changed, err)
+	}
+	if changed, err := down.MustGuard(core.Rule{Seconds: 3600}).Reset(background, "s"); changed || err != nil {
+		t.Errorf("of a rule that was never called: %v, %v", changed, err)
+	}
+}
+
+// A rule that is skipped neither counts, nor refuses, nor asks who calls; the rules beside it go on.
+func TestSkip(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		identified := 0
+		options.Identify = func(r core.Request) (string, error) { identified++; return whoSays(r) }
+		limiter := newLimiter(t, options)
+		skip := func(r core.Request) bool { return len(r.Header("X-Skip")) > 0 && r.Rule() == "n" }
+		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Ban: core.Ban{ByHand: true}, Skip: skip}
+		login, dry := rule, rule
+		login.NeedLogin, dry.DryRun = true, true
+		skipped := func() *fakeView { return newView("GET", "/").with("X-Skip", "1") }
+		banFor(t, limiter, me, time.Hour)
+		for name, rule := range map[string]core.Rule{"by IP": rule, "with a login": login, "dry": dry} {
+			v := skipped()
+			wantServed(t, newGuard(t, limiter, rule), v, ok, 200, 200, 200)
+			if len(v.response) > 0 || identified > 0 {
+				t.Errorf("%s: callers are told %v, and Identify ran %d times", name, v.response, identified)
+			}
+		}
+		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 429) // banned
+		wantStatus(t, newGuard(t, limiter, login), newView("GET", "/"), 401)
+		beside := newGuard(t, limiter, login, core.Rule{Name: "beside", Seconds: 3600, MaxCount: 2, Skip: skip})
+		wantServed(t, beside, skipped(), ok, 200, 200, 429)
+		wantLeft(t, limiter, "n", me, core.PerHour(1), 1)
+	})
+}
+
+// Skip runs before anything is charged, so a panic in it leaves nothing behind.
+func TestAPanicOfSkip(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	broken := true
+	guard := newGuard(t, limiter, core.Rule{Name: "first", Seconds: 3600, MaxCount: 2}, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Skip: func(core.Request) bool {
+		if broken {
+			panic("of Skip")
+		}
+		return false
+	}})
+	wantPanic(t, "of Skip", func() { guard.Check(newView("GET", "/")) })
+	broken = false
+	wantLeft(t, limiter, "first", me, core.PerHour(2), 2)
+	wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // planned is a rule of two calls an hour, or what the plan of the caller says.
@@ -281,4 +283,81 @@ func TestSlowPlanBesideAFastOne(t *testing.T) {
 			t.Errorf("%d POSTs at 7 a second and %d GETs at 1,000 passed in 2 s", posts, gets)
 		}
 	}
+}
+
+// Plans are found by the name that Plan returns; for no name, an unknown one, or an error, the rule's own limit holds.
+func TestNamedPlans(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for name, test := range map[string]struct {
+			err    error
+			passes int
+			told   string
+		}{
+			"pro":     {nil, 4, ""},
+			"ours":    {nil, 9, ""},
+			"day":     {nil, 3, ""},
+			"":        {nil, 2, ""},
+			"unknown": {nil, 2, "no plan"},
+			"error":   {errVerify, 2, errVerify.Error()},
+		} {
+			t.Run(name, func(t *testing.T) {
+				var log logbook
+				options.Logger, options.Identify = log.logger(), whoSays
+				limiter := newLimiter(t, options)
+				rule := core.Rule{
+					Seconds: 3600, MaxCount: 2, Also: []core.Limit{core.PerHour(100).Log()}, NeedLogin: true,
+					Plan: func(r core.Request) (string, error) {
+						user, _ := r.User()
+						return user, test.err
+					},
+					Plans: map[string]core.Limit{"pro": core.PerHour(4), "ours": core.Unlimited, "day": core.PerCalendarDay(3, "Asia/Tokyo")},
+				}
+				guard := newGuard(t, limiter, rule)
+				want := append(slices.Repeat([]int{200}, test.passes), 429)
+				if name == "ours" {
+					want = want[:test.passes]
+				}
+				route := "/" + name
+				v := newView("GET", route).as(name)
+				if name == "" {
+					v.as("nobody's plan")
+					rule.Plan = planOf("")
+					guard = newGuard(t, limiter, rule)
+				}
+				wantServed(t, guard, v, ok, want...)
+				if other := newView("POST", route).as(name); name != "" {
+					wantServed(t, guard, other, ok, want...) // an unnamed rule counts each route by itself
+				}
+				if got := log.count("plan could not be found"); got > 0 != (test.told != "") || log.count(test.told) == 0 {
+					t.Errorf("%d complaints: %s", got, log.text.String())
+				}
+			})
+		}
+	})
+}
+
+// A plan leases as the rule says, in DryRun it refuses nobody, and a ban holds under every plan.
+func TestNamedPlansBesideOtherFields(t *testing.T) {
+	var heard decisions
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient, OnDecision: heard.note})
+	rule := core.Rule{Seconds: 3600, MaxCount: 2, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.PerHour(3200), "ours": core.Unlimited}}
+	leased, dry, banned := rule, rule, rule
+	leased.Name, leased.Lease, leased.MaxCount = "leased", 100, 200
+	guard := newGuard(t, limiter, leased)
+	for i := 1; i < 20; i++ {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	if d := heard.last(t, 19); d.Source != core.FromLease || d.Limit != core.PerHour(3200) {
+		t.Errorf("%+v, want a leased permit of the plan", d)
+	}
+	dry.Name, dry.DryRun, dry.Plans = "dry", true, map[string]core.Limit{"pro": core.PerHour(1)}
+	wantServed(t, newGuard(t, limiter, dry), newView("GET", "/"), ok, 200, 200, 200)
+	if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.DryRunExceeded && d.Limit == core.PerHour(1) }) {
+		t.Errorf("%+v, want one that DryRun would have refused by the plan", heard.heard)
+	}
+	banned.Name, banned.Ban, banned.Plan = "n", core.Ban{ByHand: true}, planOf("ours")
+	guard = newGuard(t, limiter, banned)
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	banFor(t, limiter, me, time.Hour)
+	wantStatus(t, guard, newView("GET", "/"), 429)
 }
