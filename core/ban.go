@@ -78,7 +78,7 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 		return false, ctx.Err()
 	}
 	changed, err = l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds())
-	l.operated(ctx, "ban", name, subject, changed)
+	l.operated(ctx, "ban", name, subject, changed, err)
 	return changed, l.storeError(name, err)
 }
 
@@ -89,7 +89,7 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool
 		return false, err
 	}
 	changed, err = l.reset(ctx, name, l.banKey(name, subject))
-	l.operated(ctx, "unban", name, subject, changed)
+	l.operated(ctx, "unban", name, subject, changed, err)
 	return changed, err
 }
 

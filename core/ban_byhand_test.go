@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // byHand is a rule that heeds bans, but brings none on.
@@ -201,4 +204,88 @@ func TestABanFromARoute(t *testing.T) {
 		wantServed(t, guard, newView("GET", "/users/:id"), ok, 429)
 		wantServed(t, guard, newView("GET", "/"), ok, 200)
 	})
+}
+
+// Ban, Unban and Reset report whether they changed anything, wherever the counters are.
+func TestWhetherAnOperatorChangedAnything(t *testing.T) {
+	clients := map[string]func() redis.UniversalClient{
+		"memory":  func() redis.UniversalClient { return nil },
+		"redis":   func() redis.UniversalClient { return redistest.Start(t).Client(t) },
+		"ring":    func() redis.UniversalClient { return redistest.StartRing(t, 2).Client(t) },
+		"cluster": func() redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
+	}
+	for name, client := range clients {
+		t.Run(name, func(t *testing.T) {
+			options := core.Options{Timeout: patient}
+			if name != "memory" {
+				options.Redis = client()
+			}
+			limiter := newLimiter(t, options)
+			counter := limiter.MustCounter("n", core.PerHour(3), core.PerDay(5).Log())
+			slots := limiter.MustSlots("slots", 1)
+			if _, _, err := slots.Hold(background, "s"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := counter.Allow(background, "s"); err != nil {
+				t.Fatal(err)
+			}
+			for i, step := range []struct {
+				do   func() (bool, error)
+				want bool
+			}{
+				{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
+				{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Hour) }, true},
+				{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Minute) }, false},
+				{func() (bool, error) { return limiter.Ban(background, "n", "s", 2*time.Hour) }, true},
+				{func() (bool, error) { return limiter.Unban(background, "n", "s") }, true},
+				{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
+				{func() (bool, error) { return counter.Reset(background, "s") }, true},
+				{func() (bool, error) { return counter.Reset(background, "s") }, false},
+				{func() (bool, error) { return slots.Reset(background, "s") }, true},
+				{func() (bool, error) { return slots.Reset(background, "s") }, false},
+			} {
+				if changed, err := step.do(); err != nil || changed != step.want {
+					t.Errorf("step %d: %v, %v; want %v", i, changed, err, step.want)
+				}
+			}
+		})
+	}
+}
+
+// The log says who acted and why, once for each act, if the context says so.
+func TestWithActor(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	guard := newGuard(t, limiter, byHand)
+	counter := limiter.MustCounter("n", core.PerHour(2))
+	act := func(ctx context.Context) {
+		for _, err := range []error{
+			errorOf(limiter.Ban(ctx, "n", "s", time.Hour)), errorOf(limiter.Unban(ctx, "n", "s")),
+			errorOf(counter.Reset(ctx, "s")), errorOf(guard.Reset(ctx, "s")),
+		} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	act(background)
+	if log.count("operator") > 0 {
+		t.Errorf("without an actor: %s", log.text.String())
+	}
+	ctx := core.WithActor(background, "bob", "ticket 7")
+	act(ctx)
+	for words, lines := range map[string]int{"act=ban": 1, "act=unban": 1, "act=reset": 2, "changed=true": 2, "": 4} {
+		if got := log.count("author=bob", `note="ticket 7"`, "subject=s", "rule=n", words); got != lines {
+			t.Errorf("%d lines with %q, want %d: %s", got, words, lines, log.text.String())
+		}
+	}
+	_, _ = limiter.Ban(ctx, "n", "192.0.2.1", time.Hour) // refused, so nothing was done
+	if log.count("operator") != 4 {
+		t.Errorf("%s", log.text.String())
+	}
+	down := deadRedis(t)
+	down.Logger = log.logger()
+	if _, err := newLimiter(t, down).Ban(ctx, "n", "s", time.Hour); err == nil || log.count("act=ban", "changed=false", "error=") != 1 {
+		t.Errorf("%v: %s", err, log.text.String())
+	}
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
@@ -101,15 +102,12 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	}
 	for _, named := range g.namedRules() {
 		for _, tail := range named.keyTails() {
-			some, err := g.limiter.reset(ctx, named.name, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
-			if err != nil {
-				return changed, err
-			}
-			changed = changed || some
+			some, failed := g.limiter.reset(ctx, named.name, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
+			changed, err = changed || some, errors.Join(err, failed)
 		}
 	}
-	g.limiter.operated(ctx, "reset", g.rules[0].displayName(), subject, changed)
-	return changed, nil
+	g.limiter.operated(ctx, "reset", g.rules[0].displayName(), subject, changed, err)
+	return changed, err
 }
 
 func (g *Guard) namedRules() (all []*namedRule) {

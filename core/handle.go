@@ -345,8 +345,9 @@ func (q *question) reset(ctx context.Context) (changed bool, err error) {
 		changed = changed || some
 		errs = append(errs, err)
 	}
-	q.limiter.operated(ctx, "reset", q.name, q.subject, changed)
-	return changed, errors.Join(errs...)
+	err = errors.Join(errs...)
+	q.limiter.operated(ctx, "reset", q.name, q.subject, changed, err)
+	return changed, err
 }
 
 // reset forgets a counter.

@@ -70,6 +70,18 @@ func (v *fakeView) with(name, value string) *fakeView {
 	return v
 }
 
+// asking is the same call with a query.
+func (v *fakeView) asking(query string) *fakeView {
+	v.query, _ = url.ParseQuery(query)
+	return v
+}
+
+// matching is the same call of a route with a wildcard.
+func (v *fakeView) matching(name, value string) *fakeView {
+	v.params = map[string]string{name: value}
+	return v
+}
+
 // as is the same call by a user, for limiters with Identify: whoSays.
 func (v *fakeView) as(user string) *fakeView {
 	v.values["user"] = user

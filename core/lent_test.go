@@ -165,9 +165,13 @@ func lentHeader(name string) func(core.Request) string {
 func TestNothingLentIsKept(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		lent, heard, seen := newLender(), new(decisions), []context.Context(nil)
+		var events []core.Event
 		options.Identify, options.OnDecision, options.Expose = func(r core.Request) (string, error) {
 			return r.Value("user").(string), nil
-		}, heard.note, true
+		}, func(ctx context.Context, e core.Event) {
+			heard.note(ctx, e)
+			events = append(events, e)
+		}, true
 		options.Prefix, options.ClientIP = lent.lend("lent"), core.ClientIP{
 			TrustedProxies: []string{lent.lend("10.0.0.0/8")}, Header: lent.lend("X-Real-Ip"),
 		}
@@ -176,7 +180,7 @@ func TestNothingLentIsKept(t *testing.T) {
 		check := func(at string) {
 			t.Helper()
 			lent.takeBack()
-			if found := lent.kept(limiter, heard.heard, seen, core.Kept(limiter)); len(found) > 0 {
+			if found := lent.kept(limiter, events, seen, core.Kept(limiter)); len(found) > 0 {
 				t.Fatalf("%s: lent, and kept in\n%s", at, strings.Join(found, "\n"))
 			}
 		}
