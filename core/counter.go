@@ -73,19 +73,20 @@ func (c Counter) Allow(ctx context.Context, subject string) (d Decision, err err
 	return d, err
 }
 
-// AllowN charges n permits, all or none. No permits are always allowed and charge nothing. If n is
-// more than a limit can ever let through at once, the error is [ErrCostExceedsLimit]; if it is
-// negative, a *[RuleError].
+// AllowN charges n permits, all or none. If n is 0, the call is allowed and nothing is charged. If
+// n is more than a limit can ever let through at once, the error is [ErrCostExceedsLimit]. If n is
+// negative, it is a *[RuleError].
 func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision, err error) {
 	q := question{handle: c.handle, own: c.own, subject: subject, n: n, charge: true}
 	err = q.ask(ctx, &d)
 	return d, err
 }
 
-// AllowUpTo charges as many of n permits as fit into all limits, in one step, and returns how many:
-// for work in batches. If none fits, granted is 0, nothing is charged, and the Decision is the
-// refusal of one permit. None of 0 permits are always granted; if n is negative, the error is a
-// *[RuleError]. A refund of the Decision gives back at most what was granted.
+// AllowUpTo is for work in batches. It charges as many of n permits as fit into all limits, in one
+// step, and returns how many. If none fits, granted is 0, nothing is charged, and the Decision is
+// the refusal of one permit. If n is 0, the call is allowed and nothing is charged. If n is
+// negative, the error is a *[RuleError]. A refund of the Decision gives back at most the permits
+// granted.
 func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted int, d Decision, err error) {
 	q := question{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, upTo: true}
 	if err = q.ask(ctx, &d); err == nil && d.Allowed {
@@ -94,8 +95,8 @@ func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted 
 	return granted, d, err
 }
 
-// Peek returns what Allow would, and charges nothing. Remaining is what is left now; with several
-// limits, of the one that binds.
+// Peek returns the Decision that Allow would return, and charges nothing. Remaining is the number
+// of permits left now; with several limits, of the one that binds.
 func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err error) {
 	q := question{handle: c.handle, own: c.own, subject: subject, n: 1}
 	err = q.ask(ctx, &d)

@@ -49,8 +49,8 @@
 //
 // [Concurrency] limits how many calls are in flight, not how often they come. Use it for exports,
 // streams, and logins to a legacy system. A slot is held during the whole call, by a rule or by
-// [Slots.Hold]. If the process dies, the slot comes back by itself. So [Decision].RetryAfter is an
-// upper bound: a slot may be free sooner.
+// [Slots.Hold]. If the process dies, the slot comes back by itself. [Decision].RetryAfter is an
+// upper bound, because nobody knows when a call will end.
 //
 // The table shows the cost of a counter with a subject of 20 letters: the bytes of its key (MEMORY
 // USAGE) after one call and after 100, and the microseconds of the server's one thread for an
@@ -74,7 +74,7 @@
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
 //   - [Rule].Ban refuses subjects for longer if they do not stop. A ban must be arranged
 //     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
-//   - [Rule].Skip leaves calls alone. [Rule].DryRun tries a rule before it refuses anybody.
+//   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //
 // # Redis

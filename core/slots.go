@@ -87,7 +87,7 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 	return release, d, nil
 }
 
-// Peek returns what Hold would decide, and takes nothing.
+// Peek returns the Decision that Hold would return, and takes nothing.
 func (s Slots) Peek(ctx context.Context, subject string) (d Decision, err error) {
 	q := question{handle: s.handle, own: s.own, subject: subject, n: 1}
 	err = q.ask(ctx, &d)
