@@ -72,7 +72,7 @@
 //     one.
 //   - [Rule].Cost returns how many permits a call takes. [CostBySize] weighs its body.
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
-//   - [Rule].Ban refuses subjects for longer if they do not stop. A ban must be arranged
+//   - [Rule].Ban bans subjects that keep calling when they are refused. A ban must be arranged
 //     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
 //   - [Limiter.Refund] gives back the charge of a direct call.
