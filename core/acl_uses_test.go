@@ -18,7 +18,8 @@ type states struct {
 	at func(key string) *redis.Client
 }
 
-// fromTheFuture makes a SlidingLog and a Concurrency of a subject, whose newest entries are an hour away.
+// fromTheFuture makes a SlidingLog and a Concurrency of a subject, whose newest entries are an hour
+// away.
 func (s states) fromTheFuture(t *testing.T, subject string, log, slots core.Limit) {
 	t.Helper()
 	later := time.Now().Add(time.Hour).UnixMicro()
@@ -65,7 +66,8 @@ func (e *everything) passes(d core.Decision, err error) core.Decision {
 	return d
 }
 
-// useEverything uses all of the public API that asks Redis, by a client, with counters of its own, and returns what went wrong.
+// useEverything uses all of the public API that asks Redis, by a client, with counters of its own,
+// and returns what went wrong.
 func useEverything(t *testing.T, client redis.UniversalClient, s states, of string) []error {
 	t.Helper()
 	e := &everything{t: t, limiter: newLimiter(t, core.Options{Redis: client, Timeout: patient}), of: of}
@@ -84,7 +86,8 @@ func useEverything(t *testing.T, client redis.UniversalClient, s states, of stri
 	return e.wrong
 }
 
-// count uses a limit by direct calls, alone and from many goroutines at once, up to its end and back.
+// count uses a limit by direct calls, alone and from many goroutines at once, up to its end and
+// back.
 func (e *everything) count(limit core.Limit) {
 	subject := "count" + e.of
 	e.passes(peek(e.limiter, background, "name", subject, limit))
@@ -175,7 +178,8 @@ func (e *everything) bans() {
 	e.note(err)
 }
 
-// rules uses what only rules can do: several counters of one subject and of several, what is given back by the outcome, leases.
+// rules uses what only rules can do: several counters of one subject and of several, what is given
+// back by the outcome, leases.
 func (e *everything) rules() {
 	subject := func(s string) core.KeyFunc {
 		return func(core.Request) (string, error) { return s + e.of, nil }

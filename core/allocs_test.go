@@ -108,7 +108,8 @@ func TestAllocationsOfACheck(t *testing.T) {
 	})
 }
 
-// The refusal, its message, its body, its list of limits, the subject, and one for the wait in it; and the two of a call.
+// The refusal, its message, its body, its list of limits, the subject, and one for the wait in it;
+// and the two of a call.
 func TestAllocationsOfARefusedCall(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Limit: core.Limit{Max: 1, Window: 24 * time.Hour}})
 	v := newView("GET", "/x")

@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// mixed is a rule with a limit of every algorithm, of which the bucket is used up first, after three calls.
+// mixed is a rule with a limit of every algorithm, of which the bucket is used up first, after
+// three calls.
 var mixed = core.Rule{
 	Name: "n", Seconds: 3600, MaxCount: 7,
 	Also: []core.Limit{
@@ -51,7 +52,8 @@ func TestAllLimitsOfARuleOrNone(t *testing.T) {
 	})
 }
 
-// The limits of a rule hold also where MaxKeys is smaller than their number, in the process and while Redis is down.
+// The limits of a rule hold also where MaxKeys is smaller than their number, in the process and
+// while Redis is down.
 func TestAllLimitsOfARuleInATinyTable(t *testing.T) {
 	rule := mixed
 	rule.OnStoreError = core.CountLocally(1)
@@ -150,7 +152,8 @@ func TestHeadersOfSeveralRulesWithSeveralLimits(t *testing.T) {
 	}
 }
 
-// A full limit of calls in flight tells how long to wait; one with room has nothing to tell of time.
+// A full limit of calls in flight tells how long to wait; one with room has nothing to tell of
+// time.
 func TestHeadersOfCallsInFlight(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	guard := newGuard(t, limiter, atOnce(1))

@@ -8,7 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A ban holds for callers whose plan has no limit, too: there is no counter then that could speak for it.
+// A ban holds for callers whose plan has no limit, too: there is no counter then that could speak
+// for it.
 func TestBanHoldsWhoIsUnlimited(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -9,7 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// BenchmarkAllow is a direct call in this process, by how many subjects call; "core alone" is what it costs above the store.
+// BenchmarkAllow is a direct call in this process, by how many subjects call; "core alone" is what
+// it costs above the store.
 func BenchmarkAllow(b *testing.B) {
 	for _, bench := range []struct {
 		name     string

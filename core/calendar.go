@@ -43,7 +43,8 @@ func (u calendarUnit) String() string {
 	return "day"
 }
 
-// nominal is how long one is, but for months that are shorter and days on which the clocks are changed.
+// nominal is how long one is, but for months that are shorter and days on which the clocks are
+// changed.
 func (u calendarUnit) nominal() time.Duration {
 	const day = 24 * time.Hour
 	if u == ofMonths {
@@ -58,7 +59,8 @@ var calendars cowmap.Map[Calendar, *algorithm.Calendar]
 // maxCalendars is more than the zone database has.
 const maxCalendars = 2000
 
-// maxZoneInKey is the longest name of a zone that stands in keys as it is, so that they stay within their 200 bytes.
+// maxZoneInKey is the longest name of a zone that stands in keys as it is, so that they stay within
+// their 200 bytes.
 const maxZoneInKey = 21
 
 func (c Calendar) compile() (*algorithm.Calendar, error) {

@@ -94,7 +94,8 @@ func TestCalendarsInRedis(t *testing.T) {
 	})
 }
 
-// A rule's counter is that of the limit which says the same, however it is spelled; other spans and zones are others.
+// A rule's counter is that of the limit which says the same, however it is spelled; other spans and
+// zones are others.
 func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

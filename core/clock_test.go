@@ -10,7 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// clock is a test's own time, in microseconds since the epoch. It starts at the beginning of a UTC day.
+// clock is a test's own time, in microseconds since the epoch. It starts at the beginning of a UTC
+// day.
 type clock struct{ now atomic.Int64 }
 
 const dayOne = 20_000 * 24 * time.Hour
@@ -58,7 +59,8 @@ func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit cor
 	return d
 }
 
-// serve is one call of a guard whose handler, if it runs, ends with this status. It returns what the caller gets.
+// serve is one call of a guard whose handler, if it runs, ends with this status. It returns what
+// the caller gets.
 func serve(guard *core.Guard, v core.View, ends int) int {
 	answer := guard.Check(v)
 	if answer.Refusal != nil {

@@ -30,8 +30,8 @@ func CostBySize(unit int64) func(Request) int {
 // unknownSize is the cost by size of a body of unknown length.
 const unknownSize = math.MaxInt
 
-// largestCost returns the largest cost that fits into all of a rule's limits, with own in place of the
-// first. It ignores Concurrency, where every call costs one slot.
+// largestCost returns the largest cost that fits into all of a rule's limits, with own in place of
+// the first. It ignores Concurrency, where every call costs one slot.
 func largestCost(own *ruleLimit, limits []*ruleLimit) (cost int64) {
 	cost = algorithm.MaxPermits
 	for i, q := range limits {

@@ -38,7 +38,8 @@ func TestDryRunOfABan(t *testing.T) {
 	})
 }
 
-// A tried ban holds in what is reported alone: after it came on, a call is reported although the limit has permits again.
+// A tried ban holds in what is reported alone: after it came on, a call is reported although the
+// limit has permits again.
 func TestDryRunReportsItsBan(t *testing.T) {
 	var heard decisions
 	limiter, clock := atTestTime(t, core.Options{OnDecision: heard.note})

@@ -9,7 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// wantRuleError checks that an error says what is wrong: the rule, the field, the start of the value and a reason.
+// wantRuleError checks that an error says what is wrong: the rule, the field, the start of the
+// value and a reason.
 func wantRuleError(t testing.TB, err error, rule, field, value string) {
 	t.Helper()
 	var wrong *core.RuleError

@@ -28,7 +28,8 @@ func atOnceBy(callers int, do func(caller int) bool) (yes int) {
 	return int(said.Load())
 }
 
-// Reading the count first and raising it afterwards let fifty through at once where 25 were allowed.
+// Reading the count first and raising it afterwards let fifty through at once where 25 were
+// allowed.
 func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiters := []*core.Limiter{newLimiter(t, options), newLimiter(t, options)}
@@ -72,7 +73,8 @@ func TestTwoCallsInOneMicrosecondAreTwo(t *testing.T) {
 	})
 }
 
-// An earlier limit was charged although a later one refused: a client that hammered a full minute used up its day.
+// An earlier limit was charged although a later one refused: a client that hammered a full minute
+// used up its day.
 func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -95,7 +97,8 @@ func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
 	})
 }
 
-// Processes that counted at home and told each other later let through twice the limit, or, asked at the wrong one, everything.
+// Processes that counted at home and told each other later let through twice the limit, or, asked
+// at the wrong one, everything.
 func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	one, other := newLimiter(t, core.Options{Redis: client, Timeout: patient}), newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -106,7 +109,8 @@ func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 			remains(t, other, limit, left)
 			took(t, other, limit, 1)
 		}
-		// They also agree on when: peers that each worked out a reset of their own never came to it.
+		// They also agree on when: peers that each worked out a reset of their own never came to
+		// it.
 		if d := tookNone(t, one, limit, 1); tookNone(t, other, limit, 1).ResetAfter != d.ResetAfter {
 			t.Errorf("%v: two processes tell another reset at one time", a)
 		}

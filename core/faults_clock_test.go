@@ -16,11 +16,13 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// The files faults_*_test.go hold, by theme, what has gone wrong in limiters before, each as a test that says in one line what
-// it was. Where time matters they run on both engines by a clock of the test's own.
+// The files faults_*_test.go hold, by theme, what has gone wrong in limiters before, each as a test
+// that says in one line what it was. Where time matters they run on both engines by a clock of the
+// test's own.
 
-// wallClock is that clock, in microseconds since the epoch. It begins with a minute, in the year 2065: a Redis whose own clock says
-// otherwise would take what is written earlier for the past, and drop it.
+// wallClock is that clock, in microseconds since the epoch. It begins with a minute, in the year
+// 2065: a Redis whose own clock says otherwise would take what is written earlier for the past, and
+// drop it.
 type wallClock struct{ atomic.Int64 }
 
 const in2065 = 3_000_000_000_000_000
@@ -43,8 +45,9 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 	})
 }
 
-// eachAlgorithm runs a test for every algorithm that charges, with so many permits a minute, at a time of its own. A bucket holds as
-// many as come back in a minute, so all of them are full again after at most two.
+// eachAlgorithm runs a test for every algorithm that charges, with so many permits a minute, at a
+// time of its own. A bucket holds as many as come back in a minute, so all of them are full again
+// after at most two.
 func eachAlgorithm(t *testing.T, limit int, test func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit)) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		for a := core.SlidingWindow; a < core.Concurrency; a++ {
@@ -93,8 +96,8 @@ func (c *wallClockClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// script is the text of a script call as it is to run; a script that only its name is known of is left to Redis, which does
-// not know it either.
+// script is the text of a script call as it is to run; a script that only its name is known of is
+// left to Redis, which does not know it either.
 func (c *wallClockClient) script(args []any) (text string, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +111,8 @@ func (c *wallClockClient) script(args []any) (text string, known bool) {
 	return text, known
 }
 
-// toldTime returns a script that takes the time as its last argument, and first drops every key whose time to live is over.
+// toldTime returns a script that takes the time as its last argument, and first drops every key
+// whose time to live is over.
 func toldTime(text string) string {
 	told, err := scriptclock.TellAndExpire(text)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// A counter that was made in one step and given its time to live in another, or only if a number equalled a text, stayed for ever:
-// keys leaked, and their callers were refused for good.
+// A counter that was made in one step and given its time to live in another, or only if a number
+// equalled a text, stayed for ever: keys leaked, and their callers were refused for good.
 func TestEveryKeyHasATimeToLive(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -56,7 +56,8 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 	wantAllToDie("a ban and a reservation", 2)
 }
 
-// A counter that had lost its time to live (a copy, a PERSIST, an old release) was refused at its limit and never counted anew.
+// A counter that had lost its time to live (a copy, a PERSIST, an old release) was refused at its
+// limit and never counted anew.
 func TestKeyWithoutATimeToLiveBlocksNobody(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -93,7 +94,8 @@ func TestExpiryDoesNotForgetDebts(t *testing.T) {
 	})
 }
 
-// An expiry in whole seconds, rounded down, was no second for short windows: the key was gone at once, and nothing was limited.
+// An expiry in whole seconds, rounded down, was no second for short windows: the key was gone at
+// once, and nothing was limited.
 func TestWindowsUnderASecondLimit(t *testing.T) {
 	for _, window := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond} {
 		onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -114,8 +116,9 @@ func TestWindowsUnderASecondLimit(t *testing.T) {
 	}
 }
 
-// A bucket smaller than what comes back in a second (100 a second, burst 10) had an expiry of twice burst/rate, rounded down to zero:
-// an error with every call, or nothing kept and everybody let through.
+// A bucket smaller than what comes back in a second (100 a second, burst 10) had an expiry of twice
+// burst/rate, rounded down to zero: an error with every call, or nothing kept and everybody let
+// through.
 func TestSmallBucketIsKept(t *testing.T) {
 	for bucket, next := range map[core.Limit]time.Duration{
 		core.PerSecond(100).Bucket(10):      10 * time.Millisecond,

@@ -25,7 +25,8 @@ func TestElevenIsNotTen(t *testing.T) {
 	})
 }
 
-// Permits were divided into whole microseconds: at 600,000 a second a permit came back every one, a million a second.
+// Permits were divided into whole microseconds: at 600,000 a second a permit came back every one, a
+// million a second.
 func TestRateThatIsNoWholeNumberOfMicroseconds(t *testing.T) {
 	for _, rate := range []int{600_000, 3, 7, 999_983} {
 		onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -39,8 +40,8 @@ func TestRateThatIsNoWholeNumberOfMicroseconds(t *testing.T) {
 	}
 }
 
-// Seconds as a floating-point number had grown too large for what was added to them: since 2025 the first of ten calls a second left
-// eight, and each later date spoils other rates.
+// Seconds as a floating-point number had grown too large for what was added to them: since 2025 the
+// first of ten calls a second left eight, and each later date spoils other rates.
 func TestFirstCallOfTenLeavesNine(t *testing.T) {
 	dates := []int64{in2065, 1 << 51, 3_600_000_000_000_000, 4_102_444_799_999_999} // 2065, 2041, 2084, the end of 2099
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -61,7 +62,8 @@ func TestFirstCallOfTenLeavesNine(t *testing.T) {
 	})
 }
 
-// A limit of nothing, or a forgotten one, let everybody through, divided by zero, or took Redis down.
+// A limit of nothing, or a forgotten one, let everybody through, divided by zero, or took Redis
+// down.
 func TestLimitOfNothingIsAnError(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -112,7 +114,8 @@ func TestLogOfSeventyThousandIsRefused(t *testing.T) {
 	}
 }
 
-// A false in Lua arrives as nil, and was taken for an error, for zero permits, or for a yes. Every answer has all its numbers.
+// A false in Lua arrives as nil, and was taken for an error, for zero permits, or for a yes. Every
+// answer has all its numbers.
 func TestRefusalIsAnAnswerNotNil(t *testing.T) {
 	eachAlgorithm(t, 2, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		if d, err := peek(limiter, background, "n", "user:a", limit); err != nil || !d.Allowed || d.Remaining != 2 || d.ResetAfter != 0 {

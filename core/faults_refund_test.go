@@ -16,7 +16,8 @@ func gaveBack(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	}
 }
 
-// A release raised what was available over the rate, also after what it released had come back by itself.
+// A release raised what was available over the rate, also after what it released had come back by
+// itself.
 func TestRefundNeverLeavesMoreThanWasThere(t *testing.T) {
 	for _, later := range []time.Duration{0, time.Second, 23 * time.Second, 40 * time.Second, time.Minute, 62 * time.Second, time.Hour} {
 		eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
@@ -66,7 +67,8 @@ func TestRefundedPermitsAreNotLost(t *testing.T) {
 	})
 }
 
-// Refunds of several charges of one microsecond took each other's permits, in a SlidingLog, and the last ones found none.
+// Refunds of several charges of one microsecond took each other's permits, in a SlidingLog, and the
+// last ones found none.
 func TestRefundsOfOneMicrosecond(t *testing.T) {
 	eachAlgorithm(t, 7, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		first, second := took(t, limiter, limit, 3), took(t, limiter, limit, 3)
@@ -96,7 +98,8 @@ func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
 	remains(t, limiter, limit, 9)
 }
 
-// The used count went below zero when a charge of the window before was given back, and the new window let more through.
+// The used count went below zero when a charge of the window before was given back, and the new
+// window let more through.
 func TestRefundOfAnEarlierWindowMintsNothing(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		earlier := took(t, limiter, limit, 5)

@@ -17,7 +17,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// A refusal by the store was taken for a failure of it, and asked again where nothing was counted: every limit could be passed.
+// A refusal by the store was taken for a failure of it, and asked again where nothing was counted:
+// every limit could be passed.
 func TestDenialIsNeverRoutedToTheFallback(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
 		limiter := newLimiter(t, options)
@@ -51,8 +52,8 @@ var illRedis = map[string]struct {
 	"holds what is foreign": {ruin: []any{"lpush", core.CounterKey("accesslimit", "ip:192.0.2.1", "n", core.PerHour(5)), "x"}},
 }
 
-// An error of the store was told to all callers as 429, or took the service down: a full Redis as a panic, a policy of failing open as
-// 500 for the errors that nobody had thought of.
+// An error of the store was told to all callers as 429, or took the service down: a full Redis as a
+// panic, a policy of failing open as 500 for the errors that nobody had thought of.
 func TestStoreErrorIsNot429(t *testing.T) {
 	for name, ill := range illRedis {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +107,8 @@ func manyLimits() core.Rule {
 	}
 }
 
-// A hanging store was waited for once for each limit and each retry; and the retries, carried out when it came back, charged the call as
-// often.
+// A hanging store was waited for once for each limit and each retry; and the retries, carried out
+// when it came back, charged the call as often.
 func TestHangingStoreIsAskedOnce(t *testing.T) {
 	server, w := redistest.Start(t), new(wire)
 	client := server.Client(t, w.watch) // with go-redis's own retries
@@ -128,8 +129,8 @@ func TestHangingStoreIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A client's queue for the time of an outage sent its charges later, into a window that they were not from; or the limiter stayed open
-// when the store was back.
+// A client's queue for the time of an outage sent its charges later, into a window that they were
+// not from; or the limiter stayed open when the store was back.
 func TestOutageIsNotCountedAfterwards(t *testing.T) {
 	server := redistest.Start(t)
 	rule, client := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3}, server.Client(t)
@@ -169,7 +170,8 @@ func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A check on every idle connection reported an error when there was none, and each call dialled anew.
+// A check on every idle connection reported an error when there was none, and each call dialled
+// anew.
 func TestConnectionsAreKept(t *testing.T) {
 	w := new(wire)
 	client := redistest.Start(t).Client(t, w.watch)

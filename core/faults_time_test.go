@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A bucket that, refused, saved its refilled tokens but not the time of the refill, was paid the same refill once a refusal.
+// A bucket that, refused, saved its refilled tokens but not the time of the refill, was paid the
+// same refill once a refusal.
 func TestRefusalDoesNotRefillTwice(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		bucket := core.PerMinute(6).Bucket(6) // one in ten seconds
@@ -22,7 +23,8 @@ func TestRefusalDoesNotRefillTwice(t *testing.T) {
 	})
 }
 
-// One that, refused, saved the time but not the tokens, never let a client in again that asked often.
+// One that, refused, saved the time but not the tokens, never let a client in again that asked
+// often.
 func TestRefusalDoesNotLoseRefill(t *testing.T) {
 	eachAlgorithm(t, 6, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 6)
@@ -66,8 +68,8 @@ func TestMillisecondsAreNotSeconds(t *testing.T) {
 	}
 }
 
-// A refill that was rounded down while its time was set to now lost a fraction with each call, so that steady callers got less than
-// their rate.
+// A refill that was rounded down while its time was set to now lost a fraction with each call, so
+// that steady callers got less than their rate.
 func TestFractionOfAPermitIsNotLost(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		bucket := core.PerSecond(3).Bucket(30)
@@ -90,7 +92,8 @@ func TestFractionOfAPermitIsNotLost(t *testing.T) {
 	})
 }
 
-// A limiter that kept a total beside its parts saw the two drift apart, and from hour to hour let fewer and fewer through.
+// A limiter that kept a total beside its parts saw the two drift apart, and from hour to hour let
+// fewer and fewer through.
 func TestLimitDoesNotDriftDown(t *testing.T) {
 	eachAlgorithm(t, 7, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		const minutes, every = 40, 5 * time.Second
@@ -112,7 +115,8 @@ func TestLimitDoesNotDriftDown(t *testing.T) {
 	})
 }
 
-// A late call with an older time moved the bucket's time back, and the next one was paid the time between again.
+// A late call with an older time moved the bucket's time back, and the next one was paid the time
+// between again.
 func TestClockSetBackMintsNothing(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 5)

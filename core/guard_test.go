@@ -164,7 +164,8 @@ func TestRulesAreCopies(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/a"), ok, 200, 200, 200, 429)
 }
 
-// Reset forgets the limits of all rules, Also and Plans, and of the routes that were called; no ban, and nobody else.
+// Reset forgets the limits of all rules, Also and Plans, and of the routes that were called; no
+// ban, and nobody else.
 func TestGuardReset(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -235,7 +236,8 @@ func TestCheckReset(t *testing.T) {
 	}
 }
 
-// A rule that is skipped neither counts, nor refuses, nor asks who calls; the rules beside it go on.
+// A rule that is skipped neither counts, nor refuses, nor asks who calls; the rules beside it go
+// on.
 func TestSkip(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		identified := 0

@@ -14,9 +14,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// FuzzHeaders holds that what callers are told is valid whatever a rule, its routes and its limits are called and however the store
-// answers: structured fields and plain numbers, from which what was put in comes back; no control byte in any header; a problem
-// detail that is JSON and calls the limit by the same name.
+// FuzzHeaders holds that what callers are told is valid whatever a rule, its routes and its limits
+// are called and however the store answers: structured fields and plain numbers, from which what
+// was put in comes back; no control byte in any header; a problem detail that is JSON and calls the
+// limit by the same name.
 func FuzzHeaders(f *testing.F) {
 	every := make([]byte, 256)
 	for c := range every {
@@ -165,7 +166,8 @@ func checkLines(t *testing.T, header http.Header) {
 	}
 }
 
-// checkRefusal holds that a refusal's headers are as clean, and that its body is JSON and names the limit as the headers do.
+// checkRefusal holds that a refusal's headers are as clean, and that its body is JSON and names the
+// limit as the headers do.
 func checkRefusal(t *testing.T, refusal *core.Refusal, title string) {
 	t.Helper()
 	header := http.Header{}

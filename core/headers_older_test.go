@@ -76,7 +76,8 @@ func TestXRateLimit(t *testing.T) {
 	}
 }
 
-// In unix seconds it is the first whole second at which the wait is over: neither earlier nor one more.
+// In unix seconds it is the first whole second at which the wait is over: neither earlier nor one
+// more.
 func TestXRateLimitResetInUnixSeconds(t *testing.T) {
 	for i := range 20 {
 		// The wait ends shortly before a whole second, where rounding up twice would show.
@@ -131,8 +132,8 @@ func TestWhichHeadersAStyleWrites(t *testing.T) {
 	}
 }
 
-// Headers with room for one limit describe the one that binds, whichever of the middlewares that stack it belongs to. What
-// somebody else wrote, and does not describe a limit, is replaced.
+// Headers with room for one limit describe the one that binds, whichever of the middlewares that
+// stack it belongs to. What somebody else wrote, and does not describe a limit, is replaced.
 func TestOlderHeadersOfStackedLimiters(t *testing.T) {
 	few := core.Rule{Name: "few", Limit: core.PerMinute(3).Fixed()}
 	late := core.Rule{Name: "late", Limit: core.Limit{Max: 3, Window: 600 * time.Second}.Fixed()}

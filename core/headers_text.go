@@ -9,8 +9,8 @@ import (
 // maxTitle is the longest name in a header, so that a rule with many patterns keeps headers short.
 const maxTitle = 128
 
-// headerSafe returns a name as headers can carry it: other bytes than printable ASCII become %XX, and a
-// long name is shortened.
+// headerSafe returns a name as headers can carry it: other bytes than printable ASCII become %XX,
+// and a long name is shortened.
 func headerSafe(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

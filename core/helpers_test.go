@@ -22,7 +22,8 @@ import (
 // mostPermits is the largest Max, 10^12, or as much as an int holds.
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
-// fakeView is a call as an adapter shows it. It takes View at its word: a header is found under its canonical name only.
+// fakeView is a call as an adapter shows it. It takes View at its word: a header is found under its
+// canonical name only.
 type fakeView struct {
 	ctx      context.Context
 	method   string

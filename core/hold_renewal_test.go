@@ -100,7 +100,8 @@ func TestReleaseAfterClose(t *testing.T) {
 	})
 }
 
-// A renewal that fails is repeated soon: the slot is lost only when none has come through for a whole Window.
+// A renewal that fails is repeated soon: the slot is lost only when none has come through for a
+// whole Window.
 func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logbook

@@ -134,8 +134,8 @@ func TestHoldOutlivesItsContext(t *testing.T) {
 	})
 }
 
-// A slot of which nobody knows whether it was taken is given back twice: a call that is still on its way may take it after the
-// first time.
+// A slot of which nobody knows whether it was taken is given back twice: a call that is still on
+// its way may take it after the first time.
 func TestASlotThatIsTakenLate(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -19,7 +19,8 @@ func countedFor(t *testing.T, k core.KeyFunc, v core.View) string {
 	return heard.last(t, 1).Key
 }
 
-// IPSubject is the subject that rules by IP use, so an operator who has an address reaches their counters by it.
+// IPSubject is the subject that rules by IP use, so an operator who has an address reaches their
+// counters by it.
 func TestIPSubject(t *testing.T) {
 	for _, test := range []struct {
 		addr       string
@@ -231,7 +232,8 @@ func TestWhatKeyFunctionsSee(t *testing.T) {
 	}
 }
 
-// An owner may wrap the Request; ByIP and what falls back to it still group addresses and know those that are unknown.
+// An owner may wrap the Request; ByIP and what falls back to it still group addresses and know
+// those that are unknown.
 func TestKeyFunctionsTakeWrappedRequests(t *testing.T) {
 	type wrapped struct{ core.Request }
 	for peer, want := range map[string]string{"192.0.2.1": "ip:192.0.2.1", "2001:db8:1:2::3": "ip:2001:db8:1:2::/64", "": "ip:unknown"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// During a rolling deploy an older or newer version may keep another layout of the same state beside this one's: each has
-// keys of its own, and neither reads the other's.
+// During a rolling deploy an older or newer version may keep another layout of the same state
+// beside this one's: each has keys of its own, and neither reads the other's.
 func TestAnotherLayoutLiesBeside(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)

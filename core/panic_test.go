@@ -95,7 +95,8 @@ func slotsOfAnHour(n int) core.Limit {
 	return core.Limit{Max: n, Window: time.Hour, Algorithm: core.Concurrency}
 }
 
-// Nor does one in OnDecision of a direct call leave anything that only the caller could have given back.
+// Nor does one in OnDecision of a direct call leave anything that only the caller could have given
+// back.
 func TestAPanicOfADirectCall(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		fault := new(ownersFault)
@@ -113,7 +114,8 @@ func TestAPanicOfADirectCall(t *testing.T) {
 // A logger that panics while the store fails keeps nothing from being given back.
 func TestAPanicOfTheLogger(t *testing.T) {
 	fault := new(ownersFault)
-	// A replica answers, and does not write. Of a server that is out of reach a goroutine tells, whose panic nobody could recover.
+	// A replica answers, and does not write. Of a server that is out of reach a goroutine tells,
+	// whose panic nobody could recover.
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1", "1")
 	options := core.Options{Redis: replica.Client(t), Timeout: patient, Logger: slog.New(fault)}
 	limiter := newLimiter(t, options)

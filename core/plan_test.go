@@ -285,7 +285,8 @@ func TestSlowPlanBesideAFastOne(t *testing.T) {
 	}
 }
 
-// Plans are found by the name that Plan returns; for no name, an unknown one, or an error, the rule's own limit holds.
+// Plans are found by the name that Plan returns; for no name, an unknown one, or an error, the
+// rule's own limit holds.
 func TestNamedPlans(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		for name, test := range map[string]struct {

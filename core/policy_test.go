@@ -109,7 +109,8 @@ func TestLongRoutesAreNotKept(t *testing.T) {
 	}
 }
 
-// Anybody can make up methods and call what is nowhere: that must not use up the room for the routes that there are.
+// Anybody can make up methods and call what is nowhere: that must not use up the room for the
+// routes that there are.
 func TestMadeUpMethodsUseUpNoRoutes(t *testing.T) {
 	var heard decisions
 	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
@@ -126,7 +127,8 @@ func TestMadeUpMethodsUseUpNoRoutes(t *testing.T) {
 	}
 }
 
-// A name is in every response: one made of a route or of patterns must not outgrow what proxies take for headers.
+// A name is in every response: one made of a route or of patterns must not outgrow what proxies
+// take for headers.
 func TestHeadersStayShort(t *testing.T) {
 	patterns := make([]string, 200)
 	for i := range patterns {

@@ -14,9 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// The page for other languages is held true: its tables say how to call the scripts, and redis-cli does.
+// The page for other languages is held true: its tables say how to call the scripts, and redis-cli
+// does.
 
-// What redis-cli charges by the page, the library sees, and the other way round; what is given back, too.
+// What redis-cli charges by the page, the library sees, and the other way round; what is given
+// back, too.
 func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 	c := newCLI(t)
 	ctx := context.Background()

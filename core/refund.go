@@ -86,8 +86,9 @@ func (l *Limiter) receiptKey(d *Decision) []byte {
 	return rediskey.AppendLimit(nil, l.keyHead, d.Key, d.Rule, d.receipt.dry, d.receipt.limit)
 }
 
-// refunds remembers what was given back of which charge, because a Decision is a value, and its copies do not know of each
-// other. It holds two generations of so many, the older of which is forgotten when the newer is full.
+// refunds remembers what was given back of which charge, because a Decision is a value, and its
+// copies do not know of each other. It holds two generations of so many, the older of which is
+// forgotten when the newer is full.
 type refunds struct {
 	mu           sync.Mutex
 	newer, older map[uint64]int64
@@ -95,7 +96,8 @@ type refunds struct {
 
 const maxRefunds = 65_536
 
-// take notes that n permits of each charge are given back, or says why they cannot be, noting nothing.
+// take notes that n permits of each charge are given back, or says why they cannot be, noting
+// nothing.
 func (r *refunds) take(receipts []receipt, n int64) (why string) {
 	if len(receipts) == 0 {
 		return "is more than this decision charged: nothing"

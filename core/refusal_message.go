@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// refusalMessage returns the message for a caller over a limit, unless the rule has a Message of its own.
+// refusalMessage returns the message for a caller over a limit, unless the rule has a Message of
+// its own.
 func refusalMessage(d *Decision, limit string) string {
 	text := make([]byte, 0, 128) // on the stack: a refusal should cost little
 	switch {

@@ -27,7 +27,8 @@ func TestReserveTakesATurnWithoutWaiting(t *testing.T) {
 	wantTurn(t, limiter, limit, 0)
 }
 
-// A bucket can be overdrawn only for so long as a turn lies within a year; beyond it nothing is taken.
+// A bucket can be overdrawn only for so long as a turn lies within a year; beyond it nothing is
+// taken.
 func TestReserveBeyondAYear(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -85,7 +86,8 @@ func TestTwoLimitersShareTurns(t *testing.T) {
 	}
 }
 
-// In real time: many callers at once get through at the rate, all of them, and none before its turn.
+// In real time: many callers at once get through at the rate, all of them, and none before its
+// turn.
 func TestAcquireInRealTime(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

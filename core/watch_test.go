@@ -18,8 +18,8 @@ func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Optio
 	return limiter, log, func() { _, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, "s") }
 }
 
-// A server that was killed and is back, empty, shows in the log and in Stats: that it did not answer, that it answers again, and that it
-// has lost what it counted.
+// A server that was killed and is back, empty, shows in the log and in Stats: that it did not
+// answer, that it answers again, and that it has lost what it counted.
 func TestALostRedisIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)

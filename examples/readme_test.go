@@ -42,8 +42,8 @@ func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, p
 }
 `
 
-// TestPagesCompile builds the Go snippets of all pages of this module: whole programs one by one, and
-// all others as one package, because linking each of them would cost a second.
+// TestPagesCompile builds the Go snippets of all pages of this module: whole programs one by one,
+// and all others as one package, because linking each of them would cost a second.
 func TestPagesCompile(t *testing.T) {
 	pages, err := filepath.Glob("../*.md")
 	if err != nil {

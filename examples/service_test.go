@@ -54,7 +54,8 @@ func (b built) Run() (code int) {
 	return b.M.Run()
 }
 
-// command is an example that is ready to start, on a free port unless the environment given says otherwise.
+// command is an example that is ready to start, on a free port unless the environment given says
+// otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
 	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "DRAIN=0s")
@@ -72,7 +73,8 @@ type service struct {
 	client  *http.Client
 }
 
-// start starts an example and returns when it listens. The test ends it by SIGTERM, and fails if it does not end in order.
+// start starts an example and returns when it listens. The test ends it by SIGTERM, and fails if it
+// does not end in order.
 func start(t *testing.T, name string, env ...string) *service {
 	t.Helper()
 	c := command(name, env...)
@@ -153,7 +155,8 @@ type answer struct {
 	close  bool // the connection ends with it
 }
 
-// call makes a call, such as "POST /reply", with header lines, such as "Cookie: session=alice-session".
+// call makes a call, such as "POST /reply", with header lines, such as "Cookie:
+// session=alice-session".
 func (s *service) call(what string, lines ...string) answer {
 	s.t.Helper()
 	method, path, _ := strings.Cut(what, " ")

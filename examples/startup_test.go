@@ -63,7 +63,8 @@ func TestLeftSocket(t *testing.T) {
 	}
 }
 
-// While a service ends, it answers calls, each as the last of its connection, and fails health checks.
+// While a service ends, it answers calls, each as the last of its connection, and fails health
+// checks.
 func TestDrain(t *testing.T) {
 	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {

@@ -124,8 +124,8 @@ func (v view) Header(name string) (values []string) {
 	return values
 }
 
-// headerAsWritten finds a header in any spelling if the app leaves names as they were sent. Otherwise
-// a caller could avoid the proxy's header by choosing another spelling.
+// headerAsWritten finds a header in any spelling if the app leaves names as they were sent.
+// Otherwise a caller could avoid the proxy's header by choosing another spelling.
 func (v view) headerAsWritten(name string) (values []string) {
 	for key, value := range v.c.Request().Header.All() {
 		if strings.EqualFold(string(key), name) {

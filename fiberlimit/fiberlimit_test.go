@@ -105,7 +105,8 @@ func (h *handling) Allow(check *core.Check, subject string) bool {
 	return fiberlimit.Allow(h.c, check, subject)
 }
 
-// TestHeadersAsWritten holds the adapter to the same where fiber leaves the names of headers as they were sent.
+// TestHeadersAsWritten holds the adapter to the same where fiber leaves the names of headers as
+// they were sent.
 func TestHeadersAsWritten(t *testing.T) {
 	limittest.RunTricks(t, limittest.Adapter{Serve: serve(fiber.Config{DisableHeaderNormalizing: true}), Cannot: cannot})
 }

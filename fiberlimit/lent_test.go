@@ -13,7 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
-// fiber overwrites the strings of a request with those of the next one on the connection. The core keeps none of them.
+// fiber overwrites the strings of a request with those of the next one on the connection. The core
+// keeps none of them.
 func TestNothingLentByFiberIsKept(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
-// TestNamesAreCopied holds that the core keeps no name which fiber lends for the call only: the next call on the connection
-// writes over it, and what the name stands for would be forgotten.
+// TestNamesAreCopied holds that the core keeps no name which fiber lends for the call only: the
+// next call on the connection writes over it, and what the name stands for would be forgotten.
 func TestNamesAreCopied(t *testing.T) {
 	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

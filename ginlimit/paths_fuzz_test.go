@@ -8,7 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// FuzzPaths tries paths on gin's router as it is, and as its options make it route by other forms of the path.
+// FuzzPaths tries paths on gin's router as it is, and as its options make it route by other forms
+// of the path.
 func FuzzPaths(f *testing.F) {
 	gin.SetMode(gin.TestMode)
 	limittest.FuzzPaths(f,

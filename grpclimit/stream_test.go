@@ -94,7 +94,8 @@ func ask(stream grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient) 
 	return err
 }
 
-// TestHealthAndReflectionCanBeExcepted holds that a rule of the whole server can leave services out.
+// TestHealthAndReflectionCanBeExcepted holds that a rule of the whole server can leave services
+// out.
 func TestHealthAndReflectionCanBeExcepted(t *testing.T) {
 	conn := serveHealth(t, nil, core.Rule{Name: "all", Seconds: 600, MaxCount: 1, Except: []string{"/grpc.reflection.v1.*/*", "/grpc.health.v1.Health/*"}})
 	for range 4 {
@@ -111,7 +112,8 @@ func TestHealthAndReflectionCanBeExcepted(t *testing.T) {
 	}
 }
 
-// TestRetryingClientWaitsAndPasses holds that gRPC's own retry policy, told by pushback, comes back when a permit is there.
+// TestRetryingClientWaitsAndPasses holds that gRPC's own retry policy, told by pushback, comes back
+// when a permit is there.
 func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	var attempts atomic.Int32
 	config := `{"methodConfig": [{"name": [{"service": "grpc.health.v1.Health"}], "retryPolicy": {
@@ -137,8 +139,8 @@ func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	}
 }
 
-// TestRetryingClientLeavesWhatItCannotSitOut holds that gRPC's own retry policy, left to itself, does not call again at once
-// where the wait is long or would not help.
+// TestRetryingClientLeavesWhatItCannotSitOut holds that gRPC's own retry policy, left to itself,
+// does not call again at once where the wait is long or would not help.
 func TestRetryingClientLeavesWhatItCannotSitOut(t *testing.T) {
 	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.001s",
 		"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"]}}]}`
@@ -220,7 +222,8 @@ func TestCallersDeadlineIsTheirs(t *testing.T) {
 	}
 }
 
-// TestReplyIsForHTTP holds that an owner's Reply, which words refusals in HTTP, cannot turn a gRPC refusal into anything else.
+// TestReplyIsForHTTP holds that an owner's Reply, which words refusals in HTTP, cannot turn a gRPC
+// refusal into anything else.
 func TestReplyIsForHTTP(t *testing.T) {
 	limiter, err := core.New(core.Options{Reply: func(core.Request, core.Refusal) core.Refusal {
 		return core.Refusal{Status: 200, Body: []byte("slow down")}
@@ -242,8 +245,8 @@ func TestReplyIsForHTTP(t *testing.T) {
 	}
 }
 
-// TestPeerUnderAnHTTPServer holds that callers are told apart where gRPC is served by an http.Server, whose peers are no
-// *net.TCPAddr, and that they are not taken for unix sockets.
+// TestPeerUnderAnHTTPServer holds that callers are told apart where gRPC is served by an
+// http.Server, whose peers are no *net.TCPAddr, and that they are not taken for unix sockets.
 func TestPeerUnderAnHTTPServer(t *testing.T) {
 	limiter, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
 	if err != nil {

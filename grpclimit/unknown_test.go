@@ -20,8 +20,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// TestMethodsOfAnyName holds that a proxy, whose callers choose the methods' names, counts each name by itself, under a short key, and
-// tells it in trailers as a structured field, whatever it is.
+// TestMethodsOfAnyName holds that a proxy, whose callers choose the methods' names, counts each
+// name by itself, under a short key, and tells it in trailers as a structured field, whatever it
+// is.
 func TestMethodsOfAnyName(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	limiter, err := core.New(core.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})

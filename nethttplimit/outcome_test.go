@@ -88,7 +88,8 @@ func ending(name string, status int, handle http.HandlerFunc) limittest.Ending {
 	}}
 }
 
-// hijacking ends a call with an answer by hand, of which the server knows nothing, and then a status that comes too late.
+// hijacking ends a call with an answer by hand, of which the server knows nothing, and then a
+// status that comes too late.
 func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) limittest.Ending {
 	return limittest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h limittest.Handling) {
 		w := h.(handling).w

@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// FuzzPaths tries paths on a *http.ServeMux, which the adapter asks for the route, and on a router that it cannot ask.
+// FuzzPaths tries paths on a *http.ServeMux, which the adapter asks for the route, and on a router
+// that it cannot ask.
 func FuzzPaths(f *testing.F) {
 	limittest.FuzzPaths(f,
 		limittest.Adapter{Serve: serve},

@@ -12,8 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// TestOuterMiddlewareStillSeesPattern holds that exposing the decision, which hands the handler another *http.Request,
-// does not hide the route from a middleware around the limiter, as for its metrics.
+// TestOuterMiddlewareStillSeesPattern holds that exposing the decision, which hands the handler
+// another *http.Request, does not hide the route from a middleware around the limiter, as for its
+// metrics.
 func TestOuterMiddlewareStillSeesPattern(t *testing.T) {
 	limiter, err := core.New(core.Options{Expose: true})
 	if err != nil {
@@ -80,8 +81,8 @@ func TestNestedMuxIsAsked(t *testing.T) {
 	}
 }
 
-// TestWarnsBeforeRouting holds that an unnamed rule is warned of where the route is not known yet, as in chi's Use, and not where
-// there is none.
+// TestWarnsBeforeRouting holds that an unnamed rule is warned of where the route is not known yet,
+// as in chi's Use, and not where there is none.
 func TestWarnsBeforeRouting(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /shop", func(http.ResponseWriter, *http.Request) {})

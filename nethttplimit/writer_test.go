@@ -37,7 +37,8 @@ var (
 	plain   = core.Rule{Name: "plain", Seconds: 600, MaxCount: 1000}
 )
 
-// TestWriterIsUntouched holds that only a rule with something to give back costs the handler its writer.
+// TestWriterIsUntouched holds that only a rule with something to give back costs the handler its
+// writer.
 func TestWriterIsUntouched(t *testing.T) {
 	limiter := newLimiter(t)
 	for _, test := range []struct {
@@ -56,7 +57,8 @@ func TestWriterIsUntouched(t *testing.T) {
 	}
 }
 
-// TestWriterCanDoTheSame holds that the writer of a counted call can do what the server's can, and pretends nothing else.
+// TestWriterCanDoTheSame holds that the writer of a counted call can do what the server's can, and
+// pretends nothing else.
 func TestWriterCanDoTheSame(t *testing.T) {
 	can := func(w http.ResponseWriter) string {
 		_, flushes := w.(http.Flusher)
@@ -99,7 +101,8 @@ func TestWriterCanDoTheSame(t *testing.T) {
 	}
 }
 
-// TestEventsAreSentAtOnce holds that a stream of events is one, under a rule with Count and a slot, which it holds to its end.
+// TestEventsAreSentAtOnce holds that a stream of events is one, under a rule with Count and a slot,
+// which it holds to its end.
 func TestEventsAreSentAtOnce(t *testing.T) {
 	limiter, next := newLimiter(t), make(chan struct{})
 	one := slots
@@ -268,7 +271,8 @@ func readFrom(w http.ResponseWriter, bytes int64) (int64, error) {
 	return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(io.LimitReader(strings.NewReader(text), bytes)))
 }
 
-// TestWatchedResponsesAreTheSame holds that neither the client nor the handler can tell a watched response from the server's own.
+// TestWatchedResponsesAreTheSame holds that neither the client nor the handler can tell a watched
+// response from the server's own.
 func TestWatchedResponsesAreTheSame(t *testing.T) {
 	limited := nethttplimit.New(newLimiter(t), counted, slots)
 	for name, write := range writings {
@@ -315,8 +319,8 @@ func exchange(t *testing.T, method string, handler http.Handler) string {
 	return regexp.MustCompile(`(Ratelimit(-Policy)?|Date|Last-Modified): [^\n]*\n`).ReplaceAllString(string(all), "")
 }
 
-// TestEndIsHeldBack holds that a body comes as it is written, but for the last byte of one whose length was declared, which comes
-// when the handler has returned, or flushes.
+// TestEndIsHeldBack holds that a body comes as it is written, but for the last byte of one whose
+// length was declared, which comes when the handler has returned, or flushes.
 func TestEndIsHeldBack(t *testing.T) {
 	leave := make(chan bool)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

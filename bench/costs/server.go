@@ -148,8 +148,8 @@ func callOf(limiter *core.Limiter, a algorithm) callFunc {
 	}
 }
 
-// callAll makes this many calls of every subject, from several goroutines at once. The calls of each
-// subject are spread over half a window.
+// callAll makes this many calls of every subject, from several goroutines at once. The calls of
+// each subject are spread over half a window.
 func callAll(ctx context.Context, call callFunc, times int, allowed bool) error {
 	begin := time.Now()
 	return together(func(caller int) error {
@@ -250,9 +250,9 @@ func (s *server) nothing(ctx context.Context) (least float64, err error) {
 // maxEntries is the largest Max of a SlidingLog.
 const maxEntries = 10_000
 
-// refund returns how many microseconds the server takes to give back a call from the middle of a log
-// of so many calls with the longest notes: the median of some. The middle takes longest, because
-// Redis walks there from an end.
+// refund returns how many microseconds the server takes to give back a call from the middle of a
+// log of so many calls with the longest notes: the median of some. The middle takes longest,
+// because Redis walks there from an end.
 func (s *server) refund(ctx context.Context, entries int) (micros float64, err error) {
 	limiter, err := s.newLimiter()
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A refused call that a limiter remembers does not reach the server, and is an error here; one that a new limiter asks does.
+// A refused call that a limiter remembers does not reach the server, and is an error here; one that
+// a new limiter asks does.
 func TestRefusedCallsReachTheServer(t *testing.T) {
 	s, err := startServer()
 	if err != nil {

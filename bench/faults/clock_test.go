@@ -19,9 +19,10 @@ const (
 	clockForwardFault = "the server's clock is set forward a day"
 )
 
-// A server's clock that is set mints nothing when it goes back, and blocks nobody longer than a window; forward it lets in at most the
-// limit once more. This is a real server whose clock is set by libfaketime, in the long form only, which installs it: the same is
-// tested step by step, with the time as an argument, in the core.
+// A server's clock that is set mints nothing when it goes back, and blocks nobody longer than a
+// window; forward it lets in at most the limit once more. This is a real server whose clock is set
+// by libfaketime, in the long form only, which installs it: the same is tested step by step, with
+// the time as an argument, in the core.
 func TestServerClockSet(t *testing.T) {
 	if !long() {
 		return
@@ -97,8 +98,8 @@ func (s *service) useUp(name string, limit core.Limit) {
 	}
 }
 
-// watch calls for a window and a half from the clock's step on, and says how many were let in in its first window, less a little for the
-// way there, and when somebody was let in first.
+// watch calls for a window and a half from the clock's step on, and says how many were let in in
+// its first window, less a little for the way there, and when somebody was let in first.
 func (s *service) watch(name string, limit core.Limit, turned time.Time, window time.Duration) (early int, first time.Duration) {
 	counter := s.limiter.MustCounter(name, limit)
 	for time.Since(turned) < window*3/2 {
@@ -140,7 +141,8 @@ func startOnClock(t *testing.T) (server *redistest.Server, turn func(by string))
 	}
 	turn("+0")
 	for name, value := range map[string]string{
-		// The C library's own malloc comes before jemalloc, which asks for the time before libfaketime is ready to tell it.
+		// The C library's own malloc comes before jemalloc, which asks for the time before
+		// libfaketime is ready to tell it.
 		"LD_PRELOAD": strings.TrimSpace(string(lent)) + ":libc.so.6",
 
 		"FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1",

@@ -47,7 +47,8 @@ func init() {
 }
 `
 
-// A service under full load, whose Redis restarts, lets in nobody too many, and holds afterwards what it held before.
+// A service under full load, whose Redis restarts, lets in nobody too many, and holds afterwards
+// what it held before.
 func TestExampleUnderLoad(t *testing.T) {
 	server := redistest.Start(t)
 	e := startExample(t, server)
@@ -87,7 +88,8 @@ type example struct {
 	redis *redis.Client
 }
 
-// buildExample builds the example for net/http in a directory, with what makes it tell what it holds.
+// buildExample builds the example for net/http in a directory, with what makes it tell what it
+// holds.
 func buildExample(t *testing.T, dir string) (program string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")

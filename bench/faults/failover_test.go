@@ -17,8 +17,8 @@ import (
 
 const killedMaster = "cluster: a master killed, its replica takes over"
 
-// TestReplicaTakesOver kills a master under callers over all shards. In a long run the replica is killed next, when the old master has
-// become its replica, and so on.
+// TestReplicaTakesOver kills a master under callers over all shards. In a long run the replica is
+// killed next, when the old master has become its replica, and so on.
 func TestReplicaTakesOver(t *testing.T) {
 	times, timeout := 1, sturdy
 	if long() {
@@ -128,7 +128,8 @@ func (o *outage) call(d door, subject string, policy int) {
 // mark is the moment from which over counts.
 func (o *outage) mark() { o.marked = time.Since(o.begun) }
 
-// wantPolicies waits until each policy has answered for Redis more than once, and this process has let pass exactly what it may.
+// wantPolicies waits until each policy has answered for Redis more than once, and this process has
+// let pass exactly what it may.
 func (o *outage) wantPolicies() {
 	o.t.Helper()
 	for i, policy := range policies {
@@ -139,7 +140,8 @@ func (o *outage) wantPolicies() {
 	}
 }
 
-// repaired waits until a server takes writes, as far as it is concerned, and marks when it did; then until calls go there.
+// repaired waits until a server takes writes, as far as it is concerned, and marks when it did;
+// then until calls go there.
 func (o *outage) repaired(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
@@ -151,7 +153,8 @@ func (o *outage) repaired(server *redistest.Server) {
 	o.reaches(server)
 }
 
-// reaches waits until calls go to a server, which was not the master before. While the old master is well it may decide them for a while.
+// reaches waits until calls go to a server, which was not the master before. While the old master
+// is well it may decide them for a while.
 func (o *outage) reaches(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
@@ -161,7 +164,8 @@ func (o *outage) reaches(server *redistest.Server) {
 	})
 }
 
-// over waits until Redis has decided all calls for a while, and says how long after the mark the last call began that it did not decide.
+// over waits until Redis has decided all calls for a while, and says how long after the mark the
+// last call began that it did not decide.
 func (o *outage) over() time.Duration {
 	o.t.Helper()
 	comesTrue(o.t, "Redis decides again", func() bool {
@@ -176,8 +180,8 @@ func (o *outage) over() time.Duration {
 	return max(0, last-o.marked)
 }
 
-// recovery is how long calls may be decided without Redis when it is well again: the breaker looks at least once a second, and may have
-// to be told by the first try that there is another master.
+// recovery is how long calls may be decided without Redis when it is well again: the breaker looks
+// at least once a second, and may have to be told by the first try that there is another master.
 const recovery = 2 * time.Second
 
 // wantExact fails unless a fresh limit of each algorithm lets exactly as many pass as it says.
@@ -228,8 +232,8 @@ func taker(t *testing.T, limiter *core.Limiter, name string, limit core.Limit) f
 	}
 }
 
-// wantKept fails unless each call on the shards that were well was charged once; the other's master may have taken with it what its
-// replica did not have yet.
+// wantKept fails unless each call on the shards that were well was charged once; the other's master
+// may have taken with it what its replica did not have yet.
 func (c *crowd) wantKept(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 	t.Helper()
 	for _, caller := range c.callers {

@@ -16,12 +16,13 @@ import (
 
 const floodOfKeys = "10 million distinct keys in one minute, in process"
 
-// heldBy is the bound on memory: 80 bytes beside each key, of which each takes a piece of 48 bytes in this test; a tenth more for what
-// lies around them, and what a Limiter takes by itself.
+// heldBy is the bound on memory: 80 bytes beside each key, of which each takes a piece of 48 bytes
+// in this test; a tenth more for what lies around them, and what a Limiter takes by itself.
 func heldBy(keys int) int { return keys*(80+48)*11/10 + 1<<20 }
 
-// TestFloodOfKeys floods a Limiter in this process with new callers, every other of whom comes twice at once and so looks as busy as
-// anybody, while some who have used up their limit go on asking: a flood must not give them a fresh counter.
+// TestFloodOfKeys floods a Limiter in this process with new callers, every other of whom comes
+// twice at once and so looks as busy as anybody, while some who have used up their limit go on
+// asking: a flood must not give them a fresh counter.
 func TestFloodOfKeys(t *testing.T) {
 	keys, kept, within := 60_000, 25_000, time.Duration(0)
 	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: kept}

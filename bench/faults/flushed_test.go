@@ -18,7 +18,8 @@ const (
 	flushAllFault    = "FLUSHALL in a loop"
 )
 
-// perDay are limits of so many a day by every algorithm, by the names that they count under. A bucket gets the same back in a day.
+// perDay are limits of so many a day by every algorithm, by the names that they count under. A
+// bucket gets the same back in a day.
 func perDay(most int) map[string]core.Limit {
 	limits := make(map[string]core.Limit)
 	for a := core.SlidingWindow; a < core.Concurrency; a++ {
@@ -54,8 +55,9 @@ func TestEverythingForgotten(t *testing.T) {
 	report(t, flushAllFault, "%d calls during %d flushes, no error, at most the limit for each flush", made, flushes)
 }
 
-// forget has callers use up hot keys by every algorithm, and other keys, while a client has their server forget at this pace. It
-// checks that there is no error, has what was admitted of each hot key checked, and says how many calls and flushes there were.
+// forget has callers use up hot keys by every algorithm, and other keys, while a client has their
+// server forget at this pace. It checks that there is no error, has what was admitted of each hot
+// key checked, and says how many calls and flushes there were.
 func forget(t *testing.T, most int, pace time.Duration, flush func(context.Context, *redis.Client) error,
 	check func(t *testing.T, name string, admitted, flushes int)) (made, flushes int) {
 	server, ctx := redistest.Start(t), context.Background()

@@ -187,12 +187,14 @@ func patternOf(route limittest.Route) string {
 	return methodsOf(route)[0] + " " + route.Path
 }
 
-// pathFor is a route's path in the spelling of gin, echo and fiber, which differ in how they write all the rest.
+// pathFor is a route's path in the spelling of gin, echo and fiber, which differ in how they write
+// all the rest.
 func pathFor(route limittest.Route, rest string) string {
 	return strings.NewReplacer("{rest...}", rest, "{", ":", "}", "").Replace(route.Path)
 }
 
-// handling is a call in a handler that writes its reply as bytes. An RPC has neither status nor allow.
+// handling is a call in a handler that writes its reply as bytes. An RPC has neither status nor
+// allow.
 type handling struct {
 	ctx    context.Context
 	reply  io.Writer

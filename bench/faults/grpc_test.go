@@ -19,7 +19,8 @@ import (
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
-// serveGRPC makes a method of each route: the path's last word, of the service that the words before it name.
+// serveGRPC makes a method of each route: the path's last word, of the service that the words
+// before it name.
 func serveGRPC(room int) serveFunc {
 	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 		server := grpcServer(app, grpc.MaxHeaderListSize(uint32(room)))

@@ -66,8 +66,9 @@ var ailments = []ailment{
 		sicken: endless, cure: do([]any{"script", "kill"}),
 	},
 	{
-		// go-redis makes nothing of the reply to its first word on the connection, and writes on, to one that is closed: no
-		// connection can be set up then. One that was set up before is lost.
+		// go-redis makes nothing of the reply to its first word on the connection, and writes on,
+		// to one that is closed: no connection can be set up then. One that was set up before is
+		// lost.
 		fault:   "max number of clients reached: the server closes each connection",
 		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost, core.StoreUnreachable},
 		sicken:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
@@ -133,7 +134,8 @@ func endless(s *service, operator *redis.Client) {
 	soon(s.t, "the server says that it is busy", func() bool { return redis.HasErrorPrefix(operator.Ping(context.Background()).Err(), "BUSY") })
 }
 
-// hold takes the limiter's client for something that takes its time, and returns when the server has been asked for it.
+// hold takes the limiter's client for something that takes its time, and returns when the server
+// has been asked for it.
 func hold(s *service, operator *redis.Client) {
 	go s.client.BLPop(context.Background(), patience, "held")
 	soon(s.t, "the client waits", func() bool {
@@ -142,7 +144,8 @@ func hold(s *service, operator *redis.Client) {
 	})
 }
 
-// A server that answers with errors gets each rule's policy, and decides again, without a restart here, as soon as it can.
+// A server that answers with errors gets each rule's policy, and decides again, without a restart
+// here, as soon as it can.
 func TestServerIll(t *testing.T) {
 	for _, a := range ailments {
 		t.Run(a.fault, func(t *testing.T) {

@@ -46,7 +46,8 @@ func (j *journal) complaints(t *testing.T, class core.StoreErrorClass) (all []co
 	return all
 }
 
-// wantOnce checks that an operator is told what to change, and once for each policy, however many calls there were in less than a minute.
+// wantOnce checks that an operator is told what to change, and once for each policy, however many
+// calls there were in less than a minute.
 func (j *journal) wantOnce(t *testing.T, class core.StoreErrorClass, change string) {
 	t.Helper()
 	said := make(map[string]int)

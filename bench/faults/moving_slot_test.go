@@ -18,8 +18,8 @@ import (
 
 const movedSlot = "cluster: a slot moved while in use (ASK, MOVED, TRYAGAIN)"
 
-// TestSlotMovesInUse moves a slot to another master and back, key by key, under callers of every algorithm, and of rules with several
-// counters in that slot.
+// TestSlotMovesInUse moves a slot to another master and back, key by key, under callers of every
+// algorithm, and of rules with several counters in that slot.
 func TestSlotMovesInUse(t *testing.T) {
 	t.Parallel()
 	times := 4
@@ -103,7 +103,8 @@ func (u *slotUser) use(t *testing.T, d door, subject string, stop chan struct{})
 	}
 }
 
-// wantExact fails unless all that passed was charged, to every counter, and no limit let more pass than it says.
+// wantExact fails unless all that passed was charged, to every counter, and no limit let more pass
+// than it says.
 func (u *slotUser) wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 	t.Helper()
 	passed := int(u.passed.Load())
@@ -154,7 +155,8 @@ func newMover(t *testing.T, s shards, subject string) *mover {
 	return m
 }
 
-// move moves the slot as redis-cli does, two keys at a time, so that most of the time the counters of a call lie on both sides.
+// move moves the slot as redis-cli does, two keys at a time, so that most of the time the counters
+// of a call lie on both sides.
 func (m *mover) move(from, to int) {
 	m.t.Helper()
 	ctx, begin, moved := context.Background(), time.Now(), 0

@@ -20,11 +20,13 @@ import (
 
 const oversized = "1 MB headers, 10,000 cookies, 1,000 hops, paths of 500 kB"
 
-// roomy is how many bytes of headers the servers take here: more than they do by themselves, so that what is large reaches the limits.
+// roomy is how many bytes of headers the servers take here: more than they do by themselves, so
+// that what is large reaches the limits.
 const roomy = 4 << 20
 
-// TestOversized sends headers and paths that are as large as a server lets them be. Each caller must have one counter, under a key of
-// at most 200 bytes, and no call may keep the limits busy for long.
+// TestOversized sends headers and paths that are as large as a server lets them be. Each caller
+// must have one counter, under a key of at most 200 bytes, and no call may keep the limits busy for
+// long.
 func TestOversized(t *testing.T) {
 	server := redistest.Start(t)
 	calls, longest := 0, time.Duration(0)
@@ -90,7 +92,8 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 	return s
 }
 
-// call makes a call and compares the status. The first call of a caller with this outcome is a counter.
+// call makes a call and compares the status. The first call of a caller with this outcome is a
+// counter.
 func (s *oversizedService) call(t *testing.T, status int, path string, header http.Header) {
 	t.Helper()
 	s.counted.Store("")

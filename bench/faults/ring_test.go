@@ -10,8 +10,9 @@ import (
 
 const ringServer = "ring: one server killed, and back"
 
-// TestRingServerKilled kills one server of a ring, which the client takes out of the ring after a while, and starts it again. The keys of the
-// others stay where they are. Its own are counted elsewhere meanwhile, afresh, and on the empty server again when it is back.
+// TestRingServerKilled kills one server of a ring, which the client takes out of the ring after a
+// while, and starts it again. The keys of the others stay where they are. Its own are counted
+// elsewhere meanwhile, afresh, and on the empty server again when it is back.
 func TestRingServerKilled(t *testing.T) {
 	t.Parallel()
 	times, timeout := 1, sturdy

@@ -17,7 +17,8 @@ const (
 	demotedMaster   = "a master demoted while connections stay open (READONLY), and promoted again"
 )
 
-// TestSentinelFailsOver kills the master. In a long run it kills the next one when the old one has become its replica, and so on.
+// TestSentinelFailsOver kills the master. In a long run it kills the next one when the old one has
+// become its replica, and so on.
 func TestSentinelFailsOver(t *testing.T) {
 	t.Parallel()
 	took, times := failOvers(t, func(_ *redistest.Sentinel, master, replica *redistest.Server, o *outage) {
@@ -28,7 +29,8 @@ func TestSentinelFailsOver(t *testing.T) {
 	report(t, sentinelKilled, "right limits again %.1f s after the kill (of %d, the longest %.1f s; the Sentinels wait 1 s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
 }
 
-// TestSentinelFailsOverAsPlanned tells a Sentinel to have the replica take over. No call need go without Redis then.
+// TestSentinelFailsOverAsPlanned tells a Sentinel to have the replica take over. No call need go
+// without Redis then.
 func TestSentinelFailsOverAsPlanned(t *testing.T) {
 	t.Parallel()
 	took, times := failOvers(t, func(s *redistest.Sentinel, _, replica *redistest.Server, o *outage) {
@@ -38,8 +40,8 @@ func TestSentinelFailsOverAsPlanned(t *testing.T) {
 	report(t, sentinelPlanned, "right limits again %.1f s after the command (of %d, the longest %.1f s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
 }
 
-// failOvers has something happen to a master, because of which its replica takes over, and says how long it took each time until Redis
-// decided all calls again.
+// failOvers has something happen to a master, because of which its replica takes over, and says how
+// long it took each time until Redis decided all calls again.
 func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica *redistest.Server, o *outage)) (took *waits, times int) {
 	t.Helper()
 	times, timeout := 1, sturdy
@@ -69,8 +71,8 @@ func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica
 	return took, times
 }
 
-// TestMasterIsDemoted makes a master a replica, which refuses writes from then on, and a master again, while the client's connections stay
-// open and nothing tells it.
+// TestMasterIsDemoted makes a master a replica, which refuses writes from then on, and a master
+// again, while the client's connections stay open and nothing tells it.
 func TestMasterIsDemoted(t *testing.T) {
 	t.Parallel()
 	const timeout = sturdy

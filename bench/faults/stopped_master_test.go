@@ -13,7 +13,8 @@ import (
 
 const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers over all shards"
 
-// TestOneMasterStopped has 256 callers call over all shards, while one master is stopped and runs on, by turns.
+// TestOneMasterStopped has 256 callers call over all shards, while one master is stopped and runs
+// on, by turns.
 func TestOneMasterStopped(t *testing.T) {
 	rounds, runs, stands, timeout := 2, 400*time.Millisecond, sturdy+500*time.Millisecond, sturdy
 	if long() {
@@ -55,7 +56,8 @@ type crowd struct {
 	before, during, ill waits        // of calls on shards that are well, while all are and while one is not; and of those on the sick one
 }
 
-// The healths of the shard that falls sick. While it recovers it carries out what it was sent, which takes its time.
+// The healths of the shard that falls sick. While it recovers it carries out what it was sent,
+// which takes its time.
 const (
 	isWell int32 = iota
 	isSick
@@ -86,7 +88,8 @@ func newCrowd(t *testing.T, s shards, d door, n int) *crowd {
 	return c
 }
 
-// gather has all of them call, each for the first time before it returns, which makes the connections.
+// gather has all of them call, each for the first time before it returns, which makes the
+// connections.
 func (c *crowd) gather() {
 	var first sync.WaitGroup
 	for i, caller := range c.callers {
@@ -136,8 +139,8 @@ func (c *crowd) call(caller *crowdCaller, timed bool) {
 	}
 }
 
-// wantCounted fails unless each call on a shard that is well was charged once, and each on the sick one at most once, though all
-// that passed by Redis's word were.
+// wantCounted fails unless each call on a shard that is well was charged once, and each on the sick
+// one at most once, though all that passed by Redis's word were.
 func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 	t.Helper()
 	for _, caller := range c.callers {
@@ -150,9 +153,10 @@ func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limi
 	}
 }
 
-// wantUnmoved fails when calls on the shards that are well took longer while the other was sick, and returns how many times as long. A call
-// that waits for the sick shard in any way takes most of the Timeout. In a short run one stall of a busy machine is more than a hundredth
-// of the calls, so it looks at their p90.
+// wantUnmoved fails when calls on the shards that are well took longer while the other was sick,
+// and returns how many times as long. A call that waits for the sick shard in any way takes most of
+// the Timeout. In a short run one stall of a busy machine is more than a hundredth of the calls, so
+// it looks at their p90.
 func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64) {
 	t.Helper()
 	p := 90

@@ -20,7 +20,8 @@ const triedTokens = "tokens tried at full speed against NeedLogin"
 // guesses is how many calls an hour the rule by IP lets an address make.
 const guesses = 100
 
-// TestTriedTokens guesses tokens as fast as it can, in every framework, against two rules that want a login behind one by IP.
+// TestTriedTokens guesses tokens as fast as it can, in every framework, against two rules that want
+// a login behind one by IP.
 func TestTriedTokens(t *testing.T) {
 	enough := func(tries int64, _ time.Time) bool { return tries >= 600 }
 	if long() {

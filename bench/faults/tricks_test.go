@@ -12,8 +12,9 @@ const (
 	hostileNames  = "NUL, `}{`, invalid UTF-8, CR LF and the like in users, header values, cookies, subjects, names and errors"
 )
 
-// TestTricks tries on all five frameworks what their adapters' own tests try, and has the figures. In its short form it looks only
-// whether there are any: on one, the adapters' own tests having tried all of them.
+// TestTricks tries on all five frameworks what their adapters' own tests try, and has the figures.
+// In its short form it looks only whether there are any: on one, the adapters' own tests having
+// tried all of them.
 func TestTricks(t *testing.T) {
 	var all limittest.Tricks
 	tried, addresses, served := frameworks(usual), 800, 200

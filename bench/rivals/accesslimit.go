@@ -66,7 +66,8 @@ func inProcess(name string) InProcess {
 	}}
 }
 
-// ourRule is the rule of our middlewares: the default algorithm, the caller's address, full headers.
+// ourRule is the rule of our middlewares: the default algorithm, the caller's address, full
+// headers.
 var ourRule = core.Rule{Name: "api", Seconds: 60, MaxCount: middlewareMax}
 
 func ours(framework string, newCaller func(*core.Limiter) func() func()) Middleware {

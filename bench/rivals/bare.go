@@ -9,9 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// goodScript is a token bucket (GCRA) with little more in it than it needs, and one number back: what a good script costs that nothing
-// stands around. KEYS[1] is the key; ARGV is microseconds: what a call uses up, how much there is room for, and in milliseconds how
-// long a key lives.
+// goodScript is a token bucket (GCRA) with little more in it than it needs, and one number back:
+// what a good script costs that nothing stands around. KEYS[1] is the key; ARGV is microseconds:
+// what a call uses up, how much there is room for, and in milliseconds how long a key lives.
 const goodScript = `
 local call = redis.call
 local clock = call('TIME')
@@ -32,7 +32,8 @@ func goodArgs(l Limit) []string {
 	return []string{strconv.FormatInt(permit, 10), strconv.FormatInt(room, 10), strconv.FormatInt(room/1000+1, 10)}
 }
 
-// bare is go-redis and the script, as one would write it by hand: what any limiter on go-redis stands on.
+// bare is go-redis and the script, as one would write it by hand: what any limiter on go-redis
+// stands on.
 var bare = Redis{Name: Bare, Script: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
 	script := redis.NewScript(goodScript)

@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Leased is our SlidingWindow as a rule that leases permits, through the face that the adapters use.
+// Leased is our SlidingWindow as a rule that leases permits, through the face that the adapters
+// use.
 var Leased = Redis{Name: "accesslimit SlidingWindow, leased", Open: openLeased}
 
 func leaseRule(l Limit) core.Rule {

@@ -10,7 +10,8 @@ import (
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(m,
-		// The stores of ulule and of fiber's limiter clean up for as long as the process runs: nothing ends them.
+		// The stores of ulule and of fiber's limiter clean up for as long as the process runs:
+		// nothing ends them.
 		goleak.IgnoreTopFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.(*Storage).gc"),
 		// fiber looks at the clock once a second, for all who ask it.

@@ -1,6 +1,8 @@
-// Package rivals puts the limiters that are compared behind one face: one file for each, used as its documentation says.
+// Package rivals puts the limiters that are compared behind one face: one file for each, used as
+// its documentation says.
 //
-// A further rival is a file with a Redis, an InProcess or a Middleware in it, and its line in the lists below.
+// A further rival is a file with a Redis, an InProcess or a Middleware in it, and its line in the
+// lists below.
 package rivals
 
 import (
@@ -17,8 +19,8 @@ type Limit struct {
 	Max int
 	// Window is the span of those who count in windows: a key lives as long.
 	Window time.Duration
-	// Permit is how long a bucket of Max permits takes to get one of them back. Its key lives until what was used is back, so a slow
-	// refill keeps keys alive.
+	// Permit is how long a bucket of Max permits takes to get one of them back. Its key lives until
+	// what was used is back, so a slow refill keeps keys alive.
 	Permit time.Duration
 }
 
@@ -32,8 +34,9 @@ func (l Limit) rate() (permits int, span time.Duration) {
 // perSecond is the refill as x/time/rate has it.
 func (l Limit) perSecond() float64 { return 1 / l.Permit.Seconds() }
 
-// Roomy admits everything, and keeps each key alive for half a minute or more after a call: a call on a key that expired costs a server
-// more than one on a key that lives. RoomyHot does so for a key that gets all calls.
+// Roomy admits everything, and keeps each key alive for half a minute or more after a call: a call
+// on a key that expired costs a server more than one on a key that lives. RoomyHot does so for a
+// key that gets all calls.
 var (
 	Roomy    = Limit{Max: 1e6, Window: time.Minute, Permit: 30 * time.Second}
 	RoomyHot = Limit{Max: 1e9, Window: time.Minute, Permit: time.Second}
@@ -69,7 +72,8 @@ func (p Place) client() redis.UniversalClient {
 // Redis is a limiter whose counters are in Redis.
 type Redis struct {
 	Name string
-	// Script says that a decision is one script call, whatever the state is, so that it can be recorded and repeated.
+	// Script says that a decision is one script call, whatever the state is, so that it can be
+	// recorded and repeated.
 	Script bool
 	// Open makes a limiter as one process of a service has it.
 	Open func(Place, Limit) (Opened, error)

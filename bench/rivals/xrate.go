@@ -6,8 +6,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateInMap is what many services write by hand: a golang.org/x/time/rate.Limiter for each key, in a map behind a mutex. It forgets
-// no key.
+// rateInMap is what many services write by hand: a golang.org/x/time/rate.Limiter for each key, in
+// a map behind a mutex. It forgets no key.
 var rateInMap = InProcess{"x/time/rate in a map", func(l Limit, _ int) (func(string) bool, func()) {
 	var mu sync.Mutex
 	limiters := make(map[string]*rate.Limiter)

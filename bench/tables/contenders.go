@@ -50,13 +50,15 @@ func (l *limiter) take(subject string) bool {
 
 func (l *limiter) close() { l.Close() }
 
-// bucket is the limiter's token bucket, where the rate divides the window's microseconds, or they divide it.
+// bucket is the limiter's token bucket, where the rate divides the window's microseconds, or they
+// divide it.
 type bucket struct {
 	mu       sync.Mutex
 	at, used int64
 }
 
-// rate is what a bucket holds: so many units, one permit is so many, and so many come back per microsecond.
+// rate is what a bucket holds: so many units, one permit is so many, and so many come back per
+// microsecond.
 type rate struct{ full, permit, refill int64 }
 
 func rateOf(most int, window time.Duration) rate {

@@ -1,11 +1,12 @@
-// Command tables compares what keeps the counters in a process: the limiter's own table, the cache library otter v2, and a Go map
-// behind a mutex, each bounded by the same number of keys, where it can be, and each with a token bucket for each key.
+// Command tables compares what keeps the counters in a process: the limiter's own table, the cache
+// library otter v2, and a Go map behind a mutex, each bounded by the same number of keys, where it
+// can be, and each with a token bucket for each key.
 //
 //	go run ./tables
 //
-// The limiter does more than the others: a call of it is the whole [core.Counter.Allow], which forms the key, checks what it
-// is given and makes a Decision. The others look up the subject as it comes, and say yes or no. The figures are medians of
-// interleaved rounds.
+// The limiter does more than the others: a call of it is the whole [core.Counter.Allow], which
+// forms the key, checks what it is given and makes a Decision. The others look up the subject as it
+// comes, and say yes or no. The figures are medians of interleaved rounds.
 package main
 
 import (
@@ -22,7 +23,8 @@ const (
 	plenty  = 1_000_000_000 // permits a second, which nobody uses up
 )
 
-// measurement is one or more columns: what they are called, and how they are measured on tables made for it.
+// measurement is one or more columns: what they are called, and how they are measured on tables
+// made for it.
 type measurement struct {
 	columns []string
 	run     func(contender) []float64

@@ -24,7 +24,8 @@ func subjects(n int) []string {
 	return all
 }
 
-// each runs one caller for each processor, and returns how long a call took: the time of all divided by the calls of all.
+// each runs one caller for each processor, and returns how long a call took: the time of all
+// divided by the calls of all.
 func each(caller func(calls int)) float64 {
 	callers := runtime.GOMAXPROCS(0)
 	begin := time.Now()
@@ -68,8 +69,8 @@ func flood(c contender) float64 {
 	})
 }
 
-// bytesPerKey is what a key takes, its own bytes included: of the limiter these are the whole of what it counts by, about 50; of the
-// others the 14 of the subject.
+// bytesPerKey is what a key takes, its own bytes included: of the limiter these are the whole of
+// what it counts by, about 50; of the others the 14 of the subject.
 func bytesPerKey(c contender) float64 {
 	before := inUse()
 	t := c.open(2*maxKeys, plenty, time.Hour)
@@ -88,8 +89,8 @@ func inUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// whileExpiring is the time in nanoseconds that 99 of 100 calls for a busy key took at most while a million others expired, and that
-// of the longest call in microseconds.
+// whileExpiring is the time in nanoseconds that 99 of 100 calls for a busy key took at most while a
+// million others expired, and that of the longest call in microseconds.
 func whileExpiring(c contender) []float64 {
 	t := c.open(2*expiring, 1, lives)
 	defer t.close()

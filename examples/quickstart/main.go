@@ -81,8 +81,8 @@ func newLimiter() (*core.Limiter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("REDIS_URL: %w", err)
 		}
-		// By default go-redis dials a dead server five times, 100 ms apart, and a call would wait for
-		// that until its Timeout. With 1 it fails at once.
+		// By default go-redis dials a dead server five times, 100 ms apart, and a call would wait
+		// for that until its Timeout. With 1 it fails at once.
 		server.DialerRetries = 1
 		options.Redis = redis.NewClient(server) // connects on the first call
 	}

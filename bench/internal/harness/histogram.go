@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Histogram counts latencies without an allocation. Buckets are 1/64 of a power of two wide, so a percentile is off by less than 1 %.
+// Histogram counts latencies without an allocation. Buckets are 1/64 of a power of two wide, so a
+// percentile is off by less than 1 %.
 type Histogram struct{ counts [buckets]uint32 }
 
 const (

@@ -12,8 +12,8 @@ const KeyLen = 20
 // Digits are those at the end of a subject: as many as redis-benchmark writes for its __rand_int__.
 const Digits = 12
 
-// Keys are subjects, made before anything is measured. They lie side by side in one string, so that ten million of them are one
-// object to the garbage collector.
+// Keys are subjects, made before anything is measured. They lie side by side in one string, so that
+// ten million of them are one object to the garbage collector.
 type Keys struct {
 	text string
 	n    int

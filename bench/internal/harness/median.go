@@ -10,7 +10,8 @@ import (
 // Spread is what several rounds found: the median, and between what they lay.
 type Spread struct{ Median, Min, Max float64 }
 
-// SpreadOf is the spread of some values, not a number of none. The median of an even number is the mean of the two in the middle.
+// SpreadOf is the spread of some values, not a number of none. The median of an even number is the
+// mean of the two in the middle.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{math.NaN(), math.NaN(), math.NaN()}
@@ -37,10 +38,12 @@ func Ratio(a, b float64) float64 {
 	return a / b
 }
 
-// Shuffled is the numbers below n in random order. Each round has another, so that no rival always comes after the same one.
+// Shuffled is the numbers below n in random order. Each round has another, so that no rival always
+// comes after the same one.
 func Shuffled(n int) []int { return rand.Perm(n) }
 
-// Number writes a figure as it is read: about three digits, thousands as k and millions as M, "-" where there is none.
+// Number writes a figure as it is read: about three digits, thousands as k and millions as M, "-"
+// where there is none.
 func Number(v float64) string {
 	switch abs := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Recorder is a proxy in front of a redis-server that keeps the scripts which pass through it. So a script is measured as a library
-// really sends it, today and after it was changed.
+// Recorder is a proxy in front of a redis-server that keeps the scripts which pass through it. So a
+// script is measured as a library really sends it, today and after it was changed.
 type Recorder struct {
 	listener net.Listener
 	upstream string

@@ -110,7 +110,8 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 }
 
-// redis-benchmark runs a script on many keys, as the server counts them. Zero bytes it would cut off, so they are refused.
+// redis-benchmark runs a script on many keys, as the server counts them. Zero bytes it would cut
+// off, so they are refused.
 func TestRedisBenchmark(t *testing.T) {
 	server, err := StartServer()
 	if err != nil {

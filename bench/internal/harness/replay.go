@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Replay sends commands to a server over some connections, each with so many under way, one after the other and from the start again
-// until there were total. It returns how long that took.
+// Replay sends commands to a server over some connections, each with so many under way, one after
+// the other and from the start again until there were total. It returns how long that took.
 func Replay(addr string, commands [][]byte, total, connections, depth int) (time.Duration, error) {
 	var group errgroup.Group
 	began := time.Now()

@@ -55,7 +55,8 @@ func startNode(args ...string) (*node, error) {
 	return n, nil
 }
 
-// freePort is one that nobody listens on. It is below 55,535, because a cluster node also listens 10,000 above.
+// freePort is one that nobody listens on. It is below 55,535, because a cluster node also listens
+// 10,000 above.
 func freePort() (int, error) {
 	for range 100 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,8 +119,8 @@ func (s *Server) Flush() error {
 	return failed
 }
 
-// Usage implements Meter: what the main threads of all servers spent, how many scripts they ran, and what went over the
-// network.
+// Usage implements Meter: what the main threads of all servers spent, how many scripts they ran,
+// and what went over the network.
 func (s *Server) Usage() (u Usage, err error) {
 	for _, n := range s.nodes {
 		info, err := n.client.Info(context.Background(), "cpu", "commandstats", "stats").Result()

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// The bounds of a bucket, as core's documentation tells them: sums exact in a double, debts of ten times the rate
-// included, and a refill of at most 71 years.
+// The bounds of a bucket, as core's documentation tells them: sums exact in a double, debts of ten
+// times the rate included, and a refill of at most 71 years.
 var (
 	mostUnits = new(big.Int).Lsh(big.NewInt(1), 52)
 	mostTime  = new(big.Int).Lsh(big.NewInt(1), 51)
@@ -25,8 +25,8 @@ func product(factors ...int64) *big.Int {
 	return p
 }
 
-// countable says, in numbers that do not overflow, whether a bucket keeps within the bounds. The greatest common divisor
-// of rate and ticks is the largest unit in which nothing rounds.
+// countable says, in numbers that do not overflow, whether a bucket keeps within the bounds. The
+// greatest common divisor of rate and ticks is the largest unit in which nothing rounds.
 func countable(rate, window, burst int64) bool {
 	tick := int64(1)
 	if window >= hour && window%millisecond == 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// eachZone runs a test of every zone of the tz database that has clocks of its own: those that are another's name are left out.
+// eachZone runs a test of every zone of the tz database that has clocks of its own: those that are
+// another's name are left out.
 func eachZone(t *testing.T, do func(t *testing.T, zone *time.Location, changes []time.Time)) {
 	t.Helper()
 	file := filepath.Join(build.Default.GOROOT, "lib", "time", "zoneinfo.zip")
@@ -75,8 +76,8 @@ func (d dates) number(at time.Time) int {
 	return 10000*year + 100*int(month) + day
 }
 
-// begin is the first moment that shows this date, or a later one where the zone left it out, from a moment before it. Between two
-// changes no clock goes back, so there it can be searched for.
+// begin is the first moment that shows this date, or a later one where the zone left it out, from a
+// moment before it. Between two changes no clock goes back, so there it can be searched for.
 func (d dates) begin(number int, from time.Time) int64 {
 	for {
 		to := from.AddDate(0, 0, 70)
@@ -120,8 +121,8 @@ func (d dates) check(t *testing.T, at time.Time) {
 
 func (d dates) show(at int64) time.Time { return time.UnixMicro(at).In(d.zone) }
 
-// Whatever a zone did to its clocks, every moment lies in one day and in one month, which begin with the first moment that shows
-// their date and end with the first that shows a later one.
+// Whatever a zone did to its clocks, every moment lies in one day and in one month, which begin
+// with the first moment that shows their date and end with the first that shows a later one.
 func TestCalendarsOfAllZones(t *testing.T) {
 	eachZone(t, func(t *testing.T, zone *time.Location, changes []time.Time) {
 		for _, month := range []bool{false, true} {
@@ -139,8 +140,8 @@ func TestCalendarsOfAllZones(t *testing.T) {
 	})
 }
 
-// Days that are known from the newspapers: without a midnight, with two, left out altogether, and one whose first minute came
-// twice, with an hour of the day before in between.
+// Days that are known from the newspapers: without a midnight, with two, left out altogether, and
+// one whose first minute came twice, with an hour of the day before in between.
 func TestCalendarDaysOutOfTheOrdinary(t *testing.T) {
 	for _, tc := range []struct{ zone, at, start, end string }{
 		{"America/Sao_Paulo", "2017-10-15T12:00:00Z", "2017-10-15T03:00:00Z", "2017-10-16T02:00:00Z"},

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// For every algorithm, raising and lowering a limit takes effect at once and keeps past use. A charge
-// that is given back after the change is free again under each of the limits.
+// For every algorithm, raising and lowering a limit takes effect at once and keeps past use. A
+// charge that is given back after the change is free again under each of the limits.
 func TestLimitChanges(t *testing.T) {
 	kinds := map[string]func(int64) algorithm.Limit{
 		"bucket": func(most int64) algorithm.Limit { return bucket(t, most, second, most) },
@@ -55,8 +55,8 @@ func TestLimitChanges(t *testing.T) {
 	}
 }
 
-// Whatever rates a bucket is asked at, one admits no more than it would alone, also beyond as many as
-// the bucket keeps apart, and after refunds.
+// Whatever rates a bucket is asked at, one admits no more than it would alone, also beyond as many
+// as the bucket keeps apart, and after refunds.
 func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
 	for _, rates := range [][]int64{{7, 1000}, {1, 7, 20, 100, 333, 1000, 5000}} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +114,8 @@ func TestBucketAskedAtTwoRatesRefills(t *testing.T) {
 	}
 }
 
-// A wait is told in a time.Duration, 292 years at most, whatever the limits were that followed each other.
+// A wait is told in a time.Duration, 292 years at most, whatever the limits were that followed each
+// other.
 func TestLoweredBucketWaitFitsADuration(t *testing.T) {
 	const longest = 292 * 365 * day
 	for _, tc := range []struct {

@@ -25,7 +25,8 @@ func clockCases(t *testing.T) []clockCase {
 	}
 }
 
-// A clock that steps back an hour mints nothing and blocks nobody for longer than a full window or refill.
+// A clock that steps back an hour mints nothing and blocks nobody for longer than a full window or
+// refill.
 func TestClockSteppedBack(t *testing.T) {
 	for _, tc := range clockCases(t) {
 		t.Run(tc.name, func(t *testing.T) {

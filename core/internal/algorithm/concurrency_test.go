@@ -34,7 +34,8 @@ func (f inFlight) answer(now int64, l *algorithm.Limit) (want algorithm.Verdict)
 	return want
 }
 
-// Slots are taken, renewed, given back, and lost by holders that die; every answer is that of a set of holders.
+// Slots are taken, renewed, given back, and lost by holders that die; every answer is that of a set
+// of holders.
 func TestConcurrencyIsExact(t *testing.T) {
 	for _, window := range []int64{millisecond, 30 * second, algorithm.MaxWindow} {
 		t.Run(fmt.Sprint(window), rapid.MakeCheck(func(t *rapid.T) {
@@ -88,7 +89,8 @@ func TestSlotsWithoutTimeToLive(t *testing.T) {
 	}
 }
 
-// A slot whose holder died is gone with the next renewal of another, and no clock that steps back brings it back.
+// A slot whose holder died is gone with the next renewal of another, and no clock that steps back
+// brings it back.
 func TestRenewalForgetsTheDead(t *testing.T) {
 	limit, e := algorithm.Windowed(algorithm.Concurrency, 5, second), newEngines(early)
 	slot := algorithm.Charge{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: "alive"}

@@ -29,7 +29,8 @@ type member struct {
 	dry     bool
 }
 
-// caller makes up calls, and is told the answers: it comes back when they say that something changes.
+// caller makes up calls, and is told the answers: it comes back when they say that something
+// changes.
 type caller struct {
 	*rapid.T
 	*engines

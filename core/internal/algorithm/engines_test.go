@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// engines are both, side by side. This process takes each step at once, in the store that is used in production; Redis takes them
-// at the end, all in one round trip, and must answer the same.
+// engines are both, side by side. This process takes each step at once, in the store that is used
+// in production; Redis takes them at the end, all in one round trip, and must answer the same.
 type engines struct {
 	process *memstore.Store
 	now     int64
@@ -157,7 +157,8 @@ var forget = algorithm.Script{Text: scriptclock.Lines + "return {now, redis.call
 // form is a script made ready for a test.
 type form func(testing.TB, *algorithm.Script) string
 
-// run plays the steps in an empty Redis and compares every answer. After each it looks closer, if that is wanted.
+// run plays the steps in an empty Redis and compares every answer. After each it looks closer, if
+// that is wanted.
 func (e *engines) run(t failer, s *server, as form, closer func(redis.Pipeliner, step)) {
 	pipe, ctx := s.Pipeline(), context.Background()
 	pipe.FlushDB(ctx)

@@ -41,7 +41,8 @@ func windowed(kind algorithm.Kind, most ...int64) (all []family) {
 	return all
 }
 
-// zoned are zones whose days are not all alike, and what the year is in which these tests live is far from any table of them.
+// zoned are zones whose days are not all alike, and what the year is in which these tests live is
+// far from any table of them.
 var zoned = []string{"UTC", "Europe/Berlin", "America/Havana", "Asia/Beirut", "America/Asuncion", "Australia/Lord_Howe", "Asia/Kathmandu"}
 
 func calendars(t *testing.T) (all []family) {
@@ -101,7 +102,8 @@ func buckets(t *testing.T) (all []family) {
 	return all
 }
 
-// bans differ in when they begin and how long they last, and some end in the window in which they began.
+// bans differ in when they begin and how long they last, and some end in the window in which they
+// began.
 func bans() (all []family) {
 	for _, window := range []int64{millisecond, second, 61 * 60 * second} {
 		f := family{name: fmt.Sprintf("ban in windows of %d", window), window: window}

@@ -7,14 +7,15 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// epochs is a fixed window as its promise reads: the first call admitted after a window opens the next one.
+// epochs is a fixed window as its promise reads: the first call admitted after a window opens the
+// next one.
 type epochs struct {
 	limit    algorithm.Limit
 	admitted []admission
 }
 
-// window reads from all that was admitted when the window that now lies in ends, and what was used in it. Without such a
-// window it would end one window from now.
+// window reads from all that was admitted when the window that now lies in ends, and what was used
+// in it. Without such a window it would end one window from now.
 func (e *epochs) window(now int64) (end, used int64) {
 	end = now
 	for i, call := range e.admitted {

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// At their full size, and over the longest window, both engines still agree: full, refused, with one entry taken out of the middle,
-// after the clock stepped back, and when all have gone.
+// At their full size, and over the longest window, both engines still agree: full, refused, with
+// one entry taken out of the middle, after the clock stepped back, and when all have gone.
 func TestEnginesAgreeAtFullSize(t *testing.T) {
 	s := startServer(t)
 	for _, kind := range []algorithm.Kind{algorithm.SlidingLog, algorithm.Concurrency} {
@@ -52,8 +52,8 @@ func TestEnginesAgreeAtFullSize(t *testing.T) {
 	}
 }
 
-// However many calls there are behind one that is given back, Redis changes a few things for it, and
-// looks at a few. go run ./costs, in bench, measures the time that it takes.
+// However many calls there are behind one that is given back, Redis changes a few things for it,
+// and looks at a few. go run ./costs, in bench, measures the time that it takes.
 func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 	s, ctx := startServer(t), context.Background()
 	limit, note := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, algorithm.MaxWindow), strings.Repeat("note", 64)

@@ -156,7 +156,8 @@ func (w *goldenWriter) draw() goldenStep {
 	return goldenStep{Do: do, Number: number, Counters: []goldenCounter{c}}
 }
 
-// drawBan asks for what a ban watches together with the ban, which comes last; its key is the first.
+// drawBan asks for what a ban watches together with the ban, which comes last; its key is the
+// first.
 func (w *goldenWriter) drawBan() goldenStep {
 	watched, ban := goldenCounter{Key: 1, Limit: 1, Cost: 1}, goldenCounter{Watched: []int{0}}
 	switch w.IntN(9) {

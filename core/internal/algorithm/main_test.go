@@ -8,8 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-// TestMain settles how much is drawn: the same few hundred cases each time, so that a run fails or passes for a reason that is in
-// the change at hand; with ACCESSLIMIT_LONG set, many more and others each time.
+// TestMain settles how much is drawn: the same few hundred cases each time, so that a run fails or
+// passes for a reason that is in the change at hand; with ACCESSLIMIT_LONG set, many more and
+// others each time.
 func TestMain(m *testing.M) {
 	checks, seed := "40", "1"
 	if os.Getenv("ACCESSLIMIT_LONG") != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// tub is a bucket that keeps a list of every charge. For each rate it holds, oldest first, the permits that were charged and not given
-// back; the oldest of them come back first.
+// tub is a bucket that keeps a list of every charge. For each rate it holds, oldest first, the
+// permits that were charged and not given back; the oldest of them come back first.
 type tub struct {
 	at    int64 // the tick at which it was written
 	parts []tubPart
@@ -43,7 +43,8 @@ func (b *tub) drained(at int64) (parts []tubPart, whole int64) {
 	return parts, whole
 }
 
-// find is what a limit finds: the parts, the place of its own or -1, what is used, and when everything is back at the latest.
+// find is what a limit finds: the parts, the place of its own or -1, what is used, and when
+// everything is back at the latest.
 func (b *tub) find(l *algorithm.Limit, at int64) (parts []tubPart, own int, used, whole int64, held []heldPermits) {
 	parts, whole = b.drained(at)
 	own = slices.IndexFunc(parts, func(p tubPart) bool { return p.permit == l.Permit && p.refill == l.Refill })
@@ -151,8 +152,9 @@ func sharing(t testing.TB) (all []*algorithm.Limit) {
 	return all
 }
 
-// A bucket is, to the microsecond and on both engines, what the list says: however charges, refunds in one step or several, outcomes,
-// reservations, changes of the limit and the refill follow each other.
+// A bucket is, to the microsecond and on both engines, what the list says: however charges, refunds
+// in one step or several, outcomes, reservations, changes of the limit and the refill follow each
+// other.
 func TestBucketRefundsAreExact(t *testing.T) {
 	s, limits := startServer(t), sharing(t)
 	for name, several := range map[string]int{"one rate": 1, "several": len(limits)} {
@@ -201,7 +203,8 @@ func TestBucketRefundsAreExact(t *testing.T) {
 	}
 }
 
-// Of more gaps than a bucket keeps the oldest are merged: then less may be given back, and never more than was taken.
+// Of more gaps than a bucket keeps the oldest are merged: then less may be given back, and never
+// more than was taken.
 func TestBucketOfManyGaps(t *testing.T) {
 	s, e := startServer(t), newEngines(early)
 	limit := bucket(t, 1, hour, 400)

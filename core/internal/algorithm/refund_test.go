@@ -9,7 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// pair is a counter that was charged what is given back later, and one that never was. Both see the same calls else.
+// pair is a counter that was charged what is given back later, and one that never was. Both see the
+// same calls else.
 type pair struct{ charged, spared counter }
 
 // both has both admit a cost.
@@ -21,7 +22,8 @@ func (p *pair) both(t *rapid.T, now, cost int64) {
 	}
 }
 
-// refunded draws calls before and after a charge, and gives it back, or a part, at a time that counts for it.
+// refunded draws calls before and after a charge, and gives it back, or a part, at a time that
+// counts for it.
 func refunded(t *rapid.T, limit algorithm.Limit, window int64) (p pair, now int64) {
 	p = pair{counter{limit: limit}, counter{limit: limit}}
 	now = early + upTo(t, 2*window, "begin")
@@ -63,7 +65,8 @@ func TestRefundIsAsIfNeverCharged(t *testing.T) {
 	}
 }
 
-// Of a bucket no more is left at any time than if the charge had never been; at once, all of it comes back.
+// Of a bucket no more is left at any time than if the charge had never been; at once, all of it
+// comes back.
 func TestRefundOfABucketMintsNothing(t *testing.T) {
 	for _, of := range oddBuckets {
 		rate, window := of[0], of[1]
@@ -85,7 +88,8 @@ func TestRefundOfABucketMintsNothing(t *testing.T) {
 	}
 }
 
-// A clock that stepped back since the charge mints nothing: what came back meanwhile does not come back again, and the rest does.
+// A clock that stepped back since the charge mints nothing: what came back meanwhile does not come
+// back again, and the rest does.
 func TestRefundOfABucketAfterTheClockSteppedBack(t *testing.T) {
 	c := counter{limit: bucket(t, 10, 10*second, 10)}
 	v := c.decide(early, 10)

@@ -21,7 +21,8 @@ func timed(t testing.TB, script *algorithm.Script) string {
 	return text
 }
 
-// expiring is timed for a script that first drops every key whose time to live is over by its clock.
+// expiring is timed for a script that first drops every key whose time to live is over by its
+// clock.
 func expiring(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
 	text, err := scriptclock.TellAndExpire(script.Text)
@@ -50,7 +51,8 @@ type ask struct {
 	counters []algorithm.Counter
 }
 
-// args are the whole arguments of decide.lua for this call. The time that a timed script reads follows at the end.
+// args are the whole arguments of decide.lua for this call. The time that a timed script reads
+// follows at the end.
 func (a *ask) args() (keys []string, argv []any) {
 	for i := range a.counters {
 		keys = append(keys, string(a.counters[i].Key))

@@ -10,7 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// list is a log as its promise reads: every admitted call, each counting until a whole window later.
+// list is a log as its promise reads: every admitted call, each counting until a whole window
+// later.
 type list struct {
 	limit    algorithm.Limit
 	admitted []logged
@@ -30,7 +31,8 @@ func (l *list) newest() int64 {
 	return l.admitted[len(l.admitted)-1].at
 }
 
-// counts reports whether a call counts at a time, or, if the clock stepped back, when the newest was made.
+// counts reports whether a call counts at a time, or, if the clock stepped back, when the newest
+// was made.
 func (l *list) counts(call logged, now int64) bool {
 	return call.at > max(now, l.newest())-l.limit.Window
 }
@@ -48,7 +50,8 @@ func (l *list) live(now int64) (calls []logged) {
 	return calls
 }
 
-// answer predicts a verdict from all that was ever admitted. A call that may charge notes that the clock stepped back.
+// answer predicts a verdict from all that was ever admitted. A call that may charge notes that the
+// clock stepped back.
 func (l *list) answer(now, cost int64, charge bool) (want algorithm.Verdict) {
 	calls, used := l.live(now), int64(0)
 	for _, call := range calls {
@@ -108,9 +111,9 @@ func (l *list) check(t failer, now, cost int64, v algorithm.Verdict) {
 	}
 }
 
-// Whatever is given back of whichever call, in any order, whole or in parts: both engines answer as if the call had asked for so much
-// less. So it is with many calls in one microsecond, while calls stop counting, after the clock stepped back, and in a second life of
-// the counter.
+// Whatever is given back of whichever call, in any order, whole or in parts: both engines answer as
+// if the call had asked for so much less. So it is with many calls in one microsecond, while calls
+// stop counting, after the clock stepped back, and in a second life of the counter.
 func TestSlidingLogGivesBack(t *testing.T) {
 	s := startServer(t)
 	rounds := 16
@@ -132,7 +135,8 @@ func TestSlidingLogGivesBack(t *testing.T) {
 	}
 }
 
-// A call that gets the position of one that was given back, after the clock stepped back behind that one, counts for its own window.
+// A call that gets the position of one that was given back, after the clock stepped back behind
+// that one, counts for its own window.
 func TestSlidingLogPositionIsTakenAgain(t *testing.T) {
 	limit, e := algorithm.Windowed(algorithm.SlidingLog, 5, second), newEngines(early)
 	take := func(cost int64) algorithm.Charge {

@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// history is a sliding window as one would wish it: every admitted call, remembered to the microsecond.
+// history is a sliding window as one would wish it: every admitted call, remembered to the
+// microsecond.
 type history struct {
 	limit    algorithm.Limit
 	admitted []admission
@@ -42,8 +43,8 @@ func (h *history) wait(now, cost int64) int64 {
 // subWindow is by how much a permit may come back late.
 func subWindow(window int64) int64 { return (window + 31) / 32 }
 
-// check holds the promise: never more than Max in any span of Window, both ends included, and a permit at most Window/32
-// late.
+// check holds the promise: never more than Max in any span of Window, both ends included, and a
+// permit at most Window/32 late.
 func (h *history) check(t failer, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	lag := subWindow(h.limit.Window)
@@ -73,8 +74,8 @@ func TestSlidingWindowNeverAdmitsMoreThanMaxInAnyWindow(t *testing.T) {
 	}
 }
 
-// Every microsecond of a window is tried: its permit is free when its sub-window has left the window, at one of 32
-// moments.
+// Every microsecond of a window is tried: its permit is free when its sub-window has left the
+// window, at one of 32 moments.
 func TestSlidingWindowComesBackIn32Steps(t *testing.T) {
 	for _, window := range []int64{millisecond, 1001, 1007, 1023} {
 		limit := algorithm.Windowed(algorithm.SlidingWindow, 1, window)
@@ -111,7 +112,8 @@ func TestSlidingWindowOf366Days(t *testing.T) {
 	}
 }
 
-// The older sub-windows of a state cannot pile up, however long it lives: after the first turn it takes no more room.
+// The older sub-windows of a state cannot pile up, however long it lives: after the first turn it
+// takes no more room.
 func TestSlidingWindowStateStaysSmall(t *testing.T) {
 	const window = second
 	c, now := counter{limit: algorithm.Windowed(algorithm.SlidingWindow, 1000, window)}, int64(early)

@@ -61,9 +61,9 @@ func (b *vessel) check(t failer, now, cost int64, v algorithm.Verdict) {
 	}
 }
 
-// oddBuckets are rate, window and burst where roundings would show: rates that do not divide the second, a rate for which
-// whole microseconds per permit admit far too much, millisecond ticks, a burst above and below the rate, an hour that has
-// no millisecond ticks.
+// oddBuckets are rate, window and burst where roundings would show: rates that do not divide the
+// second, a rate for which whole microseconds per permit admit far too much, millisecond ticks, a
+// burst above and below the rate, an hour that has no millisecond ticks.
 var oddBuckets = [][3]int64{
 	{1, second, 1},
 	{7, second, 7},
@@ -90,8 +90,8 @@ func TestTokenBucketIsExact(t *testing.T) {
 	}
 }
 
-// Over a long time no more comes back than the rate says, to the permit. Whole microseconds per permit would let
-// 1,000,000 through.
+// Over a long time no more comes back than the rate says, to the permit. Whole microseconds per
+// permit would let 1,000,000 through.
 func TestTokenBucketKeepsItsRate(t *testing.T) {
 	const rate, burst = 600_000, 10
 	c := counter{limit: bucket(t, rate, second, burst)}

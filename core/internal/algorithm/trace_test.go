@@ -21,7 +21,8 @@ const (
 	late  = 4_100_000_000 * second // in 2099
 )
 
-// windows are spans that are easily got wrong: the shortest, one that 32 does not divide, the longest.
+// windows are spans that are easily got wrong: the shortest, one that 32 does not divide, the
+// longest.
 var windows = []int64{millisecond, 1001, second, 61 * 60 * second, day, algorithm.MaxWindow}
 
 // counter is a counter of this process, used as the in-process store does.
@@ -54,12 +55,14 @@ func bucket(t failer, rate, window, burst int64) algorithm.Limit {
 	return limit
 }
 
-// model knows what an algorithm promises, in a way of its own. It is told of each call and of the answer to it.
+// model knows what an algorithm promises, in a way of its own. It is told of each call and of the
+// answer to it.
 type model interface {
 	check(t failer, now, cost int64, v algorithm.Verdict)
 }
 
-// play has a counter answer drawn calls before the eyes of a model. Many of them come where an answer changes.
+// play has a counter answer drawn calls before the eyes of a model. Many of them come where an
+// answer changes.
 func play(t *testing.T, limit algorithm.Limit, newModel func() model) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +103,8 @@ func later(t *rapid.T, window int64, last algorithm.Verdict) int64 {
 	}
 }
 
-// wantHonest checks the two waits of an answer against the counter itself: they are neither too short nor too long.
+// wantHonest checks the two waits of an answer against the counter itself: they are neither too
+// short nor too long.
 func wantHonest(t failer, c *counter, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	if wait := v.RetryAfter; wait > 0 {

@@ -35,8 +35,9 @@ func readings(f *testing.F) (all []reading) {
 var fuzzProxies = []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8", "::1"}
 
 // FuzzSubject checks that a call is counted by the address that a slow reading of the same header
-// finds, whatever callers and proxies write; that only a trusted peer's header is read; that nothing
-// left of the first untrusted hop has an influence; and that an address is counted in one form only.
+// finds, whatever callers and proxies write; that only a trusted peer's header is read; that
+// nothing left of the first untrusted hop has an influence; and that an address is counted in one
+// form only.
 func FuzzSubject(f *testing.F) {
 	for form, lines := range []string{
 		"1.1.1.1, 203.0.113.7:80\n[2001:db8::1%eth0]:443,10.9.9.9\n::ffff:10.0.0.1",
@@ -110,8 +111,8 @@ func wantCanonical(t *testing.T, subject string) {
 	}
 }
 
-// slowly is the client's address, read as the documentation says it: all lines joined to one list, from the right, as far as
-// the hops are trusted, up to the first that is unreadable.
+// slowly is the client's address, read as the documentation says it: all lines joined to one list,
+// from the right, as far as the hops are trusted, up to the first that is unreadable.
 func (r reading) slowly(peer string, lines []string) string {
 	client := readPeer(peer)
 	if !r.trusts(client) {
@@ -200,7 +201,8 @@ func readHop(hop string) net.IP {
 	return withoutZone(hop)
 }
 
-// withoutZone reads an address, of which only one of IPv6, and none that is IPv4 in its dress, may have a zone.
+// withoutZone reads an address, of which only one of IPv6, and none that is IPv4 in its dress, may
+// have a zone.
 func withoutZone(text string) net.IP {
 	bare, zone, zoned := strings.Cut(text, "%")
 	if zoned && (zone == "" || !strings.Contains(bare, ":")) {
@@ -229,7 +231,8 @@ func cutLast(text, mark string) (before, after string, ok bool) {
 	return text[:at], text[at+len(mark):], true
 }
 
-// splitUnquoted splits at each mark behind which stands an even number of quotes that no backslash escapes.
+// splitUnquoted splits at each mark behind which stands an even number of quotes that no backslash
+// escapes.
 func splitUnquoted(text string, mark byte) []string {
 	for i := range len(text) {
 		if text[i] == mark && quotesFrom(text, i)%2 == 0 {

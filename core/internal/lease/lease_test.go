@@ -150,8 +150,8 @@ func callersShareAFetch(t *testing.T, ahead int64) {
 	}
 }
 
-// Permits of two sub-windows are not put together, and each is given back where it was charged, even
-// if the store's clock jumps.
+// Permits of two sub-windows are not put together, and each is given back where it was charged,
+// even if the store's clock jumps.
 func TestPermitsOfTwoSubWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, window = 6400, 320 * Second

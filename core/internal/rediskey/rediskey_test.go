@@ -115,8 +115,8 @@ func checked(t *testing.T, c counter) (key, tag string) {
 }
 
 // FuzzKey checks that a key is what its documentation says, and that two counters never share one:
-// not two subjects, names, algorithms, windows or calendars, nor a rule and one in DryRun, nor a ban.
-// The subject alone chooses the hash tag.
+// not two subjects, names, algorithms, windows or calendars, nor a rule and one in DryRun, nor a
+// ban. The subject alone chooses the hash tag.
 func FuzzKey(f *testing.F) {
 	add := func(subjectA, nameA, subjectB, nameB string) {
 		f.Add(subjectA, nameA, byte(algorithm.SlidingWindow), int64(60e6), subjectB, nameB, byte(algorithm.SlidingWindow), int64(60e6))

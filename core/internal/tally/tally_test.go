@@ -34,7 +34,8 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// Entries come in an order, so that two snapshots can be compared, whatever the reasons and sources.
+// Entries come in an order, so that two snapshots can be compared, whatever the reasons and
+// sources.
 func TestSnapshotIsInOrder(t *testing.T) {
 	table := New("others")
 	for i := range 40 {
