@@ -133,7 +133,7 @@ func TestWhichHeadersAStyleWrites(t *testing.T) {
 }
 
 // Headers with room for one limit describe the one that binds, whichever of the middlewares that
-// stack it belongs to. What somebody else wrote, and does not describe a limit, is replaced.
+// stack it belongs to. A value of somebody else's that describes no limit is replaced.
 func TestOlderHeadersOfStackedLimiters(t *testing.T) {
 	few := core.Rule{Name: "few", Limit: core.PerMinute(3).Fixed()}
 	late := core.Rule{Name: "late", Limit: core.Limit{Max: 3, Window: 600 * time.Second}.Fixed()}

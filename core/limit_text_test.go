@@ -55,8 +55,8 @@ func FuzzLimitText(f *testing.F) {
 	})
 }
 
-// Malformed text is an error that names it and says what is wrong. What can be read is written so
-// that it can be read again.
+// Malformed text is an error that names it and says what is wrong. Text that can be read is written
+// so that it can be read again.
 func FuzzParseLimit(f *testing.F) {
 	for _, text := range []string{
 		"100/s", "5/15m log", "1000/24h fixed", "60/m aligned", "10/s burst 20", "1000/day@UTC", "3/month@Europe/Berlin", "3 at once",
