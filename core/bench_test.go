@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -26,13 +25,13 @@ func BenchmarkAllow(b *testing.B) {
 			for i := range subjects {
 				subjects[i] = "user:" + strconv.Itoa(i)
 			}
-			limit := core.Limit{Max: 1e9, Window: time.Second, Algorithm: core.TokenBucket}
+			counter := limiter.MustCounter("reply", core.PerSecond(1e9).Bucket(0))
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				random := rand.NewPCG(1, rand.Uint64())
 				for pb.Next() {
 					subject := subjects[random.Uint64()%uint64(len(subjects))]
-					if d, err := limiter.MustCounter("reply", limit).Allow(background, subject); err != nil || !d.Allowed {
+					if d, err := counter.Allow(background, subject); err != nil || !d.Allowed {
 						b.Error(d, err)
 					}
 				}

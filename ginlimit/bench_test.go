@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkMiddleware is a call in this process, with and without the middleware, which sends its
-// headers.
+// headers, and with the same rule in the handler.
 func BenchmarkMiddleware(b *testing.B) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -24,7 +24,9 @@ func BenchmarkMiddleware(b *testing.B) {
 	router := gin.New()
 	router.GET("/bare", func(*gin.Context) {})
 	router.GET("/limited", limit, func(*gin.Context) {})
-	for _, name := range []string{"bare", "limited"} {
+	check := limiter.MustCheck(core.Rule{Name: "check", Limit: core.PerSecond(1e9).Bucket(0)})
+	router.GET("/checked", func(c *gin.Context) { ginlimit.Allow(c, check, "account:carol") })
+	for _, name := range []string{"bare", "limited", "checked"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
