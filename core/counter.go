@@ -81,12 +81,12 @@ func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision,
 }
 
 // charge is not inlined, so that Allow is: a Decision is large, and then it is written once, where the
-// caller of Allow wants it. The question is filled field by field, because a literal is built aside
+// caller of Allow wants it. The handleCall is filled field by field, because a literal is built aside
 // and copied. Together they took a fifth of a call in this process: see BenchmarkAllow.
 //
 //go:noinline
 func (c Counter) charge(ctx context.Context, subject string, n int, d *Decision) error {
-	var q question
+	var q handleCall
 	q.handle, q.own, q.subject, q.n, q.charge = c.handle, c.own, subject, n, true
 	return q.ask(ctx, d)
 }
@@ -97,7 +97,7 @@ func (c Counter) charge(ctx context.Context, subject string, n int, d *Decision)
 // negative, the error is a *[RuleError]. A refund of the Decision gives back at most the permits
 // granted.
 func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted int, d Decision, err error) {
-	q := question{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, upTo: true}
+	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, upTo: true}
 	if err = q.ask(ctx, &d); err == nil && d.Allowed {
 		granted = q.n
 	}
@@ -107,7 +107,7 @@ func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted 
 // Peek returns the Decision that Allow would return, and charges nothing. Remaining is the number
 // of permits left now; with several limits, of the one that binds.
 func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err error) {
-	q := question{handle: c.handle, own: c.own, subject: subject, n: 1}
+	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: 1}
 	err = q.ask(ctx, &d)
 	return d, err
 }
@@ -116,6 +116,6 @@ func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err erro
 // reports whether there was anything to forget. A bare address as the subject is a *[RuleError]:
 // use [IPSubject].
 func (c Counter) Reset(ctx context.Context, subject string) (changed bool, err error) {
-	q := question{handle: c.handle, own: c.own, subject: subject}
+	q := handleCall{handle: c.handle, own: c.own, subject: subject}
 	return q.reset(ctx)
 }

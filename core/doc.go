@@ -134,7 +134,7 @@
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count
 //
-// A handle takes a shorter path: Counter.Allow (counter.go), question.ask (handle.go), and then the
+// A handle takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the
 // store as above.
 //
 // # For authors of adapters

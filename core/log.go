@@ -43,14 +43,14 @@ func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) 
 
 // AllowN is like Allow for n permits, all or none.
 func (l Log) AllowN(ctx context.Context, subject string, n int, note string) (d Decision, err error) {
-	q := question{handle: l.handle, subject: subject, n: n, charge: true, mark: cutNote(note)}
+	q := handleCall{handle: l.handle, subject: subject, n: n, charge: true, mark: cutNote(note)}
 	err = q.ask(ctx, &d)
 	return d, err
 }
 
 // Records returns the calls of a subject that still count, newest first.
 func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
-	q := question{handle: l.handle, subject: subject}
+	q := handleCall{handle: l.handle, subject: subject}
 	if err := q.check(ctx); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 
 // Reset forgets the calls of a subject. See [Counter.Reset].
 func (l Log) Reset(ctx context.Context, subject string) (changed bool, err error) {
-	q := question{handle: l.handle, subject: subject}
+	q := handleCall{handle: l.handle, subject: subject}
 	return q.reset(ctx)
 }
 

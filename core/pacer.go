@@ -99,19 +99,19 @@ func (p Pacer) Reserve(ctx context.Context, subject string, n int) (Decision, er
 
 // Peek returns whether one permit is there now, and charges nothing. See [Counter.Peek].
 func (p Pacer) Peek(ctx context.Context, subject string) (d Decision, err error) {
-	q := question{handle: p.handle, subject: subject, n: 1}
+	q := handleCall{handle: p.handle, subject: subject, n: 1}
 	err = q.ask(ctx, &d)
 	return d, err
 }
 
 // Reset fills the bucket of a subject. Turns that were handed out stay valid. See [Counter.Reset].
 func (p Pacer) Reset(ctx context.Context, subject string) (changed bool, err error) {
-	q := question{handle: p.handle, subject: subject}
+	q := handleCall{handle: p.handle, subject: subject}
 	return q.reset(ctx)
 }
 
 func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time.Duration) (d Decision, err error) {
-	q := question{handle: p.handle, subject: subject, n: n, charge: true}
+	q := handleCall{handle: p.handle, subject: subject, n: n, charge: true}
 	if err = q.reserve(ctx, &d, patience); err == nil {
 		q.limiter.reportDirect(ctx, &d, func() { _ = q.limiter.Refund(context.Background(), d, n) })
 	}
@@ -119,7 +119,7 @@ func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time
 }
 
 // reserve is decide for a turn that may come later.
-func (q *question) reserve(ctx context.Context, d *Decision, patience time.Duration) error {
+func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Duration) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (s Slots) WithStorePolicy(policy StorePolicy) Slots {
 // could not give the slot back, that is tried again in the background.
 func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Decision, err error) {
 	release = func() {}
-	q := question{handle: s.handle, own: s.own, subject: subject, n: 1, charge: true}
+	q := handleCall{handle: s.handle, own: s.own, subject: subject, n: 1, charge: true}
 	if q.handle == nil {
 		return release, d, errZeroHandle
 	}
@@ -89,13 +89,13 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 
 // Peek returns the Decision that Hold would return, and takes nothing.
 func (s Slots) Peek(ctx context.Context, subject string) (d Decision, err error) {
-	q := question{handle: s.handle, own: s.own, subject: subject, n: 1}
+	q := handleCall{handle: s.handle, own: s.own, subject: subject, n: 1}
 	err = q.ask(ctx, &d)
 	return d, err
 }
 
 // Reset frees all slots of a subject. See [Counter.Reset].
 func (s Slots) Reset(ctx context.Context, subject string) (changed bool, err error) {
-	q := question{handle: s.handle, own: s.own, subject: subject}
+	q := handleCall{handle: s.handle, own: s.own, subject: subject}
 	return q.reset(ctx)
 }

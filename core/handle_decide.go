@@ -1,0 +1,146 @@
+package core
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+// directCall is the memory in which a call of a handle is decided. It comes from a pool. A Decision is large,
+// so it is written once, where the caller finds it.
+type directCall struct {
+	limiter  *Limiter
+	counters []algorithm.Counter
+	verdicts []algorithm.Verdict
+	limits   []*Limit
+	id       uint64 // of its first charge: others for each call, as long as this object lives in the pool
+	stripe   uint32 // where its decisions are counted
+}
+
+func newDirectCall(l *Limiter) *directCall {
+	return &directCall{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
+}
+
+// ask asks the store. For a call that takes as many permits as it can get, q.n is then the number
+// charged.
+func (c *directCall) ask(ctx context.Context, q *handleCall) {
+	if !q.upTo || q.n == 0 {
+		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
+		return
+	}
+	c.limiter.store.DecideUpTo(ctx, c.counters, c.verdicts)
+	q.n = int(c.counters[0].Cost)
+}
+
+// form forms the counters of a call.
+func (c *directCall) form(q *handleCall) error {
+	if q.upTo {
+		q.n = q.most()
+	}
+	for i := range q.limits {
+		limit := q.limit(i)
+		if int64(q.n) > limit.compiled.Max {
+			return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, q.n, limit.limit)
+		}
+		c.formOne(q, i)
+	}
+	return nil
+}
+
+func (c *directCall) formOne(q *handleCall, i int) {
+	limit, counter := q.limit(i), c.addCounter()
+	counter.Key = q.appendKey(counter.Key, i)
+	counter.Limit, counter.Cost, counter.Mark = &limit.compiled, int64(q.n), q.mark
+	counter.Required, counter.LocalShare = q.policy.mode == storeUnset, 0
+	q.policy.apply(counter)
+	c.limits = append(c.limits, &limit.limit)
+}
+
+// addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
+// call's.
+func (c *directCall) addCounter() *algorithm.Counter {
+	if len(c.counters) < cap(c.counters) {
+		c.counters = c.counters[:len(c.counters)+1]
+	} else {
+		c.counters = append(c.counters, algorithm.Counter{Key: make([]byte, 0, rediskey.MaxLen)})
+	}
+	c.verdicts = append(c.verdicts, algorithm.Verdict{})
+	counter := &c.counters[len(c.counters)-1]
+	counter.Key = counter.Key[:0]
+	return counter
+}
+
+// answer puts the store's answer into d, the zero Decision.
+func (c *directCall) answer(d *Decision, q *handleCall) error {
+	at := 0
+	for i := range c.verdicts {
+		if c.verdicts[i].Ended != nil {
+			return c.verdicts[i].Ended
+		}
+		if i > 0 && bindsMore(&c.verdicts[i], &c.verdicts[at], c.refuses(i), c.refuses(at)) {
+			at = i
+		}
+	}
+	if err := c.failure(); err != nil {
+		if q.policy.mode == storeUnset {
+			return c.limiter.storeError(q.name, err)
+		}
+		c.limiter.storeFailed(q.name, q.policy.String(), err)
+	}
+	passed := algorithm.Passes(c.counters, c.verdicts)
+	c.decision(d, at, q, passed)
+	if len(c.counters) > 1 {
+		c.decisions(d, at, q, passed)
+	}
+	return nil
+}
+
+// decisions lists the decision on each limit in d.All, the binding one first.
+func (c *directCall) decisions(d *Decision, binding int, q *handleCall, passed bool) {
+	all := make([]Decision, 1, len(c.counters))
+	all[0] = *d
+	for i := range c.counters {
+		if i != binding {
+			all = append(all, Decision{})
+			c.decision(&all[len(all)-1], i, q, passed)
+		}
+	}
+	d.All = all
+}
+
+// decision fills the zero Decision d with the answer for the counter at i.
+func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
+	v := &c.verdicts[i]
+	d.fill(q.name, c.limits[i], v, sourceOf(v, c.limiter.source))
+	d.Key = q.subject
+	switch {
+	case v.Err != nil:
+		d.Source = FromNobody
+		if d.Allowed, d.Reason = true, StoreFailOpen; c.refuses(i) {
+			d.Allowed, d.Reason = false, StoreFailClosed
+		}
+	case q.charge && passed:
+		d.receipt.fill(c.limiter, &c.counters[i], v, c.id+uint64(i))
+	}
+}
+
+func (c *directCall) refuses(i int) bool { return c.counters[i].Refuses(&c.verdicts[i]) }
+
+// failure returns why the store did not answer for one of the counters, or nil.
+func (c *directCall) failure() error {
+	for i := range c.verdicts {
+		if err := c.verdicts[i].Failure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close puts the call back into the pool.
+func (c *directCall) close() {
+	c.id += 1 + uint64(len(c.counters))
+	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+	c.limiter.directs.Put(c)
+}
