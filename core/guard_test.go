@@ -1,7 +1,9 @@
 package core_test
 
 import (
+	"context"
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -278,4 +280,37 @@ func TestAPanicOfSkip(t *testing.T) {
 	broken = false
 	wantLeft(t, limiter, "first", me, core.PerHour(2), 2)
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+}
+
+// An Event tells the call that its Decision is about; a direct call has none.
+func TestEvents(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var events []core.Event
+		options.OnDecision = func(_ context.Context, e core.Event) { events = append(events, e) }
+		options.ClientIP = proxies
+		limiter := newLimiter(t, options)
+		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1}
+		call := func() *fakeView {
+			v := newView("POST", "/users/:id").from("10.0.0.1").with("X-Forwarded-For", "203.0.113.7")
+			v.path = "/users/7"
+			return v
+		}
+		wantServed(t, newGuard(t, limiter, rule), call(), ok, 200, 429)
+		limiter.MustCheck(rule).Allow(call(), "s")
+		for i, e := range events {
+			if e.Method != "POST" || e.Route != "/users/:id" || e.Path != "/users/7" || e.ClientIP != netip.MustParseAddr("203.0.113.7") || e.Decision.Rule != "n" || e.Decision.Allowed != (i != 1) {
+				t.Errorf("event %d: %+v", i, e)
+			}
+		}
+		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "m", Seconds: 3600, Key: core.Global}), newView("GET", "/").from(""), 200)
+		if len(events) != 4 || events[3].ClientIP.IsValid() {
+			t.Fatalf("%+v", events)
+		}
+		if _, err := limiter.MustCounter("n", core.PerHour(1)).Allow(background, "direct"); err != nil {
+			t.Fatal(err)
+		}
+		if e := events[4]; e.Method+e.Route+e.Path != "" || e.ClientIP.IsValid() || e.Decision.Key != "direct" {
+			t.Errorf("of a direct call: %+v", e)
+		}
+	})
 }

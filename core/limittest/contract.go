@@ -43,8 +43,8 @@ func (a Adapter) contract(t testing.TB) {
 	c.wantExposed(t)
 	if !a.RPC {
 		c.wantLoose(t)
-		c.wantAllow(t)
 	}
+	c.wantAllow(t)
 }
 
 // The paths of the contract's app. "/shown/7" is a path of /shown/{id}, or a method of an RPC.
