@@ -6,38 +6,41 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Algorithm is a way to count calls. The zero value is SlidingWindow. The package documentation
-// says which one to choose.
+// Algorithm is a way to count calls. The zero value is SlidingWindow.
 type Algorithm uint8
 
-// The properties of each are registered in internal/algorithm, in this order.
+// The algorithms, and when to use which.
 const (
-	// SlidingWindow never lets more than Max through in any span of Window. A used permit comes
-	// back at most Window/32 late, and never early. (It is an aggregated sliding window: the window
-	// is counted in 32 sub-windows.)
+	// SlidingWindow is right for most limits. It never admits more than Max in any span of Window,
+	// and its memory does not grow with Max. A used permit comes back at most Window/32 late, and
+	// never early. (It is an aggregated sliding window: it counts in 32 sub-windows.)
 	SlidingWindow Algorithm = iota
 	// SlidingLog promises the same exactly: a permit comes back to the microsecond, Window after it
-	// was used. It keeps every admitted call, with a note if there is one ([Rule].Note,
-	// [Log.Allow]). So Max is at most 10,000.
+	// was used. It stores every admitted call, with a note if there is one ([Rule].Note,
+	// [Log.Allow]), and [Log.Records] lists them. So Max is at most 10,000. Use it for password
+	// resets, orders, and other calls that somebody may have to explain later.
 	SlidingLog
-	// FixedWindow lets Max through from the first call until Window later, and then starts afresh.
-	// Around that boundary, up to twice Max may pass within one Window.
+	// FixedWindow is the easiest to explain. The window begins with the first call, and when it is
+	// over the count starts afresh. Around that moment, up to twice Max may pass within one Window.
 	FixedWindow
-	// CalendarWindow is the same with windows aligned to the clock: each Window since the epoch
-	// (1970-01-01 UTC), or each day or month of a zone ([PerCalendarDay],
-	// [PerCalendarMonth]).
+	// CalendarWindow is the same with windows that all subjects share: each Window since the epoch
+	// (1970-01-01 UTC), or each day or month of a zone ([PerCalendarDay], [PerCalendarMonth]). Use
+	// it for quotas that are sold by the day or month.
 	CalendarWindow
-	// TokenBucket is a bucket of Burst permits that starts full and refills continuously at Max per
-	// Window. Only a TokenBucket can be waited for, with a [Pacer].
+	// TokenBucket admits a burst at once and then a steady rate. It is a bucket of Burst permits
+	// that starts full and refills continuously at Max per Window. Use it for clients that call in
+	// bursts. It is the only algorithm that callers can wait for, with a [Pacer]: turns come in
+	// order across all processes. A large cost is granted at once, and the next caller waits for it.
 	TokenBucket
-	// Concurrency never lets more than Max calls be in flight at once, while their holders can
-	// reach the store. A call takes one slot, whatever its cost, and gives it back when it ends:
+	// Concurrency limits how many calls are in flight, not how often they come: never more than Max
+	// at once, while their holders can reach the store. Use it for exports, streams, and logins to a
+	// legacy system. A call takes one slot, whatever its cost, and gives it back when it ends:
 	// through the middleware, or the release function of [Slots.Hold]. Holders renew their slot
 	// every Window/3, and a slot that is not renewed for Window is free. Max is at most 10,000,
 	// Window at least one second.
 	//
-	// RetryAfter is an upper bound: the time until the oldest slot would be free if its holder had
-	// died. Another slot may be free much sooner.
+	// RetryAfter is an upper bound, because nobody knows when a call will end: it is the time until
+	// the oldest slot would be free if its holder had died.
 	Concurrency
 )
 
@@ -54,7 +57,8 @@ func (a Algorithm) known() bool {
 	return algorithm.Kind(a).Known() && !algorithm.Kind(a).Properties().Watches
 }
 
-// properties returns what is always true of the algorithm. One that is not known has none.
+// properties returns what is always true of the algorithm, as internal/algorithm registers it in the
+// order of the constants. An unknown algorithm has no properties.
 func (a Algorithm) properties() *algorithm.Properties {
 	if !a.known() {
 		return &noProperties

@@ -26,51 +26,18 @@
 // Redis server, one script decides. If not, the servers are asked side by side, and charges are
 // given back if one refuses.
 //
-// # Choosing an algorithm
+// # Algorithms
 //
-// [SlidingWindow] is the default and right for most limits. It never admits more than Max in any
-// span of Window, and its memory does not grow with Max. A used permit comes back up to Window/32
-// late.
-//
-// [SlidingLog] promises the same to the microsecond, and keeps the calls that filled the window
-// ([Log.Records]). It stores an entry for each of them, so Max is at most 10,000. Use it for
-// password resets, orders, and other calls that somebody may have to explain later.
-//
-// [FixedWindow] is the easiest to explain. The window begins with the first call, and when it is
-// over the count starts afresh. Around that moment, up to twice Max may pass within one Window.
-//
-// [CalendarWindow] is the same with windows that all subjects share: each Window since 1970, or the
-// calendar days or months of a zone ([PerCalendarDay], [PerCalendarMonth]). Use it for quotas that
-// are sold by the day or month.
-//
-// [TokenBucket] admits a burst at once and then a steady rate. Use it for clients that call in
-// bursts. It is also the only algorithm that callers can wait for, with a [Pacer]: turns come in
-// order across all processes. A large cost is granted at once, and the next caller waits for it.
-//
-// [Concurrency] limits how many calls are in flight, not how often they come. Use it for exports,
-// streams, and logins to a legacy system. A slot is held during the whole call, by a rule or by
-// [Slots.Hold]. If the process dies, the slot comes back by itself. [Decision].RetryAfter is an
-// upper bound, because nobody knows when a call will end.
-//
-// The table shows the cost of a counter with a subject of 20 letters: the bytes of its key (MEMORY
-// USAGE) after one call and after 100, and the microseconds of the server's one thread for an
-// allowed and for a refused call. A script that does nothing takes 1 µs. The figures are the middle
-// of two runs of "cd bench && go run ./costs" on two cores with redis-server 7.0, which differ by
-// up to half.
-//
-//	                 bytes        allowed  refused
-//	SlidingWindow    136   232    8 µs      5 µs
-//	SlidingLog       216  2232    17 µs    15 µs
-//	FixedWindow      136   136    8 µs      4 µs
-//	CalendarWindow   136   136    11 µs     7 µs
-//	TokenBucket      136   136    7 µs      4 µs
-//	Concurrency      152  3176    18 µs    15 µs
+// A limit counts by its [Algorithm]. The default, [SlidingWindow], is right for most limits. The
+// documentation of the constants says when to use another one. ALGORITHMS.md beside this file
+// compares what they cost, and shows them at work.
 //
 // # Rules that look at callers and outcomes
 //
-//   - [Rule].Plans and [Rule].Plan choose a limit by the caller's plan, [Rule].LimitFor computes
-//     one.
-//   - [Rule].Cost returns how many permits a call takes. [CostBySize] weighs its body.
+//   - [Rule].Plans and [Rule].Plan choose a limit by the caller's plan. [Rule].LimitFor computes a
+//     limit for each call.
+//   - [Rule].Cost returns how many permits a call takes. [CostBySize] computes them from
+//     the length of the body.
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
 //   - [Rule].Ban bans subjects that keep calling when they are refused. A ban must be arranged
 //     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
@@ -93,7 +60,7 @@
 //     algorithm allows, as long as Redis keeps its memory.
 //   - A refused call changes nothing.
 //   - A call is charged at most once. A command that may have been charged is not sent again.
-//   - A call returns by its context's deadline or by Options.Timeout, whichever comes first, also
+//   - A call returns by its context's deadline or by Options.Timeout, whichever comes first, even
 //     while Redis hangs.
 //   - A store that does not answer is not a refusal. [Rule].OnStoreError decides then. After a
 //     quarter of a second without any answer, it decides at once.
@@ -101,14 +68,14 @@
 //     FailOpen.
 //   - Every key in Redis expires when its counter equals a fresh one, or soon after.
 //   - One clock counts: Redis's own. If it steps back, no permits are created, and nobody waits
-//     longer than one window. In the process it is the machine's wall clock, to within a second,
-//     also after it was set or the machine was suspended.
-//   - Raising or lowering a limit takes effect at once and keeps the past use, also while processes
-//     disagree about it.
+//     longer than one window. Without Redis it is the machine's wall clock, to within a second,
+//     even after somebody has set it, or the machine was suspended.
+//   - Raising or lowering a limit takes effect at once and keeps the past use, even while
+//     processes have different limits.
 //   - Input from callers never chooses a cluster slot or another subject's counter.
 //   - Both engines give the same answers, to the microsecond.
 //
-// The tests hold each of these promises on both engines, on a single server, a cluster and a ring.
+// The tests check each of these promises on both engines, on a single server, a cluster and a ring.
 //
 // # The path of one call
 //
@@ -134,13 +101,28 @@
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count
 //
-// A handle takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the
-// store as above.
+// The package comment of internal/redisstore has the part of the path within that package. A handle
+// takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store as
+// above.
+//
+// Retry-After is computed by the algorithm, once in its Lua file and once in its Go file.
+// Refusal.SetHeader (refusal.go) rounds it up to whole seconds.
+//
+// If Redis does not answer in time, a call takes this path:
+//
+//	expireCalls             internal/redisstore/lane_timeout.go  ends a call in a pipeline
+//	boundClient.send        internal/redisstore/client.go        ends a call that was sent by itself
+//	breaker.run             internal/redisstore/breaker.go       lets the next calls fail at once
+//	toFailure               internal/redisstore/failure.go       whether it may have been charged
+//	Counters.StandIn        internal/fallback/fallback.go        counts here, for CountLocally
+//	call.outcome            decide_verdicts.go                   lets the call pass, or refuses it
+//
+// Then storeerror.go counts and logs the failure, once for each rule. A handle returns it.
 //
 // # For authors of adapters
 //
-// Only adapters need these names. They are on two pages, view.go and guard.go, and in refusal.go
-// and response.go:
+// Only adapters need these names. view.go and guard.go declare most of them, refusal.go and
+// response.go the rest:
 //
 //   - [View] is the view of a call that an adapter gives to the core. [LooseView], [RoutedView] and
 //     [NestedView] have one more method, for some frameworks. [HeaderWriter] is the headers of the
