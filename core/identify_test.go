@@ -5,9 +5,288 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
+
+func TestNeedLogin(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Name: "reply", Seconds: 3600, MaxCount: 2, NeedLogin: true})
+
+		answer := wantStatus(t, guard, newView("POST", "/"), 401)
+		if d := heard.last(t, 1); d.Reason != core.NotLoggedIn || d.Allowed || d.Rule != "reply" || d.Source != core.FromNobody {
+			t.Errorf("the decision about nobody: %+v", d)
+		}
+		if answer.Refusal.Code != 16 || answer.Refusal.Wait != 0 {
+			t.Errorf("%+v", answer.Refusal)
+		}
+		// Counted by user, from wherever the calls come.
+		wantStatus(t, guard, newView("POST", "/").as("alice"), 200)
+		wantStatus(t, guard, newView("POST", "/").as("alice").from("198.51.100.7"), 200)
+		wantStatus(t, guard, newView("POST", "/").as("alice"), 429)
+		if d := heard.last(t, 4); d.Key != "user:alice" {
+			t.Errorf("counted as %q", d.Key)
+		}
+		wantStatus(t, guard, newView("POST", "/").as("bob"), 200)
+		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(2), 0)
+		wantLeft(t, limiter, "reply", "user:bob", core.PerHour(2), 1)
+		wantLeft(t, limiter, "reply", "ip:192.0.2.1", core.PerHour(2), 2)
+	})
+}
+
+// NeedLogin asks who calls; Key says whom to count, and a call that costs nothing needs its login
+// all the same.
+func TestNeedLoginWithKeyAndCost(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	team := newGuard(t, limiter, core.Rule{Name: "team", Seconds: 3600, NeedLogin: true, Key: key("team:7")})
+	wantStatus(t, team, newView("POST", "/"), 401)
+	wantStatus(t, team, newView("POST", "/").as("alice"), 200)
+	wantLeft(t, limiter, "team", "team:7", core.PerHour(5), 4)
+
+	free := newGuard(t, limiter, core.Rule{Name: "free", Seconds: 3600, NeedLogin: true, Cost: cost(0)})
+	wantStatus(t, free, newView("POST", "/"), 401)
+	wantStatus(t, free, newView("POST", "/").as("alice"), 200)
+}
+
+func TestIdentifyRunsOnceACall(t *testing.T) {
+	asked := 0
+	limiter := newLimiter(t, core.Options{Expose: true, Identify: func(r core.Request) (string, error) {
+		asked++
+		_, _ = r.User() // asking from within must not turn in circles
+		if name := r.Rule(); name != "" {
+			t.Errorf("Identify is asked for rule %q, and not for the whole call", name)
+		}
+		return "alice", nil
+	}})
+	guard := newGuard(t, limiter,
+		core.Rule{Name: "a", Seconds: 1, NeedLogin: true}, core.Rule{Name: "b", Seconds: 1, NeedLogin: true}, core.Rule{Name: "c", Seconds: 1, Key: core.ByUser})
+	for call := 1; call <= 2; call++ {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		if asked != call {
+			t.Fatalf("Identify ran %d times in %d calls", asked, call)
+		}
+	}
+	for _, rule := range []core.Rule{{Name: "d", Seconds: 1}, {Name: "e", Seconds: 1, NeedLogin: true, Methods: []string{"POST"}}} {
+		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
+	}
+	if asked != 2 {
+		t.Error("Identify ran for calls that need no user")
+	}
+}
+
+func TestIdentifyFails(t *testing.T) {
+	for name, rule := range map[string]core.Rule{
+		"NeedLogin": {Name: "n", Seconds: 3600, NeedLogin: true},
+		"ByUser":    {Name: "n", Seconds: 3600, Key: core.ByUser},
+		"Join":      {Name: "n", Seconds: 3600, Key: core.Join(core.ByIP, core.ByUser)},
+		"FailOpen":  {Name: "n", Seconds: 3600, NeedLogin: true, OnStoreError: core.FailOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			var heard decisions
+			limiter := newLimiter(t, core.Options{
+				Logger: log.logger(), OnDecision: heard.note,
+				Identify: func(core.Request) (string, error) { return "alice", errVerify },
+			})
+			guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, rule)
+			for range 3 {
+				answer := wantStatus(t, guard, newView("GET", "/"), 503)
+				if answer.Refusal.Code != 14 || answer.Refusal.Wait <= 0 {
+					t.Errorf("%+v", answer.Refusal)
+				}
+			}
+			if d := heard.last(t, 3); d.Reason != core.IdentifyFailed || d.Allowed || d.Rule != "n" || d.Source != core.FromNobody {
+				t.Errorf("%+v", d)
+			}
+			wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
+			if log.count("level=WARN", errVerify.Error(), "rule=n") != 1 {
+				t.Errorf("want one line with the cause, got: %s", log.text.String())
+			}
+		})
+	}
+}
+
+// A caller who leaves while being identified has ended the call; nothing has failed.
+func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
+		r.Value("leave").(context.CancelFunc)()
+		return "", errors.New("cannot ask")
+	}})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, NeedLogin: true})
+	v := newView("GET", "/")
+	ctx, leave := context.WithCancel(v.ctx)
+	v.ctx, v.values["leave"] = ctx, leave
+	answer := wantStatus(t, guard, v, 503)
+	if answer.Refusal.Decision.Reason != core.ContextEnded || answer.Refusal.Code != 1 || answer.Refusal.Wait != 0 {
+		t.Errorf("%+v", answer.Refusal)
+	}
+	if log.count("could not be identified") != 0 {
+		t.Errorf("a line about a caller who left: %s", log.text.String())
+	}
+}
+
+// Nobody over an IP limit hears 429, otherwise 401; neither is charged.
+func TestNobodyHearsOfTheLimitFirst(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Name: "user", Seconds: 3600, NeedLogin: true}, core.Rule{Name: "ip", Seconds: 3600, MaxCount: 2})
+		for range 3 {
+			wantStatus(t, guard, newView("GET", "/"), 401)
+		}
+		wantLeft(t, limiter, "ip", "ip:192.0.2.1", core.PerHour(2), 2)
+
+		wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
+		wantStatus(t, guard, newView("GET", "/").as("bob"), 200)
+		v := newView("GET", "/")
+		answer := wantStatus(t, guard, v, 429)
+		if told := parseList(t, v.response["Ratelimit"]); len(told) != 1 {
+			t.Errorf("nobody is told of a limit for users: %v", v.response)
+		}
+		if r := answer.Refusal; r.Decision.Rule != "ip" || r.Wait <= 0 || len(r.Violated) != 1 || r.Violated[0] != "ip" {
+			t.Errorf("%+v", r)
+		}
+		if d := heard.last(t, 6); d.Reason != core.LimitExceeded || d.Key != "ip:192.0.2.1" {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, limiter, "user", "user:alice", core.PerHour(5), 4)
+	})
+}
+
+// While a limit that is the same for all callers refuses, nobody is identified, and Redis is not
+// asked either: neither for a user, nor for nobody.
+func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
+	ip := core.Rule{Name: "ip", Seconds: 3600, MaxCount: 1}
+	banning := ip
+	banning.Ban = core.Ban{After: 3, For: time.Hour}
+	login := core.Rule{Name: "user", Seconds: 3600, NeedLogin: true}
+	byUser := core.Rule{Name: "user", Seconds: 3600, Key: core.ByUser}
+	plan := core.Rule{Name: "user", Seconds: 3600, LimitFor: func(r core.Request) (core.Limit, error) {
+		_, err := r.User()
+		return core.Limit{}, err
+	}}
+	client := redistest.Start(t).Client(t)
+	for name, rules := range map[string][]core.Rule{
+		"before": {ip, login}, "behind": {login, ip}, "a key by user": {ip, byUser}, "behind a key by user": {byUser, ip}, "a plan": {ip, plan},
+		"with a ban": {banning, login}, "two of them": {{Name: "all", Seconds: 3600, MaxCount: 9, Key: core.Global}, login, ip},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			identify := func(r core.Request) (string, error) {
+				asked++
+				return whoSays(r)
+			}
+			limiter, guard := (*core.Limiter)(nil), (*core.Guard)(nil)
+			restart := func() { // a process that knows of no refusal yet
+				limiter = newLimiter(t, core.Options{Redis: client, Prefix: strings.ReplaceAll(name, " ", ""), Timeout: patient, Identify: identify})
+				guard = newGuard(t, limiter, rules...)
+			}
+			restart()
+			wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
+			for _, who := range []string{"alice", "bob", ""} {
+				restart()
+				wantStatus(t, guard, newView("GET", "/").as(who), 429)
+				begun, before, source := time.Now(), limiter.Stats().Trips, core.FromRedis
+				asked = 0
+				for range 100 {
+					d := wantStatus(t, guard, newView("GET", "/").as(who), 429).Refusal.Decision
+					if source = d.Source; d.Rule != "ip" || d.RetryAfter < time.Minute {
+						t.Fatalf("%+v", d)
+					}
+				}
+				most := 1 + int(time.Since(begun)/time.Second) // a refusal is remembered for a second
+				if name == "with a ban" && who == "" {
+					asked = 0 // the ban did not hear of nobody, and would have to hear of a user
+				}
+				if trips := int(limiter.Stats().Trips - before); asked > most || trips > most || source != core.FromDenyCache {
+					t.Errorf("%q: Identify was asked %d times and Redis %d times for 100 calls, the last answered from %s", who, asked, trips, source)
+				}
+			}
+		})
+	}
+}
+
+// A refusal by a limit for all callers is not repeated before Identify runs if the caller's own
+// limit refused that call too, if a rule in DryRun has to count the next one, or if its cost may
+// never fit.
+func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
+	ip := core.Rule{Name: "ip", Seconds: 60, MaxCount: 1}
+	own := core.Rule{Name: "user", Seconds: 3600, MaxCount: 1, NeedLogin: true}
+	tried, dear := own, own
+	tried.MaxCount, tried.DryRun = 9, true
+	dear.MaxCount, dear.Cost = 5, func(r core.Request) int { return 1 + 5*len(r.Header("Dear")) }
+	client := redistest.Start(t).Client(t)
+	for _, test := range []struct {
+		name  string
+		rules []core.Rule
+		binds string
+		heard int // of one call
+	}{{"longer", []core.Rule{ip, own}, "user", 1}, {"tried", []core.Rule{ip, tried}, "ip", 2}, {"dear", []core.Rule{ip, dear}, "ip", 1}} {
+		t.Run(test.name, func(t *testing.T) {
+			var heard decisions
+			limiter := newLimiter(t, core.Options{Redis: client, Prefix: test.name, Timeout: patient, Identify: whoSays, OnDecision: heard.note})
+			guard := newGuard(t, limiter, test.rules...)
+			wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
+			for range 3 {
+				if d := wantStatus(t, guard, newView("GET", "/").as("alice"), 429).Refusal.Decision; d.Rule != test.binds {
+					t.Errorf("%+v", d)
+				}
+			}
+			heard.last(t, 4*test.heard)
+			if test.name == "tried" { // though the same limit has refused another call, of which it need not hear
+				wantStatus(t, newGuard(t, limiter, ip, core.Rule{Name: "live", Seconds: 60, NeedLogin: true}), newView("GET", "/").as("alice"), 429)
+				wantStatus(t, guard, newView("GET", "/").as("alice"), 429)
+				heard.last(t, 4*test.heard+1+test.heard)
+			}
+			if test.name == "dear" {
+				wantStatus(t, guard, newView("GET", "/").as("alice").with("Dear", "1"), 400)
+			}
+		})
+	}
+}
+
+// A caller who cannot be identified hears first of a limit that is the same for all, as one who is
+// not logged in does.
+func TestWhoCannotBeIdentifiedHearsOfTheLimitFirst(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		fails := false
+		options.Identify = func(core.Request) (string, error) {
+			if fails {
+				return "", errVerify
+			}
+			return "alice", nil
+		}
+		limiter := newLimiter(t, options)
+		ip := core.Rule{Name: "ip", Seconds: 3600, MaxCount: 1}
+		for name, own := range map[string]core.Rule{
+			"login": {Name: "login", Seconds: 3600, NeedLogin: true}, "key": {Name: "key", Seconds: 3600, Key: core.ByUser},
+		} {
+			guard := newGuard(t, limiter, own, ip)
+			subject := "ip:192.0.2.1"
+			fails = true
+			wantStatus(t, guard, newView("GET", "/"), 503)
+			wantLeft(t, limiter, "ip", subject, core.PerHour(1), 1)
+			fails = false
+			wantStatus(t, guard, newView("GET", "/"), 200)
+			fails = true
+			for range 3 {
+				if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Rule != "ip" || d.All != nil {
+					t.Errorf("%s: %+v", name, d)
+				}
+			}
+			if _, err := resetOf(limiter, context.Background(), "ip", subject, core.PerHour(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
 
 var errVerify = errors.New("the session store is down")
 

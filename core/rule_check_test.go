@@ -145,3 +145,119 @@ func planOf(name string) func(core.Request) (string, error) {
 }
 
 func noLimit(core.Request) (core.Limit, error) { return core.Limit{}, nil }
+
+func TestFeaturesRefused(t *testing.T) {
+	hour := core.Rule{Name: "n", Seconds: 3600}
+	with := func(change func(*core.Rule)) core.Rule {
+		rule := hour
+		change(&rule)
+		return rule
+	}
+	also := func(limits ...core.Limit) core.Rule { return with(func(r *core.Rule) { r.Also = limits }) }
+	ban := func(b core.Ban) core.Rule { return with(func(r *core.Rule) { r.Ban = b }) }
+	calendar := func(c core.Calendar, a core.Algorithm) core.Rule {
+		return core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: c, Algorithm: a}}
+	}
+	const year = 366 * 24 * time.Hour
+	for _, test := range []struct {
+		name               string
+		rule               core.Rule
+		field, value, says string
+	}{
+		{"zero limit beside it", also(core.Limit{}), "Also", "0/0s", "Max must be 1"},
+		{"negative limit beside it", also(core.PerDay(9), core.PerHour(-1)), "Also", "-1/h", "Max must be"},
+		{"no limit beside it", also(core.Unlimited), "Also", "unlimited", "LimitFor"},
+		{"a zone that is none beside it", also(core.PerCalendarDay(1, "Nowhere/City")), "Also", "1/day@Nowhere/City", "Calendar is of a zone"},
+		{"the span again", also(core.PerHour(9)), "Also", "9/h", "its counter"},
+		{"a span twice", also(core.PerDay(9), core.PerDay(8)), "Also", "8/24h", "its counter"},
+		{"a bucket twice", also(core.PerDay(9).Bucket(3), core.PerDay(9).Bucket(4)), "Also", "9/24h burst 4", "its counter"},
+		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.PerCalendarDay(1, "UTC").Calendar}), "Also", "3/day@UTC", "its counter"},
+
+		{"bans from nothing", ban(core.Ban{For: time.Hour}), "Ban.After", "0", "1 to 1000"},
+		{"bans from less", ban(core.Ban{After: -1, For: time.Hour}), "Ban.After", "-1", "1 to 1000"},
+		{"bans from never", ban(core.Ban{After: 1001, For: time.Hour}), "Ban.After", "1001", "1 to 1000"},
+		{"a ban without an end", ban(core.Ban{After: 3}), "Ban.For", "0s", "a ban has an end"},
+		{"a ban backwards", ban(core.Ban{After: 3, For: -time.Hour}), "Ban.For", "-1h", "a ban has an end"},
+		{"a ban of no time", ban(core.Ban{After: 3, For: time.Millisecond - 1}), "Ban.For", "999.999µs", "1 ms"},
+		{"a ban for ever", ban(core.Ban{After: 3, For: year + 1}), "Ban.For", "8784h", "366 days"},
+		{"a ban that shrinks", ban(core.Ban{After: 3, For: time.Hour, Max: time.Hour - 1}), "Ban.Max", "59m", "For to 366 days"},
+		{"a ban that grows for ever", ban(core.Ban{After: 3, For: time.Hour, Max: year + 1}), "Ban.Max", "8784h", "366 days"},
+		{"only a longest ban", ban(core.Ban{Max: time.Hour}), "Ban.After", "0", "ByHand"},
+		{"a ban by hand and not", ban(core.Ban{After: 3, For: time.Hour, ByHand: true}), "Ban.ByHand", "true", "without the other fields"},
+
+		{"no zone", calendar(core.PerCalendarDay(1, "").Calendar, 0), "Limit.Calendar", "day of ", "needs a zone by name"},
+		{"this machine's zone", calendar(core.PerCalendarMonth(1, "Local").Calendar, 0), "Limit.Calendar", "month of Local", "same on every machine"},
+		{"an unknown zone", calendar(core.PerCalendarDay(1, "Nowhere/City").Calendar, 0), "Limit.Calendar", "day of Nowhere/City", "time/tzdata"},
+		{"a file for a zone", calendar(core.PerCalendarDay(1, "../../etc/passwd").Calendar, 0), "Limit.Calendar", "day of ../../etc/passwd", "time/tzdata"},
+		{"a calendar of another algorithm", calendar(core.PerCalendarDay(1, "UTC").Calendar, core.FixedWindow), "Limit.Calendar", "day of UTC", "CalendarWindow only"},
+		{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Limit: core.PerCalendarDay(5, "UTC")}, "Limit", "5/day@UTC", "one or the other"},
+		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Window: time.Second}}, "Limit.Calendar", "day of UTC", "set one of the two"},
+		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Burst: 3}}, "Limit.Burst", "3", "TokenBucket only"},
+		{"a calendar without a span", core.Rule{Name: "n", Limit: core.Limit{Max: 5}.Aligned()}, "Limit.Window", "0s", "1 ms"},
+
+		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "Limit.Max", "10001", "1 to 10,000 for SlidingLog"},
+		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "Limit.Max", "10001", "1 to 10,000 for Concurrency"},
+		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Limit.Window", "999ms", "at least 1 s"},
+		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", "999999999999", "rounder MaxCount"},
+		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
+		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "SlidingLog only"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := newLimiter(t, core.Options{}).Guard(test.rule)
+			wantRuleError(t, err, "n", test.field, test.value)
+			if !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%q does not say %q", err, test.says)
+			}
+		})
+	}
+}
+
+// note is the same for every call.
+func note(text string) func(core.Request) string { return func(core.Request) string { return text } }
+
+func TestFeaturesTaken(t *testing.T) {
+	const year = 366 * 24 * time.Hour
+	for name, rule := range map[string]core.Rule{
+		"other spans":                {Seconds: 3600, Also: []core.Limit{core.PerSecond(1), core.PerDay(9), core.PerCalendarDay(9, "UTC"), core.PerCalendarDay(9, "Asia/Tokyo")}},
+		"one span, other algorithms": {Seconds: 60, Also: []core.Limit{core.PerMinute(1).Bucket(1), {Max: 9, Window: time.Minute, Algorithm: core.FixedWindow}}},
+		"the shortest ban":           {Seconds: 60, Ban: core.Ban{After: 1, For: time.Millisecond}},
+		"the longest ban":            {Seconds: 60, Ban: core.Ban{After: 1000, For: year, Max: year}},
+		"bans by hand":               {Seconds: 60, Ban: core.Ban{ByHand: true}},
+		"the longest log":            {Limit: core.PerMinute(10_000).Log(), Note: note("")},
+		"a log beside it":            {Seconds: 60, Also: []core.Limit{{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}}, Note: note("")},
+		"most in flight":             {Limit: core.Limit{Max: 10_000, Window: 1 * time.Second, Algorithm: core.Concurrency}},
+		"days by name of algorithm":  {Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "Europe/Berlin").Calendar, Algorithm: core.CalendarWindow}},
+		"each hour":                  {Limit: core.PerHour(5).Aligned()},
+		"the longest zone":           {Limit: core.PerCalendarMonth(5, "America/Argentina/ComodRivadavia")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantServed(t, newGuard(t, newLimiter(t, core.Options{}), rule), newView("GET", "/"), ok, 200)
+		})
+	}
+}
+
+// A name stands for the whole list of limits, in their order; who has it already is shown.
+func TestANameStandsForAllLimits(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	list := core.Rule{Name: "n", Seconds: 60, Also: []core.Limit{core.PerHour(20), core.PerCalendarDay(50, "UTC")}}
+	newGuard(t, limiter, list)
+	other := list
+	other.Also = []core.Limit{core.PerHour(20), core.PerCalendarDay(51, "UTC")}
+	fewer, swapped, spelled, dry := list, list, list, other
+	fewer.Also = list.Also[:1]
+	swapped.Also = []core.Limit{list.Also[1], list.Also[0]}
+	spelled.Seconds, spelled.Limit = 0, core.PerMinute(5)
+	spelled.Also = []core.Limit{list.Also[0], {Max: 50, Calendar: core.PerCalendarDay(1, "UTC").Calendar}}
+	dry.DryRun = true
+	for name, rule := range map[string]core.Rule{"another number": other, "fewer": fewer, "another order": swapped} {
+		t.Run(name, func(t *testing.T) {
+			_, err := limiter.Guard(rule)
+			wantRuleError(t, err, "n", "Name", "n")
+			if !strings.Contains(err.Error(), "20/h and 50/day@UTC") {
+				t.Errorf("%v does not say for what the name stands", err)
+			}
+		})
+	}
+	newGuard(t, limiter, spelled)
+	newGuard(t, limiter, dry) // it is only tried, so it may be another
+}
