@@ -102,8 +102,8 @@
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count
 //
 // The package comment of internal/redisstore has the part of the path within that package. A handle
-// takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store as
-// above.
+// takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store
+// as above.
 //
 // Retry-After is computed by the algorithm, once in its Lua file and once in its Go file.
 // Refusal.SetHeader (refusal.go) rounds it up to whole seconds.

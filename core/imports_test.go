@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"io/fs"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,7 +20,15 @@ func goList(t *testing.T, args ...string) []string {
 
 const module = "github.com/accesslimit/accesslimit/"
 
-var adapters = []string{"ginlimit", "echolimit", "fiberlimit", "nethttplimit", "grpclimit"}
+// adapters returns the folders of the adapters.
+func adapters(t *testing.T) (names []string) {
+	t.Helper()
+	names, err := fs.Glob(os.DirFS(".."), "*limit")
+	if err != nil || len(names) < 5 {
+		t.Fatalf("the adapters are %v: %v", names, err)
+	}
+	return names
+}
 
 // The arrows run one way: a service that uses one framework compiles no other.
 func TestCoreImportsNoFramework(t *testing.T) {
@@ -32,7 +42,7 @@ func TestCoreImportsNoFramework(t *testing.T) {
 				t.Errorf("core imports %s", dep)
 			}
 		}
-		for _, adapter := range adapters {
+		for _, adapter := range adapters(t) {
 			if dep == module+adapter {
 				t.Errorf("core imports %s", dep)
 			}
@@ -45,7 +55,7 @@ func TestCoreImportsNoFramework(t *testing.T) {
 
 // An adapter forwards, so it needs core's exported names alone.
 func TestAdaptersImportOnlyCore(t *testing.T) {
-	for _, adapter := range adapters {
+	for _, adapter := range adapters(t) {
 		imports := goList(t, "-f", `{{join .Imports "\n"}}`, module+adapter)
 		core := false
 		for _, imported := range imports {

@@ -1,76 +1,81 @@
 package limittest_test
 
 import (
-	"context"
-	"io"
-	"log"
-	"net"
-	"net/http"
-	"strconv"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
 func TestToy(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 
-// serve serves an app with toy, through the adapter of the example.
-func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
-	router := newToy()
-	router.Use(recovered, func(c *Ctx) {
-		for name, value := range app.Values {
-			c.Values[name] = value
-		}
-		if app.Before != nil {
-			c.Request = c.Request.WithContext(app.Before(c.Request.Context()))
-		}
-		c.Next()
-	})
-	router.Use(limits(app.Limiter, app.Use)...)
-	for _, route := range app.Routes {
-		handlers := limits(app.Limiter, route.Limits)
-		if route.Recovers {
-			handlers = append(handlers, recovered)
-		}
-		handlers = append(handlers, func(c *Ctx) { route.Serve(handling{c}) })
-		method := map[string]string{"": "GET ", "*": ""}
-		if _, special := method[route.Method]; !special {
-			method[route.Method] = route.Method + " "
-		}
-		router.Handle(method[route.Method]+route.Path, handlers...)
+// TestAdaptersAreAlike holds that whoever knows one HTTP adapter knows all of them.
+func TestAdaptersAreAlike(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join("..", "..", "*limit"))
+	if err != nil || len(folders) < 5 {
+		t.Fatalf("the adapters are %v: %v", folders, err)
 	}
-	server := &http.Server{Handler: router, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() { _ = server.Serve(l) }()
-	return func() { _ = server.Close() }
-}
-
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []Handler) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, New(limiter, rules...))
-	}
-	return middlewares
-}
-
-// recovered is the framework's recovery.
-func recovered(c *Ctx) {
-	outer := c.Writer
-	defer func() {
-		if recover() != nil {
-			outer.WriteHeader(http.StatusInternalServerError)
+	for _, folder := range folders {
+		want := []string{"Allow", "New", "With"}
+		if filepath.Base(folder) == "grpclimit" {
+			want = []string{"Allow", "StreamServerInterceptor", "UnaryServerInterceptor", "With"}
 		}
-	}()
-	c.Next()
+		if got := exports(t, folder); !slices.Equal(got, want) {
+			t.Errorf("%s exports %v, want %v", folder, got, want)
+		}
+	}
 }
 
-type handling struct{ c *Ctx }
-
-func (h handling) Context() context.Context { return h.c.Request.Context() }
-func (h handling) Reply(status int)         { http.Error(h.c.Writer, "replied", status) }
-func (h handling) Text(text string) {
-	h.c.Writer.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = io.Copy(h.c.Writer, strings.NewReader(text))
+// exports are the exported names at the top level of a package's files, tests apart, sorted.
+func exports(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			names = append(names, declared(decl)...)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
-func (h handling) Allow(check *core.Check, subject string) bool { return Allow(h.c, check, subject) }
+func declared(decl ast.Decl) (names []string) {
+	add := func(id *ast.Ident) {
+		if id.IsExported() {
+			names = append(names, id.Name)
+		}
+	}
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		if decl.Recv == nil {
+			add(decl.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range decl.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				add(spec.Name)
+			case *ast.ValueSpec:
+				for _, id := range spec.Names {
+					add(id)
+				}
+			}
+		}
+	}
+	return names
+}

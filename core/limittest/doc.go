@@ -10,8 +10,9 @@
 // # Testing an adapter
 //
 // An adapter shows the core a [core.View] of each call and carries out its [core.Answer]. The
-// example of this package is one for a made-up framework, in about eighty lines. Its test serves an
-// [App] with the framework, through the adapter, and calls [Run]:
+// example of this package is one for a made-up framework, in about eighty lines, with the function
+// serve for its test. That serves an [App] with the framework, through the adapter. The test calls
+// [Run]:
 //
 //	func TestToy(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 //
