@@ -70,9 +70,12 @@ func TestEveryAlgorithmIsComplete(t *testing.T) {
 			switch {
 			case strings.Contains(file, "NAME"):
 				read(t, path)
-			case file == "families_test.go":
+			case file == "limits_test.go":
 				if !slices.ContainsFunc(allFamilies(t), func(f family) bool { return f.limits[0].Kind == kind }) {
 					t.Errorf("%s: no family has its limits", p.Name)
+				}
+				if goldenLimits[p.Tag] == nil {
+					t.Errorf("%s: there are no limits for its histories", p.Name)
 				}
 			default:
 				mentions(path, p.Name+":", `"`+p.Tag+`":`)

@@ -7,32 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
-
-// goldenLimits are the limits of the histories: the counter's own, others that share its key, and
-// for a ban those that it watches.
-var goldenLimits = map[string][][]goldenLimit{
-	"sw1": {windowsOf("sw1", 9, second), windowsOf("sw1", 100, 1001), windowsOf("sw1", algorithm.MaxPermits, hour)},
-	"sl2": {windowsOf("sl2", 9, second), windowsOf("sl2", 100, hour)},
-	"fw1": {windowsOf("fw1", 9, second), windowsOf("fw1", algorithm.MaxPermits, hour)},
-	"cw1": {windowsOf("cw1", 9, second), {{Tag: "cw1", Max: 9, Zone: "Europe/Berlin"}, {Tag: "cw1", Max: 5, Zone: "Europe/Berlin"}}},
-	"tb2": {
-		{{Tag: "tb2", Rate: 7, Window: second, Max: 9}},
-		{{Tag: "tb2", Rate: 7, Window: second, Max: 9}, {Tag: "tb2", Rate: 3, Window: second, Max: 5}, {Tag: "tb2", Rate: 100, Window: second, Max: 20}},
-		{{Tag: "tb2", Rate: 11, Window: 3 * hour, Max: 6}, {Tag: "tb2", Rate: 20, Window: 3 * hour, Max: 6}},
-	},
-	"cc1": {windowsOf("cc1", 4, second)},
-	"bn1": {
-		{{Tag: "bn1", Ban: []int64{2, second / 3, 3 * second}, Window: second / 4}, {Tag: "fw1", Max: 2, Window: second}},
-		{{Tag: "bn1", Ban: []int64{0, 0, 0}, Window: second}, {Tag: "sw1", Max: 2, Window: second}},
-	},
-}
-
-func windowsOf(tag string, most, window int64) []goldenLimit {
-	return []goldenLimit{{Tag: tag, Max: most, Window: window}, {Tag: tag, Max: most/2 + 1, Window: window}}
-}
 
 // goldenWriter makes up a history.
 type goldenWriter struct {
