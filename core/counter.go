@@ -49,11 +49,12 @@ func orPanic[T any](made T, err error) T {
 }
 
 // With returns the counter with another first limit, for limits that are known only per call.
-// Limits are cached: With allocates nothing for one of the last 1,000. The error of a bad limit is
-// returned by the methods of the Counter.
+// Limits are cached: With allocates nothing for one of the first 1,000. The error of a bad limit,
+// or of one with the span and the algorithm of a further limit, is returned by the methods of the
+// Counter.
 func (c Counter) With(limit Limit) Counter {
 	if c.handle != nil {
-		c.own = c.handle.prepare(c.handle.limiter.limits.of(limit))
+		c.own = c.handle.substitute(limit)
 	}
 	return c
 }

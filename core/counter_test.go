@@ -153,6 +153,29 @@ func TestWithWrongLimits(t *testing.T) {
 	}
 }
 
+// A limit of With that has the counter of a further limit would be charged twice.
+func TestWithTheCounterOfAnotherLimit(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for _, further := range []core.Limit{core.PerHour(10), core.PerHour(10).Bucket(5), core.PerHour(10).Log(), core.PerCalendarDay(10, "UTC")} {
+			replies := newLimiter(t, options).MustCounter("reply", core.PerMinute(50), further)
+			other := further
+			other.Max = 100
+			_, err := replies.With(other).Allow(background, "s")
+			wantRuleError(t, err, "reply", "Limit", other.String())
+			_, _, err = replies.With(other).AllowUpTo(background, "s", 3)
+			wantRuleError(t, err, "reply", "Limit", other.String())
+			for range 2 {
+				if d, err := replies.With(core.PerMinute(60)).Allow(background, "s"); err != nil || !d.Allowed {
+					t.Fatalf("%+v, %v", d, err)
+				}
+			}
+			if d, err := replies.With(core.Unlimited).Allow(background, "s"); err != nil || !d.Allowed {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		}
+	})
+}
+
 // Any name and subject has a counter of its own.
 func TestCounterOfAnyNameAndSubject(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})

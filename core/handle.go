@@ -62,6 +62,21 @@ func (h *handle) prepare(of *preparedLimit) *preparedLimit {
 	return of
 }
 
+// substitute returns a limit to stand in place of the handle's first one, or its error. It must not
+// have the counter of a further limit, which each call would then charge twice.
+func (h *handle) substitute(limit Limit) *preparedLimit {
+	own := h.prepare(h.limiter.limits.of(limit))
+	if own.err != nil {
+		return own
+	}
+	for _, further := range h.limits[1:] {
+		if own.limit.counter() == further.limit.counter() {
+			return &preparedLimit{err: &RuleError{Rule: h.name, Field: "Limit", Value: own.limit, Why: sameCounter}}
+		}
+	}
+	return own
+}
+
 // withPolicy returns the handle with a store policy.
 func (h *handle) withPolicy(policy StorePolicy) *handle {
 	if h == nil {

@@ -105,12 +105,15 @@ func checkAlso(own Limit, also []Limit) *RuleError {
 			return &RuleError{Field: "Also", Value: limit, Why: err.(*RuleError).ofLimit()}
 		}
 		if slices.Contains(counters, limit.counter()) {
-			return &RuleError{Field: "Also", Value: limit, Why: "has the span and the algorithm of another limit beside it, and so its counter"}
+			return &RuleError{Field: "Also", Value: limit, Why: sameCounter}
 		}
 		counters = append(counters, limit.counter())
 	}
 	return nil
 }
+
+// sameCounter says why two limits cannot be counted beside each other.
+const sameCounter = "has the span and the algorithm of another limit beside it, and so its counter"
 
 func (r *Rule) checkPlans() *RuleError {
 	switch {

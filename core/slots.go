@@ -38,7 +38,7 @@ func (s Slots) LostAfter(span time.Duration) Slots {
 	if s.handle != nil {
 		limit := s.handle.limits[0].limit
 		limit.Window = span
-		s.own = s.handle.prepare(s.handle.limiter.limits.of(limit))
+		s.own = s.handle.substitute(limit)
 	}
 	return s
 }
