@@ -88,9 +88,7 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool
 	if err := checkOperated(name, subject); err != nil {
 		return false, err
 	}
-	changed, err = l.reset(ctx, name, l.banKey(name, subject))
-	l.operated(ctx, "unban", name, subject, changed, err)
-	return changed, err
+	return l.reset(ctx, "unban", name, subject, l.banKey(name, subject))
 }
 
 // checkOperated checks the name and the subject that an operator passes. A bare address is likely

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
@@ -100,14 +99,13 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {
 		return false, err
 	}
+	var keys [][]byte
 	for _, named := range g.namedRules() {
 		for _, tail := range named.keyTails() {
-			some, failed := g.limiter.reset(ctx, named.name, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
-			changed, err = changed || some, errors.Join(err, failed)
+			keys = append(keys, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
 		}
 	}
-	g.limiter.operated(ctx, "reset", g.rules[0].displayName(), subject, changed, err)
-	return changed, err
+	return g.limiter.reset(ctx, "reset", g.rules[0].displayName(), subject, keys...)
 }
 
 func (g *Guard) namedRules() (all []*namedRule) {

@@ -238,6 +238,28 @@ func TestCheckReset(t *testing.T) {
 	}
 }
 
+// However many limits a Reset forgets, it asks Redis once, so that it ends by Timeout.
+func TestResetAsksOnce(t *testing.T) {
+	limiter := newLimiter(t, deadRedis(t))
+	also := []core.Limit{core.PerDay(9), core.PerDay(9).Log()}
+	for i, reset := range []func(context.Context, string) (bool, error){
+		limiter.MustCounter("n", core.PerHour(5), also...).Reset,
+		limiter.MustGuard(core.Rule{Name: "n", Limit: core.PerHour(5), Also: also}, core.Rule{Name: "m", Seconds: 60}).Reset,
+	} {
+		_, err := reset(background, "s")
+		if _, ok := err.(*core.StoreError); !ok {
+			t.Errorf("%T %v", err, err)
+		}
+		var failures uint64
+		for _, counted := range limiter.Stats().StoreErrors {
+			failures += counted.Count
+		}
+		if failures != uint64(i+1) {
+			t.Errorf("%d failures of %d Resets", failures, i+1)
+		}
+	}
+}
+
 // A rule that is skipped neither counts, nor refuses, nor asks who calls; the rules beside it go
 // on.
 func TestSkip(t *testing.T) {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 
@@ -212,25 +211,21 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	if err := q.check(ctx); err != nil {
 		return false, err
 	}
-	var errs []error
+	var keys [][]byte
 	for i := range q.limits {
-		if q.limit(i).limit.unlimited() {
-			continue
+		if !q.limit(i).limit.unlimited() {
+			keys = append(keys, q.appendKey(nil, i))
 		}
-		some, err := q.limiter.reset(ctx, q.name, q.appendKey(nil, i))
-		changed = changed || some
-		errs = append(errs, err)
 	}
-	err = errors.Join(errs...)
-	q.limiter.operated(ctx, "reset", q.name, q.subject, changed, err)
-	return changed, err
+	return q.limiter.reset(ctx, "reset", q.name, q.subject, keys...)
 }
 
-// reset forgets a counter.
-func (l *Limiter) reset(ctx context.Context, name string, key []byte) (changed bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
+// reset forgets keys of a subject, all at once, and logs who did so.
+func (l *Limiter) reset(ctx context.Context, act, name, subject string, keys ...[]byte) (changed bool, err error) {
+	if err = ctx.Err(); err == nil && len(keys) > 0 {
+		changed, err = l.store.Reset(ctx, keys...)
+		err = l.storeError(name, err)
 	}
-	changed, err = l.store.Reset(ctx, key)
-	return changed, l.storeError(name, err)
+	l.operated(ctx, act, name, subject, changed, err)
+	return changed, err
 }

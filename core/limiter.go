@@ -72,8 +72,8 @@ type store interface {
 	// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
 	// longer. The key is that of its ban.
 	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
-	// Reset forgets a key, and reports whether it was there.
-	Reset(ctx context.Context, key []byte) (changed bool, err error)
+	// Reset forgets keys of one subject, and reports whether any was there.
+	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	// InBackground runs what nobody waits for but Close.
 	InBackground(do func())
 	// Close ends what runs in the background.

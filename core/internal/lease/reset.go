@@ -2,12 +2,24 @@ package lease
 
 import "context"
 
-// Reset runs a function that resets a key, when nothing of the key is being fetched or given back.
-// So all that was charged before is forgotten with the rest, and leased permits are neither used
-// nor given back: they would be others' permits.
-func (l *Leases) Reset(ctx context.Context, key []byte, reset func() error) error {
-	l.tasks.beginReset(key)
-	defer l.tasks.endReset(key)
+// Reset runs a function that resets keys, when nothing of them is being fetched or given back. So
+// all that was charged before is forgotten with the rest, and leased permits are neither used nor
+// given back: they would be others' permits.
+func (l *Leases) Reset(ctx context.Context, keys [][]byte, reset func() error) error {
+	for _, key := range keys {
+		l.tasks.beginReset(key)
+		defer l.tasks.endReset(key)
+	}
+	for _, key := range keys {
+		if err := l.dropAll(ctx, key); err != nil {
+			return err
+		}
+	}
+	return reset()
+}
+
+// dropAll takes the permits of a key out of use, and waits for those on their way back.
+func (l *Leases) dropAll(ctx context.Context, key []byte) error {
 	for _, e := range l.of(key) {
 		if err := l.drop(ctx, e); err != nil {
 			return err
@@ -18,7 +30,7 @@ func (l *Leases) Reset(ctx context.Context, key []byte, reset func() error) erro
 			return err
 		}
 	}
-	return reset()
+	return nil
 }
 
 // drop takes the permits of a lease out of use, also those that are being fetched.

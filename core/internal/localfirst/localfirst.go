@@ -31,7 +31,7 @@ type Shared interface {
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
 	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
-	Reset(ctx context.Context, key []byte) (changed bool, err error)
+	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	InBackground(do func())
 	// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
 	// another one refused.
@@ -193,14 +193,18 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, 
 	return s.Shared.Ban(ctx, key, span)
 }
 
-// Reset forgets a key, also what is leased of it, and what was counted here. It reports whether
-// there was anything to forget.
-func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
-	defer s.denied.Invalidate(key)
+// Reset forgets keys of one subject, also what is leased of them, and what was counted here. It
+// reports whether there was anything to forget.
+func (s *Store) Reset(ctx context.Context, keys ...[]byte) (changed bool, err error) {
+	defer func() {
+		for _, key := range keys {
+			s.denied.Invalidate(key)
+		}
+	}()
 	shared := false
-	local, _ := s.fallback.Reset(ctx, key) // it cannot fail in this process
-	err = s.leases.Reset(ctx, key, func() (err error) {
-		shared, err = s.Shared.Reset(ctx, key)
+	local, _ := s.fallback.Reset(ctx, keys...) // it cannot fail in this process
+	err = s.leases.Reset(ctx, keys, func() (err error) {
+		shared, err = s.Shared.Reset(ctx, keys...)
 		return err
 	})
 	return local || shared, err

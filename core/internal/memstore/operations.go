@@ -90,15 +90,17 @@ func (s *Store) Ban(_ context.Context, key []byte, span int64) (changed bool, er
 	return changed, nil
 }
 
-// Reset forgets a key, and reports whether it held more than a fresh one.
-func (s *Store) Reset(_ context.Context, key []byte) (changed bool, err error) {
-	s.locked(key, func(shard *shard, hash uint64, t instant) {
-		if place := shard.placeOf(key, tag(hash)); place >= 0 {
-			changed = shard.entries[place].freshAt() > t.awake
-			shard.remove(place)
-			s.keys.Add(-1)
-		}
-	})
+// Reset forgets keys, and reports whether any of them held more than a fresh one.
+func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err error) {
+	for _, key := range keys {
+		s.locked(key, func(shard *shard, hash uint64, t instant) {
+			if place := shard.placeOf(key, tag(hash)); place >= 0 {
+				changed = changed || shard.entries[place].freshAt() > t.awake
+				shard.remove(place)
+				s.keys.Add(-1)
+			}
+		})
+	}
 	return changed, nil
 }
 

@@ -75,6 +75,7 @@ func TestSlotsThatMove(t *testing.T) {
 			t.Run("step by step", func(t *testing.T) { movesInUse(t, cluster, newStore(t, client, patient)) })
 			t.Run("at once", func(t *testing.T) { hasMoved(t, cluster, newStore(t, client, patient)) })
 			t.Run("with keys on both sides", func(t *testing.T) { splitSlot(t, cluster, newStore(t, client, patient)) })
+			t.Run("reset on both sides", func(t *testing.T) { resetSplitSlot(t, cluster, newStore(t, client, patient)) })
 		})
 	}
 	t.Run("to a server that the client does not know", func(t *testing.T) {
@@ -225,5 +226,25 @@ func splitSlot(t *testing.T, cluster *redistest.Cluster, s store) {
 	waiting.Wait()
 	if s.left(t, one) != 67 || s.left(t, other) != 67 {
 		t.Errorf("%d and %d left, want 67 of both", s.left(t, one), s.left(t, other))
+	}
+}
+
+// resetSplitSlot checks that counters on both sides of a moving slot are reset while it moves.
+func resetSplitSlot(t *testing.T, cluster *redistest.Cluster, s store) {
+	one := subjectOn(t, cluster)
+	other := one
+	other.Key = append(append([]byte(nil), one.Key...), ":other"...)
+	s.mustTake(t, one, other)
+	m := moves(t, cluster, string(one.Key))
+	m.begin()
+	m.carry(other.Key)
+	for _, want := range []bool{true, false} {
+		if changed, err := s.Reset(context.Background(), one.Key, other.Key); changed != want || err != nil {
+			t.Errorf("Reset: %v, %v; want %v", changed, err, want)
+		}
+	}
+	m.end()
+	if s.left(t, one) != 100 || s.left(t, other) != 100 {
+		t.Errorf("%d and %d left after a Reset", s.left(t, one), s.left(t, other))
 	}
 }

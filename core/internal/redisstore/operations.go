@@ -91,22 +91,42 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, 
 	return changed, err
 }
 
-// Reset deletes a key, and reports whether it existed.
-func (s *Store) Reset(ctx context.Context, key []byte) (changed bool, err error) {
+// Reset deletes keys of one hash tag, and reports whether any existed. One command for all of them
+// takes no longer than Timeout.
+func (s *Store) Reset(ctx context.Context, keys ...[]byte) (changed bool, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		shard, err := s.router.shard(deadline, key)
-		if err != nil {
-			return err
-		}
-		del := &valueCommand{Cmd: redis.NewCmd(deadline, "del", string(key))}
-		if err := shard.node.process(deadline, del); err != nil {
-			return err
-		}
-		deleted, err := del.Int()
+		deleted, err := s.del(deadline, keys)
 		changed = deleted > 0
-		return err
+		if !isSlotSplit(err) {
+			return err
+		}
+		for i := range keys { // while the slot is being moved, each key is on one side or the other
+			deleted, err := s.del(deadline, keys[i:i+1])
+			changed = changed || deleted > 0
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return changed, err
+}
+
+func (s *Store) del(deadline context.Context, keys [][]byte) (deleted int, err error) {
+	shard, err := s.router.shard(deadline, keys[0])
+	if err != nil {
+		return 0, err
+	}
+	args := make([]any, 1, 1+len(keys))
+	args[0] = "del"
+	for _, key := range keys {
+		args = append(args, string(key))
+	}
+	del := &valueCommand{Cmd: redis.NewCmd(deadline, args...)}
+	if err := shard.node.process(deadline, del); err != nil {
+		return 0, err
+	}
+	return del.Int()
 }
 
 // withTimeout runs an operation within Timeout. Its error is the context's own if that has ended.

@@ -110,9 +110,9 @@ func (s *Shared) GiveBack(ctx context.Context, charges []algorithm.Charge) error
 }
 
 // Reset implements localfirst.Shared.
-func (s *Shared) Reset(ctx context.Context, key []byte) (changed bool, err error) {
+func (s *Shared) Reset(ctx context.Context, keys ...[]byte) (changed bool, err error) {
 	call(s.BeforeReset)
-	return s.Store.Reset(ctx, key)
+	return s.Store.Reset(ctx, keys...)
 }
 
 // GiveBackBy leaves the function to the test: a store of one shard has nothing to give back.
