@@ -81,7 +81,7 @@ func (c *call) askStore(charge bool) {
 	} else {
 		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
 	}
-	if c.allFit() { // nearly always, and then there is nothing else to do
+	if allFit(c.verdicts) { // nearly always, and then there is nothing else to do
 		c.passed = charge
 		return
 	}
@@ -91,10 +91,10 @@ func (c *call) askStore(charge bool) {
 	c.logStoreFailures()
 }
 
-// allFit reports whether the store answered for all counters, and the call fits in each.
-func (c *call) allFit() bool {
-	for i := range c.verdicts {
-		if v := &c.verdicts[i]; v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
+// allFit reports whether the store answered for all counters of a call, and the call fits in each.
+func allFit(verdicts []algorithm.Verdict) bool {
+	for i := range verdicts {
+		if v := &verdicts[i]; v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
 			return false
 		}
 	}

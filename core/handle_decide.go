@@ -14,7 +14,6 @@ type directCall struct {
 	limiter  *Limiter
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
-	limits   []*Limit
 	id       uint64 // of its first charge: others for each call, as long as this object lives in the pool
 	stripe   uint32 // where its decisions are counted
 }
@@ -55,7 +54,6 @@ func (c *directCall) formOne(q *handleCall, i int) {
 	counter.Limit, counter.Cost, counter.Mark = &limit.compiled, int64(q.n), q.mark
 	counter.Required, counter.LocalShare = q.policy.mode == storeUnset, 0
 	q.policy.apply(counter)
-	c.limits = append(c.limits, &limit.limit)
 }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
@@ -74,27 +72,31 @@ func (c *directCall) addCounter() *algorithm.Counter {
 
 // answer puts the store's answer into d, the zero Decision.
 func (c *directCall) answer(d *Decision, q *handleCall) error {
-	at := 0
-	for i := range c.verdicts {
-		if c.verdicts[i].Ended != nil {
-			return c.verdicts[i].Ended
+	passed := allFit(c.verdicts)
+	if !passed {
+		if err := c.failure(q); err != nil {
+			return err
 		}
-		if i > 0 && bindsMore(&c.verdicts[i], &c.verdicts[at], c.refuses(i), c.refuses(at)) {
+		passed = algorithm.Passes(c.counters, c.verdicts)
+	}
+	if len(c.counters) == 1 {
+		c.decision(d, 0, q, passed)
+		return nil
+	}
+	at := c.binding()
+	c.decision(d, at, q, passed)
+	c.decisions(d, at, q, passed)
+	return nil
+}
+
+// binding returns the place of the limit that binds the call most.
+func (c *directCall) binding() (at int) {
+	for i := range c.verdicts {
+		if bindsMore(&c.verdicts[i], &c.verdicts[at], c.refuses(i), c.refuses(at)) {
 			at = i
 		}
 	}
-	if err := c.failure(); err != nil {
-		if q.policy.mode == storeUnset {
-			return c.limiter.storeError(q.name, err)
-		}
-		c.limiter.storeFailed(q.name, q.policy.String(), err)
-	}
-	passed := algorithm.Passes(c.counters, c.verdicts)
-	c.decision(d, at, q, passed)
-	if len(c.counters) > 1 {
-		c.decisions(d, at, q, passed)
-	}
-	return nil
+	return at
 }
 
 // decisions lists the decision on each limit in d.All, the binding one first.
@@ -113,7 +115,7 @@ func (c *directCall) decisions(d *Decision, binding int, q *handleCall, passed b
 // decision fills the zero Decision d with the answer for the counter at i.
 func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
 	v := &c.verdicts[i]
-	d.fill(q.name, c.limits[i], v, sourceOf(v, c.limiter.source))
+	d.fill(q.name, &q.limit(i).limit, v, sourceOf(v, c.limiter.source))
 	d.Key = q.subject
 	switch {
 	case v.Err != nil:
@@ -128,11 +130,23 @@ func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
 
 func (c *directCall) refuses(i int) bool { return c.counters[i].Refuses(&c.verdicts[i]) }
 
-// failure returns why the store did not answer for one of the counters, or nil.
-func (c *directCall) failure() error {
+// failure returns the error of a call whose caller's context has ended, or for which the store did not
+// answer and the handle has no store policy; otherwise nil.
+func (c *directCall) failure(q *handleCall) error {
 	for i := range c.verdicts {
-		if err := c.verdicts[i].Failure(); err != nil {
-			return err
+		if c.verdicts[i].Ended != nil {
+			return c.verdicts[i].Ended
+		}
+	}
+	for i := range c.verdicts {
+		err := c.verdicts[i].Failure()
+		switch {
+		case err == nil:
+		case q.policy.mode == storeUnset:
+			return c.limiter.storeError(q.name, err)
+		default:
+			c.limiter.storeFailed(q.name, q.policy.String(), err)
+			return nil
 		}
 	}
 	return nil
@@ -141,6 +155,6 @@ func (c *directCall) failure() error {
 // close puts the call back into the pool.
 func (c *directCall) close() {
 	c.id += 1 + uint64(len(c.counters))
-	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+	c.counters, c.verdicts = c.counters[:0], c.verdicts[:0]
 	c.limiter.directs.Put(c)
 }
