@@ -88,8 +88,8 @@ func (c *call) writeHeaders(w HeaderWriter) {
 	}
 }
 
-// bytesAdder is a HeaderWriter that copies what it is subject, as fasthttp's do: then the value
-// needs no string of its own.
+// bytesAdder is a HeaderWriter that copies the bytes it is given, as fasthttp's do, so that the
+// value needs no string of its own.
 type bytesAdder interface {
 	HeaderWriter
 	AddBytesV(name string, value []byte)
@@ -104,7 +104,8 @@ func (c *call) writeDraft10(w HeaderWriter) {
 	case http.Header:
 		if w[headerPolicy] == nil && w[headerRateLimit] == nil {
 			lines := &[2]string{policy, string(c.text)}
-			w[headerPolicy], w[headerRateLimit] = lines[0:1:1], lines[1:2:2] // so short that who adds a line gets a slice of its own
+			// The slices have no spare room, so appending a line to one does not change the other.
+			w[headerPolicy], w[headerRateLimit] = lines[0:1:1], lines[1:2:2]
 			return
 		}
 	case bytesAdder:
@@ -212,8 +213,9 @@ func written(w HeaderWriter, name string) string {
 	}
 }
 
-// draft10Policy is the constant of the limit when the call has only one; of several, what an
-// earlier call joined stays, because most calls have the same.
+// draft10Policy returns the value of RateLimit-Policy. It is a constant of the limit if the call
+// has only one. For several limits, the text of an earlier call is used again if it had the same,
+// as most calls do.
 func (c *call) draft10Policy() string {
 	if len(c.limits) == 1 {
 		return c.limits[0].ruleLimit.draft10

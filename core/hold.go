@@ -12,8 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// newHolder names a holder as no other in any process: by a random number of this limiter's, and
-// its own.
+// newHolder returns a name that no other holder has, in any process: a random number of this
+// limiter's, and a number of the holder's.
 func (l *Limiter) newHolder() string {
 	return l.holderPrefix + strconv.FormatUint(l.holders.Add(1), 36)
 }
@@ -22,7 +22,7 @@ func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "
 
 // dropDoubtfulSlots gives back the slots of which nobody knows whether the store took them, because
 // the answer did not come in time. Otherwise callers with short deadlines of their own could fill
-// all slots for a window each. A slot that was taken here instead is not meant.
+// all slots for a window each. It leaves slots that were taken in this process instead.
 func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var slots []algorithm.Charge
 	for i := range counters {

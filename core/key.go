@@ -105,7 +105,7 @@ func ByValue(key any) KeyFunc {
 // other routes share.
 func ByRoute(r Request) (string, error) { return routeName(r.Method(), r.Route()), nil }
 
-// Global counts all calls that the rule applies to together. The subject is the rule's name.
+// Global counts all calls under the rule together. The subject is the rule's name.
 func Global(r Request) (string, error) { return r.Rule(), nil }
 
 // Join counts by several keys at once, each combination by itself. A key that is missing is

@@ -33,10 +33,10 @@ type Options struct {
 	// deadline of the caller's own context is kept too. Danger: a Redis that hangs delays each call
 	// by this time, until the breaker opens.
 	Timeout time.Duration
-	// MaxKeys bounds the counters in this process; with Redis, those of CountLocally. The default
-	// is 250,000. A call needs one for each limit and ban of its rules. If one call needs more than
-	// MaxKeys, the process keeps that many. Danger: beyond this number, the counters that were not
-	// used for longest are forgotten, and start afresh.
+	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
+	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.
+	// If one call needs more than MaxKeys, the process keeps that many. Danger: beyond this number,
+	// the counters that were not used for longest are forgotten, and start afresh.
 	MaxKeys int
 
 	// Identify returns the user who calls. Rules with NeedLogin require it. See BearerToken,

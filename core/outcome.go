@@ -115,8 +115,8 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	l.operatorLog.GiveBackFailed(err) // last, for a logger may panic
 }
 
-// abandon ends a call during whose decision a function of the service owner's panicked, as a panic in
-// the handler would.
+// abandon ends a call as a panic in its handler would. It is for a call that was not decided,
+// because a function of the service owner's panicked.
 func (c *call) abandon() {
 	if !c.passed { // nothing was charged
 		return

@@ -43,10 +43,10 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 // It is no error if nothing of the charge counts any more. Do not refund after a Reset of the same
 // counter: the refund would be taken from charges made since.
 //
-// Giving back more than was charged is a *[RuleError], also in several steps. So is a decision of
-// another Limiter, or one that charged nothing. The limiter remembers the amounts for the 65,536
-// decisions that were refunded last. A refund that ends in ErrStore may or may not have been
-// carried out, and cannot be tried again. Other errors are those of [Counter].
+// Giving back more than was charged, at once or in several steps, is a *[RuleError]. So is giving
+// back a decision of another Limiter, or one that charged nothing. The limiter remembers the
+// amounts for the 65,536 decisions that were refunded last. A refund that ends in ErrStore may or
+// may not have been carried out, and cannot be tried again. Other errors are those of [Counter].
 func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	if n < 1 {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}

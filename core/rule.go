@@ -22,8 +22,8 @@ type Rule struct {
 
 	// Name is the name of the counters, in Redis and in headers: printable ASCII, at most 128
 	// bytes. A named rule has one counter for each caller, shared by all routes with a rule of this
-	// name. Another limit under the same name is a *[RuleError] when the rule is attached, in a
-	// second Guard of the same Limiter too.
+	// name. Attaching rules with one name and different limits to a Limiter is a *[RuleError], even
+	// in different Guards.
 	//
 	// Without a Name, a rule with Paths is named after its methods and patterns, so changing them
 	// starts afresh. A rule with neither is named after the call's method (GET for a HEAD) and the
@@ -51,8 +51,8 @@ type Rule struct {
 	// [CostBySize] 413.
 	Cost func(Request) int
 	// Plans are limits by the names that Plan returns. They take the place of the rule's own limit.
-	// Also holds beside them. [Unlimited] lets the call pass without counting it, for Also too,
-	// unless the caller is banned.
+	// Also holds beside them. With [Unlimited], the call is not counted, not even by Also, and it
+	// passes unless the caller is banned.
 	Plans map[string]Limit
 	// Plan returns the name of the caller's plan, or "" for the rule's own limit. With an error, or
 	// a name that Plans does not have, the rule's own limit holds, and the problem is logged.
@@ -64,10 +64,10 @@ type Rule struct {
 	//
 	// A TokenBucket counts each rate separately. A plan that is new to the bucket begins with as
 	// much used as the plan that has used most. From then on it is charged with its own calls and
-	// with those of slower plans, not with those of faster ones. So a slow plan holds as it does
-	// alone, beside a fast one too, and the fastest bounds all calls together. A bucket counts up
-	// to four rates separately until all of them are full again. Beyond that, the fastest ones are
-	// counted together.
+	// with those of slower plans, not with those of faster ones. So a slow plan holds as if there
+	// were no faster one, and the fastest bounds all calls together. A bucket counts up to four
+	// rates separately until all of them are full again. Beyond that, the fastest ones are counted
+	// together.
 	//
 	// Danger: another Window or Algorithm is another counter, so a caller whose new plan has one
 	// starts afresh.
@@ -92,19 +92,19 @@ type Rule struct {
 	// refused. It must be set beforehand for Limiter.Ban too, at least as Ban{ByHand: true}.
 	Ban Ban
 	// DryRun counts and decides, but refuses nobody. If the rule would have refused a call,
-	// OnDecision receives a Decision of its own, allowed for the Reason DryRunExceeded. The rule
-	// has counters of its own, so nothing counted meanwhile is held against callers when DryRun is
-	// switched off. Callers do not notice it.
+	// OnDecision receives a separate Decision, which is allowed with the Reason DryRunExceeded. The
+	// rule has counters of its own, so nothing counted meanwhile is held against callers when
+	// DryRun is switched off. Callers do not notice it.
 	DryRun bool
 
 	// Skip, if set, reports whether the rule ignores a call: allow lists, health checks. The call
 	// is then neither counted, nor refused for a ban or a missing login.
 	Skip func(Request) bool
 	// Paths are patterns of the calls that the rule applies to when it is attached to a whole
-	// router; by default it applies to all calls. They are doublestar patterns, such as /limit/**
-	// and /api/*/items, for gRPC of the full method. The rule applies if any reading of the call
-	// matches: the route's pattern if the framework knows it, or the path as the framework routes
-	// it, decoded, and cleaned of dots and double slashes.
+	// router; by default it applies to all calls. They are doublestar patterns of paths, such as
+	// /limit/** and /api/*/items, or of full methods in gRPC. The rule applies if any reading of
+	// the call matches: the route's pattern if the framework knows it, or the path as the framework
+	// routes it, decoded, and cleaned of dots and double slashes.
 	Paths []string
 	// Except are patterns of calls that the rule does not apply to. An exception holds only if
 	// every reading of the call matches, so that no spelling of a path avoids the rule. It must
@@ -126,7 +126,7 @@ type Rule struct {
 	// they are: Lease bounds the permits that are taken ahead. Peek counts leased permits as used.
 	//
 	// If several counters decide a call, as those of rules with Also or Ban do, it asks Redis each
-	// time. So do rules in DryRun. With Plans or LimitFor, the limits by the two algorithms are
+	// time. So do rules in DryRun. With Plans or LimitFor, only limits by these two algorithms are
 	// leased, all with the same Lease. Without Redis, Lease has no effect.
 	//
 	// Danger: permits that are idle in one process are missing in another until they are given

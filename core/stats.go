@@ -84,9 +84,9 @@ type ShardStats struct {
 	// Addr is the server's address as the client has it, or FailoverClient for the master that
 	// Sentinel names.
 	Addr string
-	// Breaker is "closed" if calls are made. It is "open" if none is, because for a while none got
-	// an answer: each call gets its rule's policy at once. It is "half-open" if one call is let
-	// through next, or is under way, to see. The texts are stable, for metrics.
+	// Breaker is "closed" if calls are made. It is "open" if none are, because none got an answer
+	// for a while: each call gets its rule's policy at once. It is "half-open" if one call is tried
+	// next, or is being tried. The texts are stable, for metrics.
 	Breaker string
 	// Opened is the number of times that the breaker opened.
 	Opened uint64

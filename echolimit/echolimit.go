@@ -9,8 +9,8 @@
 // the client's address, not c.RealIP().
 //
 // A rule with Count receives the status that was sent, or the one that echo's own error handler
-// will send for the error that the handler returned: for an *echo.HTTPError its code, and for any
-// other error, also one that wraps an *echo.HTTPError, 500. If the caller left before the call was
+// will send for the error that the handler returned: the code of an *echo.HTTPError, and 500 for
+// any other error, even one that wraps an *echo.HTTPError. If the caller left before the call was
 // answered, it receives 499. An HTTPErrorHandler of yours runs later, so Count does not see its
 // status. If it gives errors another status, turn them into an *echo.HTTPError before they reach
 // this middleware.

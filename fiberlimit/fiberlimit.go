@@ -14,8 +14,8 @@
 // recovery is installed. The slots of a process that died are free after the Window.
 //
 // A rule with Count receives the status that was set, or the one that fiber's own error handler
-// will send for the error that the handler returned: for a *fiber.Error, also a wrapped one, its
-// code, and for any other error 500. An ErrorHandler of yours runs later, so Count does not see its
+// will send for the error that the handler returned: the code of a *fiber.Error, even a wrapped
+// one, and 500 for any other error. An ErrorHandler of yours runs later, so Count does not see its
 // status. If it gives errors another status, turn them into a *fiber.Error before they reach this
 // middleware.
 package fiberlimit

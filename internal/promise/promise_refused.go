@@ -29,7 +29,7 @@ func RefusedChangesNothing(t *testing.T, e Engine) {
 		before := lab.keys(c.t, c.prefix)
 		for i := range 20 {
 			time.Sleep(told / 24)
-			c.limiter = c.another() // who knows of no refusal yet asks the servers
+			c.limiter = c.another() // it knows of no refusal yet, so it asks the servers
 			c.mustRefuse(1 + i%min(3, atOnce(c.limit)))
 			c.mustRefuse(atOnce(c.limit))
 			c.peek()

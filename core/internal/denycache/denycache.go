@@ -73,8 +73,8 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	q.cacheable = true
 }
 
-// forLook returns the Query under which an answer is remembered that charged nothing. No ban
-// counted such a refusal, so it is not repeated to calls whose refusals a ban has to count.
+// forLook returns the Query under which an answer to a call that charges nothing is remembered. No
+// ban counted such a refusal, so it is not repeated to calls whose refusals a ban has to count.
 func (q Query) forLook(counters []algorithm.Counter) Query {
 	for i := range counters {
 		if counters[i].Limit.Properties().Watches {

@@ -5,8 +5,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 )
 
-// refusal is what the store answered for one counter of a refused call. The first counter's stands
-// for the call. It never changes. Times are in nanoseconds of [clock.Expiry.Now].
+// refusal is what the store answered for one counter of a refused call. The refusal of the first
+// counter stands for the call. It never changes. Times are in nanoseconds of [clock.Expiry.Now].
 type refusal struct {
 	key           string
 	limit         *algorithm.Limit // it stays in memory even if core has forgotten it

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// sharedNet is the range that providers use between their customers and the internet (RFC 6598), and
-// load balancers, too.
+// sharedNet is the range between providers' customers and the internet (RFC 6598). Load balancers
+// use it, too.
 var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
 
-// private reports whether an address is none of the internet's.
+// private reports whether an address is not a public one.
 func private(addr netip.Addr) bool {
 	return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || sharedNet.Contains(addr)
 }
@@ -37,8 +37,8 @@ func (l *Log) UntrustedProxy(peer netip.Addr, header, read string) {
 	}
 }
 
-// NoAddress warns that a rule counts a call by IP that has no address. header is the one that is read
-// from trusted peers.
+// NoAddress warns that a rule by IP counts a call without an address. header is the one that is
+// read from trusted peers.
 func (l *Log) NoAddress(rule string, unixIsTrusted bool, header string) {
 	if !l.missingAddresses.first("") {
 		return
@@ -51,7 +51,8 @@ func (l *Log) NoAddress(rule string, unixIsTrusted bool, header string) {
 		slog.String("rule", strings.Clone(rule)), slog.String("subject", "ip:unknown"), slog.String("change", change))
 }
 
-// RouteUnknown warns that a rule without a Name runs before the route is known that would name it.
+// RouteUnknown warns that a rule without a Name, which is named after the route, runs before the
+// route is known.
 func (l *Log) RouteUnknown(limit string) {
 	if l.unknownRoutes.first(limit) {
 		l.logger.Warn("accesslimit: a rule without a Name runs before the route is known, so the calls of all routes share one counter",

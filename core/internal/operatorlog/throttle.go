@@ -15,8 +15,9 @@ const (
 	maxSubjects = 100
 )
 
-// throttle writes a message at most once a minute for each subject: the first time at once, and after
-// a minute once for all times since. Subjects beyond maxSubjects share one minute.
+// throttle writes a message at most once a minute for each subject: the first time at once, and
+// after a minute again, with the number of times since. Subjects beyond maxSubjects share one
+// minute.
 type throttle struct {
 	mu       sync.Mutex
 	subjects map[string]*subject
@@ -97,8 +98,9 @@ func (t *throttle) close() {
 	}
 }
 
-// once lets one message through for each subject, because it is about how a service is put together,
-// which only a restart changes. Callers may bring the subjects about, so they are bounded.
+// once lets one message through for each subject, because it is about how a service is put
+// together, which only a restart changes. Callers may cause new subjects, so their number is
+// bounded.
 type once struct {
 	written cowmap.Map[string, *byte]
 }

@@ -23,7 +23,7 @@ type probe struct {
 }
 
 // probeTimeout bounds each of the at most two connections of a probe. It is longer than Timeout
-// usually is, so that a server is recognized which is only too slow.
+// usually is, so that a server that is merely too slow is recognized as such.
 const probeTimeout = time.Second
 
 // These are the findings of a probe, besides the errors of the network, of TLS and of the server
@@ -60,8 +60,8 @@ func (p probe) findCause(ctx context.Context) error {
 	return err
 }
 
-// isUnexplained reports whether a server said nothing that explains itself. A server does so that
-// is addressed with TLS and does not speak it, or the other way round.
+// isUnexplained reports whether an error does not explain itself. Such errors come from a server
+// without TLS if the client uses TLS, and the other way round.
 func (p probe) isUnexplained(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.Is(err, errSilent) || errors.Is(err, errClosing) || errors.As(err, &header)
@@ -80,7 +80,8 @@ func (p probe) ping(ctx context.Context) error {
 	}
 	defer bindConn(ctx, conn)()
 	if p.options.TLSConfig != nil {
-		// A server that misses a certificate says so now. Once it is sent anything, that is lost.
+		// A server that requires a certificate of ours says so now. If we sent anything first, its
+		// message would be lost.
 		if err := p.readAlert(ctx, conn); err != nil {
 			return err
 		}

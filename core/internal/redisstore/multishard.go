@@ -47,7 +47,7 @@ func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, cha
 	})
 }
 
-// sideBySide runs a function n times concurrently, once of it in this goroutine.
+// sideBySide runs a function n times concurrently, one of them in this goroutine.
 func sideBySide(n int, do func(i int)) {
 	var others sync.WaitGroup
 	for i := 1; i < n; i++ {

@@ -47,7 +47,7 @@ func partWithTag(parts []*shardPart, tag []byte) *shardPart {
 	return nil
 }
 
-// copyVerdicts copies the part's verdicts to their places in the call. The number is the part's.
+// copyVerdicts copies the part's verdicts to their places in the call. number is that of the part.
 func (p *shardPart) copyVerdicts(verdicts []algorithm.Verdict, number uint8) {
 	for i, at := range p.indexes {
 		verdicts[at] = p.verdicts[i]
