@@ -43,7 +43,7 @@ func (u calendarUnit) String() string {
 	return "day"
 }
 
-// nominal is how long one is, but for months that are shorter and days on which the clocks are
+// nominal is the length of a day or of a long month, disregarding days on which the clocks are
 // changed.
 func (u calendarUnit) nominal() time.Duration {
 	const day = 24 * time.Hour

@@ -120,8 +120,8 @@ func (l Limit) atOnce() int {
 	return l.Max
 }
 
-// fullAgainAfter is how long a limit that is used up takes at most until all of it is there again,
-// not counting sub-windows.
+// fullAgainAfter returns the longest time until all permits of a used-up limit are back, not
+// counting sub-windows.
 func (l Limit) fullAgainAfter() time.Duration {
 	if !l.Algorithm.properties().Burst {
 		return l.span()
@@ -179,7 +179,7 @@ func (l Limit) clone() Limit {
 	return l
 }
 
-// check finds what is wrong with a limit, but for what only the engines know.
+// check finds what is wrong with a limit, except what only the engines know.
 func (l Limit) check() error {
 	wrong := func(field string, value any, why string) error {
 		return &RuleError{Field: field, Value: value, Why: why}

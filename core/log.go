@@ -87,13 +87,14 @@ type Record struct {
 // maxNote bounds a note, because Redis keeps up to 10,000 of them for a subject.
 const maxNote = 256
 
-// cutNote is a copy of as much of a note as is kept: what a caller sent is valid only during the
-// call. Making it valid can make it longer, so it is cut again.
+// cutNote returns the part of a note that is kept, as valid UTF-8. It is a copy, because a
+// framework may have lent the text for one call. Replacing invalid bytes can make it longer, so it
+// is cut again.
 func cutNote(note string) string {
 	return strings.Clone(cut(strings.ToValidUTF8(cut(note), "\uFFFD")))
 }
 
-// cut is as much of a note as is kept, in whole characters.
+// cut returns the part of a note that is kept, in whole characters.
 func cut(note string) string {
 	if len(note) <= maxNote {
 		return note

@@ -27,7 +27,7 @@ func (calendarWindow) args(l *Limit, _ string, at int64) [4]any {
 	return [4]any{l.boxed[0], bounds[0], bounds[1], bounds[2]}
 }
 
-// place returns when the window began that now lies in.
+// place returns the start of the window that contains now.
 func (calendarWindow) place(now int64, l *Limit) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).start
@@ -35,7 +35,7 @@ func (calendarWindow) place(now int64, l *Limit) int64 {
 	return now - now%l.Window
 }
 
-// endOf returns when the window ends that began then, and that now lies in.
+// endOf returns the end of the window that contains now, and whose start is began.
 func (l *Limit) endOf(began, now int64) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).middle

@@ -16,8 +16,8 @@ type Counter struct {
 	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry
 	// if what it watches is: all of them, or none.
 	Dry bool
-	// Personal says that this counter is asked for because of who calls. A refusal by the others is
-	// one for every caller.
+	// Personal says that the counter depends on who calls. A refusal by a counter that is not
+	// personal holds for every caller.
 	Personal bool
 	// Lease is how many calls of this cost may be charged in one trip, to be spent in this process;
 	// 0: each call asks. It is used only if the counter is alone on its call.

@@ -17,8 +17,8 @@ func (fixedWindow) place(now int64, _ *Limit) int64 { return now }
 // anchor starts the window over with what was used.
 func (fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
-// current returns the window that now lies in: when it started, and what is used of it. An unused
-// one starts now.
+// current returns the start of the window that contains now, and how many permits are used in it.
+// An unused window starts now.
 func (s *State) current(now, window int64) (start, used int64) {
 	if s.Used == 0 || now-s.At >= window {
 		return now, 0

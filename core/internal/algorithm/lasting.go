@@ -2,18 +2,18 @@ package algorithm
 
 import "math"
 
-// Steady returns for how long after v.At an answer to this cost stays what it is, except for its
-// times, which pass: as long as nobody charges the counter or gives back, and the clock does not
-// step. It is never too long, and 0 if nothing is known. A refusal is steady at most until its
-// RetryAfter. Of a ban that does not hold, it is the rest of the window in which a refusal was
-// counted.
+// Steady returns for how long after v.At the answer to a call of this cost stays the same, but for
+// its waits, which become shorter. It assumes that nobody charges the counter or gives back, and
+// that the clock does not step. It is never too long, and 0 if nothing is known. A refusal is
+// steady at most until its RetryAfter. For a ban that does not hold, Steady returns the rest of the
+// window in which a refusal was counted.
 func (l *Limit) Steady(v *Verdict, cost int64) int64 {
 	return registry[l.Kind].steady(l, v, cost)
 }
 
-// steadyUntil returns for how long an answer to a cost is steady if nothing comes back before its
-// end. It also returns how many permits come back before then, one after the other: each of them
-// changes what is left. If that is not above 0, the answer is steady for that long.
+// steadyUntil returns after how long the answer to a cost ends by itself, and how many permits may
+// come back before then, one after the other. Each of them changes the answer. If there are none (0
+// or less), the answer is steady until its end.
 func (l *Limit) steadyUntil(v *Verdict, cost int64) (ends, before int64) {
 	switch {
 	case v.RetryAfter > 0:

@@ -16,7 +16,7 @@ const (
 	MaxWindow = 366 * 24 * 3600 * 1_000_000
 )
 
-// Why the default of an algorithm refuses what it does not have.
+// The errors of default methods, for what an algorithm does not have.
 var (
 	errNotShared   = errors.New("counted by an algorithm of which there are no shares")
 	errNotReserved = errors.New("this algorithm takes no reservations")
@@ -63,7 +63,8 @@ func InCalendar(maxPermits int64, calendar *Calendar) Limit {
 	return must(Make(CalendarWindow, Terms{Max: maxPermits, Calendar: calendar}))
 }
 
-// Bucketed makes the limit of a bucket that holds burst permits, of which rate come back in a window.
+// Bucketed makes the limit of a bucket that holds burst permits, of which rate come back in a
+// window.
 func Bucketed(rate, window, burst int64) (Limit, error) {
 	return Make(TokenBucket, Terms{Max: rate, Window: window, Burst: burst})
 }
@@ -94,8 +95,9 @@ func inWindows(kind Kind, t *Terms) (Limit, error) {
 	return newLimit(Limit{Kind: kind, Max: t.Max, Window: t.Window}, t.Max, t.Window), nil
 }
 
-// Share returns a part of the limit: so much of Max, and of a bucket's rate, rounded up, in the same
-// window. The error says that the part cannot be counted exactly, or that the algorithm has none.
+// Share returns a part of the limit: so much of Max, and of a bucket's rate, rounded up, in the
+// same window. The error says that the part cannot be counted exactly, or that the algorithm has
+// none.
 func (l *Limit) Share(part float64) (*Limit, error) { return registry[l.Kind].share(l, part) }
 
 // shareMax is the share of a limit that has no rate.
@@ -104,7 +106,8 @@ func shareMax(l *Limit, part float64) (*Limit, error) {
 	return &shared, err
 }
 
-// ceilPart returns a part of n, rounded up but for what floating point adds: a tenth of 30 is 3.
+// ceilPart returns a part of n, rounded up. Errors of floating point are not rounded up: a tenth of
+// 30 is 3.
 func ceilPart(n int64, part float64) int64 {
 	exact := float64(n) * part
 	if whole := math.Round(exact); math.Abs(exact-whole) < 1e-9*whole {
@@ -116,7 +119,7 @@ func ceilPart(n int64, part float64) int64 {
 // Properties returns what is always true of the limit's algorithm.
 func (l *Limit) Properties() *Properties { return &registry[l.Kind].Properties }
 
-// Dated reports whether the arguments of scripts depend on when about they are called.
+// Dated reports whether the arguments of scripts depend on the day or month of the call.
 func (l *Limit) Dated() bool { return l.calendar != nil }
 
 // Equal reports whether the engines calculate with the same numbers for both limits.

@@ -2,13 +2,13 @@ package algorithm
 
 import "errors"
 
-// Calls that ask the same and were made together are decided by one script. It charges as many as
-// fit, first come first served, and replies what it found before; the answer to each call follows
-// from that.
+// Equal calls that are made together are decided by one script. It charges as many as fit, first
+// come first served, and replies with the state that it found. The answer to each call follows from
+// that.
 
-// FastScript returns the script that decides over one counter of this limit that is alone on its
-// calls, at half the cost of decide_equal.lua; nil: the algorithm has none. It leaves what is
-// uncommon to decide_equal.lua.
+// FastScript returns the script for calls on one counter alone, of this limit, or nil if the
+// algorithm has none. It takes half the time of decide_equal.lua, to which it leaves uncommon
+// cases.
 func (l *Limit) FastScript() *Script { return registry[l.Kind].lua.fast }
 
 // FastArg returns the argument of the fast script for so many calls of a cost. For one call of cost
@@ -20,14 +20,14 @@ func (l *Limit) FastArg(cost, calls int64) any {
 	return registry[l.Kind].fastArg(l, cost, calls)
 }
 
-// Uncommon is what a fast script replies to what decide_equal.lua is to decide.
+// Uncommon is the reply of a fast script that leaves the case to decide_equal.lua.
 const Uncommon = "-1"
 
-// errReply says that a script replied what none of ours does.
+// errReply is the error of a reply that none of our scripts gives.
 var errReply = errors.New("not a reply of this script")
 
-// Found is what a script that decides over calls made together found: the time, and a counter's
-// state before any of the calls.
+// Found is what a script found that decides equal calls together: the time, and a counter's state
+// before all of the calls.
 type Found struct {
 	Now   int64 // microseconds since the epoch; 0 if the answer does not depend on it, and it is not known
 	State State
@@ -38,7 +38,7 @@ type Found struct {
 	bucket bucketParts
 }
 
-// ReadFast reads what a fast script replied to so many calls of a cost.
+// ReadFast reads the reply of a fast script to so many calls of a cost.
 func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
 	if err := registry[l.Kind].readFast(l, reply, cost, calls, f); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (f *Found) Fit(c *Counter, calls int64) int64 {
 	return min(calls, v.Remaining/c.Cost)
 }
 
-// Nth returns, in v, the answer to the call that stands behind so many equal ones, of which so many
-// passed. It uses up what was found.
+// Nth sets v to the answer to one of several equal calls, of which the first so many passed. behind
+// is the number of calls before it. Nth changes the state that was found.
 func (f *Found) Nth(c *Counter, behind, passed int64, v *Verdict) {
 	if behind < passed { // charged at once, the counter is as after one by one
 		c.Limit.Decide(&f.State, f.Now, (behind+1)*c.Cost, "", v)

@@ -2,13 +2,14 @@ package algorithm
 
 import "encoding/binary"
 
-// subWindows is into how many parts a sliding window is cut. Of these, 33 count at any time; see
-// sliding_window.lua.
+// subWindows is the number of parts into which a sliding window is cut. Of these, 33 count at any
+// time; see sliding_window.lua.
 const subWindows = 32
 
 type slidingWindow struct{ defaults }
 
-// subWindowed is what a state holds beyond the permits used, once more than one sub-window was used.
+// subWindowed is what a state holds beyond the permits used, once more than one sub-window was
+// used.
 type subWindowed struct {
 	latest int64 // permits of sub-window At
 	older  older
@@ -39,7 +40,7 @@ func (slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWi
 
 func (slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
-// subWindow returns the number of the sub-window that now lies in, counted from the epoch.
+// subWindow returns the number of the sub-window that contains now, counted from the epoch.
 func subWindow(now, window int64) int64 {
 	phase := now % window
 	return (now-phase)/window*subWindows + phase*subWindows/window
@@ -114,8 +115,8 @@ func (s *State) newest() int64 {
 	return n
 }
 
-// freeing returns the sub-window with which the last of the missing permits comes back. What nothing
-// frees is as if used now.
+// freeing returns the sub-window with which the last of the missing permits comes back. If all
+// sub-windows together do not free as many, it returns the present one.
 func (s *State) freeing(missing, index int64) int64 {
 	if s.More != nil {
 		for n := index - subWindows; n < s.At; n++ {
@@ -183,7 +184,8 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
 	}
 }
 
-// steady returns how long it takes until a sub-window ends, if permits of several have to come back.
+// steady returns how long it takes until a sub-window ends, if permits of several have to come
+// back.
 func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, before := l.steadyUntil(v, cost)
 	if before > 0 {

@@ -14,8 +14,8 @@ const (
 	firstPositions = 1 << 51
 	// maxRefill is the longest time that an empty bucket takes to fill, in microseconds: 71 years.
 	maxRefill = 1 << 51
-	// debt is by how many times its rate a bucket may be overdrawn, for which a limit must leave
-	// room.
+	// debt is how far a bucket may be overdrawn, as a multiple of its rate. A limit must leave room
+	// for that.
 	debt = 10
 	// coarseFrom is the window from which a bucket counts milliseconds, so that its units stay few.
 	coarseFrom = 3600 * 1_000_000
@@ -109,8 +109,9 @@ func unrefilled(used, ticks, refill int64) int64 {
 	return used - int64(back)
 }
 
-// rescale counts what was used under another rate in units of this one, the last fraction of a permit
-// rounded up. It calculates in doubles, step by step, because Lua does: the two must round alike.
+// rescale counts what was used under another rate in units of this one, the last fraction of a
+// permit rounded up. It calculates in doubles, step by step, because Lua does: the two must round
+// alike.
 func rescale(used, from, to int64) int64 {
 	whole := used / from
 	fraction := math.Ceil(float64(float64(used-whole*from)*float64(to)) / float64(from))
@@ -164,7 +165,8 @@ func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) ef
 // renew starts new positions. Charges made before can no longer be given back.
 func (s *State) renew(now int64) { s.Charged, s.Born = now%firstPositions, now }
 
-// refilledAfter returns how long it takes until so many units have come back, counted in whole ticks.
+// refilledAfter returns how long it takes until so many units have come back, counted in whole
+// ticks.
 func (l *Limit) refilledAfter(units int64, t moment) int64 {
 	return (t.place+ceilDiv(units, l.Refill))*l.Tick - t.now
 }

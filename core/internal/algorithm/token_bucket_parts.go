@@ -143,9 +143,9 @@ func (p *part) rescaled(permit, most int64) int64 {
 	return min(units, most)
 }
 
-// withPart adds a part where its rate belongs, and returns its place. When there is one too many, the
-// fastest other one goes. The next slower one uses as much from then on, so that neither admits more
-// than it would by itself.
+// withPart adds a part where its rate belongs, and returns its place. When there is one too many,
+// the fastest other one goes. The next slower one uses as much from then on, so that neither admits
+// more than it would by itself.
 func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) {
 	for at < len(parts) && parts[at].rate() < p.rate() {
 		at++
@@ -261,8 +261,8 @@ func (p *part) plus(permits int64) int64 {
 }
 
 // giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
-// not come back, and reports whether that changes it. In an overdrawn bucket, it keeps what others
-// wait for whose waits were already announced.
+// not come back, and reports whether that changes it. In an overdrawn bucket, it keeps the permits
+// of others who already know how long they wait.
 func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
 	position := c.newest()
 	hole := gap{position - c.Cost, position}

@@ -1,9 +1,9 @@
 package algorithm
 
-// Word is a counter in one integer, for as long as that is possible. Of a window it is the permits
-// used, until its sub-window or the window is over. Of a bucket it is the units used, to which what
-// came back since is added and not subtracted. A charge changes that integer alone, so many
-// goroutines can charge at once, with a compare-and-swap.
+// Word is a counter in one integer, for as long as that is possible. For a window, the integer is
+// the number of permits used, until its sub-window or the window is over. For a bucket, it is the
+// number of units used, plus those that have come back since the word was made. A charge changes
+// that integer alone, so many goroutines can charge at once, with a compare-and-swap.
 type Word struct {
 	kind        Kind
 	full, unit  int64 // the most that fits, and one permit, in units
@@ -33,8 +33,8 @@ func (w *Word) Charge(value, now, cost int64) (next int64, fits bool) {
 	return next, next-back <= w.full
 }
 
-// Answer returns the verdict on the call whose charge made this of the word. It is not part of
-// Charge, because no other goroutine need wait for it.
+// Answer returns the verdict on the call after whose charge the word has this value. It is not part
+// of Charge, so that no other goroutine waits for it.
 func (w *Word) Answer(value, now int64) Verdict {
 	if w.refill == 0 {
 		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now}
@@ -49,8 +49,8 @@ func (w *Word) Answer(value, now int64) Verdict {
 // bucket was full, so it grows with every charge.
 func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.unit) }
 
-// Back writes the word into the state that it was made of, as of now. It returns when that equals a
-// fresh one, in microseconds since the epoch.
+// Back writes the word, as of now, into the state from which it was made. It returns the time at
+// which the state equals a fresh one, in microseconds since the epoch.
 func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
 	return registry[w.kind].back(w, value, now, s)
 }

@@ -95,9 +95,9 @@ func (s *Store) arrival() (awake int64) {
 func (s *Store) sinceEpoch(awake int64) int64 { return awake + s.own.Ahead() }
 
 // timeIn returns the time of a decision in a locked shard. If another call has used a later time
-// under the lock since this call arrived, that time counts: a state takes an earlier time than its
-// own for a clock that stepped back. Another clock is read under the lock, and may really step
-// back.
+// under the lock since this call arrived, that time counts: at an earlier time than its own, a
+// state would find that the clock stepped back. Another clock is read under the lock, and may
+// really step back.
 func (s *Store) timeIn(shard *shard, arrived int64) instant {
 	if s.clock != nil {
 		now := s.clock()
@@ -118,8 +118,8 @@ func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge b
 	s.decideTogether(counters, charge, false, arrived, verdicts)
 }
 
-// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same for
-// all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
+// for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
 func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	s.decideTogether(counters, true, true, s.arrival(), verdicts)
 }

@@ -10,9 +10,8 @@ import (
 // maxEntries is how many entries a table can hold: places are numbered in 16 bits, from one.
 const maxEntries = 1<<16 - 1
 
-// entry is one counter, in 64 bytes. Two things share expiry, behind methods: apart, they would
-// take 8 bytes more of the 80 that a key takes (TestMemoryPerKey), and no time less or more
-// (BenchmarkDecide).
+// entry is one counter, in 64 bytes. Two values share expiry, behind methods. Two fields would make
+// a key take 88 bytes instead of 80 (TestMemoryPerKey), in the same time (BenchmarkDecide).
 type entry struct {
 	key   string
 	state algorithm.State
