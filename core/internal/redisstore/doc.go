@@ -13,6 +13,7 @@
 //	Store.callDirectly        decide.go              if few calls are on their way; otherwise
 //	shard.enqueue, serveLane  lane.go                wait for the lane's next pipeline
 //	pipeline.run              lane_pipeline.go       one round trip; lane_merge.go: equal calls
+//	shard.runScript           script_call.go         a direct call: until it has an answer
 //	scriptCall.command        script_call.go         the command; script_args.go, script_fast.go
 //	boundClient.process       client.go              sent once, and over by the deadline
 //	breaker.run               breaker.go             unless the server did not answer before

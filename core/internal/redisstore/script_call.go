@@ -91,6 +91,29 @@ func assumedNow(counters []algorithm.Counter) int64 {
 
 func nowMicros() int64 { return time.Now().UnixMicro() }
 
+// runScript sends a script call, by itself, until it has an answer or an error. The refusal is the
+// error reply that it got before, in a pipeline, or nil.
+func (s *shard) runScript(ctx context.Context, c *scriptCall, refusal error) (err error) {
+	trips := 0
+	if refusal != nil {
+		trips = 1
+	}
+	var b backoff
+	for again := true; again; trips++ {
+		failed := s.process(ctx, c.command(ctx), refusal)
+		refusal = nil
+		if c.isDecision() {
+			s.trips.count(failed, trips, 1, 1)
+		}
+		again, err = c.retry(failed)
+		again = again || b.retrySplit(ctx, err)
+	}
+	if err != nil {
+		return s.server.explainTooOld(err)
+	}
+	return nil
+}
+
 // command returns the next command to send.
 func (c *scriptCall) command(ctx context.Context) command {
 	var args []any

@@ -77,29 +77,6 @@ func (s *shard) endDirect(hash uint64) {
 	s.direct = s.direct[:last]
 }
 
-// runScript sends a script call, by itself, until it has an answer or an error. The refusal is the
-// error reply that it got before, in a pipeline, or nil.
-func (s *shard) runScript(ctx context.Context, c *scriptCall, refusal error) (err error) {
-	trips := 0
-	if refusal != nil {
-		trips = 1
-	}
-	var b backoff
-	for again := true; again; trips++ {
-		failed := s.process(ctx, c.command(ctx), refusal)
-		refusal = nil
-		if c.isDecision() {
-			s.trips.count(failed, trips, 1, 1)
-		}
-		again, err = c.retry(failed)
-		again = again || b.retrySplit(ctx, err)
-	}
-	if err != nil {
-		return s.server.explainTooOld(err)
-	}
-	return nil
-}
-
 // process sends a command. After a refusal by the server that it was sent to, it goes where the
 // slot is now.
 func (s *shard) process(ctx context.Context, cmd command, refusal error) error {
