@@ -36,8 +36,8 @@
 //
 //   - [Rule].Plans and [Rule].Plan choose a limit by the caller's plan. [Rule].LimitFor computes a
 //     limit for each call.
-//   - [Rule].Cost returns how many permits a call takes. [CostBySize] computes them from
-//     the length of the body.
+//   - [Rule].Cost returns how many permits a call takes. [CostBySize] computes them from the
+//     length of the body.
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
 //   - [Rule].Ban bans subjects that keep calling when they are refused. A ban must be arranged
 //     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
@@ -113,7 +113,7 @@
 //	expireCalls             internal/redisstore/lane_timeout.go  ends a call in a pipeline
 //	boundClient.send        internal/redisstore/client.go        ends a call that was sent by itself
 //	breaker.run             internal/redisstore/breaker.go       lets the next calls fail at once
-//	toFailure               internal/redisstore/failure.go       whether it may have been charged
+//	toFailure               internal/redisstore/failure.go       says whether it may have been charged
 //	Counters.StandIn        internal/fallback/fallback.go        counts here, for CountLocally
 //	call.outcome            decide_verdicts.go                   lets the call pass, or refuses it
 //
@@ -133,6 +133,6 @@
 //     the handler ([Answer.Run]). [Answer.Watch] and [Response] follow replies of frameworks on
 //     net/http.
 //
-// The example of package limittest is an adapter for a made-up framework. limittest.Run holds an
-// adapter to everything that it must do.
+// The example of package limittest is an adapter for a made-up framework. limittest.Run tests
+// that an adapter does everything that it must do.
 package core
