@@ -83,7 +83,7 @@ func (p Pacer) TryAcquire(ctx context.Context, subject string, n int, patience t
 		return d, nil
 	case <-ctx.Done():
 		d, l := d.clone(), p.handle.limiter
-		l.store.InBackground(func() { _ = l.Refund(context.Background(), d, n) })
+		l.store.InBackground(func() { l.refundTurn(d) })
 		return Decision{}, ctx.Err()
 	}
 }
@@ -113,9 +113,17 @@ func (p Pacer) Reset(ctx context.Context, subject string) (changed bool, err err
 func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time.Duration) (d Decision, err error) {
 	q := handleCall{handle: p.handle, subject: subject, n: n, charge: true}
 	if err = q.reserve(ctx, &d, patience); err == nil {
-		q.limiter.reportDirect(ctx, &d, func() { _ = q.limiter.Refund(context.Background(), d, n) })
+		q.limiter.reportDirect(ctx, &d, func() { q.limiter.refundTurn(d) })
 	}
 	return d, err
+}
+
+// refundTurn gives back what a turn charged. If it was counted locally, that may be less than was
+// asked for.
+func (l *Limiter) refundTurn(d Decision) {
+	if d.receipt.cost > 0 {
+		_ = l.Refund(context.Background(), d, int(d.receipt.cost))
+	}
 }
 
 // reserve is decide for a turn that may come later.

@@ -316,6 +316,31 @@ func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 	}
 }
 
+// A turn that was counted locally is given back too, though it took less than was asked for.
+func TestWhoLeavesTheLocalQueueGivesBack(t *testing.T) {
+	mails := newLimiter(t, deadRedis(t)).MustPacer("n", core.PerMinute(2).Bucket(4)).WithStorePolicy(core.CountLocally(0.5))
+	if d, err := mails.Reserve(background, "s", 2); err != nil || d.Wait != 0 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	owes := func() time.Duration {
+		d, err := mails.Peek(background, "s")
+		if err != nil {
+			t.Error(err)
+		}
+		return d.ResetAfter
+	}
+	ctx, cancel := context.WithTimeout(background, 9*time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { _, err := mails.Acquire(ctx, "s", 8); ended <- err }()
+	eventually(t, "the turn is taken", func() bool { return owes() > 2*time.Minute })
+	cancel()
+	if err := <-ended; err != context.Canceled {
+		t.Error(err)
+	}
+	eventually(t, "the turn is given back", func() bool { return owes() <= 2*time.Minute })
+}
+
 // Redis is told in the background, which Close waits for.
 func TestWhoLeavesTheQueueByAnyClock(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
