@@ -125,7 +125,7 @@ func (c *call) addCounter() *algorithm.Counter {
 	}
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
-	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, for nothing large is moved then
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, so that nothing large is copied
 	counter.Required, counter.Lease, counter.LocalShare, counter.Watched = false, 0, 0, nil
 	return counter
 }

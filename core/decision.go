@@ -99,7 +99,7 @@ const (
 	FromNobody Source = "none"
 )
 
-// sourceOf is who gave a verdict, of a limiter that counts there.
+// sourceOf returns the source of a verdict. counts is where the limiter keeps its counters.
 func sourceOf(v *algorithm.Verdict, counts Source) Source {
 	switch v.From {
 	case algorithm.FromRefusal:

@@ -19,7 +19,7 @@ var (
 )
 
 var (
-	// errNilLimiter is the error of everything that a nil *Limiter is to make.
+	// errNilLimiter is the error when something is made by a nil *Limiter.
 	errNilLimiter = &RuleError{Field: "limiter", Why: "was never made: check the error of core.New"}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}

@@ -10,9 +10,9 @@ import (
 // middleware further inside that charges one of them again for the same call: its rule is attached
 // twice.
 //
-// Only one call is remembered at a time, and seldom, so that the others pay next to nothing. The
-// mistake shows again, because it is in how the service is put together. While the handler runs,
-// nothing that identifies its call can belong to another call.
+// Only one call is remembered at a time, and seldom, so that the others pay next to nothing. That
+// is enough, because the service makes the mistake in every call. While the handler runs, nothing
+// that identifies its call can belong to another call.
 type outerCall struct {
 	limiter *Limiter
 	id      callID

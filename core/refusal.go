@@ -117,7 +117,7 @@ func appendJSON(dst []byte, text string) []byte {
 	return append(append(append(dst, '"'), text...), '"')
 }
 
-// endedBy tells a gRPC caller who gave up from one whose deadline passed.
+// endedBy sets the gRPC code for a caller whose deadline passed, rather than one who gave up.
 func (r *Refusal) endedBy(err error) *Refusal {
 	if errors.Is(err, context.DeadlineExceeded) {
 		r.Code = codeDeadlineExceeded

@@ -31,7 +31,7 @@ func (c *Calendar) equal(other *Calendar) bool {
 	return c == other || c != nil && other != nil && c.Name == other.Name
 }
 
-// around is the span that a moment lies in, in microseconds since the epoch.
+// around returns the span that contains a moment, in microseconds since the epoch.
 func (c *Calendar) around(at int64) *span {
 	if s := c.last.Load(); s != nil && s.start <= at && at < s.middle {
 		return s
@@ -58,9 +58,10 @@ func (c *Calendar) around(at int64) *span {
 	return s
 }
 
-// begin is the first instant of the nth day or month after that of a date: usually a midnight, but
-// where the clocks are put forward then, there is none, and where they are put back over it, there
-// are two. It is the first that shows this date, or a later one.
+// begin returns the first instant of the nth day or month after that of a date. Usually that is
+// midnight. Where the clocks are put forward at midnight, there is none, and where they are put
+// back over it, there are two. So begin returns the first instant that shows this date, or a later
+// one.
 func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
 	if c.month {
 		month, day = month+time.Month(n), 1
@@ -73,8 +74,8 @@ func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
 		_, offset := t.Zone()
 		_, changes := t.ZoneBounds()
 		begins := midnight.Add(-time.Duration(offset) * time.Second)
-		// Of the last day of a leap year ZoneBounds can say that it ended before it began (Go
-		// 1.26): then nothing changes in it.
+		// For the last day of a leap year, ZoneBounds can return an end that is before the
+		// beginning (Go 1.26). Then the zone does not change in that day.
 		if begins.Before(changes) || !changes.After(t) {
 			return max(begins.UnixMicro(), t.UnixMicro())
 		}

@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// compareEvery is how long at most, of the monotonic clock, a jump of the wall clock goes unnoticed.
+	// compareEvery is the longest time, by the monotonic clock, for which a jump of the wall clock
+	// goes unnoticed.
 	compareEvery = 10 * time.Millisecond
 	// maxAhead is how far the wall clock may be ahead before it is followed. That costs callers nothing.
 	maxAhead = 10 * time.Millisecond
-	// maxBehind is how far the wall clock may be behind before it is followed. A step back makes callers wait, because all that was
-	// used before counts as used then, so it is not made for a clock that is only slewed or was read in a bad moment.
+	// maxBehind is how far the wall clock may be behind before it is followed. A step back makes
+	// callers wait, because all that was used before counts as used then, so it is not made for a
+	// clock that is only slewed or was read in a bad moment.
 	maxBehind = time.Second
 	// maxSpread is how far two comparisons in a row may differ to be trusted: a goroutine may lose
 	// its processor between the two readings of one comparison.
@@ -63,7 +65,8 @@ func (c *Clock) Awake() int64 {
 	return c.begin + monotonic
 }
 
-// Ahead returns by how many microseconds the wall clock is ahead of Awake. It is negative if the wall clock was set back.
+// Ahead returns by how many microseconds the wall clock is ahead of Awake. It is negative if the
+// wall clock was set back.
 func (c *Clock) Ahead() int64 { return c.ahead.Load() }
 
 // Jumps returns how often Ahead has changed.

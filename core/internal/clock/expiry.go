@@ -14,9 +14,9 @@ type Expiry struct{ Clock }
 // time has passed for the server, so all that it said before expires.
 func (e *Expiry) Now() int64 { return e.Awake() + e.Jumps()*int64(MaxAge) }
 
-// Expires returns the time until which something holds that a server said would hold for so many
-// microseconds, in the reply to a request that was sent at the given time. The server's clock
-// counts whole microseconds, so it may have been almost one more when it was read.
+// Expires returns the time at which an answer of a server expires. The server said that it holds
+// for so many microseconds, in the reply to a request that was sent at the given time. The server's
+// clock counts whole microseconds, so it may have been almost one more when it was read.
 func Expires(sent, micros int64) int64 { return sent + micros*1000 - 999 }
 
 // MicrosUntil returns the microseconds from now until then, or 0 if that is past. They are rounded

@@ -3,8 +3,8 @@
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
 // holds, by the shared store, or, if that does not answer, by counting here. Whatever this process
-// does to a key invalidates the refusals that are remembered of it. Whatever it gives back without
-// a caller who waits, a Reset of the key stops.
+// does to a key invalidates the refusals that are remembered of it. What it gives back in the
+// background is stopped by a Reset of the key.
 package localfirst
 
 import (
@@ -72,7 +72,7 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	}
 }
 
-// decide leaves out the fallback.
+// decide is Decide with a charge, without the fallback.
 func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	leasable := len(counters) == 1 && lease.Leasable(&counters[0])
 	if leasable && s.leases.Take(&counters[0], &verdicts[0]) {
