@@ -172,7 +172,7 @@ func (r *Rule) checkLease() *RuleError {
 	return nil
 }
 
-// counter holds what a limit's counter depends on.
+// counter returns the part of the limit that its counter depends on.
 func (l Limit) counter() Limit {
 	l = l.normal()
 	return Limit{Window: l.Window, Calendar: l.Calendar, Algorithm: l.Algorithm}
