@@ -84,9 +84,12 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			counter, other := limiter.MustCounter("reply", limit), limiter.MustCounter("reply", core.PerSecond(plenty))
 			other.With(limit)
+			local := counter.WithStorePolicy(core.CountLocally(0.25))
 			wantAllocs(t, 0, func() {
-				if d, err := counter.Allow(background, "user:alice"); err != nil || !d.Allowed {
-					t.Fatal(d, err)
+				for _, counter := range [...]core.Counter{counter, local} {
+					if d, err := counter.Allow(background, "user:alice"); err != nil || !d.Allowed {
+						t.Fatal(d, err)
+					}
 				}
 				if d, err := other.With(limit).Allow(background, "user:alice"); err != nil || !d.Allowed {
 					t.Fatal(d, err)

@@ -22,8 +22,8 @@ type Counter struct {
 }
 
 // Counter returns a [Counter] for a name and a limit, and for further limits beside it: a call is
-// charged to all of them or to none. The limit may be [Unlimited]. The error is a *[RuleError]. For
-// [Concurrency] use [Limiter.Slots].
+// charged to all of them or to none. If the limit is [Unlimited], all calls pass uncounted, whatever
+// the further limits. The error is a *[RuleError]. For [Concurrency] use [Limiter.Slots].
 func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, error) {
 	h, err := l.newHandle(name, noSlots, append([]Limit{limit}, also...)...)
 	return Counter{handle: h}, err

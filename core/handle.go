@@ -158,10 +158,8 @@ func (q *handleCall) checkPolicy() string {
 		return why
 	}
 	for i := range q.limits {
-		if limit := q.limit(i); limit.limit != Unlimited {
-			if why := q.policy.checkFor(&limit.compiled); why != "" {
-				return why
-			}
+		if why := q.limit(i).checkPolicy(q.policy); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -1,6 +1,9 @@
 package core
 
 import (
+	"math"
+	"sync/atomic"
+
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
@@ -16,6 +19,23 @@ type preparedLimit struct {
 	limit    Limit // a copy, whose texts belong to nobody else
 	compiled algorithm.Limit
 	err      error // a *RuleError
+
+	// sharable is the last share of CountLocally that the limit was found to have, in the bits of a
+	// float64: finding out takes longer than deciding.
+	sharable atomic.Uint64
+}
+
+// checkPolicy returns what is wrong with a checked policy for the limit, or "".
+func (p *preparedLimit) checkPolicy(policy StorePolicy) string {
+	share := math.Float64bits(policy.share)
+	if p.limit == Unlimited || p.sharable.Load() == share {
+		return ""
+	}
+	why := policy.checkFor(&p.compiled)
+	if why == "" {
+		p.sharable.Store(share)
+	}
+	return why
 }
 
 // maxLimits bounds the cache. Limits beyond it are compiled in each call.
@@ -40,5 +60,5 @@ func prepare(limit Limit) *preparedLimit {
 	}
 	limit = limit.clone()
 	compiled, err := limit.compile()
-	return &preparedLimit{limit, compiled, err}
+	return &preparedLimit{limit: limit, compiled: compiled, err: err}
 }
