@@ -40,8 +40,9 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 		return nil, wrong
 	}
 	for _, rule := range g.rules {
-		rule.inHandler = inHandler
-		l.watchRoutes(rule)
+		if rule.inHandler = inHandler; !inHandler { // in a handler, a subject may keep the counters apart
+			l.watchRoutes(rule)
+		}
 	}
 	return g, nil
 }

@@ -150,17 +150,19 @@ func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 		warned(t, &log, 0, "level=WARN")
 	})
 	t.Run("inside a handler", func(t *testing.T) {
-		var log logbook
-		limiter := newLimiter(t, core.Options{Logger: log.logger()})
-		v := newView("GET", "/x")
-		wantStatus(t, newGuard(t, limiter, hour), v, 200).Run(func() int {
-			for _, subject := range []string{"forum:x", ""} {
-				warned(t, &log, 0, "level=WARN")
-				checkRule(limiter, v, hour, subject)
-			}
-			return ok
-		})
-		warned(t, &log, 1, "level=WARN", "rule=api", "route=/x", "charged twice", "not to both")
+		for name, rule := range map[string]core.Rule{"rule=api": hour, `rule="GET /x"`: unnamed} {
+			var log logbook
+			limiter := newLimiter(t, core.Options{Logger: log.logger()})
+			v := newView("GET", "/x")
+			wantStatus(t, newGuard(t, limiter, rule), v, 200).Run(func() int {
+				for _, subject := range []string{"forum:x", ""} {
+					checkRule(limiter, v, rule, subject)
+					warned(t, &log, map[string]int{"forum:x": 0, "": 1}[subject], "level=WARN")
+				}
+				return ok
+			})
+			warned(t, &log, 1, "level=WARN", name, "route=/x", "charged twice", "not to both")
+		}
 	})
 }
 

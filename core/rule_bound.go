@@ -29,7 +29,7 @@ type boundRule struct {
 	inHandler bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
-	// onRoute is called for every route that an unnamed rule meets.
+	// onRoute, if not nil, is called for every route that an unnamed rule meets.
 	onRoute func(*namedRule)
 }
 
