@@ -14,7 +14,8 @@ import (
 
 func TestToy(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 
-// TestAdaptersAreAlike holds that whoever knows one HTTP adapter knows all of them.
+// TestAdaptersAreAlike checks that all HTTP adapters export the same names, so that somebody who
+// knows one of them knows them all.
 func TestAdaptersAreAlike(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join("..", "..", "*limit"))
 	if err != nil || len(folders) < 5 {
@@ -31,7 +32,7 @@ func TestAdaptersAreAlike(t *testing.T) {
 	}
 }
 
-// exports are the exported names at the top level of a package's files, tests apart, sorted.
+// exports returns the exported top-level names of the package in dir, sorted. Tests are left out.
 func exports(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

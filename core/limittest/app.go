@@ -11,16 +11,16 @@ type App struct {
 	Limiter *core.Limiter
 	// Before, if set, is a middleware in front of all others. It may replace the call's context.
 	Before func(context.Context) context.Context
-	// Values are left in the framework's own store by a middleware in front, under these names.
+	// Values are put into the framework's own store, under these names, by a middleware in front.
 	Values map[string]string
 	// Use are the middlewares of the whole router, each a list of rules, the outermost first.
 	Use [][]core.Rule
-	// Routes are what is served. Anything else gets the framework's own 404.
+	// Routes are the routes to serve. Any other path gets the framework's own 404.
 	Routes []Route
 }
 
-// Enter returns the call's context after the middleware in front, Values included, for a framework
-// that keeps its values in the context.
+// Enter returns ctx with Values in it, as changed by Before. It is for frameworks that keep their
+// values in the context.
 func (a App) Enter(ctx context.Context) context.Context {
 	ctx = valued{ctx, a.Values}
 	if a.Before != nil {
@@ -29,7 +29,7 @@ func (a App) Enter(ctx context.Context) context.Context {
 	return ctx
 }
 
-// valued is a context with values under plain strings, as applications have them.
+// valued is a context whose values have plain strings as keys, as in many applications.
 type valued struct {
 	context.Context
 	values map[string]string
@@ -50,16 +50,17 @@ type Route struct {
 	// Method is the HTTP method; "" is GET. "*" is every method that the framework can serve, even a
 	// made-up one (Any, All). Several routes may have one path.
 	Method string
-	// Path is in the spelling of net/http's ServeMux. A segment is a word, or a parameter {name},
-	// or at the end {rest...} for everything below. One path of FuzzPaths ends in a slash. An RPC's
-	// paths are /service/method.
+	// Path is a pattern of net/http's ServeMux, without the method. A segment is a word or a
+	// parameter {name}. The last one may be {rest...}, which matches everything below. One path of
+	// FuzzPaths ends in a slash. An RPC's paths are /service/method.
 	Path string
 	// Limits are the middlewares of this route, each a list of rules, the outermost first.
 	Limits [][]core.Rule
 	// Recovers reports whether a recovery is between the limits and the handler: the framework's
 	// own if it has one.
 	Recovers bool
-	// Handle writes the reply; nil replies 200 "ok". Call Route.Serve, which does either.
+	// Handle writes the reply; nil replies 200 "ok". Adapters call Route.Serve, which handles both
+	// cases.
 	Handle func(Handling)
 }
 

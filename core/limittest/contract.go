@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// contract serves one app and makes a few calls: one for each thing that an adapter must do. A
-// mistake is named here, before the scenarios meet what follows from it.
+// contract serves one app and makes a few calls: one for each thing that an adapter must do. It
+// names a mistake before the scenarios fail because of it.
 func (a Adapter) contract(t testing.TB) {
 	c := &contract{site: &site{adapter: a, network: "tcp", peers: new(from)}, ended: make(chan int, 10)}
 	c.peers.show(peerNamed(t, shownPeer))
@@ -30,7 +30,7 @@ func (a Adapter) contract(t testing.TB) {
 		Routes: c.routes(limiter.MustCheck(once(nil))),
 	})
 	if reply := c.get(t, freePath); reply.Status != http.StatusOK || reply.Body != "ok" {
-		t.Fatalf("GET %s, which no rule is for, got status %d and %q, want 200 and %q: "+
+		t.Fatalf("GET %s, to which no rule applies, got status %d and %q, want 200 and %q: "+
 			"Adapter.Serve must serve all routes, and the middleware must run the handler when Answer.Refusal is nil",
 			freePath, reply.Status, reply.Body, "ok")
 	}
@@ -53,7 +53,7 @@ const (
 	plainPath   = "/contract/plain"
 	refusedPath = "/contract/refused"
 	endingPath  = "/contract/ending"
-	panicPath   = "/recovery/missing" // if so, the client says: GET /recovery/missing: no reply
+	panicPath   = "/recovery/missing" // the client then reports: GET /recovery/missing: no reply
 	exposedPath = "/contract/exposed"
 	allowPath   = "/contract/allow"
 	textPath    = "/contract/text"
@@ -61,11 +61,11 @@ const (
 	shownPeer = "192.0.2.7"
 )
 
-// contract is one run of it.
+// contract is one run of Adapter.contract.
 type contract struct {
 	*site
 	shown, inUse, plain, slash views        // what the rules of these names were shown
-	ran                        atomic.Int32 // how often a handler ran that a limit lets run once
+	ran                        atomic.Int32 // how often the handler ran that its limit lets run once
 	ended                      chan int     // what Count received
 }
 
@@ -101,7 +101,7 @@ func (c *contract) routes(check *core.Check) []Route {
 	}
 }
 
-// wantRefusal makes a call too many.
+// wantRefusal makes two calls where the limit allows one.
 func (c *contract) wantRefusal(t testing.TB) {
 	c.ran.Store(0)
 	if reply := c.get(t, refusedPath); reply.Status != http.StatusOK || c.ran.Load() != 1 {
@@ -156,7 +156,7 @@ func (c *contract) wantExposed(t testing.TB) {
 	}
 }
 
-// wantAllow makes calls whose handler asks for itself.
+// wantAllow makes calls whose handler calls Allow.
 func (c *contract) wantAllow(t testing.TB) {
 	c.ran.Store(0)
 	if reply := c.get(t, allowPath); reply.Status != http.StatusOK || reply.Body != "ok" {

@@ -121,7 +121,8 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// TestFoldedHeaders holds a server that answers 400 to folded headers to just that.
+// TestFoldedHeaders sends folded headers to a server that answers 400 to them. The tricks must
+// expect the 400 if Cannot names FoldedHeaders, and fail otherwise.
 func TestFoldedHeaders(t *testing.T) {
 	t.Parallel()
 	run := func(t testing.TB, cannot map[Feature]string) {
@@ -134,7 +135,7 @@ func TestFoldedHeaders(t *testing.T) {
 	}
 }
 
-// observed is a test that only notes what it complains of.
+// observed is a test that only records its failures.
 type observed struct {
 	testing.TB
 	mu         sync.Mutex
@@ -156,7 +157,7 @@ func (o *observed) Fatalf(format string, args ...any) {
 func (o *observed) Fatal(args ...any) { o.Fatalf("%s", fmt.Sprint(args...)) }
 func (o *observed) Cleanup(f func())  { o.cleanups = append(o.cleanups, f) }
 
-// complaintsOf runs a test with what it has to clean up, and returns its complaints.
+// complaintsOf runs a test and its cleanups, and returns its complaints.
 func complaintsOf(t testing.TB, test func(testing.TB)) []string {
 	o := &observed{TB: t}
 	var run sync.WaitGroup

@@ -48,7 +48,7 @@ func (c *contract) wantOtherView(t testing.TB, route string) {
 	}
 }
 
-// sendShown makes the call that methods describes.
+// sendShown makes the call whose parts methods expects.
 func (c *contract) sendShown(t testing.TB) Reply {
 	headers := []string{"X-Shown: one", "X-Shown: two"}
 	if c.adapter.RPC {
@@ -64,7 +64,8 @@ type viewMethod struct {
 	is        string
 }
 
-// methods compares what was shown of sendShown's call on its route.
+// methods returns, for sendShown's call, the results of the View's methods in the middleware of its
+// route, each with the result that is right.
 func (c *contract) methods(v, inUse *viewed) []viewMethod {
 	all := []viewMethod{
 		{"Context", v.context, "context", "the call's own, which holds what a middleware in front put there"},
@@ -94,7 +95,7 @@ func (c *contract) methods(v, inUse *viewed) []viewMethod {
 	return append(all, c.methodInUse(v, inUse))
 }
 
-// methodInUse compares what was shown of the call in a middleware of the whole router.
+// methodInUse returns the same for the route in a middleware of the whole router.
 func (c *contract) methodInUse(v, inUse *viewed) viewMethod {
 	const in = " in a middleware of the whole router"
 	switch {
@@ -108,8 +109,8 @@ func (c *contract) methodInUse(v, inUse *viewed) viewMethod {
 	}
 }
 
-// wantLoose makes calls by other spellings of a path. Where the framework serves one, a rule for
-// either spelling must be asked.
+// wantLoose makes calls by other spellings of a path. If the framework serves one of them, a rule
+// for either spelling must apply.
 func (c *contract) wantLoose(t testing.TB) {
 	const complaint = "the framework serves %s as %s, and a rule for one was not asked of the other: " +
 		"View.Loose must report %s"
@@ -145,7 +146,8 @@ func (v *views) rule(name string, paths ...string) core.Rule {
 	return core.Rule{Name: name, Seconds: 600, MaxCount: mostPermits, Paths: paths, Key: v.note}
 }
 
-// note is a key function. It copies the strings that are lent for the call.
+// note is a key function that records the call. It copies the strings, because they are valid only
+// during the call.
 func (v *views) note(r core.Request) (string, error) {
 	seen := &viewed{
 		context: r.Context().Value(inFront{}), stored: r.Value("limittest"), value: r.Value(inFront{}),

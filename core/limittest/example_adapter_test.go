@@ -88,7 +88,8 @@ func carryOut(c *Ctx, answer core.Answer) (goOn bool) {
 	return false
 }
 
-// view implements core.View. It is one pointer wide, so that showing it costs no allocation.
+// view implements core.View. It is one pointer wide, so passing it as a core.View allocates
+// nothing.
 type view struct{ c *Ctx }
 
 func (v view) Context() context.Context          { return v.c.Request.Context() }

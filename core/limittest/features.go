@@ -29,7 +29,7 @@ func (a Adapter) can(f Feature) bool {
 	return !missing
 }
 
-// checkCannot fails the test if Cannot names what is no Feature, or gives no reason.
+// checkCannot fails the test if Cannot names an unknown Feature, or gives no reason.
 func (a Adapter) checkCannot(t testing.TB) {
 	t.Helper()
 	for feature, reason := range a.Cannot {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// gate holds handlers until the test lets each of them go. When the test ends, all go.
+// gate holds handlers until the test lets each of them go. When the test ends, it lets all of them
+// go.
 type gate struct {
 	t       *testing.T
 	entered chan chan struct{}
@@ -49,7 +50,7 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 		defer client.Close()
 		replies <- client.Do(t, call)
 	}()
-	t.Cleanup(func() { // the handlers are let go by now
+	t.Cleanup(func() { // by now the handlers have been let go
 		defer cancel()
 		if t.Failed() {
 			cancel()
@@ -62,9 +63,9 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 	case leave := <-g.entered:
 		return &held{g, leave, replies, cancel}
 	case reply := <-replies:
-		t.Fatalf("GET %s did not come to the handler: %+v", path, reply)
+		t.Fatalf("GET %s did not reach the handler: %+v", path, reply)
 	case <-time.After(patience):
-		t.Fatalf("GET %s came neither to its handler nor to an end within %v", path, patience)
+		t.Fatalf("GET %s neither reached its handler nor ended within %v", path, patience)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func FuzzPaths(f *testing.F, configurations ...Adapter) {
 			f.Add(byte(method), target)
 		}
 	}
-	for i := range pathWords { // each word before and behind each
+	for i := range pathWords { // every pair of words
 		for k := range pathWords {
 			f.Add(byte(0), string([]byte{byte(1 + i), byte(1 + k)}))
 			f.Add(byte(0), string([]byte{byte(1 + i), byte(1 + k), byte(1 + i), 'x'}))
@@ -40,7 +40,7 @@ func FuzzPaths(f *testing.F, configurations ...Adapter) {
 	}
 	f.Fuzz(func(t *testing.T, method byte, target string) {
 		if target = spelled(target); strings.ContainsAny(target, " \r\n") || len(target) > 2000 {
-			return // that is another request line, or none
+			return // it would make another request line, or none
 		}
 		for i, site := range sites {
 			site.try(t, i, fuzzMethods[int(method)%len(fuzzMethods)], target)
@@ -90,7 +90,7 @@ type routed struct {
 	mu        sync.Mutex
 	ran       []string // the routes whose handlers ran, as the app spells them
 	decisions []core.Decision
-	names     map[string]string // of each route: the path in the name that it counts under
+	names     map[string]string // by route: the path in the name of its counter
 }
 
 // The rules of the whole router, and the routes to which treeRule applies.
@@ -103,10 +103,12 @@ var (
 	postRule = core.Rule{Name: "posts", Seconds: 600, MaxCount: mostPermits, Methods: []string{"POST"}}
 
 	inTree = []string{"/limit/admin", "/limit/{id}", "/files/{rest...}", "/at/{tenant}/admin", "/open/{id}", "/sl/"}
-	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"} // first, for a router that goes by the order
+	// others come first, for routers where the order matters.
+	others = []string{"/limit/free", "/limit/free/{name}", "/free/{name}", "/any/{id}"}
 )
 
-// wantAllServed checks that each route serves its own path. Otherwise the rest would show nothing.
+// wantAllServed checks that each route serves its own path. Otherwise the fuzzing would prove
+// nothing.
 func (r *routed) wantAllServed(f *testing.F, configuration int) {
 	f.Helper()
 	plain := strings.NewReplacer("{rest...}", "a/b", "{id}", "7", "{name}", "x", "{tenant}", "acme")
@@ -116,7 +118,7 @@ func (r *routed) wantAllServed(f *testing.F, configuration int) {
 		}
 	}
 	if r.try(f, configuration, "GET", "/free/x"); r.charged(mostRule.Name) != 0 {
-		f.Fatalf("configuration %d: what is excepted is charged", configuration)
+		f.Fatalf("configuration %d: an excepted route is charged", configuration)
 	}
 }
 

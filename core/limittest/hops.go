@@ -2,7 +2,7 @@ package limittest
 
 import "strings"
 
-// everyHeader claims an address in every header that is known for it.
+// everyHeader claims a false address in every header that is in use for addresses.
 var everyHeader = lines("X-Forwarded-For: 1.1.1.1", "Forwarded: for=1.1.1.1", "X-Real-Ip: 1.1.1.1", "Cf-Connecting-Ip: 1.1.1.1",
 	"True-Client-Ip: 1.1.1.1", "X-Client-Ip: 1.1.1.1", "X-Cluster-Client-Ip: 1.1.1.1", "Fly-Client-Ip: 1.1.1.1",
 	"X-Original-Forwarded-For: 1.1.1.1", "X-Forwarded: 1.1.1.1", "X-Envoy-External-Address: 1.1.1.1", "Client-Ip: 1.1.1.1")
@@ -16,15 +16,15 @@ var peerTricks = []trick{
 	{"::ffff:203.0.113.7", everyHeader, "203.0.113.7"},
 	{"64:ff9b::203.0.113.7", everyHeader, "203.0.113.7"}, // NAT64
 	{"64:ff9b::cb00:7108", everyHeader, "203.0.113.8"},
-	{"64:ff9b:1::cb00:7107", everyHeader, "64:ff9b:1::/64"},           // a translator's own prefix says nothing about IPv4
-	{"2002:cb00:7107::1", everyHeader, "2002:cb00:7107::/64"},         // 6to4: the owner of a /48, as others are
+	{"64:ff9b:1::cb00:7107", everyHeader, "64:ff9b:1::/64"},           // local NAT64: not IPv4
+	{"2002:cb00:7107::1", everyHeader, "2002:cb00:7107::/64"},         // 6to4, counted by /64
 	{"2002:cb00:7107:1::1", everyHeader, "2002:cb00:7107:1::/64"},     //
-	{"2001:0:cb00:7107::1", everyHeader, "2001:0:cb00:7107::/64"},     // Teredo: 64 bits of it are the server's and the same
+	{"2001:0:cb00:7107::1", everyHeader, "2001:0:cb00:7107::/64"},     // Teredo: the server's /64
 	{"2001:db8:1:2:3::4", everyHeader, "2001:db8:1:2::/64"},           //
 	{"2001:db8:1:2:ffff::9", everyHeader, "2001:db8:1:2::/64"},        //
 	{"2001:db8:1:3::4", everyHeader, "2001:db8:1:3::/64"},             //
 	{"fe80::1%eth0", everyHeader, "fe80::/64"},                        //
-	{"fe80::1%" + strings.Repeat("z", 500), everyHeader, "fe80::/64"}, // a zone is the server's own, and yet
+	{"fe80::1%" + strings.Repeat("z", 500), everyHeader, "fe80::/64"}, // the zone is left out
 	{"::1", everyHeader, "::/64"},
 	{"unix", everyHeader, "unknown"},
 }
@@ -42,15 +42,15 @@ var forTricks = []trick{
 	{"", lines("203.0.113.7", "198.51.100.9"), "198.51.100.9"},
 	{"", lines("1.1.1.1, 203.0.113.7", "10.9.9.9, 10.8.8.8"), "203.0.113.7"},
 
-	// The peer, in every notation.
+	// The peer's address in every notation.
 	{"203.0.113.9", lines("1.1.1.1"), "203.0.113.9"},
 	{"::ffff:10.0.0.1", lines("203.0.113.7"), "203.0.113.7"},
 	{"64:ff9b::10.0.0.1", lines("203.0.113.7"), "203.0.113.7"},
 	{"::ffff:203.0.113.9", lines("1.1.1.1"), "203.0.113.9"},
 	{"fd00::1", lines("203.0.113.7"), "203.0.113.7"},
 	{"fd00::1%eth0", lines("203.0.113.7"), "203.0.113.7"},
-	{"2002:a00:1::", lines("1.1.1.1"), "2002:a00:1::/64"}, // 6to4 of 10.0.0.1 is no 10.0.0.1
-	{"::10.0.0.1", lines("1.1.1.1"), "::/64"},             // and no IPv4-compatible address is
+	{"2002:a00:1::", lines("1.1.1.1"), "2002:a00:1::/64"}, // 6to4 of 10.0.0.1, which is not trusted
+	{"::10.0.0.1", lines("1.1.1.1"), "::/64"},             // IPv4-compatible, not trusted either
 	{"unix", lines("203.0.113.7"), "203.0.113.7"},
 	{"unix", lines("1.1.1.1, junk"), "unknown"},
 
@@ -81,7 +81,7 @@ var forTricks = []trick{
 	{"", lines("203.0.113.7, [fd00::1]:80"), "203.0.113.7"},
 	{"", lines("203.0.113.7, ::ffff:10.9.9.9"), "203.0.113.7"},
 
-	// A text that is no address ends the search at the hop before it.
+	// A text that is not an address ends the search at the hop before it.
 	{"", lines("1.1.1.1, 010.0.0.1"), "10.0.0.1"},
 	{"", lines("1.1.1.1, 10.0.0.01"), "10.0.0.1"},
 	{"", lines("1.1.1.1, ::ffff:010.0.0.1"), "10.0.0.1"},
@@ -146,7 +146,7 @@ var forwardedTricks = []trick{
 	{"", lines(`for="[::ffff:203.0.113.7]"`), "203.0.113.7"},
 	{"", lines(`for="[64:ff9b::cb00:7107]:80"`), "203.0.113.7"},
 	{"", lines(`for="203.0.113.7:80"`), "203.0.113.7"},
-	{"", lines("for=203.0.113.7:80"), "203.0.113.7"}, // not quoted, as many write it
+	{"", lines("for=203.0.113.7:80"), "203.0.113.7"}, // unquoted, as many proxies write it
 	{"", lines("for=1.1.1.1, for=unknown"), "10.0.0.1"},
 	{"", lines("for=1.1.1.1, for=Unknown, for=10.9.9.9"), "10.9.9.9"},
 	{"", lines("for=1.1.1.1, for=_hidden"), "10.0.0.1"},

@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileTexts are names that callers may choose, each a different one. In keys, headers and logs
-// none of them may mean anything.
+// hostileTexts are different names that callers may choose. None of them may have a special meaning
+// in a key, a header or a log.
 var hostileTexts = []string{
 	"a", "A", "a ", " a", "a\t", "a\x00", "a\x00b", "\x00", "\x00\x00", "\x7f", "\x1b[2J", "\b\b\b",
 	"}{", "{", "}", "{}", "a}:{b", "{a}", "a}:rule:sw1:1", "a:b", ":", "::", "%", "%7D%7B", "%7d", "%25", "%00", "a%00",
@@ -31,7 +31,7 @@ var hostileTexts = []string{
 	strings.Repeat("\xff", 900), strings.Repeat("\xff", 899) + "\xfe", strings.Repeat("\r\n", 450), strings.Repeat("}{", 450),
 }
 
-// witness records what a limiter logs, in both of slog's forms, and knows its keys.
+// witness records what a limiter logs, in both of slog's formats, and the prefix of its keys.
 type witness struct {
 	mu     sync.Mutex
 	json   bytes.Buffer
@@ -62,7 +62,7 @@ func (l *locked) Write(p []byte) (int, error) {
 // printable.
 var textLine = regexp.MustCompile(`^time=[^ ="]+ level=[A-Z]+ msg="accesslimit[^"]*"( [a-z]+=("([^"\\]|\\.)*"|[^ ="]*))*$`)
 
-// wantSoundLog checks that only the library began log lines, and returns how many there are.
+// wantSoundLog checks that no text of a caller began a log line, and returns the number of lines.
 func (w *witness) wantSoundLog(t *testing.T) (lines int) {
 	t.Helper()
 	w.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// from is a listener whose connections show the peer that the test chooses, such as an address that
-// this machine does not have.
+// from is a listener whose connections seem to come from the peer that the test chooses, such as an
+// address that this machine does not have.
 type from struct {
 	net.Listener
 	peer atomic.Pointer[net.Addr] // of the connections accepted next
@@ -27,7 +27,7 @@ func (l *from) Accept() (net.Conn, error) {
 	return shownFrom{conn, *l.peer.Load()}, nil
 }
 
-// shownFrom is a connection that shows another peer.
+// shownFrom is a connection that seems to come from another peer.
 type shownFrom struct {
 	net.Conn
 	peer net.Addr
@@ -36,7 +36,8 @@ type shownFrom struct {
 // RemoteAddr implements net.Conn.
 func (c shownFrom) RemoteAddr() net.Addr { return c.peer }
 
-// peerNamed reads "10.0.0.1", "fe80::1%eth0", or "unix" for a peer without an address.
+// peerNamed returns the address written as "10.0.0.1" or "fe80::1%eth0", or as "unix" for a peer
+// without an address.
 func peerNamed(t testing.TB, text string) net.Addr {
 	t.Helper()
 	if text == "unix" {
@@ -45,7 +46,7 @@ func peerNamed(t testing.TB, text string) net.Addr {
 	text, zone, _ := strings.Cut(text, "%")
 	ip := net.ParseIP(text)
 	if ip == nil {
-		t.Fatalf("%q is no address", text)
+		t.Fatalf("%q is not an address", text)
 	}
 	return &net.TCPAddr{IP: ip, Port: 4711, Zone: zone}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Redis is a real redis-server for one test, on a loopback port, empty at first. It is gone when
-// the test ends. Stop, Continue, Kill and Restart must not be called at the same time.
+// Redis is a real redis-server for one test, on a loopback port, empty at first. It ends with the
+// test. Stop, Continue, Kill and Restart must not be called at the same time.
 type Redis struct {
 	server *redistest.Server
 }
 
 // StartRedis starts a redis-server and returns when it answers. It keeps nothing on disk. The args
-// come last on its command line, as "--maxmemory", "2mb".
+// are added to the end of its command line, such as "--maxmemory", "2mb".
 //
 // The environment variable ACCESSLIMIT_REDIS_SERVER names another program to start, by its absolute
 // path: a redis-server of another version, or a valkey-server. If the program is missing, the test
@@ -44,7 +44,7 @@ func (r *Redis) Kill() { r.server.Kill() }
 // Restart kills the server if it runs, and starts it again at the same address, empty.
 func (r *Redis) Restart() { r.server.Restart() }
 
-// NoRedis returns a client of a server that does not exist: each command fails at once. It takes no
+// NoRedis returns a client of a server that does not exist: each command fails at once. It needs no
 // redis-server.
 func NoRedis(t testing.TB) *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})

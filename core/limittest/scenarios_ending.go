@@ -24,8 +24,8 @@ func (s *site) endings() []Ending {
 	return append(all, s.adapter.Endings...)
 }
 
-// everyEnding checks that Count receives the outcome that the caller got, once, and that its answer
-// is obeyed.
+// everyEnding checks that Count is called once, with the outcome that the caller got, and that its
+// result is obeyed.
 func everyEnding(t *testing.T, s *site) {
 	received, limiter, endings := s.received(), s.limiter(t), s.endings()
 	rules := limit(

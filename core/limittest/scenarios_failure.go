@@ -47,7 +47,7 @@ func failOpen(t *testing.T, s *site) {
 	last := s.broken(t, NoRedis(t), core.Rule{Seconds: 600, MaxCount: 1})
 	for range 3 {
 		reply := s.want(t, 200, "/shop/list")
-		wantHeader(t, reply, "Ratelimit", "") // nothing is known, so nothing is told
+		wantHeader(t, reply, "Ratelimit", "") // the count is unknown
 	}
 	wantReason(t, last, core.StoreFailOpen)
 }
@@ -68,9 +68,9 @@ func failMixed(t *testing.T, s *site) {
 
 func hangingStore(t *testing.T, s *site) {
 	server := redistest.Start(t)
-	client := server.Client(t) // of go-redis's own options: five seconds a read, three retries
+	client := server.Client(t) // go-redis's defaults: five seconds a read, three retries
 	last := s.broken(t, client, core.Rule{Seconds: 600, MaxCount: 1})
-	s.want(t, 200, "/shop/list") // a connection that is up makes it the harder case
+	s.want(t, 200, "/shop/list") // an open connection makes it the harder case
 	server.Stop()
 	started := time.Now()
 	s.want(t, 200, "/shop/list")

@@ -39,7 +39,7 @@ func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 func noMoreInFlight(t *testing.T, s *site) {
 	gate := s.busy(t, 2, 600)
 	reply := s.want(t, 200, "/shop/quick")
-	wantHeader(t, reply, "Ratelimit", `"busy";r=1`) // when slots come back nobody knows
+	wantHeader(t, reply, "Ratelimit", `"busy";r=1`) // no t=: nobody knows when slots come back
 	wantHeader(t, reply, "Ratelimit-Policy", `"busy";q=2;qu="concurrent-requests"`)
 	one, two := s.enter(t, gate, "/shop/export"), s.enter(t, gate, "/shop/export")
 	for range 2 {
@@ -120,7 +120,7 @@ func leavingFrees(t *testing.T, s *site) {
 	gate := s.busy(t, 1, 600)
 	call := s.enter(t, gate, "/shop/export")
 	call.abandon()
-	s.want(t, 429, "/shop/quick") // the handler still works
+	s.want(t, 429, "/shop/quick") // the handler is still running
 	close(call.leave)
 	eventually(t, "a slot", func() bool { return s.get(t, "/shop/quick").Status == 200 })
 }

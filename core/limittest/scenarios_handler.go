@@ -117,5 +117,5 @@ func panicking(t *testing.T, s *site) {
 	s.want(t, 500, "/shop/panic")
 	s.want(t, 500, "/shop/panic")
 	s.want(t, 200, "/shop/list")
-	s.want(t, 429, "/shop/list") // the panics were calls all the same
+	s.want(t, 429, "/shop/list") // calls that panicked are charged too
 }

@@ -22,9 +22,9 @@ var hopScenarios = []scenario{
 
 // trick is a call through a proxy, and the caller that must be counted.
 type trick struct {
-	peer  string   // whom the connection comes from; unset: 10.0.0.1, a trusted proxy
-	lines []string // the header's lines; with a colon and a space in it, a whole line of its own
-	want  string   // without the ip: in front
+	peer  string   // where the connection comes from; unset: 10.0.0.1, a trusted proxy
+	lines []string // values of the header, one a line; one with ": " in it is a whole line
+	want  string   // the subject, without its "ip:"
 }
 
 // refused, in place of a caller, means that the framework's server answers 400 and nobody is
@@ -73,13 +73,14 @@ func (trick trick) counted() (subject string, status int) {
 	return "ip:" + trick.want, 200
 }
 
-// isFolded reports whether a line goes on in another. Even the first line follows another header.
+// isFolded reports whether a line begins with white space, and so continues the line before it. The
+// first line may, because another header comes before it.
 func (trick trick) isFolded() bool {
 	wire := "\n" + strings.Join(trick.lines, "\r\n")
 	return strings.Contains(wire, "\n ") || strings.Contains(wire, "\n\t")
 }
 
-// headers returns whole lines.
+// headers returns the trick's lines as whole header lines.
 func (trick trick) headers(name string) (headers []string) {
 	for _, line := range trick.lines {
 		if !strings.Contains(line, ": ") {
@@ -90,5 +91,5 @@ func (trick trick) headers(name string) (headers []string) {
 	return headers
 }
 
-// lines is short for the lines of a header.
+// lines returns its arguments: the lines of a header.
 func lines(of ...string) []string { return of }

@@ -139,7 +139,7 @@ func oneLine(texts []string) (of []string) {
 	return of
 }
 
-// hostileCookies notes the sessions that were looked up: each of them must pass once.
+// hostileCookies sends the texts as session cookies. Each session that is looked up must pass once.
 func hostileCookies(t *testing.T, s *site) {
 	var w witness
 	var mu sync.Mutex
@@ -190,8 +190,8 @@ func hostileSubjects(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileNames makes rules with the texts as their names. A name that headers cannot carry is an
-// error. Any other is in the header as it is.
+// hostileNames makes rules with the texts as their names. A name that headers cannot carry must be
+// an error. Any other must be in the header as it is.
 func hostileNames(t *testing.T, s *site) {
 	var w witness
 	var name string

@@ -40,7 +40,7 @@ func countedByHost(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/list", "Host: a.test:8080")
 	s.want(t, 200, "/shop/list", "Host: b.test")
 	left := 1
-	if !s.adapter.RPC { // the target's host takes the place of the header's
+	if !s.adapter.RPC { // the target's host replaces the header's
 		s.doRaw(t, "GET", "http://B.test/shop/list")
 		left = 0
 	}
@@ -135,7 +135,7 @@ func allOrNone(t *testing.T, s *site) {
 	for range 5 {
 		s.want(t, 429, "/shop/both")
 	}
-	s.want(t, 200, "/shop/many") // the refused ones took nothing of many
+	s.want(t, 200, "/shop/many") // the refused calls took nothing from many
 	s.want(t, 200, "/shop/many")
 	s.want(t, 429, "/shop/many")
 }

@@ -114,7 +114,7 @@ func refusedBeforeLogin(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(core.BearerToken(verify))), Routes: []Route{
 		{Path: "/shop/stacked", Limits: [][]core.Rule{{ip}, {user}}},
 	}})
-	s.want(t, 401, "/shop/stacked") // stays charged to the rule by IP: that is what guards the login
+	s.want(t, 401, "/shop/stacked") // stays charged by IP, to guard the login
 	s.want(t, 401, "/shop/stacked")
 	s.want(t, 429, "/shop/stacked")
 }
@@ -155,7 +155,7 @@ func triedTokens(t *testing.T, s *site) {
 	}
 }
 
-// askingAgain returns rules of one middleware that need the user, in every way there is.
+// askingAgain returns rules for one middleware. Each needs the user for a different reason.
 func askingAgain(user core.Rule) []core.Rule {
 	byUser := func(r core.Request) string { name, _ := r.User(); return name }
 	again, key, cost, plan, note, tried := user, user, user, user, user, user

@@ -100,7 +100,7 @@ func refusedInside(t *testing.T, s *site) {
 		reply := s.want(t, 429, "/shop/list")
 		received.want(t, reply.Outcome)
 	}
-	reply := s.want(t, 429, "/shop/list") // now of the outer one, which the first call did not count for
+	reply := s.want(t, 429, "/shop/list") // by outer, which did not count the first
 	wantEntries(t, reply, `"outer";r=0;t=`)
 }
 
@@ -191,7 +191,8 @@ func backWhenLeft(t *testing.T, s *site) {
 	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
 }
 
-// leftUnanswered checks that a call is no success if it was not answered because the caller left.
+// leftUnanswered checks that a call whose caller left before the answer does not count as a
+// success.
 func leftUnanswered(t *testing.T, s *site) {
 	gate, received := newGate(t), s.received()
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{

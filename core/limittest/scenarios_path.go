@@ -58,8 +58,8 @@ func methods(t *testing.T, s *site) {
 	}
 }
 
-// usedUp serves handlers behind rules of one call, makes one plain call for each counter, and then
-// tries each trick. A trick that runs a handler has got around a rule.
+// usedUp serves handlers behind rules that allow one call, uses up each counter by a plain call,
+// and then tries each trick. A trick that runs a handler has got around a rule.
 func (s *site) usedUp(t *testing.T, app App, plain ...string) {
 	t.Helper()
 	var ran atomic.Int32
@@ -122,17 +122,18 @@ func routeSpellings(t *testing.T, s *site) {
 	s.usedUp(t, App{Routes: ruledRoutes([]core.Rule{rule})}, "/limit/admin", "/files/plain", "/deep/plain/x")
 }
 
-// routeSpellingsInUse is the same for a rule of the whole router, if the framework knows the route
-// there.
+// routeSpellingsInUse does the same for a rule of the whole router, if the framework knows the
+// route there.
 func routeSpellingsInUse(t *testing.T, s *site) {
 	plain := []string{"/limit/admin", "/files/plain", "/deep/plain/x"}
-	if !s.adapter.can(RouteInUse) { // all of them have one counter
+	if !s.adapter.can(RouteInUse) { // all routes share one counter
 		plain = plain[:1]
 	}
 	s.usedUp(t, App{Use: limit(core.Rule{Seconds: 600, MaxCount: 1}), Routes: ruledRoutes()}, plain...)
 }
 
-// escapedSlash considers that a router may take /free%2Fx for one segment. Decoded it has two.
+// escapedSlash tries paths with an escaped slash. A router may see one segment in /free%2Fx, which
+// has two when it is decoded.
 func escapedSlash(t *testing.T, s *site) {
 	for _, rule := range []core.Rule{
 		{Name: "paths", Seconds: 600, MaxCount: 1, Paths: []string{"/*/admin"}},

@@ -29,7 +29,7 @@ func threeLimits(t *testing.T, s *site) {
 	wantEntries(t, reply, `"api";r=2;t=`, `"api-24h";r=1;t=`, `"api-1h";r=3;t=`)
 	wantHeader(t, reply, "Ratelimit-Policy", `"api";q=3;w=600, "api-24h";q=2;w=86400, "api-1h";q=4;w=7200`)
 	s.want(t, 200, "/shop/list")
-	for range 3 { // of the others nothing is taken
+	for range 3 { // nothing is taken from the other limits
 		reply = s.want(t, 429, "/shop/list")
 		wantEntries(t, reply, `"api";r=1;t=`, `"api-24h";r=0;t=`, `"api-1h";r=2;t=`)
 		if want := []string{"api-24h"}; !slices.Equal(reply.Violated, want) {
@@ -71,7 +71,7 @@ func banned(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
 	s.want(t, 200, "/shop/list")
-	s.want(t, 429, "/shop/list") // that was the one too many
+	s.want(t, 429, "/shop/list") // the one call too many
 	reply := s.want(t, 429, "/shop/list")
 	wantEntries(t, reply, `"shop";r=0;t=`)
 	if wait, err := strconv.Atoi(reply.Header.Get("Retry-After")); err != nil || wait < 6000 || wait > 7200 {
@@ -153,7 +153,7 @@ func calendarDay(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
 	s.want(t, 200, "/shop/list")
 	reply := s.get(t, "/shop/list")
-	if reply.Status == 200 { // it was midnight
+	if reply.Status == 200 { // midnight came between the two calls
 		reply = s.want(t, 429, "/shop/list")
 	}
 	wantEntries(t, reply, `"day";r=0;t=`)

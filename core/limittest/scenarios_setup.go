@@ -67,7 +67,7 @@ func warnsOfTwice(t *testing.T, s *site) {
 	})
 	s.want(t, 200, "/shop/free")
 	log.wantWarnings(t, 0, "")
-	eventually(t, "the warning comes", func() bool { // one call in many looks
+	eventually(t, "the warning comes", func() bool { // only one call in many checks
 		s.want(t, 200, "/shop/list")
 		log.mu.Lock()
 		defer log.mu.Unlock()

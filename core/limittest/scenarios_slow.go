@@ -55,7 +55,7 @@ func backBeforeTheEnd(t *testing.T, s *site) {
 		}})
 		for range 2 {
 			call := s.enter(t, gate, "/shop/list")
-			s.want(t, 429, "/shop/next") // as long as the handler runs
+			s.want(t, 429, "/shop/next") // while the handler runs
 			select {
 			case reply := <-call.reply:
 				t.Fatalf("%s: the caller got all of the reply (%d) from a handler that still runs", name, reply.Status)

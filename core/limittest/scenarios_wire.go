@@ -99,8 +99,8 @@ func olderHeadersBind(t *testing.T, s *site) {
 	}
 }
 
-// olderHeadersWithoutSlots checks that headers with a span say nothing about slots, which come back
-// when a call ends, until a caller has to wait for one.
+// olderHeadersWithoutSlots checks that headers which give a time leave out slots until a caller has
+// to wait for one: a slot comes back when a call ends, not after a known time.
 func olderHeadersWithoutSlots(t *testing.T, s *site) {
 	gate := newGate(t)
 	slot := limit(core.Rule{Name: "slot", Limit: core.InFlight(1)})

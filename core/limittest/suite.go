@@ -39,7 +39,7 @@ type scenario struct {
 	name     string
 	run      func(t *testing.T, s *site)
 	httpOnly bool
-	needs    Feature // "" if every framework has what it takes
+	needs    Feature // "" if every framework can run it
 }
 
 func (sc *scenario) isFor(a Adapter) bool {
@@ -51,11 +51,11 @@ func (sc *scenario) isFor(a Adapter) bool {
 //
 //	func TestAdapter(t *testing.T) { limittest.Run(t, limittest.Adapter{Serve: serve}) }
 //
-// First it makes a few calls that name a mistake at once: which method of the View returned what,
-// and what it should have returned. It runs the scenarios if there is none.
+// Run first makes a few calls that find a mistake at once, and reports the method of the View, what
+// it returned, and what it should have returned. If there is none, Run runs the scenarios.
 func Run(t *testing.T, adapter Adapter) {
 	if !adapter.prepare(t) || !t.Run("memory", func(t *testing.T) { adapter.run(t, scenarios(), inProcess) }) {
-		return // with Redis the same would fail
+		return // the same would fail with Redis
 	}
 	server := redistest.Start(t)
 	t.Run("redis", func(t *testing.T) {
@@ -128,11 +128,11 @@ type site struct {
 	adapter Adapter
 	client  redis.UniversalClient
 	network string // tcp or unix
-	peers   *from  // shows the app's connections from somewhere else; nil: from where they are
+	peers   *from  // makes connections seem to come from other peers; nil if none must
 	dial    Dial
 }
 
-// prefixes keeps the counters of scenarios in one Redis apart.
+// prefixes numbers the key prefixes, so that the scenarios can share one Redis.
 var prefixes atomic.Int64
 
 // limiter returns a Limiter on the scenario's engine, with counters of its own.
@@ -140,7 +140,7 @@ func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limite
 	t.Helper()
 	options := core.Options{
 		Redis: s.client, Prefix: fmt.Sprintf("test%d", prefixes.Add(1)), Logger: silent,
-		Timeout: 5 * time.Second, // a busy test machine is no failing store
+		Timeout: 5 * time.Second, // so that a busy machine does not look like a failing store
 	}
 	for _, do := range change {
 		do(&options)
@@ -199,7 +199,7 @@ func (a Adapter) serve(t testing.TB, l net.Listener, app App) {
 	}
 }
 
-// ended ends a server.
+// ended calls stop, and fails the test if it does not return within patience.
 func ended(t testing.TB, stop func()) {
 	t.Helper()
 	stopped := make(chan struct{})

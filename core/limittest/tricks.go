@@ -11,7 +11,7 @@ type Tricks struct {
 	Addresses int // calls with a misleading peer or header about the caller's address
 	Requests  int // requests with another spelling of the path, method or headers; 0 for an RPC
 	Served    int // the Requests that reach a handler if there is no rule
-	Names     int // callers with names that are no text
+	Names     int // callers whose names are hostile texts
 }
 
 // RunTricks runs the scenarios of hostile callers, counting in process, and returns how many tricks

@@ -16,7 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// adapter is one for net/http. Its text says what is wrong with it; "" is right.
+// adapter is an adapter for net/http. Its value names the mistake that it makes; "" makes none.
 type adapter string
 
 func (a adapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool, next http.Handler) http.Handler {
@@ -73,7 +73,7 @@ type view struct {
 	inUse bool
 }
 
-// wrongly returns the wrong value if that is what is wrong with the adapter.
+// wrongly returns wrong if what names the adapter's mistake, and otherwise right.
 func wrongly[T any](a adapter, what string, wrong, right T) T {
 	if string(a) == what {
 		return wrong
@@ -184,7 +184,8 @@ func (a adapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
 	}
 }
 
-// loosely serves other spellings of a path, if the adapter is not to know of it.
+// loosely makes the server accept other spellings of a path if the adapter's mistake is not to say
+// so.
 func (a adapter) loosely(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inner := r.Clone(r.Context())
