@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// actor is who acts on a limiter, and why.
+// actor holds the name of the operator who acts, and the note that WithActor was given.
 type actor struct{ author, note string }
 
 type actorKey struct{}
 
-// WithActor returns a context with the name of the operator who acts, and a note that says why.
-// With it, Ban, Unban and Reset write a line to Options.Logger, with the author, the note and the
-// subject, and with the error if there was one.
+// WithActor returns a context that names the operator who acts, with a note that gives the reason.
+// With this context, Ban, Unban and Reset write a line to Options.Logger, with the author, the note
+// and the subject, and with the error if there was one.
 func WithActor(ctx context.Context, author, note string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor{strings.Clone(author), strings.Clone(note)})
 }

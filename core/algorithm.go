@@ -23,18 +23,19 @@ const (
 	// FixedWindow is the easiest to explain. The window begins with the first call, and when it is
 	// over the count starts afresh. Around that moment, up to twice Max may pass within one Window.
 	FixedWindow
-	// CalendarWindow is the same with windows that all subjects share: each Window since the epoch
-	// (1970-01-01 UTC), or each day or month of a zone ([PerCalendarDay], [PerCalendarMonth]). Use
-	// it for quotas that are sold by the day or month.
+	// CalendarWindow is a FixedWindow whose windows are the same for all subjects: each Window
+	// since the epoch (1970-01-01 UTC), or each day or month of a zone ([PerCalendarDay],
+	// [PerCalendarMonth]). Use it for quotas that are sold by the day or month.
 	CalendarWindow
 	// TokenBucket admits a burst at once and then a steady rate. It is a bucket of Burst permits
 	// that starts full and refills continuously at Max per Window. Use it for clients that call in
 	// bursts. It is the only algorithm that callers can wait for, with a [Pacer]: turns come in
-	// order across all processes. A large cost is granted at once, and the next caller waits for it.
+	// order across all processes. A large cost is granted at once, and the next caller waits for
+	// it.
 	TokenBucket
 	// Concurrency limits how many calls are in flight, not how often they come: never more than Max
-	// at once, while their holders can reach the store. Use it for exports, streams, and logins to a
-	// legacy system. A call takes one slot, whatever its cost, and gives it back when it ends:
+	// at once, while their holders can reach the store. Use it for exports, streams, and logins to
+	// a legacy system. A call takes one slot, whatever its cost, and gives it back when it ends:
 	// through the middleware, or the release function of [Slots.Hold]. Holders renew their slot
 	// every Window/3, and a slot that is not renewed for Window is free. Max is at most 10,000,
 	// Window at least one second.
@@ -57,8 +58,8 @@ func (a Algorithm) known() bool {
 	return algorithm.Kind(a).Known() && !algorithm.Kind(a).Properties().Watches
 }
 
-// properties returns what is always true of the algorithm, as internal/algorithm registers it in the
-// order of the constants. An unknown algorithm has no properties.
+// properties returns what is always true of the algorithm. internal/algorithm registers the
+// properties in the order of the constants. An unknown algorithm has none.
 func (a Algorithm) properties() *algorithm.Properties {
 	if !a.known() {
 		return &noProperties
@@ -68,7 +69,7 @@ func (a Algorithm) properties() *algorithm.Properties {
 
 var noProperties algorithm.Properties
 
-// algorithmOf returns the algorithm with a word of its own in the text form of a limit.
+// algorithmOf returns the algorithm that a word in the text form of a limit stands for.
 func algorithmOf(word string) (a Algorithm, ok bool) {
 	for _, kind := range algorithm.Kinds() {
 		if kind.Properties().Text == word {

@@ -32,7 +32,7 @@ const (
 	maxBan      = algorithm.MaxWindow * time.Microsecond
 )
 
-// check finds what is wrong with a ban; nil is nothing.
+// check returns what is wrong with the ban, or nil.
 func (b Ban) check() *RuleError {
 	wrong := func(field string, value any, why string) *RuleError {
 		return &RuleError{Field: "Ban." + field, Value: value, Why: why}
@@ -52,19 +52,19 @@ func (b Ban) check() *RuleError {
 	return nil
 }
 
-// compile puts a ban of a rule with this window into the integers that the engines calculate with.
+// compile converts the ban of a rule with this window into the integers that the engines use.
 func (b Ban) compile(window time.Duration) algorithm.Limit {
 	longest := max(b.For, b.Max)
 	return algorithm.Banned(int64(b.After), b.For.Microseconds(), longest.Microseconds(), window.Microseconds())
 }
 
-// Ban refuses a subject, from now on for a span of 1 ms to 366 days, wherever a rule of this name
-// has Ban set. It reports whether that changed anything: it did not if the present ban lasts
+// Ban bans a subject from every rule of this name that has Ban set, for a span of 1 ms to 366 days
+// from now. It reports whether that changed anything. Nothing changes if the present ban lasts
 // longer.
 //
-// A ban must be arranged beforehand: if this Limiter knows rules of the name, and none of them has
-// Ban set, the error is a *[RuleError]. Handles know no bans. A bare address as the subject is a
-// *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
+// A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
+// Ban set, the error is a *[RuleError]. Handles do not look at bans. A bare address as the subject
+// is a *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	if err := checkOperated(name, subject); err != nil {
 		return false, err

@@ -53,14 +53,15 @@ func (u calendarUnit) nominal() time.Duration {
 	return day
 }
 
-// calendars are those that were asked for: all limits of one share what it worked out for now.
+// calendars holds one entry for each calendar in use, so that all its limits share the day or month
+// that was computed last.
 var calendars cowmap.Map[Calendar, *algorithm.Calendar]
 
 // maxCalendars is more than the zone database has.
 const maxCalendars = 2000
 
-// maxZoneInKey is the longest name of a zone that stands in keys as it is, so that they stay within
-// their 200 bytes.
+// maxZoneInKey is the longest zone name that a key contains unhashed. It keeps the key within its
+// 200 bytes.
 const maxZoneInKey = 21
 
 func (c Calendar) compile() (*algorithm.Calendar, error) {

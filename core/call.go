@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
-// call is one call while it is decided: the Request that rules read, and the memory to work in. Calls
-// come from a pool.
+// call is the state of one call while it is decided. It implements the Request that rules read.
+// Calls come from a pool.
 type call struct {
 	View
 	limiter *Limiter
@@ -16,8 +16,9 @@ type call struct {
 	stripe  uint32 // where its decisions are counted
 
 	applied []appliedRule // the rules that apply
-	limits  []callLimit   // their limits and bans; each belongs to the counter and the verdict at its place
-	// counters and verdicts are what the store is asked and what it answers.
+	// their limits and bans; each belongs to the counter and the verdict at its place
+	limits []callLimit
+	// The store is asked about counters, and its answers are verdicts, at the same places.
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
@@ -64,21 +65,21 @@ type callLimit struct {
 	banned    bool // the ban holds, and is reported here
 }
 
-// use makes it one of the rule's limits.
+// use makes a describe a limit of its rule.
 func (a *callLimit) use(limit *ruleLimit) {
 	a.ruleLimit, a.limit, a.count = limit, &limit.limit, a.rule.Count
 }
 
-// shown reports whether the response describes this limit: not if it is only tried, and not if it
-// is a silent ban.
+// shown reports whether the response describes this limit. It does not if the rule is in DryRun, or
+// if this is a silent ban.
 func (a *callLimit) shown() bool { return !a.rule.DryRun && !a.silent() }
 
 // silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
 // its rule is reported instead.
 func (a *callLimit) silent() bool { return a.isBan && !a.banned }
 
-// inspectEvery is how many calls there are for one that looks for mistakes in how the service is put
-// together. It is a prime, so that of several middlewares around a handler each has its turn.
+// inspectEvery sets how often a call looks for mistakes in how the service is put together: once in
+// so many calls. It is a prime, so that each of several middlewares around a handler has its turn.
 const inspectEvery = 127
 
 // open takes a call from the pool.
@@ -88,8 +89,8 @@ func (l *Limiter) open(v View) *call {
 	return c
 }
 
-// close empties the call and puts it back. If a function of the service owner's panicked, so that the
-// call is not decided, close ends the call instead, and leaves it to the garbage collector.
+// close empties the call and puts it back. If a function of the service owner panicked, the call is
+// not decided. Then close ends the call instead, and leaves it to the garbage collector.
 func (l *Limiter) close(c *call) {
 	if !c.decided {
 		c.abandon()
@@ -115,8 +116,8 @@ func (l *Limiter) close(c *call) {
 }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
-// call's. The caller must set Dry and Personal. Resetting them here as well took a fifth of a call's
-// cycles: see BenchmarkCheck, "no headers".
+// call's. The caller must set Dry and Personal. Resetting them here as well took a fifth of a
+// call's cycles: see BenchmarkCheck, "no headers".
 func (c *call) addCounter() *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]
@@ -125,7 +126,8 @@ func (c *call) addCounter() *algorithm.Counter {
 	}
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
-	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, "" // one by one, so that nothing large is copied
+	// One by one, so that nothing large is copied.
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, ""
 	counter.Required, counter.Lease, counter.LocalShare, counter.Watched = false, 0, 0, nil
 	return counter
 }

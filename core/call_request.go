@@ -18,8 +18,8 @@ func (c *call) ClientIP() netip.Addr {
 	return c.client
 }
 
-// findClient finds the caller's address once. In a call that inspects, it does so again until a rule
-// needs the address.
+// findClient finds the caller's address. It runs once a call, except that a call that inspects
+// repeats it until a rule needs the address.
 func (c *call) findClient() {
 	ips := c.limiter.clientIPs
 	c.client, c.clientKnown = clientip.Plain(c.RemoteAddr()), true
@@ -42,7 +42,7 @@ func (c *call) addressToCount() netip.Addr {
 	return addr
 }
 
-// inspectProxies warns if a peer that is not trusted sends what proxies send.
+// inspectProxies warns if a peer that is not trusted sends a header that proxies send.
 func (c *call) inspectProxies() {
 	ips, peer := c.limiter.clientIPs, clientip.Plain(c.RemoteAddr())
 	if !peer.IsValid() || ips.Trusts(peer) {
@@ -63,13 +63,13 @@ func (c *call) Header(name string) []string {
 		return c.View.Header(name)
 	}
 	if host := c.View.Host(); host != "" {
-		return []string{strings.ToLower(host)} // callers are not to have a counter for each spelling
+		return []string{strings.ToLower(host)} // or a caller would have a counter for each spelling
 	}
 	return nil
 }
 
-// Host implements Request. The port and a trailing dot go, because a caller could choose another
-// spelling of the same host with them.
+// Host implements Request. It removes the port and a trailing dot, because a caller could otherwise
+// spell the same host in several ways.
 func (c *call) Host() string {
 	host := strings.ToLower(c.View.Host())
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -10,8 +10,8 @@ type Check struct {
 }
 
 // Check returns a [Check] of these rules. They are decided together, all charged or none. The error
-// is a *[RuleError]; rules with Count or [Concurrency] are refused too, because a handler does not
-// tell how its call ended.
+// is a *[RuleError]. Rules with Count or [Concurrency] are refused too, because a Check does not
+// learn how the call ends.
 func (l *Limiter) Check(rules ...Rule) (*Check, error) {
 	for i := range rules {
 		if wrong := rules[i].checkInHandler(); wrong != nil {
@@ -28,8 +28,8 @@ func (l *Limiter) Check(rules ...Rule) (*Check, error) {
 // MustCheck is like Check but panics if a rule is wrong.
 func (l *Limiter) MustCheck(rules ...Rule) *Check { return orPanic(l.Check(rules...)) }
 
-// Allow decides whether the call that an adapter shows may go on. The subject replaces the key of
-// every rule of the check; "" keeps each rule's own. What [Guard.Check] promises holds here too.
+// Allow decides whether the call that v shows may go on. The subject replaces the key of every rule
+// of the check; "" keeps each rule's own. The promises of [Guard.Check] hold here too.
 func (c *Check) Allow(v View, subject string) Answer { return c.guard.check(v, subject) }
 
 // Rules returns copies of the check's rules.

@@ -2,13 +2,14 @@ package core
 
 import "github.com/accesslimit/accesslimit/core/internal/clientip"
 
-// ClientIP says how the caller's address is found. With the zero value it is the connection's peer,
-// and no header is believed, because everybody can send one.
+// ClientIP configures how the caller's address is found. With the zero value it is the address of
+// the connection's peer, and headers are ignored, because anybody can send them.
 type ClientIP struct {
 	// TrustedProxies are the addresses and CIDR ranges of your own proxies, and "unix" for those
 	// that connect over a unix socket; none by default. The header is read only if the peer is one
-	// of them. It is read from the right, as far as the addresses are trusted. The first that is
-	// not trusted is the client's. If an address cannot be read, the client's is the one before it.
+	// of them. It is read from right to left, while the addresses are trusted. The first address
+	// that is not trusted is the client's. If an entry cannot be read, the client's address is the
+	// one to the right of it.
 	//
 	// Danger: anybody who can connect from a trusted address can choose the address that is
 	// counted.

@@ -27,7 +27,7 @@ func CostBySize(unit int64) func(Request) int {
 	}
 }
 
-// unknownSize is the cost by size of a body of unknown length.
+// unknownSize is the cost that CostBySize computes for a body of unknown length.
 const unknownSize = math.MaxInt
 
 // largestCost returns the largest cost that fits into all of a rule's limits, with own in place of

@@ -22,8 +22,8 @@ type Counter struct {
 }
 
 // Counter returns a [Counter] for a name and a limit, and for further limits beside it: a call is
-// charged to all of them or to none. If the limit is [Unlimited], all calls pass uncounted, whatever
-// the further limits. The error is a *[RuleError]. For [Concurrency] use [Limiter.Slots].
+// charged to all of them or to none. If the limit is [Unlimited], all calls pass uncounted,
+// whatever the further limits. The error is a *[RuleError]. For [Concurrency] use [Limiter.Slots].
 func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, error) {
 	h, err := l.newHandle(name, noSlots, append([]Limit{limit}, also...)...)
 	return Counter{handle: h}, err
@@ -81,9 +81,9 @@ func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision,
 	return d, err
 }
 
-// charge is not inlined, so that Allow is: a Decision is large, and then it is written once, where the
-// caller of Allow wants it. The handleCall is filled field by field, because a literal is built aside
-// and copied. Together they took a fifth of a call in this process: see BenchmarkAllow.
+// charge is not inlined, so that Allow is: a Decision is large, and then it is written once, where
+// the caller of Allow wants it. The handleCall is filled field by field, because a literal is built
+// aside and copied. Together they took a fifth of a call in this process: see BenchmarkAllow.
 //
 //go:noinline
 func (c Counter) charge(ctx context.Context, subject string, n int, d *Decision) error {

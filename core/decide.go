@@ -2,8 +2,9 @@ package core
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// decide decides the call by these rules. The steps are: which rules apply, who calls, the counters,
-// the store, the answer. subject replaces the key of every rule; "" keeps each rule's own.
+// decide decides the call by these rules. The steps are: which rules apply, who calls, the
+// counters, the store, the answer. subject replaces the key of every rule; "" keeps each rule's
+// own.
 func (c *call) decide(rules []*boundRule, subject string) Answer {
 	needLogin := c.apply(rules)
 	if len(c.applied) == 0 {
@@ -40,7 +41,8 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	return c.answerVerdicts()
 }
 
-// apply finds the rules that apply to the call. It returns the first of them that needs a login, or nil.
+// apply finds the rules that apply to the call. It returns the first of them that needs a login, or
+// nil.
 func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 	login := -1
 	for _, rule := range rules {
@@ -61,7 +63,7 @@ func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 	return &c.applied[login]
 }
 
-// skips calls the rule's Skip.
+// skips reports whether the rule's Skip ignores the call.
 func (c *call) skips(rule *boundRule) bool {
 	c.deciding = rule.namedFor(c)
 	defer func() { c.deciding = nil }()
@@ -118,8 +120,8 @@ func (c *call) applyBans() {
 	}
 }
 
-// overLimit reports whether a counter refused. Anonymous callers are told so before they are asked to
-// log in: a limit that needs no login holds for them too, though they are not charged.
+// overLimit reports whether a counter refused. Anonymous callers are told so before they are asked
+// to log in: a limit that needs no login holds for them too, though they are not charged.
 func (c *call) overLimit() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Dry {

@@ -7,8 +7,8 @@ import (
 )
 
 // addCounters adds the counters of the rules that apply. It leaves out rules that need a login for
-// anonymous callers, calls that cost nothing, and counters that the call has already. It stops at the
-// first reason to refuse, and returns the rule that gave it.
+// anonymous callers, calls that cost nothing, and counters that the call has already. It stops at
+// the first reason to refuse, and returns the rule that gave it.
 func (c *call) addCounters(anonymous bool, subject string) (stopped *appliedRule, reason Reason, err error) {
 	for i := range c.applied {
 		a := &c.applied[i]
@@ -26,13 +26,15 @@ func (c *call) addCounters(anonymous bool, subject string) (stopped *appliedRule
 		}
 	}
 	c.deciding = nil
-	if len(c.counters) == 1 { // leased permits cannot be taken back from a call that another counter refuses
+	// Leased permits cannot be taken back from a call that another counter refuses.
+	if len(c.counters) == 1 {
 		c.counters[0].Lease = int64(c.limits[0].rule.Lease)
 	}
 	return nil, Allowed, nil
 }
 
-// reportUncounted reports a rule in DryRun that would have refused before it counted.
+// reportUncounted reports a rule in DryRun that would have refused the call before its counter was
+// asked.
 func (c *call) reportUncounted(a *appliedRule) {
 	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), false, c.stripe)
 	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
@@ -41,7 +43,7 @@ func (c *call) reportUncounted(a *appliedRule) {
 // addRule adds the counters of the rule at i: one for each limit, and then its ban.
 func (c *call) addRule(i int, subject string) (Reason, error) {
 	a := &c.applied[i]
-	if a.rule.NeedLogin && a.rule.DryRun { // a rule that is only tried sends nobody to the login
+	if a.rule.NeedLogin && a.rule.DryRun { // a rule in DryRun asks nobody to log in
 		if user, err := c.User(); err != nil || user == "" {
 			return Allowed, nil
 		}
@@ -141,8 +143,8 @@ func placesOf(places []int) []int {
 	return slices.Clone(places)
 }
 
-// addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the same
-// counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
+// addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the
+// same counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
 func (c *call) addLimit(a *appliedRule, limit *ruleLimit, cost int64) (at int, reason Reason) {
 	if limit.compiled.Properties().Slots {
 		cost = 1

@@ -2,8 +2,8 @@ package core
 
 import "bytes"
 
-// mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key. It
-// returns the reason to refuse the call, or Allowed.
+// mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
+// It returns the reason to refuse the call, or Allowed.
 func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) Reason {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
 	into.Cost = max(into.Cost, last.Cost)
@@ -37,8 +37,8 @@ func (c *call) dropLast() {
 	c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
 }
 
-// tighten makes the limit at i as strict as a later one with the same counter: as many calls, and as
-// large a burst, as both allow. Callers are shown the rule that allows fewer.
+// tighten makes the limit at i as strict as a later one with the same counter: as many calls, and
+// as large a burst, as both allow. Callers are shown the rule that allows fewer.
 func (c *call) tighten(i int, later *callLimit) {
 	earlier, both := *c.limits[i].limit, *later.limit
 	count := eitherCounts(c.limits[i].count, later.count)
@@ -56,8 +56,8 @@ func (c *call) tighten(i int, later *callLimit) {
 	}
 }
 
-// eitherCounts returns the Count of a charge that two rules share: the call counts if either says so.
-// nil counts every call.
+// eitherCounts returns the Count of a charge that two rules share: the call counts if either says
+// so. nil counts every call.
 func eitherCounts(a, b func(status int) bool) func(status int) bool {
 	if a == nil || b == nil {
 		return nil

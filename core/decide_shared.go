@@ -2,14 +2,14 @@ package core
 
 // A shared limit is one that does not depend on who calls: by IP, by route, global.
 
-// perUser reports whether the rule counts this call by who calls. A rule with a function that once
-// asked for the user is taken to do so again.
+// perUser reports whether the rule counts this call by user. A rule that once asked for the user is
+// assumed to ask again.
 func (a *appliedRule) perUser() bool { return a.rule.NeedLogin || a.named.readsUser.Load() }
 
-// refusedForEveryone reports whether a shared limit refused a call just before, and refuses this one
-// too. Then there is no need to identify the caller. The verdicts are those of the shared limits
-// alone: a caller whom a limit of their own refuses for longer, or who is banned, learns that when
-// the shared limit lets them pass again.
+// refusedForEveryone reports whether a shared limit refused a call just before, and refuses this
+// one too. Then there is no need to identify the caller. The verdicts are those of the shared
+// limits alone: a caller whom a limit of their own refuses for longer, or who is banned, learns
+// that when the shared limit lets them pass again.
 func (c *call) refusedForEveryone(subject string) bool {
 	if c.limiter.local == nil || !c.mayRepeatShared() {
 		return false
@@ -25,9 +25,9 @@ func (c *call) refusedForEveryone(subject string) bool {
 	return true
 }
 
-// mayRepeatShared reports whether some rules count by who calls, and a shared limit may answer in
-// their place. It may not if a rule in DryRun has to count the call, or if the call may cost too much
-// for a rule by user.
+// mayRepeatShared reports whether some rules count by user, and a shared limit may refuse the call
+// in their place. It may not if a rule in DryRun has to count the call, or if the call may cost too
+// much for a rule by user.
 func (c *call) mayRepeatShared() bool {
 	if c.limiter.options.Identify == nil {
 		return false
@@ -44,8 +44,8 @@ func (c *call) mayRepeatShared() bool {
 	return some
 }
 
-// refuseUnidentified answers a call whose caller or subject could not be found out. If a shared limit
-// refuses the call, that is the answer, as it is for anonymous callers. Nothing is charged.
+// refuseUnidentified answers a call whose caller or subject could not be determined. If a shared
+// limit refuses the call, that is the answer, as it is for anonymous callers. Nothing is charged.
 func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) Answer {
 	c.dropCounters()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
@@ -70,7 +70,7 @@ func (c *call) addShared(subject string) bool {
 		c.deciding = a.named
 		if !c.inputs[i].known {
 			in, err := c.evaluate(a, subject)
-			if err != nil { // the rule is evaluated again in its turn, which answers the error
+			if err != nil { // addCounters evaluates the rule again, and refuses the call with this error
 				return false
 			}
 			c.inputs[i] = in

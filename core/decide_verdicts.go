@@ -2,8 +2,8 @@ package core
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// answerVerdicts answers the call by the store's verdicts, and by each rule's store policy where there
-// is none.
+// answerVerdicts answers the call by the store's verdicts. For a counter without a verdict, the
+// store policy of its rule decides.
 func (c *call) answerVerdicts() Answer {
 	if !c.passed {
 		for i := range c.limits {
@@ -28,8 +28,8 @@ func (c *call) answerVerdicts() Answer {
 	return answer
 }
 
-// answerBinding answers by the binding limit. It makes the Decision, which is large, only if something
-// reads it.
+// answerBinding answers by the binding limit. It makes the Decision, which is large, only if
+// something reads it.
 func (c *call) answerBinding(allowed bool) Answer {
 	at, options := c.binding(), &c.limiter.options
 	c.tallyRules(at)
@@ -59,7 +59,8 @@ func (c *call) tallyRules(binding int) {
 	}
 }
 
-// reportDryRuns counts the decision of each rule in DryRun, and reports each to OnDecision by itself.
+// reportDryRuns counts the decision of each rule in DryRun, and reports each to OnDecision by
+// itself.
 func (c *call) reportDryRuns() {
 	for i := range c.limits {
 		if !c.limits[i].rule.DryRun {
@@ -80,9 +81,9 @@ func (c *call) reportDryRuns() {
 }
 
 // representative returns the place of the limit that represents the rule whose first limit is at i:
-// the one that binds the call most, and a silent ban only if the rule has nothing else. It returns -1
-// if i is not the rule's first limit, if the store answered for none of them, or if dryRun does not
-// tell whether the rule is in DryRun. Rules of one name count as one, because callers and Stats know
+// the one that binds the call most, and a silent ban only if the rule has nothing else. It returns
+// -1 if i is not the rule's first limit, if the store answered for none of its limits, or if dryRun
+// differs from the rule's DryRun. Rules of one name count as one, because callers and Stats know
 // them by name.
 func (c *call) representative(i int, dryRun bool) (at int) {
 	if c.limits[i].rule.DryRun != dryRun {
@@ -148,13 +149,13 @@ func (c *call) binding() (at int) {
 	return at
 }
 
-// unanswered reports whether the limit at i was not asked, because another one refused as it did just
-// before. Such a limit is left out of headers, decisions and counts.
+// unanswered reports whether the limit at i was not asked, because another one still refuses as it
+// did just before. Such a limit is left out of headers, decisions and counts.
 func (c *call) unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
-// bindsMore reports whether the limit at i binds the call more than the one at j: a refusal more than
-// an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer permits
-// left more than many.
+// bindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
+// than an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer
+// permits left more than many.
 func (c *call) bindsMore(i, j int) bool {
 	a, b := &c.verdicts[i], &c.verdicts[j]
 	return bindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
@@ -175,8 +176,8 @@ func bindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 	}
 }
 
-// outcome returns the reason and source of the decision by the limit at i, or of an allowed call if i
-// is -1.
+// outcome returns the reason and source of the decision by the limit at i, or of an allowed call if
+// i is -1.
 func (c *call) outcome(i int) (Reason, Source) {
 	if i < 0 {
 		return Allowed, FromNobody

@@ -15,13 +15,13 @@ import (
 type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
-	// Reason says why.
+	// Reason is why the call is allowed or refused.
 	Reason Reason
 	// Rule is the name of the rule or the handle. It is a good metric label if the number of routes
 	// is bounded.
 	Rule string
-	// Key is the subject as counted: user:alice, ip:203.0.113.7. It is no metric label, because
-	// callers choose it.
+	// Key is the subject as counted: user:alice, ip:203.0.113.7. Do not use it as a metric label,
+	// because callers choose it.
 	Key string
 	// Limit is the limit that decided.
 	Limit Limit
@@ -34,13 +34,13 @@ type Decision struct {
 	// It is 0 if the call is allowed, and if waiting cannot help.
 	//
 	// It is exact, except that it is up to Window/32 too long for SlidingWindow, and an upper bound
-	// for Concurrency and with Rule.Lease. It counts from the arrival of Redis's reply, also
-	// FromDenyCache, so it is too long by the time that the reply took.
+	// for Concurrency and with Rule.Lease. It counts from the arrival of Redis's reply, so it is
+	// too long by the time that the reply took. FromDenyCache, too, it counts from that arrival.
 	RetryAfter time.Duration
 	// Wait is the time until the turn of a reservation ([Pacer.Reserve]), and otherwise 0. But
 	// OnDecision receives the time that Acquire and TryAcquire are going to wait.
 	Wait time.Duration
-	// Source says what answered the call.
+	// Source is what answered the call.
 	Source Source
 	// All has one Decision for each limit, the binding one first, if there are several; otherwise
 	// it is nil. If limits are counted on several Redis servers and one refuses as it did just
@@ -77,22 +77,22 @@ const (
 	CostTooHigh Reason = "cost_too_high"
 )
 
-// Source says what answered a call.
+// Source names what answered a call.
 type Source string
 
 // The sources.
 const (
-	// FromRedis is the counters in Redis.
+	// FromRedis means the counters in Redis.
 	FromRedis Source = "redis"
-	// FromMemory is the counters in this process, without Redis.
+	// FromMemory means the counters in this process, without Redis.
 	FromMemory Source = "memory"
-	// FromDenyCache is a refusal by Redis that still holds. A process remembers it for at most a
+	// FromDenyCache means a refusal by Redis that still holds. A process remembers it for at most a
 	// second, for the same limits and cost. If another process changes the counter meanwhile
 	// (Reset, Refund, Unban), that is seen after this second.
 	FromDenyCache Source = "deny_cache"
-	// FromLease is a permit that came from Redis together with others. See Rule.Lease.
+	// FromLease means a permit that came from Redis together with others. See Rule.Lease.
 	FromLease Source = "lease"
-	// FromLocal is this process's own count, because Redis did not answer and the policy is
+	// FromLocal means this process's own count, because Redis did not answer and the policy is
 	// CountLocally.
 	FromLocal Source = "local"
 	// FromNobody means that no counter was asked, or that Redis did not answer.
@@ -115,8 +115,8 @@ func sourceOf(v *algorithm.Verdict, counts Source) Source {
 	}
 }
 
-// fill puts an engine's answer into words, in the zero Decision. A Decision is large, so none is
-// made to be copied.
+// fill writes an engine's answer into d, the zero Decision. A Decision is large, so none is built
+// elsewhere and copied.
 func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source Source) {
 	d.Allowed, d.Reason = v.RetryAfter == 0, Allowed
 	if !d.Allowed {

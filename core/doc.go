@@ -113,7 +113,7 @@
 //	expireCalls             internal/redisstore/lane_timeout.go  ends a call in a pipeline
 //	boundClient.send        internal/redisstore/client.go        ends a call that was sent by itself
 //	breaker.run             internal/redisstore/breaker.go       lets the next calls fail at once
-//	toFailure               internal/redisstore/failure.go       says whether it may have been charged
+//	toFailure               internal/redisstore/failure.go       whether it may have been charged
 //	Counters.StandIn        internal/fallback/fallback.go        counts here, for CountLocally
 //	call.outcome            decide_verdicts.go                   lets the call pass, or refuses it
 //

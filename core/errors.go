@@ -9,8 +9,8 @@ import (
 // is a [Decision].
 var (
 	// ErrStore means that Redis could not answer in time. errors.Is finds it in a *[StoreError],
-	// which has the cause, and its class, which reports whether the call may have been charged. The
-	// Decision beside it is the zero one.
+	// which has the cause and the class. The class reports whether the call may have been charged.
+	// The Decision beside the error is the zero one.
 	ErrStore = errors.New("core: the store did not answer")
 
 	// ErrCostExceedsLimit means that a cost is more than the limit ever lets through at once: more
@@ -19,7 +19,7 @@ var (
 )
 
 var (
-	// errNilLimiter is the error when something is made by a nil *Limiter.
+	// errNilLimiter is the error of making anything with a nil *Limiter.
 	errNilLimiter = &RuleError{Field: "limiter", Why: "was never made: check the error of core.New"}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
@@ -34,7 +34,8 @@ type RuleError struct {
 	Why   string // why it is wrong, and what would be right
 }
 
-// ofLimit returns what is wrong with a whole limit, where the error names a field of it.
+// ofLimit returns why a limit is wrong, for an error about the limit as a whole. It includes the
+// name of the limit's field.
 func (e *RuleError) ofLimit() string {
 	if e.Field == "Limit" {
 		return e.Why

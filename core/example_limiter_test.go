@@ -9,7 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A batch that is larger than the bucket goes at once, and who comes next waits until it is paid for.
+// A batch that is larger than the bucket goes at once, and who comes next waits until it is paid
+// for.
 func ExamplePacer_Acquire() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()

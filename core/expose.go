@@ -2,7 +2,7 @@ package core
 
 import "context"
 
-// exposed is a context that carries what was decided to the handler.
+// exposed is a context that carries the decision and the user to the handler.
 type exposed struct {
 	context.Context
 	decision Decision

@@ -50,10 +50,11 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 // MustGuard is like Guard but panics if a rule is wrong.
 func (l *Limiter) MustGuard(rules ...Rule) *Guard { return orPanic(l.Guard(rules...)) }
 
-// Check decides over a call. It sets the headers that tell the caller the limits, and returns what
-// to do now. A call that goes on must go on in [Answer.Run]. Check returns by Options.Timeout,
-// whatever Redis does, and never panics by itself. If a function of the service panics in it, the
-// call ends as if its handler had: its slots are free, and Count receives 500 or 13.
+// Check decides whether a call may go on. It sets the headers that tell the caller the limits, and
+// returns an Answer for the adapter to carry out. The handler must run inside [Answer.Run]. Check
+// returns by Options.Timeout, whatever Redis does, and never panics by itself. If a function of the
+// service panics in it, the call ends as if its handler had panicked: its slots are free, and Count
+// receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // Answer is the result of a check, which an adapter carries out. The headers that tell the caller
@@ -67,9 +68,9 @@ type Answer struct {
 	completion *completion // what Run does after the handler
 }
 
-// Run runs the handler of a call that goes on, and afterwards gives back what rules with Count or
-// Concurrency require, also if the handler panics. handle returns the outcome: the HTTP status, or
-// 0 if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
+// Run runs the handler of a call that goes on. Afterwards, even if the handler panics, it gives
+// back what rules with Count or Concurrency require. handle returns the outcome: the HTTP status,
+// or 0 if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
 // every call that is not refused.
 func (a Answer) Run(handle func() (status int)) {
 	if a.completion == nil {
@@ -92,10 +93,10 @@ func (g *Guard) Rules() []Rule {
 	return rules
 }
 
-// Reset forgets the use by a subject of all limits of the guard's rules, Also and Plans included,
-// as if it had never called. It reports whether there was anything to forget. For a rule without a
-// Name it resets the routes that this process has been called for. It neither ends a ban (see
-// [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
+// Reset forgets what a subject used of all limits of the guard's rules, including those of Also and
+// Plans, as if it had never called. It reports whether there was anything to forget. For a rule
+// without a Name it resets the routes that this process has been called for. It neither ends a ban
+// (see [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
 func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err error) {
 	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {
 		return false, err

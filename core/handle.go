@@ -97,7 +97,7 @@ type handleCall struct {
 	upTo    bool // charge as much of n as fits
 }
 
-// ask decides, into the zero Decision d, and reports the decision.
+// ask decides the call, writes the decision into d, the zero Decision, and reports it.
 func (q *handleCall) ask(ctx context.Context, d *Decision) error {
 	err := q.decide(ctx, d)
 	if err == nil && q.charge {
@@ -129,7 +129,7 @@ func (q *handleCall) decide(ctx context.Context, d *Decision) error {
 	return err
 }
 
-// check finds what is wrong with the call.
+// check returns what is wrong with the call, or nil.
 func (q *handleCall) check(ctx context.Context) error {
 	switch {
 	case q.handle == nil:
@@ -175,7 +175,7 @@ func (q *handleCall) limit(i int) *preparedLimit {
 
 func (q *handleCall) unlimited() bool { return q.limit(0).limit.unlimited() }
 
-// letPass answers a caller without a limit, in the zero Decision.
+// letPass fills the zero Decision d for a caller without a limit.
 func (q *handleCall) letPass(d *Decision) {
 	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.name, q.subject, Unlimited
 	d.Remaining, d.Source = math.MaxInt, FromNobody

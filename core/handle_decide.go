@@ -8,13 +8,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// directCall is the memory in which a call of a handle is decided. It comes from a pool. A Decision is large,
-// so it is written once, where the caller finds it.
+// directCall is the state of one call of a handle while it is decided. It comes from a pool. A
+// Decision is large, so it is written once, where the caller finds it.
 type directCall struct {
 	limiter  *Limiter
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
-	id       uint64 // of its first charge: others for each call, as long as this object lives in the pool
+	id       uint64 // of its first charge; unique as long as this object lives in the pool
 	stripe   uint32 // where its decisions are counted
 }
 
@@ -33,7 +33,7 @@ func (c *directCall) ask(ctx context.Context, q *handleCall) {
 	q.n = int(c.counters[0].Cost)
 }
 
-// form forms the counters of a call.
+// form builds the counters of a call.
 func (c *directCall) form(q *handleCall) error {
 	if q.upTo {
 		q.n = q.most()
@@ -130,8 +130,8 @@ func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
 
 func (c *directCall) refuses(i int) bool { return c.counters[i].Refuses(&c.verdicts[i]) }
 
-// failure returns the error of a call whose caller's context has ended, or for which the store did not
-// answer and the handle has no store policy; otherwise nil.
+// failure returns the error of a call whose caller's context has ended, or for which the store did
+// not answer and the handle has no store policy; otherwise nil.
 func (c *directCall) failure(q *handleCall) error {
 	for i := range c.verdicts {
 		if c.verdicts[i].Ended != nil {

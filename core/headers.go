@@ -43,7 +43,7 @@ const (
 	NoHeaders
 )
 
-// check finds styles that would write one header twice.
+// check returns an error if two of the styles write the same header.
 func (s HeaderStyle) check() error {
 	wrong := func(why string) error {
 		return &RuleError{Field: "Options.Headers", Value: uint8(s), Why: why}
@@ -63,8 +63,8 @@ func (s HeaderStyle) check() error {
 
 func (s HeaderStyle) has(style HeaderStyle) bool { return s&style != 0 }
 
-// Header names in the canonical form of net/http, in which setting them costs no conversion; their
-// case means nothing.
+// The names of headers are in the canonical form of net/http, so that setting them needs no
+// conversion. Their case has no meaning.
 const (
 	headerRateLimit  = "Ratelimit"
 	headerPolicy     = "Ratelimit-Policy"
@@ -251,7 +251,7 @@ func (c *call) appendDraft10(text []byte) []byte {
 		v := &c.verdicts[i]
 		text = append(text, c.limits[i].ruleLimit.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots { // when slots come back nobody knows
+		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots { // nobody knows when slots come back
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}
 	}
@@ -263,8 +263,8 @@ func (c *call) inHeaders(i int) bool {
 	return c.limits[i].shown() && c.verdicts[i].Err == nil && !c.unanswered(i)
 }
 
-// waitSeconds is the wait when refused, otherwise the time until all is back, in whole seconds,
-// rounded up.
+// waitSeconds returns the wait if the call was refused, and otherwise the time until all permits
+// are back, in whole seconds, rounded up.
 func waitSeconds(v *algorithm.Verdict) int64 { return ceilSeconds(wait(v)) }
 
 func wait(v *algorithm.Verdict) time.Duration {

@@ -13,16 +13,16 @@ import (
 )
 
 // newHolder returns a name that no other holder has, in any process: a random number of this
-// limiter's, and a number of the holder's.
+// limiter and a number of the holder.
 func (l *Limiter) newHolder() string {
 	return l.holderPrefix + strconv.FormatUint(l.holders.Add(1), 36)
 }
 
 func newHolderPrefix() string { return strconv.FormatUint(rand.Uint64(), 36) + "-" }
 
-// dropDoubtfulSlots gives back the slots of which nobody knows whether the store took them, because
-// the answer did not come in time. Otherwise callers with short deadlines of their own could fill
-// all slots for a window each. It leaves slots that were taken in this process instead.
+// dropDoubtfulSlots gives back the slots that the store may or may not have taken, because its
+// answer did not come in time. Otherwise callers with short deadlines of their own could fill all
+// slots for a window each. It leaves slots that were taken in this process instead.
 func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var slots []algorithm.Charge
 	for i := range counters {
@@ -36,7 +36,7 @@ func (l *Limiter) dropDoubtfulSlots(counters []algorithm.Counter, verdicts []alg
 	l.slotRetries.Add(slots, 2)
 }
 
-// hold is the slots of one call in flight. It renews them until they are released.
+// hold holds the slots of one call in flight. It renews them until they are released.
 type hold struct {
 	limiter *Limiter
 	slots   []algorithm.Charge

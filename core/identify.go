@@ -77,7 +77,8 @@ func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
 	}
 }
 
-// must panics while a service is put together, so that nothing panics in a request.
+// must panics unless right is true. It is called while a service starts, so nothing panics in a
+// request.
 func must(right bool, what string) {
 	if !right {
 		panic("core: " + what)

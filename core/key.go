@@ -131,8 +131,8 @@ func Join(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// ipSubject is the subject of the client's address, by the limiter's own grouping where the Request
-// is ours.
+// ipSubject returns the subject of the client's address. If r is the limiter's own Request,
+// addresses are grouped as the limiter is configured.
 func ipSubject(r Request) string {
 	if c, ok := r.(*call); ok {
 		return c.limiter.IPSubject(c.addressToCount())

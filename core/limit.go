@@ -100,7 +100,7 @@ func (l Limit) by(algorithm Algorithm) Limit {
 	return l
 }
 
-// spanName is how headers tell limits of one name apart: 10s, day, at-once.
+// spanName returns the word by which headers distinguish limits of one name: 10s, day, at-once.
 func (l Limit) spanName() string {
 	switch {
 	case l.Algorithm.properties().Slots:
@@ -112,7 +112,7 @@ func (l Limit) spanName() string {
 	}
 }
 
-// atOnce is how many permits can pass at one moment.
+// atOnce returns how many permits can pass at one moment.
 func (l Limit) atOnce() int {
 	if l.Burst != 0 && l.Algorithm.properties().Burst {
 		return l.Burst
@@ -129,7 +129,7 @@ func (l Limit) fullAgainAfter() time.Duration {
 	return time.Duration(float64(l.Window) / float64(l.Max) * float64(l.atOnce()))
 }
 
-// span is the window, or how long the days or months of a calendar are.
+// span returns the window, or the nominal length of a calendar's days or months.
 func (l Limit) span() time.Duration {
 	if l.Calendar == (Calendar{}) {
 		return l.Window
@@ -137,7 +137,8 @@ func (l Limit) span() time.Duration {
 	return l.Calendar.unit.nominal()
 }
 
-// normal is the limit with what is unset filled in, so that two which mean the same are equal.
+// normal returns the limit with its unset fields filled in, so that limits that mean the same are
+// equal.
 func (l Limit) normal() Limit {
 	if l.Calendar != (Calendar{}) && l.Algorithm == 0 {
 		l.Algorithm = CalendarWindow
@@ -148,7 +149,7 @@ func (l Limit) normal() Limit {
 	return l
 }
 
-// compile checks the limit and puts it into the integers that the engines calculate with.
+// compile checks the limit and converts it into the integers that the engines use.
 func (l Limit) compile() (algorithm.Limit, error) {
 	if wrong := l.check(); wrong != nil {
 		return algorithm.Limit{}, wrong
@@ -179,7 +180,7 @@ func (l Limit) clone() Limit {
 	return l
 }
 
-// check finds what is wrong with a limit, except what only the engines know.
+// check returns what is wrong with the limit, except what only the engines can tell, or nil.
 func (l Limit) check() error {
 	wrong := func(field string, value any, why string) error {
 		return &RuleError{Field: field, Value: value, Why: why}

@@ -14,14 +14,14 @@ type limitCache struct {
 	known cowmap.Map[Limit, *preparedLimit]
 }
 
-// preparedLimit is a checked limit, or one with the error that it has.
+// preparedLimit is a limit that was checked, or the error that the check found.
 type preparedLimit struct {
 	limit    Limit // a copy, whose texts belong to nobody else
 	compiled algorithm.Limit
 	err      error // a *RuleError
 
-	// sharable is the last share of CountLocally that the limit was found to have, in the bits of a
-	// float64: finding out takes longer than deciding.
+	// sharable is the share of CountLocally that was last found right for the limit, as the bits of
+	// a float64. It is kept because the check takes longer than the decision.
 	sharable atomic.Uint64
 }
 

@@ -67,14 +67,14 @@ type store interface {
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	// Renew keeps the slots of a call in flight for another window each.
 	Renew(ctx context.Context, slots []algorithm.Charge) error
-	// Records are the calls that count in a log now, newest first.
+	// Records returns the calls that count in a log now, newest first.
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
 	// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
 	// longer. The key is that of its ban.
 	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
 	// Reset forgets keys of one subject, and reports whether any was there.
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
-	// InBackground runs what nobody waits for but Close.
+	// InBackground runs a task that nobody waits for, except Close.
 	InBackground(do func())
 	// Close ends what runs in the background.
 	Close()
@@ -117,7 +117,8 @@ func New(options Options) (*Limiter, error) {
 	return l, nil
 }
 
-// logEngine says where counts are kept, because a service whose Redis was forgotten seems to work.
+// logEngine logs where counts are kept, because a service that was given no Redis by mistake seems
+// to work.
 func (l *Limiter) logEngine() {
 	if l.source == FromMemory {
 		l.options.Logger.Info("accesslimit: no Redis here: counts stay in this process")

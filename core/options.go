@@ -77,7 +77,8 @@ const (
 	defaultMaxKeys = 250_000
 )
 
-// withDefaults fills in what is unset and finds what is wrong.
+// withDefaults returns the options with unset fields filled in, or an error that says what is
+// wrong.
 func (o Options) withDefaults() (Options, error) {
 	wrong := func(field string, value any, why string) (Options, error) {
 		return o, &RuleError{Field: "Options." + field, Value: value, Why: why}

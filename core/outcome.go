@@ -71,15 +71,15 @@ func (u *completion) final(status int) int {
 }
 
 // finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
-// the caller can know that the call is over ([Answer.Watch]), so that a client that calls one after
-// the other finds its permits.
+// the caller can know that the call is over ([Answer.Watch]). So a client that makes one call after
+// another finds its permits.
 func (u *completion) finish(status int) {
 	defer func() { u.limiter.giveBack(u.ctx, u.slots) }()
 	u.addRefunds(u.counted, status)
 }
 
-// addRefunds adds to the slots the charges that do not count by the outcome. A Count that panics
-// keeps only its own charge.
+// addRefunds adds the charges that do not count by the outcome to the slots that are given back. If
+// a Count panics, its own charge is kept, and no other.
 func (u *completion) addRefunds(counted []countedCharge, status int) {
 	if len(counted) == 0 {
 		return
@@ -99,8 +99,8 @@ func (u *completion) addRefunds(counted []countedCharge, status int) {
 	}
 }
 
-// giveBack gives back charges when a call has ended. An error is logged. Slots are tried again, because
-// nothing else frees them before their Window is over.
+// giveBack gives back charges when a call has ended. An error is logged. Slots are tried again,
+// because nothing else frees them before their Window is over.
 func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if len(charges) == 0 {
 		return
@@ -112,7 +112,7 @@ func (l *Limiter) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	l.failures.Add(err)
 	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return !c.Limit.Properties().Slots })
 	l.slotRetries.Add(slots, 1)
-	l.operatorLog.GiveBackFailed(err) // last, for a logger may panic
+	l.operatorLog.GiveBackFailed(err) // last, because a logger may panic
 }
 
 // abandon ends a call as a panic in its handler would. It is for a call that was not decided,

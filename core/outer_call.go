@@ -26,15 +26,16 @@ type callID struct {
 	path   string  // of a NestedView: a handler may call others for its own caller
 }
 
-// outerInterval is the shortest time between two calls that are remembered, because all processors
-// read what is written then.
+// outerInterval is the shortest time between two calls that are remembered. Remembering a call
+// writes memory that all processors read.
 const outerInterval = 100 * time.Millisecond
 
 // processStart is where the times of nextOuter begin.
 var processStart = time.Now()
 
-// trackOuter returns the completion of a call, so that the call is remembered while its handler runs,
-// if outerInterval is over. u is the completion of the call otherwise, or nil.
+// trackOuter makes the limiter remember the call while its handler runs, if outerInterval is over.
+// u is the call's completion, or nil if it needs none. trackOuter returns u, or a completion that
+// it made to forget the call afterwards.
 func (c *call) trackOuter(u *completion) *completion {
 	if c.applied[0].rule.inHandler {
 		return u
@@ -95,7 +96,8 @@ func (o *outerCall) has(key []byte) bool {
 	return false
 }
 
-// identity returns what tells the call from all others under way, or the zero callID if nothing does.
+// identity returns what tells the call from all others under way, or the zero callID if nothing
+// does.
 func (c *call) identity() callID {
 	if v, ok := c.View.(NestedView); ok {
 		id := v.CallID()

@@ -22,8 +22,8 @@ import (
 // a large n is granted then at once, and the next caller waits until the rest has come back too.
 // (The reservations of a token bucket with debts, as in Guava's SmoothRateLimiter and in RFC 2697.)
 //
-// Errors are those of [Counter]. If n is more than ten times the limit's Max, or than its Burst
-// where that is more, the error is [ErrCostExceedsLimit].
+// Errors are those of [Counter]. If n is more than the limit's Burst and more than ten times its
+// Max, the error is [ErrCostExceedsLimit].
 type Pacer struct {
 	handle *handle
 }
@@ -97,7 +97,8 @@ func (p Pacer) Reserve(ctx context.Context, subject string, n int) (Decision, er
 	return p.reserve(ctx, subject, n, anyTime)
 }
 
-// Peek returns whether one permit is there now, and charges nothing. See [Counter.Peek].
+// Peek returns a Decision that reports whether one permit is there now, and charges nothing. See
+// [Counter.Peek].
 func (p Pacer) Peek(ctx context.Context, subject string) (d Decision, err error) {
 	q := handleCall{handle: p.handle, subject: subject, n: 1}
 	err = q.ask(ctx, &d)

@@ -20,10 +20,10 @@ type receipt struct {
 	local    float64 // Charge.LocalShare
 	dry      bool    // of a rule that is only tried
 	of       *Limiter
-	id       uint64 // of the charge: no other's
+	id       uint64 // of the charge; unique
 }
 
-// fill notes what a counter of a call which passed was charged, in the zero receipt.
+// fill records in r, the zero receipt, what a call that passed was charged by a counter.
 func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verdict, id uint64) {
 	if counter.Limit.Properties().Slots {
 		return
@@ -86,9 +86,9 @@ func (l *Limiter) receiptKey(d *Decision) []byte {
 	return rediskey.AppendLimit(nil, l.keyHead, d.Key, d.Rule, d.receipt.dry, d.receipt.limit)
 }
 
-// refunds remembers what was given back of which charge, because a Decision is a value, and its
-// copies do not know of each other. It holds two generations of so many, the older of which is
-// forgotten when the newer is full.
+// refunds remembers how much of each charge was given back. A Decision is a value, so its copies
+// cannot share that. There are two generations of maxRefunds entries. When the newer one is full,
+// the older one is forgotten.
 type refunds struct {
 	mu           sync.Mutex
 	newer, older map[uint64]int64
@@ -96,8 +96,8 @@ type refunds struct {
 
 const maxRefunds = 65_536
 
-// take notes that n permits of each charge are given back, or says why they cannot be, noting
-// nothing.
+// take records that n permits of each charge are given back. If they cannot be, it records nothing
+// and returns why.
 func (r *refunds) take(receipts []receipt, n int64) (why string) {
 	if len(receipts) == 0 {
 		return "is more than this decision charged: nothing"
@@ -130,9 +130,9 @@ func (r *refunds) note(receipts []receipt, n int64) {
 	}
 }
 
-// takeRest notes that the rest of a charge is given back, and returns how much that is. It reads
-// and writes under one lock. If a Refund came in between, the rest would be less than was read, and
-// lost.
+// takeRest records that the rest of a charge is given back, and returns how much that is. It reads
+// and writes under one lock. Otherwise a Refund could come in between, and the rest would be less
+// than was read.
 func (r *refunds) takeRest(of *receipt) (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

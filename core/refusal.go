@@ -42,7 +42,7 @@ const (
 	codeUnauthenticated   = 16
 )
 
-// outcome is how a reason looks on the wire.
+// outcome is the reply that a reason leads to.
 type outcome struct {
 	status  int
 	code    uint32
@@ -105,8 +105,8 @@ func (r *Refusal) appendProblem(body []byte, problem string) []byte {
 	return append(body, '}')
 }
 
-// appendJSON appends a text as encoding/json does, which is asked only where there is something to
-// escape.
+// appendJSON appends a text as encoding/json does. It calls encoding/json only if something must be
+// escaped.
 func appendJSON(dst []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -152,6 +152,6 @@ func (r *Refusal) SetPushback(trailer HeaderWriter) {
 	trailer.Add("grpc-retry-pushback-ms", strconv.FormatInt(millis, 10))
 }
 
-// retrySeconds is a wait in whole seconds, rounded up and at least one: a zero would be an
+// retrySeconds returns a wait in whole seconds, rounded up and at least one: a zero would be an
 // invitation to hammer.
 func retrySeconds(wait time.Duration) int64 { return max(1, ceilSeconds(wait)) }

@@ -32,7 +32,8 @@ type Response struct {
 // then call again before the permit or the slot is given back. So the last byte is held back until
 // Finish. It is sent earlier if the handler flushes or takes over the connection.
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
-	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead // the end of a stream of HTTP/2 is sent when the handler has returned
+	// The end of a stream of HTTP/2 is sent when the handler has returned.
+	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead
 	if u := a.completion; u == nil || len(u.counted) == 0 && (!holds || len(u.slots) == 0) {
 		return w, nil
 	}

@@ -146,7 +146,7 @@ type Rule struct {
 	Message string
 }
 
-// defaultMaxCount is what MaxCount is unless set.
+// defaultMaxCount is the MaxCount of a rule that does not set it.
 const defaultMaxCount = 5
 
 // clone returns the rule with its own copies of all texts and lists, which a framework may have

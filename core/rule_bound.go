@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
-// boundRule is a checked rule of a guard, with everything prepared that does not change from call to
-// call.
+// boundRule is a checked rule of a guard, with everything prepared that does not change from call
+// to call.
 type boundRule struct {
 	Rule
 	limits  []Limit          // its own, then those of Also
@@ -82,7 +82,7 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 
 // watchRoutes logs a warning when another unnamed rule counts the same route in the same counter.
 func (l *Limiter) watchRoutes(rule *boundRule) {
-	if rule.Key != nil { // whom it counts cannot be compared
+	if rule.Key != nil { // the subjects of key functions cannot be compared
 		return
 	}
 	rule.onRoute = func(p *namedRule) {
@@ -135,8 +135,8 @@ func (p *namedRule) keyTails() (tails []string) {
 	return tails
 }
 
-// fixedName returns the rule's Name, or one made of its methods and patterns; "" if it is named after
-// the route of each call.
+// fixedName returns the rule's Name, or one made of its methods and patterns; "" if it is named
+// after the route of each call.
 func (b *boundRule) fixedName() string {
 	if b.Name != "" || len(b.Paths) == 0 {
 		return b.Name
@@ -155,7 +155,7 @@ func (b *boundRule) fixedName() string {
 func (b *boundRule) newNamed(name string) *namedRule {
 	p := &namedRule{name: name, tally: b.tallies.OfRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
 	for i, limit := range b.limits {
-		compiled, _ := limit.compile() // Rule.check has seen to the error
+		compiled, _ := limit.compile() // Rule.check has reported the error
 		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))
 	}
 	b.addPlans(p)
@@ -173,7 +173,7 @@ func (b *boundRule) addPlans(p *namedRule) {
 			p.plans[plan] = nil
 			continue
 		}
-		compiled, _ := limit.compile() // Rule.check has seen to the error
+		compiled, _ := limit.compile() // Rule.check has reported the error
 		p.plans[plan] = b.newLimit(p.name, 0, limit, &compiled)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
-// check finds what is wrong with a rule by itself; nil is nothing.
+// check returns what is wrong with the rule by itself, or nil.
 func (r *Rule) check() *RuleError {
 	if wrong := r.checkSpan(); wrong != nil {
 		return wrong
@@ -66,7 +66,7 @@ func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
 
 func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
-// checkSpan finds what is wrong with the two ways to give a limit.
+// checkSpan returns what is wrong with the two ways to give a limit, or nil.
 func (r *Rule) checkSpan() *RuleError {
 	switch {
 	case r.Limit != Limit{} && r.Seconds != 0:
@@ -83,8 +83,8 @@ func (r *Rule) checkSpan() *RuleError {
 	return nil
 }
 
-// checkLimits finds what is wrong with the limits themselves. Those of Also must each have a counter
-// of their own.
+// checkLimits returns what is wrong with the limits themselves, or nil. Each limit of Also must
+// have a counter of its own.
 func (r *Rule) checkLimits() *RuleError {
 	own := r.limit()
 	if _, err := own.compile(); err != nil {
@@ -97,7 +97,7 @@ func (r *Rule) checkLimits() *RuleError {
 	return r.checkPlans()
 }
 
-// checkAlso finds what is wrong with further limits beside a first one.
+// checkAlso returns what is wrong with further limits beside a first one, or nil.
 func checkAlso(own Limit, also []Limit) *RuleError {
 	counters := []Limit{own.counter()}
 	for _, limit := range also {
@@ -139,7 +139,7 @@ func (r *Rule) checkPlans() *RuleError {
 	return nil
 }
 
-// checkFailure finds what is wrong with OnStoreError.
+// checkFailure returns what is wrong with OnStoreError, or nil.
 func (r *Rule) checkFailure() *RuleError {
 	if why := r.OnStoreError.check(); why != "" {
 		return r.wrong("OnStoreError", r.OnStoreError, why)
@@ -178,7 +178,7 @@ func (l Limit) counter() Limit {
 	return Limit{Window: l.Window, Calendar: l.Calendar, Algorithm: l.Algorithm}
 }
 
-// spell names a limit's field as the rule spells it.
+// spell replaces the field of an error about a limit by the rule's name for it.
 func (r *Rule) spell(err *RuleError) *RuleError {
 	err.Rule = r.Name
 	switch {
@@ -191,7 +191,7 @@ func (r *Rule) spell(err *RuleError) *RuleError {
 	return err
 }
 
-// checkScope looks at where the rule applies.
+// checkScope returns what is wrong with Paths, Except and Methods, or nil.
 func (r *Rule) checkScope() *RuleError {
 	for _, list := range [...]struct {
 		field    string
@@ -233,8 +233,8 @@ func printable(text string) bool {
 	return true
 }
 
-// checkInHandler finds what a rule cannot do inside a handler, where nothing tells how the call
-// ended.
+// checkInHandler returns what the rule cannot do inside a handler, where nothing reports how the
+// call ended, or nil.
 func (r *Rule) checkInHandler() *RuleError {
 	if r.Count != nil {
 		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: in a handler use Counter and Refund")
@@ -249,5 +249,5 @@ func (r *Rule) noSlotsInHandler(field string, limit Limit) *RuleError {
 	return r.wrong(field, limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
 }
 
-// planField is how errors name the limit of a plan.
+// planField returns the name of a plan's limit in errors.
 func planField(name string) string { return fmt.Sprintf("Plans[%q]", name) }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ruleNames holds the limits that each rule's name stands for on a limiter, because rules of one name
-// share counters.
+// ruleNames holds the limits that each rule's name stands for on a limiter, because rules of one
+// name share counters.
 type ruleNames struct {
 	mu     sync.Mutex
 	claims map[string]claim // by name, or by the key tail of rules named after their patterns
@@ -27,12 +27,12 @@ type routeClaim struct {
 	byUser  bool
 }
 
-// maxNames bounds both tables, because handlers may make rules in each call. Names beyond it are not
-// compared.
+// maxNames bounds both tables, because handlers may make rules in each call. Names beyond it are
+// not compared.
 const maxNames = 10_000
 
-// claim takes the names of a guard's rules. If one of them stands for another limit, it takes none and
-// returns why.
+// claim takes the names of a guard's rules. If one of them stands for another limit, it takes none
+// and returns why.
 func (n *ruleNames) claim(rules []*boundRule) *RuleError {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,9 +90,9 @@ func limitsText(limits []Limit) string {
 	return strings.Join(texts, " and ")
 }
 
-// claims returns what must stand for the same limits everywhere: the rule's Name, or the counters of a
-// rule that is named after its patterns, which may have several spans. A rule in DryRun has counters of
-// its own, and does not claim its Name.
+// claims returns what must stand for the same limits everywhere: the rule's Name, or the counters
+// of a rule that is named after its patterns, which may have several spans. A rule in DryRun has
+// counters of its own, and does not claim its Name.
 func (b *boundRule) claims() (key string, limits []Limit) {
 	for _, limit := range b.limits {
 		limits = append(limits, limit.normal())
@@ -103,7 +103,8 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	return b.fixed.limits[0].keyTail, limits
 }
 
-// claimRoute takes a route's counters for an unnamed rule. It reports false if another rule has them.
+// claimRoute takes a route's counters for an unnamed rule. It reports false if another rule has
+// them.
 func (n *ruleNames) claimRoute(claim routeClaim, rule *boundRule) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

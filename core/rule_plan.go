@@ -5,7 +5,8 @@ import (
 )
 
 // planned returns the limit that holds for this caller in place of the rule's own, by Plan or
-// LimitFor; nil if the caller is Unlimited. If the rule's function fails, the rule's own limit holds.
+// LimitFor; nil if the caller is Unlimited. If the rule's function fails, the rule's own limit
+// holds.
 func (c *call) planned(a *appliedRule) *ruleLimit {
 	q, err := c.plan(a)
 	if err != nil {

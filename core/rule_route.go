@@ -51,8 +51,8 @@ func routeName(method, route string) string {
 	}
 }
 
-// countedMethod returns the method under which a call is counted. A HEAD counts as a GET. Methods that
-// HTTP does not define count as one: callers could make up as many as they like.
+// countedMethod returns the method under which a call is counted. A HEAD counts as a GET. Methods
+// that HTTP does not define count as one: callers could make up as many as they like.
 func countedMethod(method string) string {
 	switch method {
 	case "HEAD":
@@ -66,8 +66,9 @@ func countedMethod(method string) string {
 
 type routeKey struct{ method, route string }
 
-// maxRoutes is how many routes an unnamed rule counts separately, because the callers of a gRPC proxy
-// choose the method's name. Routes beyond it share the counter of calls without a route.
+// maxRoutes is the number of routes that an unnamed rule counts separately. It is bounded because
+// the callers of a gRPC proxy choose the method's name. Routes beyond it share the counter of calls
+// without a route.
 const maxRoutes = 2000
 
 // maxRoute is the longest route that is counted separately, in bytes.

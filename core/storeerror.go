@@ -16,24 +16,25 @@ type StoreErrorClass string
 const (
 	// StoreTimeout ("timeout") means that a command was sent, and not answered within Timeout.
 	StoreTimeout StoreErrorClass = StoreErrorClass(failure.Timeout)
-	// StoreConnectionLost ("connection_lost") means that the connection broke before the reply came.
+	// StoreConnectionLost ("connection_lost") means that the connection broke before the reply
+	// came.
 	StoreConnectionLost StoreErrorClass = StoreErrorClass(failure.Lost)
 	// StoreUnreachable ("unreachable") means that no connection could be set up.
 	StoreUnreachable StoreErrorClass = StoreErrorClass(failure.Unreachable)
 	// StoreNoConnection ("no_connection") means that within Timeout no connection of the client's
 	// pool became free, or no earlier call was answered.
 	StoreNoConnection StoreErrorClass = StoreErrorClass(failure.NoConnection)
-	// StoreNotReady ("not_ready") means that Redis cannot answer now: LOADING, READONLY, CLUSTERDOWN,
-	// BUSY, or too many clients.
+	// StoreNotReady ("not_ready") means that Redis cannot answer now: LOADING, READONLY,
+	// CLUSTERDOWN, BUSY, or too many clients.
 	StoreNotReady StoreErrorClass = StoreErrorClass(failure.NotReady)
-	// StoreBreakerOpen ("breaker_open") means that Redis was not asked, because calls just before got
-	// no answer.
+	// StoreBreakerOpen ("breaker_open") means that Redis was not asked, because calls just before
+	// got no answer.
 	StoreBreakerOpen StoreErrorClass = StoreErrorClass(failure.BreakerOpen)
 	// StoreRefused ("refused_by_redis") means that Redis refuses until somebody changes something:
 	// OOM, NOAUTH, NOPERM, CROSSSLOT and the like.
 	StoreRefused StoreErrorClass = StoreErrorClass(failure.Refused)
-	// StoreForeignValue ("foreign_value") means that a key holds something that is no counter. It is
-	// left as it is.
+	// StoreForeignValue ("foreign_value") means that a key holds something that is no counter. It
+	// is left as it is.
 	StoreForeignValue StoreErrorClass = StoreErrorClass(failure.Foreign)
 	// StoreUnexpected ("unexpected") means that the reply cannot be read.
 	StoreUnexpected StoreErrorClass = StoreErrorClass(failure.Unexpected)
