@@ -50,7 +50,7 @@ func TestContractNamesTheMistake(t *testing.T) {
 		"Allow":             "Allow let the handler go on though Answer.Refusal was set",
 
 		"no recovery":    "GET /recovery/missing: no reply: ",
-		"Serve's routes": "GET /contract/free, which no rule is for, got status 404",
+		"Serve's routes": "GET /contract/free, to which no rule applies, got status 404",
 		"Serve blocks":   "Serve did not return within 10s",
 		"stop blocks":    "the function that Serve returned did not end the server within 10s",
 		"no reply":       "GET /contract/free: no reply within 10s",
