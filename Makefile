@@ -42,10 +42,9 @@ staticcheck: ## run staticcheck in every module
 	for module in $(MODULES); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
 
 # With nothing cached, this takes 80 s of CPU time for each processor: 180 s with optimizations and gin's codec (see NEWEST).
-# So "make test" compiles for one processor of 32 bits, and "make long" for two.
-ARCHS       = 386
+ARCHS       = 386 arm
 
-cross: ## compile every module, tests included, for a processor of 32 bits ("make long": for two)
+cross: ## compile every module, tests included, for two processors of 32 bits
 	@for arch in $(ARCHS); do for module in $(MODULES); do (cd "$$module" && \
 	CGO_ENABLED=0 GOARCH=$$arch go list -export -deps -test -tags=nomsgpack -gcflags='all=-N -l' ./... >/dev/null) || exit 1; done; done
 
@@ -57,8 +56,7 @@ servers: ## run the suites on each server named by its path: make servers SERVER
 	@for server in $(abspath $(SERVERS)); do "$$server" --version && export ACCESSLIMIT_REDIS_SERVER="$$server" && \
 	$(TEST) ./... || exit 1; done
 
-long: ARCHS = 386 arm
-long: cross ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
+long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
 	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
 	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
 
