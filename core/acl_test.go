@@ -27,7 +27,8 @@ func readACL(t *testing.T) (l aclLines) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional} // the order of the page
+	// In the order of the page.
+	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional}
 	for line := range strings.Lines(string(page)) {
 		words := strings.Fields(line)
 		if len(words) < 4 || words[0] != "ACL" || words[1] != "SETUSER" {
@@ -44,7 +45,7 @@ func readACL(t *testing.T) (l aclLines) {
 	return l
 }
 
-// rights are the commands that a line permits.
+// rights returns the commands that a line permits.
 func rights(line []string) (commands []string) {
 	for _, word := range line {
 		if command, ok := strings.CutPrefix(word, "+"); ok {
@@ -54,7 +55,8 @@ func rights(line []string) (commands []string) {
 	return commands
 }
 
-// The line permits what the scripts call, what sends them, and nothing else.
+// The line permits the commands that the scripts call, those that send the scripts, and nothing
+// else.
 func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
 	scripts, err := filepath.Glob("internal/algorithm/*.lua")
 	if err != nil || len(scripts) == 0 {
@@ -90,7 +92,7 @@ func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
 	}
 }
 
-// permit gives a server's user the rights of these lines, less one.
+// permit gives a server's user the rights of these lines, without one of them.
 func permit(t *testing.T, server *redis.Client, less string, lines ...[]string) {
 	t.Helper()
 	ctx := context.Background()
@@ -111,7 +113,7 @@ func permit(t *testing.T, server *redis.Client, less string, lines ...[]string) 
 	}
 }
 
-// userOf is whom the line makes.
+// userOf returns the user that the line creates.
 func userOf(line []string) (user, password string) {
 	for _, word := range line {
 		if secret, ok := strings.CutPrefix(word, ">"); ok {
@@ -121,7 +123,7 @@ func userOf(line []string) (user, password string) {
 	return line[2], password
 }
 
-// denied returns the commands that servers refused since they were asked last, but for the CLIENT
+// denied returns the commands that servers refused since the last call of denied, except the CLIENT
 // SETINFO by which go-redis introduces itself.
 func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 	t.Helper()
@@ -139,14 +141,14 @@ func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 	return commands
 }
 
-// isRefused reports whether an error is logged as one that somebody has to act on.
+// isRefused reports whether an error is logged as one that an operator must fix.
 func isRefused(err error) bool {
 	var failed *core.StoreError
 	return errors.As(err, &failed) && failed.Class == core.StoreRefused
 }
 
-// With the rights of the line, and no others, everything works on one server; without any one of
-// them something does not.
+// With exactly the rights of the line, everything works on one server. Without any one of them,
+// something fails.
 func TestTheACLLineOnOneServer(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
@@ -173,7 +175,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	for _, right := range rights(line) {
 		permit(t, admin, right, line)
 		errs := useEverything(t, connect(), states, "less-"+right)
-		if right != "eval" && len(errs) == 0 { // which is for scripts that the server does not know yet
+		if right != "eval" && len(errs) == 0 { // eval is for scripts that the server does not know yet
 			t.Errorf("everything works without %s", right)
 		}
 		for _, err := range errs {
@@ -191,9 +193,8 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	}
 }
 
-// A user who lacks the right to LREM, which an entry in the middle of a log is given back with,
-// gets nothing back: neither there nor from the counters that were charged with it. The log says
-// why.
+// Giving back an entry from the middle of a log takes LREM. If the user may not call it, nothing is
+// given back: neither that entry nor what other counters were charged with it. The log says why.
 func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin, line := server.Client(t), readACL(t).everybody
@@ -230,7 +231,7 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	}
 }
 
-// A client that counts in another database of the server's has to choose it.
+// A client that counts in another database of the server must select it.
 func TestTheACLLineForADatabase(t *testing.T) {
 	server := redistest.Start(t)
 	acl := readACL(t)
@@ -298,7 +299,7 @@ func TestTheACLLineInACluster(t *testing.T) {
 	}
 }
 
-// moving is a subject whose slot is moving: its old server sends calls on to the new one.
+// moving returns a subject whose slot is moving: its old server redirects calls to the new one.
 func moving(t *testing.T, cluster *redistest.Cluster) (subject string) {
 	t.Helper()
 	from, to := cluster.Nodes()[0].Client(t), cluster.Nodes()[1].Client(t)
@@ -320,7 +321,7 @@ func moving(t *testing.T, cluster *redistest.Cluster) (subject string) {
 	return ""
 }
 
-// And with a ring, whose client asks for a PING of each server and takes those that refuse it for
+// The same with a ring, whose client sends PING to each server and regards those that refuse it as
 // dead.
 func TestTheACLLineInARing(t *testing.T) {
 	ring := redistest.StartRing(t, 2)

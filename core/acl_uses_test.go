@@ -18,13 +18,14 @@ type states struct {
 	at func(key string) *redis.Client
 }
 
-// fromTheFuture makes a SlidingLog and a Concurrency of a subject, whose newest entries are an hour
-// away.
+// fromTheFuture writes a SlidingLog and a Concurrency of a subject, whose newest entries are an
+// hour in the future.
 func (s states) fromTheFuture(t *testing.T, subject string, log, slots core.Limit) {
 	t.Helper()
 	later := time.Now().Add(time.Hour).UnixMicro()
 	entry := make([]byte, 24)
-	binary.LittleEndian.PutUint64(entry, uint64(later)) // seven bytes each, of which the next overwrite the eighth
+	// Seven bytes each: the next entry overwrites the eighth.
+	binary.LittleEndian.PutUint64(entry, uint64(later))
 	binary.LittleEndian.PutUint64(entry[7:], 1)
 	binary.LittleEndian.PutUint64(entry[14:], 1)
 	of := s.at("{" + subject + "}")
@@ -36,7 +37,7 @@ func (s states) fromTheFuture(t *testing.T, subject string, log, slots core.Limi
 	}
 }
 
-// everything is uses of the public API, and what went wrong with them.
+// everything uses the public API, and collects the errors.
 type everything struct {
 	t       *testing.T
 	limiter *core.Limiter
@@ -45,7 +46,7 @@ type everything struct {
 	wrong   []error
 }
 
-// errUnseen is an error of Redis's that only the log hears of.
+// errUnseen stands for an error of Redis that only the log shows.
 var errUnseen = fmt.Errorf("%w: something was left undone", core.ErrStore)
 
 // note keeps an error.
@@ -57,7 +58,7 @@ func (e *everything) note(err error) {
 	}
 }
 
-// passes notes what kept a call from being allowed by Redis.
+// passes notes why a call was not allowed by Redis, if it was not.
 func (e *everything) passes(d core.Decision, err error) core.Decision {
 	if err == nil && (!d.Allowed || d.Source != core.FromRedis) {
 		e.t.Errorf("%+v, want that Redis allows it", d)
@@ -66,8 +67,8 @@ func (e *everything) passes(d core.Decision, err error) core.Decision {
 	return d
 }
 
-// useEverything uses all of the public API that asks Redis, by a client, with counters of its own,
-// and returns what went wrong.
+// useEverything uses all of the public API that asks Redis, through a client, with counters of its
+// own, and returns the errors.
 func useEverything(t *testing.T, client redis.UniversalClient, s states, of string) []error {
 	t.Helper()
 	e := &everything{t: t, limiter: newLimiter(t, core.Options{Redis: client, Timeout: patient}), of: of}
@@ -108,7 +109,7 @@ func (e *everything) count(limit core.Limit) {
 	e.note(err)
 }
 
-// bucket uses what buckets alone can do.
+// bucket uses the features that only buckets have.
 func (e *everything) bucket() {
 	limit := core.PerHour(3600).Bucket(2)
 	e.passes(e.limiter.MustPacer("bucket", limit).Acquire(background, "bucket"+e.of, 1))
@@ -118,7 +119,7 @@ func (e *everything) bucket() {
 	}
 }
 
-// log uses what a SlidingLog alone can do.
+// log uses the features that only a SlidingLog has.
 func (e *everything) log(s states) {
 	limit := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
 	subject := "log" + e.of
@@ -170,7 +171,7 @@ func (e *everything) slots() {
 	}
 }
 
-// bans uses bans by hand, and a rule that listens to them.
+// bans uses bans by hand, and a rule that checks them.
 func (e *everything) bans() {
 	_, err := e.limiter.Ban(background, "banned", "banned"+e.of, time.Hour)
 	e.note(err)
@@ -178,8 +179,8 @@ func (e *everything) bans() {
 	e.note(err)
 }
 
-// rules uses what only rules can do: several counters of one subject and of several, what is given
-// back by the outcome, leases.
+// rules uses the features that only rules have: several counters of one subject and of several
+// subjects, refunds by outcome, and leases.
 func (e *everything) rules() {
 	subject := func(s string) core.KeyFunc {
 		return func(core.Request) (string, error) { return s + e.of, nil }

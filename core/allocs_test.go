@@ -42,7 +42,7 @@ func TestAllocationsWhereNoRuleApplies(t *testing.T) {
 	}
 }
 
-// Two: the value of RateLimit, and the lines of the two headers together.
+// There are two: the value of RateLimit, and the lines of the two headers together.
 func TestAllocationsOfAnAllowedCall(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays, ClientIP: proxies})
 	for name, test := range map[string]struct {
@@ -111,8 +111,8 @@ func TestAllocationsOfACheck(t *testing.T) {
 	})
 }
 
-// The refusal, its message, its body, its list of limits, the subject, and one for the wait in it;
-// and the two of a call.
+// There are six for the refusal: itself, its message, its body, its list of limits, the subject,
+// and the wait in the subject's place; and the two of an allowed call.
 func TestAllocationsOfARefusedCall(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Limit: core.Limit{Max: 1, Window: 24 * time.Hour}})
 	v := newView("GET", "/x")
@@ -123,7 +123,8 @@ func TestAllocationsOfARefusedCall(t *testing.T) {
 	})
 }
 
-// Routes beyond those that are told apart, which callers make up, cost no more than others.
+// Callers make up routes beyond those that are counted separately. Such calls cost no more than
+// others.
 func TestAllocationsOfMadeUpRoutes(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{Headers: core.NoHeaders}), core.Rule{Seconds: 60, MaxCount: plenty})
 	for i := range core.MaxRoutes {

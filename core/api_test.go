@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A page of documentation that nobody can survey is no page: whatever is added takes the place of
-// something else, or is a method.
+// Nobody can survey a long page of documentation. So a new name replaces an old one, or is a
+// method.
 func TestSizeOfTheAPI(t *testing.T) {
 	names := exportedNames(t, ".")
 	if len(names) > 115 {

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// atOnceBy runs a function in so many goroutines at once and counts how often it said yes.
+// atOnceBy runs a function in so many goroutines at once and returns how often it returned true.
 func atOnceBy(callers int, do func(caller int) bool) (yes int) {
 	var all sync.WaitGroup
 	var said atomic.Int32
@@ -28,8 +28,8 @@ func atOnceBy(callers int, do func(caller int) bool) (yes int) {
 	return int(said.Load())
 }
 
-// Reading the count first and raising it afterwards let fifty through at once where 25 were
-// allowed.
+// Limiters that read the count first and raised it afterwards let fifty through at once where 25
+// were allowed.
 func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiters := []*core.Limiter{newLimiter(t, options), newLimiter(t, options)}
@@ -54,7 +54,7 @@ func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
 	})
 }
 
-// Two calls of one moment were one member of a sorted set, and counted once.
+// Two calls at the same moment were one member of a sorted set, and so counted as one.
 func TestTwoCallsInOneMicrosecondAreTwo(t *testing.T) {
 	eachAlgorithm(t, 3, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		for left := 2; left >= 0; left-- {
@@ -97,8 +97,8 @@ func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
 	})
 }
 
-// Processes that counted at home and told each other later let through twice the limit, or, asked
-// at the wrong one, everything.
+// Processes that counted locally and synchronized later let twice the limit through, or all calls
+// if the wrong process was asked.
 func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	one, other := newLimiter(t, core.Options{Redis: client, Timeout: patient}), newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -109,7 +109,7 @@ func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 			remains(t, other, limit, left)
 			took(t, other, limit, 1)
 		}
-		// They also agree on when: peers that each worked out a reset of their own never came to
+		// They also agree on the reset: peers that each computed a reset of their own never reached
 		// it.
 		if d := tookNone(t, one, limit, 1); tookNone(t, other, limit, 1).ResetAfter != d.ResetAfter {
 			t.Errorf("%v: two processes tell another reset at one time", a)
@@ -117,7 +117,7 @@ func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 	}
 }
 
-// Processes that took the time from their own clocks refilled one bucket by the spread of these.
+// Processes that used their own clocks refilled one bucket by the difference between these clocks.
 func TestOnlyTheServersClockCounts(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})

@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// stern bans for ten minutes who is refused in three minutes one after the other, then for 20, then
-// for 25.
+// stern bans a caller who is refused in three consecutive minutes for ten minutes, the next time
+// for 20, and then for 25.
 var stern = core.Rule{
 	Name:  "n",
 	Limit: core.PerMinute(1).Aligned(),
@@ -51,7 +51,7 @@ func refusedIn(t testing.TB, guard *core.Guard, clock *clock) {
 	clock.add(time.Minute)
 }
 
-// bannedAfterThree brings a ban on that lasts so long, waits for its end, and goes on to the next
+// bannedAfterThree causes a ban that lasts so long, waits for its end, and goes on to the next
 // whole minute.
 func bannedAfterThree(t testing.TB, guard *core.Guard, clock *clock, lasts time.Duration) {
 	t.Helper()
@@ -70,13 +70,13 @@ func TestABanComesLastsAndEnds(t *testing.T) {
 	refusedIn(t, guard, clock)
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	clock.add(10 * time.Second)
-	wantBan(t, guard, 10*time.Minute) // not the 50 s of the limit: this is the call that brings it on
+	wantBan(t, guard, 10*time.Minute) // not the 50 s of the limit: this call starts the ban
 	if d := heard.last(t, 14); d.Reason != core.Banned || d.Limit.Max != 1 {
 		t.Errorf("OnDecision heard %+v", d)
 	}
 	wantServed(t, guard, newView("GET", "/").from("192.0.2.2"), ok, 200)
 
-	for minute := range 9 { // nor do calls during the ban make it any longer
+	for minute := range 9 { // calls during the ban do not make it longer
 		clock.add(time.Minute)
 		wantBan(t, guard, time.Duration(9-minute)*time.Minute)
 	}
@@ -112,7 +112,7 @@ func TestABannedCallerIsToldSo(t *testing.T) {
 	}
 }
 
-// Only windows one after the other count.
+// Only consecutive windows count.
 func TestAWindowWithoutRefusalBreaksTheRow(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	guard := newGuard(t, limiter, stern)
@@ -158,7 +158,7 @@ func TestBansAreForgotten(t *testing.T) {
 	}
 }
 
-// It holds wherever the name does, and nowhere else.
+// A ban holds for all rules of the name, and for no others.
 func TestABanHoldsForTheName(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -176,7 +176,7 @@ func TestABanHoldsForTheName(t *testing.T) {
 	})
 }
 
-// A refusal by any limit of the rule counts, one by another rule beside it does not.
+// A refusal by any limit of the rule counts. A refusal by another rule beside it does not.
 func TestWhichRefusalsBan(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -197,7 +197,7 @@ func TestWhichRefusalsBan(t *testing.T) {
 	})
 }
 
-// By Redis's own clock: three windows in a row, however often each is asked.
+// In Redis, by its own clock: three consecutive windows, however often each is asked.
 func TestABanInRedis(t *testing.T) {
 	t.Parallel() // it waits for real time
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
@@ -218,7 +218,7 @@ func TestABanInRedis(t *testing.T) {
 	}
 }
 
-// byHand is a rule that heeds bans, but brings none on.
+// byHand is a rule that checks bans, but never starts one.
 var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}
 
 func banFor(t testing.TB, limiter *core.Limiter, subject string, span time.Duration) {
@@ -239,7 +239,7 @@ func TestABanByHandAndItsEnd(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, byHand)
-		unban(t, limiter, me) // whom nobody banned
+		unban(t, limiter, me) // nobody banned this subject
 		banFor(t, limiter, me, time.Hour)
 		for range 3 {
 			d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
@@ -248,14 +248,15 @@ func TestABanByHandAndItsEnd(t *testing.T) {
 			}
 		}
 		wantServed(t, guard, newView("GET", "/").from("192.0.2.2"), ok, 200)
-		wantLeft(t, limiter, "n", me, core.PerHour(2), 2) // a banned call is not charged, and a direct one knows no ban
+		// A banned call is not charged, and a direct call is not banned.
+		wantLeft(t, limiter, "n", me, core.PerHour(2), 2)
 		unban(t, limiter, me)
 		unban(t, limiter, me)
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
 	})
 }
 
-// An address is no subject: without ip: it would name a caller whom no rule counts.
+// A bare address is no subject: without ip:, it names a caller whom no rule counts.
 func TestAnAddressIsNoSubject(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -395,7 +396,7 @@ func TestBansWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Unnamed rules are banned from by the name that a Decision shows.
+// A ban from an unnamed rule uses the name that a Decision shows.
 func TestABanFromARoute(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// BenchmarkAllow is a direct call in this process, by how many subjects call; "core alone" is what
-// it costs above the store.
+// BenchmarkAllow measures a direct call in this process, for different numbers of subjects. "core
+// alone" is the cost of the core without the store.
 func BenchmarkAllow(b *testing.B) {
 	for _, bench := range []struct {
 		name     string
@@ -40,7 +40,7 @@ func BenchmarkAllow(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck is what a middleware asks for each call, by what it is asked of.
+// BenchmarkCheck measures the check that a middleware makes for each call, for different rules.
 func BenchmarkCheck(b *testing.B) {
 	plain := core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)}
 	also, unnamed, refusing := plain, plain, plain

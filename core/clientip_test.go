@@ -51,7 +51,8 @@ func TestClientIPRefused(t *testing.T) {
 		"", " ", "proxy.example.com", "localhost", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8", "10.0.0.0/", "10.0.0.1:80", "10.0.0.1 ",
 		"[::1]", "::1/129", "fe80::1%eth0", "fe80::%eth0/64", "010.0.0.1", "10.0.0.0/08", "10.0.0.1,10.0.0.2", "UNIX", "*",
 		"0.0.0.0/0", "10.0.0.0/0", "::/0", "2001:db8::/0", // everybody
-		"::ffff:10.0.0.0/8", "::ffff:10.0.0.0/95", "::ffff:0:0/64", // CVE-2026-90711: all of IPv4, or nobody
+		// CVE-2026-90711: all of IPv4, or nobody.
+		"::ffff:10.0.0.0/8", "::ffff:10.0.0.0/95", "::ffff:0:0/64",
 		"::ffff:0:0/96", "::ffff:10.0.0.0/96", // all of IPv4, plainly
 	} {
 		_, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"10.0.0.0/8", proxy}}})
@@ -83,7 +84,7 @@ func TestClientIPRefused(t *testing.T) {
 	}
 }
 
-// The list is the caller's own: what it does to it later trusts nobody.
+// The list belongs to the caller. Changing it later makes the limiter trust nobody else.
 func TestTrustedProxiesAreCopied(t *testing.T) {
 	proxies := []string{"10.0.0.0/8"}
 	var heard decisions

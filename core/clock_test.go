@@ -25,7 +25,7 @@ const dayOne = 20_000 * 24 * time.Hour
 
 func (c *clock) add(d time.Duration) { c.now.Add(d.Microseconds()) }
 
-// atTestTime makes a limiter that counts in this process by a clock of the test's own.
+// atTestTime makes a limiter that counts in this process by a clock that the test controls.
 func atTestTime(t testing.TB, options core.Options) (*core.Limiter, *clock) {
 	t.Helper()
 	limiter, c := newLimiter(t, options), new(clock)
@@ -56,7 +56,7 @@ func eachLasting(t *testing.T, n int, test func(t *testing.T, limiter *core.Limi
 	})
 }
 
-// charge asks for n permits, which are there.
+// charge takes n permits, which must be there.
 func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, n int) core.Decision {
 	t.Helper()
 	d, err := limiter.MustCounter(name, limit).AllowN(background, subject, n)
@@ -66,8 +66,8 @@ func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit cor
 	return d
 }
 
-// serve is one call of a guard whose handler, if it runs, ends with this status. It returns what
-// the caller gets.
+// serve makes one call of a guard whose handler, if it runs, ends with this status. It returns the
+// status that the caller gets.
 func serve(guard *core.Guard, v core.View, ends int) int {
 	answer := guard.Check(v)
 	if answer.Refusal != nil {
@@ -77,7 +77,7 @@ func serve(guard *core.Guard, v core.View, ends int) int {
 	return ends
 }
 
-// wantServed checks what the callers of several calls get.
+// wantServed checks the statuses that the callers of several calls get.
 func wantServed(t testing.TB, guard *core.Guard, v core.View, ends int, want ...int) {
 	t.Helper()
 	for i, status := range want {
@@ -89,26 +89,24 @@ func wantServed(t testing.TB, guard *core.Guard, v core.View, ends int, want ...
 
 const ok = http.StatusOK
 
-// leaving is the same call by a caller who leaves when told to.
+// leaving returns the same call by a caller who leaves when leave is called.
 func leaving(v *fakeView) (_ *fakeView, leave func()) {
 	v.ctx, leave = context.WithCancel(background)
 	return v, leave
 }
 
-// The files faults_*_test.go hold, by theme, what has gone wrong in limiters before, each as a test
-// that says in one line what it was. Where time matters they run on both engines by a clock of the
-// test's own.
+// Some tests of this package show what has gone wrong in limiters before. Each says in one line
+// what it was. Where time matters they run on both engines by a clock that the test controls.
 
 // wallClock is that clock, in microseconds since the epoch. It begins with a minute, in the year
-// 2065: a Redis whose own clock says otherwise would take what is written earlier for the past, and
-// drop it.
+// 2065: a Redis with another clock would take anything written earlier for the past, and drop it.
 type wallClock struct{ atomic.Int64 }
 
 const in2065 = 3_000_000_000_000_000
 
 func (c *wallClock) pass(d time.Duration) { c.Add(d.Microseconds()) }
 
-// onBothClocks runs a test in process and on a real Redis, at a time of its own.
+// onBothClocks runs a test in process and on a real Redis, with a clock of its own.
 func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, now *wallClock)) {
 	t.Run("memory", func(t *testing.T) {
 		limiter, now := newLimiter(t, core.Options{}), new(wallClock)
@@ -119,14 +117,15 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 	t.Run("redis", func(t *testing.T) {
 		client := atWallClock(redistest.Start(t).Client(t))
 		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-		core.AskRedis(limiter) // what went wrong in these tests went wrong there, and its time is none of this process's
+		// The mistakes of these tests were made in Redis, whose time is not this process's.
+		core.AskRedis(limiter)
 		test(t, limiter, &client.now)
 	})
 }
 
-// eachAlgorithm runs a test for every algorithm that charges, with so many permits a minute, at a
-// time of its own. A bucket holds as many as come back in a minute, so all of them are full again
-// after at most two.
+// eachAlgorithm runs a test for every algorithm that charges, with so many permits a minute, and
+// with a clock of its own. A bucket holds as many permits as come back in a minute, so all limits
+// are full again after at most two.
 func eachAlgorithm(t *testing.T, limit int, test func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit)) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		for a := core.SlidingWindow; a < core.Concurrency; a++ {
@@ -138,7 +137,7 @@ func eachAlgorithm(t *testing.T, limit int, test func(t *testing.T, limiter *cor
 	})
 }
 
-// wallClockClient is a client of a real Redis whose scripts are told the time.
+// wallClockClient is a client of a real Redis whose scripts get their time from the test.
 type wallClockClient struct {
 	redis.UniversalClient
 	now    wallClock
@@ -175,8 +174,8 @@ func (c *wallClockClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// script is the text of a script call as it is to run; a script that only its name is known of is
-// left to Redis, which does not know it either.
+// script returns the text of a script call in the form in which it is to run. A call by name alone
+// of an unknown script goes to Redis, which does not know it either.
 func (c *wallClockClient) script(args []any) (text string, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +190,7 @@ func (c *wallClockClient) script(args []any) (text string, known bool) {
 }
 
 // toldTime returns a script that takes the time as its last argument, and first drops every key
-// whose time to live is over.
+// that has expired.
 func toldTime(text string) string {
 	told, err := scriptclock.TellAndExpire(text)
 	if err != nil {
@@ -200,7 +199,7 @@ func toldTime(text string) string {
 	return told
 }
 
-// took asks for n permits, which must be there.
+// took takes n permits, which must be there.
 func took(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Decision {
 	t.Helper()
 	d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
@@ -210,7 +209,7 @@ func took(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Dec
 	return d
 }
 
-// tookNone asks for n permits, which must not be there.
+// tookNone tries to take n permits, which must not be there.
 func tookNone(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Decision {
 	t.Helper()
 	d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
@@ -220,14 +219,14 @@ func tookNone(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core
 	return d
 }
 
-// remains checks what is left of the counter that took works on.
+// remains checks how many permits are left of the counter that took uses.
 func remains(t testing.TB, limiter *core.Limiter, limit core.Limit, want int) {
 	t.Helper()
 	wantLeft(t, limiter, "n", "user:a", limit, want)
 }
 
-// A bucket that, refused, saved its refilled tokens but not the time of the refill, was paid the
-// same refill once a refusal.
+// A bucket that saved its refilled tokens when it refused, but not the time of the refill, was
+// refilled for the same span at each refusal.
 func TestRefusalDoesNotRefillTwice(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		bucket := core.PerMinute(6).Bucket(6) // one in ten seconds
@@ -242,8 +241,8 @@ func TestRefusalDoesNotRefillTwice(t *testing.T) {
 	})
 }
 
-// One that, refused, saved the time but not the tokens, never let a client in again that asked
-// often.
+// A bucket that saved the time when it refused, but not the tokens, never again admitted a client
+// that called often.
 func TestRefusalDoesNotLoseRefill(t *testing.T) {
 	eachAlgorithm(t, 6, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 6)
@@ -259,7 +258,7 @@ func TestRefusalDoesNotLoseRefill(t *testing.T) {
 	})
 }
 
-// Whoever counted refused calls too kept out for ever who hammered.
+// Limiters that counted refused calls too kept out for ever the clients that hammered.
 func TestHammeringKeepsNobodyOut(t *testing.T) {
 	eachAlgorithm(t, 3, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 3)
@@ -273,7 +272,8 @@ func TestHammeringKeepsNobodyOut(t *testing.T) {
 	})
 }
 
-// A time in milliseconds, multiplied with a rate per second, refilled a thousand times too fast.
+// A time in milliseconds, multiplied by a rate per second, refilled a bucket a thousand times too
+// fast.
 func TestMillisecondsAreNotSeconds(t *testing.T) {
 	for _, window := range []time.Duration{time.Second, time.Minute, 2 * time.Hour} {
 		onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -287,8 +287,8 @@ func TestMillisecondsAreNotSeconds(t *testing.T) {
 	}
 }
 
-// A refill that was rounded down while its time was set to now lost a fraction with each call, so
-// that steady callers got less than their rate.
+// A limiter rounded the refill down, but set its time to now. It lost a fraction with each call, so
+// steady callers got less than their rate.
 func TestFractionOfAPermitIsNotLost(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		bucket := core.PerSecond(3).Bucket(30)
@@ -311,8 +311,8 @@ func TestFractionOfAPermitIsNotLost(t *testing.T) {
 	})
 }
 
-// A limiter that kept a total beside its parts saw the two drift apart, and from hour to hour let
-// fewer and fewer through.
+// A limiter kept a total beside its parts. The two drifted apart, and from hour to hour fewer calls
+// passed.
 func TestLimitDoesNotDriftDown(t *testing.T) {
 	eachAlgorithm(t, 7, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		const minutes, every = 40, 5 * time.Second
@@ -334,8 +334,8 @@ func TestLimitDoesNotDriftDown(t *testing.T) {
 	})
 }
 
-// A late call with an older time moved the bucket's time back, and the next one was paid the time
-// between again.
+// A late call with an older time moved the bucket's time back, and the next call was credited with
+// that span a second time.
 func TestClockSetBackMintsNothing(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 5)
@@ -347,7 +347,7 @@ func TestClockSetBackMintsNothing(t *testing.T) {
 	})
 }
 
-// A clock set back by an hour blocked for an hour a bucket that kept its time where it was.
+// After its clock was set back by an hour, a bucket that kept the later time refused for an hour.
 func TestClockSetBackAnHourBlocksNobodyForAnHour(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 5)

@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// atOnce is a rule of so many calls in flight, for each caller, whose slots count for a minute.
+// atOnce returns a rule of so many calls in flight for each caller, whose slots count for a minute.
 func atOnce(n int) core.Rule {
 	return core.Rule{Name: "n", Limit: core.Limit{Max: n, Window: 60 * time.Second, Algorithm: core.Concurrency}}
 }
@@ -44,7 +44,7 @@ func TestCallsInFlight(t *testing.T) {
 	})
 }
 
-// serveInside runs what is to happen while a call is in flight.
+// serveInside runs inside while a call is in flight.
 func serveInside(t *testing.T, guard *core.Guard, inside func()) {
 	t.Helper()
 	wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int {
@@ -67,7 +67,7 @@ func TestAPanicReleasesItsSlot(t *testing.T) {
 	})
 }
 
-// wantPanic checks that a panic goes on to whoever is to hear of it.
+// wantPanic checks that a panic reaches the caller of do.
 func wantPanic(t testing.TB, what any, do func()) {
 	t.Helper()
 	defer func() {
@@ -79,7 +79,8 @@ func wantPanic(t testing.TB, what any, do func()) {
 	do()
 }
 
-// A call that lasts many windows keeps its slot; one whose adapter never ran it loses it after one.
+// A call that lasts many windows keeps its slot. If its adapter never calls Run, the slot is free
+// after one window.
 func TestSlotsOfLongCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, core.Options{})
@@ -99,8 +100,8 @@ func TestSlotsOfLongCalls(t *testing.T) {
 	})
 }
 
-// A call that holds slots of several limits renews and releases each of them, and never takes two
-// of one.
+// A call with slots of several limits renews and releases each of them, and never takes two of one
+// limit.
 func TestACallWithSeveralSlots(t *testing.T) {
 	t.Parallel() // it waits for real time
 	server := redistest.Start(t)
@@ -117,8 +118,8 @@ func TestACallWithSeveralSlots(t *testing.T) {
 	wantLeft(t, limiter, "n", me, long, 5)
 }
 
-// A call that is refused, or sent to the login, takes no slot, nor does a call that costs nothing.
-// One that costs much takes one slot.
+// A call that is refused or must log in takes no slot, nor does a call that costs nothing. A call
+// that costs much takes one slot.
 func TestWhatTakesNoSlot(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
@@ -168,8 +169,7 @@ func TestSlotsWithoutRedis(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200) // FailOpen
 }
 
-// sickRing is a ring of two servers of which the second stops when the test says, and a subject on
-// each.
+// sickRing is a ring of two servers, of which the test can stop the second, and a subject on each.
 type sickRing struct {
 	*core.Limiter
 	well, ill string
@@ -179,7 +179,8 @@ type sickRing struct {
 func newSickRing(t *testing.T) sickRing {
 	t.Helper()
 	ring := redistest.StartRing(t, 2)
-	client := ring.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = time.Hour }) // takes no server out of the ring
+	// So that no server is taken out of the ring.
+	client := ring.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = time.Hour })
 	on := func(node *redistest.Server) string {
 		for i := range 1000 {
 			subject := fmt.Sprint("subject", i)
@@ -199,7 +200,7 @@ func counting(subject string) core.KeyFunc {
 	return func(core.Request) (string, error) { return subject, nil }
 }
 
-// A rule that is only tried switches no live one off, though its own shard is down and it would
+// A rule in DryRun does not affect a live one, even if the shard of the former is down and it would
 // fail closed.
 func TestATriedRuleOnASickShardLeavesTheLiveOne(t *testing.T) {
 	r := newSickRing(t)
@@ -226,8 +227,8 @@ func TestABanThatCannotBeAskedFailsClosed(t *testing.T) {
 	}
 }
 
-// While a refusal by one shard is repeated, nothing is said of limits on the others: they are not
-// asked.
+// While a refusal by one shard is repeated, the response says nothing about limits on the others,
+// because they are not asked.
 func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
 	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
@@ -250,7 +251,8 @@ func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
 	}
 }
 
-// One sick shard keeps no other from renewing and releasing the slots of the same call.
+// A failing shard does not prevent renewing and releasing the slots of the same call on other
+// shards.
 func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
 	r := newSickRing(t)
 	rule := func(name, subject string, window time.Duration) core.Rule {
@@ -273,7 +275,7 @@ func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
 }
 
 // Slots that are released, or may have been taken, while Redis pauses are free soon after, not only
-// when their Window is over.
+// at the end of their Window.
 func TestAPauseKeepsNoSlots(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 100 * time.Millisecond})
@@ -288,7 +290,8 @@ func TestAPauseKeepsNoSlots(t *testing.T) {
 			<-done
 		}
 	}
-	together(20, func() { _, _ = peek(limiter, ctx, "name", "subject", limit) }) // connections that are there when it pauses
+	// Connections that exist when it pauses.
+	together(20, func() { _, _ = peek(limiter, ctx, "name", "subject", limit) })
 	var releases []func()
 	for range 4 {
 		release, d, err := holdBy(limiter, ctx, "name", "subject", limit)

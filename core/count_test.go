@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// is counts calls that end with one of these outcomes.
+// is returns a Count for calls that end with one of these outcomes.
 func is(outcomes ...int) func(int) bool {
 	return func(status int) bool {
 		for _, outcome := range outcomes {
@@ -27,8 +27,8 @@ func is(outcomes ...int) func(int) bool {
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
 
-// Calls that are in flight together all get their permits back, the first that came first, also
-// from behind those that count.
+// Calls that are in flight together all get their permits back, those that came first before the
+// others, even if later calls count.
 func TestAllInFlightAreGivenBack(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -66,8 +66,8 @@ func TestOnlyWhatCountsIsCharged(t *testing.T) {
 	})
 }
 
-// Charged first: no more than MaxCount can be tried at once, whatever comes of it. Given back
-// before Run returns.
+// Calls are charged first, so no more than MaxCount can be tried at once, whatever their outcome.
+// They are given back before Run returns.
 func TestNoMoreThanMaxCountAtOnce(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -107,7 +107,7 @@ func TestAPanicIsAnInternalError(t *testing.T) {
 	}
 }
 
-// Each rule of a guard by itself; the cost is given back whole.
+// Each rule of a guard counts by itself. The whole cost is given back.
 func TestCountOfSeveralRules(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -130,8 +130,8 @@ func TestCountOfSeveralRules(t *testing.T) {
 	})
 }
 
-// A counter that several rules share keeps the charge when any of them counts the call, in whatever
-// order they stand.
+// A counter that several rules share keeps the charge if any of them counts the call, in whatever
+// order they are given.
 func TestCountOfRulesThatShareACounter(t *testing.T) {
 	always := core.Rule{Name: "n", Seconds: 3600}
 	when := func(status int) core.Rule {
@@ -157,7 +157,7 @@ func TestCountOfRulesThatShareACounter(t *testing.T) {
 	}
 }
 
-// A response is watched only where its status is needed, or its end must wait.
+// A response is watched only if its status is needed, or its end must be held back.
 func TestWhichResponsesAreWatched(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	dry := failedLogins
@@ -210,8 +210,7 @@ func atOnceAs(name string, n int) core.Rule {
 	return rule
 }
 
-// A charge that could not be given back is logged, and the caller gets the handler's answer all the
-// same.
+// If a charge cannot be given back, that is logged, and the caller still gets the handler's answer.
 func TestCountWithoutRedis(t *testing.T) {
 	var log logbook
 	server := redistest.Start(t)
@@ -227,7 +226,7 @@ func TestCountWithoutRedis(t *testing.T) {
 	}
 }
 
-// When Count itself panics, that is the service's own; the slots are given back all the same.
+// A panic of Count goes to the service, and the slots are given back all the same.
 func TestAPanicOfCount(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule := atOnce(1)
@@ -238,7 +237,7 @@ func TestAPanicOfCount(t *testing.T) {
 	wantLeft(t, limiter, "n", me, slots(1), 1)
 }
 
-// The caller who has left pays nothing for what does not count.
+// A caller who has left pays nothing for a call that does not count.
 func TestCountOfACallerWhoLeft(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -257,8 +256,8 @@ type ending struct {
 
 func (e *ending) Err() error { return e.err }
 
-// A call that was not answered is one whose caller left only if that is why its context ended:
-// after a deadline of the service's own the server sends 200.
+// If a call was not answered, its caller left only if its context was canceled. After a deadline of
+// the service's own, the server sends 200.
 func TestCountOfACallThatIsNotAnswered(t *testing.T) {
 	for want, err := range map[int]error{200: context.DeadlineExceeded, 499: context.Canceled} {
 		heard := 0
@@ -287,8 +286,8 @@ func TestCountByManyAtOnce(t *testing.T) {
 	})
 }
 
-// A caller who holds own successful logins open, and ends them when it helps most, gets no more
-// wrong passwords than anybody.
+// Holding own successful logins open, and ending them at the best moment, gives nobody more tries
+// at wrong passwords.
 func TestLoginsHeldOpenGiveNoFurtherTries(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	login := core.Rule{Name: "login", Limit: core.PerSecond(10).Bucket(0), Count: func(status int) bool { return status == 401 }}

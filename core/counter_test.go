@@ -110,8 +110,8 @@ func TestZeroHandles(t *testing.T) {
 	}
 }
 
-// With takes any limits by turns, more of them than are cached, and each is the counter that a
-// handle of its own has.
+// With accepts any limits in turn, more of them than are cached. Each has the counter that a handle
+// of its own has.
 func TestWith(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -248,7 +248,7 @@ func TestCounterWithStorePolicy(t *testing.T) {
 	}
 }
 
-// Errors leave nothing behind in what the next call works with.
+// After an error, nothing of it is left in the memory that the next call uses.
 func TestCounterAfterErrors(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	reply := limiter.MustCounter("reply", core.PerHour(3))
@@ -268,7 +268,8 @@ func TestCounterAfterErrors(t *testing.T) {
 	}
 }
 
-// The notes of a log go where the calls are counted, and slots are renewed and released there.
+// The notes of a log go to the store that counts the calls. Slots are renewed and released in the
+// store that took them.
 func TestLogAndSlotsWithStorePolicy(t *testing.T) {
 	limiter := newLimiter(t, deadRedis(t))
 	log, slots := limiter.MustLog("log", core.PerHour(4).Log()), limiter.MustSlots("slots", 4)
@@ -320,7 +321,7 @@ func TestLogAndSlotsWithStorePolicy(t *testing.T) {
 func TestLocalSlotsAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dead := redis.NewClient(&redis.Options{
-			Addr:   "127.0.0.1:1", // a name would be looked up, and Go's resolver must not begin in a bubble
+			Addr:   "127.0.0.1:1", // a name would be looked up, and Go's resolver must not start in a bubble
 			Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errVerify }, DialerRetries: 1,
 		})
 		defer dead.Close()
@@ -402,7 +403,8 @@ func TestWrongAllowUpTo(t *testing.T) {
 	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
 }
 
-// Goroutines of two processes that take what they can get never take more than there is.
+// Goroutines of two processes that take as many permits as they can get never take more than there
+// are.
 func TestAllowUpToAtOnce(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		first := newLimiter(t, options)

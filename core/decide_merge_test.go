@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Two buckets that meet in one counter hold together: the slower refill of the one, the smaller
-// burst of the other.
+// Two buckets with one counter hold together: the slower refill of one, the smaller burst of the
+// other.
 func TestTwoBucketsInOneCounterHoldTogether(t *testing.T) {
 	fast := core.Rule{Limit: core.PerHour(1000).Bucket(3)}
 	slow := core.Rule{Limit: core.PerHour(10).Bucket(20)}
@@ -28,7 +28,7 @@ func TestTwoBucketsInOneCounterHoldTogether(t *testing.T) {
 	}
 }
 
-// A mistake that would panic in a request panics where the service is put together.
+// A mistake that would panic in a request panics when the service is put together.
 func TestNilFunctionsPanicAtOnce(t *testing.T) {
 	for name, build := range map[string]func(){
 		"BearerToken":  func() { core.BearerToken(nil) },
@@ -49,7 +49,8 @@ func TestNilFunctionsPanicAtOnce(t *testing.T) {
 	}
 }
 
-// A caller whose deadline passes while a limit is looked up for them is told that, not to log in.
+// A caller whose deadline passes while a limit is looked up gets that answer, and is not asked to
+// log in.
 func TestNobodyWhoseContextEndsIsToldSo(t *testing.T) {
 	var reasons []core.Reason
 	options := deadRedis(t)
@@ -68,7 +69,7 @@ func TestNobodyWhoseContextEndsIsToldSo(t *testing.T) {
 	}
 }
 
-// endsLater is a context that ends when its Err has been asked so many times.
+// endsLater is a context that ends after so many calls of Err.
 type endsLater struct {
 	context.Context
 	end   context.CancelFunc
@@ -82,8 +83,8 @@ func (e *endsLater) Err() error {
 	return e.Context.Err()
 }
 
-// Two rules that meet in one counter hold together, whatever counts it: the smaller limit, and the
-// larger cost, once.
+// Two rules with one counter hold together, whatever counts it: the smaller limit, and the larger
+// cost, charged once.
 func TestRulesThatMeetInOneCounter(t *testing.T) {
 	eachLasting(t, 9, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		rule := func(n, weight int) core.Rule {
@@ -111,7 +112,7 @@ func TestRulesThatMeetInOneCounter(t *testing.T) {
 	})
 }
 
-// smaller is the limit with another Max, or of a bucket another Burst.
+// smaller returns the limit with another Max, and a bucket with another Burst.
 func smaller(limit core.Limit, n int) core.Limit {
 	if limit.Algorithm == core.TokenBucket {
 		limit.Burst = n
@@ -121,7 +122,7 @@ func smaller(limit core.Limit, n int) core.Limit {
 	return limit
 }
 
-// A call takes one slot of a counter in which two of its rules meet, and gives that back.
+// If two rules of a call have one counter of slots, the call takes one slot, and gives it back.
 func TestSlotsThatMeetInOneCounter(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -134,7 +135,7 @@ func TestSlotsThatMeetInOneCounter(t *testing.T) {
 	})
 }
 
-// Where any of them must not pass uncounted, none does.
+// If any of the rules must not pass uncounted, none of them does.
 func TestPoliciesThatMeetInOneCounter(t *testing.T) {
 	open, closed := core.Rule{Name: "n", Seconds: 60}, core.Rule{Name: "n", Seconds: 60, OnStoreError: core.FailClosed}
 	for name, rules := range map[string][]core.Rule{"closed last": {open, closed}, "closed first": {closed, open}} {
@@ -144,8 +145,8 @@ func TestPoliciesThatMeetInOneCounter(t *testing.T) {
 	}
 }
 
-// The ban of one of two rules that meet hears of refusals by what both allow, whichever of them has
-// it.
+// Two rules have one counter, and one of them has a Ban. The ban counts refusals by the limit that
+// both allow, whichever rule has it.
 func TestABanOfRulesThatMeet(t *testing.T) {
 	ban := core.Ban{After: 1, For: 30 * time.Hour}
 	with, without := core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2}
@@ -176,8 +177,8 @@ func TestABanOfRulesThatMeet(t *testing.T) {
 	}
 }
 
-// Rules with one ban are two rules where a plan gives one of them another counter. The ban hears of
-// both.
+// Two rules with one ban have two counters if a plan changes the limit of one. The ban counts
+// refusals by both.
 func TestABanOfRulesWithAnotherPlan(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{After: 1, For: 30 * time.Hour}}
@@ -191,8 +192,8 @@ func TestABanOfRulesWithAnotherPlan(t *testing.T) {
 	})
 }
 
-// A ban finds what it watches among counters that are asked apart: those of other servers, and
-// those that nobody counts meanwhile.
+// A ban finds the counters that it watches among counters that are asked separately: those of other
+// servers, and those that nobody counts meanwhile.
 func TestABanOfRulesThatMeetApart(t *testing.T) {
 	for name, options := range map[string]core.Options{
 		"ring": {Redis: redistest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
@@ -211,7 +212,7 @@ func TestABanOfRulesThatMeetApart(t *testing.T) {
 	}
 }
 
-// Nor does a refusal count twice because two rules listen to the same ban.
+// A refusal does not count twice because two rules have the same ban.
 func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	rule := stern
@@ -238,7 +239,7 @@ func TestABanOfRulesThatMeetHearsOfNoOther(t *testing.T) {
 	})
 }
 
-// A rule that is tried and one that holds never meet.
+// A rule in DryRun and a live rule never share a counter.
 func TestTriedAndLiveRulesDoNotMeet(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -251,8 +252,7 @@ func TestTriedAndLiveRulesDoNotMeet(t *testing.T) {
 	})
 }
 
-// mixed is a rule with a limit of every algorithm, of which the bucket is used up first, after
-// three calls.
+// mixed is a rule with a limit of every algorithm. Its bucket is used up first, after three calls.
 var mixed = core.Rule{
 	Name: "n", Seconds: 3600, MaxCount: 7,
 	Also: []core.Limit{
@@ -296,8 +296,8 @@ func TestAllLimitsOfARuleOrNone(t *testing.T) {
 	})
 }
 
-// The limits of a rule hold also where MaxKeys is smaller than their number, in the process and
-// while Redis is down.
+// The limits of a rule hold even if MaxKeys is smaller than their number, both in process and while
+// Redis is down.
 func TestAllLimitsOfARuleInATinyTable(t *testing.T) {
 	rule := mixed
 	rule.OnStoreError = core.CountLocally(1)
@@ -314,7 +314,7 @@ func TestAllLimitsOfARuleInATinyTable(t *testing.T) {
 	}
 }
 
-// A refused caller hears of the limit that makes them wait longest.
+// A refused caller is shown the limit that makes them wait longest.
 func TestTheLongestWaitBinds(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	rule := core.Rule{Name: "n", Seconds: 1, MaxCount: 1, Also: []core.Limit{{Max: 2, Window: time.Minute}, core.PerHour(100)}}
@@ -340,7 +340,8 @@ func TestTheCostIsForEachLimit(t *testing.T) {
 			rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(4)}, Cost: cost(weight)}
 			wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, want)
 		}
-		wantLeft(t, limiter, "n", me, core.PerHour(10), 6) // what the larger cost did not fit into is not charged by the other
+		// A call that the larger cost refuses is not charged for the smaller one either.
+		wantLeft(t, limiter, "n", me, core.PerHour(10), 6)
 		wantLeft(t, limiter, "n", me, core.PerDay(4), 0)
 	})
 }
@@ -383,7 +384,7 @@ func TestHeadersOfSeveralLimits(t *testing.T) {
 	}
 }
 
-// Two rules of one name on one guard, each with further limits, are told apart.
+// Two rules of one name on one guard, each with further limits, have different titles.
 func TestHeadersOfSeveralRulesWithSeveralLimits(t *testing.T) {
 	rule := core.Rule{Name: "n", Seconds: 60, MaxCount: 9, Also: []core.Limit{core.PerHour(50)}, Key: core.ByHeader("X-Key")}
 	byIP := rule
@@ -396,8 +397,7 @@ func TestHeadersOfSeveralRulesWithSeveralLimits(t *testing.T) {
 	}
 }
 
-// A full limit of calls in flight tells how long to wait; one with room has nothing to tell of
-// time.
+// A full limit of calls in flight shows how long to wait. One with free slots shows no time.
 func TestHeadersOfCallsInFlight(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	guard := newGuard(t, limiter, atOnce(1))

@@ -74,7 +74,7 @@ func TestANegativeCostIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// The bucket's Burst, not its rate, is what fits at once.
+// The Burst of a bucket, not its rate, is the largest cost that fits.
 func TestCostOfABucket(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule := core.Rule{Name: "n", Limit: core.PerHour(2).Bucket(10)}
@@ -131,8 +131,8 @@ func TestAKeyThatFails(t *testing.T) {
 	heard.last(t, 2)
 }
 
-// Rules that meet in one counter charge it once, with the highest of their costs, under the
-// strictest of their policies.
+// Rules with one counter charge it once, with the highest of their costs, under the strictest of
+// their policies.
 func TestOneCounterIsChargedOnce(t *testing.T) {
 	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10}
 	dear, closed, other := rule, rule, rule
@@ -149,7 +149,7 @@ func TestOneCounterIsChargedOnce(t *testing.T) {
 	wantStatus(t, newGuard(t, newLimiter(t, deadRedis(t)), rule, closed), newView("GET", "/"), 503)
 }
 
-// Two unnamed rules of one span meet in one counter. The stricter one must hold, whichever comes
+// Two unnamed rules of one span have one counter. The stricter one must hold, whichever comes
 // first.
 func TestTheStricterOfTwoRulesInOneCounterHolds(t *testing.T) {
 	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100}, core.Rule{Seconds: 3600, MaxCount: 2}
@@ -181,8 +181,8 @@ func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
 	}
 }
 
-// The right one of several rules costs too much, also if the costs are kept while a remembered
-// refusal is looked for.
+// Of several rules, the refusal names the one whose cost is too high, even if the costs are kept
+// while a remembered refusal is looked up.
 func TestCostBySizeBesideOthers(t *testing.T) {
 	bySize := core.Rule{Name: "size", Seconds: 3600, Cost: core.CostBySize(100)}
 	plain, login := core.Rule{Name: "plain", Seconds: 3600, Cost: cost(1)}, core.Rule{Name: "login", Seconds: 3600, NeedLogin: true}
@@ -203,8 +203,8 @@ func TestCostBySizeBesideOthers(t *testing.T) {
 	})
 }
 
-// A cost by size that can never fit is told as such, and a unit that is none is refused where the
-// rule is made.
+// A cost by size that can never fit gets a refusal that says so. A unit below one byte is refused
+// when the rule is made.
 func TestCostBySize(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(4), core.InFlight(2)}, Cost: core.CostBySize(100)}
@@ -226,7 +226,7 @@ func TestCostBySize(t *testing.T) {
 	planned.Name, planned.LimitFor = "planned", func(core.Request) (core.Limit, error) { return core.PerHour(3), nil }
 	wantStatus(t, newGuard(t, limiter, planned), v, 200)
 	wantLeft(t, limiter, "planned", me, core.PerHour(3), 0)
-	v.size = math.MaxInt64 // is no size that nobody knows
+	v.size = math.MaxInt64 // a known size, though it is the largest
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "bytes", Seconds: 1, Cost: core.CostBySize(1)}), v, 413)
 	rule.Name, rule.Cost = "plain", cost(11)
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "first", Seconds: 1, Cost: core.CostBySize(1)}, rule), newView("POST", "/"), 400)
@@ -238,7 +238,7 @@ func TestCostBySize(t *testing.T) {
 	core.CostBySize(0)
 }
 
-// ownersFault panics in the functions of the owner that it is told to.
+// ownersFault panics in the functions of the service owner that it names.
 type ownersFault struct{ in string }
 
 func (f *ownersFault) here(in string) {
@@ -254,7 +254,8 @@ func (f *ownersFault) Handle(context.Context, slog.Record) error { return nil }
 func (f *ownersFault) WithAttrs([]slog.Attr) slog.Handler        { return f }
 func (f *ownersFault) WithGroup(string) slog.Handler             { return f }
 
-// A panic in a function of the owner leaves no slot taken, and no charge that does not count.
+// A panic in a function of the service owner leaves no slot taken, and no charge that does not
+// count.
 func TestAPanicLeavesNothingBehind(t *testing.T) {
 	for _, in := range []string{"OnDecision", "OnDecision of DryRun", "Identify", "Key", "Cost", "LimitFor", "Note", "Count", "handler", "Reply"} {
 		t.Run(in, func(t *testing.T) {
@@ -323,8 +324,8 @@ func slotsOfAnHour(n int) core.Limit {
 	return core.Limit{Max: n, Window: time.Hour, Algorithm: core.Concurrency}
 }
 
-// Nor does one in OnDecision of a direct call leave anything that only the caller could have given
-// back.
+// A panic in OnDecision of a direct call leaves nothing behind that only the caller could have
+// given back.
 func TestAPanicOfADirectCall(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		fault := new(ownersFault)
@@ -342,8 +343,8 @@ func TestAPanicOfADirectCall(t *testing.T) {
 // A logger that panics while the store fails keeps nothing from being given back.
 func TestAPanicOfTheLogger(t *testing.T) {
 	fault := new(ownersFault)
-	// A replica answers, and does not write. Of a server that is out of reach a goroutine tells,
-	// whose panic nobody could recover.
+	// A replica answers, and refuses to write. If a server is out of reach, a goroutine logs that,
+	// and nobody could recover its panic.
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1", "1")
 	options := core.Options{Redis: replica.Client(t), Timeout: patient, Logger: slog.New(fault)}
 	limiter := newLimiter(t, options)

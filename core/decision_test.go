@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Of two limits the one that says more about the call binds, whichever comes first.
+// Of two limits, the one that is more important for the call binds, whichever comes first.
 func TestWhichLimitBinds(t *testing.T) {
 	failed := algorithm.Verdict{Err: errVerify}
 	for _, test := range []struct {
@@ -70,7 +70,7 @@ func TestWhichLimitBinds(t *testing.T) {
 	}
 }
 
-// OnDecision hears of every call that a rule decided about, once, and of no other.
+// OnDecision receives every call that a rule decided, once, and no other.
 func TestOnDecisionIsCalledOnceACall(t *testing.T) {
 	var heard decisions
 	limiter := newLimiter(t, core.Options{OnDecision: heard.note, Identify: whoSays, Expose: true})
@@ -219,7 +219,7 @@ func TestWhatHandlersDoNotSee(t *testing.T) {
 	}
 }
 
-// A handler behind NeedLogin finds its user also when the call cost nothing.
+// A handler behind NeedLogin finds its user even if the call cost nothing.
 func TestUserOfACallThatCostsNothing(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{Expose: true, Identify: whoSays}),
 		core.Rule{Name: "n", Seconds: 3600, NeedLogin: true, Cost: cost(0)})
@@ -232,7 +232,7 @@ func TestUserOfACallThatCostsNothing(t *testing.T) {
 	}
 }
 
-// OnDecision gets the call's own context, before the handler does.
+// OnDecision receives the call's own context, and runs before the handler.
 func TestOnDecisionGetsTheContext(t *testing.T) {
 	var got []any
 	limiter := newLimiter(t, core.Options{OnDecision: func(ctx context.Context, _ core.Event) { got = append(got, ctx.Value(ownKey{})) }})

@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// tried is a rule of one call an hour that is only tried.
+// tried is a rule in DryRun that allows one call an hour.
 var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, DryRun: true}
 
 func TestDryRunRefusesNobodyAndTellsCallersNothing(t *testing.T) {
@@ -40,7 +40,8 @@ func TestDryRunRefusesNobodyAndTellsCallersNothing(t *testing.T) {
 	})
 }
 
-// It counts for itself: the rule of the same name that holds is not charged by it, nor it by that.
+// A rule in DryRun has its own counters: it and a live rule of the same name do not charge each
+// other.
 func TestDryRunHasCountersOfItsOwn(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -54,8 +55,8 @@ func TestDryRunHasCountersOfItsOwn(t *testing.T) {
 	})
 }
 
-// Beside a rule that holds, only that one is told of, decides and charges; each tried one is heard
-// of by itself.
+// Beside a live rule, only that one is shown, decides and charges. Each rule in DryRun is reported
+// by itself.
 func TestDryRunBesideALiveRule(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -92,7 +93,7 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 	})
 }
 
-// A rule that is tried sends nobody to the login, and asks of nobody who they are.
+// A rule in DryRun asks nobody to log in, and does not identify callers.
 func TestDryRunOfALogin(t *testing.T) {
 	for name, test := range map[string]struct {
 		user    string
@@ -143,7 +144,7 @@ func TestDryRunOfWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The ban of a rule that is tried holds nobody, and none by hand reaches it.
+// The ban of a rule in DryRun refuses nobody, and a ban by hand does not reach the rule.
 func TestDryRunOfABan(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -174,8 +175,8 @@ func TestDryRunOfABan(t *testing.T) {
 	})
 }
 
-// A tried ban holds in what is reported alone: after it came on, a call is reported although the
-// limit has permits again.
+// A ban of a rule in DryRun is only reported: while it lasts, calls are reported as refused
+// although the limit has permits again.
 func TestDryRunReportsItsBan(t *testing.T) {
 	var heard decisions
 	limiter, clock := atTestTime(t, core.Options{OnDecision: heard.note})
@@ -218,7 +219,7 @@ func TestDryRunOfCountAndSlots(t *testing.T) {
 	})
 }
 
-// A call that only a tried rule would refuse is finished like any other.
+// A call that only a rule in DryRun would refuse is finished like any other.
 func TestDryRunExceededBesideCountAndSlots(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -236,7 +237,7 @@ func TestDryRunExceededBesideCountAndSlots(t *testing.T) {
 	})
 }
 
-// A cost that never fits into one limit of a tried rule is charged to none of them.
+// A cost that never fits into one limit of a rule in DryRun is charged to none of its limits.
 func TestDryRunOfACostThatNeverFits(t *testing.T) {
 	var heard decisions
 	rule := tried
