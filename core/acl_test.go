@@ -180,7 +180,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 		}
 		for _, err := range errs {
 			if err != errUnseen && !isRefused(err) {
-				t.Errorf("without %s: %v, want that Redis refuses", right, err)
+				t.Errorf("without %s: %v, want a refusal by Redis", right, err)
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func TestTheACLLineInACluster(t *testing.T) {
 	for _, right := range rights(more) {
 		allow(right)
 		if err := ask(); !isRefused(err) {
-			t.Errorf("without %s: %v, want that Redis refuses", right, err)
+			t.Errorf("without %s: %v, want a refusal by Redis", right, err)
 		}
 		command, _, _ := strings.Cut(right, "|") // which is all that Redis 6.2 logs
 		if got := denied(t, admins...); !slices.Contains(got, right) && !slices.Contains(got, command) {

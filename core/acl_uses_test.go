@@ -61,7 +61,7 @@ func (e *everything) note(err error) {
 // passes notes why a call was not allowed by Redis, if it was not.
 func (e *everything) passes(d core.Decision, err error) core.Decision {
 	if err == nil && (!d.Allowed || d.Source != core.FromRedis) {
-		e.t.Errorf("%+v, want that Redis allows it", d)
+		e.t.Errorf("%+v, want it allowed by Redis", d)
 	}
 	e.note(err)
 	return d

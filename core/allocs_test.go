@@ -111,8 +111,8 @@ func TestAllocationsOfACheck(t *testing.T) {
 	})
 }
 
-// There are six for the refusal: itself, its message, its body, its list of limits, the subject,
-// and the wait in the subject's place; and the two of an allowed call.
+// There are eight: the refusal, its message, its body, its list of limits, the subject and the
+// wait; and the two of an allowed call.
 func TestAllocationsOfARefusedCall(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Limit: core.Limit{Max: 1, Window: 24 * time.Hour}})
 	v := newView("GET", "/x")

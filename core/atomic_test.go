@@ -112,7 +112,7 @@ func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 		// They also agree on the reset: peers that each computed a reset of their own never reached
 		// it.
 		if d := tookNone(t, one, limit, 1); tookNone(t, other, limit, 1).ResetAfter != d.ResetAfter {
-			t.Errorf("%v: two processes tell another reset at one time", a)
+			t.Errorf("%v: two processes return different resets at one time", a)
 		}
 	}
 }

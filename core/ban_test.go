@@ -72,7 +72,7 @@ func TestABanComesLastsAndEnds(t *testing.T) {
 	clock.add(10 * time.Second)
 	wantBan(t, guard, 10*time.Minute) // not the 50 s of the limit: this call starts the ban
 	if d := heard.last(t, 14); d.Reason != core.Banned || d.Limit.Max != 1 {
-		t.Errorf("OnDecision heard %+v", d)
+		t.Errorf("OnDecision received %+v", d)
 	}
 	wantServed(t, guard, newView("GET", "/").from("192.0.2.2"), ok, 200)
 
@@ -102,7 +102,7 @@ func TestABannedCallerIsToldSo(t *testing.T) {
 		t.Errorf("%s, violated %q, code %d", got, refusal.Violated, refusal.Code)
 	}
 	if got := v.response["Ratelimit-Policy"][0]; got != `"n";q=1;w=60` {
-		t.Errorf("the policy tells of more than the limit: %s", got)
+		t.Errorf("RateLimit-Policy shows more than the limit: %s", got)
 	}
 	rule.Name, rule.Message = "own", "Write to us."
 	own := newGuard(t, limiter, rule)
@@ -360,13 +360,13 @@ func TestWrongBans(t *testing.T) {
 		banFor(t, limiter, "s", span)
 	}
 	if _, err := limiter.Ban(background, "of another process", "s", time.Hour); err != nil {
-		t.Errorf("a name that this limiter has no rules of: %v", err)
+		t.Errorf("this limiter has no rules of the name: %v", err)
 	}
 	heeding := core.Rule{Name: "deaf", Seconds: 60, Ban: core.Ban{ByHand: true}}
 	newGuard(t, limiter, heeding)
 	newGuard(t, limiter, core.Rule{Name: "deaf", Seconds: 60})
 	if _, err := limiter.Ban(background, "deaf", "s", time.Hour); err != nil {
-		t.Errorf("one rule of the name heeds it now: %v", err)
+		t.Errorf("a rule of the name has Ban set now: %v", err)
 	}
 }
 

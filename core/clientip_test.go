@@ -57,7 +57,7 @@ func TestClientIPRefused(t *testing.T) {
 	} {
 		_, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"10.0.0.0/8", proxy}}})
 		if err == nil {
-			t.Errorf("the proxy %q was taken", proxy)
+			t.Errorf("the proxy %q is accepted", proxy)
 			continue
 		}
 		wantRuleError(t, err, "", "Options.ClientIP.TrustedProxies", proxy)

@@ -243,7 +243,7 @@ func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
 			t.Errorf("%+v", refusal)
 		}
 		if told := parseList(t, v.response["Ratelimit"]); len(told) != 2-i || len(parseList(t, v.response["Ratelimit-Policy"])) != 2-i {
-			t.Errorf("from %s the caller is told %v", source, v.response)
+			t.Errorf("from %s the headers show %v", source, v.response)
 		}
 		if i == 0 && (len(d.All) != 2 || d.All[1].Remaining != 9) || i == 1 && d.All != nil {
 			t.Errorf("from %s: %+v", source, d.All)

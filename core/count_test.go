@@ -266,7 +266,7 @@ func TestCountOfACallThatIsNotAnswered(t *testing.T) {
 		v.ctx = ctx
 		wantStatus(t, guard, v, 200).Run(func() int { ctx.err = err; return 0 })
 		if heard != want {
-			t.Errorf("Count heard %d after %v, want %d", heard, err, want)
+			t.Errorf("Count received %d after %v, want %d", heard, err, want)
 		}
 	}
 }

@@ -200,7 +200,7 @@ func TestWhatHandlersDoNotSee(t *testing.T) {
 	rule := core.Rule{Name: "n", Seconds: 3600}
 	hidden := newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), rule)
 	if answer := wantStatus(t, hidden, newView("GET", "/").as("alice"), 200); answer.Context != nil {
-		t.Error("a context without Expose")
+		t.Error("the handler gets a context without Expose")
 	}
 	limiter := newLimiter(t, core.Options{Expose: true, Identify: whoSays})
 	answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/").as("alice"), 200)
@@ -209,13 +209,13 @@ func TestWhatHandlersDoNotSee(t *testing.T) {
 	}
 	rule.Methods = []string{"POST"}
 	if answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200); answer.Context != nil {
-		t.Error("a context where no rule applied")
+		t.Error("the handler gets a context, though no rule applied")
 	}
 	if _, ok := core.DecisionFrom(background); ok {
-		t.Error("a decision out of nothing")
+		t.Error("DecisionFrom finds a decision in an empty context")
 	}
 	if _, ok := core.UserFrom(background); ok {
-		t.Error("a user out of nothing")
+		t.Error("UserFrom finds a user in an empty context")
 	}
 }
 

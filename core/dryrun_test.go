@@ -70,7 +70,7 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 			heard.last(t, 3*call)
 			for i, name := range []string{"n", "other", "live"} {
 				if d := heard.heard[3*call-3+i]; d.Rule != name || d.Reason != want[i] || d.All != nil {
-					t.Errorf("call %d: heard %+v, want %s of %s", call, d, want[i], name)
+					t.Errorf("call %d: received %+v, want %s of %s", call, d, want[i], name)
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 		wantStatus(t, guard, v, 200)
 		wantReasons(1, core.Allowed, core.Allowed, core.Allowed)
 		if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"live", 2, 3600}}) {
-			t.Errorf("callers are told of %v", got)
+			t.Errorf("the headers show %v", got)
 		}
 		wantStatus(t, guard, newView("GET", "/"), 200)
 		wantReasons(2, core.DryRunExceeded, core.Allowed, core.Allowed)
@@ -192,7 +192,7 @@ func TestDryRunReportsItsBan(t *testing.T) {
 			t.Errorf("%d minutes into the ban of 10: %+v", 5+5*i, d)
 		}
 	}
-	wantServed(t, guard, newView("GET", "/"), ok, 429) // who is banned by a tried rule is charged by the others all the same
+	wantServed(t, guard, newView("GET", "/"), ok, 429) // a ban in DryRun does not stop the charges of other rules
 }
 
 func TestDryRunOfCountAndSlots(t *testing.T) {
@@ -249,10 +249,10 @@ func TestDryRunOfACostThatNeverFits(t *testing.T) {
 		wantServed(t, guard, v, ok, 200)
 	}
 	if d := heard.heard[0]; !d.Allowed || d.Reason != core.DryRunExceeded || d.Rule != "n" {
-		t.Errorf("what never fits is heard as %+v", d)
+		t.Errorf("a cost that never fits is reported as %+v", d)
 	}
 	heard.last(t, 3)
 	if d := heard.heard[1]; d.Rule != "n" || d.Limit != core.PerDay(2) || d.Remaining != 1 || len(d.All) != 2 || d.All[1].Remaining != 9 {
-		t.Errorf("the rule is heard of as %+v, want its limit that binds, and both in All", d)
+		t.Errorf("the rule is reported as %+v, want its limit that binds, and both in All", d)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// wantRuleError checks that an error says what is wrong: the rule, the field, the start of the
-// value and a reason.
+// wantRuleError checks that an error names the rule and the field, shows the start of the value,
+// and gives a reason.
 func wantRuleError(t testing.TB, err error, rule, field, value string) {
 	t.Helper()
 	var wrong *core.RuleError
@@ -46,7 +46,7 @@ func TestRuleErrorText(t *testing.T) {
 	}
 }
 
-// An error names what was typed, and says what to type instead.
+// An error names the value that was typed, and says what to type instead.
 func TestErrorTexts(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	counter := limiter.MustCounter("x", core.PerHour(3))
@@ -84,10 +84,10 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// second returns the error of a call that returns something else, too.
+// second returns the error of a call that returns another value too.
 func second[T any](_ T, err error) error { return err }
 
-// A Limiter that could not be made makes nothing, and says whose error was not looked at.
+// A nil Limiter makes nothing, and its error says that the error of New was not checked.
 func TestNilLimiter(t *testing.T) {
 	limiter, err := core.New(core.Options{Timeout: -1})
 	if limiter != nil || err == nil {

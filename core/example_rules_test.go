@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// hello is somebody's handler; it fails for those who come without a password.
+// hello is a handler that fails for calls without the right password.
 var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/login" && r.FormValue("password") != "open sesame" {
 		w.WriteHeader(http.StatusUnauthorized)

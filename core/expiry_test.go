@@ -8,8 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// A counter that was made in one step and given its time to live in another, or only if a number
-// equalled a text, stayed for ever: keys leaked, and their callers were refused for good.
+// Limiters made a counter in one step and gave it a time to live in another, or only if a number
+// equalled a text. Some counters stayed for ever: keys leaked, and their callers were refused for
+// good.
 func TestEveryKeyHasATimeToLive(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -56,8 +57,8 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 	wantAllToDie("a ban and a reservation", 2)
 }
 
-// A counter that had lost its time to live (a copy, a PERSIST, an old release) was refused at its
-// limit and never counted anew.
+// A counter that had lost its time to live (through a copy, a PERSIST, an old release) stayed at
+// its limit for ever.
 func TestKeyWithoutATimeToLiveBlocksNobody(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -76,7 +77,7 @@ func TestKeyWithoutATimeToLiveBlocksNobody(t *testing.T) {
 	}
 }
 
-// An expiry of ten seconds, whatever the limit, forgot what was owed for longer.
+// An expiry of ten seconds, whatever the limit, forgot debts that last longer.
 func TestExpiryDoesNotForgetDebts(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		bucket := core.PerMinute(1).Bucket(1)
@@ -94,8 +95,8 @@ func TestExpiryDoesNotForgetDebts(t *testing.T) {
 	})
 }
 
-// An expiry in whole seconds, rounded down, was no second for short windows: the key was gone at
-// once, and nothing was limited.
+// An expiry in whole seconds, rounded down, was 0 for short windows: the key was gone at once, and
+// nothing was limited.
 func TestWindowsUnderASecondLimit(t *testing.T) {
 	for _, window := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond} {
 		onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -105,7 +106,7 @@ func TestWindowsUnderASecondLimit(t *testing.T) {
 					took(t, limiter, limit, 1)
 				}
 				now.pass(window/2 - time.Microsecond)
-				if a == core.TokenBucket { // of which one has come back at half of the window
+				if a == core.TokenBucket { // one permit of it has come back at half of the window
 					tookNone(t, limiter, limit, 1)
 				} else {
 					tookNone(t, limiter, limit, 2)
@@ -116,9 +117,9 @@ func TestWindowsUnderASecondLimit(t *testing.T) {
 	}
 }
 
-// A bucket smaller than what comes back in a second (100 a second, burst 10) had an expiry of twice
-// burst/rate, rounded down to zero: an error with every call, or nothing kept and everybody let
-// through.
+// For a bucket smaller than its refill in a second (100 a second, burst 10), an expiry of twice
+// burst/rate was rounded down to zero. Each call was an error, or nothing was kept and everybody
+// was let through.
 func TestSmallBucketIsKept(t *testing.T) {
 	for bucket, next := range map[core.Limit]time.Duration{
 		core.PerSecond(100).Bucket(10):      10 * time.Millisecond,
@@ -136,7 +137,7 @@ func TestSmallBucketIsKept(t *testing.T) {
 	}
 }
 
-// A clean-up of what had expired dropped entries that still counted.
+// A clean-up of expired entries dropped entries that still counted.
 func TestExpiryDropsNothingThatCounts(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		for a, want := range map[core.Algorithm]int{core.SlidingWindow: 5, core.SlidingLog: 5, core.TokenBucket: 7} {

@@ -15,7 +15,7 @@ import (
 
 // Internals that the tests of this package reach and users cannot.
 
-// MaxRoutes is how many routes an unnamed rule tells apart.
+// MaxRoutes is the number of routes that an unnamed rule counts separately.
 const MaxRoutes = maxRoutes
 
 // CounterKey is the Redis key of a counter.
@@ -30,11 +30,11 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
 
-// AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or in which
-// time passes for Redis alone.
+// AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
+// which only Redis's clock advances.
 func AskRedis(l *Limiter) { l.store, l.local = l.local.Shared, nil }
 
-// UseAnswers makes a limiter answer what the test says: one verdict for each counter of a call, in
+// UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
 // order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
 	l.store, l.local = answers{l.store, verdicts}, nil
@@ -49,7 +49,7 @@ func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdic
 	copy(verdicts, a.verdicts)
 }
 
-// MaxRefunds is how many refunds are remembered at least.
+// MaxRefunds is the least number of refunds that are remembered.
 const MaxRefunds = maxRefunds
 
 // BreakRenewals makes the next so many renewals of a limiter's slots fail.
@@ -67,31 +67,31 @@ func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) er
 	return b.store.Renew(ctx, slots)
 }
 
-// LateSlots is how many slots wait to be given back in the background.
+// LateSlots returns how many slots wait to be given back in the background.
 func LateSlots(l *Limiter) int { return l.slotRetries.Len() }
 
-// Kept is what a limiter keeps beside itself: what all limiters share, and what it works with when
-// it is called next.
+// Kept returns what is kept outside a limiter: the calendars, which all limiters share, and the
+// objects that its next calls work with.
 func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }
 
-// Refunds is what a limiter remembers of what was given back of one charge.
+// Refunds is the limiter's memory of how much of one charge was given back.
 type Refunds struct {
 	refunds refunds
 	charge  receipt
 }
 
-// NewRefunds is of a charge that cost so much.
+// NewRefunds returns the Refunds of a charge with this cost.
 func NewRefunds(cost int64) *Refunds { return &Refunds{charge: receipt{cost: cost, id: 1}} }
 
 // Take gives back n, as Refund does, and reports whether it could.
 func (r *Refunds) Take(n int64) bool { return r.refunds.take([]receipt{r.charge}, n) == "" }
 
-// TakeRest gives back what is left, as a call does that does not count, and returns how much that
+// TakeRest gives back what is left, as a call that does not count does, and returns how much that
 // was.
 func (r *Refunds) TakeRest() int64 { return r.refunds.takeRest(&r.charge) }
 
-// TakeLate makes the next decision of a limiter get no answer in time, and charge only after
-// something was given back: it was on its way for so long. The channel is closed when that is done.
+// TakeLate makes the next decision of a limiter get no answer in time. The charge arrives late,
+// after something was given back. The channel is closed when that is done.
 func TakeLate(l *Limiter) (taken <-chan struct{}) {
 	s := &lateStore{store: l.store, taken: make(chan struct{})}
 	l.store = s

@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// fallBack is a rule that counts in this process while Redis is down, by its share of each limit.
+// fallBack returns a rule that counts in this process while Redis is down, by its share of each
+// limit.
 func fallBack(maxCount int, share float64) core.Rule {
 	return core.Rule{Name: "local", Seconds: 3600, MaxCount: maxCount, OnStoreError: core.CountLocally(share)}
 }
@@ -36,7 +37,7 @@ func TestFallBackLocal(t *testing.T) {
 		{0.5, func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(9)} }, 5},
 		{0.5, func(r *core.Rule) { r.Lease = 10 }, 15},
 		{0.5, func(r *core.Rule) { r.Cost = func(core.Request) int { return 4 } }, 3},
-		{0.5, func(r *core.Rule) { r.Cost = func(core.Request) int { return 20 } }, 1}, // it takes all that is here
+		{0.5, func(r *core.Rule) { r.Cost = func(core.Request) int { return 20 } }, 1}, // it takes the whole share
 	} {
 		rule := fallBack(30, test.share)
 		test.rule(&rule)
@@ -59,7 +60,8 @@ func TestFallBackLocal(t *testing.T) {
 	}
 }
 
-// Redis goes on from what it had; what was counted here stays here.
+// When Redis answers again, it goes on from the counters that it had. Local counts stay in this
+// process.
 func TestFallBackLocalAndBack(t *testing.T) {
 	server := redistest.Start(t)
 	var heard decisions
@@ -78,7 +80,7 @@ func TestFallBackLocalAndBack(t *testing.T) {
 		guard.Check(newView("GET", "/"))
 		switch d := heard.last(t, i); d.Source {
 		case core.FromLocal:
-			time.Sleep(10 * time.Millisecond) // Redis is not asked yet
+			time.Sleep(10 * time.Millisecond) // the breaker is still open
 		case core.FromRedis:
 			if !d.Allowed || d.Remaining > 3 {
 				t.Errorf("%+v, want what Redis had", d)
@@ -90,7 +92,8 @@ func TestFallBackLocalAndBack(t *testing.T) {
 	}
 }
 
-// Charges made here are given back here: by Count, by Refund, and the slots of calls in flight.
+// Charges made in this process are given back here: by Count, by Refund, and when calls in flight
+// end.
 func TestFallBackLocalGivesBack(t *testing.T) {
 	t.Run("what does not count", func(t *testing.T) {
 		rule := fallBack(1, 1)
@@ -123,7 +126,7 @@ func TestFallBackLocalGivesBack(t *testing.T) {
 		options.OnDecision = heard.note
 		limiter := newLimiter(t, options)
 		rule := fallBack(10, 0.3)
-		rule.Cost = func(core.Request) int { return 10 } // of which 3 can be had here
+		rule.Cost = func(core.Request) int { return 10 } // only 3 of them can be charged here
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
 		d := heard.last(t, 1)
 		if err := limiter.Refund(background, d, 3); err != nil {
@@ -151,7 +154,7 @@ func TestFallBackLocalGivesBack(t *testing.T) {
 	})
 }
 
-// Bans hold here, too.
+// Bans are counted in this process, too.
 func TestFallBackLocalBans(t *testing.T) {
 	rule := fallBack(1, 1)
 	rule.Seconds, rule.MaxCount, rule.Limit = 0, 0, core.Limit{Max: 1, Window: 10 * time.Millisecond}
@@ -171,7 +174,8 @@ func TestFallBackLocalBans(t *testing.T) {
 	}
 }
 
-// Each rule's own policy answers for its part; one no is a no, and then nothing is charged here.
+// Each rule's own policy answers for its part. If one refuses, the call is refused, and nothing is
+// charged here.
 func TestFallBackLocalBesideOthers(t *testing.T) {
 	local := fallBack(1, 1)
 	for _, test := range []struct {
@@ -195,7 +199,7 @@ func TestFallBackLocalBesideOthers(t *testing.T) {
 	}
 }
 
-// A lasting problem is logged once a minute, with the number of times, also if it ends before the
+// A lasting problem is logged once a minute, with the number of times, even if it ends before the
 // minute does.
 func TestComplaintsTellHowOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@ var foreign = map[string]func(client *redis.Client, key string) error{
 	},
 }
 
-// eachForeign runs a test for each foreign value under a key, and sees to it that it is left as it
-// is.
+// eachForeign runs a test for each foreign value under a key, and checks that the value is left
+// unchanged.
 func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core.Limiter, log *logbook)) {
 	t.Helper()
 	client := redistest.Start(t).Client(t)
@@ -53,7 +53,7 @@ func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core
 	}
 }
 
-// wantForeign checks that an error says whose fault it is, and what to do.
+// wantForeign checks that an error says that the value is somebody else's, and what to do.
 func wantForeign(t testing.TB, call string, err error) {
 	t.Helper()
 	if !errors.Is(err, core.ErrStore) || !strings.Contains(err.Error(), "choose a Prefix") || !strings.Contains(err.Error(), "left as it is") {
@@ -109,7 +109,8 @@ func TestForeignValuesInPlaceOfRecords(t *testing.T) {
 	}
 }
 
-// For rules it is a store that fails: the policy decides, and the log says what is wrong.
+// For rules, a foreign value is a failure of the store: the policy decides, and the log says what
+// is wrong.
 func TestForeignValuesOfRules(t *testing.T) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -141,7 +142,7 @@ func TestForeignValuesInPlaceOfABan(t *testing.T) {
 	})
 }
 
-// Reset and Unban, which promise to forget, remove the value.
+// Reset and Unban promise to forget, so they remove the value.
 func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -155,8 +156,7 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	}
 }
 
-// A value that replaced a counter between a charge and its refund, or a slot and its release, is
-// left as it is.
+// A value that replaced a counter before a refund, or a slot before its release, is left unchanged.
 func TestForeignValuesBeforeARefund(t *testing.T) {
 	limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
 	client := redistest.Start(t).Client(t)

@@ -17,7 +17,7 @@ func TestMustGuardPanicsClearly(t *testing.T) {
 	limiter.MustGuard(core.Rule{Seconds: 1})
 }
 
-// One that refuses leaves the others as they were, wherever it stands.
+// If one rule refuses, the others are left as they were, whatever their order.
 func TestRulesAreChargedAllOrNone(t *testing.T) {
 	wide := core.Rule{Name: "wide", Seconds: 3600, MaxCount: 100}
 	narrow := core.Rule{Name: "narrow", Seconds: 3600, MaxCount: 2}
@@ -36,7 +36,7 @@ func TestRulesAreChargedAllOrNone(t *testing.T) {
 	}
 }
 
-// All holds each limit, the one that binds first and the others in the order of the rules.
+// All holds each limit: the binding one first, then the others in the order of the rules.
 func TestTheBindingLimitComesFirst(t *testing.T) {
 	rules := []core.Rule{
 		{Name: "a", Seconds: 3600, MaxCount: 9},
@@ -81,7 +81,7 @@ func TestTheBindingLimitComesFirst(t *testing.T) {
 	}
 }
 
-// A named rule on two routes is one counter, and a direct call reaches it.
+// A named rule on two routes has one counter, and so has a direct call with that name and limit.
 func TestNamedRulesAndDirectCallsShareCounters(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
@@ -121,7 +121,7 @@ func TestCheckInAHandler(t *testing.T) {
 	}
 }
 
-// The framework handles a panic in a rule's function, and the next call is sound.
+// A panic in a rule's function reaches the framework, and the next call works.
 func TestAPanicInAFunctionOfARule(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	angry := true
@@ -144,7 +144,7 @@ func TestAPanicInAFunctionOfARule(t *testing.T) {
 	wantLeft(t, limiter, "n", "k", core.PerHour(5), 4)
 }
 
-// Rules returns copies: what a caller does to them changes no guard.
+// Rules returns copies: changing them changes no guard.
 func TestRulesAreCopies(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule := core.Rule{
@@ -162,12 +162,12 @@ func TestRulesAreCopies(t *testing.T) {
 			rules[0] = core.Rule{}
 		}
 	}
-	rule.Paths[0], rule.Plans["pro"] = "/z", core.PerHour(1) // nor do those that it was made of
+	rule.Paths[0], rule.Plans["pro"] = "/z", core.PerHour(1) // nor does changing the rules that it was made of
 	wantServed(t, guard, newView("GET", "/a"), ok, 200, 200, 200, 429)
 }
 
-// Reset forgets the limits of all rules, Also and Plans, and of the routes that were called; no
-// ban, and nobody else.
+// Reset forgets the use of all rules, Also and Plans included, and of the routes that were called.
+// It ends no ban, and affects no other subject.
 func TestGuardReset(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -260,8 +260,7 @@ func TestResetAsksOnce(t *testing.T) {
 	}
 }
 
-// A rule that is skipped neither counts, nor refuses, nor asks who calls; the rules beside it go
-// on.
+// A rule that is skipped does not count, refuse or identify. The rules beside it go on.
 func TestSkip(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		identified := 0
@@ -304,7 +303,7 @@ func TestAPanicOfSkip(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
 }
 
-// An Event tells the call that its Decision is about; a direct call has none.
+// An Event describes the call of its Decision. For a direct call, it has no description.
 func TestEvents(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var events []core.Event

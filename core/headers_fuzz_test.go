@@ -14,10 +14,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// FuzzHeaders holds that what callers are told is valid whatever a rule, its routes and its limits
-// are called and however the store answers: structured fields and plain numbers, from which what
-// was put in comes back; no control byte in any header; a problem detail that is JSON and calls the
-// limit by the same name.
+// FuzzHeaders checks that what callers are shown is valid, whatever the names of a rule, its routes
+// and its limits, and however the store answers. Headers are structured fields and plain numbers,
+// from which the original values can be read, and have no control byte. A problem detail is JSON,
+// and gives the limit the same name.
 func FuzzHeaders(f *testing.F) {
 	every := make([]byte, 256)
 	for c := range every {
@@ -38,7 +38,7 @@ func FuzzHeaders(f *testing.F) {
 	styles := [...]core.HeaderStyle{core.HeadersDraft10, core.HeadersDraft7, core.HeadersXRateLimitDelta, core.HeadersDraft10 | core.HeadersXRateLimit}
 	f.Fuzz(func(t *testing.T, style byte, name, path, route string, kind byte, window, most, burst, remaining, retry, reset int64) {
 		if remaining < 0 || remaining > 1e12 || retry < 0 || retry > 1<<51 || reset < 0 || reset > 1<<51 {
-			return // no store says so: the longest wait is 71 years
+			return // no store returns that: the longest wait is 71 years
 		}
 		options := core.Options{Headers: styles[int(style)%len(styles)], MaxKeys: 1}
 		rule := core.Rule{Name: name, Limit: core.Limit{Max: int(most), Window: time.Duration(window) * time.Microsecond, Algorithm: core.Algorithm(kind), Burst: int(burst)}}
@@ -65,7 +65,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// heardHeaders is what a caller reads of one call.
+// heardHeaders holds the headers that a caller receives for one call.
 type heardHeaders struct {
 	*testing.T
 	rule    core.Rule
@@ -74,7 +74,7 @@ type heardHeaders struct {
 	header  http.Header
 }
 
-// check reads the headers back, and returns what they call the limit; "" where they do not.
+// check reads the headers back, and returns the limit's name in them, or "" if they have none.
 func (h heardHeaders) check(burst int) (title string) {
 	h.Helper()
 	checkLines(h.T, h.header)
@@ -119,7 +119,7 @@ func (h heardHeaders) check(burst int) (title string) {
 	return title
 }
 
-// checkDraft10 reads the two lists strictly, which here have one entry each.
+// checkDraft10 reads the two lists strictly. Here they have one entry each.
 func (h heardHeaders) checkDraft10(size, span, seconds int64) (title string) {
 	h.Helper()
 	policy, limit := parseList(h.T, h.header["Ratelimit-Policy"]), parseList(h.T, h.header["Ratelimit"])
@@ -147,12 +147,12 @@ func (h heardHeaders) checkDraft10(size, span, seconds int64) (title string) {
 	}
 	title = policy[0].Value.(string)
 	if h.rule.Name != "" && title != h.rule.Name || title == "" || len(title) > 128 {
-		h.Errorf("%q is told as %q", h.rule.Name, title)
+		h.Errorf("%q is shown as %q", h.rule.Name, title)
 	}
 	return title
 }
 
-// checkLines holds that nothing in a header ends its line, or is no printable ASCII.
+// checkLines checks that a header has only printable ASCII, and so no end of a line.
 func checkLines(t *testing.T, header http.Header) {
 	t.Helper()
 	for name, lines := range header {
@@ -166,8 +166,8 @@ func checkLines(t *testing.T, header http.Header) {
 	}
 }
 
-// checkRefusal holds that a refusal's headers are as clean, and that its body is JSON and names the
-// limit as the headers do.
+// checkRefusal checks that a refusal's headers are printable too, and that its body is JSON and
+// names the limit as the headers do.
 func checkRefusal(t *testing.T, refusal *core.Refusal, title string) {
 	t.Helper()
 	header := http.Header{}

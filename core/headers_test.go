@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// parseList reads a structured-fields list (RFC 9651) of items strictly.
+// parseList parses a structured-fields list (RFC 9651) of items strictly.
 func parseList(t *testing.T, lines []string) (items []httpsfv.Item) {
 	t.Helper()
 	list, err := httpsfv.UnmarshalList(lines)
@@ -28,7 +28,7 @@ func parseList(t *testing.T, lines []string) (items []httpsfv.Item) {
 	return items
 }
 
-// entry is what an item of RateLimit or RateLimit-Policy says.
+// entry is one item of RateLimit or RateLimit-Policy.
 type entry struct {
 	name string
 	a, b int64 // q and w, or r and t
@@ -62,7 +62,7 @@ func equal(a, b []entry) bool {
 	return true
 }
 
-// told is the headers of one call that the store answers so.
+// told returns the headers of one call for which the store returns these verdicts.
 func told(t *testing.T, options core.Options, rules []core.Rule, verdicts ...algorithm.Verdict) *fakeView {
 	t.Helper()
 	limiter := newLimiter(t, options)
@@ -120,7 +120,8 @@ func TestDraft10(t *testing.T) {
 	}
 }
 
-// The header and the problem's violated-policies give a limit the same name, whatever is in it.
+// The header and the problem's violated-policies give a limit the same name, whatever characters it
+// has.
 func TestNamesSurviveTheHeader(t *testing.T) {
 	for _, rule := range []core.Rule{
 		{Name: `say "hi" \ there`}, {Name: `"`}, {Name: `\`}, {Name: ` a;r=9, "b"`}, {Name: "100%"},
@@ -145,7 +146,7 @@ func TestNamesSurviveTheHeader(t *testing.T) {
 	}
 }
 
-// Limiters that stack each have their entry, and a handler's own limit too.
+// Limiters that stack each have their entry. So does a limit in the handler.
 func TestStackedLimitersAddUp(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	v := newView("GET", "/")
@@ -165,8 +166,8 @@ func TestStackedLimitersAddUp(t *testing.T) {
 	}
 }
 
-// The lines of both headers lie together, and yet who adds one to either of them, or changes it,
-// changes no other.
+// The lines of both headers share an array. Adding a line to one, or changing it, does not change
+// the other.
 func TestHeaderLinesAreApart(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(5).Fixed()})
@@ -186,7 +187,7 @@ func TestHeaderLinesAreApart(t *testing.T) {
 	}
 }
 
-// The joined header value of a call is reused for calls with the same limits, and for them alone.
+// A call's joined header value is reused for calls with the same limits, and for no others.
 func TestPoliciesByTurns(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	first, second := core.Rule{Name: "a", Seconds: 1, MaxCount: 9}, core.Rule{Name: "b", Seconds: 2, MaxCount: 9}
@@ -273,8 +274,8 @@ func TestXRateLimit(t *testing.T) {
 	}
 }
 
-// In unix seconds it is the first whole second at which the wait is over: neither earlier nor one
-// more.
+// In unix seconds, the reset is the first whole second at which the wait is over: not earlier, and
+// not one more.
 func TestXRateLimitResetInUnixSeconds(t *testing.T) {
 	for i := range 20 {
 		// The wait ends shortly before a whole second, where rounding up twice would show.
@@ -329,8 +330,8 @@ func TestWhichHeadersAStyleWrites(t *testing.T) {
 	}
 }
 
-// Headers with room for one limit describe the one that binds, whichever of the middlewares that
-// stack it belongs to. A value of somebody else's that describes no limit is replaced.
+// Headers with room for one limit describe the one that binds, whichever of the stacked middlewares
+// it belongs to. If somebody else wrote a value that describes no limit, it is replaced.
 func TestOlderHeadersOfStackedLimiters(t *testing.T) {
 	few := core.Rule{Name: "few", Limit: core.PerMinute(3).Fixed()}
 	late := core.Rule{Name: "late", Limit: core.Limit{Max: 3, Window: 600 * time.Second}.Fixed()}
@@ -369,7 +370,8 @@ func TestOlderHeadersOfStackedLimiters(t *testing.T) {
 	}
 }
 
-// A refusal is told even if a limit around it has none left either: the caller waits for this one.
+// A refusal is shown even if a limit around it has no permits left either: the caller waits for
+// this one.
 func TestOlderHeadersOfARefusalInside(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
 	v := newView("GET", "/")
@@ -386,7 +388,7 @@ func TestOlderHeadersOfARefusalInside(t *testing.T) {
 	}}, "5", "0")
 }
 
-// A limit that nobody counted says nothing: the headers are of the one that was.
+// Headers do not show a limit that was not counted, but the one that was.
 func TestOlderHeadersLeaveOutWhatWasNotCounted(t *testing.T) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		lost := core.Rule{Name: "lost", Seconds: 60, MaxCount: 7, OnStoreError: policy}

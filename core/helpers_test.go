@@ -22,7 +22,7 @@ import (
 // mostPermits is the largest Max, 10^12, or as much as an int holds.
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
-// fakeView is a call as an adapter shows it. It takes View at its word: a header is found under its
+// fakeView is a call as an adapter shows it. It follows View strictly: a header is found under its
 // canonical name only.
 type fakeView struct {
 	ctx      context.Context
@@ -38,7 +38,7 @@ type fakeView struct {
 	response http.Header
 }
 
-// newView is a call of a route whose path is the same, from 192.0.2.1.
+// newView returns a call from 192.0.2.1, whose path is also its route.
 func newView(method, route string) *fakeView {
 	return &fakeView{
 		ctx: context.Background(), method: method, path: route, route: route, peer: netip.MustParseAddr("192.0.2.1"),
@@ -59,40 +59,41 @@ func (v *fakeView) Host() string                      { return v.request.Get("Ho
 func (v *fakeView) Query(name string) string          { return v.query.Get(name) }
 func (v *fakeView) Param(name string) string          { return v.params[name] }
 
-// from is the same call by another peer; "" is one without an address, as over a unix socket.
+// from returns the same call by another peer; "" is one without an address, as over a unix socket.
 func (v *fakeView) from(peer string) *fakeView {
 	v.peer, _ = netip.ParseAddr(peer)
 	return v
 }
 
-// with is the same call with one more header line.
+// with returns the same call with one more header line.
 func (v *fakeView) with(name, value string) *fakeView {
 	v.request.Add(name, value)
 	return v
 }
 
-// asking is the same call with a query.
+// asking returns the same call with a query.
 func (v *fakeView) asking(query string) *fakeView {
 	v.query, _ = url.ParseQuery(query)
 	return v
 }
 
-// matching is the same call of a route with a wildcard.
+// matching returns the same call on a route with a wildcard.
 func (v *fakeView) matching(name, value string) *fakeView {
 	v.params = map[string]string{name: value}
 	return v
 }
 
-// as is the same call by a user, for limiters with Identify: whoSays.
+// as returns the same call by a user, for limiters whose Identify is whoSays.
 func (v *fakeView) as(user string) *fakeView {
 	v.values["user"] = user
 	return v
 }
 
-// whoSays believes what newView(...).as says.
+// whoSays identifies callers by the user that fakeView.as set.
 var whoSays = core.ContextValue("user")
 
-// newLimiter makes a limiter that is closed with the test and logs nothing unless told to.
+// newLimiter makes a limiter that is closed with the test. It logs nothing unless it is given a
+// Logger.
 func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 	t.Helper()
 	if options.Logger == nil {
@@ -115,7 +116,7 @@ func newGuard(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Gua
 	return guard
 }
 
-// status is what the caller gets: 200 stands for the handler.
+// status returns the status that the caller gets: 200 stands for the handler.
 func status(answer core.Answer) int {
 	if answer.Refusal == nil {
 		return http.StatusOK
@@ -133,7 +134,7 @@ func wantStatus(t testing.TB, guard *core.Guard, v core.View, want int) core.Ans
 	return answer
 }
 
-// peek asks what is left of a limit by any algorithm.
+// peek returns a Decision about what is left of a limit by any algorithm.
 func peek(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (core.Decision, error) {
 	if limit.Algorithm == core.Concurrency {
 		return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Peek(ctx, subject)
@@ -162,7 +163,7 @@ func checkRule(limiter *core.Limiter, v core.View, rule core.Rule, subject strin
 	return limiter.MustCheck(rule).Allow(v, subject)
 }
 
-// wantLeft checks what a counter of the limiter has left.
+// wantLeft checks how many permits a counter of the limiter has left.
 func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, want int) {
 	t.Helper()
 	d, err := peek(limiter, context.Background(), name, subject, limit)
@@ -174,10 +175,10 @@ func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit c
 	}
 }
 
-// patient is a Timeout that no healthy Redis needs, however busy the machine.
+// patient is a Timeout that a healthy Redis never needs, however busy the machine.
 const patient = 20 * time.Second
 
-// onBothEngines runs a test in process and on a real Redis, which it alone uses.
+// onBothEngines runs a test in process and on a real Redis that no other test uses.
 func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, source core.Source)) {
 	t.Run("memory", func(t *testing.T) { test(t, core.Options{}, core.FromMemory) })
 	t.Run("redis", func(t *testing.T) {
@@ -192,7 +193,7 @@ func deadRedis(t testing.TB) core.Options {
 	return core.Options{Redis: client, Timeout: 5 * time.Millisecond}
 }
 
-// decisions notes what OnDecision hears.
+// decisions notes what OnDecision receives.
 type decisions struct {
 	mu    sync.Mutex
 	heard []core.Decision
@@ -204,7 +205,7 @@ func (d *decisions) note(_ context.Context, e core.Event) {
 	d.heard = append(d.heard, e.Decision)
 }
 
-// last is the newest of exactly n decisions.
+// last returns the newest of exactly n decisions.
 func (d *decisions) last(t testing.TB, n int) core.Decision {
 	t.Helper()
 	d.mu.Lock()
@@ -229,7 +230,7 @@ func (l *logbook) Write(line []byte) (int, error) {
 
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// count is how many lines contain all of the words.
+// count returns how many lines contain all of the words.
 func (l *logbook) count(words ...string) (lines int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

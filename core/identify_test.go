@@ -20,7 +20,7 @@ func TestNeedLogin(t *testing.T) {
 
 		answer := wantStatus(t, guard, newView("POST", "/"), 401)
 		if d := heard.last(t, 1); d.Reason != core.NotLoggedIn || d.Allowed || d.Rule != "reply" || d.Source != core.FromNobody {
-			t.Errorf("the decision about nobody: %+v", d)
+			t.Errorf("the decision about an anonymous caller: %+v", d)
 		}
 		if answer.Refusal.Code != 16 || answer.Refusal.Wait != 0 {
 			t.Errorf("%+v", answer.Refusal)
@@ -39,8 +39,8 @@ func TestNeedLogin(t *testing.T) {
 	})
 }
 
-// NeedLogin asks who calls; Key says whom to count, and a call that costs nothing needs its login
-// all the same.
+// With NeedLogin the caller must be known, and Key chooses the subject. A call that costs nothing
+// needs its login all the same.
 func TestNeedLoginWithKeyAndCost(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	team := newGuard(t, limiter, core.Rule{Name: "team", Seconds: 3600, NeedLogin: true, Key: key("team:7")})
@@ -57,7 +57,7 @@ func TestIdentifyRunsOnceACall(t *testing.T) {
 	asked := 0
 	limiter := newLimiter(t, core.Options{Expose: true, Identify: func(r core.Request) (string, error) {
 		asked++
-		_, _ = r.User() // asking from within must not turn in circles
+		_, _ = r.User() // calling User from within must not recurse
 		if name := r.Rule(); name != "" {
 			t.Errorf("Identify is asked for rule %q, and not for the whole call", name)
 		}
@@ -111,7 +111,7 @@ func TestIdentifyFails(t *testing.T) {
 	}
 }
 
-// A caller who leaves while being identified has ended the call; nothing has failed.
+// If a caller leaves while being identified, the call has ended, and nothing has failed.
 func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
@@ -127,11 +127,11 @@ func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 		t.Errorf("%+v", answer.Refusal)
 	}
 	if log.count("could not be identified") != 0 {
-		t.Errorf("a line about a caller who left: %s", log.text.String())
+		t.Errorf("a caller who left is logged: %s", log.text.String())
 	}
 }
 
-// Nobody over an IP limit hears 429, otherwise 401; neither is charged.
+// An anonymous caller over an IP limit gets 429, otherwise 401. Neither call is charged.
 func TestNobodyHearsOfTheLimitFirst(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -148,7 +148,7 @@ func TestNobodyHearsOfTheLimitFirst(t *testing.T) {
 		v := newView("GET", "/")
 		answer := wantStatus(t, guard, v, 429)
 		if told := parseList(t, v.response["Ratelimit"]); len(told) != 1 {
-			t.Errorf("nobody is told of a limit for users: %v", v.response)
+			t.Errorf("an anonymous caller is shown a limit for users: %v", v.response)
 		}
 		if r := answer.Refusal; r.Decision.Rule != "ip" || r.Wait <= 0 || len(r.Violated) != 1 || r.Violated[0] != "ip" {
 			t.Errorf("%+v", r)
@@ -160,8 +160,8 @@ func TestNobodyHearsOfTheLimitFirst(t *testing.T) {
 	})
 }
 
-// While a limit that is the same for all callers refuses, nobody is identified, and Redis is not
-// asked either: neither for a user, nor for nobody.
+// While a limit that is the same for all callers refuses, no caller is identified, and Redis is not
+// asked either, whether the caller is logged in or not.
 func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 	ip := core.Rule{Name: "ip", Seconds: 3600, MaxCount: 1}
 	banning := ip
@@ -184,7 +184,7 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 				return whoSays(r)
 			}
 			limiter, guard := (*core.Limiter)(nil), (*core.Guard)(nil)
-			restart := func() { // a process that knows of no refusal yet
+			restart := func() { // a process that remembers no refusal yet
 				limiter = newLimiter(t, core.Options{Redis: client, Prefix: strings.ReplaceAll(name, " ", ""), Timeout: patient, Identify: identify})
 				guard = newGuard(t, limiter, rules...)
 			}
@@ -203,7 +203,7 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 				}
 				most := 1 + int(time.Since(begun)/time.Second) // a refusal is remembered for a second
 				if name == "with a ban" && who == "" {
-					asked = 0 // the ban did not hear of nobody, and would have to hear of a user
+					asked = 0 // anonymous calls did not count for the ban, and those of a user must
 				}
 				if trips := int(limiter.Stats().Trips - before); asked > most || trips > most || source != core.FromDenyCache {
 					t.Errorf("%q: Identify was asked %d times and Redis %d times for 100 calls, the last answered from %s", who, asked, trips, source)
@@ -240,7 +240,7 @@ func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 				}
 			}
 			heard.last(t, 4*test.heard)
-			if test.name == "tried" { // though the same limit has refused another call, of which it need not hear
+			if test.name == "tried" { // though the same limit has refused another call, which this rule need not count
 				wantStatus(t, newGuard(t, limiter, ip, core.Rule{Name: "live", Seconds: 60, NeedLogin: true}), newView("GET", "/").as("alice"), 429)
 				wantStatus(t, guard, newView("GET", "/").as("alice"), 429)
 				heard.last(t, 4*test.heard+1+test.heard)
@@ -252,8 +252,8 @@ func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 	}
 }
 
-// A caller who cannot be identified hears first of a limit that is the same for all, as one who is
-// not logged in does.
+// A caller who cannot be identified is refused first by a limit that is the same for all, as one
+// who is not logged in is.
 func TestWhoCannotBeIdentifiedHearsOfTheLimitFirst(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		fails := false
@@ -301,7 +301,8 @@ func verify(_ context.Context, token string) (string, error) {
 	return "", nil
 }
 
-// identified is what an Identify function says of a call, through the limiter as in a service.
+// identified returns the result of an Identify function for a call, through the limiter as in a
+// service.
 func identified(t *testing.T, identify core.IdentifyFunc, v core.View) (user string, err error) {
 	t.Helper()
 	limiter := newLimiter(t, core.Options{Identify: identify})
@@ -377,7 +378,7 @@ func TestContextValueTakesOnlyStrings(t *testing.T) {
 	}
 }
 
-// A header is found in any spelling: a View need know the canonical one only.
+// Request.Header finds a header in any spelling. A View need only know the canonical one.
 func TestHeadersAreFoundInAnySpelling(t *testing.T) {
 	v := newView("GET", "/").with("X-Api-Key", "k")
 	user, _ := identified(t, func(r core.Request) (string, error) {

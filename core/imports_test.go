@@ -30,7 +30,7 @@ func adapters(t *testing.T) (names []string) {
 	return names
 }
 
-// The arrows run one way: a service that uses one framework compiles no other.
+// core depends on no adapter or framework, so a service that uses one framework compiles no other.
 func TestCoreImportsNoFramework(t *testing.T) {
 	deps := goList(t, "-deps", ".")
 	if len(deps) < 50 {
@@ -53,7 +53,7 @@ func TestCoreImportsNoFramework(t *testing.T) {
 	}
 }
 
-// An adapter forwards, so it needs core's exported names alone.
+// An adapter only forwards, so it needs no more than core's exported names.
 func TestAdaptersImportOnlyCore(t *testing.T) {
 	for _, adapter := range adapters(t) {
 		imports := goList(t, "-f", `{{join .Imports "\n"}}`, module+adapter)

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// countedFor is the subject that a rule with this key counts a call by.
+// countedFor returns the subject for which a rule with this key counts a call.
 func countedFor(t *testing.T, k core.KeyFunc, v core.View) string {
 	t.Helper()
 	var heard decisions
@@ -19,8 +19,8 @@ func countedFor(t *testing.T, k core.KeyFunc, v core.View) string {
 	return heard.last(t, 1).Key
 }
 
-// IPSubject is the subject that rules by IP use, so an operator who has an address reaches their
-// counters by it.
+// IPSubject is the subject that rules by IP use. So an operator who has an address finds its
+// counters.
 func TestIPSubject(t *testing.T) {
 	for _, test := range []struct {
 		addr       string
@@ -142,7 +142,7 @@ func TestKeyFuncs(t *testing.T) {
 	}
 }
 
-// No two combinations are one subject.
+// No two combinations give the same subject.
 func TestJoinIsInjective(t *testing.T) {
 	parts := []string{"a", "b", "c", "a|b", "b|c", "|", "||", "%7C", "a%7Cb", "%257C", "%", "%25", "ip:192.0.2.1"}
 	seen := make(map[string][]string)
@@ -189,7 +189,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// An API key shows up nowhere: not in decisions, headers, bodies, logs or Redis.
+// An API key appears nowhere: not in decisions, headers, bodies, logs or Redis.
 func TestSecretsStaySecret(t *testing.T) {
 	const secret = "sk_live_0123456789"
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -232,8 +232,8 @@ func TestWhatKeyFunctionsSee(t *testing.T) {
 	}
 }
 
-// An owner may wrap the Request; ByIP and what falls back to it still group addresses and know
-// those that are unknown.
+// An owner may wrap the Request. ByIP, and functions that fall back to it, still group addresses
+// and recognize unknown ones.
 func TestKeyFunctionsTakeWrappedRequests(t *testing.T) {
 	type wrapped struct{ core.Request }
 	for peer, want := range map[string]string{"192.0.2.1": "ip:192.0.2.1", "2001:db8:1:2::3": "ip:2001:db8:1:2::/64", "": "ip:unknown"} {

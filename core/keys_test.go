@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// During a rolling deploy an older or newer version may keep another layout of the same state
-// beside this one's: each has keys of its own, and neither reads the other's.
+// During a rolling deploy, an older or newer version may keep the same state in another layout.
+// Each layout has keys of its own, and neither version reads the other's.
 func TestAnotherLayoutLiesBeside(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -42,7 +42,7 @@ func TestAnotherLayoutLiesBeside(t *testing.T) {
 	}
 }
 
-// wantApart checks that of two callers with one call each neither is charged for the other.
+// wantApart checks that of two callers with one call each, neither is charged for the other's.
 func wantApart(t *testing.T, guard *core.Guard, one, other core.View) {
 	t.Helper()
 	wantStatus(t, guard, one, 200)
@@ -63,8 +63,8 @@ func TestUsersDoNotShareACounter(t *testing.T) {
 	})
 }
 
-// Text of callers in a key (a closing brace, a tag of their own) chose the cluster slot, and with
-// two keys caused an error.
+// A caller's text in a key (a closing brace, a hash tag) chose the cluster slot, and with two keys
+// caused an error.
 func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
 	cluster := redistest.StartCluster(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: cluster, Timeout: patient})
@@ -84,8 +84,8 @@ func TestKeysOfOneCallShareASlotWhateverTheSubject(t *testing.T) {
 	}
 }
 
-// Arguments passed as keys, or keys as arguments: a cluster routes by the keys alone, and refuses
-// or misses the rest.
+// Some scripts took arguments as keys, or keys as arguments. A cluster routes by the keys alone,
+// and refuses or misses the others.
 func TestOnlyKeysArePassedAsKeys(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	calls := 0
@@ -124,7 +124,7 @@ func TestOnlyKeysArePassedAsKeys(t *testing.T) {
 	}
 }
 
-// Parts joined without escaping made one key of two: ("a", "b:c") and ("a:b", "c").
+// Parts joined without escaping gave two pairs one key: ("a", "b:c") and ("a:b", "c").
 func TestJoinedKeysDoNotAlias(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	joined := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.Join(core.ByValue("tenant"), core.ByValue("account"))}
@@ -139,7 +139,7 @@ func TestJoinedKeysDoNotAlias(t *testing.T) {
 	}
 }
 
-// API keys that differ in case shared a bucket, because header values were lower-cased on the way.
+// API keys that differ in case shared a bucket, because header values were lower-cased.
 func TestKeysThatDifferInCaseAreTwo(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	for _, by := range []core.KeyFunc{core.ByHeader("X-Api-Key"), core.ByUser, core.ByValue("user")} {
@@ -148,7 +148,7 @@ func TestKeysThatDifferInCaseAreTwo(t *testing.T) {
 	}
 }
 
-// Keys were told apart by 64 bits of an unkeyed hash, for which anybody can find two that agree.
+// Keys were distinguished by 64 bits of an unkeyed hash, for which anybody can find a collision.
 func TestLongKeysAreToldApartBy128Bits(t *testing.T) {
 	seen := make(map[string]bool)
 	for i := range 1000 {
@@ -161,7 +161,7 @@ func TestLongKeysAreToldApartBy128Bits(t *testing.T) {
 	}
 }
 
-// A limit by a value that the service itself had set looked for it among the headers, which callers
+// A limit by a value that the service had set looked the value up in the headers, which callers
 // write.
 func TestValuesAreNotReadFromHeaders(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByValue("plan")})
@@ -169,15 +169,15 @@ func TestValuesAreNotReadFromHeaders(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/").with("Plan", "b").with("plan", "b"), 429)
 }
 
-// IPv4 addresses in IPv6's dress were cut to a prefix before they were undressed: all of them were
-// one client, and one call too many of anybody's refused everybody.
+// IPv4-mapped IPv6 addresses were cut to a prefix before they were unmapped. All of them were one
+// client, and one call too many refused everybody.
 func TestMappedIPv4ClientsAreNotOneClient(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 1})
 	wantApart(t, guard, newView("GET", "/").from("::ffff:192.0.2.1"), newView("GET", "/").from("::ffff:198.51.100.1"))
 	wantStatus(t, guard, newView("GET", "/").from("192.0.2.1"), 429)
 }
 
-// A client that went through the addresses of its own network was a new client with each.
+// A client that used one address after another of its own network was a new client each time.
 func TestRotatingThroughA64IsOneClient(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 2})
 	for i, want := range []int{200, 200, 429, 429} {
@@ -196,8 +196,8 @@ func TestRefusalIsNot200(t *testing.T) {
 	}
 }
 
-// The framework's string was a view of its buffer, which the next call filled with another
-// client's: kept as a key, it was theirs.
+// A framework's string was a view of its buffer, which the next call overwrote. A key that kept the
+// string became another client's key.
 func TestKeysAreCopiedFromTheCall(t *testing.T) {
 	var heard decisions
 	limiter := newLimiter(t, core.Options{OnDecision: heard.note})

@@ -15,7 +15,7 @@ func leaseRule() core.Rule {
 	return core.Rule{Name: "n", Seconds: 3600, MaxCount: 3200, Lease: 100}
 }
 
-// heardOf is a limiter on a Redis, and what it decides.
+// heardOf returns a limiter on a Redis, and the decisions that it makes.
 func heardOf(t *testing.T, server *redistest.Server, prefix string) (*core.Limiter, *decisions) {
 	heard := new(decisions)
 	return newLimiter(t, core.Options{Redis: server.Client(t), Prefix: prefix, Timeout: patient, OnDecision: heard.note}), heard
@@ -32,7 +32,8 @@ func (d *decisions) bySource() map[core.Source]int {
 	return sources
 }
 
-// Leased permits say so, and count down; what was not used is back in Redis after Close.
+// A leased permit has the source FromLease, and Remaining counts down. Unused permits are back in
+// Redis after Close.
 func TestLeasedCalls(t *testing.T) {
 	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
@@ -49,7 +50,7 @@ func TestLeasedCalls(t *testing.T) {
 	wantLeft(t, limiter, "n", me, core.PerHour(3200), 2900)
 }
 
-// The rules that ask Redis each time, with or without a Lease.
+// These rules ask Redis each time, with or without a Lease.
 func TestWhoIsNotLeased(t *testing.T) {
 	server := redistest.Start(t)
 	other := core.Rule{Name: "other", Seconds: 60, MaxCount: 3200, Key: core.Global}
@@ -81,7 +82,8 @@ func TestWhoIsNotLeased(t *testing.T) {
 	}
 }
 
-// A plan of an algorithm that leases is leased; and so is a cost, by which each permit counts.
+// A plan with an algorithm that leases is leased. So is a call with a cost, for which each permit
+// counts.
 func TestLeasedPlansAndCosts(t *testing.T) {
 	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	plan := core.Limit{Max: 9600, Window: time.Hour, Algorithm: core.FixedWindow}
@@ -98,7 +100,7 @@ func TestLeasedPlansAndCosts(t *testing.T) {
 	wantLeft(t, limiter, "n", me, plan, 9600-600)
 }
 
-// A refund of a leased call comes back, and so does a charge that does not count by its outcome.
+// A refund gives back a leased permit, and so does Count for a call that does not count.
 func TestLeasedCallsAreGivenBack(t *testing.T) {
 	limiter, heard := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
@@ -126,8 +128,7 @@ func TestLeasedCallsAreGivenBack(t *testing.T) {
 	wantLeft(t, limiter, "counted", me, core.PerHour(3200), 3199)
 }
 
-// A Reset in this process drops what is leased; all the calls of the limit are there again, and no
-// more.
+// A Reset in this process drops the lease. All permits of the limit are there again, and no more.
 func TestResetOfALeasedCounter(t *testing.T) {
 	limiter, _ := heardOf(t, redistest.Start(t), "test")
 	guard := newGuard(t, limiter, leaseRule())
@@ -143,8 +144,8 @@ func TestResetOfALeasedCounter(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// A refused caller who comes again is answered here, with the same headers, until something
-// changes.
+// A refused caller who tries again is answered in this process, with the same headers, until
+// something changes.
 func TestRefusalsAreRemembered(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, heard := heardOf(t, server, "test")
@@ -158,7 +159,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	if d := heard.last(t, 2); d.Source != core.FromRedis {
 		t.Errorf("refused first: %+v", d)
 	}
-	server.Kill() // nobody needs it for what follows
+	server.Kill() // the rest of the test works without it
 	wantStatus(t, guard, again, 429)
 	if d := heard.last(t, 3); d.Source != core.FromDenyCache || len(d.All) != 2 || d.All[1].Source != core.FromDenyCache {
 		t.Errorf("refused again: %+v", d)

@@ -39,8 +39,8 @@ func (l *lender) takeBack() {
 	l.used = 0
 }
 
-// kept returns the paths to every string and slice that is reachable from what and lies in the
-// lender's buffer. It sees everything but the variables of closures.
+// kept returns the paths to every string and slice that is reachable from the arguments and lies in
+// the lender's buffer. It sees everything except the variables of closures.
 func (l *lender) kept(what ...any) []string {
 	w := walk{lender: l, seen: make(map[place]bool), locked: make(map[sync.Locker]bool)}
 	for _, of := range what {
@@ -120,7 +120,8 @@ func (w *walk) fields(path string, v reflect.Value) {
 	}
 }
 
-// lock locks the mutexes of a struct: what works in the background may write to what they guard.
+// lock locks the mutexes of a struct, because work in the background may write to the fields that
+// they guard.
 func (w *walk) lock(v reflect.Value) (unlock func()) {
 	var held []sync.Locker
 	for i := range v.NumField() {
@@ -160,8 +161,8 @@ func lentHeader(name string) func(core.Request) string {
 	return func(r core.Request) string { return r.Header(name)[0] }
 }
 
-// A framework may overwrite what it lent as soon as a call is over. Whichever way it came in, the
-// core keeps none of it.
+// A framework may overwrite the strings that it lent as soon as a call is over. The core keeps none
+// of them, however they reached it.
 func TestNothingLentIsKept(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		lent, heard, seen := newLender(), new(decisions), []context.Context(nil)
@@ -227,7 +228,7 @@ func TestNothingLentIsKept(t *testing.T) {
 			check("Check")
 		}
 
-		// Direct calls, each of them in a zone of its own.
+		// Direct calls, each in a time zone of its own.
 		zones := []string{"Asia/Dubai", "Asia/Dhaka", "Asia/Seoul", "Asia/Karachi", "Asia/Almaty", "Asia/Baku"}
 		limit := func() core.Limit {
 			l := core.PerCalendarDay(1, lent.lend(zones[0]))
@@ -271,21 +272,21 @@ func TestNothingLentIsKept(t *testing.T) {
 		defer leave()
 		_, _ = limiter.MustPacer(lent.lend("turn"), bucket).Acquire(ctx, subject(), 1)
 		check("Acquire")
-		for i := range tally.MaxHandles + 1 { // names beyond those that Stats tells apart
+		for i := range tally.MaxHandles + 1 { // names beyond those that Stats lists separately
 			_, _ = peek(limiter, background, fmt.Sprint("name", i), "s", core.PerHour(1))
 		}
 		_, _ = limiter.MustCounter(lent.lend("beyond"), limit()).Allow(background, subject())
 		check("Allow of many names")
 		for _, d := range heard.heard {
 			if text := fmt.Sprintf("%+v", d); strings.Contains(text, "~") {
-				t.Errorf("OnDecision heard %s", text)
+				t.Errorf("OnDecision received %s", text)
 			}
 		}
 	})
 }
 
-// The reservation of a caller of Acquire who left is given back in the background, when the strings
-// are lent to somebody else.
+// If a caller leaves Acquire, its reservation is given back in the background, when its strings are
+// lent to somebody else.
 func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		ctx, leave := context.WithCancel(background)

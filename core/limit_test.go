@@ -25,8 +25,8 @@ func TestElevenIsNotTen(t *testing.T) {
 	})
 }
 
-// Permits were divided into whole microseconds: at 600,000 a second a permit came back every one, a
-// million a second.
+// Limiters divided the window into whole microseconds per permit. At 600,000 a second, a permit
+// came back every microsecond, which is a million a second.
 func TestRateThatIsNoWholeNumberOfMicroseconds(t *testing.T) {
 	for _, rate := range []int{600_000, 3, 7, 999_983} {
 		onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -40,8 +40,8 @@ func TestRateThatIsNoWholeNumberOfMicroseconds(t *testing.T) {
 	}
 }
 
-// Seconds as a floating-point number had grown too large for what was added to them: since 2025 the
-// first of ten calls a second left eight, and each later date spoils other rates.
+// A time in seconds, as a floating-point number, had become too large to add fractions to. Since
+// 2025, the first of ten calls a second left eight, and later dates affect other rates.
 func TestFirstCallOfTenLeavesNine(t *testing.T) {
 	dates := []int64{in2065, 1 << 51, 3_600_000_000_000_000, 4_102_444_799_999_999} // 2065, 2041, 2084, the end of 2099
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -62,7 +62,7 @@ func TestFirstCallOfTenLeavesNine(t *testing.T) {
 	})
 }
 
-// A limit of nothing, or a forgotten one, let everybody through, divided by zero, or took Redis
+// A limit of zero, or one that was not set, let everybody through, divided by zero, or took Redis
 // down.
 func TestLimitOfNothingIsAnError(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -84,7 +84,7 @@ func TestLimitOfNothingIsAnError(t *testing.T) {
 	})
 }
 
-// Large numbers made the limiter do nothing: the arithmetic had overflowed.
+// With very large numbers the arithmetic overflowed, and nothing was limited.
 func TestLargestNumbersLimit(t *testing.T) {
 	const most, longest = mostPermits, 366 * 24 * time.Hour
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
@@ -94,7 +94,7 @@ func TestLargestNumbersLimit(t *testing.T) {
 			core.PerCalendarMonth(most, "Pacific/Auckland"),
 			{Max: most, Window: time.Millisecond, Algorithm: core.TokenBucket}, {Max: 1, Window: longest, Algorithm: core.TokenBucket, Burst: 70},
 		} {
-			size := max(limit.Max, limit.Burst) // the only Burst here is the larger
+			size := max(limit.Max, limit.Burst) // only the largest limit has a Burst
 			if d := took(t, limiter, limit, size-1); d.Remaining != 1 {
 				t.Errorf("%v: %d left of all but one", limit, d.Remaining)
 			}
@@ -105,7 +105,7 @@ func TestLargestNumbersLimit(t *testing.T) {
 	})
 }
 
-// A log of 70,000 calls a day stalled the whole server while one caller's was searched.
+// With a log of 70,000 calls a day, the search for one caller stalled the whole server.
 func TestLogOfSeventyThousandIsRefused(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	var wrong *core.RuleError
@@ -114,8 +114,8 @@ func TestLogOfSeventyThousandIsRefused(t *testing.T) {
 	}
 }
 
-// A false in Lua arrives as nil, and was taken for an error, for zero permits, or for a yes. Every
-// answer has all its numbers.
+// A false in Lua arrives as nil, which was taken for an error, for zero permits, or for an
+// allowance. So every answer has all its numbers.
 func TestRefusalIsAnAnswerNotNil(t *testing.T) {
 	eachAlgorithm(t, 2, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		if d, err := peek(limiter, background, "n", "user:a", limit); err != nil || !d.Allowed || d.Remaining != 2 || d.ResetAfter != 0 {
@@ -129,14 +129,14 @@ func TestRefusalIsAnAnswerNotNil(t *testing.T) {
 	})
 }
 
-// withMax is the same limit with another Max, and for a bucket another rate and size.
+// withMax returns the same limit with another Max, and a bucket with another rate and size.
 func withMax(limit core.Limit, permits int) core.Limit {
 	limit.Max = permits
 	return limit
 }
 
-// The use under a limit of ten was read as ten times as much under one of a hundred, so the raise
-// refused everybody.
+// When a limit was raised from ten to a hundred, the stored use was read as ten times as much, so
+// the raise refused everybody.
 func TestRaisedLimitDoesNotReadOldStateAsMore(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 8)
@@ -148,7 +148,7 @@ func TestRaisedLimitDoesNotReadOldStateAsMore(t *testing.T) {
 	})
 }
 
-// A raised rate refused until what was used under the old one had drained at the old one's pace.
+// After a rate was raised, callers were refused until the old use had drained at the old rate.
 func TestRaisedRateLetsThroughAtOnce(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 10)
@@ -156,14 +156,14 @@ func TestRaisedRateLetsThroughAtOnce(t *testing.T) {
 		raised := withMax(limit, 60)
 		took(t, limiter, raised, 50)
 		tookNone(t, limiter, raised, 1)
-		if limit.Algorithm == core.TokenBucket { // and comes back at the new one's
+		if limit.Algorithm == core.TokenBucket { // it refills at the new rate
 			now.pass(10 * time.Second)
 			remains(t, limiter, raised, 10)
 		}
 	})
 }
 
-// A lowered limit held for new keys only: whoever was counted already kept the old one.
+// A lowered limit held for new keys only. Existing callers kept the old one.
 func TestLoweredLimitHoldsForOldKeys(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 6)
@@ -177,9 +177,9 @@ func TestLoweredLimitHoldsForOldKeys(t *testing.T) {
 	})
 }
 
-// Processes of two releases disagreed on the limit, and the first to be asked decided for all; or
-// each change gave a full limit anew. A slower bucket does not count what passes by a faster one:
-// it holds for its own calls, and the faster one for all.
+// Processes of two releases had different limits. The first to be asked decided for all, or each
+// change granted a full limit anew. A slower bucket does not count calls of a faster one: it holds
+// for its own calls, and the faster one for all.
 func TestProcessesThatDisagreeMintNothing(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		old, admitted, byOld := withMax(limit, 4), 0, 0
@@ -210,7 +210,7 @@ func TestProcessesThatDisagreeMintNothing(t *testing.T) {
 	})
 }
 
-// date is a moment by the clocks of a zone.
+// date returns a moment by the clocks of a zone.
 func date(t testing.TB, zone string, year int, month time.Month, day, hour, minute int) time.Time {
 	t.Helper()
 	location, err := time.LoadLocation(zone)
@@ -220,7 +220,7 @@ func date(t testing.TB, zone string, year int, month time.Month, day, hour, minu
 	return time.Date(year, month, day, hour, minute, 0, 0, location)
 }
 
-// A day ends when it does by the clocks of its zone, though it has 23 or 25 hours; so does a month.
+// A day or a month ends by the clocks of its zone, even if a day has 23 or 25 hours.
 func TestDaysAndMonthsOfZones(t *testing.T) {
 	day, month := core.PerCalendarDay, core.PerCalendarMonth
 	for _, test := range []struct {
@@ -253,7 +253,8 @@ func TestDaysAndMonthsOfZones(t *testing.T) {
 			}
 			clock.add(time.Microsecond)
 			wantLeft(t, limiter, "n", "s", test.limit, 2)
-			clock.add(-test.lasts - time.Microsecond) // the day before, by a clock that stepped back, mints nothing
+			// A clock that steps back to the day before creates no permits.
+			clock.add(-test.lasts - time.Microsecond)
 			wantLeft(t, limiter, "n", "s", test.limit, 0)
 		})
 	}
@@ -297,8 +298,7 @@ func TestCalendarsInRedis(t *testing.T) {
 	})
 }
 
-// A rule's counter is that of the limit which says the same, however it is spelled; other spans and
-// zones are others.
+// Two spellings of the same limit have one counter. Another span or zone is another counter.
 func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

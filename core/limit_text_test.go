@@ -88,7 +88,7 @@ func FuzzParseLimit(f *testing.F) {
 	})
 }
 
-// Every policy that can be used has a text that is read as the same.
+// Every valid policy has a text that parses to the same policy.
 func FuzzStorePolicyText(f *testing.F) {
 	for _, text := range []string{"", "fail_open", "fail_closed", "count_locally 0.25", "count_locally", "count_locally 0", "count_locally NaN", "count_locally 1e-320", "count_locally 0x1p-2", "FAIL_OPEN", "fail_open 1", " fail_closed\n", "count_locally 1.0000000000000002"} {
 		f.Add(text, 0.25)

@@ -15,7 +15,7 @@ import (
 
 var background = context.Background()
 
-// eachDirectCall is every way to name a counter directly.
+// eachDirectCall runs a test for every kind of direct call.
 func eachDirectCall(t *testing.T, limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit, check func(t *testing.T, d core.Decision, err error)) {
 	t.Helper()
 	calls := map[string]func() (core.Decision, error){
@@ -86,7 +86,7 @@ func TestWrongDirectCalls(t *testing.T) {
 				wantRuleError(t, err, test.rule, test.field, test.told)
 			})
 			if len(heard.heard) > 0 {
-				t.Errorf("OnDecision heard %+v of a call that was wrong", heard.heard)
+				t.Errorf("OnDecision received %+v of a call that was wrong", heard.heard)
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestAllowNWithWrongNumbers(t *testing.T) {
 	}
 }
 
-// No permits are always allowed and charge nothing, whatever was used.
+// Taking no permits is always allowed and charges nothing, whatever was used.
 func TestAllowNWithNothing(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		for name, limit := range map[string]core.Limit{
@@ -187,11 +187,11 @@ func TestDirectCallsWithoutRedis(t *testing.T) {
 		}
 	})
 	if len(heard.heard) > 0 {
-		t.Errorf("OnDecision heard %+v where there was no decision", heard.heard)
+		t.Errorf("OnDecision received %+v where there was no decision", heard.heard)
 	}
 }
 
-// A context that ends while the store is asked is the caller's end, too.
+// A context that ends while the store is asked is an end of the caller's context, too.
 func TestDirectCallsWhoseCallerLeaves(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	core.UseAnswers(limiter, algorithm.Verdict{Ended: context.Canceled})
@@ -216,7 +216,7 @@ func TestDecisionsThroughASequence(t *testing.T) {
 				limiter := newLimiter(t, options)
 				for i, left := range []int{2, 1, 0, 0, 0} {
 					source := source
-					if i == 4 && source == core.FromRedis { // as the call before it was refused
+					if i == 4 && source == core.FromRedis { // the deny cache repeats the refusal of the call before
 						source = core.FromDenyCache
 					}
 					before, err := peek(limiter, background, name, "user:a", limit)
@@ -232,7 +232,7 @@ func TestDecisionsThroughASequence(t *testing.T) {
 						t.Errorf("Peek before call %d: %+v, then %+v", i, before, d)
 					}
 					if last := heard.last(t, i+1); last.Remaining != d.Remaining || last.Allowed != d.Allowed {
-						t.Errorf("OnDecision heard %+v of %+v", last, d)
+						t.Errorf("OnDecision received %+v of %+v", last, d)
 					}
 				}
 				wantLeft(t, limiter, name, "user:b", limit, 3)
@@ -266,7 +266,7 @@ func checkDecision(t *testing.T, d core.Decision, name string, limit core.Limit,
 	}
 }
 
-// By a clock of the test's own, to the microsecond.
+// The test controls the clock, so times are exact to the microsecond.
 func TestTimesThroughASequence(t *testing.T) {
 	const minute, second = int64(60_000_000), int64(1_000_000)
 	for _, test := range []struct {

@@ -34,7 +34,7 @@ func records(t testing.TB, limiter *core.Limiter, subject string, limit core.Lim
 	return got
 }
 
-// notes are those of records, newest first.
+// notes returns the notes of the records, newest first.
 func notes(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (notes []string) {
 	t.Helper()
 	for _, r := range records(t, limiter, subject, limit) {
@@ -79,7 +79,8 @@ func TestRecordsEndWithTheirWindow(t *testing.T) {
 		noted(t, limiter, log3, 1, note)
 		clock.add(20 * time.Minute)
 	}
-	if got := notes(t, limiter, "s", log3); !slices.Equal(got, []string{"c", "b"}) { // a was to the microsecond an hour ago
+	// The call of a was exactly an hour ago, to the microsecond.
+	if got := notes(t, limiter, "s", log3); !slices.Equal(got, []string{"c", "b"}) {
 		t.Errorf("%q", got)
 	}
 	clock.add(-time.Microsecond)
@@ -121,7 +122,7 @@ func TestNotesOfARule(t *testing.T) {
 	})
 }
 
-// Notes of callers may be anything, and are kept short, whole and readable.
+// Callers may send any note. It is kept short, in whole characters, and as valid UTF-8.
 func TestNotesAreCut(t *testing.T) {
 	full := strings.Repeat("x", 256)
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -153,7 +154,7 @@ func TestNotesAreCut(t *testing.T) {
 	})
 }
 
-// A rule's note is cut too, and kept when the call's own memory is somebody else's.
+// A rule's note is cut too, and is kept after the memory of the call is used for another.
 func TestNotesOfARuleAreCutCopies(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	path := bytes.Repeat([]byte("x"), 1<<20)

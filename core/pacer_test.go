@@ -158,7 +158,7 @@ func TestWrongAcquires(t *testing.T) {
 		}
 	}
 	if len(heard.heard) > 0 {
-		t.Errorf("OnDecision heard %+v", heard.heard)
+		t.Errorf("OnDecision received %+v", heard.heard)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestReserveTakesATurnWithoutWaiting(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		if h := heard.last(t, i+1); h.Wait != d.Wait {
-			t.Errorf("OnDecision heard %+v", h)
+			t.Errorf("OnDecision received %+v", h)
 		}
 	}
 	clock.add(700 * time.Millisecond)

@@ -105,7 +105,7 @@ func TestMessage(t *testing.T) {
 	if refusal.Message != words.Message || !strings.Contains(string(refusal.Body), `Slow down, \"friend\"`) {
 		t.Errorf("%q, %s", refusal.Message, refusal.Body)
 	}
-	// The first of two that bind alike says its words; other refusals keep ours.
+	// Of two limits that bind alike, the first has its Message sent. Other refusals keep the default.
 	refusal, _ = refused(t, core.Options{}, 3*time.Second, core.Rule{Name: "plain", Seconds: 60}, words)
 	if refusal.Message == words.Message || !slices.Equal(refusal.Violated, []string{"plain", "words"}) {
 		t.Errorf("%q, %q", refusal.Message, refusal.Violated)
@@ -113,7 +113,7 @@ func TestMessage(t *testing.T) {
 	words.NeedLogin = true
 	guard := newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), words)
 	if answer := wantStatus(t, guard, newView("GET", "/"), 401); answer.Refusal.Message == words.Message {
-		t.Error("nobody hears of the limit")
+		t.Error("a caller who must log in gets the message about the limit")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestReplyIsAskedOnceARefusal(t *testing.T) {
 		wantStatus(t, guard, v, want)
 	}
 	if !slices.Equal(reasons, []core.Reason{core.NotLoggedIn, core.LimitExceeded}) {
-		t.Errorf("asked about %v", reasons)
+		t.Errorf("Reply was called for %v", reasons)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestPlansByUser(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		if got := v.response["Ratelimit-Policy"]; got[0] != `"n";q=4;w=3600` {
-			t.Errorf("callers are told %s", got)
+			t.Errorf("the headers show %s", got)
 		}
 		refusal := wantStatus(t, guard, by("big"), 429).Refusal
 		if refusal.Decision.Limit != big || refusal.Violated[0] != "n" {
@@ -331,7 +331,7 @@ func TestNamedPlans(t *testing.T) {
 					wantServed(t, guard, other, ok, want...) // an unnamed rule counts each route by itself
 				}
 				if got := log.count("plan could not be found"); got > 0 != (test.told != "") || log.count(test.told) == 0 {
-					t.Errorf("%d complaints: %s", got, log.text.String())
+					t.Errorf("%d warnings: %s", got, log.text.String())
 				}
 			})
 		}
@@ -401,16 +401,16 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 			}
 		}
 		if d := heard.last(t, 3); d.Limit != core.Unlimited {
-			t.Errorf("OnDecision heard %+v", d)
+			t.Errorf("OnDecision received %+v", d)
 		}
 		if options.Redis != nil && len(options.Redis.Keys(background, "*").Val()) > 0 {
-			t.Error("who has no limit has a key")
+			t.Error("a caller without a limit has a key")
 		}
 		if _, err := limiter.Counter("", core.Unlimited); err == nil {
-			t.Error("a counter without a name")
+			t.Error("no error for a counter without a name")
 		}
 		if d, err := limiter.MustCounter("n", core.Unlimited).Allow(background, ""); err == nil || d.Allowed {
-			t.Errorf("nobody: %+v", d)
+			t.Errorf("no error for an empty subject: %+v", d)
 		}
 		_, err := limiter.MustCounter("n", core.Unlimited).AllowN(background, "s", -1)
 		wantRuleError(t, err, "n", "n", "-1")
@@ -449,6 +449,6 @@ func TestUnlimitedTurnsAndRecords(t *testing.T) {
 		t.Errorf("Reset: %v", err)
 	}
 	if _, err := resetOf(limiter, background, "n", "", core.Unlimited); err == nil {
-		t.Error("Reset of nobody is no error")
+		t.Error("no error for Reset of an empty subject")
 	}
 }

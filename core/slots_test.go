@@ -38,7 +38,7 @@ func TestHoldTakesASlotUntilItIsReleased(t *testing.T) {
 			t.Errorf("RetryAfter is %v", d.RetryAfter)
 		}
 		if last := heard.last(t, 3); last.Allowed {
-			t.Errorf("OnDecision heard %+v", last)
+			t.Errorf("OnDecision received %+v", last)
 		}
 		refused() // nothing was taken, so nobody's slot is given back
 		wantLeft(t, limiter, "n", "s", two, 0)

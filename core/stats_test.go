@@ -203,7 +203,7 @@ func TestStatsAreWhatOnDecisionHears(t *testing.T) {
 		want[counted(d.Rule, d.Reason, d.Source)] = n
 	}
 	if len(want) < 12 {
-		t.Fatalf("only %v was heard", want)
+		t.Fatalf("OnDecision received only %v", want)
 	}
 	wantCounts(t, limiter, want)
 }
