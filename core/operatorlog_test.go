@@ -8,7 +8,7 @@ import (
 )
 
 // warned checks that a log has so many lines at a level that contain all of the words, and no other
-// above INFO.
+// lines above INFO.
 func warned(t *testing.T, log *logbook, lines int, words ...string) {
 	t.Helper()
 	if n, all := log.count(words...), log.count("level=WARN")+log.count("level=ERROR"); n != lines || strings.Contains(words[0], "WARN") && all != lines {
@@ -48,7 +48,7 @@ func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log logbook
 			identify := func(r core.Request) (string, error) {
-				r.ClientIP() // as for its own log: nothing is counted by it
+				r.ClientIP() // as a service does for its own log; nothing is counted by it
 				return whoSays(r)
 			}
 			limiter := newLimiter(t, core.Options{Logger: log.logger(), ClientIP: test.ips, Identify: identify})
@@ -64,8 +64,8 @@ func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
 	}
 }
 
-// A service that was asked without a proxy first still finds the one that comes later, and a
-// stranger's header does not take its place.
+// A service that is first called without a proxy still detects one that appears later. A header of
+// a stranger does not count as that proxy.
 func TestWarnsOfAProxyThatComesLater(t *testing.T) {
 	var log logbook
 	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
@@ -166,7 +166,7 @@ func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 	})
 }
 
-// nestedView is a call in a framework that has another ResponseHeader for each middleware.
+// nestedView is a call in a framework that has a separate ResponseHeader for each middleware.
 type nestedView struct {
 	*fakeView
 	id any
@@ -197,7 +197,7 @@ func TestWarnsOfARuleThatIsAttachedTwiceByCallID(t *testing.T) {
 	}
 }
 
-// It does not matter which of several middlewares around a handler is attached twice, nor which
+// A rule that is attached twice is found, whichever of several middlewares has it, and whatever
 // calls were made before.
 func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
 	var log logbook
@@ -250,7 +250,7 @@ func TestWarnsOfARuleThatKnowsNoRoute(t *testing.T) {
 	}
 }
 
-// Callers cannot fill the log: what is said once is bounded in number, too.
+// Callers cannot fill the log. The number of messages that are written once is bounded, too.
 func TestWarningsAreBounded(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger()})

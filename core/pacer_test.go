@@ -16,7 +16,7 @@ import (
 // slowly is a bucket of one permit, which comes back in a second.
 var slowly = core.PerSecond(1).Bucket(1)
 
-// inFakeTime runs a test whose waits take no time, with a limiter of this process.
+// inFakeTime runs a test whose waits take no real time, with a limiter that counts in this process.
 func inFakeTime(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newLimiter(t, core.Options{})) })
 }
@@ -60,7 +60,7 @@ func TestCallersTakeTurns(t *testing.T) {
 	})
 }
 
-// A large cost is granted as soon as one permit is there, and who comes next pays for it.
+// A large cost is granted as soon as one permit is there, and the next caller waits for it.
 func TestALargeCostIsGrantedAtOnceAndTheNextPays(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
 		limit := core.PerSecond(10).Bucket(20)
@@ -102,7 +102,7 @@ func TestMoreThanCanEverCome(t *testing.T) {
 
 type waiting = func(ctx context.Context, name, subject string, limit core.Limit, n int) (core.Decision, error)
 
-// waits is every call that takes a turn.
+// waits returns every kind of call that takes a turn.
 func waits(limiter *core.Limiter) map[string]waiting {
 	return map[string]waiting{
 		"Acquire": func(ctx context.Context, name, subject string, limit core.Limit, n int) (d core.Decision, err error) {
@@ -186,11 +186,11 @@ func TestAcquireWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A caller who would have to wait too long learns so at once, and takes no turn.
+// A caller who would have to wait too long is refused at once, and takes no turn.
 func TestATurnThatComesTooLate(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
 		wantTurn(t, limiter, slowly, 0)
-		wantTurn(t, limiter, slowly, time.Second) // so the next is in two
+		wantTurn(t, limiter, slowly, time.Second) // so the next turn comes in two
 		start := time.Now()
 		soon, cancel := context.WithTimeout(background, 1500*time.Millisecond)
 		defer cancel()
@@ -253,7 +253,7 @@ func TestTryAcquireWithoutPatience(t *testing.T) {
 	})
 }
 
-// Without a deadline Acquire waits for a minute, no more.
+// Without a deadline Acquire waits for a minute at most.
 func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
 		limit := core.PerMinute(1).Bucket(1)
@@ -275,8 +275,8 @@ func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
 	})
 }
 
-// A caller who leaves while waiting gives back only the permits that nobody has reserved behind it,
-// because later callers know their wait.
+// A caller who leaves while waiting gives back only the permits that nobody has reserved after it,
+// because the waits of later callers are fixed.
 func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		behind int           // permits that are reserved behind five of who leaves
@@ -341,7 +341,7 @@ func TestWhoLeavesTheLocalQueueGivesBack(t *testing.T) {
 	eventually(t, "the turn is given back", func() bool { return owes() <= 2*time.Minute })
 }
 
-// Redis is told in the background, which Close waits for.
+// The permits are given back to Redis in the background, and Close waits for that.
 func TestWhoLeavesTheQueueByAnyClock(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		reserved := make(chan struct{}, 1)
@@ -385,8 +385,8 @@ func TestReserveTakesATurnWithoutWaiting(t *testing.T) {
 	wantTurn(t, limiter, limit, 0)
 }
 
-// A bucket can be overdrawn only for so long as a turn lies within a year; beyond it nothing is
-// taken.
+// A bucket can be overdrawn only while the next turn lies within a year. A later turn takes no
+// permits.
 func TestReserveBeyondAYear(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -444,8 +444,7 @@ func TestTwoLimitersShareTurns(t *testing.T) {
 	}
 }
 
-// In real time: many callers at once get through at the rate, all of them, and none before its
-// turn.
+// In real time, all of many concurrent callers get through at the rate, and none before its turn.
 func TestAcquireInRealTime(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

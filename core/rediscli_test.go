@@ -17,7 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// cli is redis-cli on a server, with the scripts put together as the page says.
+// cli runs redis-cli on a server, with scripts that are put together as the page says.
 type cli struct {
 	t       *testing.T
 	addr    string
@@ -35,7 +35,7 @@ func newCLI(t *testing.T) *cli {
 	return &cli{t, server.Addr(), string(page), newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})}
 }
 
-// row is the cells of the page's line that begins with these.
+// row returns the cells of the page's table row that begins with these cells.
 func (c *cli) row(cells ...string) []string {
 	c.t.Helper()
 	begin := "| " + strings.Join(cells, " | ") + " |"
@@ -48,7 +48,7 @@ func (c *cli) row(cells ...string) []string {
 	return nil
 }
 
-// script writes the script of these files, and returns where.
+// script writes a script that consists of these files, and returns its path.
 func (c *cli) script(files string) (path string) {
 	c.t.Helper()
 	text := "local algorithms = {}\n"
@@ -77,7 +77,7 @@ func (c *cli) run(args ...string) []string {
 	return c.input("", args...)
 }
 
-// input runs redis-cli with something to read.
+// input runs redis-cli with this text as its input.
 func (c *cli) input(text string, args ...string) []string {
 	c.t.Helper()
 	host, port, _ := strings.Cut(c.addr, ":")
@@ -90,7 +90,7 @@ func (c *cli) input(text string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// numbers are the lines of a reply as integers.
+// numbers returns the lines of a reply as integers.
 func (c *cli) numbers(lines []string) []int64 {
 	c.t.Helper()
 	numbers := make([]int64, len(lines))
@@ -104,7 +104,7 @@ func (c *cli) numbers(lines []string) []int64 {
 	return numbers
 }
 
-// foreignLimit is a limit as somebody who only has the page would call it.
+// foreignLimit is a limit in the terms of the page, for somebody who has nothing else.
 type foreignLimit struct {
 	limit  core.Limit
 	row    string            // its line of the table
@@ -137,7 +137,7 @@ func foreignLimits() map[string]foreignLimit {
 	}
 }
 
-// call is the key, the file and what decide.lua takes for a counter.
+// call returns the key, the file and the values that decide.lua takes for a counter.
 func (c *cli) call(name string, f foreignLimit, cost int) (key, tag, file string, args []string) {
 	c.t.Helper()
 	row := c.row(f.row)
@@ -164,11 +164,11 @@ func (c *cli) decide(flag, name string, f foreignLimit, cost int, left int64) []
 	return reply
 }
 
-// The page for other languages is held true: its tables say how to call the scripts, and redis-cli
-// does.
+// These tests check the page for other languages: its tables say how to call the scripts, and
+// redis-cli calls them so.
 
-// What redis-cli charges by the page, the library sees, and the other way round; what is given
-// back, too.
+// The library counts the charges and refunds that redis-cli makes by the page, and the other way
+// round.
 func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 	c := newCLI(t)
 	ctx := context.Background()
@@ -202,7 +202,7 @@ func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 	}
 }
 
-// Several counters, one of them only tried, are decided in one call.
+// Several counters, one of them in DryRun, are decided in one call.
 func TestOtherLanguagesDecideTogether(t *testing.T) {
 	c := newCLI(t)
 	of := foreignLimits()
@@ -258,7 +258,7 @@ func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// The scripts are those that this library sends, so a server keeps each once.
+// The page's scripts are those that this library sends, so a server keeps each of them once.
 func TestOtherLanguagesShareTheScripts(t *testing.T) {
 	c := newCLI(t)
 	for name, f := range foreignLimits() {
@@ -279,7 +279,7 @@ func TestOtherLanguagesShareTheScripts(t *testing.T) {
 	}
 }
 
-// The fast scripts and decide_equal.lua take and reply what the page says, on the same states.
+// The fast scripts and decide_equal.lua take and return what the page says, on the same states.
 func TestOtherLanguagesDecideFaster(t *testing.T) {
 	c := newCLI(t)
 	for _, of := range []struct {
@@ -305,7 +305,8 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 					fmt.Fprintf(&arg, `\x%02x`, byte(n>>(8*i)))
 				}
 			}
-			// Two calls of two permits pass, of five; then none does, and one permit is left.
+			// Two calls of two permits pass, of five permits. Then no such call passes, and one
+			// permit is left.
 			for range 2 {
 				c.input(fmt.Sprintf(`EVALSHA %s 1 %s "%s"`, sha, key, arg.String()))
 			}
@@ -317,7 +318,7 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 	}
 }
 
-// The states are those of the page's table: two permits of somebody who never called before.
+// The states are as the page's table says, after a new subject has taken two permits.
 func TestOtherLanguagesReadTheStates(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now().UnixMicro()

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// nasty are subjects and names that have broken keys somewhere.
+// nasty returns subjects and names that have broken keys somewhere.
 func nasty() []string {
 	long := strings.Repeat("l", 65)
 	return []string{
@@ -22,7 +22,7 @@ func nasty() []string {
 	}
 }
 
-// checkKey looks at a key's form: PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW.
+// checkKey checks a key's form: PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW.
 func checkKey(t *testing.T, k string) (tag string) {
 	t.Helper()
 	if len(k) > 200 {
@@ -96,7 +96,7 @@ func TestCounterKeysAreInjective(t *testing.T) {
 	}
 }
 
-// Another window or algorithm is another counter, another Max or Burst the same.
+// Another window or algorithm makes another counter. Another Max or Burst does not.
 func TestWhatMakesAnotherCounter(t *testing.T) {
 	second := core.PerSecond(5)
 	for _, test := range []struct {
@@ -118,7 +118,7 @@ func TestWhatMakesAnotherCounter(t *testing.T) {
 	}
 }
 
-// The subject of a rule comes in bytes, that of a handle in a string, and both are one counter's.
+// The subject of a rule comes as bytes, that of a handle as a string. Both find the same counter.
 func TestRulesAndHandlesShareKeys(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	any, safe := rapid.Byte(), rapid.ByteRange('a', 'z')
@@ -137,7 +137,7 @@ func TestRulesAndHandlesShareKeys(t *testing.T) {
 	})
 }
 
-// What stands in Redis is the documented key, and one key for each counter.
+// Redis has one key for each counter, and it is the documented one.
 func TestKeysInRedis(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Prefix = "own"

@@ -15,7 +15,7 @@ import (
 
 func done() (status int) { return 200 }
 
-// No number is so large that it wraps around and gives back what others used.
+// No number is large enough to wrap around and give back what others used.
 func TestRefundOfTheLargestNumber(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -69,7 +69,7 @@ func TestRunTwiceGivesBackOnce(t *testing.T) {
 	wantLeft(t, limiter, "n", me, core.PerHour(3), 2)
 }
 
-// A decision is refunded by the limiter that made it, and by no other that shares its counters.
+// A decision can be refunded by the limiter that made it, and by no other with the same counters.
 func TestRefundByAnotherLimiter(t *testing.T) {
 	one, two := newLimiter(t, core.Options{}), newLimiter(t, core.Options{})
 	mine, err := one.MustCounter("n", core.PerHour(2)).Allow(background, "s")
@@ -87,7 +87,7 @@ func TestRefundByAnotherLimiter(t *testing.T) {
 	refund(t, one, mine, 1)
 }
 
-// A banned caller is refused whatever the call costs, also nothing.
+// A banned caller is refused whatever the call costs, even if it costs nothing.
 func TestABanHoldsWhatCostsNothing(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -104,7 +104,7 @@ func TestABanHoldsWhatCostsNothing(t *testing.T) {
 	})
 }
 
-// A short ban by hand makes nobody better off: what is remembered of earlier bans stays so.
+// A short ban by hand does not help the subject: earlier bans are still remembered.
 func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 	clock := int64(3_000_000_000_000_000)
 	limiter := newLimiter(t, core.Options{})
@@ -128,7 +128,7 @@ func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 	}
 }
 
-// Zones have one spelling: another would be another counter.
+// Each zone has one spelling, because another spelling would be another counter.
 func TestZonesHaveOneSpelling(t *testing.T) {
 	for _, zone := range []string{"Europe//Berlin", "Europe/./Berlin", "Europe/Berlin/", "./UTC"} {
 		var wrong *core.RuleError
@@ -138,7 +138,7 @@ func TestZonesHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// A call that does not count gives back all that is left of its charge, also while the handler
+// A call that does not count gives back all that is left of its charge, even while the handler
 // gives back some of it.
 func TestARefundAtTheEndOfACall(t *testing.T) {
 	const cost = 1 << 40

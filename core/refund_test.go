@@ -40,7 +40,7 @@ func TestRefundGivesBackWhatWasCharged(t *testing.T) {
 	})
 }
 
-// A Decision is a value: what one copy gave back is gone for the others, too.
+// A Decision is a value: permits that one copy gave back cannot be given back by another.
 func TestRefundOfACopy(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	d := charge(t, limiter, "n", "s", core.PerHour(9), 4)
@@ -80,7 +80,7 @@ func TestRefundOfMoreThanWasCharged(t *testing.T) {
 	})
 }
 
-// A refund of a call of the last window gives nothing to this one.
+// A refund of a call in the last window adds nothing to this window.
 func TestRefundAfterTheWindowTurned(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"sliding":  core.PerHour(6),
@@ -129,8 +129,8 @@ func TestRefundAfterReset(t *testing.T) {
 	})
 }
 
-// A caller who left may still give back with a context of its own, because nothing was noted of the
-// first try.
+// If the caller's context has ended, the refund can be repeated with another context, because the
+// first attempt recorded nothing.
 func TestRefundOfAnEndedCaller(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -146,7 +146,7 @@ func TestRefundOfAnEndedCaller(t *testing.T) {
 	})
 }
 
-// Whether a refund that got no answer was carried out is not known, so it is not repeated.
+// A refund without an answer is not repeated, because it may have been carried out.
 func TestRefundWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second})
@@ -180,8 +180,8 @@ func TestRefundsByManyAtOnce(t *testing.T) {
 	})
 }
 
-// 65,536 refunds later, what was given back is known still, and so is it after more of them when it
-// was asked for in between.
+// After 65,536 other refunds, a refund is still remembered. If it is looked up in between, it is
+// remembered for longer.
 func TestRefundsAreRememberedForLong(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	const many = 1_000_000
@@ -231,8 +231,8 @@ func TestInterleavedRefundsCreateNothing(t *testing.T) {
 	}
 }
 
-// Of a charge that is given back in several steps each permit is given back once, wherever others
-// charged in between.
+// A charge that is given back in several steps gives back each permit once, whatever others charged
+// in between.
 func TestRefundInSteps(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
@@ -247,8 +247,8 @@ func TestRefundInSteps(t *testing.T) {
 	wantLeft(t, limiter, "n", "s", limit, 8)
 }
 
-// A decision of before a Reset, or of before the counter was forgotten, takes nothing from what was
-// charged since.
+// If the counter was reset or forgotten after a decision, a refund of that decision takes nothing
+// from later charges.
 func TestRefundReachesNoLaterLife(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
@@ -274,8 +274,7 @@ func TestRefundReachesNoLaterLife(t *testing.T) {
 
 var day = core.PerDay(10)
 
-// Each limit of a rule gets the permit back, whether the decision, or one of its parts, is given
-// back.
+// Each limit of a rule gets the permit back, whether the decision or one of its parts is refunded.
 func TestRefundOfSeveralLimits(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -302,7 +301,7 @@ func TestRefundOfSeveralLimits(t *testing.T) {
 	})
 }
 
-// A refused call charged nothing, the limit of it that had permits left neither.
+// A refused call charged nothing, not even the limit that had permits left.
 func TestRefundOfARefusedCall(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -363,7 +362,7 @@ func TestRefundOfADryRun(t *testing.T) {
 	})
 }
 
-// gaveBack refunds, whenever that is.
+// gaveBack refunds n permits, however late.
 func gaveBack(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	t.Helper()
 	if err := limiter.Refund(background, d, n); err != nil {
@@ -371,8 +370,8 @@ func gaveBack(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	}
 }
 
-// A release raised what was available over the rate, also after what it released had come back by
-// itself.
+// A release added permits above the limit, even if those that it released had come back by
+// themselves.
 func TestRefundNeverLeavesMoreThanWasThere(t *testing.T) {
 	for _, later := range []time.Duration{0, time.Second, 23 * time.Second, 40 * time.Second, time.Minute, 62 * time.Second, time.Hour} {
 		eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
@@ -400,7 +399,7 @@ func TestRefundNeverLeavesMoreThanWasThere(t *testing.T) {
 	}
 }
 
-// Released permits were lost: the log forgot them, the counter did not.
+// Released permits were lost: they were removed from the log, and not from the counter.
 func TestRefundedPermitsAreNotLost(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		for range 10 {
@@ -422,8 +421,8 @@ func TestRefundedPermitsAreNotLost(t *testing.T) {
 	})
 }
 
-// Refunds of several charges of one microsecond took each other's permits, in a SlidingLog, and the
-// last ones found none.
+// In a SlidingLog, refunds of several charges of one microsecond took each other's permits, and the
+// last refunds found none.
 func TestRefundsOfOneMicrosecond(t *testing.T) {
 	eachAlgorithm(t, 7, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		first, second := took(t, limiter, limit, 3), took(t, limiter, limit, 3)
@@ -434,7 +433,7 @@ func TestRefundsOfOneMicrosecond(t *testing.T) {
 	})
 }
 
-// A refund that frees memory, or needs none, was refused by a Redis whose memory is full.
+// A Redis whose memory is full refused a refund that frees memory, or needs none.
 func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -453,8 +452,8 @@ func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
 	remains(t, limiter, limit, 9)
 }
 
-// The used count went below zero when a charge of the window before was given back, and the new
-// window let more through.
+// The count of used permits went below zero when a charge of the window before was given back, and
+// the new window let more through.
 func TestRefundOfAnEarlierWindowMintsNothing(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		earlier := took(t, limiter, limit, 5)
@@ -469,7 +468,7 @@ func TestRefundOfAnEarlierWindowMintsNothing(t *testing.T) {
 // Slots of processes that had died were never given back, and after enough crashes nobody got in.
 func TestSlotOfADeadHolderIsFree(t *testing.T) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
-		for want := range 2 { // of holders that renew nothing, as the dead
+		for want := range 2 { // of holders that renew nothing, as dead ones
 			if _, d, err := limiter.MustSlots("n", 1).Hold(background, "user:a"); err != nil || d.Allowed != (want == 0) {
 				t.Fatalf("%+v, %v", d, err)
 			}

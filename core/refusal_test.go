@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// refused is the refusal of a limiter whose store says to wait so long, with its headers set.
+// refused returns the refusal of a limiter whose store returns this wait, with its headers set.
 func refused(t *testing.T, options core.Options, wait time.Duration, rules ...core.Rule) (*core.Refusal, http.Header) {
 	t.Helper()
 	limiter := newLimiter(t, options)
@@ -105,7 +105,8 @@ func TestMessage(t *testing.T) {
 	if refusal.Message != words.Message || !strings.Contains(string(refusal.Body), `Slow down, \"friend\"`) {
 		t.Errorf("%q, %s", refusal.Message, refusal.Body)
 	}
-	// Of two limits that bind alike, the first has its Message sent. Other refusals keep the default.
+	// Of two limits that bind alike, the first determines the Message. Other refusals keep the
+	// default.
 	refusal, _ = refused(t, core.Options{}, 3*time.Second, core.Rule{Name: "plain", Seconds: 60}, words)
 	if refusal.Message == words.Message || !slices.Equal(refusal.Violated, []string{"plain", "words"}) {
 		t.Errorf("%q, %q", refusal.Message, refusal.Violated)
@@ -137,7 +138,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// Reply words refusals only, and each of them once.
+// Reply is called for refusals only, and once for each of them.
 func TestReplyIsAskedOnceARefusal(t *testing.T) {
 	var reasons []core.Reason
 	limiter := newLimiter(t, core.Options{Identify: whoSays, Reply: func(r core.Request, ours core.Refusal) core.Refusal {
@@ -160,7 +161,8 @@ func TestReplyIsAskedOnceARefusal(t *testing.T) {
 	}
 }
 
-// The body is what encoding/json would make of the problem, whatever rules and messages say.
+// The body is the JSON that encoding/json makes of the problem, whatever rules and messages
+// contain.
 func TestProblemIsJSON(t *testing.T) {
 	type problem struct {
 		Type     string   `json:"type"`

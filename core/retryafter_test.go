@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A call for twenty permits of a bucket of ten was told to come back in a second, for ever.
+// A call for twenty permits of a bucket of ten was always told to try again in a second.
 func TestWhatNeverFitsIsNotToldToWait(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		for _, n := range []int{11, 20, math.MaxInt} {
@@ -36,7 +36,8 @@ func TestRefusedCostIsNotCharged(t *testing.T) {
 	})
 }
 
-// A bucket that refused only when it was empty let 3 of 2 through, and went into debt.
+// A bucket that refused only when it was empty let a call of three pass with two permits left, and
+// went into debt.
 func TestCostOverWhatIsLeftIsRefused(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 3)
@@ -66,8 +67,8 @@ func TestVaryingCostsAddUp(t *testing.T) {
 	})
 }
 
-// A refused caller was always told to wait for the whole window; or was told a time at which it was
-// refused again.
+// A refused caller was always told to wait for the whole window, or was given a time at which it
+// was refused again.
 func TestWaitIsNotTheWholeWindow(t *testing.T) {
 	eachAlgorithm(t, 4, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 2)

@@ -13,9 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// FuzzRule holds that of a rule with whatever in its fields there are two ways only: an error that
-// names the field, or a guard that limits. Then a first call passes, what is left of MaxCount
-// passes too, and one call more is refused.
+// FuzzRule checks that a rule with any values in its fields either returns an error that names the
+// field, or makes a guard that limits. Then a first call passes, the rest of MaxCount passes too,
+// and one more call is refused.
 func FuzzRule(f *testing.F) {
 	add := func(r core.Rule, zone string) {
 		days := core.PerCalendarDay(1, zone).Calendar == r.Limit.Calendar
@@ -85,7 +85,7 @@ func FuzzRule(f *testing.F) {
 	})
 }
 
-// lines are the lines of a text; none of the empty one.
+// lines returns the lines of a text, or none for the empty text.
 func lines(text string) []string {
 	if text == "" {
 		return nil
@@ -132,7 +132,7 @@ func (r *triedRule) call(cost int, next func()) (status int) {
 	return 200
 }
 
-// use uses the rule up.
+// use takes all permits of the rule.
 func (r *triedRule) use() {
 	r.Helper()
 	nothing := func() {}
@@ -175,7 +175,7 @@ func (r *triedRule) use() {
 	}
 }
 
-// fill makes calls inside of each other's handlers, and one more where that is one too many.
+// fill makes calls inside each other's handlers, and one more that exceeds the limit.
 func (r *triedRule) fill(calls int, all bool, over int) {
 	if calls == 0 {
 		if got := r.call(1, func() {}); all && got != over {
@@ -188,7 +188,7 @@ func (r *triedRule) fill(calls int, all bool, over int) {
 	}
 }
 
-// wantElsewhere checks that a rule which counted nothing is for other calls.
+// wantElsewhere checks that a rule which counted nothing applies to other calls.
 func (r *triedRule) wantElsewhere() {
 	r.Helper()
 	if len(r.rule.Paths) == 0 && len(r.rule.Except) == 0 && len(r.rule.Methods) == 0 {

@@ -122,7 +122,7 @@ func TestRulesTaken(t *testing.T) {
 	}
 }
 
-// The caller keeps its slices: what it does to them later changes no rule.
+// The caller keeps its slices. Changing them later changes no rule.
 func TestRulesCopyTheirLists(t *testing.T) {
 	methods, paths, except := []string{"GET"}, []string{"/a"}, []string{"/b"}
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Seconds: 60, MaxCount: 1, Methods: methods, Paths: paths, Except: except})
@@ -139,7 +139,7 @@ func TestMaxCountIsFiveUnlessSet(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// planOf is a Plan by which every caller has the same plan.
+// planOf returns a Plan that gives every caller the same plan.
 func planOf(name string) func(core.Request) (string, error) {
 	return func(core.Request) (string, error) { return name, nil }
 }
@@ -212,7 +212,7 @@ func TestFeaturesRefused(t *testing.T) {
 	}
 }
 
-// note is the same for every call.
+// note returns a Note with the same text for every call.
 func note(text string) func(core.Request) string { return func(core.Request) string { return text } }
 
 func TestFeaturesTaken(t *testing.T) {
@@ -236,7 +236,8 @@ func TestFeaturesTaken(t *testing.T) {
 	}
 }
 
-// A name stands for the whole list of limits, in their order; who has it already is shown.
+// A name stands for the whole list of limits, in their order. The error shows the limits that it
+// stands for.
 func TestANameStandsForAllLimits(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	list := core.Rule{Name: "n", Seconds: 60, Also: []core.Limit{core.PerHour(20), core.PerCalendarDay(50, "UTC")}}
@@ -259,5 +260,5 @@ func TestANameStandsForAllLimits(t *testing.T) {
 		})
 	}
 	newGuard(t, limiter, spelled)
-	newGuard(t, limiter, dry) // it is only tried, so it may be another
+	newGuard(t, limiter, dry) // a rule in DryRun may have other limits
 }

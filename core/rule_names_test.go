@@ -63,7 +63,7 @@ func wantNameError(t *testing.T, where string, err error, wrong bool) {
 	}
 }
 
-// A guard that was refused is no guard: its owner may correct it and try again.
+// A guard that was refused claims no names: its owner may correct it and try again.
 func TestARefusedGuardTakesNoNames(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	if _, err := limiter.Guard(core.Rule{Name: "a", Seconds: 1}, core.Rule{Name: "b"}); err == nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// planned is a rule of two calls an hour, or what the plan of the caller says.
+// planned returns a rule of two calls an hour, or of the limit that the caller's plan has.
 func planned(plan func(core.Request) (core.Limit, error)) core.Rule {
 	return core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Key: core.ByUser, LimitFor: plan}
 }
 
-// plans are by user.
+// plans returns a rule whose plans are chosen by user.
 func plans(of map[string]core.Limit) core.Rule {
 	return planned(func(r core.Request) (core.Limit, error) {
 		user, err := r.User()
@@ -54,8 +54,8 @@ func TestPlansByUser(t *testing.T) {
 	})
 }
 
-// Another Max is the same counter, so who buys a larger plan keeps what is used; another window is
-// another counter.
+// Another Max keeps the counter, so a caller with a new, larger plan keeps the past use. Another
+// window is another counter.
 func TestChangingPlans(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
@@ -126,7 +126,7 @@ func TestPlansThatAreNone(t *testing.T) {
 	}
 }
 
-// Inside a handler nobody would give slots back, so a plan of them is none there.
+// Inside a handler nothing would give slots back, so a plan by Concurrency is ignored there.
 func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger()})
@@ -143,7 +143,7 @@ func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 	}
 }
 
-// A panic is the service's own, and spoils nothing for the next call.
+// A panic goes to the service, and does not affect the next call.
 func TestAPanicOfLimitFor(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	broken := true
@@ -186,7 +186,7 @@ func TestPlansOfOtherAlgorithms(t *testing.T) {
 	})
 }
 
-// A plan that is the limit of Also meets it in one counter, which is charged once.
+// If a plan equals a limit of Also, both have one counter, which is charged once.
 func TestAPlanThatMeetsAlso(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
@@ -200,7 +200,8 @@ func TestAPlanThatMeetsAlso(t *testing.T) {
 	})
 }
 
-// Limits made up call by call are worked out each time, once there are many: they take no memory.
+// If a service makes up a limit for each call, limits beyond a number are prepared anew each time,
+// and take no memory.
 func TestManyPlansTakeNoMemory(t *testing.T) {
 	limiter := newLimiter(t, core.Options{MaxKeys: 100})
 	core.UseAnswers(limiter, algorithm.Verdict{Remaining: 1, ResetAfter: 1})
@@ -228,7 +229,7 @@ func TestManyPlansTakeNoMemory(t *testing.T) {
 	runtime.KeepAlive(guard)
 }
 
-// heap is how much memory is in use.
+// heap returns how much memory is in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -236,8 +237,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// The zero limit says that the caller has no plan: the rule's own limit holds, and nobody is to
-// hear of it.
+// The zero limit means that the caller has no plan: the rule's own limit holds, and nothing is
+// logged.
 func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
@@ -254,9 +255,9 @@ func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
 	}
 }
 
-// A slower plan holds beside a faster one as it does alone, and takes nothing from it but its own
-// calls: whether the faster one is used up, or would let what the slower one used come back at
-// once.
+// A slower plan holds beside a faster one as it does alone, and takes no more from it than its own
+// calls. This is so if the faster one is used up, and if it would refill at once what the slower
+// one used.
 func TestSlowPlanBesideAFastOne(t *testing.T) {
 	for _, every := range []int{1, 2} { // how many milliseconds there are between two GETs
 		limiter, clock := atTestTime(t, core.Options{})
@@ -338,7 +339,7 @@ func TestNamedPlans(t *testing.T) {
 	})
 }
 
-// A plan leases as the rule says, in DryRun it refuses nobody, and a ban holds under every plan.
+// A plan leases as the rule says, refuses nobody in DryRun, and does not lift a ban.
 func TestNamedPlansBesideOtherFields(t *testing.T) {
 	var heard decisions
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient, OnDecision: heard.note})
@@ -364,8 +365,7 @@ func TestNamedPlansBesideOtherFields(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// A ban holds for callers whose plan has no limit, too: there is no counter then that could speak
-// for it.
+// A ban holds for callers whose plan has no limit, too. They have no counter that could report it.
 func TestBanHoldsWhoIsUnlimited(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -417,7 +417,7 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 	})
 }
 
-// The Decision beside an error is the zero one, also for who has no limit.
+// The Decision beside an error is the zero one, also for a caller without a limit.
 func TestUnlimitedOfAnEndedCaller(t *testing.T) {
 	v, leave := leaving(newView("GET", "/"))
 	leave()
@@ -427,7 +427,7 @@ func TestUnlimitedOfAnEndedCaller(t *testing.T) {
 	}
 }
 
-// Every call that asks for a limit takes a plan that has none.
+// Every kind of direct call accepts a plan without a limit.
 func TestUnlimitedTurnsAndRecords(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for range 3 {

@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// countedAs is the name under which an unnamed rule counts a call.
+// countedAs returns the name under which an unnamed rule counts a call.
 func countedAs(t *testing.T, method, route string) string {
 	t.Helper()
 	var heard decisions
@@ -54,7 +54,7 @@ func TestNamesOfRulesWithPaths(t *testing.T) {
 	}
 }
 
-// /users/1 and /users/2 are one route, /users and /users/:id two; a HEAD is a GET.
+// /users/1 and /users/2 are one route. /users and /users/:id are two. A HEAD counts as a GET.
 func TestUnnamedRulesCountPerRoute(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Seconds: 3600, MaxCount: 2})
 	call := func(method, route, path string, want int) {
@@ -80,7 +80,7 @@ func TestUnnamedRulesCountPerRoute(t *testing.T) {
 	call("GET", "/pot", "/pot", 200)
 }
 
-// Callers of a gRPC proxy choose the method's name; that must not make counters without bound.
+// Callers of a gRPC proxy choose the method's name. The number of counters is bounded all the same.
 func TestMadeUpRoutesStayBounded(t *testing.T) {
 	var heard decisions
 	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
@@ -98,7 +98,7 @@ func TestMadeUpRoutesStayBounded(t *testing.T) {
 	}
 }
 
-// Nor must it keep what is too long for any real route: gRPC takes methods' names of megabytes.
+// A name that is too long for any real route is not kept: gRPC takes method names of megabytes.
 func TestLongRoutesAreNotKept(t *testing.T) {
 	real, made := "/"+strings.Repeat("r", 255), "/"+strings.Repeat("m", 10_000)
 	if name := countedAs(t, "", real); name != real {
@@ -109,8 +109,8 @@ func TestLongRoutesAreNotKept(t *testing.T) {
 	}
 }
 
-// Anybody can make up methods and call what is nowhere: that must not use up the room for the
-// routes that there are.
+// Anybody can make up methods and call paths that do not exist. That must not use up the room for
+// real routes.
 func TestMadeUpMethodsUseUpNoRoutes(t *testing.T) {
 	var heard decisions
 	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
@@ -127,8 +127,8 @@ func TestMadeUpMethodsUseUpNoRoutes(t *testing.T) {
 	}
 }
 
-// A name is in every response: one made of a route or of patterns must not outgrow what proxies
-// take for headers.
+// A name is in every response. One made of a route or of patterns must not be longer than proxies
+// accept.
 func TestHeadersStayShort(t *testing.T) {
 	patterns := make([]string, 200)
 	for i := range patterns {

@@ -49,7 +49,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// Each rule of a guard looks for itself, at the readings of this call and of no earlier one.
+// Each rule of a guard is matched by itself, against the readings of this call and of no earlier
+// one.
 func TestRulesOfOneGuardApplyEachForItself(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter,

@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// hold takes a slot that is there.
+// hold takes a slot, which must be free.
 func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
 	t.Helper()
 	release, d, err := holdBy(limiter, background, "n", subject, limit)
@@ -40,13 +40,13 @@ func TestHoldTakesASlotUntilItIsReleased(t *testing.T) {
 		if last := heard.last(t, 3); last.Allowed {
 			t.Errorf("OnDecision received %+v", last)
 		}
-		refused() // nothing was taken, so nobody's slot is given back
+		refused() // nothing was taken, so no slot is given back
 		wantLeft(t, limiter, "n", "s", two, 0)
 		wantLeft(t, limiter, "n", "other", two, 2)
 
 		first()
 		wantLeft(t, limiter, "n", "s", two, 1)
-		first() // not the slot of the second
+		first() // this does not free the slot of the second
 		wantLeft(t, limiter, "n", "s", two, 1)
 		hold(t, limiter, "s", two)()
 		second()
@@ -54,7 +54,7 @@ func TestHoldTakesASlotUntilItIsReleased(t *testing.T) {
 	})
 }
 
-// A holder whose slot was forgotten releases nobody else's.
+// If a holder's slot was forgotten, releasing it frees no other slot.
 func TestReleaseOfAForgottenSlot(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -121,7 +121,7 @@ func TestHoldWithoutAnAnswer(t *testing.T) {
 	release()
 }
 
-// The context is for the taking alone: a slot outlives it.
+// The context is only for taking the slot. The slot outlives it.
 func TestHoldOutlivesItsContext(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -137,8 +137,8 @@ func TestHoldOutlivesItsContext(t *testing.T) {
 	})
 }
 
-// A slot of which nobody knows whether it was taken is given back twice: a call that is still on
-// its way may take it after the first time.
+// A slot that may or may not have been taken is given back twice: a call that is still on its way
+// may take it after the first time.
 func TestASlotThatIsTakenLate(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -157,7 +157,7 @@ func TestASlotThatIsTakenLate(t *testing.T) {
 // brief is a slot that is free a second after its holder died.
 var brief = core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
 
-// eventually waits for what a busy machine may be late with.
+// eventually waits until a condition holds, however busy the machine.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patient); !is(); time.Sleep(5 * time.Millisecond) {
@@ -195,7 +195,7 @@ func TestHeldSlotsAreRenewedInRedis(t *testing.T) {
 	wantLeft(t, limiter, "n", "s", long, 1)
 }
 
-// A limiter that was closed renews no more, as one whose process died.
+// A limiter that was closed renews no slots, as if its process had died.
 func TestASlotThatIsNotRenewedIsFreeAfterWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, core.Options{})
@@ -244,8 +244,7 @@ func TestReleaseAfterClose(t *testing.T) {
 	})
 }
 
-// A renewal that fails is repeated soon: the slot is lost only when none has come through for a
-// whole Window.
+// A renewal that fails is soon repeated. The slot is lost only if none succeeds for a whole Window.
 func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logbook
@@ -274,7 +273,7 @@ func TestReleaseWithoutRedis(t *testing.T) {
 	}
 }
 
-// The second release asks nobody anything.
+// The second release does not ask Redis.
 func TestASecondReleaseDoesNothing(t *testing.T) {
 	var log logbook
 	server := redistest.Start(t)
@@ -292,7 +291,7 @@ func TestHoldsLeaveNoGoroutine(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		many := core.Limit{Max: 100, Window: time.Second, Algorithm: core.Concurrency}
-		hold(t, limiter, "s", many)() // what the client keeps is there from now on
+		hold(t, limiter, "s", many)() // opens what the client keeps open from now on
 		before := runtime.NumGoroutine()
 		var held []func()
 		for range 50 {

@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// counts are the decisions of Stats, by what is counted apart.
+// counts returns the decisions of Stats, by rule, reason and source.
 func counts(t testing.TB, limiter *core.Limiter) map[core.DecisionCount]tallied {
 	t.Helper()
 	found := make(map[core.DecisionCount]tallied)
@@ -29,10 +29,10 @@ func counts(t testing.TB, limiter *core.Limiter) map[core.DecisionCount]tallied 
 	return found
 }
 
-// tallied is how often something was decided, and how often it bound.
+// tallied is how often a decision occurred, and how often it bound.
 type tallied struct{ count, bound uint64 }
 
-// each is what always bound.
+// each returns a tally of decisions that always bound.
 func each(n uint64) tallied { return tallied{n, n} }
 
 func counted(rule string, reason core.Reason, source core.Source) core.DecisionCount {
@@ -46,8 +46,8 @@ func wantCounts(t *testing.T, limiter *core.Limiter, want map[core.DecisionCount
 	}
 }
 
-// Many goroutines, of which each makes every kind of call, are counted exactly, with and without
-// somebody who listens.
+// Many goroutines make every kind of call. All calls are counted exactly, with and without
+// OnDecision.
 func TestStatsAreExact(t *testing.T) {
 	const goroutines, rounds = 64, 50
 	const n = goroutines * rounds
@@ -99,8 +99,8 @@ func TestStatsAreExact(t *testing.T) {
 	}
 }
 
-// Each rule that takes part in a call is counted, with what it said itself; the one that binds is a
-// figure of its own.
+// Each rule that takes part in a call is counted with its own decision. Bound counts the one that
+// binds.
 func TestStatsOfEachRuleThatTookPart(t *testing.T) {
 	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
 	outer, inner := hour("outer", 5), hour("inner", 3)
@@ -157,7 +157,7 @@ func TestStatsOfEachRuleThatTookPart(t *testing.T) {
 	}
 }
 
-// A rule that was not asked, because another one refused as it did before, took no part.
+// A rule that was not asked, because another one still refuses, took no part.
 func TestStatsOfRulesThatWereNotAsked(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	core.UseAnswers(limiter, algorithm.Verdict{From: algorithm.FromNobody}, algorithm.Verdict{From: algorithm.FromRefusal, RetryAfter: 1e6})

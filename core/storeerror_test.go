@@ -75,7 +75,7 @@ func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Otherwise a caller could choose its own fail-open.
+// If a caller whose context has ended were let through, callers could choose their own fail-open.
 func TestAnEndedCallerIsNeverLetThrough(t *testing.T) {
 	canceled, cancel := context.WithCancel(background)
 	cancel()
@@ -144,7 +144,7 @@ func TestACallerWhoLeavesAHangingRedis(t *testing.T) {
 	}
 }
 
-// sending tells before anything is sent.
+// sending is a client that calls a function before anything is sent.
 type sending struct {
 	net.Conn
 	tell func()
@@ -155,8 +155,8 @@ func (s sending) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// The error of a dial that takes too long looks like the end of a context. It is the store's
-// failure all the same: the caller's context goes on.
+// The error of a dial that takes too long looks like the end of a context. It is a failure of the
+// store all the same, because the caller's context has not ended.
 func TestADialThatTakesTooLong(t *testing.T) {
 	_, late := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
 	client := redis.NewClient(&redis.Options{
@@ -174,8 +174,8 @@ func TestADialThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// A refusal by the store was taken for a failure of it, and asked again where nothing was counted:
-// every limit could be passed.
+// A refusal by the store was taken for a failure, and the call was repeated where nothing was
+// counted: every limit could be passed.
 func TestDenialIsNeverRoutedToTheFallback(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
 		limiter := newLimiter(t, options)
@@ -190,14 +190,14 @@ func TestDenialIsNeverRoutedToTheFallback(t *testing.T) {
 			}
 		}
 	})
-	// Nor when the store fails for another rule of the same call.
+	// The same holds if the store fails for another rule of the same call.
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Name: "fails", Seconds: 3600}, core.Rule{Name: "refuses", Seconds: 3600})
 	core.UseAnswers(limiter, algorithm.Verdict{Err: errors.New("gone")}, algorithm.Verdict{RetryAfter: 1})
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// illRedis are the ways in which a Redis that answers does not count.
+// illRedis holds ways in which a Redis answers but does not count.
 var illRedis = map[string]struct {
 	args []string
 	ruin []any // a command
@@ -209,8 +209,8 @@ var illRedis = map[string]struct {
 	"holds what is foreign": {ruin: []any{"lpush", core.CounterKey("accesslimit", "ip:192.0.2.1", "n", core.PerHour(5)), "x"}},
 }
 
-// An error of the store was told to all callers as 429, or took the service down: a full Redis as a
-// panic, a policy of failing open as 500 for the errors that nobody had thought of.
+// An error of the store became a 429 for all callers, or took the service down: with a full Redis,
+// as a panic; with fail-open, as a 500 for errors that nobody had thought of.
 func TestStoreErrorIsNot429(t *testing.T) {
 	for name, ill := range illRedis {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestStoreErrorIsNot429(t *testing.T) {
 	}
 }
 
-// wire is a client's connections, whose script calls and dials are counted.
+// wire counts the script calls and the dials of a client.
 type wire struct{ dials, scripts atomic.Int32 }
 
 func (w *wire) watch(o *redis.Options) {
@@ -264,8 +264,8 @@ func manyLimits() core.Rule {
 	}
 }
 
-// A hanging store was waited for once for each limit and each retry; and the retries, carried out
-// when it came back, charged the call as often.
+// A call waited for a hanging store once for each limit and each retry. The retries were carried
+// out when the store was back, and each charged the call again.
 func TestHangingStoreIsAskedOnce(t *testing.T) {
 	server, w := redistest.Start(t), new(wire)
 	client := server.Client(t, w.watch) // with go-redis's own retries
@@ -286,8 +286,8 @@ func TestHangingStoreIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A client's queue for the time of an outage sent its charges later, into a window that they were
-// not from; or the limiter stayed open when the store was back.
+// A client queued charges during an outage and sent them later, into a window that they did not
+// belong to. Or the limiter stayed open when the store was back.
 func TestOutageIsNotCountedAfterwards(t *testing.T) {
 	server := redistest.Start(t)
 	rule, client := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3}, server.Client(t)
@@ -304,7 +304,7 @@ func TestOutageIsNotCountedAfterwards(t *testing.T) {
 	}
 }
 
-// A refund whose answer was lost had been carried out, was tried again, and gave back twice.
+// A refund was carried out, but its answer was lost. It was tried again, and gave back twice.
 func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -327,7 +327,7 @@ func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A check on every idle connection reported an error when there was none, and each call dialled
+// A check of every idle connection reported an error when there was none, so each call dialled
 // anew.
 func TestConnectionsAreKept(t *testing.T) {
 	w := new(wire)
@@ -336,7 +336,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	for range 9 {
 		wantStatus(t, guard, newView("GET", "/"), 200)
 	}
-	if dials := w.dials.Load(); dials > 2 { // one is for who looks at the server meanwhile
+	if dials := w.dials.Load(); dials > 2 { // one is the watch of the server in the background
 		t.Errorf("%d connections for nine calls one after the other", dials)
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// TestNoConnection goes through the ways in which a connection does not come about. Each has a
-// class, and its level and advice stand in the log.
+// TestNoConnection tries the ways in which a connection cannot be set up. Each has a class, and the
+// log has the level and the advice for it.
 func TestNoConnection(t *testing.T) {
 	plain, secret, stopped := redistest.Start(t), redistest.Start(t, "--requirepass", "secret"), redistest.Start(t)
 	full := redistest.Start(t, "--maxclients", "1")
@@ -103,8 +103,8 @@ func TestNoConnection(t *testing.T) {
 	})
 }
 
-// wantExplained calls one at a time, and many at once, and fails unless all end with the class, and
-// the log tells what to change and nothing else.
+// wantExplained calls one at a time, and many at once. All calls must end with the class, and the
+// log must give the advice and no other.
 func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreErrorClass, level, change string) {
 	t.Helper()
 	var log logbook
@@ -133,7 +133,7 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 	}
 }
 
-// A pool whose connections work, and are all in use, is the only reason to make it larger.
+// The advice to make the pool larger is given only if all its connections work and are in use.
 func TestAPoolThatIsTooSmall(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t, func(o *redis.Options) { o.PoolSize = 1 })
@@ -187,8 +187,8 @@ func TestCallsThatWaitForOthers(t *testing.T) {
 	}
 }
 
-// A Redis that is too old is an error that says so, and which version it is. The replies are
-// those of Redis 6.0.20 and 5.0.14.
+// The error of a Redis that is too old says so, with the version. The replies are those of Redis
+// 6.0.20 and 5.0.14.
 func TestARedisThatIsTooOld(t *testing.T) {
 	server := redistest.Start(t)
 	old := listen(t, func(conn net.Conn) { answerAsRedis6(conn, server.Addr()) })
@@ -214,7 +214,7 @@ func TestARedisThatIsTooOld(t *testing.T) {
 	}
 }
 
-// answerAsRedis6 answers scripts and INFO as Redis 6.0 does, and has a real server answer the rest.
+// answerAsRedis6 answers scripts and INFO as Redis 6.0 does. A real server answers the rest.
 func answerAsRedis6(client net.Conn, addr string) {
 	server, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -243,7 +243,8 @@ func answerAsRedis6(client net.Conn, addr string) {
 	}
 }
 
-// listen is the address of a listener that has each connection answered, or accepts it and no more.
+// listen returns the address of a listener. It answers each connection with a function, or only
+// accepts it.
 func listen(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -286,7 +287,7 @@ func answerAsHTTP(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
 }
 
-// blackHole dials an address from which nothing comes back.
+// blackHole dials an address that never answers.
 func blackHole(ctx context.Context, _, _ string) (net.Conn, error) {
 	<-ctx.Done()
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
@@ -355,8 +356,8 @@ func speaksTLS(addr string) bool {
 	return err == nil
 }
 
-// start starts a server with a TLS port, which demands a certificate of its clients or does not,
-// and returns that port's address. A server that was built without TLS gets a front that has it.
+// start starts a server with a TLS port and returns that port's address. The server may demand a
+// certificate of its clients. If it was built without TLS, it gets a front that has TLS.
 func (a *authority) start(t *testing.T, demands string) (addr string) {
 	t.Helper()
 	server := redistest.Start(t)
@@ -374,11 +375,11 @@ func (a *authority) start(t *testing.T, demands string) (addr string) {
 		}
 		break
 	}
-	plain := redistest.Start(t) // the other may be left with a port on which it cannot speak
+	plain := redistest.Start(t) // the other server may have a TLS port that does not work
 	return listen(t, func(conn net.Conn) { a.front(conn, plain.Addr(), demands) })
 }
 
-// listenOnce is an address that nobody listened on a moment ago.
+// listenOnce returns an address on which nobody listened a moment ago.
 func listenOnce(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -389,7 +390,7 @@ func listenOnce(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// front speaks TLS with a client, and passes on what a server says.
+// front speaks TLS with a client, and forwards what both sides send.
 func (a *authority) front(conn net.Conn, addr, demands string) {
 	config := &tls.Config{Certificates: []tls.Certificate{a.pair}}
 	if demands == "yes" {

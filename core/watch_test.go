@@ -11,15 +11,15 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// watched is a limiter, what it logs, and a call of it.
+// watched returns a limiter, its log, and a function that makes a call.
 func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) (limiter *core.Limiter, log *logbook, call func()) {
 	log = new(logbook)
 	limiter = newLimiter(t, core.Options{Redis: server.Client(t, change...), Logger: log.logger()})
 	return limiter, log, func() { _, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, "s") }
 }
 
-// A server that was killed and is back, empty, shows in the log and in Stats: that it did not
-// answer, that it answers again, and that it has lost what it counted.
+// If a server is killed and comes back empty, the log and Stats show that it did not answer, that
+// it answers again, and that it has lost its counters.
 func TestALostRedisIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)
@@ -46,7 +46,7 @@ func TestALostRedisIsTold(t *testing.T) {
 	}
 }
 
-// A server that forgot its scripts, or all its counters by command, is the same one.
+// A server that lost its scripts, or all its counters by a command, is not reported as lost.
 func TestARedisThatStayedIsNotLost(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)
@@ -55,13 +55,13 @@ func TestARedisThatStayedIsNotLost(t *testing.T) {
 		server.Client(t).ScriptFlush(background)
 		server.Client(t).FlushAll(background)
 	}
-	limiter.Close() // it waits for who is looking
+	limiter.Close() // it waits for the watch in the background
 	if s := limiter.Stats(); s.Losses != 0 || s.StoreErrors != nil || log.count("WARN") != 0 {
 		t.Errorf("%+v, %s", s, log.text.String())
 	}
 }
 
-// A server that evicts counters is told of, where it may be asked.
+// A server that evicts counters is reported, if its user may call INFO.
 func TestAnEvictingRedisIsTold(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -81,7 +81,7 @@ func TestAnEvictingRedisIsTold(t *testing.T) {
 			}
 			limiter, log, call := watched(t, server)
 			call()
-			limiter.Close() // it waits for who is looking
+			limiter.Close() // it waits for the watch in the background
 			if n := log.count("level=WARN", "maxmemory-policy=allkeys-lru", "set maxmemory-policy noeviction"); n != test.want {
 				t.Errorf("%d lines: %s", n, log.text.String())
 			}

@@ -53,7 +53,7 @@ func With(guard *core.Guard) echo.MiddlewareFunc {
 	}
 }
 
-// watch lets the core follow what the handlers write, and returns what to call when they have
+// watch lets the core follow what the handlers write. It returns a function to call when they have
 // returned.
 func watch(c echo.Context, answer core.Answer) (finish func()) {
 	own := c.Response().Writer

@@ -21,8 +21,8 @@ func TestAdapter(t *testing.T) {
 	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
 }
 
-// TestMethodOverride holds the adapter to the same where callers may name another method in a
-// header, which echo heeds before Use.
+// TestMethodOverride runs the adapter's tests where callers may override the method by a header,
+// which echo reads before Use.
 func TestMethodOverride(t *testing.T) {
 	limittest.RunPaths(t, limittest.Adapter{Serve: serveAfter(middleware.MethodOverride())})
 }

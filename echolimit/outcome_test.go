@@ -68,8 +68,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestReturnedCancellation holds that an error which says that the caller left is told from a
-// failure of the handler's own.
+// TestReturnedCancellation checks that an error which says that the caller left is distinguished
+// from a failure of the handler's own.
 func TestReturnedCancellation(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

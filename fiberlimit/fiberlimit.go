@@ -168,8 +168,8 @@ func (v view) inUse(route *fiber.Route) bool {
 	return known.(bool)
 }
 
-// ofUse maps each *fiber.Route to a bool: whether Use made it. It has as many entries as the apps
-// have routes.
+// ofUse maps each *fiber.Route to a bool that reports whether Use made it. It has as many entries
+// as the apps have routes.
 var ofUse sync.Map
 
 // usedAsMiddleware reports whether Use made the route. fiber does not export that, but it lists the

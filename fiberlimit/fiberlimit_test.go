@@ -25,7 +25,7 @@ var cannot = map[limittest.Feature]string{
 	limittest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
 }
 
-// TestRoutingOptions holds the adapter to the same while fiber routes by other forms of the path.
+// TestRoutingOptions runs the adapter's tests while fiber routes by other forms of the path.
 func TestRoutingOptions(t *testing.T) {
 	for name, config := range map[string]fiber.Config{
 		"unescaped":        {UnescapePath: true},
@@ -105,8 +105,8 @@ func (h *handling) Allow(check *core.Check, subject string) bool {
 	return fiberlimit.Allow(h.c, check, subject)
 }
 
-// TestHeadersAsWritten holds the adapter to the same where fiber leaves the names of headers as
-// they were sent.
+// TestHeadersAsWritten runs the adapter's tests while fiber leaves the names of headers as they
+// were sent.
 func TestHeadersAsWritten(t *testing.T) {
 	limittest.RunTricks(t, limittest.Adapter{Serve: serve(fiber.Config{DisableHeaderNormalizing: true}), Cannot: cannot})
 }

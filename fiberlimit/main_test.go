@@ -10,10 +10,10 @@ import (
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(m,
-		// fasthttp writes down the date every second, for all of its servers, from the first one
-		// on.
+		// fasthttp updates the date every second for all of its servers, once the first one has
+		// started.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		// The cleaner of a server that has ended sees that when it has slept, for 10 s.
+		// The cleaner of a server that has ended notices that only after sleeping for 10 s.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)
 }

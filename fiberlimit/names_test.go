@@ -13,8 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
-// TestNamesAreCopied holds that the core keeps no name which fiber lends for the call only: the
-// next call on the connection writes over it, and what the name stands for would be forgotten.
+// TestNamesAreCopied checks that the core keeps no name which fiber lends for one call only. The
+// next call on the connection overwrites it, and the limits that the name stands for would be
+// forgotten.
 func TestNamesAreCopied(t *testing.T) {
 	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

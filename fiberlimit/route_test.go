@@ -12,8 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
-// TestUseKnowsNoRoute holds that the prefix which Use was given is not taken for a route: a rule in
-// Use and the same rule on the route "/" are two counters, and all of Use is one.
+// TestUseKnowsNoRoute checks that the prefix that Use was given is not taken for a route. A rule in
+// Use and the same rule on the route "/" have two counters, and all calls of Use have one.
 func TestUseKnowsNoRoute(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

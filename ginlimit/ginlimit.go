@@ -47,7 +47,7 @@ func With(guard *core.Guard) gin.HandlerFunc {
 	}
 }
 
-// watch lets the core follow what the handlers write, and returns what to call when they have
+// watch lets the core follow what the handlers write. It returns a function to call when they have
 // returned.
 func watch(c *gin.Context, answer core.Answer) (finish func()) {
 	own := c.Writer

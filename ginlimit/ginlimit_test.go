@@ -22,7 +22,7 @@ func TestAdapter(t *testing.T) {
 	limittest.Run(t, limittest.Adapter{Serve: serve(func(*gin.Engine) {}), Endings: endings})
 }
 
-// TestRoutingOptions holds the adapter to the same while gin routes by other forms of the path.
+// TestRoutingOptions runs the adapter's tests while gin routes by other forms of the path.
 func TestRoutingOptions(t *testing.T) {
 	gin.SetMode(gin.TestMode)
 	limittest.RunPaths(t, limittest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath, e.RemoveExtraSlash = true, true })})

@@ -64,7 +64,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// TestSizeOfACountedCall holds that what is held back of a body is counted as written.
+// TestSizeOfACountedCall checks that a byte that is held back counts as written.
 func TestSizeOfACountedCall(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -85,7 +85,7 @@ func TestSizeOfACountedCall(t *testing.T) {
 	}
 }
 
-// A length that is declared when the header has been sent says nothing, and cuts no body off.
+// A length that is declared after the header was sent has no effect, and cuts no body off.
 func TestLengthDeclaredTooLate(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// httpStatus is how an outcome looks in HTTP; the other codes look like 500.
+// httpStatus maps codes to the HTTP statuses of the same outcome; other codes map to 500.
 var httpStatus = map[codes.Code]int{
 	codes.OK: 200, codes.ResourceExhausted: 429, codes.Unauthenticated: 401, codes.Unavailable: 503, codes.Canceled: 503,
 	codes.DeadlineExceeded: 503, codes.InvalidArgument: 400, codes.Unimplemented: 404, codes.NotFound: 404,

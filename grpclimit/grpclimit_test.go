@@ -22,12 +22,12 @@ func TestAdapter(t *testing.T) {
 	limittest.Run(t, limittest.Adapter{Serve: serve, Connect: connectTo(unary), RPC: true, Endings: endings})
 }
 
-// status2error is what stands for an HTTP status.
+// status2error maps HTTP statuses to the errors that stand for them.
 var status2error = map[int]error{
 	401: status.Error(codes.Unauthenticated, "replied"), 404: status.Error(codes.NotFound, "replied"), 500: status.Error(codes.Internal, "replied"),
 }
 
-// serve makes a service of each first word of a path, and a method of each second.
+// serve makes a service of the first word of each path, and a method of the second.
 func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 	interceptors := []grpc.UnaryServerInterceptor{recovered, before(app)}
 	for _, rules := range app.Use {

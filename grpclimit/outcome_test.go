@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// endings are the ways for an RPC to end; what is no status gets one on the wire.
+// endings are the ways for an RPC to end. An error without a status gets one on the wire.
 var endings = []limittest.Ending{
 	ending("a status", codes.AlreadyExists, func(*handling) error { return status.Error(codes.AlreadyExists, "twice") }),
 	ending("a wrapped status", codes.PermissionDenied, func(*handling) error {

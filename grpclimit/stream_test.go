@@ -112,8 +112,8 @@ func TestHealthAndReflectionCanBeExcepted(t *testing.T) {
 	}
 }
 
-// TestRetryingClientWaitsAndPasses holds that gRPC's own retry policy, told by pushback, comes back
-// when a permit is there.
+// TestRetryingClientWaitsAndPasses checks that gRPC's own retry policy, with our pushback, tries
+// again when a permit is there.
 func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	var attempts atomic.Int32
 	config := `{"methodConfig": [{"name": [{"service": "grpc.health.v1.Health"}], "retryPolicy": {
@@ -139,8 +139,8 @@ func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	}
 }
 
-// TestRetryingClientLeavesWhatItCannotSitOut holds that gRPC's own retry policy, left to itself,
-// does not call again at once where the wait is long or would not help.
+// TestRetryingClientLeavesWhatItCannotSitOut checks that gRPC's own retry policy does not call
+// again at once if the wait is long or would not help.
 func TestRetryingClientLeavesWhatItCannotSitOut(t *testing.T) {
 	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.001s",
 		"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"]}}]}`
@@ -175,7 +175,7 @@ func TestRetryingClientLeavesWhatItCannotSitOut(t *testing.T) {
 	}
 }
 
-// callOnce makes one call of the client's, and returns what it got.
+// callOnce makes one call of the client, and returns its result.
 func callOnce(ctx context.Context, conn *grpc.ClientConn, kind string) (trailer metadata.MD, err error) {
 	if kind == "unary" {
 		_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, nil, grpc.Trailer(&trailer))
@@ -189,7 +189,8 @@ func callOnce(ctx context.Context, conn *grpc.ClientConn, kind string) (trailer 
 	return stream.Trailer(), err
 }
 
-// TestCallersDeadlineIsTheirs holds that a deadline of the caller's is told as such.
+// TestCallersDeadlineIsTheirs checks that the status shows whether the caller's own deadline
+// passed.
 func TestCallersDeadlineIsTheirs(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -222,8 +223,8 @@ func TestCallersDeadlineIsTheirs(t *testing.T) {
 	}
 }
 
-// TestReplyIsForHTTP holds that an owner's Reply, which words refusals in HTTP, cannot turn a gRPC
-// refusal into anything else.
+// TestReplyIsForHTTP checks that an owner's Reply, which changes refusals in HTTP, does not change
+// a gRPC refusal.
 func TestReplyIsForHTTP(t *testing.T) {
 	limiter, err := core.New(core.Options{Reply: func(core.Request, core.Refusal) core.Refusal {
 		return core.Refusal{Status: 200, Body: []byte("slow down")}
@@ -245,8 +246,8 @@ func TestReplyIsForHTTP(t *testing.T) {
 	}
 }
 
-// TestPeerUnderAnHTTPServer holds that callers are told apart where gRPC is served by an
-// http.Server, whose peers are no *net.TCPAddr, and that they are not taken for unix sockets.
+// TestPeerUnderAnHTTPServer checks that callers are distinguished where gRPC is served by an
+// http.Server. Their addresses are no *net.TCPAddr there, and must not be taken for unix sockets.
 func TestPeerUnderAnHTTPServer(t *testing.T) {
 	limiter, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
 	if err != nil {

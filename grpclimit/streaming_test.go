@@ -18,7 +18,7 @@ import (
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
-// TestStreams holds streams to all that unary calls are held to.
+// TestStreams runs all tests of unary calls with streams.
 func TestStreams(t *testing.T) {
 	for name, kind := range map[string]grpc.StreamDesc{
 		"server": {ServerStreams: true}, "client": {ClientStreams: true}, "both": {ServerStreams: true, ClientStreams: true},
@@ -32,7 +32,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// serveStreams is serve with a stream of each route.
+// serveStreams is like serve, but makes a stream of each route.
 func serveStreams(kind grpc.StreamDesc) func(testing.TB, net.Listener, limittest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 		interceptors := []grpc.StreamServerInterceptor{recoveredStream, beforeStream(app)}

@@ -13,7 +13,7 @@ import (
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
-// keeper is a call whose transport keeps the trailers that it is given as they are.
+// keeper is a call whose transport keeps the trailers unchanged.
 type keeper struct {
 	noTrailer
 	kept []metadata.MD
@@ -24,7 +24,7 @@ func (k *keeper) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// The trailers of a call stay its own: the next call overwrites nothing of them.
+// The trailers of a call stay its own: the next call does not overwrite them.
 func TestTrailersAreTheCallsOwn(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// TestMethodsOfAnyName holds that a proxy, whose callers choose the methods' names, counts each
-// name by itself, under a short key, and tells it in trailers as a structured field, whatever it
-// is.
+// TestMethodsOfAnyName tests a proxy, whose callers choose the methods' names. It counts each name
+// by itself, under a short key, and shows it in trailers as a structured field, whatever it
+// contains.
 func TestMethodsOfAnyName(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	limiter, err := core.New(core.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
@@ -58,7 +58,7 @@ func TestMethodsOfAnyName(t *testing.T) {
 	}
 }
 
-// TestMethodsOfNoName holds that names which no header may carry never come as far as the limits.
+// TestMethodsOfNoName checks that names that no header may contain never reach the limits.
 func TestMethodsOfNoName(t *testing.T) {
 	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -95,7 +95,7 @@ func proxied(t *testing.T, rule core.Rule, limiter *core.Limiter) *grpc.ClientCo
 	return conn
 }
 
-// callUnknown calls a method as a stream of nothing.
+// callUnknown calls a method as a stream without messages.
 func callUnknown(t *testing.T, conn *grpc.ClientConn, method string) (metadata.MD, error) {
 	t.Helper()
 	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, method)

@@ -12,7 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
-// TestWith holds both interceptors of With to one guard: a stream is refused what a unary call used up.
+// TestWith checks that both interceptors of With use one guard: a stream is refused after a unary
+// call has used up the limit.
 func TestWith(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -18,7 +18,7 @@ func TestAdapter(t *testing.T) {
 	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
 }
 
-// TestAroundAnotherMiddleware holds the adapter to the same where it cannot ask the mux.
+// TestAroundAnotherMiddleware runs the adapter's tests where it cannot ask the mux for the route.
 func TestAroundAnotherMiddleware(t *testing.T) {
 	limittest.RunPaths(t, limittest.Adapter{
 		Cannot: map[limittest.Feature]string{limittest.RouteInUse: "a mux inside another handler cannot be asked"},

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 )
 
-// endings are the ways for a call to end that net/http has. A writer's first word is the last.
+// endings are the ways for a call to end in net/http. The first status that is written counts.
 var endings = []limittest.Ending{
 	ending("early hints, then 200", 200, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
@@ -88,7 +88,7 @@ func ending(name string, status int, handle http.HandlerFunc) limittest.Ending {
 	}}
 }
 
-// hijacking ends a call with an answer by hand, of which the server knows nothing, and then a
+// hijacking ends a call with an answer written by hand, which the server does not see, and then a
 // status that comes too late.
 func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) limittest.Ending {
 	return limittest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h limittest.Handling) {

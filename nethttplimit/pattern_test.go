@@ -12,9 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// TestOuterMiddlewareStillSeesPattern holds that exposing the decision, which hands the handler
-// another *http.Request, does not hide the route from a middleware around the limiter, as for its
-// metrics.
+// TestOuterMiddlewareStillSeesPattern checks that a middleware around the limiter, such as one for
+// metrics, still sees the route when Expose gives the handler another *http.Request.
 func TestOuterMiddlewareStillSeesPattern(t *testing.T) {
 	limiter, err := core.New(core.Options{Expose: true})
 	if err != nil {
@@ -57,7 +56,7 @@ func TestRouteHasNoHost(t *testing.T) {
 	}
 }
 
-// TestNestedMuxIsAsked holds that a mux inside another tells its own routes.
+// TestNestedMuxIsAsked checks that a mux inside another one provides its own routes.
 func TestNestedMuxIsAsked(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -81,8 +80,8 @@ func TestNestedMuxIsAsked(t *testing.T) {
 	}
 }
 
-// TestWarnsBeforeRouting holds that an unnamed rule is warned of where the route is not known yet,
-// as in chi's Use, and not where there is none.
+// TestWarnsBeforeRouting checks that an unnamed rule causes a warning if the route is not known
+// yet, as in chi's Use, and none if there is no route.
 func TestWarnsBeforeRouting(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /shop", func(http.ResponseWriter, *http.Request) {})

@@ -37,8 +37,8 @@ var (
 	plain   = core.Rule{Name: "plain", Seconds: 600, MaxCount: 1000}
 )
 
-// TestWriterIsUntouched holds that only a rule with something to give back costs the handler its
-// writer.
+// TestWriterIsUntouched checks that the handler gets the server's own writer unless a rule may have
+// to give something back.
 func TestWriterIsUntouched(t *testing.T) {
 	limiter := newLimiter(t)
 	for _, test := range []struct {
@@ -57,8 +57,8 @@ func TestWriterIsUntouched(t *testing.T) {
 	}
 }
 
-// TestWriterCanDoTheSame holds that the writer of a counted call can do what the server's can, and
-// pretends nothing else.
+// TestWriterCanDoTheSame checks that the writer of a counted call has the methods of the server's
+// writer, and no others.
 func TestWriterCanDoTheSame(t *testing.T) {
 	can := func(w http.ResponseWriter) string {
 		_, flushes := w.(http.Flusher)
@@ -101,8 +101,8 @@ func TestWriterCanDoTheSame(t *testing.T) {
 	}
 }
 
-// TestEventsAreSentAtOnce holds that a stream of events is one, under a rule with Count and a slot,
-// which it holds to its end.
+// TestEventsAreSentAtOnce checks that events of a stream are sent one by one, under a rule with
+// Count and a slot, which the stream holds to its end.
 func TestEventsAreSentAtOnce(t *testing.T) {
 	limiter, next := newLimiter(t), make(chan struct{})
 	one := slots
@@ -155,7 +155,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// writings are ways to write a body, each of which tells what its writer told it.
+// writings are ways to write a body. Each reports the results of its writer's methods.
 var writings = map[string]func(w http.ResponseWriter, told func(...any)){
 	"at once": func(w http.ResponseWriter, told func(...any)) { declare(w, 9000); told(w.Write(long[:9000])) },
 	"a text": func(w http.ResponseWriter, told func(...any)) {
@@ -266,7 +266,7 @@ func each(w http.ResponseWriter, bytes int, told func(...any)) {
 	}
 }
 
-// readFrom lets the writer read from what does not write itself.
+// readFrom makes the writer read from a source that has no WriteTo.
 func readFrom(w http.ResponseWriter, bytes int64) (int64, error) {
 	return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(io.LimitReader(strings.NewReader(text), bytes)))
 }
@@ -299,7 +299,8 @@ func TestWatchedResponsesAreTheSame(t *testing.T) {
 	}
 }
 
-// exchange is all that the server sends to a client, without the headers of a limiter and the date.
+// exchange returns all that the server sends to a client, without the headers of a limiter and the
+// date.
 func exchange(t *testing.T, method string, handler http.Handler) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -319,8 +320,8 @@ func exchange(t *testing.T, method string, handler http.Handler) string {
 	return regexp.MustCompile(`(Ratelimit(-Policy)?|Date|Last-Modified): [^\n]*\n`).ReplaceAllString(string(all), "")
 }
 
-// TestEndIsHeldBack holds that a body comes as it is written, but for the last byte of one whose
-// length was declared, which comes when the handler has returned, or flushes.
+// TestEndIsHeldBack checks that a body arrives as it is written, except for the last byte of one
+// whose length was declared. That byte arrives when the handler has returned, or flushes.
 func TestEndIsHeldBack(t *testing.T) {
 	leave := make(chan bool)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
