@@ -17,7 +17,8 @@ const (
 	// compareEvery is the longest time, by the monotonic clock, for which a jump of the wall clock
 	// goes unnoticed.
 	compareEvery = 10 * time.Millisecond
-	// maxAhead is how far the wall clock may be ahead before it is followed. That costs callers nothing.
+	// maxAhead is how far the wall clock may be ahead before it is followed. That costs callers
+	// nothing.
 	maxAhead = 10 * time.Millisecond
 	// maxBehind is how far the wall clock may be behind before it is followed. A step back makes
 	// callers wait, because all that was used before counts as used then, so it is not made for a
@@ -33,8 +34,8 @@ const (
 // ahead with it, for example after a suspension. [Clock.Start] must be called first; then a Clock
 // is safe for concurrent use.
 type Clock struct {
-	// Read reads the wall clock, in nanoseconds since the epoch, and the monotonic one, in nanoseconds since Start. Start sets it;
-	// a test may replace it before the clock is used.
+	// Read reads the wall clock, in nanoseconds since the epoch, and the monotonic one, in
+	// nanoseconds since Start. Start sets it; a test may replace it before the clock is used.
 	Read func() (wall, monotonic int64)
 
 	start time.Time
@@ -72,7 +73,7 @@ func (c *Clock) Ahead() int64 { return c.ahead.Load() }
 // Jumps returns how often Ahead has changed.
 func (c *Clock) Jumps() int64 { return c.jumps.Load() }
 
-// compare follows the wall clock if it went elsewhere.
+// compare follows the wall clock if it has moved away from this clock.
 func (c *Clock) compare() {
 	if !c.mu.TryLock() {
 		return

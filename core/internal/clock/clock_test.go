@@ -19,7 +19,7 @@ func started() (c *moved, wall *time.Duration) {
 	return c, wall
 }
 
-// wantNow checks what time it is, and how far the wall clock is taken to be ahead.
+// wantNow checks the time, and by how much the wall clock is taken to be ahead.
 func (c *moved) wantNow(t *testing.T, ahead time.Duration) {
 	t.Helper()
 	if awake := c.Awake(); awake != time.Now().UnixNano() || c.Ahead() != ahead.Microseconds() {

@@ -2,16 +2,16 @@ package clock
 
 import "time"
 
-// MaxAge is for how long at most a process relies on what a server said before. Later it sees what
-// other processes did meanwhile.
+// MaxAge is the longest time for which a process relies on an earlier answer of a server. After it,
+// it sees the changes that other processes made meanwhile.
 const MaxAge = time.Second
 
-// Expiry is the clock by which such things expire. Like a [Clock], it must be started first.
+// Expiry is the clock by which such answers expire. Like a [Clock], it must be started first.
 type Expiry struct{ Clock }
 
 // Now returns a time in nanoseconds that never steps back. When the wall clock jumps, because the
-// machine was suspended or the clock was set, Now jumps ahead by [MaxAge]: nobody knows how much
-// time has passed for the server, so all that it said before expires.
+// machine was suspended or the clock was set, Now jumps ahead by [MaxAge]. Nobody knows how much
+// time has passed for the server then, so all its earlier answers expire.
 func (e *Expiry) Now() int64 { return e.Awake() + e.Jumps()*int64(MaxAge) }
 
 // Expires returns the time at which an answer of a server expires. The server said that it holds

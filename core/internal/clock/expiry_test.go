@@ -6,8 +6,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 )
 
-// An answer holds no longer than the server means, whose clock counts whole microseconds, and a
-// caller who waits for so long is not early.
+// An answer holds no longer than the server means, whose clock counts whole microseconds. A caller
+// who waits until the answer expires is not early.
 func TestWholeMicroseconds(t *testing.T) {
 	for _, sent := range []int64{5_000_000, 5_000_001, 5_000_999} {
 		const holds = 10

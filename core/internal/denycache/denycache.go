@@ -1,12 +1,12 @@
 // Package denycache remembers refusals, so that a caller who tries again is refused without asking
 // the shared store.
 //
-// A refusal is remembered for at most [clock.MaxAge], and never longer than it holds for sure: from
-// when the store was asked until time alone can change any number of the answer
-// ([algorithm.Limit.Steady]). Its waits count from when the answer came, because nobody knows when
-// the store read its clock, only that it was before that. So they are too long by the time that the
-// answer took, at most, and never too short. Changes that this process makes to a key (charges,
-// refunds, resets, bans) are seen at once.
+// A refusal is remembered for at most [clock.MaxAge], and no longer than it surely holds: from when
+// the store was asked until time alone can change any number of the answer
+// ([algorithm.Limit.Steady]). Its waits count from when the answer came, because it is only known
+// that the store read its clock before that. So they are too long by at most the time that the
+// answer took, and never too short. Changes that this process makes to a key (charges, refunds,
+// resets, bans) are seen at once.
 package denycache
 
 import (
@@ -28,8 +28,9 @@ const (
 )
 
 // Cache remembers the answers to calls that were refused. The answer to a call of several counters
-// is remembered as a whole. But if these lie on several shards, only the answers of the shards that
-// refused are, and of those with a ban, which counts refusals. A Cache is safe for concurrent use.
+// is remembered as a whole. But if these lie on several shards, it remembers only the answers of
+// shards that refused, and of shards with a ban, which counts refusals. A Cache is safe for
+// concurrent use.
 type Cache struct {
 	clock       *clock.Expiry
 	seed        maphash.Seed

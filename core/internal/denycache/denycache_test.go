@@ -81,8 +81,8 @@ func TestASlowRefusal(t *testing.T) {
 	}
 }
 
-// The store is asked for every other call, though a refusal of the same counter is remembered; and
-// of some calls no refusal is ever remembered.
+// Other calls ask the store, even if a refusal of the same counter is remembered. Some calls are
+// never remembered.
 func TestOtherCallsAreAsked(t *testing.T) {
 	shared := NewShared(t, 100)
 	p, limit := NewProcess(t, shared), Windowed(algorithm.FixedWindow, 5, Hour)
@@ -182,7 +182,7 @@ func TestARefusalOvertakenByAReset(t *testing.T) {
 	}
 	refused := make(chan algorithm.Verdict)
 	go func() { refused <- p.Ask(c)[0] }()
-	<-decided // to have asked is not enough: the Reset could still overtake the question
+	<-decided // waiting for the question is not enough: the Reset could still overtake it
 	p.MustReset(t, c)
 	close(reset)
 	if v := <-refused; v.RetryAfter == 0 {
@@ -192,8 +192,8 @@ func TestARefusalOvertakenByAReset(t *testing.T) {
 	p.MustTake(t, c)
 }
 
-// A refusal is not repeated if a call of another cost passed while it was on its way: the wait is
-// longer since.
+// A refusal is not repeated if a call of another cost passed while it was on its way, because the
+// wait is now longer.
 func TestARefusalOvertakenByACharge(t *testing.T) {
 	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow} {
 		limit := Windowed(kind, 4, 2*Second)
@@ -265,8 +265,8 @@ func TestFailuresAreNotRemembered(t *testing.T) {
 	}
 }
 
-// However many callers are refused, a bounded number of refusals is remembered in a bounded memory;
-// and a flood of callers who come once does not replace refusals that are asked for.
+// However many callers are refused, the number of refusals that are remembered, and their memory,
+// are bounded. A flood of callers who call once does not replace refusals that are asked for.
 func TestTheCacheIsBounded(t *testing.T) { synctest.Test(t, testBounds) } // so that no refusal expires
 
 func testBounds(t *testing.T) {
@@ -313,8 +313,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A refusal by one of several servers is repeated whatever becomes of the counters on the others,
-// and nothing is said of these: calls that pass charge them all the time.
+// A refusal by one of several servers is repeated whatever happens to the counters on the others.
+// It reports nothing about those, because calls that pass charge them all the time.
 func TestARefusalByOneOfSeveralServers(t *testing.T) {
 	shared := Shards{Shared: NewShared(t, 100)}
 	p := NewProcess(t, shared)
@@ -436,8 +436,8 @@ func TestALookIsRepeated(t *testing.T) {
 	}
 }
 
-// A refusal by counters that do not depend on who calls is recalled for others, unless one of the
-// caller's own refused as well.
+// A refusal by counters that do not depend on the caller is recalled for others, unless one of the
+// caller's own counters refused too.
 func TestARefusalForAllIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewProcess(t, NewShared(t, 100))

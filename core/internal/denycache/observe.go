@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/setassoc"
 )
 
-// maxAge is for how many microseconds a refusal is remembered at most.
+// maxAge is the longest time, in microseconds, for which a refusal is remembered.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 
 // Observe learns from the store's answer to a call that was to be charged, and was sent at the
@@ -62,9 +62,9 @@ func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	return !algorithm.Passes(counters, verdicts)
 }
 
-// rememberForAll remembers a refusal for calls by other callers, if one of the counters that do not
-// depend on who calls refused. It does not if another counter refused as well, because its refusal
-// would be left out. Bans among the other counters have to be asked in each of their windows.
+// rememberForAll remembers a refusal for calls by other callers, if a counter that does not depend
+// on the caller refused. It does not if another counter refused too, whose refusal would be left
+// out. Bans among the other counters have to be asked in each of their windows.
 func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	var places []int
 	span, alone := maxAge, true
@@ -106,7 +106,7 @@ func (c *Cache) part(q *Query, counters []algorithm.Counter, verdicts []algorith
 }
 
 // remember adds the answer to a call that was sent at the given time and has just come back. It is
-// kept for as long as it holds for sure, and for so many microseconds at most.
+// kept for as long as it surely holds, but no longer than the given number of microseconds.
 func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
 	known := answering(counters, verdicts)
 	for i := range counters {

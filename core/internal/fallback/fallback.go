@@ -1,5 +1,5 @@
 // Package fallback counts in this process while the shared store does not answer, for the rules
-// that want that.
+// with the policy CountLocally.
 //
 // A process counts by its share of the limit, and from zero. Its counters stay until their time is
 // over, so a store that fails and comes back every second admits no more because of that.
@@ -21,8 +21,8 @@ type Counters struct {
 // New returns counters for at most so many keys.
 func New(maxKeys int) *Counters { return &Counters{Store: memstore.New(maxKeys, nil)} }
 
-// needed reports whether the store failed for a counter that is then counted here. A rule that
-// refuses calls when the store fails wants no other answer.
+// needed reports whether the store failed for a counter, so that it is counted here. A rule that
+// refuses calls when the store fails needs no other answer.
 func needed(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return v.Err != nil && c.LocalShare > 0 && !c.Required
 }
@@ -56,8 +56,8 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 	return uncharge(counters, verdicts)
 }
 
-// StandInUpTo charges as much as fits here if the shared store could not answer. All counters of the
-// call are on one of its servers.
+// StandInUpTo charges as much as fits here if the shared store could not answer. All counters of
+// the call are on one of its servers.
 func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	local, places, _ := f.part(counters, verdicts)
 	if len(local) < len(counters) {
@@ -128,7 +128,7 @@ func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 	return local
 }
 
-// Split returns the charges that were made here, by the limits that they were made by, and the
+// Split separates the charges that were made here, by the limits that they were made by, from the
 // others.
 func (f *Counters) Split(charges []algorithm.Charge) (local, shared []algorithm.Charge) {
 	if !anyLocal(charges) {

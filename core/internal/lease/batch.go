@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 )
 
-// maxAge is for how many microseconds permits are kept at most. A Reset by another process is seen
-// then.
+// maxAge is the longest time, in microseconds, for which permits are kept. After it, a Reset by
+// another process is seen.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 
 // batch holds the permits that a fetch brought. Times are in nanoseconds of [clock.Expiry.Now].

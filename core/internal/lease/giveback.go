@@ -11,9 +11,9 @@ import (
 // maxTogether is how many charges are given back together at most.
 const maxTogether = 200
 
-// giveBackQueue gives charges back. All that this process gives back without a caller who waits
-// goes through here, so that a Reset can stop it. If the store cannot be reached, the permits are
-// lost until their window is over, and nobody is admitted by mistake.
+// giveBackQueue gives charges back. All that this process gives back while no caller waits goes
+// through here, so that a Reset can stop it. If the store cannot be reached, the permits are lost
+// until their window is over, and nobody is admitted by mistake.
 type giveBackQueue struct {
 	source  Source
 	mu      sync.Mutex

@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Charges are given back in as few parts as there may be: of at most maxTogether charges, and each
-// key once.
+// Charges are given back in the smallest possible number of parts, each with at most maxTogether
+// charges and each key once.
 func TestDistinctKeys(t *testing.T) {
 	var charges []algorithm.Charge
 	for i := range 2*maxTogether + 1 {

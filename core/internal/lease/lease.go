@@ -1,9 +1,10 @@
 // Package lease takes permits of a counter from the shared store ahead of their use, and gives back
 // those that are not used.
 //
-// A leased permit is used in the sub-window in which it was charged, by the store's clock; with
-// FixedWindow, in its window and within Window/32. So it counts where it is used, and no sub-window
-// more has to count because of it. It is never kept for longer than [clock.MaxAge].
+// A leased permit is used in the sub-window in which it was charged, by the store's clock. With
+// FixedWindow, it is used in its window and within Window/32. So it counts where it is used, and no
+// further sub-window has to be counted because of it. A permit is never kept for longer than
+// [clock.MaxAge].
 package lease
 
 import (

@@ -15,7 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// A busy key soon takes many permits in one fetch, and every permit says what is left after it.
+// A busy key soon takes many permits in one fetch. Every permit has the number that is left after
+// it.
 func TestManyPermitsInOneFetch(t *testing.T) {
 	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow} {
 		t.Run(kind.Tag(), func(t *testing.T) {
@@ -150,8 +151,8 @@ func callersShareAFetch(t *testing.T, ahead int64) {
 	}
 }
 
-// Permits of two sub-windows are not put together, and each is given back where it was charged,
-// even if the store's clock jumps.
+// Permits of two sub-windows are not merged. Each is given back to the sub-window in which it was
+// charged, even if the store's clock jumps.
 func TestPermitsOfTwoSubWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, window = 6400, 320 * Second
@@ -178,8 +179,8 @@ func TestPermitsOfTwoSubWindows(t *testing.T) {
 	})
 }
 
-// A caller who comes while a fetch is on its way back, after its sub-window, gets no permit of it:
-// that would be used in another sub-window than its own.
+// A caller who comes when a fetch has passed the end of its sub-window gets no permit of it,
+// because the permit would be used in another sub-window than its own.
 func TestACallerTooLateForAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)
@@ -397,7 +398,7 @@ func TestCloseDuringAFetch(t *testing.T) {
 	})
 }
 
-// A lease is of one counter and limit, alone on its call, and of two algorithms.
+// A lease is for a call of one counter and limit, with one of two algorithms.
 func TestWhatIsNotLeased(t *testing.T) {
 	shared := NewShared(t, 100)
 	p, limit := NewProcess(t, shared), Windowed(algorithm.SlidingWindow, 10_000, Hour)

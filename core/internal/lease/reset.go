@@ -2,9 +2,9 @@ package lease
 
 import "context"
 
-// Reset runs a function that resets keys, when nothing of them is being fetched or given back. So
-// all that was charged before is forgotten with the rest, and leased permits are neither used nor
-// given back: they would be others' permits.
+// Reset runs a function that resets keys, while none of their permits is being fetched or given
+// back. So all earlier charges are forgotten. Leased permits are neither used nor given back,
+// because they would be others' permits then.
 func (l *Leases) Reset(ctx context.Context, keys [][]byte, reset func() error) error {
 	for _, key := range keys {
 		l.tasks.beginReset(key)

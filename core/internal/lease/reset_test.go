@@ -91,7 +91,7 @@ func TestNothingLeasedOutlivesAReset(t *testing.T) {
 	}
 }
 
-// slowReturns takes its time to give charges back, and says when it begins.
+// slowReturns gives charges back slowly, and signals when it begins.
 type slowReturns struct {
 	*Shared
 	begun chan struct{}
@@ -106,8 +106,8 @@ func newSlowReturns(t *testing.T) *slowReturns {
 	return s
 }
 
-// A Reset that comes while a fetch is under way waits for it, so that no permit is charged after it
-// that nobody uses.
+// A Reset waits for a fetch that is under way. Otherwise permits would be charged after it that
+// nobody uses.
 func TestResetWaitsForTheFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)
@@ -136,8 +136,8 @@ func TestResetWaitsForTheFetch(t *testing.T) {
 	})
 }
 
-// The shared store leaves it to this process to give back what some shards charged for a call that
-// another shard refused. So a refusal that is no longer true is not repeated, and a Reset stops it.
+// If a shard refuses a call, the shared store lets this process give back the charges of other
+// shards. So a refusal that no longer holds is not repeated, and a Reset stops it.
 func TestGiveBackSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)

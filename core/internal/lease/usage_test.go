@@ -13,9 +13,9 @@ import (
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 )
 
-// Counted when they are used, never more permits pass than the limit says, in any span of a sliding
-// window and in any fixed window, whoever leases how many and however slow the store is. And in the
-// end, all that was not used has been given back.
+// Counted when they are used, no more permits pass than the limit allows, in any span of a sliding
+// window and in any fixed window. This holds however many permits each process leases, and however
+// slow the store is. In the end, all unused permits have been given back.
 func TestNeverOverTheLimitByUse(t *testing.T) {
 	fromLeases := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -34,7 +34,7 @@ func TestNeverOverTheLimitByUse(t *testing.T) {
 	}
 }
 
-// callers of one counter, in several processes.
+// callers are the callers of one counter, in several processes.
 type callers struct {
 	limit    *algorithm.Limit
 	begin    time.Duration
@@ -120,7 +120,7 @@ func (p *callers) call(process Process, c caller) {
 	}
 }
 
-// check looks at every span of a window, and at what is left in the end.
+// check checks every span of a window, and the permits that are left in the end.
 func (p *callers) check(shared *Shared) error {
 	window := time.Duration(p.limit.Window) * time.Microsecond
 	for _, first := range p.admitted {

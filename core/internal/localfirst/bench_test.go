@@ -9,7 +9,7 @@ import (
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 )
 
-// A remembered refusal, of one key and of many.
+// BenchmarkDenyCache measures a remembered refusal, of one key and of many.
 func BenchmarkDenyCache(b *testing.B) {
 	for _, keys := range []int{1, 10_000} {
 		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkDenyCache(b *testing.B) {
 	}
 }
 
-// A remembered refusal of a call of three counters.
+// BenchmarkDenyCacheTogether measures a remembered refusal of a call with three counters.
 func BenchmarkDenyCacheTogether(b *testing.B) {
 	p := NewProcess(b, NewShared(b, 100_000))
 	together := []algorithm.Counter{
@@ -37,7 +37,7 @@ func BenchmarkDenyCacheTogether(b *testing.B) {
 	})
 }
 
-// A leased permit, of one key and of many.
+// BenchmarkLease measures a leased permit, of one key and of many.
 func BenchmarkLease(b *testing.B) {
 	for _, keys := range []int{1, 1000} {
 		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {

@@ -1,5 +1,5 @@
-// Package localfirst answers what this process can answer truthfully by itself, and asks the store
-// that all processes share for the rest.
+// Package localfirst answers calls in this process where the answer is certain, and asks the store
+// that all processes share about the rest.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
 // holds, by the shared store, or, if that does not answer, by counting here. Whatever this process
@@ -33,13 +33,13 @@ type Shared interface {
 	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	InBackground(do func())
-	// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
-	// another one refused.
+	// GiveBackBy sets the function that gives back the charges of some shards, soon, if another
+	// shard refused the call.
 	GiveBackBy(giveBack func([]algorithm.Charge))
 	Close()
 }
 
-// Store stands before a shared store. It is safe for concurrent use.
+// Store answers calls in front of a shared store. It is safe for concurrent use.
 type Store struct {
 	Shared
 	clock    clock.Expiry
@@ -48,8 +48,8 @@ type Store struct {
 	fallback *fallback.Counters
 }
 
-// New returns a store before a shared one, whose calls end by the timeout. While the shared store
-// does not answer, at most maxKeys keys are counted here.
+// New returns a store in front of a shared one, whose calls end by the timeout. While the shared
+// store does not answer, at most maxKeys keys are counted here.
 func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
 	s := &Store{Shared: shared, fallback: fallback.New(maxKeys)}
 	s.clock.Start()
@@ -91,8 +91,8 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 	s.denied.Observe(&q, counters, verdicts, sent)
 }
 
-// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same for
-// all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
+// for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
 func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	most := counters[0].Cost
 	var q denycache.Query
@@ -110,8 +110,8 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 	}
 }
 
-// Look is Decide without a charge, for calls. Unlike Peek, it may repeat the answer to a call that
-// was refused just before.
+// Look is like Decide without a charge, for calls. But it may repeat the answer to a call that was
+// refused just before.
 func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var q denycache.Query
 	s.denied.Snapshot(&q, counters)
@@ -133,7 +133,7 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
-// fallBack counts here what the shared store did not answer for.
+// fallBack counts here the counters that the shared store did not answer for.
 func (s *Store) fallBack(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if charged := s.fallback.StandIn(ctx, counters, charge, verdicts); len(charged) > 0 {
 		s.leases.GiveBackSoon(charged)

@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// For any calls, one after the other, every number of the answers is what a store answers that is
-// asked each time: for calls of one counter and of several, with bans that count refusals.
+// For any sequence of calls, every number of the answers is the one that a store returns if it is
+// asked each time. The calls have one counter or several, with bans that count refusals.
 func TestAnswersAreThoseOfTheStore(t *testing.T) {
 	repeated := 0
 	limits := limitsOfAll(t)
@@ -68,8 +68,8 @@ type step struct {
 	early    time.Duration // less of that
 }
 
-// calls draws lists of counters, of a few that they share. A ban is in DryRun if what it watches
-// is, because they belong to one rule.
+// calls draws lists of counters from a few that they share. A ban is in DryRun if the counters that
+// it watches are, because they belong to one rule.
 func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.Counter] {
 	bans := []*algorithm.Limit{new(algorithm.Banned(2, Second/2, 2*Second, Second)), new(algorithm.Banned(0, 0, 0, Second))}
 	dry := rapid.Map(rapid.IntRange(0, 4), func(n int) bool { return n == 4 })
@@ -182,7 +182,7 @@ func (p *pair) ask(s *step) error {
 	return nil
 }
 
-// same compares two answers. How long a ban is remembered is not compared: nobody is told.
+// same compares two answers. It ignores how long a ban is remembered, which no caller can see.
 func (p *pair) same(c *algorithm.Counter, got, want algorithm.Verdict) error {
 	if c.Limit.Kind == algorithm.Ban {
 		got.ResetAfter, want.ResetAfter = 0, 0

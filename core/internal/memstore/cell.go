@@ -25,7 +25,7 @@ type cell struct {
 // closed is the value of a cell that must not be charged any more.
 const closed = math.MinInt64
 
-// cells holds the open cells by hash. Of two that share a slot, the later one is found.
+// cells holds the open cells by hash. If two cells share a slot, the later one is found.
 type cells [256]atomic.Pointer[cell]
 
 func cellSlot(hash uint64) uint8 { return uint8(hash >> 40) }
@@ -83,9 +83,9 @@ func (s *Store) openCell(shard *shard, e *entry, l *algorithm.Limit, hash uint64
 	s.cells[open.slot].Store(open)
 }
 
-// closeCell brings what was counted in the shard's cell back into its entry, which is still there:
-// nothing has changed the table meanwhile. It uses the time of the cell's word even if the clock
-// has stepped back since, which the next decision over the state takes into account.
+// closeCell moves the count of the shard's cell back into its entry, which is still there: nothing
+// has changed the table meanwhile. It uses the time of the cell's word even if the clock has
+// stepped back since. The next decision over the state takes that into account.
 func (s *Store) closeCell(shard *shard) {
 	open := shard.open
 	shard.open = nil

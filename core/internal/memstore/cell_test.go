@@ -13,9 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// A key that many ask for at once has a cell, and is limited as exactly as in the table. Every call
-// that passes is told its own remaining permits, also while others look at the key, ask for its
-// neighbours, and give back.
+// A key that many callers ask for at once has a cell, and is limited as exactly as in the table.
+// Every call that passes gets its own number of remaining permits, even while others look at the
+// key, ask for its neighbours, and give back.
 func TestHotKeyIsExact(t *testing.T) {
 	const most, day = 60_000, 24 * 3600 * 1_000_000
 	bucket, err := algorithm.Bucketed(1000, 1_000_000_000, most) // one comes back per second

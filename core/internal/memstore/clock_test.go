@@ -38,7 +38,7 @@ func withWallClock(t *testing.T, test func(t *testing.T, s *Store, limit *algori
 // soon is the time within which the store looks at the wall clock.
 const soon = 20 * time.Millisecond
 
-// While the machine was suspended, time went on: permits came back, and the window is that of the
+// Time goes on while the machine is suspended: permits come back, and the window is that of the
 // wall clock.
 func TestTimeGoesOnWhileSuspended(t *testing.T) {
 	withWallClock(t, func(t *testing.T, s *Store, limit *algorithm.Limit, wall *atomic.Int64) {
@@ -76,7 +76,7 @@ func TestClockSetBack(t *testing.T) {
 			if again := s.decide(true, c)[0]; again != v {
 				t.Errorf("asked again %+v, after %+v", again, v)
 			}
-			time.Sleep(time.Duration(v.RetryAfter-1) * time.Microsecond) // the sweeper must not forget what counts as used now
+			time.Sleep(time.Duration(v.RetryAfter-1) * time.Microsecond) // the sweeper must not forget use that counts as made now
 			if s.take("key", limit) {
 				t.Error("a permit 1 µs before the wait is over")
 			}
@@ -92,7 +92,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// Calls that hold slots were suspended, too, and go on. So their slots are theirs until they have
+// Calls that hold slots were suspended, too, and go on. So they keep their slots until they have
 // had the time to renew them, whatever the wall clock does.
 func TestSlotsAreHeldWhileSuspended(t *testing.T) {
 	limit := algorithm.Windowed(algorithm.Concurrency, 1, 30*second)

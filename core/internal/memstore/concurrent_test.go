@@ -42,7 +42,8 @@ func TestOneKeyUnderManyCallersAdmitsMax(t *testing.T) {
 	}
 }
 
-// Callers ask for several keys, each in another order. Locked in that order, they would deadlock.
+// Callers ask for several keys, each in another order. Locking the keys in that order would
+// deadlock.
 func TestSeveralKeysInAnyOrderAdmitMax(t *testing.T) {
 	for name, limit := range limits(t, 1000) {
 		for _, maxKeys := range []int{100, 100_000} {

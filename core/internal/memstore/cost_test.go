@@ -96,7 +96,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// While there are keys, a timer is set for the next sweep. Without keys there is none.
+// While there are keys, a timer is set for the next sweep. Without keys none is set.
 func TestSweepsComeWhileThereAreKeys(t *testing.T) {
 	c := &testClock{now: 3_000_000_000 * second}
 	s := New(100, c.read)

@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// sizes are a table of one shard and one of many.
+// sizes are the sizes of tables of one shard and of many.
 var sizes = []int{1, 100, 5000}
 
 // However many keys come, the table holds at most MaxKeys, and counts those that it holds.
@@ -29,7 +29,7 @@ func TestMaxKeysIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// Nor is it exceeded when the keys are spread unevenly: first all in one shard, then one in each of
+// The bound holds when the keys are spread unevenly: first all in one shard, then one in each of
 // the others.
 func TestMaxKeysIsNotExceededByEmptyShards(t *testing.T) {
 	const maxKeys = 5000
@@ -48,7 +48,7 @@ func TestMaxKeysIsNotExceededByEmptyShards(t *testing.T) {
 	}
 }
 
-// A flood of new keys, each asked once, evicts its own: a busy key that is used up stays so.
+// A flood of new keys, each asked for once, evicts its own keys. A busy key that is used up stays.
 func TestFloodDoesNotEvictTheBusy(t *testing.T) {
 	for _, maxKeys := range sizes[1:] {
 		for name, limit := range limits(t, 3) {

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// held is how many bytes are in use after a collection.
+// held returns how many bytes are in use after a collection.
 func held() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -19,8 +19,8 @@ func held() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// keyOf writes the name of a key over another one of the same length: 48 bytes, which Go allocates
-// without waste.
+// keyOf writes the number of a key over the name of another: 48 bytes, which Go allocates without
+// waste.
 func keyOf(name []byte, n int) []byte {
 	return fmt.Appendf(name[:0], "accesslimit:{user:%09d}:reply:tb2:600000000", n)
 }
@@ -98,8 +98,8 @@ func TestSweepLocksShortly(t *testing.T) {
 	}
 }
 
-// A shard grows, and is searched, under one lock. So it stays small however large the store may be;
-// only from 16 million keys on do shards get larger.
+// A shard grows, and is searched, under one lock. So it stays small however large the store may be.
+// Only beyond 16 million keys do shards get larger.
 func TestShardsStaySmall(t *testing.T) {
 	for maxKeys, most := range map[int]int{1: 1, 1023: 1023, 5000: 1024, 250_000: 1024, 16 << 20: 1024, 1 << 30: 1 << 16} {
 		s := New(maxKeys, nil)

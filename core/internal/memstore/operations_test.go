@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// others are limits of the algorithms that are not in limits.
+// others returns limits of the algorithms that are not in limits.
 func others() (log, slots, ban algorithm.Limit) {
 	return algorithm.Windowed(algorithm.SlidingLog, 10, second), algorithm.Windowed(algorithm.Concurrency, 3, second),
 		algorithm.Banned(2, 5*second, 60*second, second)
@@ -19,8 +19,8 @@ func charge(key string, limit *algorithm.Limit, mark string) algorithm.Charge {
 	return algorithm.Charge{Key: []byte(key), Limit: limit, Cost: 1, Mark: mark}
 }
 
-// A reservation is kept in a counter that is there no longer than it has to be. A refused
-// reservation, or one of nothing, creates no key.
+// The key of a reservation is kept no longer than needed. A refused reservation, or one of no
+// permits, creates no key.
 func TestReserve(t *testing.T) {
 	limit, ctx := limits(t, 1)["bucket"], context.Background()
 	s, c := newStore(100)

@@ -66,11 +66,11 @@ func New(maxKeys int, clock func() int64) *Store {
 	return s
 }
 
-// instant is the time of a decision, in microseconds.
+// instant is the time of a decision by two clocks, in microseconds.
 type instant struct {
 	now int64 // since the epoch; it may step back, and jumps ahead after a suspension
-	// awake never steps. It says when an entry equals a fresh one: by the other time, an entry that
-	// was charged before the clock stepped back by a year would stay for a year.
+	// awake never steps. It determines when an entry equals a fresh one: by the other time, an
+	// entry that was charged before the clock stepped back by a year would stay for a year.
 	awake int64
 }
 
@@ -95,9 +95,9 @@ func (s *Store) arrival() (awake int64) {
 func (s *Store) sinceEpoch(awake int64) int64 { return awake + s.own.Ahead() }
 
 // timeIn returns the time of a decision in a locked shard. If another call has used a later time
-// under the lock since this call arrived, that time counts: at an earlier time than its own, a
-// state would find that the clock stepped back. Another clock is read under the lock, and may
-// really step back.
+// under the lock since this call arrived, it returns that time. At an earlier time than its own, a
+// state would find that the clock stepped back. A clock that a test sets is read under the lock,
+// and may really step back.
 func (s *Store) timeIn(shard *shard, arrived int64) instant {
 	if s.clock != nil {
 		now := s.clock()

@@ -24,7 +24,7 @@ func newStore(maxKeys int) (*Store, *testClock) {
 	return s, c
 }
 
-// limits is a limit of so many permits a second for each algorithm that keeps a few numbers.
+// limits returns a limit of so many permits a second for each algorithm that keeps a few numbers.
 func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	t.Helper()
 	bucket, err := algorithm.Bucketed(most, second, most)
@@ -40,13 +40,13 @@ func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	return all
 }
 
-// minute is at most so many a minute.
+// minute returns a limit of so many permits a minute.
 func minute(most int64) *algorithm.Limit {
 	l := algorithm.Windowed(algorithm.FixedWindow, most, 60*second)
 	return &l
 }
 
-// counter is one permit of a key.
+// counter returns a counter with a cost of one permit of a key.
 func counter(key string, limit *algorithm.Limit) algorithm.Counter {
 	return algorithm.Counter{Key: []byte(key), Limit: limit, Cost: 1}
 }
@@ -58,12 +58,12 @@ func (s *Store) decide(charge bool, counters ...algorithm.Counter) []algorithm.V
 	return verdicts
 }
 
-// take asks for one permit of a key and reports whether it got it.
+// take takes one permit of a key, and reports whether there was one.
 func (s *Store) take(key string, limit *algorithm.Limit) bool {
 	return s.decide(true, counter(key, limit))[0].RetryAfter == 0
 }
 
-// left is how many permits a key has left.
+// left returns how many permits a key has left.
 func (s *Store) left(key string, limit *algorithm.Limit) int64 {
 	return s.decide(false, counter(key, limit))[0].Remaining
 }
@@ -151,7 +151,7 @@ func TestRefusedCallMakesNoKey(t *testing.T) {
 	}
 }
 
-// A key that the caller reuses for the next call is not the store's.
+// A key that the caller reuses for the next call does not change the store.
 func TestKeysAreCopied(t *testing.T) {
 	s, _ := newStore(100)
 	limit, key := minute(1), []byte("key 1")
@@ -178,7 +178,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// The clock of its own goes with the wall clock.
+// The store's own clock follows the wall clock.
 func TestOwnClock(t *testing.T) {
 	s := New(100, nil)
 	defer s.Close()

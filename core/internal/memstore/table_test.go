@@ -56,8 +56,8 @@ func (m *model) check() {
 	}
 }
 
-// A table that grows and shrinks holds what was put there, once, whatever comes and goes in
-// between.
+// A table that grows and shrinks holds each key that was added once, whatever is added and removed
+// in between.
 func TestTableHoldsWhatWasPut(t *testing.T) {
 	m, random := newModel(t), rand.New(rand.NewPCG(1, 2))
 	for round, most := range []int{3, 40, 1000, 3000, 100, 1, 0} {

@@ -9,11 +9,11 @@ import (
 )
 
 // Log writes each message at most once a minute for each rule, server or kind of error, with the
-// number of times that it applied since it was written last. Messages about how a service is put
-// together are written once. It is safe for concurrent use, and implements redisstore.Listener.
+// number of times that it applied since it was last written. Messages about how a service is put
+// together are written once. A Log is safe for concurrent use, and implements redisstore.Listener.
 //
-// A message may be written a minute after its cause. Rules' names and the texts of errors may be lent
-// by a framework for one call only, so the methods copy them.
+// A message may be written a minute after its cause. Rules' names and the texts of errors may be
+// lent by a framework for one call only, so the methods copy them.
 type Log struct {
 	logger *slog.Logger
 
@@ -45,12 +45,12 @@ func (l *Log) NegativeCost(rule string, cost int) {
 	})
 }
 
-// IdentifyFailed warns that a rule could not find out whom to count.
+// IdentifyFailed warns that a rule's subject could not be determined.
 func (l *Log) IdentifyFailed(rule string, err error) {
 	l.ruleFailed(&l.identifyErrors, "accesslimit: a caller could not be identified, and was refused", rule, err)
 }
 
-// PlanFailed warns that a rule could not find out a caller's limit.
+// PlanFailed warns that a caller's limit could not be determined.
 func (l *Log) PlanFailed(rule string, err error) {
 	l.ruleFailed(&l.planErrors, "accesslimit: a caller's plan could not be found, so the rule's own limit applies", rule, err)
 }

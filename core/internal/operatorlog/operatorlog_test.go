@@ -16,7 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 )
 
-// text is what a log has written.
+// text holds the lines that a log has written.
 type text struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -34,7 +34,7 @@ func (t *text) String() string {
 	return t.Buffer.String()
 }
 
-// newLog returns a log, and a function that counts its lines with all of some words.
+// newLog returns a log, and a function that counts its lines that contain all of some words.
 func newLog() (log *operatorlog.Log, lines func(words ...string) int) {
 	var text text
 	log = operatorlog.New(slog.New(slog.NewTextHandler(&text, nil)))
@@ -125,7 +125,7 @@ func TestSetupIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// A message that is written later holds the texts of its time, though a framework writes over them.
+// A message that is written later has the texts of its time, even if a framework overwrote them.
 func TestTextsAreCopied(t *testing.T) {
 	log, lines := newLog()
 	lent := []byte("lent")

@@ -21,14 +21,14 @@ func describe(class failure.Class, text string) (level slog.Level, attrs []any) 
 	return level, attrs
 }
 
-// remedy says what to change about an error, and whether the error lasts until somebody does.
+// remedy is the advice about an error, and whether the error lasts until somebody follows it.
 type remedy struct {
 	words, change string
 	lasting       bool
 }
 
-// remedyFor returns the remedy for an error, or none if Redis is only unavailable for now or the error
-// itself says what to do.
+// remedyFor returns the remedy for an error, or none if Redis is only unavailable for now or the
+// error itself gives advice.
 func remedyFor(class failure.Class, text string) remedy {
 	switch class {
 	case failure.Refused, failure.NotReady, failure.Unreachable, failure.NoConnection:

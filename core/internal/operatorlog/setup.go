@@ -16,9 +16,9 @@ func private(addr netip.Addr) bool {
 	return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || sharedNet.Contains(addr)
 }
 
-// UntrustedProxy reports that a peer which is not trusted sent a header of proxies. read is the header
-// that is read from trusted peers. A peer in a private network is probably a proxy. Any other peer may
-// be a stranger, so it is reported separately, for information only.
+// UntrustedProxy reports that a peer which is not trusted sent a header of proxies. read is the
+// header that is read from trusted peers. A peer in a private network is probably a proxy. Any
+// other peer may be a stranger, so it is reported separately, for information only.
 func (l *Log) UntrustedProxy(peer netip.Addr, header, read string) {
 	name := "name it in Options.ClientIP.TrustedProxies"
 	if header != read {

@@ -39,8 +39,8 @@ func (t *throttle) log(about string, write func(times int)) {
 	}
 }
 
-// count counts a message. It returns the number of times that it applied if it is to be written now,
-// and otherwise 0.
+// count counts a message. It returns the number of times that it applied if it is to be written
+// now, and otherwise 0.
 func (t *throttle) count(about string, write func(times int)) (times int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,8 +36,8 @@ type breakerChange struct {
 	after time.Duration
 }
 
-// errFailed and errUncounted tell the circuit of trips that failed, and of trips that say nothing
-// about the server.
+// errFailed and errUncounted are reported to the circuit: errFailed for a trip that failed, and
+// errUncounted for one that shows nothing about the server.
 var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
 
 const (
@@ -88,7 +88,7 @@ func (b *breaker) run(trip func() error) (err error) {
 	return err
 }
 
-// judgeTrip returns what the circuit is told of a trip that began then, after start.
+// judgeTrip returns the error that the circuit gets for a trip that began then, after start.
 func (b *breaker) judgeTrip(err error, began time.Duration) error {
 	if isAnswer(err) {
 		if b.failingSince.Load() != 0 {

@@ -64,8 +64,8 @@ func (b boundClient) process(ctx context.Context, cmd command) error {
 	return b.send(ctx, cmd, false)
 }
 
-// send runs one command, after ASKING if its slot is on its way to this server, which would refuse
-// it without.
+// send runs one command, after ASKING if its slot is on its way to this server, which would
+// otherwise refuse it.
 func (b boundClient) send(ctx context.Context, cmd command, asking bool) error {
 	cmd.state().written = false // it may have been written to the server that it comes from
 	if b.endsEarly(ctx) {
@@ -76,8 +76,8 @@ func (b boundClient) send(ctx context.Context, cmd command, asking bool) error {
 }
 
 // endsEarly reports whether a caller cannot wait for the timeout. Such a caller leaves at their own
-// deadline, and the read goes on without them: ended with the read, each would cost a connection,
-// and callers choose their deadlines.
+// deadline, and the read goes on without them. Ending the read at that deadline would cost a
+// connection each time, and callers choose their deadlines.
 func (b boundClient) endsEarly(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < mostOf(b.timeout)

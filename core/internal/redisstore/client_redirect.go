@@ -16,7 +16,7 @@ type clusterNode struct {
 	table  *shardTable
 }
 
-// maxHops is how often a command is sent on, as in go-redis.
+// maxHops is how often a command is redirected, as in go-redis.
 const maxHops = 3
 
 func (n clusterNode) process(ctx context.Context, cmd command) error {
@@ -27,8 +27,7 @@ func (n clusterNode) process(ctx context.Context, cmd command) error {
 	return err
 }
 
-// redirect implements redirectNode. If the slot is split, nothing can be done but to ask again
-// later.
+// redirect implements redirectNode. If the slot is split, the only way is to ask again later.
 func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error {
 	at := n.client
 	for hop := 0; hop < maxHops && isSlotUnavailable(err) && !isSlotSplit(err); hop++ {

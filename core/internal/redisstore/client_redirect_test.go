@@ -138,7 +138,7 @@ func movesToUnhealthyMaster(t *testing.T, cluster *redistest.Cluster) {
 	}
 }
 
-// A master that has become a replica says so only to clients that read from replicas, too; to
+// A master that has become a replica admits that only to clients that read from replicas, too. To
 // others it names the new master. Calls follow it there all the same.
 func TestAMasterThatBecomesAReplica(t *testing.T) {
 	cluster := redistest.StartCluster(t)

@@ -56,7 +56,7 @@ func (c *common) countLoss(addr, how string) {
 // rememberMaster keeps a master's replication ID, by which a replica is recognized that takes its
 // place. There are few.
 func (c *common) rememberMaster(id string) {
-	if id == "" { // the server does not tell
+	if id == "" { // the server has none
 		return
 	}
 	c.mu.Lock()

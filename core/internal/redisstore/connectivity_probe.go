@@ -203,8 +203,8 @@ func (p probe) speaksPlain(ctx context.Context) bool {
 	return err == nil && (first[0] == '+' || first[0] == '-')
 }
 
-// speaksTLS reports whether the server answers with TLS. It does not check who the server is,
-// because it sends nothing there.
+// speaksTLS reports whether the server answers with TLS. It does not verify the server's
+// certificate, because it sends nothing there.
 func (p probe) speaksTLS(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -29,8 +29,8 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// takeInTime takes a permit, and checks that the call returns by its deadline and tells whose it
-// was: for a hurried caller it has ended, and for the others the store has failed.
+// takeInTime takes a permit, and checks that the call returns by its deadline with the right error.
+// For a hurried caller the call has ended, and for the others the store has failed.
 func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
 	t.Helper()
 	ctx, within := context.Background(), timeout
@@ -53,7 +53,7 @@ func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
 	}
 }
 
-// Stopped servers delay no call past its deadline, be it the caller's or Timeout. Calls that they
+// Stopped servers delay no call past its deadline, whether the caller's or Timeout. Calls that they
 // execute once they continue are charged at most once.
 func (d deployment) stopped(t *testing.T) {
 	limit := daily(t, 100)
@@ -77,7 +77,7 @@ func (d deployment) stopped(t *testing.T) {
 	}
 }
 
-// A client that has not connected yet gives up as fast, be it while it connects or while it loads a
+// A client that has not connected yet gives up as fast, while it connects and while it loads a
 // cluster's slots.
 func (d deployment) stoppedBeforeTheFirstCall(t *testing.T) {
 	s := newStore(t, d.connect(t, options{}), timeout)
@@ -120,8 +120,8 @@ func (d deployment) callerLeaves(t *testing.T) {
 	}
 }
 
-// An unhealthy server does not slow down the keys of the others: all calls for those are over while
-// the calls for its own still wait, as long as it takes.
+// An unhealthy server does not slow down the keys of the others. All calls for those end while the
+// calls for its own keys still wait.
 func (d deployment) oneUnhealthy(t *testing.T) {
 	limit := daily(t, 1000)
 	sick, well := d.on(t, 0, limit), d.on(t, 1, limit)

@@ -119,7 +119,7 @@ func (s *Store) callDirectly(ctx context.Context, shard *shard, r request, refus
 	return reply.readVerdicts(&r, 0, verdicts, scratch)
 }
 
-// failVerdicts sets the verdicts to what kept the store from answering.
+// failVerdicts sets the verdicts to the error for which the store did not answer.
 func (s *Store) failVerdicts(caller context.Context, err error, verdicts []algorithm.Verdict) {
 	failed := s.failedVerdict(caller, err)
 	for i := range verdicts {

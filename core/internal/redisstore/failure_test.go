@@ -19,14 +19,14 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// dialTimeout returns net's error for a server that does not accept a connection in time. It passes
-// for a context's end.
+// dialTimeout returns net's error for a server that does not accept a connection in time. The error
+// looks like the end of a context.
 func dialTimeout() error {
 	_, err := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
 	return err
 }
 
-// notIntegers returns the client's error for a reply that no script gives.
+// notIntegers returns the client's error for a reply that no script returns.
 func notIntegers() error {
 	_, err := redis.NewCmdResult("OK", nil).Int64Slice()
 	return err

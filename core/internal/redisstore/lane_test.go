@@ -15,8 +15,8 @@ import (
 // crowd is a number of concurrent callers, so many that their calls leave in pipelines.
 const crowd = 128
 
-// storm has each caller of a crowd take so often what counters returns, and returns the verdicts of
-// each call.
+// storm makes each caller of a crowd take the counters that the function returns, so many times. It
+// returns the verdicts of each call.
 func (s store) storm(times int, counters func() []algorithm.Counter) (answers [][]algorithm.Verdict) {
 	var mu sync.Mutex
 	together(crowd, func(int) {
@@ -30,8 +30,8 @@ func (s store) storm(times int, counters func() []algorithm.Counter) (answers []
 	return answers
 }
 
-// wantEachOnce checks that each call that passed was told another number of remaining permits: all
-// that there were, in steps of the cost.
+// wantEachOnce checks that each call that passed got another number of remaining permits: all that
+// there were, in steps of the cost.
 func wantEachOnce(t *testing.T, answers [][]algorithm.Verdict, at int, most, cost int64) {
 	t.Helper()
 	var left []int64
@@ -176,7 +176,7 @@ func TestOneBadReplyHurtsItsOwnCallsOnly(t *testing.T) {
 	}
 }
 
-// A value that is no state of ours is left as it is, even if its first bytes look like an old time.
+// A value that is not ours is left unchanged, even if its first bytes look like an old time.
 func TestForeignStringsAreLeft(t *testing.T) {
 	server, client := startOne(t)
 	s, other := newStore(t, client, patient), server.Client(t)
@@ -233,7 +233,8 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 	}
 }
 
-// A lease takes as many calls as fit, also beside other calls for the same key, and tells how many.
+// A lease takes as many calls as fit, even beside other calls for the same key, and returns how
+// many.
 func TestLeaseTakesWhatFits(t *testing.T) {
 	_, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -290,7 +291,7 @@ func TestMoreCallsThanCanBeCounted(t *testing.T) {
 	}
 }
 
-// A crowd that looks without charging is told what is left, and takes nothing.
+// A crowd that looks without charging gets the number of permits left, and takes nothing.
 func TestCrowdLooksWithoutCharging(t *testing.T) {
 	_, client := startOne(t)
 	s, c := newStore(t, client, patient), counter("subject", daily(t, 100))

@@ -19,7 +19,7 @@ func (s *shard) startTimer(after time.Duration) {
 	s.timer.Reset(after)
 }
 
-// expireCalls ends the calls in the lanes whose time is up. The error tells whether a call may have
+// expireCalls ends the calls in the lanes whose time is up. The error shows whether a call may have
 // been charged: only a pipeline that got a connection can have charged its calls.
 func (s *shard) expireCalls() {
 	s.mu.Lock()

@@ -14,8 +14,8 @@ import (
 //
 // Until a charge is given back, its permits are missing to everybody who shares the counter. So a
 // shard that will probably refuse is asked first, while the others are only looked at. They are
-// charged when it has let the call pass. That is one trip more for a call that passes then, and
-// none for one that is refused.
+// charged after it has let the call pass. That takes one trip more for a call that passes then, and
+// no more for one that is refused.
 func (s *Store) decideOnShards(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := splitByTag(counters)
 	var doubtful *shardPart

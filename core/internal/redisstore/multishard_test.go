@@ -80,8 +80,8 @@ func (d deployment) lookedAt(t *testing.T) {
 	p.wantLeft(t, 4, 0)
 }
 
-// unhealthy stops the second server of a pair, and returns what was decided meanwhile for a caller
-// with so much time.
+// unhealthy stops the second server of a pair, and returns the verdicts for a caller with so much
+// time.
 func (d deployment) unhealthy(t *testing.T, within time.Duration, required bool) (pair, []algorithm.Verdict) {
 	t.Helper()
 	limit := daily(t, 5)
@@ -194,7 +194,7 @@ func (d deployment) closedWhileInUse(t *testing.T) {
 	p.wantLeft(t, 1000, 0)
 }
 
-// The function that is set gives back what a refused call over two shards was charged.
+// The function that is set gives back the charges of a refused call over two shards.
 func TestGiveBackBy(t *testing.T) {
 	_, client := startOne(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": client.Options().Addr}})

@@ -158,7 +158,8 @@ func (s *Store) runOnShards(ctx context.Context, charges []algorithm.Charge, new
 	return errors.Join(failed...)
 }
 
-// runScript runs a script on the shard of its keys, by itself, and returns its reply, which is a list.
+// runScript runs a script on the shard of its keys, by itself, and returns its reply, which is a
+// list.
 func (s *Store) runScript(ctx context.Context, c *scriptCall) (reply []any, err error) {
 	shard, err := s.router.shard(ctx, c.shardKey())
 	if err != nil {

@@ -19,7 +19,7 @@ type proxy struct {
 	lost   atomic.Int32 // replies so far
 }
 
-// fault says how a reply is lost.
+// fault is a way to lose a reply.
 type fault struct {
 	name string
 	cut  bool // the connection is closed; otherwise it stays silent

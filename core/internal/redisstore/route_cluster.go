@@ -40,7 +40,8 @@ func newClusterRouter(client *redis.ClusterClient, table *shardTable) *clusterRo
 }
 
 // shard returns the master of the key's slot, as far as the client knows. Only the first load of
-// the slots asks the servers. While no server tells the slots, a breaker spares the calls the wait.
+// the slots asks the servers. While no server returns the slots, a breaker saves the calls from
+// waiting.
 func (r *clusterRouter) shard(ctx context.Context, key []byte) (*shard, error) {
 	copied := string(key) // a load may outlive the call
 	if !r.slotsKnown.Load() {

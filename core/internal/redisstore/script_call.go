@@ -33,7 +33,7 @@ type scriptCall struct {
 	unsent       *atomic.Bool // cleared when a command is written; may be nil
 }
 
-// scriptKind says which script a scriptCall runs.
+// scriptKind is the script that a scriptCall runs.
 type scriptKind uint8
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// replyReader makes any reply that Redis can give out of bytes: a kind, then the value.
+// replyReader makes any reply that Redis can return out of bytes: a kind, then the value.
 type replyReader struct{ rest []byte }
 
 func (r *replyReader) byte() (b byte) {
@@ -77,9 +77,9 @@ func asBytes(values ...any) (bytes []byte) {
 	return bytes
 }
 
-// FuzzReplies reads replies that no script of ours gives, as from a proxy or a server that is
-// broken. It never panics. A reply of a wrong form is an error. A reply that is accepted lets no
-// more calls pass than were asked for, and leaves no more permits than there are.
+// FuzzReplies reads replies that no script of ours returns, as from a proxy or a server that is
+// broken. Reading never panics. A reply of a wrong form is an error. A reply that is accepted lets
+// no more calls pass than were asked for, and leaves no more permits than there are.
 func FuzzReplies(f *testing.F) {
 	const now int64 = 1_800_000_000_000_000
 	const window = "\x00\x40\x66\x52\x17\x65\x06"

@@ -63,7 +63,7 @@ type losses struct {
 
 func (l *losses) Lost(string, string) { l.lost.Add(1) }
 
-// Servers that say nothing about replication are not taken for replicas of each other.
+// Servers whose INFO lacks replication fields are not taken for replicas of each other.
 func TestUnknownReplicationIsNoLoss(t *testing.T) {
 	listener := new(losses)
 	all := newCommon(time.Minute)
@@ -77,7 +77,7 @@ func TestUnknownReplicationIsNoLoss(t *testing.T) {
 	}
 }
 
-// A server that answers that it has no INFO is not asked for it again and again.
+// A server that replies that it has no INFO is not asked for it again and again.
 func TestAServerWithoutInfoIsAskedOnce(t *testing.T) {
 	var looks atomic.Int32
 	w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// tripCounts counts what goes to Redis to be decided.
+// tripCounts counts the round trips to Redis that decide calls.
 type tripCounts struct {
 	sent   atomic.Uint64 // round trips
 	calls  atomic.Uint64 // calls

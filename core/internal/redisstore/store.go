@@ -30,9 +30,9 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	return s
 }
 
-// GiveBackBy sets the function that gives back, soon, what some shards charged for a call that
-// another one refused. It must be called before the first decision. Without it the store gives back
-// by itself.
+// GiveBackBy sets the function that gives back the charges of some shards, soon, if another shard
+// refused the call. It must be called before the first decision. Without it the store gives back by
+// itself.
 func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
 
 // Listen sets the listener. It must be called before the first call.

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/setassoc"
 )
 
-// A search beside other readers, of one entry and of many. The maps have no bound, and do not note
-// what was used.
+// BenchmarkFind measures a search beside other readers, of one entry and of many. The maps have no
+// bound, and do not record which entries were used.
 func BenchmarkFind(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		table := setassoc.New[item](8192)

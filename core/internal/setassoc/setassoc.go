@@ -133,15 +133,15 @@ const (
 )
 
 // Put adds an entry in an empty way, or in place of the entry that ranks lowest; among equals it
-// chooses at random. Rank is told whether the entry was found since the new entries before it. Put
-// returns the entry that was replaced, if any, and reports whether there was room. The set must be
-// locked.
+// chooses at random. The used argument of rank reports whether the entry was found since the new
+// entries before it. Put returns the entry that was replaced, if any, and reports whether there was
+// room. The set must be locked.
 func (s *Set[E]) Put(hash uint64, e *E, rank func(old *E, used bool) int64) (replaced *E, ok bool) {
 	way, lowest := s.lowest(rank)
 	if lowest == Pinned {
 		return nil, false
 	}
-	if bits.OnesCount32(s.used.Load()) == Ways { // all were found, so the bits say nothing any more
+	if bits.OnesCount32(s.used.Load()) == Ways { // all were found, so the bits distinguish nothing
 		s.used.Store(0)
 	}
 	s.used.And(^(uint32(1) << way))
