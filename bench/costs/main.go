@@ -1,6 +1,6 @@
 // Command costs measures what a counter of each algorithm costs a Redis server: the memory of a
-// key, and the time that the server's one thread spends on a decision, the least of three rounds:
-// the clients share the machine. It starts its own redis-server.
+// key, and the time that the server's one thread spends on a decision. It takes the least of three
+// rounds, because the clients share the machine. It starts its own redis-server.
 //
 //	go run ./costs
 package main
@@ -22,15 +22,15 @@ type algorithm struct {
 	limit core.Limit
 }
 
-// maxCalls is how many calls fill a counter. They are made over half a window, so that a sliding
-// window holds many parts.
+// maxCalls is the number of calls that fill a counter. They are made over half a window, so that a
+// sliding window holds many parts.
 const (
 	maxCalls = 100
 	window   = 8 * time.Second
 )
 
-// algorithms are measured with limits of which nothing comes back, and no slot is renewed, before
-// they are used up and refuse.
+// algorithms returns the algorithms to measure. Until a limit is used up, none of its permits comes
+// back and no slot is renewed.
 func algorithms() []algorithm {
 	counted := func(kind core.Algorithm, window time.Duration) core.Limit {
 		return core.Limit{Max: maxCalls, Window: window, Algorithm: kind}

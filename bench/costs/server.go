@@ -53,21 +53,23 @@ func (s *server) stop() {
 	_ = s.process.Wait()
 }
 
-// costs are those of one algorithm: bytes of a key, and microseconds of the server for a decision.
+// costs holds the costs of one algorithm: the bytes of a key, and the server's microseconds for a
+// decision.
 type costs struct {
 	cold, busy       int64
 	allowed, refused float64
 }
 
-// subjects are who calls: twenty letters each, as the figures of memory count them with their keys.
+// subjects is the number of callers. Each name has twenty letters, because the figures for memory
+// include the names of keys.
 const subjects = 500
 
 func subject(i int) string { return fmt.Sprintf("user:alice-in-w-%04d", i) }
 
-// rounds is how often each algorithm is measured.
+// rounds is the number of times that each algorithm is measured.
 const rounds = 3
 
-// least is the least of what some rounds found.
+// least returns the least costs that any round measured.
 func (s *server) least(ctx context.Context, a algorithm) (least costs, err error) {
 	for round := range rounds {
 		c, err := s.costs(ctx, a)
@@ -113,7 +115,7 @@ func (s *server) newLimiter() (*core.Limiter, error) {
 	return core.New(core.Options{Redis: s.client, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// refusals is how often every subject is refused.
+// refusals is the number of times that every subject is refused.
 const refusals = 20
 
 // refuseAll has every subject refused, each time by a new limiter: one that had refused it before
@@ -136,7 +138,7 @@ func (s *server) refuseAll(ctx context.Context, a algorithm) error {
 // callFunc makes one call of a subject.
 type callFunc func(ctx context.Context, subject string) (core.Decision, error)
 
-// callOf returns the calls of an algorithm. A slot is never released.
+// callOf returns the function that calls the limiter by an algorithm. It never releases a slot.
 func callOf(limiter *core.Limiter, a algorithm) callFunc {
 	if a.limit.Algorithm != core.Concurrency {
 		return limiter.MustCounter("api", a.limit).Allow
@@ -165,8 +167,8 @@ func callAll(ctx context.Context, call callFunc, times int, allowed bool) error 
 	})
 }
 
-// wantDecided makes one call. It returns an error if the server was not asked, or did not answer as
-// it should: then something else would be measured.
+// wantDecided makes one call. It returns an error if the server was not asked or gave the wrong
+// answer, because the run would then measure something else.
 func wantDecided(ctx context.Context, call callFunc, subject string, allowed bool) error {
 	d, err := call(ctx, subject)
 	switch {
@@ -180,7 +182,7 @@ func wantDecided(ctx context.Context, call callFunc, subject string, allowed boo
 	return nil
 }
 
-// bytes is what a key takes on average, with its name and all that Redis keeps for it.
+// bytes returns the average memory of a key, with its name and everything that Redis keeps for it.
 func (s *server) bytes(ctx context.Context) (int64, error) {
 	keys, err := s.client.Keys(ctx, "*").Result()
 	if err != nil {
@@ -202,7 +204,7 @@ func (s *server) bytes(ctx context.Context) (int64, error) {
 
 var usecPerCall = regexp.MustCompile(`cmdstat_evalsha:.*usec_per_call=([0-9.]+)`)
 
-// timed finds out how many microseconds the server took for each EVALSHA of a run.
+// timed returns how many microseconds the server took for each EVALSHA of a run.
 func (s *server) timed(ctx context.Context, run func() error) (micros float64, err error) {
 	if err := s.client.ConfigResetStat(ctx).Err(); err != nil {
 		return 0, err
@@ -221,7 +223,7 @@ func (s *server) timed(ctx context.Context, run func() error) (micros float64, e
 	return strconv.ParseFloat(found[1], 64)
 }
 
-// nothing is what a script costs that does nothing, as the floor.
+// nothing returns the cost of a script that does nothing, which is the floor.
 func (s *server) nothing(ctx context.Context) (least float64, err error) {
 	script := redis.NewScript("return 0")
 	if err := script.Load(ctx, s.client).Err(); err != nil {
@@ -251,8 +253,8 @@ func (s *server) nothing(ctx context.Context) (least float64, err error) {
 const maxEntries = 10_000
 
 // refund returns how many microseconds the server takes to give back a call from the middle of a
-// log of so many calls with the longest notes: the median of some. The middle takes longest,
-// because Redis walks there from an end.
+// log with this many calls and the longest notes, as a median. The middle takes longest, because
+// Redis walks there from an end.
 func (s *server) refund(ctx context.Context, entries int) (micros float64, err error) {
 	limiter, err := s.newLimiter()
 	if err != nil {
@@ -279,10 +281,10 @@ func (s *server) refund(ctx context.Context, entries int) (micros float64, err e
 	return all[refunds/2], nil
 }
 
-// callers is how many goroutines call at once.
+// callers is the number of goroutines that call at once.
 const callers = 16
 
-// together has all callers do something.
+// together runs do in all callers at once.
 func together(do func(caller int) error) error {
 	failed := make([]error, callers)
 	var all sync.WaitGroup

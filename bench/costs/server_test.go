@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A refused call that a limiter remembers does not reach the server, and is an error here; one that
-// a new limiter asks does.
+// A limiter that remembers a refusal does not ask the server, which is an error here. A new limiter
+// asks.
 func TestRefusedCallsReachTheServer(t *testing.T) {
 	s, err := startServer()
 	if err != nil {
@@ -55,7 +55,7 @@ func TestRefundsReachTheServer(t *testing.T) {
 	}
 }
 
-// A key too many or too few is told, not divided by.
+// A key too many or too few is an error, because the average would be wrong.
 func TestBytesAreOfOneKeyForEachSubject(t *testing.T) {
 	s, err := startServer()
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// silent keeps our own log out of the tables.
+// silent is a logger that keeps our log out of the tables.
 var silent = slog.New(slog.DiscardHandler)
 
-// ourLimit returns the limit in our words, by the algorithm that the name ends with.
+// ourLimit returns the limit as a core.Limit, with the algorithm that the name ends with.
 func ourLimit(name string, l Limit) core.Limit {
 	limit := core.Limit{Max: l.Max, Window: l.Window}
 	switch {
@@ -100,7 +100,7 @@ var ourGRPC = ours("gRPC", func(limiter *core.Limiter) func() func() {
 	})
 })
 
-// must is for what only a mistake in this program makes fail.
+// must panics on an error, which only a mistake in this program can cause.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -108,10 +108,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// peerAddr is who calls the middlewares: always the same, as the limits are large enough.
+// peerAddr is the caller of the middlewares. One is enough, because the limits are large.
 var peerAddr = &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 1234}
 
-// middlewareMax is how many calls a limit on a middleware admits in middlewareWindow.
+// middlewareMax is the number of calls that a limit on a middleware admits in middlewareWindow.
 const (
 	middlewareMax    = 1e9
 	middlewareWindow = time.Minute

@@ -9,9 +9,10 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// goodScript is a token bucket (GCRA) with little more in it than it needs, and one number back:
-// what a good script costs that nothing stands around. KEYS[1] is the key; ARGV is microseconds:
-// what a call uses up, how much there is room for, and in milliseconds how long a key lives.
+// goodScript is a token bucket (GCRA) that is nearly as short as possible and returns one number.
+// It shows what a good script costs by itself. KEYS[1] is the key. ARGV holds the microseconds that
+// a call uses up, the microseconds that a full bucket has room for, and the key's time to live in
+// milliseconds.
 const goodScript = `
 local call = redis.call
 local clock = call('TIME')
@@ -25,15 +26,15 @@ call('SET', KEYS[1], string.format('%d', now + used), 'PX', ARGV[3])
 return left
 `
 
-// goodArgs are the script's ARGV.
+// goodArgs returns the script's ARGV.
 func goodArgs(l Limit) []string {
 	permit := l.Permit.Microseconds()
 	room := permit * int64(l.Max)
 	return []string{strconv.FormatInt(permit, 10), strconv.FormatInt(room, 10), strconv.FormatInt(room/1000+1, 10)}
 }
 
-// bare is go-redis and the script, as one would write it by hand: what any limiter on go-redis
-// stands on.
+// bare is go-redis and the script, as one would write it by hand. Every limiter on go-redis costs
+// at least this much.
 var bare = Redis{Name: Bare, Script: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
 	script := redis.NewScript(goodScript)

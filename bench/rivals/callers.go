@@ -31,7 +31,7 @@ func httpCaller(h http.Handler) func() func() {
 	}
 }
 
-// noWriter keeps nothing of a response but the status.
+// noWriter keeps only the status of a response.
 type noWriter struct {
 	header http.Header
 	status int
@@ -41,8 +41,8 @@ func (w *noWriter) Header() http.Header         { return w.header }
 func (w *noWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *noWriter) WriteHeader(status int)      { w.status = status }
 
-// check panics if the call was refused: nothing could be said about its time then. throttled
-// answers some with 500, because its store gives up on a key that others change at the same time.
+// check panics if the call was refused, because its time would then mean nothing. throttled answers
+// some calls with 500: its store gives up on a key that others change at the same time.
 func (w *noWriter) check() { mustServe(w.status) }
 
 func mustServe(status int) {
@@ -75,7 +75,7 @@ func grpcCaller(intercept func(context.Context, grpc.UnaryHandler)) func() func(
 	}
 }
 
-// noStream takes headers and trailers and keeps none.
+// noStream discards headers and trailers.
 type noStream struct{}
 
 func (noStream) Method() string               { return "/shop/list" }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The frameworks with a handler that does nothing, and what stands in front of it.
+// The frameworks, each with a handler that does nothing and the middleware in front of it.
 
 // unlimited is a handler without a limit.
 func unlimited(framework string, newCaller func() func() func()) Middleware {

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Leased is our SlidingWindow as a rule that leases permits, through the face that the adapters
-// use.
+// Leased is our SlidingWindow as a rule that leases permits, through the functions that the
+// adapters use.
 var Leased = Redis{Name: "accesslimit SlidingWindow, leased", Open: openLeased}
 
 func leaseRule(l Limit) core.Rule {
@@ -59,7 +59,7 @@ func check(ctx context.Context, guard *core.Guard, subject string) (harness.Answ
 
 func noHandler() int { return http.StatusOK }
 
-// view is a call of no framework.
+// view is a call without a framework.
 type view struct {
 	ctx    context.Context
 	path   string

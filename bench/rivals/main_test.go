@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(m,
-		// The stores of ulule and of fiber's limiter clean up for as long as the process runs:
+		// The goroutines that clean the stores of ulule and of fiber's limiter never end:
 		// nothing ends them.
 		goleak.IgnoreTopFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.(*Storage).gc"),

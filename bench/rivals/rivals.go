@@ -1,7 +1,7 @@
-// Package rivals puts the limiters that are compared behind one face: one file for each, used as
-// its documentation says.
+// Package rivals gives all limiters that are compared the same interface. Each has its own file,
+// and is used as its documentation says.
 //
-// A further rival is a file with a Redis, an InProcess or a Middleware in it, and its line in the
+// To add a rival, add a file with a Redis, an InProcess or a Middleware in it, and a line in the
 // lists below.
 package rivals
 
@@ -14,24 +14,24 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// Limit is what all rivals are asked to hold, each in the way that it counts.
+// Limit is the limit that all rivals apply, each in its own way of counting.
 type Limit struct {
 	Max int
-	// Window is the span of those who count in windows: a key lives as long.
+	// Window is the window of rivals that count in windows. A key lives as long.
 	Window time.Duration
 	// Permit is how long a bucket of Max permits takes to get one of them back. Its key lives until
-	// what was used is back, so a slow refill keeps keys alive.
+	// the bucket is full again, so a slow refill keeps keys alive.
 	Permit time.Duration
 }
 
-// rate is the refill in the usual words: so many permits in a span of a second or more.
+// rate returns the refill as a number of permits in a span of a second or more.
 func (l Limit) rate() (permits int, span time.Duration) {
 	for permits = 10; l.Permit*time.Duration(permits) < time.Second; permits *= 10 {
 	}
 	return permits, l.Permit * time.Duration(permits)
 }
 
-// perSecond is the refill as x/time/rate has it.
+// perSecond returns the refill in permits per second, as x/time/rate wants it.
 func (l Limit) perSecond() float64 { return 1 / l.Permit.Seconds() }
 
 // Roomy admits everything, and keeps each key alive for half a minute or more after a call: a call
@@ -42,7 +42,7 @@ var (
 	RoomyHot = Limit{Max: 1e9, Window: time.Minute, Permit: time.Second}
 )
 
-// UsedUp admits so many calls and then none for as long as anything is measured.
+// UsedUp admits Max calls and then none until the measurement ends.
 var UsedUp = Limit{Max: 1000, Window: time.Hour, Permit: 5 * time.Minute}
 
 // Names of the rivals that results are compared with.
@@ -55,13 +55,13 @@ const (
 	Bare          = "bare go-redis EvalSha"
 )
 
-// Place is the servers that counters are in.
+// Place is the servers that hold the counters.
 type Place struct {
 	Addrs   []string
 	Cluster bool
 }
 
-// client is a go-redis client with its own defaults, as most users have it.
+// client returns a go-redis client with default options, as most users have it.
 func (p Place) client() redis.UniversalClient {
 	if p.Cluster {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: p.Addrs})
@@ -72,10 +72,10 @@ func (p Place) client() redis.UniversalClient {
 // Redis is a limiter whose counters are in Redis.
 type Redis struct {
 	Name string
-	// Script says that a decision is one script call, whatever the state is, so that it can be
-	// recorded and repeated.
+	// Script reports whether a decision is always one script call, which can be recorded and
+	// repeated.
 	Script bool
-	// Open makes a limiter as one process of a service has it.
+	// Open returns a limiter as one process of a service would have it.
 	Open func(Place, Limit) (Opened, error)
 }
 
@@ -91,7 +91,8 @@ var OnRedis = []Redis{
 	Leased, redisRate, ulule, throttledRedis, bare, rueidisScript,
 }
 
-// Find is the rival of a name; it panics for none, which is a mistake in this program.
+// Find returns the rival with this name. It panics if there is none, which is a mistake in this
+// program.
 func Find(name string) Redis {
 	for _, r := range OnRedis {
 		if r.Name == name {
@@ -104,7 +105,7 @@ func Find(name string) Redis {
 // InProcess is a limiter that counts in the process.
 type InProcess struct {
 	Name string
-	// Open makes a limiter that has room for so many keys.
+	// Open returns a limiter that has room for this many keys.
 	Open func(l Limit, keys int) (allow func(subject string) bool, closeIt func())
 }
 
@@ -118,7 +119,8 @@ var InThisProcess = []InProcess{
 type Middleware struct {
 	Framework string
 	Name      string // None: the handler alone
-	// Open returns what makes a caller for each goroutine: a function that has one call served.
+	// Open returns newCaller, which each goroutine calls once. The function that it returns makes
+	// one call.
 	Open func() (newCaller func() (call func()), closeIt func())
 }
 
@@ -135,7 +137,7 @@ var Middlewares = []Middleware{
 	bareGRPC, ourGRPC,
 }
 
-// Left are limiters that were tried and are not measured, and why.
+// Left lists limiters that were tried and are not measured, with the reasons.
 var Left = [][2]string{
 	{"github.com/redis/rueidis/rueidislimiter", "could not be fetched when this was measured; rueidis itself is measured, with a token bucket's script"},
 	{"fiber's own limiter, in process", "its store cannot be called without its middleware, which is measured"},

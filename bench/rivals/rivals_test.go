@@ -7,8 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// ten is what every rival is to admit here, in whatever way it counts, for as long as the test
-// takes.
+// ten is a limit by which every rival must admit ten calls during the test, however it counts.
 var ten = Limit{Max: 10, Window: time.Hour, Permit: 5 * time.Minute}
 
 // A rival that admits everything, or nothing, would look fast.

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself:
-// what a client can do that go-redis cannot.
+// rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself, as
+// go-redis cannot.
 var rueidisScript = Redis{Name: "rueidis, the same script", Script: true, Open: func(p Place, l Limit) (Opened, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: p.Addrs, DisableCache: true, ForceSingleClient: !p.Cluster})
 	if err != nil {

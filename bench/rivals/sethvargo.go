@@ -4,7 +4,7 @@ import (
 	"github.com/sethvargo/go-limiter/memorystore"
 )
 
-// sethvargo is github.com/sethvargo/go-limiter: a bucket that is filled whole once in a span.
+// sethvargo is github.com/sethvargo/go-limiter: a bucket that is filled completely once per span.
 var sethvargo = InProcess{"sethvargo/go-limiter", func(l Limit, _ int) (func(string) bool, func()) {
 	store := must(memorystore.New(&memorystore.Config{Tokens: uint64(l.Max), Interval: l.Window}))
 	return func(subject string) bool {

@@ -15,7 +15,7 @@ import (
 // contender is one way to keep the counters.
 type contender struct {
 	name string
-	// open makes a table of at most so many keys, where each has most permits per window.
+	// open returns a table of at most maxKeys keys, in which each key has most permits per window.
 	open func(maxKeys, most int, window time.Duration) table
 }
 
@@ -50,15 +50,15 @@ func (l *limiter) take(subject string) bool {
 
 func (l *limiter) close() { l.Close() }
 
-// bucket is the limiter's token bucket, where the rate divides the window's microseconds, or they
-// divide it.
+// bucket is the limiter's token bucket for the simple case that the rate divides the window's
+// microseconds, or is a multiple of them.
 type bucket struct {
 	mu       sync.Mutex
 	at, used int64
 }
 
-// rate is what a bucket holds: so many units, one permit is so many, and so many come back per
-// microsecond.
+// rate describes a bucket in units: how many it holds when full, how many a permit takes, and how
+// many come back per microsecond.
 type rate struct{ full, permit, refill int64 }
 
 func rateOf(most int, window time.Duration) rate {
@@ -83,7 +83,7 @@ func (b *bucket) take(r *rate) bool {
 	return true
 }
 
-// cache is otter's, which forgets a bucket a window after it was asked for last: then it is full.
+// cache is otter's cache. It drops a bucket one window after its last use, when the bucket is full.
 type cache struct {
 	*otter.Cache[string, *bucket]
 	rate rate
@@ -98,7 +98,7 @@ func openOtter(maxKeys, most int, window time.Duration) table {
 func (c *cache) take(subject string) bool {
 	b, ok := c.GetIfPresent(subject)
 	if !ok {
-		b, _ = c.SetIfAbsent(strings.Clone(subject), new(bucket)) // a subject comes with a request, and goes with it
+		b, _ = c.SetIfAbsent(strings.Clone(subject), new(bucket)) // valid only during its request
 	}
 	return b.take(&c.rate)
 }

@@ -1,6 +1,6 @@
-// Command tables compares what keeps the counters in a process: the limiter's own table, the cache
-// library otter v2, and a Go map behind a mutex, each bounded by the same number of keys, where it
-// can be, and each with a token bucket for each key.
+// Command tables compares ways to keep counters in a process: the limiter's own table, the cache
+// library otter v2, and a Go map behind a mutex. Each has a token bucket for each key and, where it
+// can be bounded, room for the same number of keys.
 //
 //	go run ./tables
 //
@@ -23,8 +23,7 @@ const (
 	plenty  = 1_000_000_000 // permits a second, which nobody uses up
 )
 
-// measurement is one or more columns: what they are called, and how they are measured on tables
-// made for it.
+// measurement is one or more columns: their names, and the function that measures them.
 type measurement struct {
 	columns []string
 	run     func(contender) []float64

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	calls    = 1_000_000 // of a round, by all callers together
+	calls    = 1_000_000 // per round, by all callers together
 	expiring = 1_000_000 // keys that expire at once
 	lives    = 3 * time.Second
 )
@@ -24,8 +24,8 @@ func subjects(n int) []string {
 	return all
 }
 
-// each runs one caller for each processor, and returns how long a call took: the time of all
-// divided by the calls of all.
+// each runs one caller for each processor, and returns the time per call: the total time divided by
+// the calls of all.
 func each(caller func(calls int)) float64 {
 	callers := runtime.GOMAXPROCS(0)
 	begin := time.Now()
@@ -37,7 +37,7 @@ func each(caller func(calls int)) float64 {
 	return float64(time.Since(begin).Nanoseconds()) / calls
 }
 
-// among is the time of a call for one of so many subjects, which are all there.
+// among returns the time of a call for a random one of n subjects, all of which are in the table.
 func among(c contender, n int) float64 {
 	t, subjects := c.open(maxKeys, plenty, time.Second), subjects(n)
 	defer t.close()
@@ -52,7 +52,8 @@ func among(c contender, n int) float64 {
 	})
 }
 
-// flood is the time of a call for a subject that comes once, with a table that is full of those.
+// flood returns the time of a call for a new subject, when the table is full of subjects that
+// called once.
 func flood(c contender) float64 {
 	t := c.open(maxKeys/10, plenty, time.Hour)
 	defer t.close()
@@ -69,8 +70,8 @@ func flood(c contender) float64 {
 	})
 }
 
-// bytesPerKey is what a key takes, its own bytes included: of the limiter these are the whole of
-// what it counts by, about 50; of the others the 14 of the subject.
+// bytesPerKey returns the memory of a key, including its own bytes. These are about 50 for the
+// limiter, which keeps a longer key, and the 14 of the subject for the others.
 func bytesPerKey(c contender) float64 {
 	before := inUse()
 	t := c.open(2*maxKeys, plenty, time.Hour)
@@ -89,8 +90,8 @@ func inUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// whileExpiring is the time in nanoseconds that 99 of 100 calls for a busy key took at most while a
-// million others expired, and that of the longest call in microseconds.
+// whileExpiring returns two times of calls for a busy key while a million others expire: the 99th
+// percentile in nanoseconds, and the longest in microseconds.
 func whileExpiring(c contender) []float64 {
 	t := c.open(2*expiring, 1, lives)
 	defer t.close()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// All of them count alike: what is compared does the same work.
+// All tables count alike, so the comparison is fair.
 func TestContendersAdmitTheSame(t *testing.T) {
 	for _, c := range contenders {
 		table := c.open(1000, 50, time.Hour)

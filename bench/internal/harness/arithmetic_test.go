@@ -21,14 +21,14 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The spread of nothing is no figure: a zero would be read as one.
+// The spread of no values is not a number, because readers would take a zero for a result.
 func TestSpreadOfNothing(t *testing.T) {
 	if got := SpreadOf(nil); !math.IsNaN(got.Median) || !math.IsNaN(got.Min) || !math.IsNaN(got.Max) {
 		t.Errorf("SpreadOf(nil) = %v", got)
 	}
 }
 
-// The median is of a copy: rounds keep their order.
+// SpreadOf sorts a copy, so the rounds keep their order.
 func TestSpreadLeavesTheRoundsAlone(t *testing.T) {
 	rounds := []float64{3, 1, 2}
 	SpreadOf(rounds)
@@ -63,7 +63,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A percentile is of all latencies, and off by less than one in a hundred.
+// A percentile covers all latencies, and is off by less than 1 %.
 func TestPercentiles(t *testing.T) {
 	var h Histogram
 	for i := 1; i <= 100_000; i++ {

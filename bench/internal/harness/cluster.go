@@ -12,8 +12,8 @@ import (
 
 const slots = 16384
 
-// StartCluster starts a cluster of so many masters, which divide the slots evenly. Its files are in
-// dir, which the caller removes.
+// StartCluster starts a cluster of this many masters, which divide the slots evenly. Its files are
+// in dir, which the caller removes.
 func StartCluster(masters int, dir string) (*Server, error) {
 	s := &Server{Cluster: true}
 	for i := range masters {
@@ -42,8 +42,8 @@ func StartCluster(masters int, dir string) (*Server, error) {
 
 func (s *Server) giveUp() error { s.Stop(); return nil }
 
-// join gives a master its share of the slots and has it meet those before it. The epochs differ
-// from the start, so that there is no conflict to settle first.
+// join gives a master its share of the slots and makes it meet the masters before it. Each master
+// has an epoch of its own from the start, so the masters have no conflict to settle first.
 func (s *Server) join(i int) error {
 	ctx, client := context.Background(), s.nodes[i].client
 	err := errors.Join(

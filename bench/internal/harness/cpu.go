@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CPU is what this process has spent, in user and system mode.
+// CPU returns the processor time of this process, in user and system mode.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

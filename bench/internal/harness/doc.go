@@ -1,3 +1,4 @@
-// Package harness measures limiters: servers of its own to measure on, a loop that neither
-// allocates nor locks, and the arithmetic behind a table. It knows no limiter.
+// Package harness measures limiters. It starts the servers, calls a limiter in a loop that neither
+// allocates nor locks, and does the arithmetic for the tables. It knows nothing about any
+// particular limiter.
 package harness

@@ -15,7 +15,8 @@ const (
 	buckets = (longest - fine + 2) << fine
 )
 
-// bucket is where a latency belongs: up to 63 ns one for each, then 64 for each power of two.
+// bucket returns the bucket of a latency: one for each nanosecond up to 63 ns, then 64 for each
+// power of two.
 func bucket(d time.Duration) int {
 	ns := min(uint64(max(d, 0)), 1<<(longest+1)-1)
 	if ns < 1<<fine {
@@ -25,7 +26,7 @@ func bucket(d time.Duration) int {
 	return shift<<fine + int(ns>>shift)
 }
 
-// middle is the latency in the middle of a bucket.
+// middle returns the latency in the middle of a bucket.
 func middle(bucket int) time.Duration {
 	if bucket < 2<<fine {
 		return time.Duration(bucket)
@@ -38,14 +39,15 @@ func middle(bucket int) time.Duration {
 // Add counts a latency.
 func (h *Histogram) Add(d time.Duration) { h.counts[bucket(d)]++ }
 
-// Merge counts what another one has.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other *Histogram) {
 	for i, n := range other.counts {
 		h.counts[i] += n
 	}
 }
 
-// Percentile is the latency that p of a hundred calls do not exceed; 0 when there were none.
+// Percentile returns the latency that p percent of the calls do not exceed, or 0 if there were
+// none.
 func (h *Histogram) Percentile(p float64) time.Duration {
 	var all uint64
 	for _, n := range h.counts {
@@ -60,7 +62,7 @@ func (h *Histogram) Percentile(p float64) time.Duration {
 	return 0
 }
 
-// Sparse is the buckets that hold something, for sending to another process.
+// Sparse returns the buckets that are not empty, to be sent to another process.
 func (h *Histogram) Sparse() map[int]uint32 {
 	found := make(map[int]uint32)
 	for i, n := range h.counts {
@@ -71,7 +73,7 @@ func (h *Histogram) Sparse() map[int]uint32 {
 	return found
 }
 
-// AddSparse counts what Sparse made of another one.
+// AddSparse adds the counts that Sparse returned for another histogram.
 func (h *Histogram) AddSparse(found map[int]uint32) {
 	for i, n := range found {
 		h.counts[i] += n

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// KeyLen is how long every subject is.
+// KeyLen is the length of every subject.
 const KeyLen = 20
 
-// Digits are those at the end of a subject: as many as redis-benchmark writes for its __rand_int__.
+// Digits is the number of digits at the end of a subject: as many as redis-benchmark writes for its
+// __rand_int__.
 const Digits = 12
 
-// Keys are subjects, made before anything is measured. They lie side by side in one string, so that
-// ten million of them are one object to the garbage collector.
+// Keys holds subjects that are made before anything is measured. They lie side by side in one
+// string, so that ten million of them are one object to the garbage collector.
 type Keys struct {
 	text string
 	n    int
 }
 
-// NewKeys makes n subjects. The tag of three letters tells them from others.
+// NewKeys makes n subjects. The tag, three letters, makes them different from those of other tags.
 func NewKeys(tag string, n int) Keys {
 	var b strings.Builder
 	b.Grow(n * KeyLen)
@@ -29,16 +30,16 @@ func NewKeys(tag string, n int) Keys {
 	return Keys{b.String(), n}
 }
 
-// At is the subject of a number. It allocates nothing.
+// At returns subject number i. It allocates nothing.
 func (k Keys) At(i int) string { return k.text[i*KeyLen : (i+1)*KeyLen] }
 
-// Len is how many there are.
+// Len returns the number of subjects.
 func (k Keys) Len() int { return k.n }
 
-// picksAtLeast is how long a sequence of picks is, unless there are more keys.
+// picksAtLeast is the length of a sequence of picks, unless there are more keys.
 const picksAtLeast = 1 << 20
 
-// seed is the same for every run, so that all meet the same calls.
+// seed is the same for every run, so that all runs make the same calls.
 const seed = 3
 
 // One picks the same key always.

@@ -37,7 +37,7 @@ func TestUniformPicksAllAlike(t *testing.T) {
 	}
 }
 
-// The k-th key gets k^-1.1 of what the first gets.
+// The k-th key is picked k^1.1 times less often than the first.
 func TestZipf(t *testing.T) {
 	const s = 1.1
 	counts, sum := countPicks(Zipf(1000, s), 1000), 0.0

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Answer is what a limiter said to one call.
+// Answer is a limiter's answer to one call.
 type Answer struct {
 	Allowed bool
-	Source  string // who answered, of a limiter that says so
+	Source  string // what decided, if the limiter says so
 }
 
-// AllowFunc asks for one permit.
+// AllowFunc asks a limiter for one permit.
 type AllowFunc func(ctx context.Context, subject string) (Answer, error)
 
-// Load is how a limiter is called: in a closed loop, by so many goroutines.
+// Load describes how a limiter is called: by several goroutines, each in a closed loop.
 type Load struct {
 	Goroutines int
 	Keys       Keys
@@ -27,7 +27,7 @@ type Load struct {
 	Every      int // a latency is taken of every so manieth call of a goroutine, so that the clock does not slow down fast ones
 }
 
-// Meter reads what a server has spent. It may be nil.
+// Meter reads a server's Usage. It may be nil.
 type Meter interface{ Usage() (Usage, error) }
 
 // Usage is what a server has spent since it started.
@@ -37,19 +37,19 @@ type Usage struct {
 	In, Out int64 // bytes on the network
 }
 
-// Since is what was spent after before.
+// Since returns what was spent since before.
 func (u Usage) Since(before Usage) Usage {
 	return Usage{u.CPU - before.CPU, u.Scripts - before.Scripts, u.In - before.In, u.Out - before.Out}
 }
 
-// Outcome is what a run of the loop gave. Everything but Ever is of the calls that ended while it
-// was measured.
+// Outcome is the result of a run of the loop. Everything but Ever covers only the calls that ended
+// during the measurement.
 type Outcome struct {
 	Decisions int64
 	Allowed   int64
 	Errors    int64
 	Ever      int64            // admitted since the first call, warm-up and all
-	Sources   map[string]int64 // decisions by who answered
+	Sources   map[string]int64 // number of decisions by Answer.Source
 	Took      time.Duration
 	Latency   Histogram
 	Mallocs   uint64
@@ -59,8 +59,8 @@ type Outcome struct {
 	FirstErr  string
 }
 
-// The phases of a run. The calls go on through all of them, so what is measured is neither a start
-// nor an end.
+// The phases of a run. The calls go on through all of them, so neither the start nor the end is
+// measured.
 const (
 	warming = iota
 	measuring
@@ -104,7 +104,7 @@ func Loop(allow AllowFunc, load Load, meter Meter) (*Outcome, error) {
 	return o, err
 }
 
-// caller is one goroutine's part. It writes only here, and allocates nothing.
+// caller is the part of one goroutine, which writes nowhere else and allocates nothing.
 type caller struct {
 	run       *run
 	next      int
@@ -171,7 +171,7 @@ func (c *caller) count(answer Answer, err error) {
 	}
 }
 
-// add sums up what a goroutine counted.
+// add adds the counts of a goroutine.
 func (o *Outcome) add(c *caller) {
 	o.Decisions += c.decisions
 	o.Allowed += c.allowed
@@ -188,7 +188,7 @@ func (o *Outcome) add(c *caller) {
 	}
 }
 
-// reading is all that is read before and after.
+// reading holds the figures that are read before and after the measurement.
 type reading struct {
 	memory runtime.MemStats
 	cpu    time.Duration

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Each answer is counted once, in its place, and none before the warm-up ended.
+// Each answer is counted once, under its kind, and none is counted during the warm-up.
 func TestLoopCounts(t *testing.T) {
 	var calls atomic.Int64
 	broken := errors.New("broken")

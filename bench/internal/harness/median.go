@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Spread is what several rounds found: the median, and between what they lay.
+// Spread is the result of several rounds: the median, the least and the largest.
 type Spread struct{ Median, Min, Max float64 }
 
-// SpreadOf is the spread of some values, not a number of none. The median of an even number is the
-// mean of the two in the middle.
+// SpreadOf returns the spread of the values, or NaN if there are none. The median of an even number
+// is the mean of the two in the middle.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{math.NaN(), math.NaN(), math.NaN()}
@@ -21,7 +21,7 @@ func SpreadOf(values []float64) Spread {
 	return Spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
-// SpreadBy is the spread of one number of each round.
+// SpreadBy returns the spread of one number of each round.
 func SpreadBy[T any](rounds []T, number func(T) float64) Spread {
 	values := make([]float64, len(rounds))
 	for i, round := range rounds {
@@ -30,7 +30,7 @@ func SpreadBy[T any](rounds []T, number func(T) float64) Spread {
 	return SpreadOf(values)
 }
 
-// Ratio is a/b, and not a number where b is nothing.
+// Ratio returns a/b, or NaN if b is 0.
 func Ratio(a, b float64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -38,12 +38,12 @@ func Ratio(a, b float64) float64 {
 	return a / b
 }
 
-// Shuffled is the numbers below n in random order. Each round has another, so that no rival always
-// comes after the same one.
+// Shuffled returns the numbers below n in random order. Each round has its own order, so that no
+// rival always follows the same one.
 func Shuffled(n int) []int { return rand.Perm(n) }
 
-// Number writes a figure as it is read: about three digits, thousands as k and millions as M, "-"
-// where there is none.
+// Number formats a figure for readers: about three digits, thousands as k and millions as M, and
+// "-" for NaN.
 func Number(v float64) string {
 	switch abs := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -63,7 +63,7 @@ func Number(v float64) string {
 	}
 }
 
-// Times writes a ratio: 1.24x.
+// Times formats a ratio, such as 1.24x.
 func Times(v float64) string {
 	if n := Number(v); n != "-" {
 		return n + "x"

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Parallel is what a run on all cores gave, for work too short to be timed call by call.
+// Parallel is the result of a run on all cores, for work too short to be timed call by call.
 type Parallel struct {
 	Calls   int64
 	Took    time.Duration
@@ -15,11 +15,11 @@ type Parallel struct {
 	Bytes   uint64
 }
 
-// batch is how many calls pass between two looks at whether to stop.
+// batch is the number of calls between two checks whether to stop.
 const batch = 64
 
-// RunParallel calls something from one goroutine for each core, for a time, after a quarter of that
-// to warm up. Each goroutine gets a function of its own, that is told how many calls to make.
+// RunParallel runs one goroutine for each core, for the time measure, after a quarter of that as a
+// warm-up. Each goroutine has a caller of its own, which is given the number of calls to make.
 func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Duration) Parallel {
 	cores := runtime.GOMAXPROCS(0)
 	counts := make([]int64, cores)
@@ -57,13 +57,13 @@ func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Dur
 	return p
 }
 
-// NanosPerCall is the time that passed for each call, all cores together.
+// NanosPerCall returns the time that passed for each call, all cores together.
 func (p Parallel) NanosPerCall() float64 { return float64(p.Took.Nanoseconds()) / float64(p.Calls) }
 
-// AllocsPerCall is how often each call allocated.
+// AllocsPerCall returns the number of allocations per call.
 func (p Parallel) AllocsPerCall() float64 { return float64(p.Mallocs) / float64(p.Calls) }
 
-// BytesPerCall is how much each call allocated.
+// BytesPerCall returns the bytes allocated per call.
 func (p Parallel) BytesPerCall() float64 { return float64(p.Bytes) / float64(p.Calls) }
 
 // HeapOf returns the number of bytes by which fill makes the live heap grow. The result of fill is
@@ -79,7 +79,7 @@ func HeapOf(fill func() (alive any)) int64 {
 func liveHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first leaves what pools still hold
+	runtime.GC() // a pool keeps its contents for one more collection
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Recorder is a proxy in front of a redis-server that keeps the scripts which pass through it. So a
-// script is measured as a library really sends it, today and after it was changed.
+// Recorder is a proxy in front of a redis-server that records the scripts which pass through it. So
+// a script is measured exactly as the library sends it, even after the library has changed.
 type Recorder struct {
 	listener net.Listener
 	upstream string
@@ -32,13 +32,13 @@ func NewRecorder(upstream string) (*Recorder, error) {
 	return r, nil
 }
 
-// Addr is where clients connect to.
+// Addr returns the address to which clients connect.
 func (r *Recorder) Addr() string { return r.listener.Addr().String() }
 
-// Close takes no more connections.
+// Close stops accepting connections.
 func (r *Recorder) Close() { _ = r.listener.Close() }
 
-// Record keeps the scripts that are called while do runs.
+// Record returns the script calls that are made while do runs.
 func (r *Recorder) Record(do func() error) ([][]string, error) {
 	r.mu.Lock()
 	r.on, r.calls = true, nil
@@ -72,7 +72,7 @@ func (r *Recorder) serve() {
 	}
 }
 
-// forward passes commands on and looks at them.
+// forward passes a client's commands on to the server, and records the scripts.
 func (r *Recorder) forward(server io.Writer, client io.Reader) error {
 	in, out := bufio.NewReader(client), bufio.NewWriter(server)
 	for {
@@ -137,7 +137,7 @@ func readLength(in *bufio.Reader, kind byte) (int, error) {
 	return strconv.Atoi(string(line[1 : len(line)-2]))
 }
 
-// Encode writes a command as Redis reads it.
+// Encode returns a command in the Redis protocol.
 func Encode(command []string) []byte {
 	b := strconv.AppendInt([]byte{'*'}, int64(len(command)), 10)
 	b = append(b, '\r', '\n')

@@ -72,7 +72,7 @@ func TestSkipReply(t *testing.T) {
 	}
 }
 
-// A real server, a script through the proxy, and the same again: it counts what was asked.
+// A script is recorded through the proxy and replayed on a real server, which counts each call.
 func TestRecordAndReplay(t *testing.T) {
 	server, err := StartServer()
 	if err != nil {
@@ -110,8 +110,8 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 }
 
-// redis-benchmark runs a script on many keys, as the server counts them. Zero bytes it would cut
-// off, so they are refused.
+// redis-benchmark runs a script on many keys, each of which the server then has. It would cut off
+// an argument at a zero byte, so such arguments are an error.
 func TestRedisBenchmark(t *testing.T) {
 	server, err := StartServer()
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// The reasons for which redis-benchmark cannot be had. It sends the arguments of its command line,
-// which hold no zero bytes; its -x does not either.
+// The reasons why redis-benchmark cannot be used. It sends the arguments of its command line, which
+// cannot hold zero bytes. Its option -x does not help.
 var (
 	ErrNoBenchmark = errors.New("redis-benchmark is not installed")
 	ErrZeroBytes   = errors.New("redis-benchmark cannot send the zero bytes in this script's argument")
 )
 
-// RedisBenchmark runs redis-benchmark -c 8 -P 64 of one recorded call, each time with another of n
-// subjects, and returns calls per second.
+// RedisBenchmark runs redis-benchmark -c 8 -P 64 with one recorded call, each time for a random one
+// of n subjects, and returns calls per second.
 func RedisBenchmark(addr string, call []string, subject string, n, total int) (float64, error) {
 	program, err := exec.LookPath("redis-benchmark")
 	if err != nil {
@@ -41,8 +41,8 @@ func RedisBenchmark(addr string, call []string, subject string, n, total int) (f
 	return readBenchmark(string(out))
 }
 
-// anySubject puts what redis-benchmark replaces by a random number in place of the digits of a
-// subject.
+// anySubject replaces the digits of a subject by __rand_int__, which redis-benchmark replaces by a
+// random number.
 func anySubject(call []string, subject string) ([]string, error) {
 	call = slices.Clone(call)
 	pattern := subject[:len(subject)-Digits] + "__rand_int__"

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Replay sends commands to a server over some connections, each with so many under way, one after
-// the other and from the start again until there were total. It returns how long that took.
+// Replay sends total commands to a server, repeating the given ones in order, over several
+// connections. Each connection has depth commands under way. Replay returns how long that took.
 func Replay(addr string, commands [][]byte, total, connections, depth int) (time.Duration, error) {
 	var group errgroup.Group
 	began := time.Now()
@@ -49,7 +49,7 @@ func replay(addr string, commands [][]byte, from, total, depth int) error {
 	return nil
 }
 
-// skipReply reads one reply. The error is the server's, where that is the reply.
+// skipReply reads one reply. If the reply is an error of the server, it returns that error.
 func skipReply(in *bufio.Reader) error {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -77,7 +77,7 @@ func skipReply(in *bufio.Reader) error {
 	return nil
 }
 
-// atoi reads a number without an allocation; -1 stands for what is none.
+// atoi reads a number without an allocation. It returns -1 if the text is not a number.
 func atoi(digits []byte) (n int) {
 	for _, d := range digits {
 		if d < '0' || d > '9' {

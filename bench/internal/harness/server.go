@@ -55,8 +55,8 @@ func startNode(args ...string) (*node, error) {
 	return n, nil
 }
 
-// freePort is one that nobody listens on. It is below 55,535, because a cluster node also listens
-// 10,000 above.
+// freePort returns a port on which nobody listens. It is below 55,535, because a cluster node also
+// listens 10,000 above.
 func freePort() (int, error) {
 	for range 100 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func freePort() (int, error) {
 	return 0, errors.New("no port is free")
 }
 
-// await asks until it works, for ten seconds.
+// await calls ask until it succeeds, for at most ten seconds.
 func await(ask func() error) (err error) {
 	for range 200 {
 		if err = ask(); err == nil {
@@ -98,7 +98,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Addrs are where the servers listen.
+// Addrs returns the addresses of the servers.
 func (s *Server) Addrs() (addrs []string) {
 	for _, n := range s.nodes {
 		addrs = append(addrs, n.addr)
@@ -106,10 +106,10 @@ func (s *Server) Addrs() (addrs []string) {
 	return addrs
 }
 
-// Client talks to the first server for the harness itself.
+// Client returns the harness's own client of the first server.
 func (s *Server) Client() *redis.Client { return s.nodes[0].client }
 
-// Flush forgets all keys, and every figure of INFO. Scripts stay.
+// Flush deletes all keys and resets every figure of INFO. Scripts stay.
 func (s *Server) Flush() error {
 	var failed error
 	for _, n := range s.nodes {
@@ -119,8 +119,8 @@ func (s *Server) Flush() error {
 	return failed
 }
 
-// Usage implements Meter: what the main threads of all servers spent, how many scripts they ran,
-// and what went over the network.
+// Usage implements Meter. It returns the time that the main threads of all servers spent, the
+// number of scripts they ran, and the bytes on the network.
 func (s *Server) Usage() (u Usage, err error) {
 	for _, n := range s.nodes {
 		info, err := n.client.Info(context.Background(), "cpu", "commandstats", "stats").Result()
@@ -136,7 +136,7 @@ func (s *Server) Usage() (u Usage, err error) {
 	return u, nil
 }
 
-// mainThread reads INFO cpu. A server before 6.2 does not tell its threads apart.
+// mainThread reads INFO cpu. A server before 6.2 does not report its threads separately.
 func mainThread(info string) time.Duration {
 	for _, suffix := range []string{"_main_thread", ""} {
 		user, known := infoNumber(info, "used_cpu_user"+suffix)
@@ -160,7 +160,7 @@ func infoNumber(info, field string) (float64, bool) {
 
 var scriptLine = regexp.MustCompile(`(?m)^cmdstat_(?:evalsha|eval|fcall|evalsha_ro|eval_ro):calls=(\d+)`)
 
-// scriptCalls reads INFO commandstats: how many scripts clients asked for.
+// scriptCalls returns the number of script calls by clients, from INFO commandstats.
 func scriptCalls(info string) (n int64) {
 	for _, found := range scriptLine.FindAllStringSubmatch(info, -1) {
 		calls, _ := strconv.ParseInt(found[1], 10, 64)
@@ -169,7 +169,7 @@ func scriptCalls(info string) (n int64) {
 	return n
 }
 
-// Memory is what the data of all servers takes.
+// Memory returns the memory that the data of all servers takes.
 func (s *Server) Memory() (bytes int64, err error) {
 	for _, n := range s.nodes {
 		info, err := n.client.Info(context.Background(), "memory").Result()
@@ -182,7 +182,7 @@ func (s *Server) Memory() (bytes int64, err error) {
 	return bytes, nil
 }
 
-// Version is what the server says it is.
+// Version returns the version that the server reports.
 func (s *Server) Version() string {
 	info, _ := s.Client().Info(context.Background(), "server").Result()
 	for line := range strings.Lines(info) {

@@ -15,7 +15,7 @@ type Table struct {
 // NewTable begins a table.
 func NewTable(head ...string) *Table { return &Table{head: head} }
 
-// Row adds a row. Numbers are written with Number, everything else as it prints.
+// Row adds a row. Numbers are formatted with Number, everything else with fmt's default.
 func (t *Table) Row(cells ...any) {
 	row := make([]string, len(t.head))
 	for i := range min(len(row), len(cells)) {
@@ -31,7 +31,7 @@ func (t *Table) Row(cells ...any) {
 // Empty reports whether the table has no rows.
 func (t *Table) Empty() bool { return len(t.rows) == 0 }
 
-// String is the table, its columns aligned: the first to the left, the others to the right.
+// String returns the table with aligned columns: the first to the left, the others to the right.
 func (t *Table) String() string {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {

@@ -16,7 +16,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A row that is too short or too long breaks no table.
+// A row that is too short or too long does not break the table.
 func TestTableKeepsItsWidth(t *testing.T) {
 	table := NewTable("a", "b")
 	table.Row(1)
