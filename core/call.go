@@ -59,10 +59,12 @@ type appliedRule struct {
 type callLimit struct {
 	*appliedRule
 	ruleLimit *ruleLimit
-	limit     *Limit                // that of ruleLimit, or the stricter one of several rules with this counter
-	count     func(status int) bool // the rule's Count; of several rules with this counter, either one's
-	isBan     bool
-	banned    bool // the ban holds, and is reported here
+	// The limit of ruleLimit, or the stricter one of several rules with this counter.
+	limit *Limit
+	// The rule's Count; if several rules have this counter, it counts what either counts.
+	count  func(status int) bool
+	isBan  bool
+	banned bool // the ban holds, and is reported here
 }
 
 // use makes a describe a limit of its rule.

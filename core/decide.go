@@ -120,8 +120,8 @@ func (c *call) applyBans() {
 	}
 }
 
-// overLimit reports whether a counter refused. Anonymous callers are told so before they are asked
-// to log in: a limit that needs no login holds for them too, though they are not charged.
+// overLimit reports whether a counter refused. Anonymous callers get that answer before they are
+// asked to log in: a limit that needs no login holds for them too, though they are not charged.
 func (c *call) overLimit() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Dry {

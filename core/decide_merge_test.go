@@ -103,7 +103,8 @@ func TestRulesThatMeetInOneCounter(t *testing.T) {
 				v := newView("GET", "/")
 				wantServed(t, newGuard(t, limiter, rules...), v, ok, 200, 200, 429)
 				wantLeft(t, limiter, "GET /", "s", limit, 5)
-				if got := parseList(t, v.response["Ratelimit-Policy"]); len(got) != 3 { // one entry for each of three calls
+				// One entry for each of three calls.
+				if got := parseList(t, v.response["Ratelimit-Policy"]); len(got) != 3 {
 					t.Errorf("%d entries for three calls of one counter", len(got))
 				}
 				wantServed(t, newGuard(t, limiter, rule(4, 3), rule(8, 5)), newView("GET", "/"), ok, 400)
@@ -368,7 +369,8 @@ func TestHeadersOfSeveralLimits(t *testing.T) {
 					"Ratelimit": `"api";r=9;t=2, "api-10s";r=49;t=11, "api-day";r=69;t=86400, "api-at-once";r=2, ` +
 						`"api-1h";r=59;t=3713, "api-1h-2";r=79;t=3600, "api-1h-3";r=94;t=40, "api-month";r=98;t=2419200, "api-month-2";r=97;t=2386800, "api-1s";r=39;t=1`,
 				},
-				"draft 7": {"Ratelimit-Policy": "10;w=1", "Ratelimit": "limit=10, remaining=9, reset=2"}, // the slots are not told
+				// The slots are not shown.
+				"draft 7": {"Ratelimit-Policy": "10;w=1", "Ratelimit": "limit=10, remaining=9, reset=2"},
 				"X":       {"X-Ratelimit-Limit": "10", "X-Ratelimit-Remaining": "9"},
 			}[name]
 			for header, value := range want {

@@ -192,7 +192,8 @@ func TestDryRunReportsItsBan(t *testing.T) {
 			t.Errorf("%d minutes into the ban of 10: %+v", 5+5*i, d)
 		}
 	}
-	wantServed(t, guard, newView("GET", "/"), ok, 429) // a ban in DryRun does not stop the charges of other rules
+	// A ban in DryRun does not stop the charges of other rules.
+	wantServed(t, guard, newView("GET", "/"), ok, 429)
 }
 
 func TestDryRunOfCountAndSlots(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 
 // Never more than two in any hour.
 func ExampleAlgorithm_slidingWindow() {
-	limiter, _ := core.New(core.Options{}) // counts in this process; give it a Redis client to count for all of them
+	// This counts in this process. With a Redis client, all processes count together.
+	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
 
 	for range 3 {

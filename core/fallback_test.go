@@ -193,7 +193,8 @@ func TestFallBackLocalBesideOthers(t *testing.T) {
 				wantStatus(t, both, newView("GET", "/"), want)
 			}
 			if test.name == "closed" {
-				wantStatus(t, newGuard(t, limiter, local), newView("GET", "/"), 200) // the refused calls were not charged
+				// The refused calls were not charged.
+				wantStatus(t, newGuard(t, limiter, local), newView("GET", "/"), 200)
 			}
 		})
 	}

@@ -40,7 +40,8 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 		return nil, wrong
 	}
 	for _, rule := range g.rules {
-		if rule.inHandler = inHandler; !inHandler { // in a handler, a subject may keep the counters apart
+		// In a handler, a subject may keep the counters apart.
+		if rule.inHandler = inHandler; !inHandler {
 			l.watchRoutes(rule)
 		}
 	}

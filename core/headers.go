@@ -251,7 +251,8 @@ func (c *call) appendDraft10(text []byte) []byte {
 		v := &c.verdicts[i]
 		text = append(text, c.limits[i].ruleLimit.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots { // nobody knows when slots come back
+		// Nobody knows when slots come back.
+		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots {
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}
 	}

@@ -92,7 +92,8 @@ func (h heardHeaders) check(burst int) (title string) {
 	if h.style&core.HeadersDraft10 != 0 {
 		title = h.checkDraft10(int64(size), ceilSeconds(span), seconds)
 	}
-	if h.rule.Limit.Algorithm == core.Concurrency && h.verdict.RetryAfter == 0 { // the older styles say nothing about it
+	// The older styles do not show such a limit.
+	if h.rule.Limit.Algorithm == core.Concurrency && h.verdict.RetryAfter == 0 {
 		if lines := len(h.header["X-Ratelimit-Limit"]); lines != 0 || h.style == core.HeadersDraft7 && len(h.header) != 0 {
 			h.Errorf("%v", h.header)
 		}

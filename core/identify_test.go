@@ -240,7 +240,8 @@ func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 				}
 			}
 			heard.last(t, 4*test.heard)
-			if test.name == "tried" { // though the same limit has refused another call, which this rule need not count
+			// The same limit has refused another call, but this rule need not count that one.
+			if test.name == "tried" {
 				wantStatus(t, newGuard(t, limiter, ip, core.Rule{Name: "live", Seconds: 60, NeedLogin: true}), newView("GET", "/").as("alice"), 429)
 				wantStatus(t, guard, newView("GET", "/").as("alice"), 429)
 				heard.last(t, 4*test.heard+1+test.heard)

@@ -43,7 +43,8 @@ func TestRateThatIsNoWholeNumberOfMicroseconds(t *testing.T) {
 // A time in seconds, as a floating-point number, had become too large to add fractions to. Since
 // 2025, the first of ten calls a second left eight, and later dates affect other rates.
 func TestFirstCallOfTenLeavesNine(t *testing.T) {
-	dates := []int64{in2065, 1 << 51, 3_600_000_000_000_000, 4_102_444_799_999_999} // 2065, 2041, 2084, the end of 2099
+	// In 2065, 2041, 2084, and at the end of 2099.
+	dates := []int64{in2065, 1 << 51, 3_600_000_000_000_000, 4_102_444_799_999_999}
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
 		for _, date := range dates {
 			for _, window := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
@@ -263,7 +264,8 @@ func TestDaysAndMonthsOfZones(t *testing.T) {
 // Windows are aligned to the epoch, whenever the first call comes.
 func TestCalendarWindowOfASpan(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
-	hours := core.Limit{Max: 2, Window: 7 * time.Hour, Algorithm: core.CalendarWindow} // 480,000 h are 3 h into the 68,572nd
+	// 480,000 h are 3 h into the 68,572nd window.
+	hours := core.Limit{Max: 2, Window: 7 * time.Hour, Algorithm: core.CalendarWindow}
 	clock.add(2 * time.Hour)
 	if d := charge(t, limiter, "n", "s", hours, 2); d.ResetAfter != 2*time.Hour {
 		t.Errorf("%+v", d)

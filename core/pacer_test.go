@@ -225,7 +225,8 @@ func TestRetryAfterOfTryAcquire(t *testing.T) {
 		}
 		patience := time.Second
 		d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience)
-		if want := 5_333_334 * time.Microsecond; err != nil || d.Allowed || d.RetryAfter != want { // 19/3 s, rounded up, less patience
+		// 19/3 s, rounded up, less patience.
+		if want := 5_333_334 * time.Microsecond; err != nil || d.Allowed || d.RetryAfter != want {
 			t.Fatalf("%+v, %v, want to retry after %v", d, err, want)
 		}
 		time.Sleep(d.RetryAfter - time.Microsecond)

@@ -294,7 +294,7 @@ func TestRefundOfSeveralLimits(t *testing.T) {
 		refund(t, limiter, d.All[1], 1)
 		left(3, 10)
 		wantNoRefund(t, limiter, d.All[1], 1, "1")
-		wantNoRefund(t, limiter, d, 1, "1") // of one limit nothing is left, so of neither is given back
+		wantNoRefund(t, limiter, d, 1, "1") // one limit has nothing left to give back, so neither gives back
 		left(3, 10)
 		refund(t, limiter, d.All[0], 1)
 		left(4, 10)

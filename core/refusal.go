@@ -28,7 +28,7 @@ type Refusal struct {
 	Decision Decision
 }
 
-// retryStoreAfter is the wait that callers are told while the store does not answer.
+// retryStoreAfter is the Retry-After while the store does not answer.
 const retryStoreAfter = time.Second
 
 // The canonical status codes of gRPC that stand for our outcomes.

@@ -71,7 +71,8 @@ func (s *Response) Finish() {
 func (s *Response) hooks() httpsnoop.Hooks {
 	return httpsnoop.Hooks{
 		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) { do(code); s.sent(code) } // do first, because it panics if the code is not a status
+			// do comes first, because it panics if the code is not a status.
+			return func(code int) { do(code); s.sent(code) }
 		},
 		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 			return func(b []byte) (int, error) { s.sent(http.StatusOK); return writeTo(s, b, do) }
@@ -81,7 +82,8 @@ func (s *Response) hooks() httpsnoop.Hooks {
 		},
 		ReadFrom: func(do httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(from io.Reader) (n int64, err error) {
-				if n, err = s.readFrom(from, do); n > 0 { // else nothing is sent: a handler may still make a 502 of it
+				// Otherwise nothing was sent, and a handler may still make a 502 of it.
+				if n, err = s.readFrom(from, do); n > 0 {
 					s.sent(http.StatusOK)
 				}
 				return n, err

@@ -186,7 +186,8 @@ func TestHeldSlotsAreRenewedInRedis(t *testing.T) {
 	t.Parallel() // it waits for real time
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	long := core.Limit{Max: 1, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency} // a busy machine may be a second late
+	// A busy machine may be a second late.
+	long := core.Limit{Max: 1, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency}
 	release := hold(t, limiter, "s", long)
 	for end := time.Now().Add(long.Window + long.Window/2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		wantLeft(t, limiter, "n", "s", long, 0)
@@ -251,7 +252,8 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 		limiter := newLimiter(t, core.Options{Logger: log.logger()})
 		core.BreakRenewals(limiter, 7)
 		long := core.Limit{Max: 1, Window: 12 * time.Second, Algorithm: core.Concurrency}
-		release := hold(t, limiter, "s", long) // renewed after 4 s, and then each second until it comes through after 11
+		// Renewed after 4 s, and then tried each second until it succeeds after 11.
+		release := hold(t, limiter, "s", long)
 		time.Sleep(15 * time.Second)
 		wantLeft(t, limiter, "n", "s", long, 0)
 		release()

@@ -271,7 +271,8 @@ func TestHangingStoreIsAskedOnce(t *testing.T) {
 	client := server.Client(t, w.watch) // with go-redis's own retries
 	unhurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), manyLimits())
 	hurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: 200 * time.Millisecond}), manyLimits())
-	atOnceBy(8, func(int) bool { return status(unhurried.Check(newView("GET", "/"))) == 200 }) // so that connections are ready
+	// This opens the connections.
+	atOnceBy(8, func(int) bool { return status(unhurried.Check(newView("GET", "/"))) == 200 })
 	sent := w.scripts.Load()
 	server.Stop()
 	wantStatus(t, hurried, newView("GET", "/"), 200)

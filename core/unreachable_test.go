@@ -31,7 +31,8 @@ import (
 func TestNoConnection(t *testing.T) {
 	plain, secret, stopped := redistest.Start(t), redistest.Start(t, "--requirepass", "secret"), redistest.Start(t)
 	full := redistest.Start(t, "--maxclients", "1")
-	if err := full.Client(t).Ping(background).Err(); err != nil { // it is in use for as long as the test runs
+	// The connection is in use for as long as the test runs.
+	if err := full.Client(t).Ping(background).Err(); err != nil {
 		t.Fatal(err)
 	}
 	stopped.Stop()

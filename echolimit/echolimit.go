@@ -63,7 +63,9 @@ func watch(c echo.Context, answer core.Answer) (finish func()) {
 	}
 	c.Response().Writer = watched
 	return func() {
-		if c.Response().Writer == watched { // else a handler has put another around it, which may have something left to write
+		// Otherwise a handler has put another writer around it, which may have something left to
+		// write.
+		if c.Response().Writer == watched {
 			c.Response().Writer = own
 		}
 		response.Finish()

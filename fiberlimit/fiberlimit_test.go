@@ -69,7 +69,8 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, limittest.App) (s
 			}
 		}
 		go func() { _ = router.Listener(l) }()
-		return func() { _ = l.Close() } // Shutdown looks only every 100 ms whether all connections are closed
+		// Not Shutdown, which checks only every 100 ms whether all connections are closed.
+		return func() { _ = l.Close() }
 	}
 }
 

@@ -51,7 +51,8 @@ func TestNothingLentByFiberIsKept(t *testing.T) {
 
 	client := http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
-	for path, zones := range map[string][]string{ // all as long as each other, so that they lie in the same bytes
+	// All zones have the same length, so that they lie in the same bytes.
+	for path, zones := range map[string][]string{
 		"direct": {"Asia/Tokyo", "Asia/Dubai", "Asia/Kabul"},
 		"inside": {"Asia/Seoul", "Asia/Dhaka", "Asia/Qatar"},
 		"plan":   {"Asia/Macau", "Asia/Amman", "Asia/Aqtau"},

@@ -58,7 +58,9 @@ func watch(c *gin.Context, answer core.Answer) (finish func()) {
 	inner := &writer{own, watched, response}
 	c.Writer = inner
 	return func() {
-		if c.Writer == gin.ResponseWriter(inner) { // else a handler has put another around it, which may have something left to write
+		// Otherwise a handler has put another writer around it, which may have something left to
+		// write.
+		if c.Writer == gin.ResponseWriter(inner) {
 			c.Writer = own
 		}
 		response.Finish()

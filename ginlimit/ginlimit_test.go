@@ -50,7 +50,9 @@ func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, limittest
 				router.Handle(route.Method, path, handlers...)
 			}
 		}
-		server := &http.Server{Handler: router, ErrorLog: log.New(io.Discard, "", 0)} // gin 1.9.1 panics where RedirectFixedPath looks for some paths
+		// The log is discarded, because gin 1.9.1 panics where RedirectFixedPath looks for some
+		// paths.
+		server := &http.Server{Handler: router, ErrorLog: log.New(io.Discard, "", 0)}
 		go func() { _ = server.Serve(l) }()
 		return func() { _ = server.Close() }
 	}

@@ -127,7 +127,8 @@ func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	}
 	conn := serveHealth(t, []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}, rule)
 	client := grpc_health_v1.NewHealthClient(conn)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // without pushback the client would wait a minute
+	// Without pushback the client would wait a minute.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for i := range 2 {
 		if _, err := client.Check(ctx, nil); err != nil {

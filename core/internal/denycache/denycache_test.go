@@ -325,7 +325,8 @@ func TestARefusalByOneOfSeveralServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			others := slices.IndexFunc(call, func(c algorithm.Counter) bool { return HashTag(c) == "all" })
 			p.MustTake(t, call...)
-			p.MustTake(t, all) // so that any permit of the log may come back next, and nothing of it is steady
+			// So that any permit of the log may come back next, and the log is never steady.
+			p.MustTake(t, all)
 			first := p.Ask(call...)
 			if algorithm.Passes(call, first) || first[others].Remaining != 8 {
 				t.Fatalf("%+v", first)
@@ -345,7 +346,8 @@ func TestARefusalByOneOfSeveralServers(t *testing.T) {
 			shared.WantAsked(t, 0)
 			p.Ask(call[:len(call)-1]...) // another call
 			shared.WantAsked(t, 1)
-			for _, c := range []algorithm.Counter{own, also} { // changes on the server that refused are seen at once
+			// Changes on the server that refused are seen at once.
+			for _, c := range []algorithm.Counter{own, also} {
 				_ = p.GiveBack(context.Background(), []algorithm.Charge{{Key: c.Key, Limit: c.Limit}})
 				p.Ask(call...)
 				shared.WantAsked(t, 1)

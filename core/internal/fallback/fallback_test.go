@@ -29,7 +29,8 @@ func TestBesideAServerThatAnswers(t *testing.T) {
 		if passes := i < 3; algorithm.Passes(call, v) != passes || v[1].From != algorithm.FromLocal || v[1].Instead == nil || v[1].Err != nil {
 			t.Fatalf("call %d: %+v", i, v)
 		}
-		if v[0].From != algorithm.FromStore || v[0].Remaining != int64(9-min(i, 2)) { // as it will be once given back
+		// The counter as it will be once the charge is given back.
+		if v[0].From != algorithm.FromStore || v[0].Remaining != int64(9-min(i, 2)) {
 			t.Fatalf("call %d: %+v", i, v[0])
 		}
 		shared.Close() // waits for what is given back

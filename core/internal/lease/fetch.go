@@ -111,7 +111,8 @@ func (l *Leases) run(e *lease, f *fetch) {
 	l.keep(e, b, now)
 	switch {
 	case len(unserved) == 0:
-	case granted < f.permits || e.evicted || !l.join(e, unserved): // the store has no more, or nobody may ask for it
+	// The store has no more, or nobody may ask for it.
+	case granted < f.permits || e.evicted || !l.join(e, unserved):
 		askAlone(unserved)
 	}
 }

@@ -48,7 +48,8 @@ func TestNothingLeasedOutlivesAReset(t *testing.T) {
 			p.MustReset(t, c)
 		},
 		"before it is given back": func(t *testing.T, s *slowReturns, p Process, c algorithm.Counter) {
-			s.AfterDecide = func() { time.Sleep(1100 * time.Millisecond) } // so that nothing of the fetch can be used later
+			// So that nothing of the fetch can be used later.
+			s.AfterDecide = func() { time.Sleep(1100 * time.Millisecond) }
 			for s.Asked.Store(0); s.Asked.Load() == 0; {
 				p.MustTake(t, c)
 			}
@@ -81,7 +82,8 @@ func TestNothingLeasedOutlivesAReset(t *testing.T) {
 					for p.Ask(c)[0].RetryAfter == 0 {
 						passed++
 					}
-					time.Sleep(1100 * time.Millisecond) // until all is given back, and the refusal is forgotten
+					// Until all is given back, and the refusal is forgotten.
+					time.Sleep(1100 * time.Millisecond)
 				}
 				if passed != most {
 					t.Errorf("%d calls passed after a Reset of a limit of %d", passed, most)

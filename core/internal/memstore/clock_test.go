@@ -76,7 +76,8 @@ func TestClockSetBack(t *testing.T) {
 			if again := s.decide(true, c)[0]; again != v {
 				t.Errorf("asked again %+v, after %+v", again, v)
 			}
-			time.Sleep(time.Duration(v.RetryAfter-1) * time.Microsecond) // the sweeper must not forget use that counts as made now
+			// The sweeper must not forget use that counts as made now.
+			time.Sleep(time.Duration(v.RetryAfter-1) * time.Microsecond)
 			if s.take("key", limit) {
 				t.Error("a permit 1 µs before the wait is over")
 			}

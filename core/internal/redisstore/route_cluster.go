@@ -74,7 +74,8 @@ func (r *clusterRouter) loadSlots(ctx context.Context, key string) error {
 		failed = fmt.Errorf("%w: %w", errNoSlots, result.Err)
 	case <-ctx.Done():
 		if time.Since(time.Unix(0, r.loadStarted.Load())) < mostOf(r.table.timeout) {
-			return &unreached{cause: errNoSlots, ended: true} // the caller could not wait, which says nothing
+			// The caller could not wait, which shows nothing about the servers.
+			return &unreached{cause: errNoSlots, ended: true}
 		}
 		r.slotLoads.Forget("slots")
 		failed = errNoSlots

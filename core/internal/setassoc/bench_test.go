@@ -30,7 +30,8 @@ func BenchmarkFind(b *testing.B) {
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {
 					for i := uint64(0); pb.Next(); i++ {
-						if !find(i%uint64(n)*0x9e3779b97f4a7c15) && n == 1 { // of many, the table may have replaced one
+						// Of many entries, the table may have replaced one.
+						if !find(i%uint64(n)*0x9e3779b97f4a7c15) && n == 1 {
 							b.Error("not found")
 						}
 					}

@@ -105,7 +105,8 @@ func (s *Set[E]) Find(hash uint64, matches func(*E) bool) *E {
 			continue
 		}
 		if e := s.ways[way].Load(); e != nil && matches(e) {
-			if bit := uint32(1) << way; s.used.Load()&bit == 0 { // a plain write would take the line from other readers
+			// A plain write would take the cache line from other readers.
+			if bit := uint32(1) << way; s.used.Load()&bit == 0 {
 				s.used.Or(bit)
 			}
 			return e
