@@ -15,20 +15,20 @@ import (
 
 const oneOfTwoIll = "a call over two shards of which one is ill"
 
-// apart is a call over two shards: a rule on the one that is well, and one on the other.
+// apart is a call over two shards: one rule counts on the healthy shard, and one on the other.
 type apart struct {
 	name        string
 	door        door
-	limit       core.Limit // of the rule on the shard that is well
+	limit       core.Limit // of the rule on the healthy shard
 	well        string     // its subject
 	atWell, ill core.StorePolicy
 	usedUp      bool // the subject has nothing left
-	atHome      int  // how many calls may still pass that are counted in this process
+	atHome      int  // how many more calls may pass by the count in this process
 }
 
-// TestOneOfTwoShardsIsIll decides by two rules whose counters lie on two shards, one of which is
-// stopped, then killed: under every pair of policies, with every algorithm on the shard that is
-// well, which lets the call pass or refuses it.
+// TestOneOfTwoShardsIsIll makes calls under two rules whose counters lie on two shards. One shard
+// is stopped, then killed. It tries every pair of policies and every algorithm on the healthy
+// shard, which lets the call pass or refuses it.
 func TestOneOfTwoShardsIsIll(t *testing.T) {
 	t.Parallel()
 	cluster := clustered(t, redistest.StartCluster(t))
@@ -91,7 +91,7 @@ func (c *apart) passes() bool {
 	return !c.usedUp && (c.ill == core.FailOpen || c.ill == locally && c.atHome > 0)
 }
 
-// prepare uses up what the call is to find used up.
+// prepare uses up the limit on the healthy shard if usedUp is set.
 func (c *apart) prepare(t *testing.T, limiter *core.Limiter) {
 	t.Helper()
 	if !c.usedUp {
@@ -105,7 +105,7 @@ func (c *apart) prepare(t *testing.T, limiter *core.Limiter) {
 	}
 }
 
-// decide calls while the other shard is ill, and says how long that took.
+// decide makes the call while the other shard is ill, and returns how long that took.
 func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duration, refused *atomic.Int64) time.Duration {
 	before := used(t, limiter, "well "+c.name, c.well, c.limit)
 	k := c.door.knock("")
@@ -134,7 +134,7 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 	return k.took
 }
 
-// wantAnswers checks what each rule said.
+// wantAnswers checks the decision of each rule.
 func (c *apart) wantAnswers(t *testing.T, k knocked) {
 	t.Helper()
 	status, here, there, by := http.StatusOK, core.Allowed, core.StoreFailOpen, core.FromNobody

@@ -16,7 +16,7 @@ import (
 // trip is one call as its caller saw it.
 type trip struct {
 	way, subject string
-	late         time.Duration // by how much it came back after its deadline; negative when before
+	late         time.Duration // time from its deadline to its return; negative if it was in time
 	decision     core.Decision
 	err          error
 }
@@ -24,15 +24,16 @@ type trip struct {
 // decided reports whether Redis answered.
 func (t trip) decided() bool { return decided(t.decision, t.err) }
 
-// ended reports whether the caller had left by then.
+// ended reports whether the caller's context had ended.
 func (t trip) ended() bool {
 	return t.decision.Reason == core.ContextEnded || errors.Is(t.err, context.DeadlineExceeded)
 }
 
-// trips are those of many callers.
+// trips are the calls of many callers.
 type trips []trip
 
-// under has so many callers call, each at this pace, from before something happens until after it.
+// under starts this many callers, each calling at this pace, runs happens, and returns all of their
+// calls.
 func (s *service) under(callers int, pace time.Duration, limit core.Limit, happens func()) trips {
 	var (
 		over  atomic.Bool
@@ -63,7 +64,7 @@ func (s *service) under(callers int, pace time.Duration, limit core.Limit, happe
 }
 
 // travel makes one call: in one of the four ways, to the hot key or to one that nobody else calls,
-// without a deadline of the caller's own or, one of four, with one.
+// and for one caller in four with a deadline of its own.
 func travel(ways map[string]ask, caller, n int) trip {
 	t := trip{way: [...]string{"direct", "open", "closed", "local"}[caller%4], subject: "hot"}
 	if caller/4%2 == 0 {
@@ -82,8 +83,8 @@ func travel(ways map[string]ask, caller, n int) trip {
 	return t
 }
 
-// time measures by how much the machine is late to wake somebody at a deadline, with nothing to do
-// for them, beside the callers.
+// time measures how late the machine wakes a goroutine that only waits for a deadline, while the
+// callers call.
 func (s *service) time(over *atomic.Bool) {
 	var late []time.Duration
 	for !over.Load() {
@@ -98,10 +99,10 @@ func (s *service) time(over *atomic.Bool) {
 	s.bare = append(s.bare, late...)
 }
 
-// wantInTime checks when the calls came back that had to wait for their deadline, and says it: 99.9
-// % by 10 ms after it, beyond what the machine takes to wake first the timer and then the caller.
-// Under the race detector, beside other tests, that is no measure of the limiter: what is guarded
-// against then takes seconds.
+// wantInTime checks how late calls returned that had to wait for their deadline, and returns a
+// summary. 99.9 % must return within 10 ms, besides the time that the machine takes to wake first
+// the timer and then the caller. The short form, which runs under the race detector beside other
+// tests, only looks for delays of seconds.
 func (all trips) wantInTime(s *service) string {
 	s.t.Helper()
 	var late []time.Duration
@@ -123,7 +124,7 @@ func (all trips) wantInTime(s *service) string {
 		len(all), len(late), millis(most), millis(worst), millis(bare), millis(bareWorst))
 }
 
-// tail is the 99.9th percentile and the largest.
+// tail returns the 99.9th percentile and the largest.
 func tail(of []time.Duration) (most, worst time.Duration) {
 	slices.Sort(of)
 	return of[len(of)*999/1000], of[len(of)-1]
@@ -131,8 +132,9 @@ func tail(of []time.Duration) (most, worst time.Duration) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// wantChargedOnce checks what the server charged in the end: each call at most once, and once if it
-// was told so. Only of calls that left, or of which nobody knows, it may have charged some.
+// wantChargedOnce checks the server's charges in the end: at most one for each call, and exactly
+// one if the caller was told so. A call whose caller left, or whose reply was lost, may be charged
+// or not.
 func (all trips) wantChargedOnce(s *service, limit core.Limit) {
 	s.t.Helper()
 	type place struct{ way, subject string }

@@ -19,10 +19,10 @@ const (
 	clockForwardFault = "the server's clock is set forward a day"
 )
 
-// A server's clock that is set mints nothing when it goes back, and blocks nobody longer than a
-// window; forward it lets in at most the limit once more. This is a real server whose clock is set
-// by libfaketime, in the long form only, which installs it: the same is tested step by step, with
-// the time as an argument, in the core.
+// If a server's clock is set back, no permits are created and nobody is blocked for longer than a
+// window. If it is set forward, at most the limit is let in once more. Here libfaketime sets the
+// clock of a real server. Only the long form does so, because it installs libfaketime. The core
+// tests the same with the time as an argument.
 func TestServerClockSet(t *testing.T) {
 	if !long() {
 		return
@@ -71,7 +71,8 @@ func TestServerClockSet(t *testing.T) {
 	}
 }
 
-// lasting are limits of so many in a window by every algorithm, by the names that they count under.
+// lasting returns a limit of most permits in a window by every algorithm, by the names of their
+// counters.
 func lasting(most int, window time.Duration) map[string]core.Limit {
 	limits := make(map[string]core.Limit)
 	for a := core.SlidingWindow; a < core.Concurrency; a++ {
@@ -98,8 +99,8 @@ func (s *service) useUp(name string, limit core.Limit) {
 	}
 }
 
-// watch calls for a window and a half from the clock's step on, and says how many were let in in
-// its first window, less a little for the way there, and when somebody was let in first.
+// watch makes calls for a window and a half after the clock's step. It returns how many were let in
+// during the first window, less a little for delays, and when the first one was let in.
 func (s *service) watch(name string, limit core.Limit, turned time.Time, window time.Duration) (early int, first time.Duration) {
 	counter := s.limiter.MustCounter(name, limit)
 	for time.Since(turned) < window*3/2 {
@@ -131,7 +132,7 @@ func startOnClock(t *testing.T) (server *redistest.Server, turn func(by string))
 	}
 	file := filepath.Join(t.TempDir(), "clock")
 	turn = func(by string) {
-		next := file + ".next" // put in its place at once: the server reads the file whenever it asks for the time
+		next := file + ".next" // renamed, because the server may read the file at any time
 		if err := os.WriteFile(next, []byte(by+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
-// Package faults is what can happen to a service that limits access, done to real processes: its
-// Redis is stopped, killed, cut off, slowed, full or not allowed to answer, and its callers send
-// what they like. Each fault is a test, and has a figure.
+// Package faults tests what can go wrong in a service that limits access, with real processes.
+// Redis is stopped, killed, cut off, slowed, filled, or kept from answering, and callers send
+// hostile requests. Each fault has a test and a figure.
 //
 // "make test" runs their short forms. "make chaos" runs the long ones and writes their figures into
 // SECURITY.md.

@@ -28,7 +28,7 @@ import (
 
 const exampleFault = "as many calls as the machine gives, for 5 minutes, through an example whose Redis restarts twice"
 
-// debug is put beside the example's own file, to ask the process what it holds.
+// debug is added to the example's package, so that the test can ask the process what it holds.
 const debug = `package main
 
 import (
@@ -47,8 +47,8 @@ func init() {
 }
 `
 
-// A service under full load, whose Redis restarts, lets in nobody too many, and holds afterwards
-// what it held before.
+// A service under full load whose Redis restarts admits no more than its limits allow, and
+// afterwards holds as much as before.
 func TestExampleUnderLoad(t *testing.T) {
 	server := redistest.Start(t)
 	e := startExample(t, server)
@@ -88,8 +88,7 @@ type example struct {
 	redis *redis.Client
 }
 
-// buildExample builds the example for net/http in a directory, with what makes it tell what it
-// holds.
+// buildExample builds the example for net/http in a directory, together with debug.
 func buildExample(t *testing.T, dir string) (program string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -115,7 +114,7 @@ func buildExample(t *testing.T, dir string) (program string) {
 	return program
 }
 
-// startExample starts the example on a server, and has it end in order with the test.
+// startExample starts the example with a server, and ends it in order when the test ends.
 func startExample(t *testing.T, server *redistest.Server) *example {
 	t.Helper()
 	dir := t.TempDir()
@@ -149,13 +148,13 @@ func startExample(t *testing.T, server *redistest.Server) *example {
 	}
 }
 
-// holdings are what a process holds.
+// holdings are the resources that a process holds.
 type holdings struct {
 	goroutines, heap int
 	connections      int // to Redis
 }
 
-// rest waits until nobody is being served, and says what the process holds then.
+// rest waits until no call is being served, and returns what the process holds then.
 func (e *example) rest() (h holdings) {
 	e.t.Helper()
 	busy := regexp.MustCompile(`net/http\.\(\*conn\)\.serve`)
@@ -187,7 +186,7 @@ func (e *example) ask(what string) string {
 	return string(text)
 }
 
-// number is one number of what is answered.
+// number returns one number from an answer of the process.
 func (e *example) number(what, pattern string) int {
 	e.t.Helper()
 	match := regexp.MustCompile(pattern).FindStringSubmatch(e.ask(what))
@@ -201,18 +200,18 @@ func (e *example) number(what, pattern string) int {
 	return n
 }
 
-// traffic is what clients did with the example.
+// traffic is the calls that clients made to the example.
 type traffic struct {
 	t        *testing.T
 	url      string
 	restarts int
 	took     time.Duration
 	calls    atomic.Int64
-	counted  [3]atomic.Int64 // calls that were let in and counted, of each kind that has a limit to be checked
+	counted  [3]atomic.Int64 // calls of each kind that were let in and counted
 	fresh    atomic.Int64
 }
 
-// The kinds of calls, of callers who are always the same, and how many of them may be let in.
+// The kinds of calls whose callers are always the same, with their limits.
 var kinds = [3]struct {
 	method, path, client string
 	limit                int
@@ -223,7 +222,7 @@ var kinds = [3]struct {
 	{http.MethodPost, "/reply", "203.0.113.3", 5, time.Minute},
 }
 
-// run has 64 clients call for a while, as fast as they can, while something happens.
+// run makes 64 clients call as fast as they can for this span, while happens runs.
 func (l *traffic) run(span time.Duration, happens func()) {
 	l.t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
@@ -241,7 +240,7 @@ func (l *traffic) run(span time.Duration, happens func()) {
 	l.took += time.Since(begin)
 }
 
-// call makes a call of a kind, or one by a client that nobody has seen before.
+// call makes a call of a kind, or one by a new client.
 func (l *traffic) call(client *http.Client, kind int) {
 	method, path, from := http.MethodGet, "/", ""
 	if kind < len(kinds) {

@@ -17,8 +17,8 @@ import (
 
 const killedMaster = "cluster: a master killed, its replica takes over"
 
-// TestReplicaTakesOver kills a master under callers over all shards. In a long run the replica is
-// killed next, when the old master has become its replica, and so on.
+// TestReplicaTakesOver kills a master under callers over all shards. In a long run, once the old
+// master has become a replica, the new master is killed, and so on.
 func TestReplicaTakesOver(t *testing.T) {
 	times, timeout := 1, sturdy
 	if long() {
@@ -64,7 +64,7 @@ func TestReplicaTakesOver(t *testing.T) {
 		millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)))
 }
 
-// follows waits until a server that was restarted is a replica which has all that its master has.
+// follows waits until a restarted server is a replica that has caught up with its master.
 func follows(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	client := server.Client(t)
@@ -74,7 +74,8 @@ func follows(t *testing.T, server *redistest.Server) {
 	})
 }
 
-// outage is callers of one subject, each with another policy, from before a fault until after it.
+// outage is a group of callers of one subject, each with another policy. They call from before a
+// fault until after it.
 type outage struct {
 	t       *testing.T
 	timeout time.Duration
@@ -84,12 +85,13 @@ type outage struct {
 	marked  time.Duration
 	repair  time.Duration // 0: not known
 
-	without atomic.Int64                // when a call last began that Redis did not decide, since begun
+	without atomic.Int64                // start, since begun, of the last call without Redis
 	answers [len(policies)]atomic.Int64 // how often each policy answered
-	local   atomic.Int64                // how many calls passed that were counted in this process
+	local   atomic.Int64                // how many calls passed by the count in this process
 }
 
-// beginOutage has a caller of each policy call all the time. All counters are of the subject.
+// beginOutage starts a caller for each policy, which calls until the end. All counters are the
+// subject's.
 func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout time.Duration) *outage {
 	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
 	for i, policy := range policies {
@@ -125,11 +127,11 @@ func (o *outage) call(d door, subject string, policy int) {
 	}
 }
 
-// mark is the moment from which over counts.
+// mark records the moment from which over measures.
 func (o *outage) mark() { o.marked = time.Since(o.begun) }
 
-// wantPolicies waits until each policy has answered for Redis more than once, and this process has
-// let pass exactly what it may.
+// wantPolicies waits until each policy has answered in place of Redis more than once, and checks
+// that the count in this process let exactly its share pass.
 func (o *outage) wantPolicies() {
 	o.t.Helper()
 	for i, policy := range policies {
@@ -140,8 +142,8 @@ func (o *outage) wantPolicies() {
 	}
 }
 
-// repaired waits until a server takes writes, as far as it is concerned, and marks when it did;
-// then until calls go there.
+// repaired waits until a server itself accepts writes, marks that moment, and then waits until
+// calls go there.
 func (o *outage) repaired(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
@@ -164,8 +166,8 @@ func (o *outage) reaches(server *redistest.Server) {
 	})
 }
 
-// over waits until Redis has decided all calls for a while, and says how long after the mark the
-// last call began that it did not decide.
+// over waits until Redis has decided all calls for a while. It returns the time from the mark to
+// the beginning of the last call that Redis did not decide.
 func (o *outage) over() time.Duration {
 	o.t.Helper()
 	comesTrue(o.t, "Redis decides again", func() bool {
@@ -180,11 +182,11 @@ func (o *outage) over() time.Duration {
 	return max(0, last-o.marked)
 }
 
-// recovery is how long calls may be decided without Redis when it is well again: the breaker looks
-// at least once a second, and may have to be told by the first try that there is another master.
+// recovery is how long calls may be decided without Redis after it has recovered. The breaker tries
+// at least once a second, and the first try may only learn that there is a new master.
 const recovery = 2 * time.Second
 
-// wantExact fails unless a fresh limit of each algorithm lets exactly as many pass as it says.
+// wantExact fails unless a fresh limit of each algorithm lets exactly Max calls pass.
 func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 	t.Helper()
 	for _, limit := range eachAlgorithm(20) {
@@ -204,7 +206,7 @@ func wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 	}
 }
 
-// wantLosses waits, with calls, until Stats tell of so many servers that were replaced.
+// wantLosses makes calls until Stats report that n servers were replaced.
 func wantLosses(t *testing.T, limiter *core.Limiter, subject string, n int) {
 	t.Helper()
 	losses := limiter.MustCounter("losses", core.PerDay(1_000_000))
@@ -232,8 +234,8 @@ func taker(t *testing.T, limiter *core.Limiter, name string, limit core.Limit) f
 	}
 }
 
-// wantKept fails unless each call on the shards that were well was charged once; the other's master
-// may have taken with it what its replica did not have yet.
+// wantKept fails unless each call on the healthy shards was charged once. The other shard may have
+// lost charges that had not reached its replica when its master was killed.
 func (c *crowd) wantKept(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 	t.Helper()
 	for _, caller := range c.callers {

@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-// The table's lines, in their order. A test gives each of its own a figure, with report.
+// The table's lines, in their order. A test reports the figures of its own lines.
 var faults = []fault{
 	{stoppedFault, "every call is back by its deadline, and charged at most once; who left before the send never is"},
 	{killedFault, "no panic, no goroutine left, and at most the limit for each life of the server is let in"},
@@ -57,7 +57,7 @@ type fault struct {
 	holds string // what must hold nevertheless
 }
 
-// figures are what the faults of this run came to.
+// figures are the results of this run.
 var figures struct {
 	sync.Mutex
 	of map[string]string // by the fault's name
@@ -66,7 +66,7 @@ var figures struct {
 // long reports whether to run the long forms, whose figures go into SECURITY.md.
 func long() bool { return os.Getenv("ACCESSLIMIT_CHAOS") != "" }
 
-// report gives a fault its figure.
+// report records the figure of a fault.
 func report(t *testing.T, name, format string, args ...any) {
 	t.Helper()
 	for _, f := range faults {
@@ -86,8 +86,7 @@ func report(t *testing.T, name, format string, args ...any) {
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(written{m},
-		// Toxiproxy's slow pipes go on holding what they still had to pass on when their connection
-		// ended.
+		// Toxiproxy's slow pipes keep running with unsent data after their connection has ended.
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
 		// Fiber's server keeps the time of its Date header for ever, and a worker of its pool for
@@ -97,7 +96,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// written is the tests, after which the figures of a long run are written, if everything held.
+// written runs the tests, and then writes the figures of a long run if all tests passed.
 type written struct{ *testing.M }
 
 // Run runs the tests.
@@ -112,7 +111,7 @@ func (w written) Run() (code int) {
 	return code
 }
 
-// The lines of SECURITY.md between which the table stands.
+// The table stands between these lines of SECURITY.md.
 const begin, end = "<!-- faults: written by \"make chaos\" -->\n", "<!-- end of faults -->"
 
 func writeTable(path string) error {

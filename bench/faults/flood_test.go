@@ -16,13 +16,13 @@ import (
 
 const floodOfKeys = "10 million distinct keys in one minute, in process"
 
-// heldBy is the bound on memory: 80 bytes beside each key, of which each takes a piece of 48 bytes
-// in this test; a tenth more for what lies around them, and what a Limiter takes by itself.
+// heldBy returns the bound on memory: 80 bytes for each key besides the key itself, which takes 48
+// bytes in this test, a tenth more for the table, and the Limiter's own memory.
 func heldBy(keys int) int { return keys*(80+48)*11/10 + 1<<20 }
 
-// TestFloodOfKeys floods a Limiter in this process with new callers, every other of whom comes
-// twice at once and so looks as busy as anybody, while some who have used up their limit go on
-// asking: a flood must not give them a fresh counter.
+// TestFloodOfKeys floods a Limiter in this process with new callers. Every other one calls twice in
+// a row, and so looks busy. Meanwhile a few callers who have used up their limit go on calling. The
+// flood must not give them a fresh counter.
 func TestFloodOfKeys(t *testing.T) {
 	keys, kept, within := 60_000, 25_000, time.Duration(0)
 	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: kept}
@@ -67,11 +67,11 @@ func TestFloodOfKeys(t *testing.T) {
 
 const (
 	floods    = 2   // goroutines
-	busyEvery = 500 // one call in so many is a busy caller's
+	busyEvery = 500 // one call in 500 is a busy caller's
 	busyMax   = 5
 )
 
-// busyLimits are those of the busy callers.
+// busyLimits are the limits of the busy callers.
 var busyLimits = [...]core.Limit{
 	core.PerHour(busyMax), core.PerHour(busyMax).Bucket(busyMax), core.PerHour(busyMax).Fixed(),
 }
@@ -80,7 +80,7 @@ var busyLimits = [...]core.Limit{
 type flood struct {
 	callers core.Counter // of the new ones
 	keys    int
-	within  time.Duration // evenly, or as fast as possible
+	within  time.Duration // the calls are spread over this time; 0: as fast as possible
 	started time.Time
 	calls   [floods]harness.Histogram
 	busy    [len(busyLimits)]struct {
@@ -123,10 +123,10 @@ func (f *flood) ask(t *testing.T, which int) {
 
 func mega(bytes int) float64 { return float64(bytes) / (1 << 20) }
 
-// heap is what lives on the heap.
+// heap returns the number of live bytes on the heap.
 func heap() int {
 	runtime.GC()
-	runtime.GC() // what the first one put out of the pools
+	runtime.GC() // frees what the first one took out of the pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)

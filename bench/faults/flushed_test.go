@@ -18,8 +18,8 @@ const (
 	flushAllFault    = "FLUSHALL in a loop"
 )
 
-// perDay are limits of so many a day by every algorithm, by the names that they count under. A
-// bucket gets the same back in a day.
+// perDay returns a limit of most permits a day by every algorithm, by the names of their counters.
+// A bucket gets as many back in a day.
 func perDay(most int) map[string]core.Limit {
 	limits := make(map[string]core.Limit)
 	for a := core.SlidingWindow; a < core.Concurrency; a++ {
@@ -28,7 +28,7 @@ func perDay(most int) map[string]core.Limit {
 	return limits
 }
 
-// A server that forgets its scripts again and again answers every call, and each once.
+// A server that keeps losing its scripts still answers every call, and counts each once.
 func TestScriptsForgotten(t *testing.T) {
 	const most = 50
 	made, flushes := forget(t, most, 0, func(ctx context.Context, server *redis.Client) error {
@@ -41,7 +41,8 @@ func TestScriptsForgotten(t *testing.T) {
 	report(t, scriptFlushFault, "%d calls during %d flushes, no error, exact", made, flushes)
 }
 
-// A server that forgets everything again and again answers every call, by limits that start fresh.
+// A server that keeps losing everything still answers every call. After each loss the limits start
+// fresh.
 func TestEverythingForgotten(t *testing.T) {
 	const most = 5
 	made, flushes := forget(t, most, 20*time.Millisecond, func(ctx context.Context, server *redis.Client) error {
@@ -55,13 +56,13 @@ func TestEverythingForgotten(t *testing.T) {
 	report(t, flushAllFault, "%d calls during %d flushes, no error, at most the limit for each flush", made, flushes)
 }
 
-// forget has callers use up hot keys by every algorithm, and other keys, while a client has their
-// server forget at this pace. It checks that there is no error, has what was admitted of each hot
-// key checked, and says how many calls and flushes there were.
+// forget makes callers use up hot keys by every algorithm, and call with other keys, while flush
+// runs at this pace. It checks that no call fails, lets check judge the admissions of each hot key,
+// and returns the numbers of calls and flushes.
 func forget(t *testing.T, most int, pace time.Duration, flush func(context.Context, *redis.Client) error,
 	check func(t *testing.T, name string, admitted, flushes int)) (made, flushes int) {
 	server, ctx := redistest.Start(t), context.Background()
-	s := limited(t, server, core.Options{Timeout: patience}) // a busy test machine is no failing server
+	s := limited(t, server, core.Options{Timeout: patience}) // so that a busy machine may be slow
 	limits := perDay(most)
 	var (
 		over     atomic.Bool

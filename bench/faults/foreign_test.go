@@ -19,7 +19,7 @@ const (
 	poolFault    = "a pool of one connection, under 64 callers"
 )
 
-// A foreign value in a counter's key spoils that counter, which is left as it is, and no other.
+// A foreign value in a counter's key spoils only that counter. The value is left as it is.
 func TestForeignValue(t *testing.T) {
 	var told journal
 	server, limit, ctx := redistest.Start(t), core.PerDay(1000), context.Background()
@@ -52,7 +52,7 @@ func TestForeignValue(t *testing.T) {
 	report(t, foreignFault, "%d calls of that key by policy, all others decided", 64*len(ways))
 }
 
-// spoil puts something else in place of every counter.
+// spoil replaces every counter by a set.
 func spoil(t *testing.T, client *redis.Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -67,7 +67,7 @@ func spoil(t *testing.T, client *redis.Client) {
 	}
 }
 
-// One connection is enough for many callers: their calls leave together.
+// One connection is enough for many callers, because their calls are sent together.
 func TestPoolOfOne(t *testing.T) {
 	server := redistest.Start(t)
 	s := limited(t, server, core.Options{Timeout: patience}, func(o *redis.Options) { o.PoolSize = 1 })

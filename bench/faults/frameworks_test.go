@@ -21,13 +21,13 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// framework is one of the five, and how to serve an app with it.
+// framework is one of the five frameworks, with the function that serves an app with it.
 type framework struct {
 	name string
 	limittest.Adapter
 }
 
-// unnoticed reports whether a handler is not told when its caller leaves.
+// unnoticed reports whether a handler's context does not end when its caller leaves.
 func (f framework) unnoticed() bool { return f.Cannot[limittest.LeavingCallers] != "" }
 
 var fiberCannot = map[limittest.Feature]string{
@@ -35,13 +35,13 @@ var fiberCannot = map[limittest.Feature]string{
 	limittest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
 }
 
-// usual is how many bytes of headers servers take.
+// usual is the number of bytes of headers that servers usually accept.
 const usual = 16 << 10
 
 // serveFunc is limittest.Adapter.Serve.
 type serveFunc = func(testing.TB, net.Listener, limittest.App) (stop func())
 
-// frameworks are all five, with servers that take so many bytes of headers.
+// frameworks returns all five, with servers that accept this many bytes of headers.
 func frameworks(room int) []framework {
 	gin.SetMode(gin.TestMode)
 	return []framework{
@@ -167,7 +167,7 @@ func fiberApp(app limittest.App, config fiber.Config) *fiber.App {
 	return router
 }
 
-// methodsOf are a route's methods.
+// methodsOf returns a route's methods.
 func methodsOf(route limittest.Route) []string {
 	switch route.Method {
 	case "":
@@ -179,7 +179,7 @@ func methodsOf(route limittest.Route) []string {
 	}
 }
 
-// patternOf is a route's pattern for a mux.
+// patternOf returns a route's pattern for a mux.
 func patternOf(route limittest.Route) string {
 	if route.Method == "*" {
 		return route.Path
@@ -187,8 +187,8 @@ func patternOf(route limittest.Route) string {
 	return methodsOf(route)[0] + " " + route.Path
 }
 
-// pathFor is a route's path in the spelling of gin, echo and fiber, which differ in how they write
-// all the rest.
+// pathFor returns a route's path in the spelling of gin, echo and fiber, which differ only in how
+// they write {rest...}.
 func pathFor(route limittest.Route, rest string) string {
 	return strings.NewReplacer("{rest...}", rest, "{", ":", "}", "").Replace(route.Path)
 }

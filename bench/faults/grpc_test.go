@@ -19,8 +19,8 @@ import (
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
-// serveGRPC makes a method of each route: the path's last word, of the service that the words
-// before it name.
+// serveGRPC makes each route a method. The last word of its path is the method's name, and the
+// words before it name the service.
 func serveGRPC(room int) serveFunc {
 	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 		server := grpcServer(app, grpc.MaxHeaderListSize(uint32(room)))
@@ -86,7 +86,7 @@ func connectGRPC(t testing.TB, dial limittest.Dial) limittest.Client {
 	return grpcClient{conn}
 }
 
-// asHTTP are the outcomes in the words of HTTP.
+// asHTTP maps codes to the corresponding HTTP statuses.
 var asHTTP = map[codes.Code]int{
 	codes.OK: 200, codes.ResourceExhausted: 429, codes.Unauthenticated: 401, codes.Unavailable: 503, codes.Canceled: 503, codes.DeadlineExceeded: 503,
 }

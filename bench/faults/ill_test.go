@@ -17,15 +17,15 @@ import (
 // ailment is a state of a server in which it answers with errors, or not in time.
 type ailment struct {
 	fault string // the line of the table
-	// classes are those of what it does to calls, one of which there must be.
+	// classes are the classes of the errors that it may cause. At least one must occur.
 	classes []core.StoreErrorClass
-	tells   string // what the log says is to be changed; "" for what ends by itself
-	// args are the server's, and change is to the limiter's client.
+	tells   string // the change that the log advises; "" if it ends by itself
+	// args are for the server, and change is for the limiter's client.
 	args   []string
 	change func(*redis.Options)
-	// sicken begins it, cure ends it. The client is the operator's, with rights of its own.
+	// sicken begins it, and cure ends it. The operator has a client and rights of its own.
 	sicken, cure func(s *service, operator *redis.Client)
-	// forgets says that the server loses what it counted.
+	// forgets is set if the server loses its counts.
 	forgets bool
 }
 
@@ -41,7 +41,7 @@ func do(commands ...[]any) func(*service, *redis.Client) {
 	}
 }
 
-// operatorUser is who cures: another user than the limiter's, which is the default one.
+// operatorUser is the user who cures the server. The limiter is the default user.
 var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+@all"}
 
 var ailments = []ailment{
@@ -66,8 +66,8 @@ var ailments = []ailment{
 		sicken: endless, cure: do([]any{"script", "kill"}),
 	},
 	{
-		// go-redis makes nothing of the reply to its first word on the connection, and writes on,
-		// to one that is closed: no connection can be set up then. One that was set up before is
+		// go-redis ignores the error in reply to its first command on a connection, and goes on
+		// writing to a closed connection. So no connection can be set up, and one set up earlier is
 		// lost.
 		fault:   "max number of clients reached: the server closes each connection",
 		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost, core.StoreUnreachable},
@@ -112,19 +112,20 @@ var ailments = []ailment{
 	},
 }
 
-// load has the server restart with so many keys to read, slowly, that it is not done before loaded.
+// load restarts the server with many keys to load, so slowly that it is not done before loaded.
 func load(s *service, operator *redis.Client) {
 	do([]any{"eval", "for i = 1, ARGV[1] do redis.call('SET', 'other' .. i, string.rep('x', 100)) end return 1", 0, 20_000}, []any{"save"})(s, operator)
 	s.server.Restart()
 }
 
-// loaded has it read them at its own speed, and returns when it has.
+// loaded makes the server load the keys at full speed, and returns when it has.
 func loaded(s *service, operator *redis.Client) {
 	do([]any{"config", "set", "key-load-delay", "0"})(s, operator)
 	soon(s.t, "the server has read its file", func() bool { return operator.Get(context.Background(), "other1").Err() == nil })
 }
 
-// endless has the server run a script that does not end, and returns when it says so.
+// endless makes the server run a script that does not end, and returns when the server reports that
+// it is busy.
 func endless(s *service, operator *redis.Client) {
 	another := s.server.Client(s.t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries, o.Username = -1, -1, "operator" })
 	go func() {
@@ -134,8 +135,8 @@ func endless(s *service, operator *redis.Client) {
 	soon(s.t, "the server says that it is busy", func() bool { return redis.HasErrorPrefix(operator.Ping(context.Background()).Err(), "BUSY") })
 }
 
-// hold takes the limiter's client for something that takes its time, and returns when the server
-// has been asked for it.
+// hold blocks the limiter's client with a slow command, and returns when the server has received
+// it.
 func hold(s *service, operator *redis.Client) {
 	go s.client.BLPop(context.Background(), patience, "held")
 	soon(s.t, "the client waits", func() bool {
@@ -144,8 +145,8 @@ func hold(s *service, operator *redis.Client) {
 	})
 }
 
-// A server that answers with errors gets each rule's policy, and decides again, without a restart
-// here, as soon as it can.
+// While a server answers with errors, each rule's policy decides. When the server is well again it
+// decides again, without a restart of the service.
 func TestServerIll(t *testing.T) {
 	for _, a := range ailments {
 		t.Run(a.fault, func(t *testing.T) {
@@ -187,7 +188,7 @@ func (a ailment) befall(t *testing.T) {
 	report(t, a.fault, "decided again %.2f s after the cure", recovery.Seconds())
 }
 
-// pass has the server fall ill and be cured, and says how long after that it decided again.
+// pass makes the server ill and cures it, and returns how long after the cure it decided again.
 func (a ailment) pass(s *service, operator *redis.Client) (recovery time.Duration) {
 	probe := s.direct("probe", core.PerDay(10_000_000))
 	decides := func() bool { return decided(probe(context.Background(), "probe")) }
