@@ -29,7 +29,7 @@ func (c *call) report(d *Decision) {
 }
 
 // reportDirect passes the decision on a direct call to OnDecision. If that panics, the caller gets
-// no decision, so undo, unless nil, gives back what only the caller could have given back.
+// no decision. Then undo, unless it is nil, gives back what only the caller could have given back.
 func (l *Limiter) reportDirect(ctx context.Context, d *Decision, undo func()) {
 	if l.options.OnDecision == nil {
 		return

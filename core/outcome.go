@@ -78,8 +78,8 @@ func (u *completion) finish(status int) {
 	u.addRefunds(u.counted, status)
 }
 
-// addRefunds adds the charges that do not count by the outcome to the slots that are given back. If
-// a Count panics, its own charge is kept, and no other.
+// addRefunds adds to u.slots, which are given back, the charges that do not count by the outcome.
+// If a Count panics, its own charge is kept, and no other.
 func (u *completion) addRefunds(counted []countedCharge, status int) {
 	if len(counted) == 0 {
 		return

@@ -15,9 +15,9 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations holds what the middleware adds to an allowed call: the value of RateLimit, and
-// the lines of the two headers together; and one that echo itself needs to put a middleware around
-// a handler.
+// TestAllocations checks the allocations that the middleware adds to an allowed call: the value of
+// RateLimit, and the lines of the two headers together; and one that echo itself needs to put a
+// middleware around a handler.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

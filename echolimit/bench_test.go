@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/echolimit"
 )
 
-// BenchmarkMiddleware is a call in this process, with and without the middleware, which sends its
-// headers.
+// BenchmarkMiddleware measures a call in this process, with and without the middleware, which sends
+// its headers.
 func BenchmarkMiddleware(b *testing.B) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations holds what the middleware adds to an allowed call: nothing.
+// TestAllocations checks the allocations that the middleware adds to an allowed call: nothing.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
-// BenchmarkMiddleware is a call in this process, with and without the middleware, which sends its
-// headers, and with the same rule in the handler.
+// BenchmarkMiddleware measures a call in this process, with and without the middleware, which sends
+// its headers, and with the same rule in the handler.
 func BenchmarkMiddleware(b *testing.B) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations holds what the interceptor adds to an allowed call: the view with the lines of
-// the trailer, and the two that a map needs.
+// TestAllocations checks the allocations that the interceptor adds to an allowed call: the view
+// with the lines of the trailer, and the two that a map needs.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
-// BenchmarkMiddleware is a call of the handler, with and without the interceptor, which sends its
-// trailer.
+// BenchmarkMiddleware measures a call of the handler, with and without the interceptor, which sends
+// its trailer.
 func BenchmarkMiddleware(b *testing.B) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

@@ -52,7 +52,8 @@ func serveHealth(t *testing.T, options []grpc.DialOption, rules ...core.Rule) *g
 	return conn
 }
 
-// TestStreamIsChargedWhenOpened holds that a stream costs one permit, however much goes through it.
+// TestStreamIsChargedWhenOpened checks that a stream costs one permit, however much goes through
+// it.
 func TestStreamIsChargedWhenOpened(t *testing.T) {
 	conn := serveHealth(t, nil, core.Rule{Seconds: 600, MaxCount: 2})
 	client := grpc_reflection_v1.NewServerReflectionClient(conn)
@@ -94,7 +95,7 @@ func ask(stream grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient) 
 	return err
 }
 
-// TestHealthAndReflectionCanBeExcepted holds that a rule of the whole server can leave services
+// TestHealthAndReflectionCanBeExcepted checks that a rule of the whole server can leave services
 // out.
 func TestHealthAndReflectionCanBeExcepted(t *testing.T) {
 	conn := serveHealth(t, nil, core.Rule{Name: "all", Seconds: 600, MaxCount: 1, Except: []string{"/grpc.reflection.v1.*/*", "/grpc.health.v1.Health/*"}})

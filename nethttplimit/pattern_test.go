@@ -34,7 +34,7 @@ func TestOuterMiddlewareStillSeesPattern(t *testing.T) {
 	}
 }
 
-// TestRouteHasNoHost holds that a pattern's host is no part of the route.
+// TestRouteHasNoHost checks that a pattern's host is no part of the route.
 func TestRouteHasNoHost(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {

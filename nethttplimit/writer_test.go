@@ -271,7 +271,7 @@ func readFrom(w http.ResponseWriter, bytes int64) (int64, error) {
 	return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(io.LimitReader(strings.NewReader(text), bytes)))
 }
 
-// TestWatchedResponsesAreTheSame holds that neither the client nor the handler can tell a watched
+// TestWatchedResponsesAreTheSame checks that neither the client nor the handler can tell a watched
 // response from the server's own.
 func TestWatchedResponsesAreTheSame(t *testing.T) {
 	limited := nethttplimit.New(newLimiter(t), counted, slots)
