@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// journal is what a limiter logged, as JSON.
+// journal holds what a limiter logged, as JSON.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -23,13 +23,13 @@ func (j *journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// complaint is a line about calls that got no answer.
+// complaint is a log line about calls that Redis did not answer.
 type complaint struct {
 	Level, Class, Change, Policy, Error string
 	Calls                               int
 }
 
-// complaints are the lines about failures of a class.
+// complaints returns the lines about failures of a class.
 func (j *journal) complaints(t *testing.T, class core.StoreErrorClass) (all []complaint) {
 	t.Helper()
 	j.mu.Lock()
@@ -46,8 +46,8 @@ func (j *journal) complaints(t *testing.T, class core.StoreErrorClass) (all []co
 	return all
 }
 
-// wantOnce checks that an operator is told what to change, and once for each policy, however many
-// calls there were in less than a minute.
+// wantOnce checks that the log advises the change, and only once for each policy, however many
+// calls failed within a minute.
 func (j *journal) wantOnce(t *testing.T, class core.StoreErrorClass, change string) {
 	t.Helper()
 	said := make(map[string]int)
@@ -64,7 +64,7 @@ func (j *journal) wantOnce(t *testing.T, class core.StoreErrorClass, change stri
 	}
 }
 
-// wantAll checks that, with what is said when the limiter is closed, so many calls are told of.
+// wantAll checks that the log, including the lines of Close, reports this many calls in all.
 func (j *journal) wantAll(t *testing.T, class core.StoreErrorClass, calls int) {
 	t.Helper()
 	told := 0

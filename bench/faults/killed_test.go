@@ -14,8 +14,8 @@ import (
 
 const killedFault = "redis-server is killed (-9) and restarted empty, every 2 s for 30 s, FailClosed"
 
-// A server that dies again and again lets in at most the limit for each of its lives, and leaves
-// nothing behind here.
+// If a server dies again and again, at most the limit is let in for each of its lives, and the
+// service leaks nothing.
 func TestServerKilled(t *testing.T) {
 	const most = 50
 	before := goleak.IgnoreCurrent()
@@ -35,9 +35,9 @@ func TestServerKilled(t *testing.T) {
 	report(t, killedFault, "%d restarts, at most the limit for each, decided again at most %.1f s after it, no goroutine left", restarts, out.Seconds())
 }
 
-// outlive has callers call by rules of every algorithm, and a leased one, that fail closed, while
-// the server is killed and restarted so often. It says how many were let in by each rule, and how
-// long the first call took to be decided after a restart, at worst.
+// outlive kills and restarts the server this many times while callers call under rules of every
+// algorithm and a leased rule, all of which fail closed. It returns the number of calls that each
+// rule let in, and the longest time from a restart to the first decided call.
 func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, out time.Duration) {
 	var over atomic.Bool
 	go func() {

@@ -21,20 +21,20 @@ import (
 const callersLeave = "callers that cancel at once, or bring a 1 ms deadline (grpc-timeout, HTTP/2 RST_STREAM, HTTP/1 connection closed), with FailOpen, " +
 	"while Redis is stopped, slow (30 ms), healthy"
 
-// leaving is how much is allowed: more than all of the calls, so that every one of them may reach
-// the handler if it is counted.
+// leaving is a limit larger than the number of calls, so that every counted call may reach the
+// handler.
 var leaving = core.PerHour(1_000_000).Fixed()
 
-// party is a service in one framework, and what became of its calls.
+// party is a service in one framework, with the results of its calls.
 type party struct {
 	name               string
-	unnoticed          bool // the framework does not tell that a caller left
+	unnoticed          bool // the framework does not report that a caller left
 	call               func()
 	counter            core.Counter // the one that the calls are charged to
 	dial               limittest.Dial
-	entered, ran       atomic.Int64 // calls that came to the service, and that reached the handler
-	counted, uncounted atomic.Int64 // decisions that let pass: by Redis, and by FailOpen
-	refused            atomic.Int64 // decisions that the caller's end made
+	entered, ran       atomic.Int64 // calls that reached the service, and the handler
+	counted, uncounted atomic.Int64 // decisions to let a call pass: by Redis, and by FailOpen
+	refused            atomic.Int64 // refusals because the caller's context had ended
 	decided            atomic.Int64
 }
 
@@ -87,7 +87,8 @@ func listenAndServe(t *testing.T, f framework, app limittest.App) limittest.Dial
 	}
 }
 
-// charged is what Redis holds, when all calls are decided and what they sent has been done.
+// charged returns the charges in Redis, once all calls are decided and Redis has executed what they
+// sent.
 func (p *party) charged(t *testing.T) int64 {
 	t.Helper()
 	eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
@@ -103,18 +104,18 @@ func (p *party) charged(t *testing.T) int64 {
 	return charged
 }
 
-// eventually waits until it is so.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never came about that %s", what)
+			t.Fatalf("still not true after waiting: %s", what)
 		}
 	}
 }
 
-// TestCallersLeave has callers leave in every way that a framework's protocols know, while Redis is
-// in every state.
+// TestCallersLeave makes callers leave in every way that a framework's protocols have, in every
+// state of Redis.
 func TestCallersLeave(t *testing.T) {
 	calls, timeout := 48, 2*time.Second
 	if long() {
@@ -145,8 +146,8 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
-// partiesOf are one for each framework and each way to leave it. The timeout is so long that all
-// have left before.
+// partiesOf returns one party for each framework and each way to leave it. The timeout is so long
+// that all callers leave before it.
 func partiesOf(t *testing.T, rdb redis.UniversalClient, timeout time.Duration) (parties []*party) {
 	for _, f := range frameworks(usual) {
 		for _, way := range waysOf(f) {
@@ -158,7 +159,8 @@ func partiesOf(t *testing.T, rdb redis.UniversalClient, timeout time.Duration) (
 	return parties
 }
 
-// leaveAll has all parties' callers come and leave at once, and returns when all calls are decided.
+// leaveAll makes the callers of all parties call and leave at once, and returns when all calls are
+// decided.
 func leaveAll(t *testing.T, parties []*party, calls int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -171,8 +173,8 @@ func leaveAll(t *testing.T, parties []*party, calls int) {
 	}
 }
 
-// TestDeadlinesNearTimeout has a caller bring a deadline that ends just before Timeout: no matter
-// how near, the store has not failed yet, and FailOpen has no say.
+// TestDeadlinesNearTimeout makes calls with deadlines just before Timeout. However near they are,
+// the store has not failed yet, so FailOpen must not let the calls pass.
 func TestDeadlinesNearTimeout(t *testing.T) {
 	const timeout = 200
 	server := redistest.Start(t)
@@ -181,7 +183,8 @@ func TestDeadlinesNearTimeout(t *testing.T) {
 	var deadlines []time.Duration
 	var parties []*party
 	for _, millis := range []time.Duration{1, 2, 5, 20, 50, 100, 150, 180, 190, 195, 198, timeout - 1} {
-		p := newParty(t, rpc, server.Client(t), timeout*time.Millisecond) // each its own, or one would wait behind another
+		// Each party has its own client, so that none waits for another.
+		p := newParty(t, rpc, server.Client(t), timeout*time.Millisecond)
 		p.call = grpcCall(t, p.dial, func(int64) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(context.Background(), 10*time.Second)
 		})
@@ -208,14 +211,14 @@ func TestDeadlinesNearTimeout(t *testing.T) {
 	}
 }
 
-// tallied is what became of all calls.
+// tallied holds the results of all calls.
 type tallied struct {
 	entered, ran, charged, refused, unnoticed int64
 }
 
-// add checks a party and adds it up. Calls that ran must have been counted; only fiber, which is
-// not told that a caller left, asks the rule's own policy when Redis has really not answered within
-// Timeout.
+// add checks a party and adds its results. Calls that ran must have been counted. Only fiber does
+// not notice that a caller left, so there the rule's policy decides when Redis does not answer
+// within Timeout.
 func (s *tallied) add(t *testing.T, p *party, stopped bool) {
 	t.Helper()
 	charged := p.charged(t)
@@ -236,13 +239,13 @@ func (s *tallied) add(t *testing.T, p *party, stopped bool) {
 	s.refused += p.refused.Load()
 }
 
-// String is the figure.
+// String returns the figure.
 func (s *tallied) String() string {
 	return fmt.Sprintf("of %d calls in five frameworks %d ended with their callers, %d reached the handler, all counted: Redis holds %d; "+
 		"in fiber, which does not tell that a caller left, %d more got the rule's policy when Timeout had passed", s.entered, s.refused, s.ran, s.charged, s.unnoticed)
 }
 
-// sixteenAtOnce makes so many calls, 16 at once.
+// sixteenAtOnce makes this many calls, 16 at a time.
 func sixteenAtOnce(calls int, call func()) {
 	var callers sync.WaitGroup
 	for range 16 {
@@ -255,7 +258,7 @@ func sixteenAtOnce(calls int, call func()) {
 	callers.Wait()
 }
 
-// late makes every answer of Redis come so much later.
+// late delays every answer of Redis by this much.
 func late(by time.Duration) func(*redis.Options) {
 	return func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -265,7 +268,7 @@ func late(by time.Duration) func(*redis.Options) {
 	}
 }
 
-// lateConn is a connection on which everything read is on its way for a while.
+// lateConn is a connection whose reads are delayed.
 type lateConn struct {
 	net.Conn
 	by time.Duration
@@ -284,7 +287,7 @@ type way struct {
 	leave func(t *testing.T, dial limittest.Dial) (call func())
 }
 
-// waysOf are the ways that a framework's protocols know.
+// waysOf returns the ways to leave that a framework's protocols have.
 func waysOf(f framework) []way {
 	switch {
 	case f.RPC:

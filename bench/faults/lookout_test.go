@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// lookout notes which servers have told a client who they are, by INFO. A limiter cannot miss
-// anything of a server that has not told it.
+// lookout records which servers have answered a client's INFO. A limiter cannot notice that a
+// server was replaced before it has its INFO.
 type lookout struct {
 	mu    sync.Mutex
 	known map[string]bool // by their addresses
@@ -24,7 +24,7 @@ func (l *lookout) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return &watched{conn, l, addr}, nil
 }
 
-// await waits until a server is known.
+// await waits until a server has answered INFO.
 func (l *lookout) await(t *testing.T, addr string) {
 	t.Helper()
 	comesTrue(t, "the limiter knows the server", func() bool {
@@ -41,7 +41,7 @@ type watched struct {
 	addr    string
 }
 
-// Read notes what looks like an INFO.
+// Read looks for the answer to INFO in what it reads.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if bytes.Contains(p[:n], []byte("run_id:")) {

@@ -11,7 +11,7 @@ import (
 
 const lostReplyFault = "a reply is lost after the write"
 
-// A reply that is lost costs its caller one permit, and is answered by policy.
+// A call whose reply is lost costs one permit, and the rule's policy decides it.
 func TestReplyLost(t *testing.T) {
 	lost := 0
 	for name, how := range map[string]toxic{
@@ -24,20 +24,20 @@ func TestReplyLost(t *testing.T) {
 	report(t, lostReplyFault, "%d replies lost, each call charged once", lost)
 }
 
-// loseReplies makes calls whose replies are lost, and says how many.
+// loseReplies makes calls whose replies are lost, and returns how many.
 func loseReplies(t *testing.T, how toxic) int {
 	server, limit := redistest.Start(t), core.PerDay(100)
 	w := newWire(t, server)
 	s := newService(t, server, w.over)
 	ways, crowd := s.ways(limit), make([]string, 64)
-	for _, ask := range ways { // so that the server knows the script, or a lost reply might be that it does not
+	for _, ask := range ways { // loads the script; otherwise a lost reply might be NOSCRIPT
 		if d, err := ask(context.Background(), "before"); !decided(d, err) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
 	s.connect(16)
 	w.suffer(how)
-	for way, ask := range ways { // over connections that are up, so each is sent
+	for way, ask := range ways { // over open connections, so each is sent
 		d, err := ask(context.Background(), "first")
 		wantPolicy(t, way, d, err)
 	}

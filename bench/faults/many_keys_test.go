@@ -42,7 +42,7 @@ func TestManyKeys(t *testing.T) {
 	}
 	waited := time.Now()
 	for full.keys > 0 && sizeOf(t, s.client).keys > 0 {
-		if time.Since(waited) > 2*limit.Window+patience { // Redis sweeps them out by and by
+		if time.Since(waited) > 2*limit.Window+patience { // Redis removes them gradually
 			t.Fatalf("%d keys are left after two windows", sizeOf(t, s.client).keys)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -53,7 +53,7 @@ func TestManyKeys(t *testing.T) {
 		(full.memory-empty.memory)/full.keys, float64(full.memory)/1e6, full.keys, gone.Seconds()/limit.Window.Seconds())
 }
 
-// size is how much a server holds.
+// size is the number of keys in a server, and their memory.
 type size struct{ keys, memory int64 }
 
 func sizeOf(t *testing.T, client *redis.Client) size {

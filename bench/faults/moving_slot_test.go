@@ -67,14 +67,14 @@ func TestSlotMovesInUse(t *testing.T) {
 		calls, times, m.keys, longestOf(users).Round(time.Millisecond), m.longest.Round(time.Millisecond))
 }
 
-// slotUser is callers by rules with counters of one subject.
+// slotUser is a group of callers under rules with counters of one subject.
 type slotUser struct {
 	name                   string
 	rules                  []core.Rule
 	calls, passed, longest atomic.Int64
 }
 
-// newSlotUser gives the rules names of this user's own.
+// newSlotUser returns a slotUser, and gives its rules names of their own.
 func newSlotUser(name string, rules ...core.Rule) *slotUser {
 	for i := range rules {
 		rules[i].Name += " " + name
@@ -82,7 +82,7 @@ func newSlotUser(name string, rules ...core.Rule) *slotUser {
 	return &slotUser{name: name, rules: rules}
 }
 
-// use calls until it is over.
+// use makes calls until stop is closed.
 func (u *slotUser) use(t *testing.T, d door, subject string, stop chan struct{}) {
 	for {
 		select {
@@ -103,8 +103,8 @@ func (u *slotUser) use(t *testing.T, d door, subject string, stop chan struct{})
 	}
 }
 
-// wantExact fails unless all that passed was charged, to every counter, and no limit let more pass
-// than it says.
+// wantExact fails unless every call that passed was charged to every counter, and no limit let more
+// than Max calls pass.
 func (u *slotUser) wantExact(t *testing.T, limiter *core.Limiter, subject string) {
 	t.Helper()
 	passed := int(u.passed.Load())
@@ -139,7 +139,7 @@ type mover struct {
 	masters []*redis.Client
 	ids     []string
 	slot    int
-	keys    int // how many a move took along, at most
+	keys    int // the most that one move took along
 	longest time.Duration
 }
 
@@ -187,7 +187,7 @@ func (m *mover) move(from, to int) {
 	time.Sleep(50 * time.Millisecond)
 }
 
-// set tells a master what to do with the slot.
+// set sets the state of the slot on a master.
 func (m *mover) set(master int, state, id string) {
 	m.t.Helper()
 	if err := m.masters[master].Do(context.Background(), "cluster", "setslot", m.slot, state, id).Err(); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// sickness is what a network suffers from.
+// sickness is a fault of the network.
 type sickness struct {
 	fault  string // the line of the table
 	toxics []toxic
-	// vanishes says that nobody answers a new connection either.
+	// vanishes is set if new connections are not answered either.
 	vanishes bool
-	// bearable says that every call is decided nevertheless; some, that some are, so that the
+	// bearable is set if every call is decided nevertheless. some is set if some calls are, so the
 	// breaker need not open.
 	bearable, some bool
 }
@@ -33,11 +33,11 @@ var sicknesses = []sickness{
 	}, vanishes: true},
 }
 
-// When the breaker is to open at the latest, and how long after recovery calls are to be decided
-// again. Under the race detector, beside other tests, a busy machine has more time.
+// The longest times until the breaker opens, and from the recovery until calls are decided again.
+// Under the race detector, beside other tests, a busy machine has more time.
 var openWithin, closeWithin = shortOr(5*time.Second, time.Second), shortOr(10*time.Second, 2*time.Second)
 
-// bears is what must hold of each.
+// bears returns what must hold for this sickness.
 func (s sickness) bears() string {
 	switch {
 	case s.bearable:
@@ -49,8 +49,8 @@ func (s sickness) bears() string {
 	}
 }
 
-// A network that is ill delays nobody past their deadline, and costs nobody two permits. Its calls
-// stop soon, and soon go on.
+// A faulty network delays no call past its deadline, and no call costs two permits. The breaker
+// soon opens, and soon closes after the recovery.
 func TestNetwork(t *testing.T) {
 	for _, s := range sicknesses {
 		t.Run(s.fault, func(t *testing.T) {
@@ -67,7 +67,7 @@ func (x sickness) suffer(t *testing.T) {
 	w := newWire(t, server)
 	options := core.Options{}
 	if x.bearable {
-		options.Timeout = patience // a busy machine may take more than the network does
+		options.Timeout = patience // a busy machine may be slower than the network
 	}
 	s := limited(t, server, options, w.over)
 	var opened, closed time.Duration
@@ -95,8 +95,8 @@ func (x sickness) suffer(t *testing.T) {
 	}
 }
 
-// pass has the wire fall ill and recover. It says when the breaker opened, or 0, and how long after
-// recovery it was closed.
+// pass makes the wire faulty and then repairs it. It returns when the breaker opened, or 0, and how
+// long after the repair it closed.
 func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 	begin := time.Now()
 	w.vanished.Store(x.vanishes)

@@ -20,10 +20,9 @@ import (
 )
 
 const (
-	// patience is how long a healthy server may take on a busy machine. It is used up only by what
-	// is broken.
+	// patience is how long a healthy server may take on a busy machine. Only a defect uses it up.
 	patience = 20 * time.Second
-	// timeout is the limiters' Timeout, as it is unless set.
+	// timeout is the default Timeout of limiters.
 	timeout = 100 * time.Millisecond
 )
 
@@ -35,7 +34,7 @@ type quiet struct{}
 // Printf implements go-redis's logger.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// service is a limiter as a service has it, on a redis-server that a test makes ill.
+// service is a limiter as in a service, on a redis-server that the test disturbs.
 type service struct {
 	t       *testing.T
 	server  *redistest.Server
@@ -43,17 +42,17 @@ type service struct {
 	limiter *core.Limiter
 
 	mutex sync.Mutex
-	bare  []time.Duration // by how much bare timers were late while callers called
+	bare  []time.Duration // how late bare timers were during the calls
 }
 
-// newService puts a limiter on a server, by a client with go-redis's own options but for the
-// changes.
+// newService returns a limiter on a server, through a client with go-redis's default options and
+// these changes.
 func newService(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) *service {
 	t.Helper()
 	return limited(t, server, core.Options{}, change...)
 }
 
-// limited is newService with options of the limiter's own, which get the client.
+// limited is newService with these options of the limiter, to which it adds the client.
 func limited(t *testing.T, server *redistest.Server, options core.Options, change ...func(*redis.Options)) *service {
 	t.Helper()
 	s := &service{t: t, server: server, client: server.Client(t, change...)}
@@ -74,19 +73,20 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 	return s
 }
 
-// hearing is under what a call's context has room for the decision.
+// hearing is the key under which a call's context has room for the decision.
 type hearing struct{}
 
 // ask is one way to ask a limiter for a permit of a subject. The error is that of a direct call; a
 // guarded one has none.
 type ask func(ctx context.Context, subject string) (core.Decision, error)
 
-// direct asks as a program does, without any framework.
+// direct returns an ask that calls the limiter directly, without a framework.
 func (s *service) direct(name string, limit core.Limit) ask {
 	return s.limiter.MustCounter(name, limit).Allow
 }
 
-// guarded asks as a middleware of net/http does. The rule counts by who says to call.
+// guarded returns an ask that calls through the middleware of net/http. The rule counts by the
+// subject.
 func (s *service) guarded(rule core.Rule) ask {
 	rule.Key = func(r core.Request) (string, error) { return r.Header("X-Caller")[0], nil }
 	handler := nethttplimit.New(s.limiter, rule)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
@@ -104,7 +104,7 @@ func (s *service) guarded(rule core.Rule) ask {
 	}
 }
 
-// ways are a direct call and a rule of each policy, by the names that they count under.
+// ways returns a direct call and a rule of each policy, by the names of their counters.
 func (s *service) ways(limit core.Limit) map[string]ask {
 	return map[string]ask{
 		"direct": s.direct("direct", limit),
@@ -136,10 +136,10 @@ func wantPolicy(t *testing.T, way string, d core.Decision, err error) {
 // decided reports whether Redis answered.
 func decided(d core.Decision, err error) bool { return err == nil && d.Source == core.FromRedis }
 
-// breaker is how that of the server stands.
+// breaker returns the state of the server's breaker.
 func (s *service) breaker() string { return s.limiter.Stats().Shards[0].Breaker }
 
-// failures are how many calls got no answer for a reason of this class.
+// failures returns the number of calls that failed with this class of error.
 func (s *service) failures(class core.StoreErrorClass) int {
 	for _, e := range s.limiter.Stats().StoreErrors {
 		if e.Class == class {
@@ -149,7 +149,7 @@ func (s *service) failures(class core.StoreErrorClass) int {
 	return 0
 }
 
-// connect opens so many connections, and all that go-redis says first on each has been said.
+// connect opens this many connections, and returns when go-redis has set up each of them.
 func (s *service) connect(connections int) {
 	s.t.Helper()
 	together(connections, func(int) {
@@ -159,8 +159,8 @@ func (s *service) connect(connections int) {
 	})
 }
 
-// rest ends the service's limiter and client, and returns when the server has carried out all that
-// they had sent.
+// rest closes the service's limiter and client, and returns when the server has executed everything
+// that they had sent.
 func (s *service) rest() {
 	s.t.Helper()
 	s.limiter.Close()
@@ -174,7 +174,7 @@ func (s *service) rest() {
 	})
 }
 
-// charged is how many permits of a limit are charged to the subjects, looked up by another process.
+// charged returns the permits charged to each subject, as another limiter sees them.
 func charged(t *testing.T, server *redistest.Server, name string, limit core.Limit, subjects []string) []int {
 	t.Helper()
 	counter := limited(t, server, core.Options{Timeout: patience}).limiter.MustCounter(name, limit)
@@ -193,7 +193,7 @@ func charged(t *testing.T, server *redistest.Server, name string, limit core.Lim
 	return used
 }
 
-// together runs a function in so many goroutines that begin at once, and waits for them.
+// together runs a function in n goroutines that begin at once, and waits for them.
 func together(n int, do func(goroutine int)) {
 	begin := make(chan struct{})
 	var all sync.WaitGroup
@@ -207,7 +207,7 @@ func together(n int, do func(goroutine int)) {
 	all.Wait()
 }
 
-// soon waits until something holds, which on a healthy machine is at once.
+// soon waits until holds returns true.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
@@ -218,7 +218,7 @@ func soon(t *testing.T, what string, holds func() bool) {
 	t.Fatalf("never came: %s", what)
 }
 
-// shortOr is the short form's figure, or the long one's.
+// shortOr returns short in the short form of a test, and whole in the long form.
 func shortOr[T any](short, whole T) T {
 	if long() {
 		return whole

@@ -20,13 +20,12 @@ import (
 
 const oversized = "1 MB headers, 10,000 cookies, 1,000 hops, paths of 500 kB"
 
-// roomy is how many bytes of headers the servers take here: more than they do by themselves, so
-// that what is large reaches the limits.
+// roomy is the number of bytes of headers that servers accept here. It is more than their default,
+// so that large headers reach the limits.
 const roomy = 4 << 20
 
-// TestOversized sends headers and paths that are as large as a server lets them be. Each caller
-// must have one counter, under a key of at most 200 bytes, and no call may keep the limits busy for
-// long.
+// TestOversized sends headers and paths that are as large as a server accepts. Each caller must
+// have one counter, under a key of at most 200 bytes, and no call may take long.
 func TestOversized(t *testing.T) {
 	server := redistest.Start(t)
 	calls, longest := 0, time.Duration(0)
@@ -50,7 +49,7 @@ type oversizedService struct {
 	rpc     bool
 	prefix  string
 	client  limittest.Client
-	counted atomic.Value // whom the last decision was for
+	counted atomic.Value // the subject of the last decision
 	callers map[string]bool
 	calls   int
 	longest time.Duration
@@ -92,8 +91,7 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 	return s
 }
 
-// call makes a call and compares the status. The first call of a caller with this outcome is a
-// counter.
+// call makes a call and compares the status. If the status is 200, it records the counted caller.
 func (s *oversizedService) call(t *testing.T, status int, path string, header http.Header) {
 	t.Helper()
 	s.counted.Store("")
@@ -109,7 +107,7 @@ func (s *oversizedService) call(t *testing.T, status int, path string, header ht
 	}
 }
 
-// once is a caller who is let in once.
+// once makes two calls of one caller: the first must pass, and the second must not.
 func (s *oversizedService) once(t *testing.T, path string, header http.Header) {
 	t.Helper()
 	s.call(t, 200, path, header)
@@ -168,7 +166,7 @@ func hopLines(n int) (lines []string) {
 	return lines
 }
 
-// wantShortKeys holds that Redis has one key for each caller, none of them long.
+// wantShortKeys checks that Redis has one short key for each caller.
 func (s *oversizedService) wantShortKeys(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	keys, err := server.Client(t).Keys(t.Context(), s.prefix+":*").Result()

@@ -16,16 +16,16 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-func init() { zerolog.SetGlobalLevel(zerolog.Disabled) } // toxiproxy logs what it is told to do
+func init() { zerolog.SetGlobalLevel(zerolog.Disabled) } // toxiproxy logs every change
 
-// wire is the network between a limiter and its server, which a test can make ill.
+// wire is the network between a limiter and its server, which a test can disturb.
 type wire struct {
 	t        *testing.T
 	proxy    *toxiproxy.Proxy
 	vanished atomic.Bool // new connections are never answered
 }
 
-// newWire lays a healthy wire to a server.
+// newWire returns a healthy wire to a server.
 func newWire(t *testing.T, server *redistest.Server) *wire {
 	t.Helper()
 	none := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -37,11 +37,11 @@ func newWire(t *testing.T, server *redistest.Server) *wire {
 	return w
 }
 
-// over lets a client go over the wire.
+// over makes a client connect over the wire.
 func (w *wire) over(o *redis.Options) {
 	o.Addr = w.proxy.Listen
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		for w.vanished.Load() { // as the first packets of a connection are sent again and again
+		for w.vanished.Load() { // as a connection's first packets are sent again and again
 			select {
 			case <-ctx.Done():
 				return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
@@ -52,14 +52,14 @@ func (w *wire) over(o *redis.Options) {
 	}
 }
 
-// toxic is an illness of a wire, in toxiproxy's words.
+// toxic is a fault of a wire, in toxiproxy's terms.
 type toxic struct {
 	kind   string
 	stream string // upstream is to the server, downstream from it
 	attr   string // such as "latency": 30
 }
 
-// suffer makes the wire ill until heal.
+// suffer adds the toxics to the wire until heal.
 func (w *wire) suffer(toxics ...toxic) {
 	w.t.Helper()
 	for _, x := range toxics {
@@ -70,5 +70,5 @@ func (w *wire) suffer(toxics ...toxic) {
 	}
 }
 
-// heal ends what the wire suffers from.
+// heal removes all toxics.
 func (w *wire) heal() { w.proxy.Toxics.ResetToxics(context.Background()) }

@@ -17,8 +17,8 @@ const (
 	demotedMaster   = "a master demoted while connections stay open (READONLY), and promoted again"
 )
 
-// TestSentinelFailsOver kills the master. In a long run it kills the next one when the old one has
-// become its replica, and so on.
+// TestSentinelFailsOver kills the master. In a long run, once the old master has become a replica,
+// it kills the new master, and so on.
 func TestSentinelFailsOver(t *testing.T) {
 	t.Parallel()
 	took, times := failOvers(t, func(_ *redistest.Sentinel, master, replica *redistest.Server, o *outage) {
@@ -29,8 +29,8 @@ func TestSentinelFailsOver(t *testing.T) {
 	report(t, sentinelKilled, "right limits again %.1f s after the kill (of %d, the longest %.1f s; the Sentinels wait 1 s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
 }
 
-// TestSentinelFailsOverAsPlanned tells a Sentinel to have the replica take over. No call need go
-// without Redis then.
+// TestSentinelFailsOverAsPlanned orders a Sentinel to let the replica take over. Redis may then
+// decide every call.
 func TestSentinelFailsOverAsPlanned(t *testing.T) {
 	t.Parallel()
 	took, times := failOvers(t, func(s *redistest.Sentinel, _, replica *redistest.Server, o *outage) {
@@ -40,8 +40,8 @@ func TestSentinelFailsOverAsPlanned(t *testing.T) {
 	report(t, sentinelPlanned, "right limits again %.1f s after the command (of %d, the longest %.1f s)", took.percentile(50).Seconds(), times, took.percentile(100).Seconds())
 }
 
-// failOvers has something happen to a master, because of which its replica takes over, and says how
-// long it took each time until Redis decided all calls again.
+// failOvers runs happens, which makes the replica take over, and returns how long it took each time
+// until Redis decided all calls again.
 func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica *redistest.Server, o *outage)) (took *waits, times int) {
 	t.Helper()
 	times, timeout := 1, sturdy
@@ -65,14 +65,14 @@ func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica
 			master.Restart()
 			follows(t, master)
 			master, replica = replica, master
-			time.Sleep(10 * time.Second) // the Sentinels begin none so soon after the last
+			time.Sleep(10 * time.Second) // Sentinels wait between failovers
 		}
 	}
 	return took, times
 }
 
 // TestMasterIsDemoted makes a master a replica, which refuses writes from then on, and a master
-// again, while the client's connections stay open and nothing tells it.
+// again, while the client's connections stay open and nothing notifies it.
 func TestMasterIsDemoted(t *testing.T) {
 	t.Parallel()
 	const timeout = sturdy
@@ -86,7 +86,7 @@ func TestMasterIsDemoted(t *testing.T) {
 		}
 	}
 	o := beginOutage(t, limiter, "subject", timeout)
-	if err := admin.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // where no master is
+	if err := admin.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // no master is there
 		t.Fatal(err)
 	}
 	o.wantPolicies()

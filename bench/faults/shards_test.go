@@ -20,10 +20,11 @@ import (
 )
 
 const (
-	// unhurried is the Timeout of limiters whose servers are well, however busy this machine is.
+	// unhurried is the Timeout of limiters whose servers are all healthy. It is long enough for a
+	// busy machine.
 	unhurried = 20 * time.Second
-	// sturdy is that of limiters of which one server is not, in short runs: what the others say
-	// still comes in time on a busy machine.
+	// sturdy is, in short runs, the Timeout of limiters with one sick server. It is long enough for
+	// the others to answer on a busy machine.
 	sturdy = 1500 * time.Millisecond
 	// mayBeLate is by how much a call may miss its deadline on such a machine. The faults that
 	// these tests guard against take longer: go-redis waits three seconds for an answer, five for a
@@ -35,23 +36,23 @@ const (
 type shards struct {
 	client redis.UniversalClient
 	nodes  []*redistest.Server
-	// at is the server that a key lies on.
+	// at returns a client of the server that holds a key.
 	at func(ctx context.Context, key string) (*redis.Client, error)
 }
 
-// clustered are the masters of a cluster.
+// clustered returns the masters of a cluster.
 func clustered(t *testing.T, c *redistest.Cluster, change ...func(*redis.ClusterOptions)) shards {
 	client := c.Client(t, change...)
 	return shards{client, c.Nodes(), client.MasterForKey}
 }
 
-// ringed are the servers of a ring.
+// ringed returns the servers of a ring.
 func ringed(t *testing.T, r *redistest.Ring, change ...func(*redis.RingOptions)) shards {
 	client := r.Client(t, change...)
 	return shards{client, r.Nodes(), func(_ context.Context, key string) (*redis.Client, error) { return client.GetShardClientForKey(key) }}
 }
 
-// limiter makes a limiter on these servers, that leaves each decision where knock looks for it.
+// limiter returns a limiter on these servers that stores each decision where knock finds it.
 func (s shards) limiter(t *testing.T, timeout time.Duration) *core.Limiter {
 	return limiterOn(t, s.client, timeout)
 }
@@ -68,7 +69,7 @@ func limiterOn(t *testing.T, client redis.UniversalClient, timeout time.Duration
 	return limiter
 }
 
-// subjects are n subjects whose counters lie on one of the servers.
+// subjects returns n subjects whose counters lie on this server.
 func (s shards) subjects(t *testing.T, node, n int) []string {
 	t.Helper()
 	var found []string
@@ -85,33 +86,33 @@ func (s shards) subjects(t *testing.T, node, n int) []string {
 	return found
 }
 
-// subject is one whose counters lie on one of the servers.
+// subject returns a subject whose counters lie on this server.
 func (s shards) subject(t *testing.T, node int) string {
 	t.Helper()
 	return s.subjects(t, node, 1)[0]
 }
 
-// decisionKey is where a call's context carries what was decided.
+// decisionKey is the key under which a call's context holds its decision.
 type decisionKey struct{}
 
-// leaveDecision is an OnDecision.
+// leaveDecision is an OnDecision that stores the decision there.
 func leaveDecision(ctx context.Context, e core.Event) {
 	if into, ok := ctx.Value(decisionKey{}).(*core.Decision); ok {
 		*into = e.Decision
 	}
 }
 
-// door is rules before a handler of net/http, that counts by who knocks.
+// door is a handler of net/http behind rules that count by the caller of knock.
 type door struct{ http.Handler }
 
-// knocked is what came of a call.
+// knocked is the result of a call.
 type knocked struct {
 	status int
 	core.Decision
 	took time.Duration
 }
 
-// newDoor puts rules before a handler. Those without a Key count by who knocks.
+// newDoor returns a handler behind these rules. Rules without a Key count by the caller of knock.
 func newDoor(limiter *core.Limiter, rules ...core.Rule) door {
 	for i := range rules {
 		if rules[i].Key == nil {
@@ -121,7 +122,7 @@ func newDoor(limiter *core.Limiter, rules ...core.Rule) door {
 	return door{nethttplimit.New(limiter, rules...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
 }
 
-// knock calls.
+// knock makes a call as this subject.
 func (d door) knock(subject string) (k knocked) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Subject", subject)
@@ -132,7 +133,7 @@ func (d door) knock(subject string) (k knocked) {
 	return k
 }
 
-// byRedis reports whether Redis decided, now or for a time that is not over.
+// byRedis reports whether Redis decided, either just now or by a refusal that still holds.
 func (k knocked) byRedis() bool { return k.Source == core.FromRedis || k.Source == core.FromDenyCache }
 
 // wantPolicy fails unless Redis decided the call or the rule's policy did, and the caller waited no
@@ -153,13 +154,13 @@ func (k knocked) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.
 	}
 }
 
-// alwaysOf is a Key for a rule that counts one subject, whoever knocks.
+// alwaysOf is a Key for a rule that counts all callers as one subject.
 func alwaysOf(subject string) core.KeyFunc {
 	return func(core.Request) (string, error) { return subject, nil }
 }
 
-// eachAlgorithm is a limit of each algorithm, of which nothing comes back while a test runs: of a
-// bucket of 10,000 one in an hour.
+// eachAlgorithm returns a limit of each algorithm whose permits do not come back while a test runs:
+// a bucket of 10,000 gets one back in an hour.
 func eachAlgorithm(most int) []core.Limit {
 	limits := []core.Limit{core.PerDay(most)}
 	for _, a := range []core.Algorithm{core.TokenBucket, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.Concurrency} {
@@ -194,17 +195,17 @@ func used(t *testing.T, limiter *core.Limiter, name, subject string, limit core.
 	return limit.Max - d.Remaining
 }
 
-// comesTrue waits until something is so.
+// comesTrue waits until is returns true.
 func comesTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(unhurried); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never came to this: %s", what)
+			t.Fatalf("still not true after waiting: %s", what)
 		}
 	}
 }
 
-// waits are how long calls took, from any goroutine.
+// waits records how long calls took. Any goroutine may add to it.
 type waits struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -216,7 +217,7 @@ func (w *waits) add(d time.Duration) {
 	w.all = append(w.all, d)
 }
 
-// percentile is what so many of a hundred calls did not exceed.
+// percentile returns the time that p percent of the calls did not exceed.
 func (w *waits) percentile(p int) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers over all shards"
 
-// TestOneMasterStopped has 256 callers call over all shards, while one master is stopped and runs
-// on, by turns.
+// TestOneMasterStopped makes 256 callers call over all shards while one master is stopped and
+// continued by turns.
 func TestOneMasterStopped(t *testing.T) {
 	rounds, runs, stands, timeout := 2, 400*time.Millisecond, sturdy+500*time.Millisecond, sturdy
 	if long() {
@@ -44,7 +44,8 @@ func TestOneMasterStopped(t *testing.T) {
 		ratio, millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)), crowd.ill.percentile(100).Milliseconds(), timeout.Milliseconds())
 }
 
-// crowd is callers over all shards of which one falls sick, each with a counter of their own.
+// crowd is a group of callers over all shards, each with its own counter. One of the shards falls
+// sick.
 type crowd struct {
 	t       *testing.T
 	door    door
@@ -52,25 +53,25 @@ type crowd struct {
 	stop    chan struct{}
 	all     sync.WaitGroup
 
-	health              atomic.Int32 // of that one
+	health              atomic.Int32 // of the sick shard
 	before, during, ill waits        // of calls on shards that are well, while all are and while one is not; and of those on the sick one
 }
 
-// The healths of the shard that falls sick. While it recovers it carries out what it was sent,
-// which takes its time.
+// The states of the shard that falls sick. While it recovers it executes the commands that it was
+// sent, which takes time.
 const (
 	isWell int32 = iota
 	isSick
 	isRecovering
 )
 
-// crowdSick is the shard that falls sick, and crowdPace how often each caller calls.
+// crowdSick is the shard that falls sick. crowdPace is the time between two calls of one caller.
 const (
 	crowdSick = 1
 	crowdPace = 100 * time.Millisecond
 )
 
-// crowdCaller is one of them.
+// crowdCaller is one caller of a crowd.
 type crowdCaller struct {
 	subject        string
 	shard          int
@@ -88,8 +89,7 @@ func newCrowd(t *testing.T, s shards, d door, n int) *crowd {
 	return c
 }
 
-// gather has all of them call, each for the first time before it returns, which makes the
-// connections.
+// gather starts all callers. It returns when each has called once, so the connections are open.
 func (c *crowd) gather() {
 	var first sync.WaitGroup
 	for i, caller := range c.callers {
@@ -111,13 +111,13 @@ func (c *crowd) gather() {
 	first.Wait()
 }
 
-// disperse ends the calling.
+// disperse stops the callers.
 func (c *crowd) disperse() {
 	close(c.stop)
 	c.all.Wait()
 }
 
-// call calls once. A call that the sickness began or ended in is one during it.
+// call makes one call. It belongs to the sickness if that began or ended during the call.
 func (c *crowd) call(caller *crowdCaller, timed bool) {
 	began := c.health.Load()
 	k := c.door.knock(caller.subject)
@@ -139,8 +139,8 @@ func (c *crowd) call(caller *crowdCaller, timed bool) {
 	}
 }
 
-// wantCounted fails unless each call on a shard that is well was charged once, and each on the sick
-// one at most once, though all that passed by Redis's word were.
+// wantCounted fails unless each call on a healthy shard was charged once, and each call on the sick
+// one at most once. All calls that Redis let pass must have been charged.
 func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 	t.Helper()
 	for _, caller := range c.callers {

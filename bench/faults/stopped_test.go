@@ -13,8 +13,7 @@ import (
 
 const stoppedFault = "redis-server stands still (SIGSTOP) for 5 s, under 256 callers"
 
-// A server that stands still delays nobody past their deadline. When it goes on, it charges nobody
-// twice.
+// A stopped server delays no call past its deadline. When it continues, it charges no call twice.
 func TestServerStandsStill(t *testing.T) {
 	server, limit := redistest.Start(t), core.PerDay(10_000_000)
 	s := newService(t, server)
@@ -31,14 +30,14 @@ func TestServerStandsStill(t *testing.T) {
 	report(t, stoppedFault, "%s", calls.wantInTime(s))
 }
 
-// A caller who leaves before the call is sent is never charged, however late the server goes on.
+// A caller who leaves before the call is sent is never charged, however late the server continues.
 func TestWhoLeavesBeforeIsNotCharged(t *testing.T) {
 	server, limit := redistest.Start(t), core.PerDay(100)
 	s := limited(t, server, core.Options{Timeout: patience})
 	ask := s.direct("direct", limit)
 	server.Stop()
 	var early sync.WaitGroup
-	early.Go(func() { // they take every way to the server: whoever comes next has to wait for these to come back
+	early.Go(func() { // these take every connection, so later calls must wait for one
 		together(64, func(i int) {
 			if d, err := ask(context.Background(), fmt.Sprint("early", i)); err != nil || !d.Allowed {
 				t.Errorf("%+v, %v; want it allowed when the server goes on", d, err)

@@ -17,11 +17,11 @@ import (
 
 const triedTokens = "tokens tried at full speed against NeedLogin"
 
-// guesses is how many calls an hour the rule by IP lets an address make.
+// guesses is the number of calls an hour that the rule by IP allows an address.
 const guesses = 100
 
-// TestTriedTokens guesses tokens as fast as it can, in every framework, against two rules that want
-// a login behind one by IP.
+// TestTriedTokens guesses tokens as fast as it can, in every framework. Two rules that need a login
+// stand behind a rule by IP.
 func TestTriedTokens(t *testing.T) {
 	enough := func(tries int64, _ time.Time) bool { return tries >= 600 }
 	if long() {
@@ -83,7 +83,7 @@ func newGuessed(t *testing.T, f framework, server *redistest.Server) *guessed {
 	return g
 }
 
-// guess has 16 callers guess until it is enough.
+// guess makes 16 callers guess until enough returns true.
 func (g *guessed) guess(t *testing.T, enough func() bool) {
 	var callers sync.WaitGroup
 	for caller := range 16 {

@@ -12,9 +12,9 @@ const (
 	hostileNames  = "NUL, `}{`, invalid UTF-8, CR LF and the like in users, header values, cookies, subjects, names and errors"
 )
 
-// TestTricks tries on all five frameworks what their adapters' own tests try, and has the figures.
-// In its short form it looks only whether there are any: on one, the adapters' own tests having
-// tried all of them.
+// TestTricks tries the tricks of the adapters' own tests on all five frameworks, and reports the
+// figures. The short form tries one framework only, to see that there are figures, because the
+// adapters' own tests try the rest.
 func TestTricks(t *testing.T) {
 	var all limittest.Tricks
 	tried, addresses, served := frameworks(usual), 800, 200
