@@ -1,4 +1,4 @@
-// Package examples_test runs the examples as their users do: as processes, told what to do by their
+// Package examples_test runs the examples as their users do: as processes, configured by their
 // environment. All HTTP frameworks must do the same.
 package examples_test
 
@@ -38,7 +38,7 @@ type step struct {
 	body   string
 }
 
-// contract is what every HTTP example does, step by step.
+// contract lists the steps that every HTTP example must pass.
 var contract = []step{
 	{call: "GET /healthz", times: 3, status: 200, body: `^healthy\n$`, header: map[string]string{"RateLimit": ""}},
 	{call: "GET /", times: 1, status: 200, body: `^hello\n$`, header: map[string]string{
@@ -53,7 +53,7 @@ var contract = []step{
 		"WWW-Authenticate": `^Bearer$`, "Content-Type": isProblem, "RateLimit": isAPI, "Retry-After": "",
 	}},
 	{call: "POST /reply", lines: []string{withForgery}, times: 1, status: 401, header: map[string]string{"WWW-Authenticate": `^Bearer$`}},
-	// Token and cookie are the same alice.
+	// The token and the cookie are of the same user, alice.
 	{call: "POST /reply", lines: []string{asAlice}, times: 3, status: 200, body: `^alice has replied\n$`, header: map[string]string{
 		"RateLimit-Policy": `, "POST /reply";q=5;w=60$`,
 	}},
@@ -69,14 +69,14 @@ var contract = []step{
 	{call: "GET /limit/nothing", times: 1, status: 429, header: map[string]string{"Retry-After": isSoon}},
 	{call: "GET /limit/free/anything", times: 11, status: 200, header: map[string]string{"RateLimit": isAPI}},
 
-	// One route, whatever the id, and a HEAD is a GET.
+	// All ids are one route, and a HEAD counts as a GET.
 	{call: "GET /users/1", times: 1, status: 200, header: map[string]string{"RateLimit": `, "GET /users/.*";r=2;t=`}},
 	{call: "GET /users/2", times: 1, status: 200},
 	{call: "HEAD /users/3", times: 1, status: 200, body: `^$`, header: map[string]string{"RateLimit": `, "GET /users/.*";r=0;t=`}},
 	{call: "HEAD /users/4", times: 1, status: 429, body: `^$`, header: map[string]string{"Retry-After": isSoon}},
 	{call: "GET /users/1", times: 1, status: 429, header: map[string]string{"Retry-After": isSoon}},
 
-	// Nobody is believed to be somebody else.
+	// Without trusted proxies the header is not believed.
 	{call: "GET /fixed", lines: []string{"X-Forwarded-For: 203.0.113.1"}, times: 2, status: 200},
 	{call: "GET /fixed", lines: []string{"X-Forwarded-For: 203.0.113.2"}, times: 2, status: 200},
 	{call: "GET /fixed", lines: []string{"X-Forwarded-For: 203.0.113.3"}, times: 1, status: 429, header: map[string]string{
@@ -152,7 +152,8 @@ func TestTrustedProxies(t *testing.T) {
 			s := start(t, name, "TRUSTED_PROXIES=10.0.0.0/8, 127.0.0.1/32")
 			s.wantFixed(200, 4, "X-Forwarded-For: 203.0.113.1")
 			s.wantFixed(429, 1, "X-Forwarded-For: 203.0.113.1")
-			s.wantFixed(429, 1, "X-Forwarded-For: 203.0.113.9, 203.0.113.1, 10.1.2.3") // what a caller wrote is left of what our proxy saw
+			// The caller's own entry is left of what the proxy added.
+			s.wantFixed(429, 1, "X-Forwarded-For: 203.0.113.9, 203.0.113.1, 10.1.2.3")
 			s.wantFixed(200, 4, "X-Forwarded-For: 203.0.113.2")
 			s.wantFixed(200, 1) // the proxy itself
 		})

@@ -42,7 +42,7 @@ func testGRPC(t *testing.T, env ...string) {
 	if delay := retryDelay(err); delay <= 0 || delay > 11*time.Second {
 		t.Errorf("Check 6: RetryInfo says %v", delay)
 	}
-	for i := range 7 { // reflection is excepted
+	for i := range 7 { // the rule excepts reflection
 		if services := reflect(t, connection); !strings.Contains(services, "grpc.health.v1.Health") {
 			t.Errorf("reflection %d: services are %q", i+1, services)
 		}
@@ -76,7 +76,7 @@ func TestGRPCCheck(t *testing.T) {
 	wantIn(t, s.runCheck(false), "status: ResourceExhausted", "retry after: ")
 }
 
-// runCheck runs the client, which ends with 0 only when it was let in.
+// runCheck runs the client, which exits with 0 only if its call was let in.
 func (s *service) runCheck(letIn bool) string {
 	s.t.Helper()
 	output, err := exec.Command(filepath.Join(programs, "grpc"), "-check", s.address).CombinedOutput()
@@ -101,7 +101,7 @@ func check(t *testing.T, connection *grpc.ClientConn) (trailer metadata.MD, err 
 	return trailer, err
 }
 
-// retryDelay is what a status tells its client to wait.
+// retryDelay returns the time that a status tells its client to wait.
 func retryDelay(err error) time.Duration {
 	for _, detail := range status.Convert(err).Details() {
 		if retry, ok := detail.(*errdetails.RetryInfo); ok {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fragment surrounds a snippet that is no whole program with what it takes for granted.
+// fragment surrounds a snippet that is not a whole program with the declarations that it needs.
 const fragment = `package snippets
 
 import (

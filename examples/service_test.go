@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	leakcheck.Main(built{m})
 }
 
-// built is the tests, before which the examples are built.
+// built builds the examples before it runs the tests.
 type built struct{ *testing.M }
 
 // Run builds the examples and runs the tests.
@@ -63,7 +63,7 @@ func command(name string, env ...string) *exec.Cmd {
 	return c
 }
 
-// service is an example that runs.
+// service is a running example.
 type service struct {
 	t       *testing.T
 	process *exec.Cmd
@@ -110,11 +110,11 @@ func (s *service) signal(which os.Signal) {
 	}
 }
 
-// kill ends the process at once, without order.
+// kill ends the process at once, without a shutdown.
 func (s *service) kill() {
 	s.t.Helper()
 	s.signal(syscall.SIGKILL)
-	_ = s.process.Wait() // which tells of the kill
+	_ = s.process.Wait() // the error is that of the kill
 	s.killed = true
 }
 
@@ -147,7 +147,7 @@ func (s *service) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, s.address)
 }
 
-// answer is what came back of a call.
+// answer is the response to a call.
 type answer struct {
 	status int
 	header http.Header

@@ -42,7 +42,8 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// A socket that a killed process left behind is in nobody's way; one that somebody listens on is.
+// A socket that a killed process left behind is replaced. A socket on which a process listens is
+// not.
 func TestLeftSocket(t *testing.T) {
 	for _, name := range allExamples {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// What the HTTP examples print is true: each command is run, and its output looked at.
+// The commands that the HTTP examples print are run, and their output is checked.
 func TestPrintedCommands(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Fatal("curl is missing: make curl installs it")

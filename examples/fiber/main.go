@@ -33,7 +33,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 	app := fiber.New(fiber.Config{
 		DisableStartupMessage: true,
 		ReadTimeout:           5 * time.Second,
-		ReadBufferSize:        32 << 10, // for headers as large as net/http takes without a thought
+		ReadBufferSize:        32 << 10, // for headers as large as net/http accepts
 		IdleTimeout:           time.Minute,
 	})
 

@@ -29,8 +29,8 @@ const (
 
 // network is the connection of a client to its servers. A test can break it.
 type network struct {
-	cut          atomic.Bool // nobody listens: connections are refused, and those that are up end
-	slow         atomic.Bool // a script takes its time to get there
+	cut          atomic.Bool // nobody listens: new connections are refused, and open ones end
+	slow         atomic.Bool // a script takes long to reach the server
 	losesReplies atomic.Bool // a script is carried out, but its answer gets lost with the connection
 }
 
@@ -56,8 +56,8 @@ type breakable struct {
 }
 
 // end closes a connection that was cut. If it stayed open after a reply was dropped, go-redis would
-// wait for that reply until the call's time is over: it ignores the error of its first look at what
-// has come, and reads on. Close of a limiter waits as long for the INFO that it is asking for.
+// wait for that reply until the call's time is over: it ignores the error of its first read, and
+// reads on. A limiter's Close would wait as long for the INFO that is under way.
 func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
 
 func (b *breakable) Write(p []byte) (int, error) {

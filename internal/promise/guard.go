@@ -36,7 +36,7 @@ const caller = "caller"
 // weight is the key of the value that says what a call costs.
 const weight = "weight"
 
-// callBy returns a call by somebody.
+// callBy returns a call by this caller.
 func callBy(ctx context.Context, who string) *call {
 	return &call{ctx: ctx, values: map[any]any{caller: who, weight: 1}, answer: make(http.Header)}
 }

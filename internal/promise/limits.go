@@ -87,7 +87,7 @@ func bucket(limit core.Limit, changed ...core.Limit) namedLimit {
 	return namedLimit{name: "TokenBucket, " + limit.String(), Limit: limit, changed: changed}
 }
 
-// facts are what the promises know about an algorithm. They find out the rest by calls.
+// facts are the facts about an algorithm that the promises need.
 type facts struct {
 	core.Algorithm
 	// model returns the model of a new counter.
@@ -164,7 +164,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.TokenBucket,
-		largest:   20_000, // at one a day, as lasting has it
+		largest:   20_000, // at one a day, as in lasting
 		model:     func() model { return new(bucketModel) },
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return atOnce(l) + refilled(l, span+tick(l)) },

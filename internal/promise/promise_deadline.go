@@ -13,7 +13,8 @@ import (
 
 // ReturnsByDeadline: a call returns by Timeout, or by its caller's deadline if that is earlier,
 // even if no server answers or the client has not connected yet, and whatever the client's own
-// timeouts are. The first is a failure of the store, the second the end of the caller's context.
+// timeouts are. The end of Timeout is a failure of the store. The caller's deadline is the end of
+// its context.
 func ReturnsByDeadline(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return // there is nobody to wait for

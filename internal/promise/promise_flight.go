@@ -67,7 +67,7 @@ func (c counter) wantNoSlot(most time.Duration) {
 	release, d, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Hold(context.Background(), c.subject)
 	release()
 	if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > most {
-		c.t.Fatalf("there is a slot, or it is to come after more than %v: %+v, %v", most, d, err)
+		c.t.Fatalf("there is a slot, or the wait for one exceeds %v: %+v, %v", most, d, err)
 	}
 }
 
@@ -85,10 +85,11 @@ func livingHolder(t *testing.T, options core.Options) {
 	c.wantLeft(1)
 }
 
-// deadHolder closes the limiter that holds a slot. It renews no more, as if its process had died.
+// deadHolder closes the limiter that holds a slot. The slot is no longer renewed, as if the process
+// had died.
 func deadHolder(t *testing.T, options core.Options) {
 	if options.Redis == nil {
-		t.Log("in process, who holds dies with the counters")
+		t.Log("in process, a holder dies together with the counters")
 		return
 	}
 	c := flight(t, options)

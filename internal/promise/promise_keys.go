@@ -33,7 +33,7 @@ func EveryKeyDies(t *testing.T, e Engine) {
 	lab.eachLimit(t, "a time to live that was lost", func(c counter, f facts) {
 		c.useUp()
 		lab.persist(c.t, c.prefix)
-		c.mustRefuse(1) // it is as used up as before
+		c.mustRefuse(1) // it is still used up
 		time.Sleep(f.full(c.limit))
 		c.sameAs(c.of("a fresh one"), "a key without a time to live, when its counter is fresh again")
 		c.mustTake(atOnce(c.limit))
@@ -79,7 +79,7 @@ func (e Engine) keysGo(t *testing.T) {
 		keys, err := keysOf(servers, options.Prefix)
 		return err == nil && len(keys) == 0
 	}, patient) {
-		t.Error("there are keys that do not die")
+		t.Error("there are keys that do not expire")
 	}
 }
 
@@ -114,7 +114,7 @@ func memoryIsGivenBack(t *testing.T, lab *lab) {
 func heap() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools hold goes with the second one
+	runtime.GC() // the second one frees the contents of pools
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }

@@ -65,7 +65,7 @@ func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend fun
 		_, err := c.limiter.MustCounter(c.name, limit).Peek(context.Background(), c.subject)
 		return err == nil
 	}, patient) {
-		t.Fatal("the store is well again, and nobody notices")
+		t.Fatal("the store is well again, but calls still fail")
 	}
 	for guard := range guards {
 		if got := status(guard.Check(callBy(context.Background(), "caller"))); got != http.StatusOK || guard.last.Source != core.FromRedis {

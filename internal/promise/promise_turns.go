@@ -14,7 +14,8 @@ import (
 
 // TakesTurns: a caller who reserves gets the wait until its turn, which comes when one permit is
 // there, and pays its whole cost after it. A caller who would wait too long is refused and pays
-// nothing. A caller who leaves early gives back what nobody has reserved after it.
+// nothing. A caller who leaves early gets back the permits of its reservation, except as many as
+// were reserved after it.
 func TakesTurns(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	t.Run("waits are exact", func(t *testing.T) {
@@ -73,7 +74,7 @@ func turns(c counter, steps []plannedTurn) error {
 		left, reset := int(max(0, full-used)/permit), time.Duration(used)*time.Microsecond
 		told := wait
 		if step.patience >= 0 {
-			told = 0 // it has waited, or is not to
+			told = 0 // it has already waited, or must not wait
 		}
 		if d.Allowed != (retry == 0) || d.RetryAfter != retry || d.Wait != told || d.Remaining != left || d.ResetAfter != reset {
 			return fmt.Errorf("step %d, %+v: %s, want retry %v, wait %v, %d left, reset %v", i, step, fields(d), retry, wait, left, reset)
@@ -151,11 +152,11 @@ func leavesEarly(t *testing.T, options core.Options) {
 	}
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who leaves hears %v", err)
+		t.Errorf("the caller who left got %v", err)
 	}
 	time.Sleep(10 * time.Millisecond)
 	// Of 4 + 10 + 3 permits 7 were given back: all but the three that were reserved afterwards.
 	if d := c.reserve(1); d.Wait != 640*time.Millisecond {
-		t.Errorf("after ten permits left of which three were reserved behind, the next turn comes in %v", d.Wait)
+		t.Errorf("ten permits were given up, with three reserved after them, and the next turn comes in %v", d.Wait)
 	}
 }

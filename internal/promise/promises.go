@@ -1,5 +1,5 @@
-// Package promise holds the limits to what they promise. Each promise is a suite that runs on every
-// engine: in this process, on one Redis server, on a cluster and on a ring.
+// Package promise checks that the limits keep their promises. Each promise is a suite that runs on
+// every engine: in this process, on one Redis server, on a cluster and on a ring.
 //
 // Models in plain arithmetic compute the answer of a counter (model*.go). Time passes
 // only as a test says (lab.go).

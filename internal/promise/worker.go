@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// job is what a worker does: many goroutines use one counter, until it is used up or for some time.
+// job is a task of a worker: many goroutines use one counter, until it is used up or for some time.
 type job struct {
 	Engine     string // the name of one of Engines
 	Addrs      []string
@@ -36,7 +36,7 @@ type job struct {
 	Limit      core.Limit
 	Goroutines int
 	For        time.Duration // 0: until the counter is used up
-	Lease      int           // of the rule that asks; 0: direct calls do
+	Lease      int           // of the rule to call by; 0: direct calls
 }
 
 // done is the result of a job.
@@ -46,11 +46,12 @@ type done struct {
 	Error    string
 }
 
-// taken is when a permit passed: between these two times, in microseconds since the epoch. The
-// servers run on the same machine, so they have the same clock.
+// taken is the time at which a permit passed: between From and To, in microseconds since the epoch.
+// The servers run on the same machine, so they have the same clock.
 type taken struct{ From, To int64 }
 
-// work does a job for each line of its input, until that ends: then the test has ended, or died.
+// work does a job for each line of its input, until the input ends, because the test has ended or
+// died.
 func work(in io.Reader, out io.Writer) {
 	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -131,7 +132,7 @@ func (j job) leased(limiter *core.Limiter) func() (bool, error) {
 	}
 }
 
-// ask does the part of one goroutine.
+// ask does one goroutine's part of the job.
 func (j job) ask(allow func() (bool, error)) (own done) {
 	for begin := time.Now(); !j.over(begin, own); {
 		from := time.Now().UnixMicro()
@@ -179,7 +180,7 @@ func startWorkers(t *testing.T, n int) (workers []worker) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = in.Close() // that no more jobs come is what ends it
+			_ = in.Close() // the end of its input ends the worker
 			if err := process.Wait(); err != nil {
 				t.Errorf("a worker ended with %v", err)
 			}

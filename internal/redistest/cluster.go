@@ -39,7 +39,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		"--cluster-announce-ip", loopback,
 		"--cluster-require-full-coverage", "no",
 		"--cluster-node-timeout", "60000",
-		"--repl-diskless-sync-delay", "0", // what a replica waits for, five seconds unless set
+		"--repl-diskless-sync-delay", "0", // otherwise a replica waits five seconds
 	}, args...)}
 	for range masters {
 		c.nodes = append(c.nodes, Start(t, c.args...))

@@ -35,7 +35,7 @@ func (p *process) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = p.command.Wait() // how a server ends that is only ever killed says nothing
+	_ = p.command.Wait() // the error of a killed server means nothing
 	close(p.ended)
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // endWithParent makes the kernel kill the program when the thread that started it is gone. So a
-// test binary that was killed, or that panicked, and ran no cleanup leaves no server behind.
+// test binary that was killed or panicked, and therefore ran no cleanup, leaves no server behind.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// AddReplicas gives each master a replica, which takes its place when the other masters have not
-// reached it for their node timeout and a second or two. It returns when all replicas have caught
-// up and the whole cluster knows them, which takes about three seconds. Start the cluster with
-// "--cluster-node-timeout", "1000", unless the test is to wait for a minute.
+// AddReplicas gives each master a replica, which takes the master's place when the other masters
+// have not reached it for their node timeout and a second or two more. It returns when all replicas
+// have caught up and the whole cluster knows them, which takes about three seconds. Start the
+// cluster with "--cluster-node-timeout", "1000", unless the test is to wait for a minute.
 func (c *Cluster) AddReplicas(t testing.TB) {
 	t.Helper()
 	for range c.nodes {

@@ -10,12 +10,12 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// soon waits until something is so.
+// soon waits until is returns true.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never came to this: %s", what)
+			t.Fatalf("still not true after waiting: %s", what)
 		}
 	}
 }

@@ -34,7 +34,7 @@ const (
 type Server struct {
 	t       testing.TB
 	port    int
-	config  string // a Sentinel's configuration file, in which it keeps what it knows; "" for others
+	config  string // a Sentinel's configuration file, in which it keeps its state; "" for others
 	args    []string
 	process *process
 }
@@ -110,7 +110,8 @@ func (r *Server) launch() error {
 
 // answers reports whether this very process answers. An answer alone is not enough: when two test
 // binaries pick the same port, the later server ends, but only after the earlier one has answered
-// in its place. A server that requires a password cannot be asked who it is, so it is believed.
+// in its place. A server that requires a password cannot be asked for its process, so its answer is
+// enough.
 func (r *Server) answers() bool {
 	connection, err := net.DialTimeout("tcp", r.Addr(), time.Second)
 	if err != nil {

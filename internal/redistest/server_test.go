@@ -101,7 +101,7 @@ func TestStoppedServerRestarts(t *testing.T) {
 	mustSet(t, server.Client(t), "key", "value")
 }
 
-// failing is a test that only notes how it failed.
+// failing is a test that only records its failure.
 type failing struct {
 	*testing.T
 	message string
@@ -114,7 +114,7 @@ func (f *failing) Fatal(args ...any) {
 
 func (f *failing) Fatalf(format string, args ...any) { f.Fatal(fmt.Sprintf(format, args...)) }
 
-// failure runs body on a test that may fail and returns what it failed with.
+// failure runs body on a test that may fail and returns its failure message.
 func failure(t *testing.T, body func(testing.TB)) string {
 	f := &failing{T: t}
 	func() {

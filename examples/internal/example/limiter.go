@@ -1,4 +1,4 @@
-// Package example is what the examples have in common, so that each of them shows only how its
+// Package example holds the parts that the examples share, so that each of them shows only how its
 // framework is limited: the environment, the users, and a service that starts and ends in order.
 //
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set

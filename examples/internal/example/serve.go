@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Routes says what the HTTP examples limit, and how to see it.
+// Routes describes the limits of the HTTP examples, with commands to try them.
 const Routes = `
   all routes but GET /healthz   100 calls in 1 s per client
   POST /reply                   5 in 60 s per user: alice-token, bob-token, or cookie session=alice-session
