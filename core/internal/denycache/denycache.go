@@ -1,12 +1,11 @@
 // Package denycache remembers refusals, so that a caller who tries again is refused without asking
 // the shared store.
 //
-// A refusal is remembered for at most [clock.MaxAge], and no longer than it surely holds: from when
-// the store was asked until time alone can change any number of the answer
-// ([algorithm.Limit.Steady]). Its waits count from when the answer came, because it is only known
-// that the store read its clock before that. So they are too long by at most the time that the
-// answer took, and never too short. Changes that this process makes to a key (charges, refunds,
-// resets, bans) are seen at once.
+// A refusal is remembered for at most [clock.MaxAge]. It is forgotten earlier if the passing of time
+// alone could change any number in it ([algorithm.Limit.Steady]); that time counts from when the
+// store was asked. The waits in it count from when the answer came: the store read its clock at some
+// moment before that, so they are too long by at most the time that the answer took, and never too
+// short. Changes that this process makes to a key (charges, refunds, resets, bans) are seen at once.
 package denycache
 
 import (

@@ -105,8 +105,8 @@ func (c *Cache) part(q *Query, counters []algorithm.Counter, verdicts []algorith
 	return part, of, answers
 }
 
-// remember adds the answer to a call that was sent at the given time and has just come back. It is
-// kept for as long as it surely holds, but no longer than the given number of microseconds.
+// remember adds the answer to a call that was sent at the given time and has just come back. The
+// answer is kept until time alone could change it, and for span microseconds at most.
 func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
 	known := answering(counters, verdicts)
 	for i := range counters {

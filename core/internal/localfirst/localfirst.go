@@ -2,9 +2,9 @@
 // that all processes share about the rest.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
-// holds, by the shared store, or, if that does not answer, by counting here. Whatever this process
-// does to a key invalidates the refusals that are remembered of it. What it gives back in the
-// background is stopped by a Reset of the key.
+// holds, by the shared store, or, if that does not answer, by counting here. Every change that this
+// process makes to a key invalidates the refusals remembered for that key. A Reset of the key stops
+// permits that are still to be given back to it in the background.
 package localfirst
 
 import (
