@@ -159,7 +159,7 @@ func TestBansAreForgotten(t *testing.T) {
 }
 
 // A ban holds for all rules of the name, and for no others.
-func TestABanHoldsForTheName(t *testing.T) {
+func TestBanAppliesToTheName(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Hour}}
@@ -177,7 +177,7 @@ func TestABanHoldsForTheName(t *testing.T) {
 }
 
 // A refusal by any limit of the rule counts. A refusal by another rule beside it does not.
-func TestWhichRefusalsBan(t *testing.T) {
+func TestRefusalsThatCountForABan(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		ban := core.Ban{After: 1, For: 30 * time.Hour}
@@ -306,7 +306,7 @@ func TestBansByHandEndByThemselves(t *testing.T) {
 }
 
 // A rule that bans by hand alone does not ban a caller who is refused again and again.
-func TestNobodyIsBannedByHandAlone(t *testing.T) {
+func TestBanByHandAloneCountsNoRefusals(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		guard := newGuard(t, newLimiter(t, options), byHand)
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429, 429, 429)
@@ -412,7 +412,7 @@ func TestABanFromARoute(t *testing.T) {
 }
 
 // Ban, Unban and Reset report whether they changed anything, wherever the counters are.
-func TestWhetherAnOperatorChangedAnything(t *testing.T) {
+func TestOperatorsLearnWhetherAnythingChanged(t *testing.T) {
 	clients := map[string]func() redis.UniversalClient{
 		"memory":  func() redis.UniversalClient { return nil },
 		"redis":   func() redis.UniversalClient { return redistest.Start(t).Client(t) },

@@ -259,7 +259,7 @@ func TestRefusalDoesNotLoseRefill(t *testing.T) {
 }
 
 // Limiters that counted refused calls too never again admitted clients that hammered.
-func TestHammeringKeepsNobodyOut(t *testing.T) {
+func TestHammeringDoesNotProlongARefusal(t *testing.T) {
 	eachAlgorithm(t, 3, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 3)
 		opens := tookNone(t, limiter, limit, 3).RetryAfter

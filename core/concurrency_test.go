@@ -120,7 +120,7 @@ func TestACallWithSeveralSlots(t *testing.T) {
 
 // A call that is refused or must log in takes no slot, nor does a call that costs nothing. A call
 // that costs much takes one slot.
-func TestWhatTakesNoSlot(t *testing.T) {
+func TestCallsThatTakeNoSlot(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
 		limiter := newLimiter(t, options)
@@ -202,7 +202,7 @@ func counting(subject string) core.KeyFunc {
 
 // A rule in DryRun does not affect a live one, even if the shard of the former is down and it would
 // fail closed.
-func TestATriedRuleOnASickShardLeavesTheLiveOne(t *testing.T) {
+func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
 	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well), OnStoreError: core.FailClosed},
@@ -213,7 +213,7 @@ func TestATriedRuleOnASickShardLeavesTheLiveOne(t *testing.T) {
 }
 
 // A limit on a sick shard refuses if the rule fails closed, and so does a ban alone.
-func TestABanThatCannotBeAskedFailsClosed(t *testing.T) {
+func TestBanOnASickShardFailsClosed(t *testing.T) {
 	r := newSickRing(t)
 	unlimited := func(core.Request) (core.Limit, error) { return core.Unlimited, nil }
 	banned := core.Rule{Name: "plan", Seconds: 3600, Key: counting(r.ill), LimitFor: unlimited, OnStoreError: core.FailClosed, Ban: core.Ban{ByHand: true}}
@@ -229,7 +229,7 @@ func TestABanThatCannotBeAskedFailsClosed(t *testing.T) {
 
 // While a refusal by one shard is repeated, the response says nothing about limits on the others,
 // because they are not asked.
-func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
+func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: counting(r.ill)},
@@ -253,7 +253,7 @@ func TestARepeatedRefusalTellsOfItsOwnShard(t *testing.T) {
 
 // A failing shard does not prevent renewing and releasing the slots of the same call on other
 // shards.
-func TestASickShardKeepsNoSlotsOfOthers(t *testing.T) {
+func TestASickShardDoesNotAffectSlotsOnOthers(t *testing.T) {
 	r := newSickRing(t)
 	rule := func(name, subject string, window time.Duration) core.Rule {
 		return core.Rule{Name: name, Limit: core.Limit{Max: 1, Window: window, Algorithm: core.Concurrency}, Key: counting(subject)}

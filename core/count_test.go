@@ -52,7 +52,7 @@ func TestAllInFlightAreGivenBack(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatCountsIsCharged(t *testing.T) {
+func TestOnlyCountedCallsAreCharged(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, failedLogins)
@@ -158,7 +158,7 @@ func TestCountOfRulesThatShareACounter(t *testing.T) {
 }
 
 // A response is watched only if its status is needed, or its end must be held back.
-func TestWhichResponsesAreWatched(t *testing.T) {
+func TestWatchedResponses(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	dry := failedLogins
 	dry.DryRun = true

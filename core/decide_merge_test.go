@@ -51,7 +51,7 @@ func TestNilFunctionsPanicAtOnce(t *testing.T) {
 
 // A caller whose deadline passes while a limit is looked up gets that answer, and is not asked to
 // log in.
-func TestNobodyWhoseContextEndsIsToldSo(t *testing.T) {
+func TestCallerWhoseContextEndsIsNotAskedToLogIn(t *testing.T) {
 	var reasons []core.Reason
 	options := deadRedis(t)
 	options.Identify = func(core.Request) (string, error) { return "", nil }
@@ -85,7 +85,7 @@ func (e *endsLater) Err() error {
 
 // Two rules with one counter hold together, whatever counts it: the smaller limit, and the larger
 // cost, charged once.
-func TestRulesThatMeetInOneCounter(t *testing.T) {
+func TestRulesInOneCounter(t *testing.T) {
 	eachLasting(t, 9, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		rule := func(n, weight int) core.Rule {
 			l := smaller(limit, n)
@@ -124,7 +124,7 @@ func smaller(limit core.Limit, n int) core.Limit {
 }
 
 // If two rules of a call have one counter of slots, the call takes one slot, and gives it back.
-func TestSlotsThatMeetInOneCounter(t *testing.T) {
+func TestSlotsInOneCounter(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{Limit: core.Limit{Max: 4, Window: 60 * time.Second, Algorithm: core.Concurrency}}, core.Rule{Limit: core.Limit{Max: 2, Window: 60 * time.Second, Algorithm: core.Concurrency}})
@@ -137,7 +137,7 @@ func TestSlotsThatMeetInOneCounter(t *testing.T) {
 }
 
 // If any of the rules must not pass uncounted, none of them does.
-func TestPoliciesThatMeetInOneCounter(t *testing.T) {
+func TestPoliciesInOneCounter(t *testing.T) {
 	open, closed := core.Rule{Name: "n", Seconds: 60}, core.Rule{Name: "n", Seconds: 60, OnStoreError: core.FailClosed}
 	for name, rules := range map[string][]core.Rule{"closed last": {open, closed}, "closed first": {closed, open}} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestPoliciesThatMeetInOneCounter(t *testing.T) {
 
 // Two rules have one counter, and one of them has a Ban. The ban counts refusals by the limit that
 // both allow, whichever rule has it.
-func TestABanOfRulesThatMeet(t *testing.T) {
+func TestABanOfRulesInOneCounter(t *testing.T) {
 	ban := core.Ban{After: 1, For: 30 * time.Hour}
 	with, without := core.Rule{Seconds: 3600, Ban: ban}, core.Rule{Seconds: 3600, MaxCount: 2}
 	other, elsewhere := core.Rule{Name: "other", Seconds: 3600}, core.Rule{Name: "elsewhere", Seconds: 3600, Key: key("else")}
@@ -195,7 +195,7 @@ func TestABanOfRulesWithAnotherPlan(t *testing.T) {
 
 // A ban finds the counters that it watches among counters that are asked separately: those of other
 // servers, and those that nobody counts meanwhile.
-func TestABanOfRulesThatMeetApart(t *testing.T) {
+func TestABanOfRulesInOneCounterOnSeveralServers(t *testing.T) {
 	for name, options := range map[string]core.Options{
 		"ring": {Redis: redistest.StartRing(t, 2).Client(t), Timeout: patient}, "local": deadRedis(t),
 	} {
@@ -214,7 +214,7 @@ func TestABanOfRulesThatMeetApart(t *testing.T) {
 }
 
 // A refusal does not count twice because two rules have the same ban.
-func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
+func TestABanOfRulesInOneCounterCountsARefusalOnce(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	rule := stern
 	rule.Name, rule.Ban.After = "", 1
@@ -228,7 +228,7 @@ func TestABanOfRulesThatMeetComesOnce(t *testing.T) {
 }
 
 // A refusal by another rule between the two does not count for their ban.
-func TestABanOfRulesThatMeetHearsOfNoOther(t *testing.T) {
+func TestABanOfRulesInOneCounterIgnoresOtherRules(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		banning := core.Rule{Seconds: 3600, Also: []core.Limit{core.PerDay(9)}, Ban: core.Ban{After: 1, For: 30 * time.Hour}}
 		strict := core.Rule{Name: "strict", Seconds: 3600, MaxCount: 1}
@@ -241,7 +241,7 @@ func TestABanOfRulesThatMeetHearsOfNoOther(t *testing.T) {
 }
 
 // A rule in DryRun and a live rule never share a counter.
-func TestTriedAndLiveRulesDoNotMeet(t *testing.T) {
+func TestDryRunSharesNoCounterWithALiveRule(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
 		options.OnDecision = heard.note

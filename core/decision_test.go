@@ -16,7 +16,7 @@ import (
 )
 
 // Of two limits, the one that is more important for the call binds, whichever comes first.
-func TestWhichLimitBinds(t *testing.T) {
+func TestBindingLimit(t *testing.T) {
 	failed := algorithm.Verdict{Err: errVerify}
 	for _, test := range []struct {
 		name        string
@@ -164,7 +164,7 @@ func TestDecisionInALog(t *testing.T) {
 
 type ownKey struct{}
 
-func TestWhatHandlersSee(t *testing.T) {
+func TestContextWithExpose(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Expose: true, Identify: whoSays})
 	outer := newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 3600, NeedLogin: true})
 	inner := newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600, MaxCount: 9}, core.Rule{Name: "third", Seconds: 3600, MaxCount: 20})
@@ -196,7 +196,7 @@ func TestWhatHandlersSee(t *testing.T) {
 	}
 }
 
-func TestWhatHandlersDoNotSee(t *testing.T) {
+func TestContextWithoutExpose(t *testing.T) {
 	rule := core.Rule{Name: "n", Seconds: 3600}
 	hidden := newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), rule)
 	if answer := wantStatus(t, hidden, newView("GET", "/").as("alice"), 200); answer.Context != nil {

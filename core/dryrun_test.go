@@ -10,7 +10,7 @@ import (
 // tried is a rule in DryRun that allows one call an hour.
 var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, DryRun: true}
 
-func TestDryRunRefusesNobodyAndTellsCallersNothing(t *testing.T) {
+func TestDryRunIsInvisibleToCallers(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
 		var heard decisions
 		options.OnDecision, options.Expose = heard.note, true
@@ -120,7 +120,7 @@ func TestDryRunOfALogin(t *testing.T) {
 }
 
 // Nothing that makes a rule refuse a call makes a rule in DryRun refuse it.
-func TestDryRunOfWhatIsWrong(t *testing.T) {
+func TestDryRunWithErrorsRefusesNobody(t *testing.T) {
 	failing, heavy := tried, tried
 	failing.Key = func(core.Request) (string, error) { return "", errVerify }
 	heavy.Cost = cost(2)

@@ -202,7 +202,7 @@ func TestFallBackLocalBesideOthers(t *testing.T) {
 
 // A lasting problem is logged once a minute, with the number of times, even if it ends before the
 // minute does.
-func TestComplaintsTellHowOften(t *testing.T) {
+func TestRepeatedMessagesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logbook
 		limiter, err := core.New(core.Options{Logger: log.logger()})

@@ -168,7 +168,7 @@ func TestStackedLimitersAddUp(t *testing.T) {
 
 // The lines of both headers share an array. Adding a line to one, or changing it, does not change
 // the other.
-func TestHeaderLinesAreApart(t *testing.T) {
+func TestHeaderLinesDoNotOverlap(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(5).Fixed()})
 	first, second := newView("GET", "/x"), newView("GET", "/x")
@@ -188,7 +188,7 @@ func TestHeaderLinesAreApart(t *testing.T) {
 }
 
 // A call's joined header value is reused for calls with the same limits, and for no others.
-func TestPoliciesByTurns(t *testing.T) {
+func TestHeaderValueIsReusedForTheSameLimits(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	first, second := core.Rule{Name: "a", Seconds: 1, MaxCount: 9}, core.Rule{Name: "b", Seconds: 2, MaxCount: 9}
 	tried := core.Rule{Name: "c", Seconds: 3, MaxCount: 9, DryRun: true}
@@ -309,7 +309,7 @@ func xReset(t *testing.T, v *fakeView) int64 {
 
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-func TestWhichHeadersAStyleWrites(t *testing.T) {
+func TestHeadersOfEachStyle(t *testing.T) {
 	const list, x = "Ratelimit Ratelimit-Policy", "X-Ratelimit-Limit X-Ratelimit-Remaining X-Ratelimit-Reset"
 	for style, want := range map[core.HeaderStyle]string{
 		0: list, core.HeadersDraft10: list, core.HeadersDraft7: list, core.HeadersXRateLimit: x, core.HeadersXRateLimitDelta: x,
@@ -389,7 +389,7 @@ func TestOlderHeadersOfARefusalInside(t *testing.T) {
 }
 
 // Headers do not show a limit that was not counted, but the one that was.
-func TestOlderHeadersLeaveOutWhatWasNotCounted(t *testing.T) {
+func TestOlderHeadersOmitLimitsThatWereNotCounted(t *testing.T) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		lost := core.Rule{Name: "lost", Seconds: 60, MaxCount: 7, OnStoreError: policy}
 		v := told(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{lost, wide}, algorithm.Verdict{Err: errVerify}, left)

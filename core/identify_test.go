@@ -132,7 +132,7 @@ func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 }
 
 // An anonymous caller over an IP limit gets 429, otherwise 401. Neither call is charged.
-func TestNobodyHearsOfTheLimitFirst(t *testing.T) {
+func TestLimitByIPComesBeforeLogin(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
 		options.Identify, options.OnDecision = whoSays, heard.note
@@ -216,7 +216,7 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 // A refusal by a limit for all callers is not repeated before Identify runs if the caller's own
 // limit refused that call too, if a rule in DryRun has to count the next one, or if its cost may
 // never fit.
-func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
+func TestRefusalsThatWaitForIdentify(t *testing.T) {
 	ip := core.Rule{Name: "ip", Seconds: 60, MaxCount: 1}
 	own := core.Rule{Name: "user", Seconds: 3600, MaxCount: 1, NeedLogin: true}
 	tried, dear := own, own
@@ -255,7 +255,7 @@ func TestWhatIsNotRepeatedBeforeIdentify(t *testing.T) {
 
 // A caller who cannot be identified is refused first by a limit that is the same for all, as one
 // who is not logged in is.
-func TestWhoCannotBeIdentifiedHearsOfTheLimitFirst(t *testing.T) {
+func TestLimitForAllComesBeforeIdentifyError(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		fails := false
 		options.Identify = func(core.Request) (string, error) {

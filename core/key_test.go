@@ -215,7 +215,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	})
 }
 
-func TestWhatKeyFunctionsSee(t *testing.T) {
+func TestRequestOfAKeyFunction(t *testing.T) {
 	v := newView("POST", "/items/:id").as("alice").with("Cookie", "a=1; b=2").with("X-Two", "1").with("X-Two", "2")
 	v.path, v.size = "/items/7", 4711
 	var saw string

@@ -15,7 +15,7 @@ import (
 
 // During a rolling deploy, an older or newer version may keep the same state in another layout.
 // Each layout has keys of its own, and neither version reads the other's.
-func TestAnotherLayoutLiesBeside(t *testing.T) {
+func TestLayoutsHaveKeysOfTheirOwn(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
@@ -149,7 +149,7 @@ func TestKeysThatDifferInCaseAreTwo(t *testing.T) {
 }
 
 // Keys were distinguished by 64 bits of an unkeyed hash, for which anybody can find a collision.
-func TestLongKeysAreToldApartBy128Bits(t *testing.T) {
+func TestLongKeysDifferIn128Bits(t *testing.T) {
 	seen := make(map[string]bool)
 	for i := range 1000 {
 		k := core.CounterKey("p", strings.Repeat("x", 100)+fmt.Sprint(i), "n", core.PerMinute(1))

@@ -51,7 +51,7 @@ func TestLeasedCalls(t *testing.T) {
 }
 
 // These rules ask Redis each time, with or without a Lease.
-func TestWhoIsNotLeased(t *testing.T) {
+func TestRulesThatAreNotLeased(t *testing.T) {
 	server := redistest.Start(t)
 	other := core.Rule{Name: "other", Seconds: 60, MaxCount: 3200, Key: core.Global}
 	change := func(do func(*core.Rule)) []core.Rule {

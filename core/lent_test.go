@@ -287,7 +287,7 @@ func TestNothingLentIsKept(t *testing.T) {
 
 // If a caller leaves Acquire, its reservation is given back in the background, when its strings are
 // lent to somebody else.
-func TestALeftTurnIsGivenBackByItsOwnName(t *testing.T) {
+func TestLeavingAcquireGivesBackUnderItsOwnName(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		ctx, leave := context.WithCancel(background)
 		options.OnDecision = func(_ context.Context, e core.Event) {

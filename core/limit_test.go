@@ -150,7 +150,7 @@ func TestRaisedLimitDoesNotReadOldStateAsMore(t *testing.T) {
 }
 
 // After a rate was raised, callers were refused until the old use had drained at the old rate.
-func TestRaisedRateLetsThroughAtOnce(t *testing.T) {
+func TestRaisedRateTakesEffectAtOnce(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 10)
 		tookNone(t, limiter, limit, 1)
@@ -181,7 +181,7 @@ func TestLoweredLimitHoldsForOldKeys(t *testing.T) {
 // Processes of two releases had different limits. The first to be asked decided for all, or each
 // change granted a full limit anew. A slower bucket does not count calls of a faster one: it holds
 // for its own calls, and the faster one for all.
-func TestProcessesThatDisagreeMintNothing(t *testing.T) {
+func TestProcessesWithDifferentLimitsMintNothing(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		old, admitted, byOld := withMax(limit, 4), 0, 0
 		for range 30 {

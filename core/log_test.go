@@ -43,7 +43,7 @@ func notes(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit
 	return notes
 }
 
-func TestRecordsOfWhoFilledTheWindow(t *testing.T) {
+func TestRecordsNameTheCallersOfTheWindow(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
 		options.OnDecision = heard.note
@@ -89,7 +89,7 @@ func TestRecordsEndWithTheirWindow(t *testing.T) {
 	}
 }
 
-func TestRecordsOfWhatWasGivenBack(t *testing.T) {
+func TestRecordsAfterARefund(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		gone, less := noted(t, limiter, log3, 1, "gone"), noted(t, limiter, log3, 2, "less")

@@ -227,7 +227,7 @@ type unroutedView struct{ *fakeView }
 
 func (unroutedView) Routed() bool { return false }
 
-func TestWarnsOfARuleThatKnowsNoRoute(t *testing.T) {
+func TestWarnsOfARuleWithoutARoute(t *testing.T) {
 	for name, test := range map[string]struct {
 		rule  core.Rule
 		view  core.View

@@ -79,7 +79,7 @@ func TestALargeCostIsGrantedAtOnceAndTheNextPays(t *testing.T) {
 	})
 }
 
-func TestMoreThanCanEverCome(t *testing.T) {
+func TestReserveMoreThanCanEverCome(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		for limit, most := range map[core.Limit]int{core.PerHour(3).Bucket(5): 30, core.PerHour(3).Bucket(500): 500} {
@@ -278,7 +278,7 @@ func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
 
 // A caller who leaves while waiting gives back only the permits that nobody has reserved after it,
 // because the waits of later callers are fixed.
-func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
+func TestLeavingAcquireGivesBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		behind int           // permits that are reserved behind five of who leaves
 		next   time.Duration // when the turn after that is, half a second later
@@ -318,7 +318,7 @@ func TestWhoLeavesTheQueueGivesBack(t *testing.T) {
 }
 
 // A turn that was counted locally is given back too, though it took less than was asked for.
-func TestWhoLeavesTheLocalQueueGivesBack(t *testing.T) {
+func TestLeavingAcquireGivesBackALocalTurn(t *testing.T) {
 	mails := newLimiter(t, deadRedis(t)).MustPacer("n", core.PerMinute(2).Bucket(4)).WithStorePolicy(core.CountLocally(0.5))
 	if d, err := mails.Reserve(background, "s", 2); err != nil || d.Wait != 0 {
 		t.Fatalf("%+v, %v", d, err)
@@ -343,7 +343,7 @@ func TestWhoLeavesTheLocalQueueGivesBack(t *testing.T) {
 }
 
 // The permits are given back to Redis in the background, and Close waits for that.
-func TestWhoLeavesTheQueueByAnyClock(t *testing.T) {
+func TestLeavingAcquireInRealTime(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		reserved := make(chan struct{}, 1)
 		options.OnDecision = func(context.Context, core.Event) { reserved <- struct{}{} }

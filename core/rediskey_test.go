@@ -97,7 +97,7 @@ func TestCounterKeysAreInjective(t *testing.T) {
 }
 
 // Another window or algorithm makes another counter. Another Max or Burst does not.
-func TestWhatMakesAnotherCounter(t *testing.T) {
+func TestWindowAndAlgorithmMakeAnotherCounter(t *testing.T) {
 	second := core.PerSecond(5)
 	for _, test := range []struct {
 		name string

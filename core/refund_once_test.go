@@ -88,7 +88,7 @@ func TestRefundByAnotherLimiter(t *testing.T) {
 }
 
 // A banned caller is refused whatever the call costs, even if it costs nothing.
-func TestABanHoldsWhatCostsNothing(t *testing.T) {
+func TestBanAppliesToCallsThatCostNothing(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{

@@ -249,7 +249,7 @@ func TestRefundInSteps(t *testing.T) {
 
 // If the counter was reset or forgotten after a decision, a refund of that decision takes nothing
 // from later charges.
-func TestRefundReachesNoLaterLife(t *testing.T) {
+func TestRefundAfterACounterBeganAnew(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})
 	limit := core.PerSecond(10).Bucket(10)
 	for name, forget := range map[string]func(){

@@ -139,7 +139,7 @@ func TestReply(t *testing.T) {
 }
 
 // Reply is called for refusals only, and once for each of them.
-func TestReplyIsAskedOnceARefusal(t *testing.T) {
+func TestReplyIsCalledOnceARefusal(t *testing.T) {
 	var reasons []core.Reason
 	limiter := newLimiter(t, core.Options{Identify: whoSays, Reply: func(r core.Request, ours core.Refusal) core.Refusal {
 		reasons = append(reasons, ours.Decision.Reason)

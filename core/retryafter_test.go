@@ -10,7 +10,7 @@ import (
 )
 
 // A call for twenty permits of a bucket of ten was always told to try again in a second.
-func TestWhatNeverFitsIsNotToldToWait(t *testing.T) {
+func TestCostThatNeverFitsHasNoRetryAfter(t *testing.T) {
 	eachAlgorithm(t, 10, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		for _, n := range []int{11, 20, math.MaxInt} {
 			if d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n); !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.RetryAfter != 0 {
@@ -38,7 +38,7 @@ func TestRefusedCostIsNotCharged(t *testing.T) {
 
 // A bucket that refused only when it was empty let a call of three pass with two permits left, and
 // went into debt.
-func TestCostOverWhatIsLeftIsRefused(t *testing.T) {
+func TestCostAboveTheRestIsRefused(t *testing.T) {
 	eachAlgorithm(t, 5, func(t *testing.T, limiter *core.Limiter, _ *wallClock, limit core.Limit) {
 		took(t, limiter, limit, 3)
 		tookNone(t, limiter, limit, 3)

@@ -96,7 +96,7 @@ func TestUnlimitedPassesUncounted(t *testing.T) {
 }
 
 // If a plan is wrong, the rule's own limit takes its place, and that is logged once.
-func TestPlansThatAreNone(t *testing.T) {
+func TestInvalidPlans(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit core.Limit
 		err   error
@@ -187,7 +187,7 @@ func TestPlansOfOtherAlgorithms(t *testing.T) {
 }
 
 // If a plan equals a limit of Also, both have one counter, which is charged once.
-func TestAPlanThatMeetsAlso(t *testing.T) {
+func TestAPlanThatEqualsALimitOfAlso(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options.Identify = whoSays
 		limiter := newLimiter(t, options)
@@ -239,7 +239,7 @@ func heap() uint64 {
 
 // The zero limit means that the caller has no plan: the rule's own limit holds, and nothing is
 // logged.
-func TestNoPlanIsTheRulesOwnLimit(t *testing.T) {
+func TestWithoutAPlanTheRulesLimitHolds(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
 	guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return core.Limit{}, nil }))
@@ -366,7 +366,7 @@ func TestNamedPlansBesideOtherFields(t *testing.T) {
 }
 
 // A ban holds for callers whose plan has no limit, too. They have no counter that could report it.
-func TestBanHoldsWhoIsUnlimited(t *testing.T) {
+func TestBanAppliesToUnlimitedCallers(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{

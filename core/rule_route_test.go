@@ -111,7 +111,7 @@ func TestLongRoutesAreNotKept(t *testing.T) {
 
 // Anybody can make up methods and call paths that do not exist. That must not use up the room for
 // real routes.
-func TestMadeUpMethodsUseUpNoRoutes(t *testing.T) {
+func TestMadeUpMethodsTakeNoRoomForRoutes(t *testing.T) {
 	var heard decisions
 	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
 	calls := 0
@@ -167,7 +167,7 @@ func TestTwoUnnamedRulesOnOneRouteAreWarnedAbout(t *testing.T) {
 }
 
 // Rules of one name on one guard get headers of their own.
-func TestRulesOfOneNameAreToldApart(t *testing.T) {
+func TestHeadersOfRulesWithOneName(t *testing.T) {
 	rule := core.Rule{Name: "api", Seconds: 10}
 	byHeader, global := rule, rule
 	byHeader.Key, global.Key = core.ByHeader("X-Api-Key"), core.Global
@@ -182,7 +182,7 @@ func TestRulesOfOneNameAreToldApart(t *testing.T) {
 	}
 }
 
-func TestManyCallersMeetNewRoutesAtOnce(t *testing.T) {
+func TestNewRoutesUnderManyCallers(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1000})
 	var callers sync.WaitGroup

@@ -158,7 +158,7 @@ func TestStatsOfEachRuleThatTookPart(t *testing.T) {
 }
 
 // A rule that was not asked, because another one still refuses, took no part.
-func TestStatsOfRulesThatWereNotAsked(t *testing.T) {
+func TestStatsOmitRulesThatWereNotDecided(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	core.UseAnswers(limiter, algorithm.Verdict{From: algorithm.FromNobody}, algorithm.Verdict{From: algorithm.FromRefusal, RetryAfter: 1e6})
 	guard := newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 60}, core.Rule{Name: "inner", Seconds: 60})
@@ -167,7 +167,7 @@ func TestStatsOfRulesThatWereNotAsked(t *testing.T) {
 }
 
 // OnDecision receives the decision that binds, whatever happened. A rule in DryRun never binds.
-func TestStatsAreWhatOnDecisionHears(t *testing.T) {
+func TestStatsEqualTheEvents(t *testing.T) {
 	var heard decisions
 	options := core.Options{Identify: whoSays, OnDecision: heard.note}
 	limiter := newLimiter(t, options)

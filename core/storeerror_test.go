@@ -266,7 +266,7 @@ func manyLimits() core.Rule {
 
 // A call waited for a hanging store once for each limit and each retry. The retries were carried
 // out when the store was back, and each charged the call again.
-func TestHangingStoreIsAskedOnce(t *testing.T) {
+func TestHangingStoreGetsOneRequest(t *testing.T) {
 	server, w := redistest.Start(t), new(wire)
 	client := server.Client(t, w.watch) // with go-redis's own retries
 	unhurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), manyLimits())

@@ -20,7 +20,7 @@ func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Optio
 
 // If a server is killed and comes back empty, the log and Stats show that it did not answer, that
 // it answers again, and that it has lost its counters.
-func TestALostRedisIsTold(t *testing.T) {
+func TestALostRedisIsReported(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)
 	call()
@@ -62,7 +62,7 @@ func TestARedisThatStayedIsNotLost(t *testing.T) {
 }
 
 // A server that evicts counters is reported, if its user may call INFO.
-func TestAnEvictingRedisIsTold(t *testing.T) {
+func TestAnEvictingRedisIsReported(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		args   []string

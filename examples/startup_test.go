@@ -44,7 +44,7 @@ func TestBadEnvironment(t *testing.T) {
 
 // A socket that a killed process left behind is replaced. A socket on which a process listens is
 // not.
-func TestLeftSocket(t *testing.T) {
+func TestSocketOfAKilledProcess(t *testing.T) {
 	for _, name := range allExamples {
 		t.Run(name, func(t *testing.T) {
 			path := socketPath(t)

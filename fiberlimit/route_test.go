@@ -12,9 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
-// TestUseKnowsNoRoute checks that the prefix that Use was given is not taken for a route. A rule in
+// TestUseHasNoRoute checks that the prefix that Use was given is not taken for a route. A rule in
 // Use and the same rule on the route "/" have two counters, and all calls of Use have one.
-func TestUseKnowsNoRoute(t *testing.T) {
+func TestUseHasNoRoute(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
 		t.Fatal(err)

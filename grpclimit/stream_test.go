@@ -141,9 +141,9 @@ func TestRetryingClientWaitsAndPasses(t *testing.T) {
 	}
 }
 
-// TestRetryingClientLeavesWhatItCannotSitOut checks that gRPC's own retry policy does not call
+// TestRetryingClientDoesNotRetryLongWaits checks that gRPC's own retry policy does not call
 // again at once if the wait is long or would not help.
-func TestRetryingClientLeavesWhatItCannotSitOut(t *testing.T) {
+func TestRetryingClientDoesNotRetryLongWaits(t *testing.T) {
 	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.001s",
 		"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"]}}]}`
 	for _, test := range []struct {

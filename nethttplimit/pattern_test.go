@@ -56,8 +56,8 @@ func TestRouteHasNoHost(t *testing.T) {
 	}
 }
 
-// TestNestedMuxIsAsked checks that a mux inside another one provides its own routes.
-func TestNestedMuxIsAsked(t *testing.T) {
+// TestNestedMuxProvidesItsRoutes checks that a mux inside another one provides its own routes.
+func TestNestedMuxProvidesItsRoutes(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
 		t.Fatal(err)

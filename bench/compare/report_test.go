@@ -77,7 +77,7 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 
 // Figures that were not measured are marked in every row and have no section: a 0 would be taken
 // for a figure.
-func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
+func TestFiguresThatWereNotMeasured(t *testing.T) {
 	b := &bench{settings: full, report: newReport()}
 	b.only = "nothing of it"
 	for _, target := range b.targets() {

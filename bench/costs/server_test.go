@@ -56,7 +56,7 @@ func TestRefundsReachTheServer(t *testing.T) {
 }
 
 // A key too many or too few is an error, because the average would be wrong.
-func TestBytesAreOfOneKeyForEachSubject(t *testing.T) {
+func TestBytesNeedOneKeyForEachSubject(t *testing.T) {
 	s, err := startServer()
 	if err != nil {
 		t.Fatal(err)

@@ -26,10 +26,10 @@ type apart struct {
 	atHome      int  // how many more calls may pass by the count in this process
 }
 
-// TestOneOfTwoShardsIsIll makes calls under two rules whose counters lie on two shards. One shard
+// TestOneOfTwoShardsFails makes calls under two rules whose counters lie on two shards. One shard
 // is stopped, then killed. It tries every pair of policies and every algorithm on the healthy
 // shard, which lets the call pass or refuses it.
-func TestOneOfTwoShardsIsIll(t *testing.T) {
+func TestOneOfTwoShardsFails(t *testing.T) {
 	t.Parallel()
 	cluster := clustered(t, redistest.StartCluster(t))
 	wells, ill := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)

@@ -68,7 +68,7 @@ func spoil(t *testing.T, client *redis.Client) {
 }
 
 // One connection is enough for many callers, because their calls are sent together.
-func TestPoolOfOne(t *testing.T) {
+func TestPoolOfOneConnection(t *testing.T) {
 	server := redistest.Start(t)
 	s := limited(t, server, core.Options{Timeout: patience}, func(o *redis.Options) { o.PoolSize = 1 })
 	ask, limit := s.direct("direct", core.PerDay(1000)), 100

@@ -147,7 +147,7 @@ func hold(s *service, operator *redis.Client) {
 
 // While a server answers with errors, each rule's policy decides. When the server is well again it
 // decides again, without a restart of the service.
-func TestServerIll(t *testing.T) {
+func TestServerAnswersWithErrors(t *testing.T) {
 	for _, a := range ailments {
 		t.Run(a.fault, func(t *testing.T) {
 			if !long() { // the long forms measure times

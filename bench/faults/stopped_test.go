@@ -31,7 +31,7 @@ func TestServerStandsStill(t *testing.T) {
 }
 
 // A caller who leaves before the call is sent is never charged, however late the server continues.
-func TestWhoLeavesBeforeIsNotCharged(t *testing.T) {
+func TestCallerLeavesBeforeTheCallIsSent(t *testing.T) {
 	server, limit := redistest.Start(t), core.PerDay(100)
 	s := limited(t, server, core.Options{Timeout: patience})
 	ask := s.direct("direct", limit)

@@ -20,9 +20,9 @@ const triedTokens = "tokens tried at full speed against NeedLogin"
 // guesses is the number of calls an hour that the rule by IP allows an address.
 const guesses = 100
 
-// TestTriedTokens guesses tokens as fast as it can, in every framework. Two rules that need a login
+// TestGuessedTokens guesses tokens as fast as it can, in every framework. Two rules that need a login
 // stand behind a rule by IP.
-func TestTriedTokens(t *testing.T) {
+func TestGuessedTokens(t *testing.T) {
 	enough := func(tries int64, _ time.Time) bool { return tries >= 600 }
 	if long() {
 		enough = func(_ int64, started time.Time) bool { return time.Since(started) >= 10*time.Second }

@@ -29,7 +29,7 @@ func TestSpreadOfNothing(t *testing.T) {
 }
 
 // SpreadOf sorts a copy, so the rounds keep their order.
-func TestSpreadLeavesTheRoundsAlone(t *testing.T) {
+func TestSpreadKeepsTheOrderOfRounds(t *testing.T) {
 	rounds := []float64{3, 1, 2}
 	SpreadOf(rounds)
 	if rounds[0] != 3 || rounds[1] != 1 {
@@ -90,7 +90,7 @@ func TestHistogramEnds(t *testing.T) {
 }
 
 // Every latency is in a bucket whose middle is near, and buckets follow one another.
-func TestBucketsAreNear(t *testing.T) {
+func TestBucketsOfAHistogram(t *testing.T) {
 	last := -1
 	for ns := int64(0); ns < 1<<longest; ns += 1 + ns/50 {
 		at := bucket(time.Duration(ns))

@@ -97,7 +97,7 @@ func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
 }
 
 // Refused calls at another rate, which counts in coarser units, leave no roundings behind.
-func TestBucketAskedAtTwoRatesRefills(t *testing.T) {
+func TestBucketUsedAtTwoRatesRefills(t *testing.T) {
 	one, other := bucket(t, 7, second, 7), bucket(t, 8, second, 7)
 	asked, left := counter{limit: one}, counter{limit: one}
 	asked.decide(early, 7)

@@ -103,7 +103,7 @@ func allFamilies(t *testing.T) (all []family) {
 }
 
 // The names, tags and words by which algorithms are told apart are all different.
-func TestAlgorithmsAreToldApart(t *testing.T) {
+func TestAlgorithmsHaveDistinctNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, kind := range algorithm.Kinds() {
 		p := kind.Properties()
@@ -117,7 +117,7 @@ func TestAlgorithmsAreToldApart(t *testing.T) {
 }
 
 // No code outside this folder compares an algorithm with one of the constants, nor switches on it.
-func TestNobodyAsksWhichAlgorithm(t *testing.T) {
+func TestNoOtherCodeDependsOnTheAlgorithm(t *testing.T) {
 	folders, err := fs.Glob(os.DirFS(root), "*limit")
 	if err != nil || len(folders) < 5 {
 		t.Fatalf("the adapters are %v: %v", folders, err)

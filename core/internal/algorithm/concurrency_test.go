@@ -91,7 +91,7 @@ func TestSlotsWithoutTimeToLive(t *testing.T) {
 
 // A slot whose holder died is gone with the next renewal of another, and no clock that steps back
 // brings it back.
-func TestRenewalForgetsTheDead(t *testing.T) {
+func TestRenewalRemovesDeadSlots(t *testing.T) {
 	limit, e := algorithm.Windowed(algorithm.Concurrency, 5, second), newEngines(early)
 	slot := algorithm.Charge{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: "alive"}
 	call := []algorithm.Counter{{Key: slot.Key, Limit: &limit, Cost: 1, Mark: "dies"}}

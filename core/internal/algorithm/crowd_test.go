@@ -103,7 +103,7 @@ func crowdScript(counters []algorithm.Counter) *algorithm.Script {
 
 // The fast scripts decide the common cases by themselves: a counter that is new, used, used up,
 // over, and asked for by several.
-func TestFastScriptsDecideWhatIsCommon(t *testing.T) {
+func TestFastScriptsDecideCommonCases(t *testing.T) {
 	s := startServer(t)
 	tenPerSecond := algorithm.Windowed(algorithm.SlidingWindow, 10, second)
 	fixed := algorithm.Windowed(algorithm.FixedWindow, 10, second)

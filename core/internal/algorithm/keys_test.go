@@ -109,7 +109,7 @@ func TestKeysOverAnyTrace(t *testing.T) {
 }
 
 // A counter that would have let the call pass gets no key when another refuses.
-func TestRefusedElsewhereMakesNoKey(t *testing.T) {
+func TestRefusalByAnotherCounterMakesNoKey(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
 		free, full := "free "+tc.name, "full "+tc.name

@@ -107,7 +107,7 @@ func TestTokenBucketKeepsItsRate(t *testing.T) {
 }
 
 // A refusal keeps neither the refill nor the time, so asking often neither helps nor harms.
-func TestTokenBucketAskedOftenRefillsOnce(t *testing.T) {
+func TestRefusalsDoNotAffectTheRefill(t *testing.T) {
 	patient, hasty := counter{limit: bucket(t, 7, second, 7)}, counter{limit: bucket(t, 7, second, 7)}
 	patient.decide(early, 7)
 	hasty.decide(early, 7)

@@ -83,7 +83,7 @@ func TestASlowRefusal(t *testing.T) {
 
 // Other calls ask the store, even if a refusal of the same counter is remembered. Some calls are
 // never remembered.
-func TestOtherCallsAreAsked(t *testing.T) {
+func TestOtherCallsAskTheStore(t *testing.T) {
 	shared := NewShared(t, 100)
 	p, limit := NewProcess(t, shared), Windowed(algorithm.FixedWindow, 5, Hour)
 	c := Counter("user:a", limit, 4)
@@ -403,7 +403,7 @@ func TestARefusalBesideABanElsewhere(t *testing.T) {
 
 // The answer to a Look is repeated for other Looks, but not for a call whose refusal a ban has to
 // count. A Decide without a charge always asks, and its answer is not remembered.
-func TestALookIsRepeated(t *testing.T) {
+func TestLooksAreRepeated(t *testing.T) {
 	shared := NewShared(t, 100)
 	p := NewProcess(t, shared)
 	c, ban := Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1), BanOf("user:a", 2, Hour, 0)

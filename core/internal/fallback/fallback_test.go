@@ -18,7 +18,7 @@ func local(subject string, limit *algorithm.Limit, cost int64, share float64) al
 
 // One of two servers is down. The other is charged for the calls that pass, and gets back what it
 // was charged for calls that are refused here.
-func TestBesideAServerThatAnswers(t *testing.T) {
+func TestOneOfTwoServersIsDown(t *testing.T) {
 	limit := Windowed(algorithm.SlidingWindow, 10, Hour)
 	shared := NewShared(t, 1000)
 	shared.DownFor = "user:down"
@@ -41,7 +41,7 @@ func TestBesideAServerThatAnswers(t *testing.T) {
 }
 
 // When the server that answers refuses, nothing is charged here.
-func TestBesideARefusal(t *testing.T) {
+func TestNothingIsChargedHereIfAServerRefuses(t *testing.T) {
 	shared := NewShared(t, 1000)
 	shared.DownFor = "user:down"
 	p := NewProcess(t, shared)
@@ -61,7 +61,7 @@ func TestBesideARefusal(t *testing.T) {
 }
 
 // A ban that is counted here watches only those of its counters that are counted here, too.
-func TestABanWatchesItsOwn(t *testing.T) {
+func TestABanWatchesCountersOfItsOwnEngine(t *testing.T) {
 	shared := NewShared(t, 1000)
 	shared.DownFor = "user:b"
 	p := NewProcess(t, shared)

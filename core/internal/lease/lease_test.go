@@ -267,7 +267,7 @@ func TestAFetchFails(t *testing.T) {
 }
 
 // A small limit loses nothing to idle leases: two processes together get all of it.
-func TestSmallLimitsAreNotHoarded(t *testing.T) {
+func TestLeasesLeaveNothingOfASmallLimitIdle(t *testing.T) {
 	shared := NewShared(t, 100)
 	c := Leased("user:a", Windowed(algorithm.SlidingWindow, 5, Hour), 1, 5)
 	one, other := NewProcess(t, shared), NewProcess(t, shared)
@@ -399,7 +399,7 @@ func TestCloseDuringAFetch(t *testing.T) {
 }
 
 // A lease is for a call of one counter and limit, with one of two algorithms.
-func TestWhatIsNotLeased(t *testing.T) {
+func TestCallsThatTakeNoLease(t *testing.T) {
 	shared := NewShared(t, 100)
 	p, limit := NewProcess(t, shared), Windowed(algorithm.SlidingWindow, 10_000, Hour)
 	for range 50 {

@@ -108,7 +108,7 @@ func TestBanDoesNotEvictWhatItWatches(t *testing.T) {
 
 // A key that nobody asks for is evicted before one that is asked for, and one that equals a fresh
 // one before both.
-func TestFreshKeysGiveWayFirst(t *testing.T) {
+func TestFreshKeysAreEvictedFirst(t *testing.T) {
 	s, c := newStore(3)
 	long, short := minute(2), limits(t, 2)["fixed window"]
 	s.take("idle", long)

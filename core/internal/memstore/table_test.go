@@ -104,7 +104,7 @@ func TestKeysWithLikeHashes(t *testing.T) {
 }
 
 // An entry stays small, and two shards share no cache line.
-func TestSizes(t *testing.T) {
+func TestEntriesStaySmall(t *testing.T) {
 	if n := unsafe.Sizeof(entry{}); n != 64 {
 		t.Errorf("an entry takes %d bytes", n)
 	}

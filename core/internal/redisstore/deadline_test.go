@@ -155,7 +155,7 @@ func (d deployment) oneUnhealthy(t *testing.T) {
 }
 
 // A pool whose only connection hangs delays no call.
-func TestPoolOfOneWhileStopped(t *testing.T) {
+func TestPoolOfOneConnectionWhileStopped(t *testing.T) {
 	server, client := startOne(t, func(o *redis.Options) { o.PoolSize = 1 })
 	s, c := newStore(t, client, timeout), counter("subject", daily(t, 100))
 	s.mustTake(t, c)

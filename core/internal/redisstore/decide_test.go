@@ -15,7 +15,7 @@ import (
 )
 
 // These promises hold for every deployment and every kind of client.
-func TestEverywhere(t *testing.T) {
+func TestEveryDeployment(t *testing.T) {
 	for _, d := range deployments(t) {
 		t.Run(d.name, func(t *testing.T) {
 			d.holds(t, "several counters of a subject are charged all or none", d.severalCounters)

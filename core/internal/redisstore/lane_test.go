@@ -147,7 +147,7 @@ func TestUnequalCallsOnOneKey(t *testing.T) {
 }
 
 // A key that holds something else fails only its own calls.
-func TestOneBadReplyHurtsItsOwnCallsOnly(t *testing.T) {
+func TestABadReplyFailsItsOwnCallsOnly(t *testing.T) {
 	server, client := startOne(t)
 	s, limit := newStore(t, client, patient), daily(t, 10_000)
 	bad := counter("bad", limit)
@@ -177,7 +177,7 @@ func TestOneBadReplyHurtsItsOwnCallsOnly(t *testing.T) {
 }
 
 // A value that is not ours is left unchanged, even if its first bytes look like an old time.
-func TestForeignStringsAreLeft(t *testing.T) {
+func TestForeignStringsAreLeftUnchanged(t *testing.T) {
 	server, client := startOne(t)
 	s, other := newStore(t, client, patient), server.Client(t)
 	for name, limit := range limits(t, 100) {
@@ -235,7 +235,7 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 
 // A lease takes as many calls as fit, even beside other calls for the same key, and returns how
 // many.
-func TestLeaseTakesWhatFits(t *testing.T) {
+func TestLeaseTakesAsMuchAsFits(t *testing.T) {
 	_, client := startOne(t)
 	s := newStore(t, client, patient)
 	for name, limit := range limits(t, 1000) {
