@@ -201,7 +201,8 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 						t.Fatalf("%+v", d)
 					}
 				}
-				most := 1 + int(time.Since(begun)/time.Second) // a refusal is remembered for a second
+				// A refusal is remembered for a second.
+				most := 1 + int(time.Since(begun)/time.Second)
 				if name == "with a ban" && who == "" {
 					asked = 0 // anonymous calls did not count for the ban, and those of a user must
 				}

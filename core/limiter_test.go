@@ -216,7 +216,8 @@ func TestDecisionsThroughASequence(t *testing.T) {
 				limiter := newLimiter(t, options)
 				for i, left := range []int{2, 1, 0, 0, 0} {
 					source := source
-					if i == 4 && source == core.FromRedis { // the deny cache repeats the refusal of the call before
+					// The deny cache repeats the refusal of the call before.
+					if i == 4 && source == core.FromRedis {
 						source = core.FromDenyCache
 					}
 					before, err := peek(limiter, background, name, "user:a", limit)

@@ -45,7 +45,8 @@ func TestOneNameOneLimit(t *testing.T) {
 			_, err = apart.Guard(test.second)
 			wantNameError(t, "on two guards", err, test.wrong)
 
-			newGuard(t, newLimiter(t, core.Options{}), test.second) // another limiter has its own names
+			// Another limiter has its own names.
+			newGuard(t, newLimiter(t, core.Options{}), test.second)
 		})
 	}
 }

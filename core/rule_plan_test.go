@@ -329,7 +329,8 @@ func TestNamedPlans(t *testing.T) {
 				}
 				wantServed(t, guard, v, ok, want...)
 				if other := newView("POST", route).as(name); name != "" {
-					wantServed(t, guard, other, ok, want...) // an unnamed rule counts each route by itself
+					// An unnamed rule counts each route by itself.
+					wantServed(t, guard, other, ok, want...)
 				}
 				if got := log.count("plan could not be found"); got > 0 != (test.told != "") || log.count(test.told) == 0 {
 					t.Errorf("%d warnings: %s", got, log.text.String())

@@ -250,7 +250,8 @@ func TestStatsOfTrips(t *testing.T) {
 		}
 	}
 	s := limiter.Stats()
-	if s.Trips != 4 || s.Calls != 3 || s.Merged != 0 { // the first had to be sent with the script's text
+	// The first call had to be sent a second time, with the script's text.
+	if s.Trips != 4 || s.Calls != 3 || s.Merged != 0 {
 		t.Errorf("%+v for three calls one after the other", s)
 	}
 	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: "closed"}) || s.StoreErrors != nil || s.Losses != 0 {

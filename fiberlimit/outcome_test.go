@@ -33,7 +33,8 @@ var endings = []limittest.Ending{
 		return c.SendStatus(500)
 	}),
 	ending("a stream", 200, func(c *fiber.Ctx) error {
-		if c.Method() != fiber.MethodHead { // fasthttp would send the end of the body to a HEAD, too
+		// fasthttp would send the end of the body to a HEAD, too.
+		if c.Method() != fiber.MethodHead {
 			c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { _, _ = w.WriteString("later") })
 		}
 		return nil

@@ -27,7 +27,8 @@ type lastTrailersKey struct{}
 func lastTrailersOf(ctx context.Context, stream grpc.ServerTransportStream) *lastTrailers {
 	last, _ := ctx.Value(lastTrailersKey{}).(*lastTrailers)
 	if last == nil || !reflect.ValueOf(stream).Comparable() || last.stream != stream {
-		return nil // there are none, or ctx is that of a handler that calls this method within the process
+		// There are none, or ctx is that of a handler that calls this method within the process.
+		return nil
 	}
 	return last
 }

@@ -320,8 +320,8 @@ func exchange(t *testing.T, method string, handler http.Handler) string {
 	return regexp.MustCompile(`(Ratelimit(-Policy)?|Date|Last-Modified): [^\n]*\n`).ReplaceAllString(string(all), "")
 }
 
-// TestLastByteIsHeldBack checks that a body arrives as it is written, except for the last byte of one
-// whose length was declared. That byte arrives when the handler has returned, or flushes.
+// TestLastByteIsHeldBack checks that a body arrives as it is written, except for the last byte of
+// one whose length was declared. That byte arrives when the handler has returned, or flushes.
 func TestLastByteIsHeldBack(t *testing.T) {
 	leave := make(chan bool)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

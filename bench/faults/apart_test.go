@@ -120,7 +120,8 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 	case c.ill == locally:
 		c.atHome--
 	}
-	if passes && c.limit.Algorithm != core.Concurrency { // a slot is free again when the call has ended
+	// A slot is free again when the call has ended.
+	if passes && c.limit.Algorithm != core.Concurrency {
 		after++
 	}
 	comesTrue(t, c.name+": the shard that is well has charged what it is to keep", func() bool {

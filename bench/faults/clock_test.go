@@ -38,7 +38,8 @@ func TestServerClockSet(t *testing.T) {
 	} {
 		t.Run(set.by, func(t *testing.T) {
 			server, turn := startOnClock(t)
-			s, other := newService(t, server), newService(t, server) // the other remembers no refusal
+			// The other one remembers no refusal.
+			s, other := newService(t, server), newService(t, server)
 			again, most, limits := time.Duration(0), most, lasting(most, window)
 			for name, limit := range limits {
 				s.useUp(name, limit)
@@ -55,7 +56,8 @@ func TestServerClockSet(t *testing.T) {
 				defer mutex.Unlock()
 				again = max(again, first)
 				comesBack := 0
-				if name == core.TokenBucket.String() || name == core.CalendarWindow.String() { // all the time; when the clock says so
+				// A bucket refills all the time, and a calendar window ends when the clock says so.
+				if name == core.TokenBucket.String() || name == core.CalendarWindow.String() {
 					comesBack = most
 				}
 				if early > most*set.fresh+comesBack {

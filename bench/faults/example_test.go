@@ -71,7 +71,8 @@ func TestExampleUnderLoad(t *testing.T) {
 		return after.goroutines <= before.goroutines
 	})
 	calls.wantRightAdmissions()
-	if after.connections > 10*runtime.GOMAXPROCS(0) || after.heap > before.heap+2<<20 { // go-redis keeps ten for each processor
+	// go-redis keeps ten connections for each processor.
+	if after.connections > 10*runtime.GOMAXPROCS(0) || after.heap > before.heap+2<<20 {
 		t.Errorf("at rest before: %+v, after: %+v", before, after)
 	}
 	report(t, exampleFault, "%d calls, %.0f a second; at rest before and after: "+

@@ -53,8 +53,9 @@ type crowd struct {
 	stop    chan struct{}
 	all     sync.WaitGroup
 
-	health              atomic.Int32 // of the sick shard
-	before, during, ill waits        // of calls on shards that are well, while all are and while one is not; and of those on the sick one
+	health         atomic.Int32 // of the sick shard
+	before, during waits        // of calls on the other shards: while all are well, and while one is sick
+	ill            waits        // of calls on the sick shard
 }
 
 // The states of the shard that falls sick. While it recovers it executes the commands that it was

@@ -20,8 +20,8 @@ const triedTokens = "tokens tried at full speed against NeedLogin"
 // guesses is the number of calls an hour that the rule by IP allows an address.
 const guesses = 100
 
-// TestGuessedTokens guesses tokens as fast as it can, in every framework. Two rules that need a login
-// stand behind a rule by IP.
+// TestGuessedTokens guesses tokens as fast as it can, in every framework. Two rules that need a
+// login stand behind a rule by IP.
 func TestGuessedTokens(t *testing.T) {
 	enough := func(tries int64, _ time.Time) bool { return tries >= 600 }
 	if long() {

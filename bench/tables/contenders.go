@@ -15,7 +15,7 @@ import (
 // contender is one way to keep the counters.
 type contender struct {
 	name string
-	// open returns a table of at most maxKeys keys, in which each key has most permits per window.
+	// open returns a table of at most maxKeys keys, each with most permits per window.
 	open func(maxKeys, most int, window time.Duration) table
 }
 
@@ -28,7 +28,7 @@ var contenders = []contender{
 	{"accesslimit", openLimiter}, {"otter v2", openOtter}, {"map and mutex, unbounded", openMap},
 }
 
-// limiter is the limiter as users have it.
+// limiter is the limiter as users call it.
 type limiter struct {
 	*core.Limiter
 	counter core.Counter

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// All tables count alike, so the comparison is fair.
+// All tables admit the same calls, so the comparison is fair.
 func TestContendersAdmitTheSame(t *testing.T) {
 	for _, c := range contenders {
 		table := c.open(1000, 50, time.Hour)

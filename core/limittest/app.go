@@ -47,8 +47,8 @@ func (v valued) Value(key any) any {
 
 // Route is one route of an App.
 type Route struct {
-	// Method is the HTTP method; "" is GET. "*" is every method that the framework can serve, even a
-	// made-up one (Any, All). Several routes may have one path.
+	// Method is the HTTP method; "" is GET. "*" is every method that the framework can serve, even
+	// a made-up one (Any, All). Several routes may have one path.
 	Method string
 	// Path is a pattern of net/http's ServeMux, without the method. A segment is a word or a
 	// parameter {name}. The last one may be {rest...}, which matches everything below. One path of

@@ -1,5 +1,5 @@
-// Package limittest helps to test a service that limits access, and holds adapters to what they must
-// do. It is for tests: neither core nor an adapter imports it.
+// Package limittest helps to test a service that limits access, and holds adapters to what they
+// must do. It is for tests: neither core nor an adapter imports it.
 //
 // # Testing a service
 //
@@ -23,5 +23,6 @@
 // [Adapter].Cannot names what a framework cannot do, each [Feature] with the reason. [RunPaths] and
 // [FuzzPaths] test other configurations of the framework's router.
 //
-// [Testing your service]: https://github.com/accesslimit/accesslimit/blob/main/core/limittest/TESTING.md
+// [Testing your service]:
+// https://github.com/accesslimit/accesslimit/blob/main/core/limittest/TESTING.md
 package limittest

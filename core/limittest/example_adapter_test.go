@@ -41,8 +41,8 @@ func Example_adapter() {
 	// 429 "GET /users/{id}";q=2;w=60
 }
 
-// New returns a middleware for one route or the whole router, which decides by these rules together.
-// It panics with a *core.RuleError if a rule is wrong.
+// New returns a middleware for one route or the whole router, which decides by these rules
+// together. It panics with a *core.RuleError if a rule is wrong.
 func New(limiter *core.Limiter, rules ...core.Rule) Handler {
 	return With(limiter.MustGuard(rules...))
 }

@@ -103,7 +103,8 @@ func (e Engine) resume(t *testing.T, clients ...redis.UniversalClient) {
 	for _, server := range e.Servers {
 		own := server.Client(t)
 		if !redistest.WaitUntil(func() bool {
-			runtime.GC() // go-redis before 9.23 leaves the closing of some connections to the collector
+			// go-redis before 9.23 leaves the closing of some connections to the collector.
+			runtime.GC()
 			list, err := own.ClientList(context.Background()).Result()
 			return err == nil && strings.Count(list, "\n") == 1
 		}, patient) {

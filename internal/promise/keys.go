@@ -73,7 +73,8 @@ func (l *lab) persist(t testing.TB, prefix string) {
 	for key := range l.keys(t, prefix) {
 		l.client.outside.do(func() {
 			for _, server := range l.servers {
-				server.Persist(context.Background(), key) // an error where a cluster keeps the key elsewhere
+				// This is an error where a cluster keeps the key elsewhere.
+				server.Persist(context.Background(), key)
 			}
 		})
 	}

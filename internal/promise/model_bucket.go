@@ -174,7 +174,8 @@ func inParts(permits, perTick *big.Rat) *big.Rat {
 }
 
 func floor(r *big.Rat) int64 {
-	return new(big.Int).Div(r.Num(), r.Denom()).Int64() // Div rounds down, because a denominator is positive
+	// Div rounds down, because a denominator is positive.
+	return new(big.Int).Div(r.Num(), r.Denom()).Int64()
 }
 
 func ceil(r *big.Rat) int64 { return -floor(new(big.Rat).Neg(r)) }

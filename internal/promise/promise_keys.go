@@ -52,7 +52,8 @@ func (l *lab) wantDying(c counter, f facts) {
 	if len(keys) == 0 && l.client != nil {
 		c.t.Fatal("nothing is counted in the servers")
 	}
-	wantDead(c.t, keys, time.Now().Add(f.lives(c.limit)+time.Millisecond)) // a time to live is in milliseconds, the last one in part
+	// A time to live is in milliseconds, so the last one may be a part of one.
+	wantDead(c.t, keys, time.Now().Add(f.lives(c.limit)+time.Millisecond))
 }
 
 // wantDead checks that keys expire by then.

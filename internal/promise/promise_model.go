@@ -61,7 +61,8 @@ func followsModel(p *player, f facts, steps trace, source core.Source) error {
 		}
 		want := counter.ask(time.Now().UnixMicro(), s.by, s.cost(), s.do == allow).decision(p.name, p.subject, s.by, source)
 		if source == core.FromRedis && got.Source == core.FromDenyCache && s.do == allow && !want.Allowed {
-			want.Source = core.FromDenyCache // a refusal that is repeated, with exactly what Redis would answer now
+			// A refusal is repeated with exactly what Redis would answer now.
+			want.Source = core.FromDenyCache
 		}
 		if err := sameDecision(got, want); err != nil {
 			return s.failed(i, err)

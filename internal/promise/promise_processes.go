@@ -35,7 +35,8 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 		if load, err = time.ParseDuration(long); err != nil {
 			t.Fatalf("%s: %v", longEnv, err)
 		}
-		most = max(most, int(load.Seconds()*20_000)) // about what a machine with two processors gets through
+		// About as many calls get through on a machine with two processors.
+		most = max(most, int(load.Seconds()*20_000))
 	}
 	workers := startWorkers(t, workerCount)
 	eachAlgorithm(t, func(t *testing.T, f facts) {

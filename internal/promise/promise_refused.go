@@ -78,7 +78,8 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 				if got := call("hammering %d", i%hammering); got != http.StatusTooManyRequests {
 					t.Errorf("a caller without permits got status %d", got)
 				}
-				runtime.Gosched() // callers that are refused here would leave the others no processor
+				// Callers that are refused here would leave the others no processor.
+				runtime.Gosched()
 			}
 		})
 	}

@@ -59,7 +59,8 @@ func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantDead(t, keys, time.Now().Add(f.lives(f.lasting(1000))+time.Minute)) // the machine's clock is the servers' too
+		// The machine's clock is the servers' too.
+		wantDead(t, keys, time.Now().Add(f.lives(f.lasting(1000))+time.Minute))
 		counters = append(counters, counter{t: t, limiter: limiter, name: "wide", limit: f.lasting(1000)})
 	}
 	return counters

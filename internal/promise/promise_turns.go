@@ -143,7 +143,8 @@ func leavesEarly(t *testing.T, options core.Options) {
 	ctx, leave := context.WithCancel(context.Background())
 	left := make(chan error)
 	go func() {
-		_, err := c.limiter.MustPacer(c.name, c.limit).Acquire(ctx, c.subject, 10) // its turn is in 100 ms
+		// Its turn is in 100 ms.
+		_, err := c.limiter.MustPacer(c.name, c.limit).Acquire(ctx, c.subject, 10)
 		left <- err
 	}()
 	time.Sleep(50 * time.Millisecond)

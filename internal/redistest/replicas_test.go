@@ -50,7 +50,8 @@ func TestSentinelFailsOver(t *testing.T) {
 	soon(t, "the replica takes writes", func() bool {
 		if time.Since(begun) > 6*time.Second && sentinel.Master(t) == nodes[0].Addr() {
 			begun = time.Now()
-			sentinel.FailOver(t) // on a busy machine Sentinels give a failover up when it takes them longer than 5 s
+			// On a busy machine, Sentinels abandon a failover that takes them longer than 5 s.
+			sentinel.FailOver(t)
 		}
 		_ = client.Set(context.Background(), "key", "planned", 0).Err()
 		return sentinel.Master(t) == nodes[1].Addr() && replica.Get(context.Background(), "key").Val() == "planned"

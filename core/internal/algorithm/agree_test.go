@@ -10,14 +10,14 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// steps is how many a trace has at most.
+// steps is the largest number of steps of a trace.
 const steps = 80
 
-// several is a number of steps, which shrinks.
+// several draws a number of steps. It shrinks to fewer.
 func several(t *rapid.T) int { return rapid.IntRange(steps/4, steps).Draw(t, "steps") }
 
-// eachFamily runs a property of traces: for each algorithm, alone and watched by bans, and for all
-// of them mixed.
+// eachFamily checks a property of traces: for each algorithm, alone and watched by bans, and for
+// all algorithms mixed.
 func eachFamily(t *testing.T, property func(t *rapid.T, from, watchers []family)) {
 	all := families(t)
 	var mixed []family
@@ -31,8 +31,8 @@ func eachFamily(t *testing.T, property func(t *rapid.T, from, watchers []family)
 	t.Run("mixed", rapid.MakeCheck(func(t *rapid.T) { property(t, mixed, all["ban"]) }))
 }
 
-// Both engines give the same answers to the microsecond, whatever is asked, however the limits
-// change, and when the clock steps back and forth.
+// Both engines give the same answers to the microsecond, for any calls, while limits change and the
+// clock steps back and forth.
 func TestEnginesAgree(t *testing.T) {
 	s := startServer(t)
 	eachFamily(t, func(t *rapid.T, from, watchers []family) {
@@ -44,10 +44,10 @@ func TestEnginesAgree(t *testing.T) {
 	})
 }
 
-// The same in a Redis that drops every key at its time: a key's expiry changes no answer. Only a
-// lowered rate must not be asked for, because a key lives by the rate that it was written under,
-// and so with bans; nor must anybody be banned by hand, because that cannot tell what was
-// forgotten.
+// The same holds in a Redis that drops every key when its time to live is over: the expiry of a key
+// changes no answer. There are three exceptions, which these traces avoid: a lower rate, because a
+// key lives by the rate under which it was written; other terms of a ban, for the same reason; and
+// a ban by hand, which cannot distinguish a forgotten ban from none.
 func TestEnginesAgreeWhenKeysExpire(t *testing.T) {
 	s := startServer(t)
 	eachFamily(t, func(t *rapid.T, from, watchers []family) {
@@ -60,7 +60,7 @@ func TestEnginesAgreeWhenKeysExpire(t *testing.T) {
 	})
 }
 
-// steady leaves out what makes a key live shorter than its state counts.
+// steady makes c avoid whatever lets a key expire before its state equals a fresh one.
 func (c *caller) steady() {
 	c.lenient = true
 	for _, m := range c.members {

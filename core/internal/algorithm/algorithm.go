@@ -15,8 +15,8 @@ import "io/fs"
 // Kind is an algorithm.
 type Kind uint8
 
-// The algorithms, in the order of core.Algorithm. The last is what is kept for a subject beside its
-// counters.
+// The algorithms, in the order of core.Algorithm. The last one, Ban, is kept for a subject beside
+// its counters.
 const (
 	SlidingWindow Kind = iota
 	SlidingLog
@@ -27,8 +27,8 @@ const (
 	Ban
 )
 
-// registry holds the algorithms by their kind. The array has room for more: scripts are kept by the
-// set of algorithms that they carry, and the array's length bounds how many sets there are.
+// registry holds the algorithms by their kind. The array has room for more. Scripts are cached by
+// the set of algorithms in them, and the array's length bounds the number of sets.
 var registry = [10]registered{
 	SlidingWindow:  register(slidingWindow{}, texts),
 	SlidingLog:     register(slidingLog{}, texts),
@@ -74,7 +74,7 @@ func (k Kind) Properties() *Properties { return &registry[k].Properties }
 type Properties struct {
 	Name string // as core spells it
 	Text string // its word in the text form of a limit, if it has one
-	File string // what its Lua files begin with
+	File string // the prefix of its Lua files
 	Tag  string // its short name and the version of its state, as in keys and scripts
 
 	MaxPermits int64 // the largest Max, up to the constant MaxPermits; MaxEntries unless set
@@ -97,10 +97,10 @@ type Properties struct {
 	Merges bool
 }
 
-// definition is an algorithm. The methods up to charge are the same function of a state as NAME.lua,
-// and every algorithm has them. The others have safe defaults, in the type defaults.
+// definition is an algorithm. The methods up to charge compute the same as NAME.lua, and every
+// algorithm has them. The others have safe defaults, in the type defaults.
 //
-// A method that is passed a State finds it anchored: it was not written after the moment.
+// A State that is passed to a method is anchored: it was not written after the moment.
 type definition interface {
 	properties() Properties
 	// limit makes a limit. Its terms are within the bounds that the properties give.
@@ -121,14 +121,14 @@ type definition interface {
 	// giveBack takes a charge back as far as it still counts, and never more: what others used
 	// stays used. The state need not be anchored. By default nothing is given back.
 	giveBack(s *State, now int64, c *Charge)
-	// args returns what the algorithm's Lua functions take for a limit, behind the cost. The mark
-	// is the counter's, and at is about now. By default that is the limit's own args.
+	// args returns the arguments of the algorithm's Lua functions that follow the cost. The mark is
+	// that of the counter, and at is approximately now. By default that is the limit's own args.
 	args(l *Limit, mark string, at int64) [4]any
 	// share returns a part of the limit. By default a limit cannot be shared.
 	share(l *Limit, part float64) (*Limit, error)
 
-	// steady returns for how long a verdict on this cost stays what it is; see Limit.Steady. By
-	// default that is 0: nothing is remembered.
+	// steady returns for how long a verdict on this cost stays valid; see Limit.Steady. By default
+	// that is 0: nothing is remembered.
 	steady(l *Limit, v *Verdict, cost int64) int64
 	// leaseLife returns for how long permits that were charged with this verdict can be used; see
 	// Limit.LeaseLife. By default that is 0.
@@ -165,11 +165,13 @@ type moment struct{ now, place int64 }
 // effect is what a charge leaves.
 type effect struct {
 	resetAfter int64 // of the state
-	lives      int64 // for how long the state counts, if that is longer; for this limit it may be as good as fresh before
-	position   int64 // of the charge; see Charge
+	// lives is for how long the state counts, if that is longer. For this limit it may equal a
+	// fresh one before.
+	lives    int64
+	position int64 // of the charge; see Charge
 }
 
-// defaults are the methods of a definition that an algorithm need not have.
+// defaults provides the methods that an algorithm need not define.
 type defaults struct{}
 
 func (defaults) giveBack(*State, int64, *Charge) {}

@@ -6,36 +6,36 @@ import "math"
 // It is kept beside the subject's counters.
 type ban struct{ defaults }
 
-// banTerms are what the limit of a ban has besides its window. Times are in microseconds.
+// banTerms are the terms of a ban besides its window. Times are in microseconds.
 type banTerms struct {
 	after   int64 // in how many consecutive windows a subject is refused; 0: bans by hand only
 	span    int64 // how long the first ban lasts
 	longest int64 // how long any lasts
 }
 
-// banHistory is the state of a ban, whose At is when it was struck last, or imposed. Times are in
-// microseconds.
+// banHistory is the state of a ban. The At of its State is the time of the last strike or ban by
+// hand. Times are in microseconds.
 type banHistory struct {
 	ends      int64
 	bans      int64 // so far
 	strikes   int64 // in a row
-	forgotten int64 // when all of this is
+	forgotten int64 // when all of this is forgotten
 }
 
 func (ban) properties() Properties {
 	return Properties{Name: "Ban", File: "ban", Tag: "bn1", Watches: true, Remembers: true}
 }
 
-// Banned returns the limit of a ban: after a refusal in so many consecutive windows (0: by hand
-// only) it lasts for span, the next time for twice as long, and so on up to longest. Times are in
-// microseconds.
+// Banned returns the limit of a ban. It begins after a refusal in each of so many consecutive
+// windows (0: by hand only). The first one lasts for span, and each further one twice as long, up
+// to longest. Times are in microseconds.
 func Banned(after, span, longest, window int64) Limit {
 	return newLimit(Limit{Kind: Ban, Window: window, ban: banTerms{after, span, longest}}, after, span, longest, window)
 }
 
 func (ban) limit(*Terms) (Limit, error) { return Limit{}, errNoLimit }
 
-// share returns the ban itself: no part of it is less.
+// share returns the ban itself, because a ban cannot be divided.
 func (ban) share(l *Limit, _ float64) (*Limit, error) { return l, nil }
 
 func (ban) place(now int64, _ *Limit) int64 { return now }
@@ -48,7 +48,7 @@ func (s *State) history() *banHistory {
 	return s.More.ban
 }
 
-// anchor moves the ban back with the clock, so that it lasts as long as it was to.
+// anchor moves the ban back with the clock, so that its rest is as long as before.
 func (ban) anchor(s *State, place int64, _ *Limit) {
 	h, back := s.history(), s.At-place
 	h.ends, h.forgotten, s.At = h.ends-back, h.forgotten-back, place
@@ -70,8 +70,8 @@ func (ban) resetAfter(s *State, t moment, _ *Limit) int64 {
 
 func (ban) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
 
-// steady returns the rest of the window in which a refusal was counted, because the ban has to count
-// one in the next window too; of a ban by hand, always.
+// steady returns the rest of the present window, because a refusal in the next one has to be
+// counted too. A ban by hand alone counts none, so its answer does not end.
 func (ban) steady(l *Limit, v *Verdict, _ int64) int64 {
 	switch {
 	case v.RetryAfter > 0:
@@ -116,9 +116,9 @@ func (t *banTerms) lasts(earlier int64) int64 {
 	return span
 }
 
-// Impose bans by hand: for a span from now on, or as long as the ban in force lasts. Earlier bans
-// stay remembered as long as they would have been. Strikes in a row begin anew. It reports whether
-// the ban lasts longer than before.
+// Impose bans by hand: for a span from now on, or until the ban in force ends, if that is later.
+// Earlier bans are not forgotten any sooner. The strikes in a row go back to none. It reports
+// whether the ban lasts longer than before.
 func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)

@@ -1,11 +1,11 @@
 -- Ban: a subject that is refused in a number of consecutive windows is refused altogether for a
 -- while. Each further ban lasts twice as long.
 --
--- args      number of windows (0: bans by hand alone), span of the first ban, longest span, window;
+-- args      number of windows (0: bans by hand only), span of the first ban, longest span, window;
 --           all but the first in microseconds
--- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by hand
---           (microseconds), I2 strikes in a row, I1 bans so far, I7 when all of that is forgotten
---           (microseconds)
+-- state     a string, little-endian: I7 end of the ban (microseconds), I7 last strike or ban by
+--           hand (microseconds), I2 strikes in a row, I1 bans so far, I7 when all of that is
+--           forgotten (microseconds)
 -- keeps     a ban ends before it is forgotten
 algorithms.bn1 = function(key, now, _, after, span, longest, window)
   local state = redis.call('GET', key)

@@ -6,8 +6,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// A subject that is refused in two consecutive windows is banned, each time twice as long, up to
-// the longest, and is forgotten when nothing was refused for that long.
+// A subject that is refused in two consecutive windows is banned. Each further ban is twice as
+// long, up to the longest. All bans are forgotten when there was no refusal for the longest span.
 func TestBanStory(t *testing.T) {
 	s := startServer(t)
 	limit, full := algorithm.Banned(2, 3*second, 10*second, second), algorithm.Windowed(algorithm.FixedWindow, 1, hour)
@@ -47,7 +47,8 @@ func TestBanStory(t *testing.T) {
 	e.run(t, s, timed, nil)
 }
 
-// A ban by hand lasts as long as was said, or as the one in force, and is over with Reset.
+// A ban by hand lasts for its span, or until the ban in force ends, if that is later. A Reset ends
+// it.
 func TestBanByHand(t *testing.T) {
 	limit, e := algorithm.Banned(2, 3*second, 10*second, second), newEngines(early)
 	look := func() int64 {

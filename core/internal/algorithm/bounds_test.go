@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// The bounds of a bucket, as core's documentation tells them: sums exact in a double, debts of ten
-// times the rate included, and a refill of at most 71 years.
+// A bucket is possible within the bounds that core documents: all sums are exact in a double,
+// including debts of ten times the rate, and the refill takes at most 71 years.
 var (
 	mostUnits = new(big.Int).Lsh(big.NewInt(1), 52)
 	mostTime  = new(big.Int).Lsh(big.NewInt(1), 51)
@@ -25,8 +25,9 @@ func product(factors ...int64) *big.Int {
 	return p
 }
 
-// countable says, in numbers that do not overflow, whether a bucket keeps within the bounds. The
-// greatest common divisor of rate and ticks is the largest unit in which nothing rounds.
+// countable reports whether a bucket is within the bounds, computed in numbers that do not
+// overflow. The greatest common divisor of rate and ticks is the largest unit in which nothing is
+// rounded.
 func countable(rate, window, burst int64) bool {
 	tick := int64(1)
 	if window >= hour && window%millisecond == 0 {
@@ -41,7 +42,7 @@ func countable(rate, window, burst int64) bool {
 	return units.Cmp(new(big.Int).Mul(mostUnits, divisor)) <= 0 && refill.Mul(refill, big.NewInt(tick)).Cmp(mostTime) <= 0
 }
 
-// logarithmic is a random number from 1 to most, as often of one size as of another.
+// logarithmic returns a random number from 1 to most. Each order of magnitude is equally likely.
 func logarithmic(rng *rand.Rand, most int64) int64 {
 	return min(most, max(1, int64(math.Exp(rng.Float64()*math.Log(float64(most))))))
 }
@@ -97,7 +98,7 @@ func TestBucketedBounds(t *testing.T) {
 	}
 }
 
-// Near the bounds the answers are still exact, at the latest time that is asked for.
+// Near the bounds, answers are still exact, even at the latest possible time.
 func TestBucketNearItsBounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for tried := 0; tried < 300; {
@@ -118,7 +119,7 @@ func TestBucketNearItsBounds(t *testing.T) {
 	}
 }
 
-// largestBurst is the largest with which a bucket can be; 0: none.
+// largestBurst returns the largest Burst of a possible bucket; 0: none is possible.
 func largestBurst(rate, window int64) (burst int64) {
 	for step := int64(1) << 39; step > 0; step /= 2 {
 		if _, err := algorithm.Bucketed(rate, window, burst+step); err == nil {

@@ -8,14 +8,14 @@ import (
 // Calendar is the days or the months of a time zone, daylight saving included: a day begins with
 // its first instant, whatever the clock shows then.
 type Calendar struct {
-	Name  string // as it stands in keys
+	Name  string // as in keys
 	zone  *time.Location
 	month bool
-	last  atomic.Pointer[span] // the one asked for last, which is nearly always the one asked for next
+	last  atomic.Pointer[span] // the span returned last, which is nearly always the next one, too
 }
 
-// span is a day or month, and the one after it. Redis knows no zones, so a script is told both and
-// picks by its own clock.
+// span is a day or month, and the one after it. Redis knows no zones, so a script receives both,
+// and picks one by its own clock.
 type span struct {
 	start, middle, end int64 // microseconds since the epoch
 	args               [3]any
@@ -38,8 +38,7 @@ func (c *Calendar) around(at int64) *span {
 	}
 	year, month, day := time.UnixMicro(at).In(c.zone).Date()
 	n := 0
-	// after is when the next day or month begins: one that the zone left out has no time of its
-	// own.
+	// after returns when the next day or month begins. It skips one that the zone left out.
 	after := func(begun int64) (begins int64) {
 		for begins = begun; begins <= begun; {
 			n++

@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// eachZone runs a test of every zone of the tz database that has clocks of its own: those that are
-// another's name are left out.
+// eachZone runs a test for every zone of the tz database, except for those that are another name of
+// a zone.
 func eachZone(t *testing.T, do func(t *testing.T, zone *time.Location, changes []time.Time)) {
 	t.Helper()
 	file := filepath.Join(build.Default.GOROOT, "lib", "time", "zoneinfo.zip")
@@ -43,7 +43,7 @@ func eachZone(t *testing.T, do func(t *testing.T, zone *time.Location, changes [
 	}
 }
 
-// changesOf are the moments at which the clocks of a zone changed, or will.
+// changesOf returns the moments at which the clocks of a zone change, past and future.
 func changesOf(zone *time.Location) (changes []time.Time) {
 	last := time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC).In(zone)
@@ -53,7 +53,8 @@ func changesOf(zone *time.Location) (changes []time.Time) {
 		if next.IsZero() {
 			break
 		}
-		if !next.After(at) { // Go takes leap years to end a day early: https://pkg.go.dev/time#Time.ZoneBounds goes nowhere then
+		// For the last day of a leap year, ZoneBounds can return an end before the beginning.
+		if !next.After(at) {
 			next = at.AddDate(0, 0, 2)
 		}
 		at = next
@@ -61,7 +62,7 @@ func changesOf(zone *time.Location) (changes []time.Time) {
 	return changes
 }
 
-// dates are how a zone's clocks went, with a number for each day or month, that grows.
+// dates is the history of a zone's clocks, with an increasing number for each day or month.
 type dates struct {
 	zone    *time.Location
 	month   bool
@@ -76,8 +77,8 @@ func (d dates) number(at time.Time) int {
 	return 10000*year + 100*int(month) + day
 }
 
-// begin is the first moment that shows this date, or a later one where the zone left it out, from a
-// moment before it. Between two changes no clock goes back, so there it can be searched for.
+// begin returns the first moment after from that shows this date, or a later one if the zone left
+// it out. Between two changes no clock goes back, so a binary search finds it there.
 func (d dates) begin(number int, from time.Time) int64 {
 	for {
 		to := from.AddDate(0, 0, 70)
@@ -96,7 +97,8 @@ func (d dates) begin(number int, from time.Time) int64 {
 	}
 }
 
-// check compares what scripts are told about a moment with what the clocks showed.
+// check compares the bounds that scripts receive for a moment with the dates that the clocks
+// showed.
 func (d dates) check(t *testing.T, at time.Time) {
 	t.Helper()
 	limit := algorithm.InCalendar(1, algorithm.NewCalendar("", d.zone, d.month)) // one that remembers no other day
@@ -121,8 +123,8 @@ func (d dates) check(t *testing.T, at time.Time) {
 
 func (d dates) show(at int64) time.Time { return time.UnixMicro(at).In(d.zone) }
 
-// Whatever a zone did to its clocks, every moment lies in one day and in one month, which begin
-// with the first moment that shows their date and end with the first that shows a later one.
+// However a zone changed its clocks, every moment is in one day and in one month. These begin with
+// the first moment that shows their date, and end with the first one that shows a later date.
 func TestCalendarsOfAllZones(t *testing.T) {
 	eachZone(t, func(t *testing.T, zone *time.Location, changes []time.Time) {
 		for _, month := range []bool{false, true} {
@@ -140,8 +142,8 @@ func TestCalendarsOfAllZones(t *testing.T) {
 	})
 }
 
-// Days that are known from the newspapers: without a midnight, with two, left out altogether, and
-// one whose first minute came twice, with an hour of the day before in between.
+// These days really occurred: without a midnight, with two, left out altogether, and one whose
+// first minute came twice, with an hour of the day before in between.
 func TestCalendarDaysOutOfTheOrdinary(t *testing.T) {
 	for _, tc := range []struct{ zone, at, start, end string }{
 		{"America/Sao_Paulo", "2017-10-15T12:00:00Z", "2017-10-15T03:00:00Z", "2017-10-16T02:00:00Z"},

@@ -18,7 +18,8 @@ func (calendarWindow) limit(t *Terms) (Limit, error) {
 
 func (calendarWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
-// args returns the bounds of the days or months about now: Redis knows no zones.
+// args returns the bounds of the present day or month and of the next one, because Redis knows no
+// zones.
 func (calendarWindow) args(l *Limit, _ string, at int64) [4]any {
 	if l.calendar == nil {
 		return l.boxed
@@ -35,7 +36,7 @@ func (calendarWindow) place(now int64, l *Limit) int64 {
 	return now - now%l.Window
 }
 
-// endOf returns the end of the window that contains now, and whose start is began.
+// endOf returns the end of the window that contains now and began at this time.
 func (l *Limit) endOf(began, now int64) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).middle
@@ -78,7 +79,7 @@ func (calendarWindow) giveBack(s *State, _ int64, c *Charge) {
 	}
 }
 
-// steady returns how long the window lasts: everything comes back at its end.
+// steady returns the rest of the window: everything comes back at its end.
 func (calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)
 	return ends

@@ -1,6 +1,6 @@
 -- CalendarWindow: at most max permits in each window of the clock: every window microseconds since
--- the epoch, or every day or month of a zone. Redis knows no zones, so it is told the bounds of
--- about now, and chooses.
+-- the epoch, or every day or month of a zone. Redis knows no zones, so the script receives the
+-- bounds of two of those, and picks one.
 --
 -- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
 --           end of the next

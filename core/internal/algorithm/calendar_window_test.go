@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// pages is a calendar with a page for each date, or for each window since the epoch, on which the
-// permits are noted.
+// pages models a calendar window: it has a page for each date, or for each window since the epoch,
+// and notes the permits on it.
 type pages struct {
 	most int64
 	page func(at int64) int64
@@ -20,8 +20,8 @@ type pages struct {
 	span int64 // longer than any page
 }
 
-// turns returns the time until the next page, found by turning back from a moment that is on
-// another one.
+// turns returns the time until the next page. It searches backward from a moment that is on another
+// page.
 func (p *pages) turns(now int64) int64 {
 	low, high := int64(0), p.span
 	for low+1 < high {
@@ -88,9 +88,8 @@ func TestCalendarWindowFollowsItsZone(t *testing.T) {
 	}
 }
 
-// A script that is told the bounds of another day than Redis's clock is in answers its time, and
-// charges nothing: neither this counter nor others, dry or not, nor does it say that nothing is
-// left.
+// If a script receives the bounds of another day than that of Redis's clock, it replies with its
+// time only. It charges neither this counter nor others, dry or not.
 func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
@@ -114,7 +113,7 @@ func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	}
 }
 
-// The bounds that a script is told hold to their last microsecond, and no longer.
+// The bounds that a script receives are valid until their last microsecond, and no longer.
 func TestCalendarBoundsEndWithTheNextDay(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))

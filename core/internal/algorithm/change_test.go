@@ -55,8 +55,8 @@ func TestLimitChanges(t *testing.T) {
 	}
 }
 
-// Whatever rates a bucket is asked at, one admits no more than it would alone, also beyond as many
-// as the bucket keeps apart, and after refunds.
+// However many rates a bucket is used at, none admits more than it would alone. That also holds for
+// more rates than the bucket has parts, and after refunds.
 func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
 	for _, rates := range [][]int64{{7, 1000}, {1, 7, 20, 100, 333, 1000, 5000}} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +96,7 @@ func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
 	}
 }
 
-// Refused calls at another rate, which counts in coarser units, leave no roundings behind.
+// Refused calls at another rate, which counts in coarser units, do not round the state.
 func TestBucketUsedAtTwoRatesRefills(t *testing.T) {
 	one, other := bucket(t, 7, second, 7), bucket(t, 8, second, 7)
 	asked, left := counter{limit: one}, counter{limit: one}
@@ -114,8 +114,7 @@ func TestBucketUsedAtTwoRatesRefills(t *testing.T) {
 	}
 }
 
-// A wait is told in a time.Duration, 292 years at most, whatever the limits were that followed each
-// other.
+// A wait fits into a time.Duration, which holds at most 292 years, for any sequence of limits.
 func TestLoweredBucketWaitFitsADuration(t *testing.T) {
 	const longest = 292 * 365 * day
 	for _, tc := range []struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// clockCase is a limit and the longest that anybody waits for it.
+// clockCase is a limit, with the longest possible wait for it.
 type clockCase struct {
 	name    string
 	limit   algorithm.Limit
@@ -48,7 +48,8 @@ func TestClockSteppedBack(t *testing.T) {
 	}
 }
 
-// A clock that keeps stepping back lets through no more than the time it has gone forward pays for.
+// While the clock keeps stepping back, no more calls pass than come back in the time by which it
+// has gone forward.
 func TestClockThatKeepsSteppingBackMintsNothing(t *testing.T) {
 	for _, tc := range clockCases(t) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestClockThatKeepsSteppingBackMintsNothing(t *testing.T) {
 	}
 }
 
-// A clock that steps forward ends windows as time does.
+// If the clock steps forward, windows end as if that time had passed.
 func TestClockSteppedForward(t *testing.T) {
 	for _, tc := range clockCases(t) {
 		c := counter{limit: tc.limit}

@@ -49,9 +49,9 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Every algorithm is in every file that CONTRIBUTING.md lists for a further one. A ban, which no
-// limit can have, is only in those of this folder and in REDIS.md; slots are held, so the promises
-// about permits are not about them.
+// Every algorithm is in every file that CONTRIBUTING.md lists for a further one. A ban, which is no
+// limit, is only in those of this folder and in REDIS.md. Concurrency is in no promise about
+// permits.
 func TestEveryAlgorithmIsComplete(t *testing.T) {
 	here, elsewhere := listed(t)
 	for _, kind := range algorithm.Kinds() {
@@ -102,7 +102,7 @@ func allFamilies(t *testing.T) (all []family) {
 	return all
 }
 
-// The names, tags and words by which algorithms are told apart are all different.
+// No two algorithms share a name, a tag, or a word in the text form of limits.
 func TestAlgorithmsHaveDistinctNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, kind := range algorithm.Kinds() {

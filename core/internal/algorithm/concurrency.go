@@ -35,7 +35,8 @@ func (concurrency) resetAfter(s *State, t moment, l *Limit) int64 {
 }
 
 func (concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) effect {
-	held := released(s.liveAt(t.now, l.Window), holder) // a holder has one slot, however often it takes it
+	// A holder has one slot, however often it takes it.
+	held := released(s.liveAt(t.now, l.Window), holder)
 	s.keep(append(held, Entry{At: t.now, Cost: 1, Mark: holder}))
 	s.At = t.now
 	return effect{resetAfter: l.Window}

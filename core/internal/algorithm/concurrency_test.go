@@ -11,12 +11,12 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// inFlight is who holds a slot, and when each renewed it last.
+// inFlight maps each holder of a slot to the time of its last renewal.
 type inFlight map[string]int64
 
-// answer predicts a verdict on one more.
+// answer predicts the verdict on one more slot.
 func (f inFlight) answer(now int64, l *algorithm.Limit) (want algorithm.Verdict) {
-	var frees []int64 // when each slot is free that is not renewed
+	var frees []int64 // when each slot becomes free if it is not renewed
 	for _, renewed := range f {
 		if now-renewed < l.Window {
 			frees = append(frees, renewed+l.Window-now)
@@ -34,8 +34,8 @@ func (f inFlight) answer(now int64, l *algorithm.Limit) (want algorithm.Verdict)
 	return want
 }
 
-// Slots are taken, renewed, given back, and lost by holders that die; every answer is that of a set
-// of holders.
+// Slots are taken, renewed, given back, and lost by holders that die. Every answer equals that of a
+// set of holders.
 func TestConcurrencyIsExact(t *testing.T) {
 	for _, window := range []int64{millisecond, 30 * second, algorithm.MaxWindow} {
 		t.Run(fmt.Sprint(window), rapid.MakeCheck(func(t *rapid.T) {
@@ -89,8 +89,8 @@ func TestSlotsWithoutTimeToLive(t *testing.T) {
 	}
 }
 
-// A slot whose holder died is gone with the next renewal of another, and no clock that steps back
-// brings it back.
+// The slot of a dead holder is removed by the next renewal of another slot. It does not come back
+// when the clock steps back.
 func TestRenewalRemovesDeadSlots(t *testing.T) {
 	limit, e := algorithm.Windowed(algorithm.Concurrency, 5, second), newEngines(early)
 	slot := algorithm.Charge{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: "alive"}

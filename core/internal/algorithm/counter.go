@@ -6,21 +6,21 @@ import "slices"
 type Counter struct {
 	Key   []byte // as core forms it; valid during the call only
 	Limit *Limit
-	Cost  int64  // permits; 0 asks without charging
+	Cost  int64  // permits; 0: look only
 	Mark  string // a log's note, or the holder of a slot
-	// Watched holds the places in the call of the counters whose refusals a ban counts, in order.
-	// The list must not be written to.
+	// Watched holds, for a ban, the places in the call of the counters whose refusals it counts, in
+	// order. The list must not be written to.
 	Watched []int
-	// Required says that the call is refused when the store cannot answer for this counter.
+	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
-	// Dry says that this counter refuses no call, though it is charged like any other. A ban is Dry
-	// if what it watches is: all of them, or none.
+	// Dry says that this counter refuses no call, though it is charged like any other. The counters
+	// that a ban watches are all Dry or all not, and the ban is as they are.
 	Dry bool
 	// Personal says that the counter depends on who calls. A refusal by a counter that is not
 	// personal holds for every caller.
 	Personal bool
-	// Lease is how many calls of this cost may be charged in one trip, to be spent in this process;
-	// 0: each call asks. It is used only if the counter is alone on its call.
+	// Lease is how many calls of this cost may be charged in one trip, to be used by this process;
+	// 0: each call asks the store. It is used only if the counter is alone on its call.
 	Lease int64
 	// LocalShare is the part of the limit by which this process counts by itself while the shared
 	// store cannot answer, up to 1; 0: it does not.
@@ -36,7 +36,7 @@ func SetCost(counters []Counter, cost int64) {
 
 // Verdict is an engine's answer for one counter. Times are in microseconds.
 type Verdict struct {
-	At         int64 // when it was asked, since the epoch
+	At         int64 // of the decision, since the epoch
 	Remaining  int64 // permits left, after the charge if there was one
 	ResetAfter int64 // until the state equals a fresh one
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
@@ -44,10 +44,11 @@ type Verdict struct {
 	Position   int64 // of the charge: see Charge; 0 if nothing was charged
 	Struck     bool  // of a ban: it counted a refusal of this call
 	From       Origin
-	Part       uint8 // of a call over several shards: the same for the counters that one of them answered for
-	Err        error // why the store could not answer; the rest is zero
-	Ended      error // the caller's own context ended first: its error; the rest is zero
-	Instead    error // FromLocal: why the store could not answer
+	// Part is the same for all counters of a call that one shard answered for.
+	Part    uint8
+	Err     error // why the store could not answer; the rest is zero
+	Ended   error // the error of the caller's own context, if that ended first; the rest is zero
+	Instead error // FromLocal: why the store could not answer
 }
 
 // Failure returns why the store could not answer, even if something else did instead.
@@ -63,11 +64,13 @@ type Origin uint8
 
 // The origins.
 const (
-	FromStore   Origin = iota // the store was asked
-	FromRefusal               // a refusal of the store's still holds, and was remembered
+	FromStore   Origin = iota // the store decided
+	FromRefusal               // an earlier refusal of the store was remembered, and still holds
 	FromLease                 // the permits were charged before, together with others
 	FromLocal                 // the store did not answer, so this process counted by itself
-	FromNobody                // another counter of the call refused as before, so nobody was asked; the rest is zero
+	// FromNobody means that a remembered refusal of another counter decided the call, so nobody
+	// decided about this one. The rest of the verdict is zero.
+	FromNobody
 )
 
 // Charge is what a call was charged, to be given back.

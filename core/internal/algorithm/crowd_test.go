@@ -11,9 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// crowd asks for the same, several times at once. This process decides over one call after the
-// other; Redis over all of them in one script, the fast one if there is one, which must come to the
-// same answers.
+// crowd makes several equal calls at once. This process decides them one after the other. Redis
+// decides all of them in one script, the fast one if there is one, and must give the same answers.
 func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	counters = slices.Clone(counters)
 	s := step{script: crowdScript(counters), argv: []any{""}, said: fmt.Sprint(calls, " times")}
@@ -38,7 +37,7 @@ func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []a
 	return want[0]
 }
 
-// checkCrowd compares what Redis replied to a crowd with what each call was answered here.
+// checkCrowd compares Redis's reply to a crowd with this process's answer to each call.
 func checkCrowd(reply any, counters []algorithm.Counter, want [][]algorithm.Verdict) error {
 	got, err := readCrowd(reply, int64(len(want)), counters)
 	if err != nil {
@@ -57,7 +56,7 @@ func checkCrowd(reply any, counters []algorithm.Counter, want [][]algorithm.Verd
 	return nil
 }
 
-// readCrowd works out what each of the calls is answered, of what Redis replied to all of them.
+// readCrowd computes the answer to each call from Redis's reply to all of them.
 func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [][]algorithm.Verdict, err error) {
 	found := make([]algorithm.Found, len(counters))
 	read := func() error {
@@ -85,8 +84,8 @@ func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [
 
 var crowdScripts = map[string]*algorithm.Script{}
 
-// crowdScript is the fast script and decide_equal.lua in one, as they are asked one after the
-// other.
+// crowdScript returns the fast script and decide_equal.lua in one script, which runs them one after
+// the other.
 func crowdScript(counters []algorithm.Counter) *algorithm.Script {
 	fast, equal := counters[0].Limit.FastScript(), algorithm.EqualScript(counters)
 	if len(counters) > 1 || fast == nil {
@@ -101,8 +100,8 @@ func crowdScript(counters []algorithm.Counter) *algorithm.Script {
 	return crowdScripts[text]
 }
 
-// The fast scripts decide the common cases by themselves: a counter that is new, used, used up,
-// over, and asked for by several.
+// The fast scripts decide the common cases by themselves: a counter that is new, used, used up, or
+// over, and several calls on one.
 func TestFastScriptsDecideCommonCases(t *testing.T) {
 	s := startServer(t)
 	tenPerSecond := algorithm.Windowed(algorithm.SlidingWindow, 10, second)

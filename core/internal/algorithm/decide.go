@@ -2,8 +2,8 @@ package algorithm
 
 import "slices"
 
-// Look returns, in v, what a counter answers to a cost. It changes nothing, except that a call which
-// may charge anchors a state that was written before the clock stepped back, as in decide.lua.
+// Look stores a counter's answer to a cost in v. It changes nothing, except that a call which may
+// charge anchors a state that was written before the clock stepped back, as in decide.lua.
 func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -11,14 +11,15 @@ func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	v.ResetAfter = d.resetAfter(s, t, l)
 }
 
-// look leaves out the ResetAfter, which a charge changes. It returns the state that it looked at.
+// look is Look without the ResetAfter, which a charge changes. It returns the state that it looked
+// at.
 func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
 	counts := cost > 0 || d.Watches
 	if s.At > t.place {
 		s = l.anchored(s, t.place, charge && counts)
 	}
 	remaining, retryAfter := d.look(s, t, l, cost)
-	if !counts { // nothing always fits, also after the limit was lowered below what is used
+	if !counts { // a cost of 0 always fits, also if the limit was lowered below what is used
 		retryAfter = 0
 	}
 	*v = Verdict{At: t.now, Remaining: max(0, remaining), RetryAfter: retryAfter}
@@ -48,8 +49,8 @@ func (v *Verdict) charge(e effect, cost int64) (lives int64) {
 	return max(e.lives, e.resetAfter)
 }
 
-// Decide looks, and charges a cost that fits. It returns for how long the state counts then; 0 if
-// nothing was charged.
+// Decide calls Look, and charges a cost that fits. It returns for how long the state counts then; 0
+// if nothing was charged.
 func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (lives int64) {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -77,13 +78,13 @@ func (l *Limit) Renew(s *State, now int64, holder string) {
 	registry[l.Kind].renew(l, s, now, holder)
 }
 
-// Records returns the calls that count now, newest first. None is later than now, even if the clock
-// stepped back.
+// Records returns the calls that count now, newest first. No record is later than now, even if the
+// clock stepped back.
 func (l *Limit) Records(s *State, now int64) []Record { return registry[l.Kind].records(l, s, now) }
 
-// Strike counts a refusal for a ban, once in each window, and begins the ban when there were enough.
-// It returns how long the ban holds then, and if the refusal was counted, after how long the state
-// is to be forgotten.
+// Strike counts a refusal for a ban, once in each window, and begins the ban after enough of them.
+// It returns how long the ban holds then, whether the refusal was counted, and if so, after how
+// long the state is to be forgotten.
 func (l *Limit) Strike(s *State, now int64) (holds, resetAfter int64, noted bool) {
 	return registry[l.Kind].strike(l, s, now)
 }

@@ -18,15 +18,15 @@
 -- An algorithm's function takes key, now, cost and the args, and changes nothing. It returns nil if
 -- the args are those of another time, otherwise a table:
 --
--- retry, left, reset           as replied, but for a position
--- anchored                     the state to write if the call is not charged: the clock stepped back
--- lives                        for how long that counts, if not until reset
--- charged, charged_reset,      if the cost fits: the state to write if the call is charged, and what
--- position                     is replied then
--- charged_lives                for how long that counts, if not until charged_reset
--- watches                      of a ban: true. It has no cost, and is never charged
--- struck, struck_retry,        of a ban that has to count a refusal: the state to write if a counter
--- struck_reset                 that it watches refused, and what holds then
+-- retry, left, reset         as replied, but for a position
+-- anchored                   the state to write if the call is not charged: the clock stepped back
+-- lives                      for how long that counts, if not until reset
+-- charged, charged_reset,    if the cost fits: the state to write if the call is charged, and what
+-- position                   is replied then
+-- charged_lives              for how long that counts, if not until charged_reset
+-- watches                    of a ban: true. It has no cost, and is never charged
+-- struck, struck_retry,      of a ban that has to count a refusal: the state to write if a counter
+-- struck_reset               that it watches refused, and what holds then
 --
 -- A state to write is a string, or a function that changes a key of another type.
 local clock = redis.call('TIME')

@@ -9,10 +9,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// oneIn is true once in so many draws; a trace that fails shrinks to one in which it never is.
+// oneIn returns true once in n draws on average. A failing trace shrinks to one in which it is
+// always false.
 func oneIn(t *rapid.T, n int, what string) bool { return rapid.IntRange(0, n-1).Draw(t, what) == n-1 }
 
-// upTo draws from 0 to most: few things, or anything in between.
+// upTo draws a number from 0 to most: often a small one, otherwise any.
 func upTo(t *rapid.T, most int64, what string) int64 {
 	if few := rapid.Int64Range(0, 4).Draw(t, what); few < 4 {
 		return min(few, most)
@@ -20,7 +21,7 @@ func upTo(t *rapid.T, most int64, what string) int64 {
 	return most/1024*rapid.Int64Range(0, 1024).Draw(t, what+" of 1024") + most%1024*rapid.Int64Range(0, 1).Draw(t, what+" rest")
 }
 
-// member is a counter that a trace asks for, each time by one of the limits of its family.
+// member is a counter of a trace. Each call counts it under one of the limits of its family.
 type member struct {
 	family  family
 	limit   *algorithm.Limit
@@ -29,8 +30,8 @@ type member struct {
 	dry     bool
 }
 
-// caller makes up calls, and is told the answers: it comes back when they say that something
-// changes.
+// caller makes random calls on both engines. It looks at the answers, and often calls again at a
+// time at which they say that something changes.
 type caller struct {
 	*rapid.T
 	*engines
@@ -40,10 +41,10 @@ type caller struct {
 	last    algorithm.Verdict
 	jumps   bool // whether the clock steps back and forth
 	back    int64
-	lenient bool // bans nobody by hand
+	lenient bool // makes no bans by hand
 }
 
-// newCaller begins a trace over some of the families, watched by bans or not.
+// newCaller begins a trace over some of the families, with or without bans that watch them.
 func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller {
 	c := &caller{T: t, jumps: jumps}
 	for i := range rapid.IntRange(1, 3).Draw(t, "counters") {
@@ -63,7 +64,7 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 	return c
 }
 
-// step does something, at some time, mostly to ask for a permit.
+// step takes a random step at a random time, mostly a call for a permit.
 func (c *caller) step() {
 	c.pass()
 	switch rapid.IntRange(0, 18).Draw(c.T, "what") {
@@ -91,10 +92,10 @@ func (c *caller) step() {
 			c.reset(rapid.SampledFrom(c.members).Draw(c.T, "reset of").key)
 		}
 	}
-	c.look() // what every step left behind
+	c.look() // checks the state after every step
 }
 
-// pass lets time pass, often to where an answer changes.
+// pass lets time pass, often until an answer changes.
 func (c *caller) pass() {
 	window := rapid.SampledFrom(c.members).Draw(c.T, "by whose window").family.window
 	c.now += later(c.T, window, c.last)
@@ -109,7 +110,7 @@ func (c *caller) pass() {
 	c.now = min(c.now, late)
 }
 
-// call asks for all members together, or for one of them alone.
+// call makes a call on all members together, or on one of them.
 func (c *caller) call(charge bool) {
 	members := c.members
 	if oneIn(c.T, 6, "alone") {
@@ -128,7 +129,7 @@ func (c *caller) call(charge bool) {
 	}
 }
 
-// come asks for members as a crowd, as far as several calls can be decided together.
+// come makes equal calls as a crowd on the members for which several calls can be decided together.
 func (c *caller) come() {
 	members := c.members
 	if oneIn(c.T, 2, "alone") {
@@ -147,7 +148,7 @@ func (c *caller) come() {
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
 }
 
-// takeUpTo takes as much of one cost as fits into all members but bans and slots.
+// takeUpTo takes as much of a cost as fits into all members except for bans and slots.
 func (c *caller) takeUpTo() {
 	counters := slices.DeleteFunc(c.counters(c.members), func(of algorithm.Counter) bool {
 		return of.Limit.Properties().Watches || of.Limit.Properties().Slots
@@ -203,7 +204,7 @@ func (c *caller) cost(m *member) int64 {
 	}
 }
 
-// mark is a note, of any bytes; or a new holder, and now and then one that has a slot.
+// mark returns a note of any bytes, or a holder: usually a new one, sometimes one that has a slot.
 func (c *caller) mark(m *member) string {
 	switch m.limit.Kind {
 	case algorithm.SlidingLog:
@@ -218,7 +219,7 @@ func (c *caller) mark(m *member) string {
 	}
 }
 
-// look asks what every member would answer to one permit.
+// look compares the answers of every member to one permit, without a charge.
 func (c *caller) look() {
 	var counters []algorithm.Counter
 	for _, m := range c.members {
@@ -233,7 +234,7 @@ func (c *caller) look() {
 	c.decide(false, c.now, counters)
 }
 
-// refund gives back an earlier charge, or a part of it; some are given back twice.
+// refund gives back an earlier charge or a part of it, sometimes twice.
 func (c *caller) refund() {
 	if len(c.charges) == 0 {
 		return
@@ -250,7 +251,7 @@ func (c *caller) refund() {
 	c.giveBack(together...)
 }
 
-// each does something with every member of an algorithm.
+// each calls do with every member of an algorithm.
 func (c *caller) each(kind algorithm.Kind, do func(*member)) {
 	for _, m := range c.members {
 		if m.limit.Kind == kind {
@@ -259,7 +260,7 @@ func (c *caller) each(kind algorithm.Kind, do func(*member)) {
 	}
 }
 
-// takeTurn reserves up to ten times the rate, or more than can be.
+// takeTurn reserves up to ten times the rate, or more than is possible.
 func (c *caller) takeTurn(m *member) {
 	counter := algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: upTo(c.T, m.limit.Reserved, "reserved")}
 	v := c.reserve(counter, upTo(c.T, 2*m.family.window, "patience"))
@@ -269,7 +270,7 @@ func (c *caller) takeTurn(m *member) {
 	}
 }
 
-// keepSlot renews the slot of an earlier call, whatever became of it.
+// keepSlot renews the slot of an earlier call, whether or not it is still held.
 func (c *caller) keepSlot(m *member) {
 	holder := fmt.Sprint("holder ", upTo(c.T, int64(c.holders), "holder"))
 	c.renew(algorithm.Charge{Key: []byte(m.key), Limit: m.limit, Mark: holder})

@@ -14,22 +14,22 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// engines are both, side by side. This process takes each step at once, in the store that is used
-// in production; Redis takes them at the end, all in one round trip, and must answer the same.
+// engines holds both engines. This process takes each step at once, in the store that is used in
+// production. Redis takes all steps at the end, in one round trip, and must give the same answers.
 type engines struct {
 	process *memstore.Store
 	now     int64
 	steps   []step
 }
 
-// step is one thing that was asked of both.
+// step is one request to both engines.
 type step struct {
-	said   string // for people
+	said   string // for messages
 	script *algorithm.Script
 	keys   []string
 	argv   []any
 	now    int64
-	want   []any // what Redis is to reply; nil: this process does not tell
+	want   []any // what Redis must reply; nil: this process gives no answer to compare
 	check  func(reply any) error
 	writes []string // the keys that it may change
 }
@@ -46,11 +46,12 @@ func (e *engines) add(s step) {
 	e.steps = append(e.steps, s)
 }
 
-// decide asks for counters together. Redis is told a calendar's bounds of about another time, at.
+// decide decides over counters together. Redis receives the bounds of calendars at another time.
 func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	counters = slices.Clone(counters)
 	verdicts, before := make([]algorithm.Verdict, len(counters)), make([]algorithm.Verdict, len(counters))
-	e.process.Decide(context.Background(), counters, false, before) // a ban that is struck holds afterwards
+	// A ban that begins with this call shows in the next look.
+	e.process.Decide(context.Background(), counters, false, before)
 	e.process.Decide(context.Background(), counters, charge, verdicts)
 	s := step{script: algorithm.DecideScript(counters), argv: algorithm.AppendDecide(nil, counters, charge, at), want: []any{e.now}, said: "look"}
 	if charge {
@@ -74,7 +75,7 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 	return verdicts
 }
 
-// upTo charges as much of the counters' cost as fits, and leaves what it was in their Cost.
+// upTo charges as much of the counters' cost as fits, and stores that in their Cost.
 func (e *engines) upTo(at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	s := step{script: algorithm.UpToScript(counters), argv: algorithm.AppendUpTo(nil, counters, at), said: "up to"}
 	for i, c := range counters {
@@ -151,14 +152,14 @@ func (e *engines) reset(key string) {
 	e.add(step{said: "reset " + key, script: &forget, keys: []string{key}, writes: []string{key}})
 }
 
-// forget does what Reset does in Redis, with a clock that it has no use for.
+// forget is a script that does what Reset does in Redis. It ignores the clock.
 var forget = algorithm.Script{Text: scriptclock.Lines + "return {now, redis.call('DEL', KEYS[1])}"}
 
-// form is a script made ready for a test.
+// form returns the text of a script, prepared for a test.
 type form func(testing.TB, *algorithm.Script) string
 
-// run plays the steps in an empty Redis and compares every answer. After each it looks closer, if
-// that is wanted.
+// run plays the steps in an empty Redis and compares every answer. After each step it calls closer,
+// if that is not nil.
 func (e *engines) run(t failer, s *server, as form, closer func(redis.Pipeliner, step)) {
 	pipe, ctx := s.Pipeline(), context.Background()
 	pipe.FlushDB(ctx)
@@ -187,7 +188,7 @@ func (e *engines) run(t failer, s *server, as form, closer func(redis.Pipeliner,
 	}
 }
 
-// failer is a test, one of rapid's too.
+// failer is a test of the standard library or of rapid.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -195,7 +196,7 @@ type failer interface {
 	Failed() bool
 }
 
-// story is what was said up to a step.
+// story describes the steps up to one of them.
 func (e *engines) story(to int) string {
 	var b strings.Builder
 	for i := max(0, to-12); i <= to; i++ {

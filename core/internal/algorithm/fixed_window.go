@@ -54,7 +54,7 @@ func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {
 	}
 }
 
-// steady returns how long the window lasts: everything comes back at its end.
+// steady returns the rest of the window: everything comes back at its end.
 func (fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)
 	return ends

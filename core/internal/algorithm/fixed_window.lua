@@ -1,5 +1,5 @@
--- FixedWindow: at most max permits from the first call until window microseconds later; then a fresh
--- window.
+-- FixedWindow: at most max permits from the first call until window microseconds later; then a
+-- fresh window.
 --
 -- args      max, window (microseconds)
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it

@@ -7,15 +7,15 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// epochs is a fixed window as its promise reads: the first call admitted after a window opens the
-// next one.
+// epochs models a fixed window as it is promised: the first call that is admitted after a window
+// opens the next one.
 type epochs struct {
 	limit    algorithm.Limit
 	admitted []admission
 }
 
-// window reads from all that was admitted when the window that now lies in ends, and what was used
-// in it. Without such a window it would end one window from now.
+// window returns the end of the window that contains now, and the permits used in it, computed from
+// all admitted calls. If there is no such window, it ends one window from now.
 func (e *epochs) window(now int64) (end, used int64) {
 	end = now
 	for i, call := range e.admitted {

@@ -13,10 +13,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// plant puts a value that nobody of ours wrote into a key.
+// plant writes a foreign value into a key.
 type plant func(pipe redis.Pipeliner, key string)
 
-// foreign are values of every type, and such of an algorithm's own type as could be taken for a
+// foreign returns values of every type, and values of an algorithm's own type that resemble a
 // state.
 func foreign() map[string]plant {
 	ctx := context.Background()
@@ -40,14 +40,15 @@ func foreign() map[string]plant {
 	return all
 }
 
-// attempt is a script that comes upon a key.
+// attempt is a script to run on a foreign key.
 type attempt struct {
 	script *algorithm.Script
 	keys   []string
 	argv   []any
 }
 
-// attempts are all that is ever done with a counter, beside others that would let everything pass.
+// attempts returns every script that works with a counter, beside other counters that would let
+// every call pass.
 func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	other := algorithm.Counter{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 100, second)), Cost: 1}
 	log := algorithm.Counter{Key: []byte("other log"), Limit: new(algorithm.Windowed(algorithm.SlidingLog, 100, second)), Cost: 1}
@@ -74,21 +75,23 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	if of.Slots {
 		all["renew"] = attempt{algorithm.Renew, []string{"other slots", key}, []any{"mark", second, second}}
 	}
-	if l.Kind == algorithm.QuietPeriod { // gives nothing back, so does not look
+	if l.Kind == algorithm.QuietPeriod { // gives nothing back, so it does not read the key
 		return all
 	}
 	all["give back"] = attempt{algorithm.GiveBackScript(charges), []string{"other", key, "other log"}, algorithm.AppendGiveBack(nil, charges)}
 	return all
 }
 
-// A value that is no counter is an error, and stays as it is, and nothing else is changed.
+// A value that is no counter is an error. It stays as it is, and nothing else is changed.
 func TestForeignValuesAreLeftAlone(t *testing.T) {
 	s := startServer(t)
 	for _, l := range oneOfEach(t) {
 		for what, put := range foreign() {
 			for name, a := range attempts(&l, "foreign") {
 				if name == "give back" && l.Kind == algorithm.Concurrency && strings.HasPrefix(what, "sorted set") {
-					continue // no holder of ours is in it, so nothing is done; that it is foreign is not asked, at each call's end
+					// It holds no slot of ours, so there is nothing to give back, and its type is
+					// not checked.
+					continue
 				}
 				s.wantLeftAlone(t, l.Kind.Tag()+" "+name+" "+what, put, a)
 			}
@@ -107,7 +110,7 @@ func oneOfEach(t testing.TB) []algorithm.Limit {
 	return all
 }
 
-// wantLeftAlone runs a script upon a foreign value.
+// wantLeftAlone runs a script on a foreign value, and checks that it changes nothing.
 func (s *server) wantLeftAlone(t *testing.T, what string, put plant, a attempt) {
 	t.Helper()
 	ctx, pipe := context.Background(), s.Pipeline()

@@ -10,8 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// At their full size, and over the longest window, both engines still agree: full, refused, with
-// one entry taken out of the middle, after the clock stepped back, and when all have gone.
+// Both engines also agree at the largest size and over the longest window: when a counter is full,
+// when it refuses, after an entry was removed from the middle, after the clock stepped back, and
+// when no entry counts any more.
 func TestEnginesAgreeAtFullSize(t *testing.T) {
 	s := startServer(t)
 	for _, kind := range []algorithm.Kind{algorithm.SlidingLog, algorithm.Concurrency} {
@@ -52,8 +53,8 @@ func TestEnginesAgreeAtFullSize(t *testing.T) {
 	}
 }
 
-// However many calls there are behind one that is given back, Redis changes a few things for it,
-// and looks at a few. go run ./costs, in bench, measures the time that it takes.
+// However many calls follow the one that is given back, Redis reads and writes only a few elements.
+// The time is measured by go run ./costs in bench.
 func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 	s, ctx := startServer(t), context.Background()
 	limit, note := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, algorithm.MaxWindow), strings.Repeat("note", 64)
@@ -97,7 +98,7 @@ func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 	}
 }
 
-// A single call may take all that a log holds, and the sums of many such calls stay exact.
+// One call may take all permits of a log, and the sums of many such calls stay exact.
 func TestSlidingLogTakesItsMaxAtOnce(t *testing.T) {
 	limit, e := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, millisecond), newEngines(early)
 	call := []algorithm.Counter{{Key: []byte("log"), Limit: &limit, Cost: algorithm.MaxEntries}}

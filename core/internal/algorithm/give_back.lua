@@ -4,8 +4,8 @@
 -- KEYS[i]   the counters, all in one cluster slot, each once
 -- ARGV      nine for each counter: algorithm, permits to give back, when they were charged
 --           (microseconds: the first number of that reply), the position of the charge (of that
---           reply), how many of its permits were given back before, and the algorithm's args, padded
---           to four
+--           reply), how many of its permits were given back before, and the algorithm's args,
+--           padded to four
 -- reply     a list of one: how many counters were changed
 --
 -- An algorithm's function takes key, now, the charge (cost, at, position, given) and the args, and

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// twins are two keys in Redis that get the same calls, but that only one of them was charged what
-// is then given back.
+// twins are two keys in Redis with the same calls, except that only one of them is charged what is
+// then given back.
 type twins struct {
 	*server
 	limit *algorithm.Limit
@@ -29,7 +29,7 @@ func (t twins) charge(now, cost int64) {
 func (t twins) charged() string { return t.name + " charged" }
 func (t twins) spared() string  { return t.name + " spared" }
 
-// left is how much each has left.
+// left returns the permits left of each.
 func (t twins) left(now int64) (charged, spared int64) {
 	t.t.Helper()
 	look := func(key string) int64 {
@@ -40,7 +40,8 @@ func (t twins) left(now int64) (charged, spared int64) {
 	return look(t.charged()), look(t.spared())
 }
 
-// wantAlike fails unless both have the same left, now and at any moment of the next two windows.
+// wantAlike checks that both have as many permits left, now and at any moment of the next two
+// windows.
 func (t twins) wantAlike(now int64) {
 	t.t.Helper()
 	for at := now; at <= now+2*t.limit.Window; at += max(1, t.limit.Window/37) {
@@ -50,7 +51,8 @@ func (t twins) wantAlike(now int64) {
 	}
 }
 
-// A charge that is given back at once leaves nothing behind, whoever charged before and after it.
+// A charge that is given back at once leaves nothing behind, whatever was charged before and after
+// it.
 func TestGiveBackTakesTheChargeBack(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
@@ -74,7 +76,7 @@ func TestGiveBackTakesTheChargeBack(t *testing.T) {
 	}
 }
 
-// A charge that lies in an older sub-window by now is taken from there, and from no other.
+// A charge of an older sub-window is given back to that sub-window, and to no other.
 func TestGiveBackFromAnOlderSubWindow(t *testing.T) {
 	const window = 32 * second
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 100, window)
@@ -96,8 +98,8 @@ func TestGiveBackFromAnOlderSubWindow(t *testing.T) {
 	}
 }
 
-// When the charge no longer counts there is nothing to give back: it is not taken from what others
-// used since.
+// If the charge no longer counts, nothing is given back, so the permits that others used since
+// still count.
 func TestGiveBackTooLateChangesNothing(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
@@ -114,15 +116,16 @@ func TestGiveBackTooLateChangesNothing(t *testing.T) {
 	}
 }
 
-// Permits that a bucket refilled since the charge are not given back once more: at no time is there
-// more left than if the charge had never been. The rest is given back.
+// Permits that came back since the charge are not given back once more: at no time are more left
+// than if the charge had never been made. The rest is given back.
 func TestGiveBackToABucketMintsNothing(t *testing.T) {
 	s, rng := startServer(t), rand.New(rand.NewPCG(7, 7))
 	for i := range 60 {
 		of := oddBuckets[rng.IntN(len(oddBuckets))]
 		limit := bucket(t, of[0], of[1], of[2]+10)
 		both := twins{s, &limit, fmt.Sprint("bucket ", i)}
-		span := func(permits int64) int64 { return (permits*limit.Permit/limit.Refill + 1) * limit.Tick } // in which they come back
+		// span returns how long it takes until so many permits have come back.
+		span := func(permits int64) int64 { return (permits*limit.Permit/limit.Refill + 1) * limit.Tick }
 		both.charge(early, 1+rng.Int64N(3))
 		chargedAt, cost := early+rng.Int64N(span(2)), 1+rng.Int64N(4)
 		taken := s.decide(timed, one(both.charged(), &limit, chargedAt, cost))[0]

@@ -96,7 +96,7 @@ func kindOf(t testing.TB, tag string) algorithm.Kind {
 	return 0
 }
 
-// goldenPlayer carries out steps on a server.
+// goldenPlayer executes steps on a server.
 type goldenPlayer struct {
 	*server
 	limits []*algorithm.Limit
@@ -113,7 +113,7 @@ func (p *goldenPlayer) counters(step *goldenStep) (counters []algorithm.Counter)
 	return counters
 }
 
-// play carries out a step and returns the numbers that it replied.
+// play executes a step and returns the numbers of its reply.
 func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 	p.t.Helper()
 	counters := p.counters(step)
@@ -140,7 +140,8 @@ func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 	case "renew":
 		return p.numbers(step, algorithm.Renew, []any{first.Mark, first.Limit.Window})
 	case "ban":
-		return p.numbers(step, algorithm.ImposeBan, []any{step.Number})[:1] // all that it replied then
+		// That is all that the script replied then.
+		return p.numbers(step, algorithm.ImposeBan, []any{step.Number})[:1]
 	}
 	reply, err := p.eval(step, algorithm.Records, []any{first.Limit.Window}).Slice()
 	if step.Do != "records" || err != nil {
@@ -191,7 +192,7 @@ func (p *goldenPlayer) crowd(step *goldenStep, counters []algorithm.Counter) (go
 	return got
 }
 
-// states are those of the first n counters.
+// states returns the states of the first n counters.
 func (p *goldenPlayer) states(n int) (states []goldenState) {
 	p.t.Helper()
 	ctx := context.Background()

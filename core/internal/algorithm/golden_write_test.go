@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// goldenWriter makes up a history.
+// goldenWriter draws a history.
 type goldenWriter struct {
 	*goldenPlayer
 	*rand.Rand
@@ -71,7 +71,7 @@ func empty(states []goldenState) bool {
 
 func (w *goldenWriter) span() int64 { return max(w.terms[0].Window, 1001) }
 
-// step makes up a step and carries it out.
+// step draws a step and executes it.
 func (w *goldenWriter) step() goldenStep {
 	step := w.draw()
 	if step.Now = w.now; step.Charge != nil && step.Charge.At > w.now {
@@ -131,8 +131,8 @@ func (w *goldenWriter) draw() goldenStep {
 	return goldenStep{Do: do, Number: number, Counters: []goldenCounter{c}}
 }
 
-// drawBan asks for what a ban watches together with the ban, which comes last; its key is the
-// first.
+// drawBan draws a call on a ban and the counters that it watches. The ban comes last, but has the
+// first key.
 func (w *goldenWriter) drawBan() goldenStep {
 	watched, ban := goldenCounter{Key: 1, Limit: 1, Cost: 1}, goldenCounter{Watched: []int{0}}
 	switch w.IntN(9) {
@@ -144,7 +144,7 @@ func (w *goldenWriter) drawBan() goldenStep {
 	return goldenStep{Do: "charge", Counters: []goldenCounter{watched, ban}}
 }
 
-// note remembers what a step charged, to be given back, some of it in parts.
+// note records what a step charged, so that it can be given back, sometimes in parts.
 func (w *goldenWriter) note(step goldenStep) {
 	if step.Counters[0].Key != 0 {
 		return

@@ -14,10 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// noExpiry is when a key without a time to live expires; a key that does not exist does at -2.
+// noExpiry is Redis's answer for a key without a time to live. For a key that does not exist, it is
+// -2.
 const noExpiry = -1
 
-// lifetime is the longest that a key of this limit may live after a write.
+// lifetime returns the longest time that a key of this limit may live after a write.
 func lifetime(l *algorithm.Limit) int64 {
 	switch {
 	case l.Kind == algorithm.TokenBucket:
@@ -29,7 +30,7 @@ func lifetime(l *algorithm.Limit) int64 {
 	}
 }
 
-// kept is a key as it was after a step.
+// kept is a key after a step.
 type kept struct {
 	state   *redis.StringCmd
 	expires *redis.Cmd // in milliseconds
@@ -39,7 +40,7 @@ func (k kept) same(other kept) bool {
 	return k.state.Val() == other.state.Val() && k.expires.Val() == other.expires.Val()
 }
 
-// keeper looks at all keys of a trace after every step.
+// keeper reads all keys of a trace after every step.
 type keeper struct {
 	*caller
 	after []map[string]kept
@@ -53,7 +54,7 @@ func (k *keeper) look(pipe redis.Pipeliner, _ step) {
 	k.after = append(k.after, keys)
 }
 
-// check holds what was seen of one key after a step.
+// check checks one key after a step.
 func (k *keeper) check(i int, m *member) {
 	of, now := k.steps[i], k.after[i][m.key]
 	expires, err := now.expires.Int64()
@@ -72,8 +73,8 @@ func (k *keeper) check(i int, m *member) {
 	}
 }
 
-// checkExpiry holds that a key stays while its state differs from a fresh one, and goes away soon
-// then.
+// checkExpiry checks that a key lives as long as its state differs from a fresh one, and not much
+// longer.
 func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
 	of := k.steps[i]
 	if freshAt > of.now && expires < freshAt {
@@ -88,9 +89,8 @@ func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
 	}
 }
 
-// A call that is refused, or only looks, writes nothing: no key, no byte of a state, no time to
-// live. Every write sets one: the key stays while its state differs from a fresh one, and goes away
-// then.
+// A call that is refused or only looks writes nothing: no key, no byte of a state, no time to live.
+// Every write sets a time to live: the key lives as long as its state differs from a fresh one.
 func TestKeysOverAnyTrace(t *testing.T) {
 	s := startServer(t)
 	eachFamily(t, func(t *rapid.T, from, watchers []family) {
@@ -126,8 +126,8 @@ func TestRefusalByAnotherCounterMakesNoKey(t *testing.T) {
 	}
 }
 
-// A clock that stepped back is written by the first refused call, with a time to live, and by no
-// other.
+// After the clock stepped back, the first refused call writes that down, with a time to live, and
+// no other call does.
 func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {
@@ -196,7 +196,7 @@ func TestTimeToLiveByRedisClock(t *testing.T) {
 	}
 }
 
-// expires is when a key will be gone, in milliseconds.
+// expires returns when a key expires, in milliseconds.
 func (s *server) expires(key string) int64 {
 	s.t.Helper()
 	at, err := scriptclock.ExpireTime(context.Background(), s, key).Int64()

@@ -8,7 +8,8 @@ import (
 // The bounds within which both engines calculate exactly, in doubles on one side and int64 on the
 // other.
 const (
-	// MaxPermits is the largest Max or Burst: 10^12, so that a sub-window's count fits in five bytes.
+	// MaxPermits is the largest Max or Burst: 10^12, so that a sub-window's count fits in five
+	// bytes.
 	MaxPermits = 1_000_000_000_000
 	// MaxEntries is the largest Max of an algorithm that keeps an entry for each call.
 	MaxEntries = 10_000
@@ -40,7 +41,7 @@ type Limit struct {
 
 	Rate               // TokenBucket
 	shared   *More     // TokenBucket: what the states of its counters share
-	calendar *Calendar // CalendarWindow: the days or months that it counts in; nil: each Window since the epoch
+	calendar *Calendar // CalendarWindow: the days or months of a zone; nil: windows since the epoch
 	ban      banTerms  // Ban
 
 	// The arguments of scripts are boxed once: made call by call, each would be an allocation.

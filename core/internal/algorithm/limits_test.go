@@ -8,15 +8,16 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// family is limits that share a key, among which a trace changes: one algorithm and one window.
+// family is a group of limits with one algorithm and window, which share a key. A trace changes
+// between them.
 type family struct {
 	name    string
 	limits  []*algorithm.Limit
-	window  int64   // about how long it is until a charge is forgotten
-	moments []int64 // at which it is worth looking closer
+	window  int64   // about how long a charge counts
+	moments []int64 // at which answers are likely to change
 }
 
-// families are the limits for which both engines must agree, by algorithm.
+// families returns the limits for which both engines must agree, by algorithm.
 func families(t *testing.T) map[string][]family {
 	return map[string][]family{
 		"sliding window":  windowed(algorithm.SlidingWindow, 5, 1, 600_000, 100, algorithm.MaxPermits),
@@ -30,8 +31,8 @@ func families(t *testing.T) map[string][]family {
 	}
 }
 
-// goldenLimits are the limits of the histories: the counter's own, others that share its key, and
-// for a ban those that it watches.
+// goldenLimits returns the limits of the histories: the counter's own, others that share its key,
+// and for a ban those that it watches.
 var goldenLimits = map[string][][]goldenLimit{
 	"sw1": {windowsOf("sw1", 9, second), windowsOf("sw1", 100, 1001), windowsOf("sw1", algorithm.MaxPermits, hour)},
 	"sl2": {windowsOf("sl2", 9, second), windowsOf("sl2", 100, hour)},
@@ -94,7 +95,7 @@ func location(t *testing.T, name string) *time.Location {
 	return zone
 }
 
-// transitions are the next moments, at most so many, at which the clocks of a zone change.
+// transitions returns the next moments, at most this many, at which the clocks of a zone change.
 func transitions(zone *time.Location, from int64, most int) (moments []int64) {
 	at := time.UnixMicro(from).In(zone)
 	for range most {
@@ -116,7 +117,8 @@ func buckets(t *testing.T) (all []family) {
 			{rate, largestBurst(rate, window)}, {1, 1},
 		}
 		for _, other := range others {
-			if limit, err := algorithm.Bucketed(other[0], window, other[1]); err == nil { // most of them in other units
+			// Most of them count in other units.
+			if limit, err := algorithm.Bucketed(other[0], window, other[1]); err == nil {
 				f.limits = append(f.limits, &limit)
 			}
 		}
@@ -125,8 +127,8 @@ func buckets(t *testing.T) (all []family) {
 	return all
 }
 
-// bans differ in when they begin and how long they last, and some end in the window in which they
-// began.
+// bans returns bans that begin after different numbers of windows and last for different times.
+// Some end in the window in which they began.
 func bans() (all []family) {
 	for _, window := range []int64{millisecond, second, 61 * 60 * second} {
 		f := family{name: fmt.Sprintf("ban in windows of %d", window), window: window}

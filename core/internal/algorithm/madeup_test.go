@@ -2,8 +2,8 @@ package algorithm
 
 import "os"
 
-// QuietPeriod is an algorithm that no release has: permits come back, all of them, when nobody was
-// charged for a window. It has no more than an algorithm must have, so the tests that run on all
+// QuietPeriod is a made-up algorithm, which only tests have: all permits come back when nothing was
+// charged for a window. It defines only what an algorithm must, so the tests that run on all
 // algorithms also show that the defaults are safe.
 const QuietPeriod = Ban + 1
 

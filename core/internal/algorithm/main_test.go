@@ -8,9 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-// TestMain settles how much is drawn: the same few hundred cases each time, so that a run fails or
-// passes for a reason that is in the change at hand; with ACCESSLIMIT_LONG set, many more and
-// others each time.
+// TestMain chooses the random cases: the same few hundred each time, so that a failure is due to
+// the change at hand. With ACCESSLIMIT_LONG set, there are many more, and others each time.
 func TestMain(m *testing.M) {
 	checks, seed := "40", "1"
 	if os.Getenv("ACCESSLIMIT_LONG") != "" {

@@ -11,10 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// An algorithm with no more than it must have counts in both engines, through everything that lies
-// between a handle and a script. Everything that it does not define is safe: a refusal is not
-// remembered, a refund gives nothing back, and leases, shares, turns, notes and slots are refused
-// when they are asked for.
+// An algorithm that defines only what it must counts in both engines, along the whole path from a
+// handle to a script. The defaults of everything else are safe: a refusal is not remembered, a
+// refund gives nothing back, and leases, shares, turns, notes and slots are errors.
 func TestAMadeUpAlgorithmIsSafe(t *testing.T) {
 	limit := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.Algorithm(algorithm.QuietPeriod)}
 	for name, options := range map[string]core.Options{

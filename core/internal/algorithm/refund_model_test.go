@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// tub is a bucket that keeps a list of every charge. For each rate it holds, oldest first, the
-// permits that were charged and not given back; the oldest of them come back first.
+// tub models a bucket by a list of all charges. For each rate it holds the permits that were
+// charged and not given back, oldest first. The oldest of them come back first.
 type tub struct {
 	at    int64 // the tick at which it was written
 	parts []tubPart
@@ -27,7 +27,7 @@ type tubPart struct {
 // heldPermits are some permits of one charge.
 type heldPermits struct{ charge, permits int64 }
 
-// nobody holds what a refund could not give back.
+// nobody is the holder of permits that a refund could not give back.
 const nobody = -1
 
 func (b *tub) drained(at int64) (parts []tubPart, whole int64) {
@@ -43,8 +43,8 @@ func (b *tub) drained(at int64) (parts []tubPart, whole int64) {
 	return parts, whole
 }
 
-// find is what a limit finds: the parts, the place of its own or -1, what is used, and when
-// everything is back at the latest.
+// find returns the bucket as a limit sees it: the parts, the place of the limit's own part or -1,
+// the units used, and when everything is back at the latest.
 func (b *tub) find(l *algorithm.Limit, at int64) (parts []tubPart, own int, used, whole int64, held []heldPermits) {
 	parts, whole = b.drained(at)
 	own = slices.IndexFunc(parts, func(p tubPart) bool { return p.permit == l.Permit && p.refill == l.Refill })
@@ -144,7 +144,7 @@ type receipt struct {
 	limit    *algorithm.Limit
 }
 
-// sharing are limits of one window for which a bucket is asked.
+// sharing returns limits of one window, which all use one bucket.
 func sharing(t testing.TB) (all []*algorithm.Limit) {
 	for _, of := range [][2]int64{{10, 10}, {7, 7}, {7, 12}, {1000, 30}, {13, 5}} {
 		all = append(all, new(bucket(t, of[0], second, of[1])))
@@ -152,9 +152,9 @@ func sharing(t testing.TB) (all []*algorithm.Limit) {
 	return all
 }
 
-// A bucket is, to the microsecond and on both engines, what the list says: however charges, refunds
-// in one step or several, outcomes, reservations, changes of the limit and the refill follow each
-// other.
+// On both engines, a bucket answers as the list does, to the microsecond, for any sequence of
+// charges, refunds in one step or several, outcomes, reservations, changes of the limit and
+// refills.
 func TestBucketRefundsAreExact(t *testing.T) {
 	s, limits := startServer(t), sharing(t)
 	for name, several := range map[string]int{"one rate": 1, "several": len(limits)} {
@@ -203,8 +203,8 @@ func TestBucketRefundsAreExact(t *testing.T) {
 	}
 }
 
-// Of more gaps than a bucket keeps the oldest are merged: then less may be given back, and never
-// more than was taken.
+// If there are more gaps than a bucket keeps, the oldest are merged. Then less may be given back,
+// but never more than was taken.
 func TestBucketOfManyGaps(t *testing.T) {
 	s, e := startServer(t), newEngines(early)
 	limit := bucket(t, 1, hour, 400)
@@ -232,8 +232,8 @@ func TestBucketOfManyGaps(t *testing.T) {
 	e.run(t, s, timed, nil)
 }
 
-// When the positions are used up they begin anew. Then an earlier charge can no longer be given
-// back, and its refund gives back nobody else's.
+// When the positions are used up, they begin anew. Then an earlier charge can no longer be given
+// back, and its refund gives back no other charge.
 func TestBucketOfManyPositions(t *testing.T) {
 	const last = 1<<52 - 1
 	s, c := startServer(t), counter{limit: bucket(t, 10, second, 10)}

@@ -9,11 +9,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// pair is a counter that was charged what is given back later, and one that never was. Both see the
-// same calls else.
+// pair is two counters with the same calls, except that only one of them is charged what is given
+// back later.
 type pair struct{ charged, spared counter }
 
-// both has both admit a cost.
+// both makes both counters admit a cost.
 func (p *pair) both(t *rapid.T, now, cost int64) {
 	for _, c := range []*counter{&p.charged, &p.spared} {
 		if v := c.decide(now, cost); v.RetryAfter != 0 {
@@ -22,8 +22,8 @@ func (p *pair) both(t *rapid.T, now, cost int64) {
 	}
 }
 
-// refunded draws calls before and after a charge, and gives it back, or a part, at a time that
-// counts for it.
+// refunded draws calls before and after a charge. It then gives back the charge or a part of it
+// while it still counts.
 func refunded(t *rapid.T, limit algorithm.Limit, window int64) (p pair, now int64) {
 	p = pair{counter{limit: limit}, counter{limit: limit}}
 	now = early + upTo(t, 2*window, "begin")
@@ -48,7 +48,8 @@ func refunded(t *rapid.T, limit algorithm.Limit, window int64) (p pair, now int6
 	return p, now
 }
 
-// Of windows, logs and calendars, what is given back leaves nothing behind, however late that is.
+// In windows, logs and calendars, a charge that is given back leaves nothing behind, however late
+// that is.
 func TestRefundIsAsIfNeverCharged(t *testing.T) {
 	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.SlidingLog, algorithm.FixedWindow, algorithm.CalendarWindow} {
 		for _, window := range []int64{millisecond, second, 61 * 60 * second, algorithm.MaxWindow / 12} {
@@ -65,8 +66,8 @@ func TestRefundIsAsIfNeverCharged(t *testing.T) {
 	}
 }
 
-// Of a bucket no more is left at any time than if the charge had never been; at once, all of it
-// comes back.
+// A refund of a bucket never leaves more than if the charge had never been made. If it comes at
+// once, it gives back everything.
 func TestRefundOfABucketMintsNothing(t *testing.T) {
 	for _, of := range oddBuckets {
 		rate, window := of[0], of[1]
@@ -88,8 +89,8 @@ func TestRefundOfABucketMintsNothing(t *testing.T) {
 	}
 }
 
-// A clock that stepped back since the charge mints nothing: what came back meanwhile does not come
-// back again, and the rest does.
+// If the clock stepped back since the charge, a refund creates no permits: it gives back the
+// permits that have not come back by themselves, and no others.
 func TestRefundOfABucketAfterTheClockSteppedBack(t *testing.T) {
 	c := counter{limit: bucket(t, 10, 10*second, 10)}
 	v := c.decide(early, 10)

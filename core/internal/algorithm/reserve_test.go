@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// reservation predicts a turn at a vessel that may be overdrawn: one permit must be in it then,
-// whatever the cost.
+// reservation predicts a turn at a vessel, which may be overdrawn: at the turn it must hold one
+// permit, whatever the cost.
 func (b *vessel) reservation(now, cost, patience int64) (want algorithm.Verdict) {
 	b.advance(now)
 	want = algorithm.Verdict{At: now, Wait: b.wait(now, 1)}
@@ -27,8 +27,8 @@ func (b *vessel) reservation(now, cost, patience int64) (want algorithm.Verdict)
 	return want
 }
 
-// Everybody gets a turn in the order in which they asked, pays for who came before, and leaves who
-// is too late uncharged.
+// Callers get their turns in the order of their calls. Each waits for the debt of those before it,
+// and a caller whose turn comes too late is not charged.
 func TestReservationsAreExact(t *testing.T) {
 	for _, of := range oddBuckets {
 		rate, window, burst := of[0], of[1], of[2]
@@ -57,7 +57,7 @@ func TestReservationsAreExact(t *testing.T) {
 	}
 }
 
-// A debt as large as can be counted is refused, with the time after which it is not.
+// A debt that is too large to be counted is refused, with the time after which it is not.
 func TestReservationsEndWhereNothingCanBeCounted(t *testing.T) {
 	for _, of := range oddBuckets {
 		limit := bucket(t, of[0], of[1], of[2])
@@ -80,14 +80,14 @@ func TestReservationsEndWhereNothingCanBeCounted(t *testing.T) {
 	}
 }
 
-// A caller who leaves the queue gives back only the permits that nobody has reserved behind it:
-// nobody's turn comes before one that was told to others, and with nobody behind, everything is as
-// if the turn had never been taken.
+// A caller who leaves the queue gives back only the permits behind which nobody has reserved: no
+// turn comes before one that was announced earlier. If there is nobody behind, everything is as if
+// the turn had never been taken.
 func TestReservationGivenBack(t *testing.T) {
 	s, limit := startServer(t), bucket(t, 10, 10*second, 2) // one permit a second
 	for _, tc := range []struct {
 		cost, behind int64
-		turn         int64 // of who comes next then, in seconds
+		turn         int64 // of the next caller then, in seconds
 	}{{5, 0, 1}, {5, 3, 7}, {5, 5, 11}, {5, 7, 13}, {1, 0, 1}, {1, 1, 3}} {
 		e := newEngines(early)
 		reserve := func(cost int64) algorithm.Charge {
@@ -109,7 +109,7 @@ func TestReservationGivenBack(t *testing.T) {
 	}
 }
 
-// A call that reserves nothing writes nothing, not even that the clock stepped back.
+// A reservation of no permits writes nothing, not even that the clock stepped back.
 func TestReservationOfNothingWritesNothing(t *testing.T) {
 	s, limit, e := startServer(t), bucket(t, 7, second, 7), newEngines(early)
 	e.decide(true, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: &limit, Cost: 3}})

@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// scripts are all that are sent to Redis.
+// scripts returns all scripts that are sent to Redis.
 func scripts() map[string]*algorithm.Script {
 	all := map[string]*algorithm.Script{
 		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records, "impose ban": algorithm.ImposeBan,
@@ -27,7 +27,7 @@ func scripts() map[string]*algorithm.Script {
 	return all
 }
 
-// A script reads the clock once, because TIME goes on while it runs, and knows no time but Redis's.
+// A script reads the clock once, because TIME goes on while it runs. It uses no other time.
 func TestScriptsReadTheClockOnce(t *testing.T) {
 	for name, script := range scripts() {
 		if n := strings.Count(script.Text, "TIME"); n != 1 {
@@ -40,7 +40,8 @@ func TestScriptsReadTheClockOnce(t *testing.T) {
 	}
 }
 
-// Numbers go through struct.pack and replies alone: tostring and .. would round them to 14 digits.
+// Numbers are written only by struct.pack and in replies, because tostring and .. would round them
+// to 14 digits.
 func TestScriptsWriteNoNumbersAsText(t *testing.T) {
 	for name, script := range scripts() {
 		for _, wrong := range []string{"tostring", "cjson", "cmsgpack", "string.format"} {
@@ -65,7 +66,7 @@ func TestScriptsAreKnownByTheirSHA1(t *testing.T) {
 	}
 }
 
-// Every algorithm says in its tag which layout its state has, and no two the same.
+// The tag of every algorithm names the layout of its state, and no two are the same.
 func TestTags(t *testing.T) {
 	tags := make(map[string]bool)
 	for _, kind := range algorithm.Kinds() {

@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// timed returns the text of a script whose clock is its last argument instead of Redis's.
+// timed returns the text of a script that takes the time from its last argument instead of Redis's
+// clock.
 func timed(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
 	text, err := scriptclock.Tell(script.Text)
@@ -21,8 +22,7 @@ func timed(t testing.TB, script *algorithm.Script) string {
 	return text
 }
 
-// expiring is timed for a script that first drops every key whose time to live is over by its
-// clock.
+// expiring is timed, but the script first drops every key whose time to live is over at that time.
 func expiring(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
 	text, err := scriptclock.TellAndExpire(script.Text)
@@ -32,7 +32,7 @@ func expiring(t testing.TB, script *algorithm.Script) string {
 	return text
 }
 
-// server is a Redis that plays calls at times that the test says.
+// server is a Redis that decides calls at times that the test chooses.
 type server struct {
 	*redis.Client
 	t      testing.TB
@@ -44,7 +44,7 @@ func startServer(t testing.TB) *server {
 	return &server{redistest.Start(t).Client(t), t, make(map[*algorithm.Script]string)}
 }
 
-// ask is one call: when, at whose cost, and whether it may charge.
+// ask is one call: its counters, when it is made, and whether it may charge.
 type ask struct {
 	now      int64
 	charge   bool
@@ -121,7 +121,7 @@ func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
 	return changed[0]
 }
 
-// state is the bytes that a key holds; "" when there is none.
+// state returns the bytes that a key holds, or "" if there is none.
 func (s *server) state(key string) string {
 	s.t.Helper()
 	state, err := s.Dump(context.Background(), key).Result()
@@ -131,7 +131,7 @@ func (s *server) state(key string) string {
 	return state
 }
 
-// one is a call of one counter.
+// one returns a call on one counter.
 func one(key string, limit *algorithm.Limit, now, cost int64) ask {
 	return ask{now, true, []algorithm.Counter{{Key: []byte(key), Limit: limit, Cost: cost}}}
 }

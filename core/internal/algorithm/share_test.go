@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// A share is so much of the limit, rounded up to whole permits, but not by what floating point
-// adds.
+// A share is this part of the limit, rounded up to whole permits. Errors of floating point are not
+// rounded up.
 func TestShare(t *testing.T) {
 	for _, test := range []struct {
 		most int64

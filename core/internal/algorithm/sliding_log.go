@@ -25,7 +25,8 @@ func (slidingLog) place(now int64, _ *Limit) int64 { return now }
 
 func (slidingLog) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
 
-// anchorEntries keeps what counted when the newest entry was made, all of it as made at a place.
+// anchorEntries keeps the entries that counted when the newest one was made, and moves all of them
+// to a place.
 func (s *State) anchorEntries(place, window int64) {
 	entries := s.liveAt(s.At, window)
 	for i := range entries {
@@ -35,7 +36,7 @@ func (s *State) anchorEntries(place, window int64) {
 	s.At = place
 }
 
-// entries returns all that are kept, oldest first.
+// entries returns all entries, oldest first.
 func (s *State) entries() []Entry {
 	if s.More == nil {
 		return nil
@@ -53,7 +54,7 @@ func (s *State) keep(entries []Entry) {
 	}
 }
 
-// liveAt returns the entries that still count: each does until a whole window later.
+// liveAt returns the entries that still count: each of them counts for a whole window.
 func (s *State) liveAt(now, window int64) []Entry {
 	entries := s.entries()
 	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
@@ -107,7 +108,8 @@ func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) 
 	return effect{resetAfter: l.Window, position: position}
 }
 
-// giveBack takes permits from the entry of that position and time, as many as it still has.
+// giveBack takes the permits from the entry with the charge's position and time, as far as it still
+// has them.
 func (slidingLog) giveBack(s *State, now int64, c *Charge) {
 	entries := s.entries()
 	i := sort.Search(len(entries), func(i int) bool { return entries[i].Position >= c.Position })
@@ -125,7 +127,7 @@ func (slidingLog) giveBack(s *State, now int64, c *Charge) {
 	}
 }
 
-// toNewest sets the state's At to that of its newest entry, after another was taken from it.
+// toNewest sets the state's At to that of its newest entry, after an entry was removed.
 func (s *State) toNewest() {
 	s.At = 0
 	if entries := s.entries(); len(entries) > 0 {
@@ -133,7 +135,7 @@ func (s *State) toNewest() {
 	}
 }
 
-// steady returns how long it takes until a permit comes back, if only one has to.
+// steady returns how long it takes until a permit comes back, if that alone ends the answer.
 func (slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
 	if ends, before := l.steadyUntil(v, cost); before <= 0 {
 		return ends

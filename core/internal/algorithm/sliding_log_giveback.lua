@@ -1,6 +1,6 @@
--- SlidingLog reduces the permits of the entry with the charge's position, or removes the entry. This
--- leaves a gap: see sliding_log_state.lua. The change that needs the right to LREM, which the users
--- of earlier versions do not have, comes first.
+-- SlidingLog reduces the permits of the entry with the charge's position, or removes the entry.
+-- This leaves a gap: see sliding_log_state.lua. The change that needs the right to LREM, which the
+-- users of earlier versions do not have, comes first.
 algorithms.sl2 = function(key, now, charge, _, window)
   window = window + 0
   local cost, position = charge.cost, charge.position
@@ -13,8 +13,8 @@ algorithms.sl2 = function(key, now, charge, _, window)
     return text, read_entry(key, text, moved, moved_to)
   end
 
-  -- Each entry takes up at least one position, so it cannot stand before this place. There it
-  -- stands if all calls behind it took one permit, and have it still.
+  -- Each entry takes up at least one position, so the entry cannot be before this place. It is at
+  -- this place if each call behind it took one permit, and still has it.
   if position > highest then return end
   local high, above, guesses = length - 1, highest, 0
   local at = math.max(0, high - (above - position))
@@ -22,7 +22,7 @@ algorithms.sl2 = function(key, now, charge, _, window)
   if position < lowest then return end
   if position == lowest then high = at end
 
-  -- Otherwise a few guesses follow that take permits to be spread evenly, and then a bisection.
+  -- Otherwise a few guesses follow, as if permits were spread evenly, and then a bisection.
   while at < high do
     local skip = math.max(0, high - at - (above - position))
     at, lowest = at + skip, lowest + skip

@@ -10,8 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// list is a log as its promise reads: every admitted call, each counting until a whole window
-// later.
+// list models a log as it is promised: every admitted call counts for a whole window.
 type list struct {
 	limit    algorithm.Limit
 	admitted []logged
@@ -23,7 +22,7 @@ type logged struct {
 	note               string
 }
 
-// newest is when the last call was made that was admitted.
+// newest returns the time of the last admitted call.
 func (l *list) newest() int64 {
 	if len(l.admitted) == 0 {
 		return 0
@@ -31,13 +30,13 @@ func (l *list) newest() int64 {
 	return l.admitted[len(l.admitted)-1].at
 }
 
-// counts reports whether a call counts at a time, or, if the clock stepped back, when the newest
-// was made.
+// counts reports whether a call counts at a time, or if the clock stepped back, at the time of the
+// newest call.
 func (l *list) counts(call logged, now int64) bool {
 	return call.at > max(now, l.newest())-l.limit.Window
 }
 
-// live returns the calls that count at a time: if the clock stepped back, as used now.
+// live returns the calls that count at a time. If the clock stepped back, they count as used now.
 func (l *list) live(now int64) (calls []logged) {
 	for _, call := range l.admitted {
 		if l.counts(call, now) {
@@ -50,8 +49,8 @@ func (l *list) live(now int64) (calls []logged) {
 	return calls
 }
 
-// answer predicts a verdict from all that was ever admitted. A call that may charge notes that the
-// clock stepped back.
+// answer predicts a verdict from all calls that were ever admitted. If the clock stepped back, a
+// call that may charge changes their times.
 func (l *list) answer(now, cost int64, charge bool) (want algorithm.Verdict) {
 	calls, used := l.live(now), int64(0)
 	for _, call := range calls {
@@ -91,7 +90,7 @@ func (l *list) charge(now, cost int64, note string) (want algorithm.Verdict) {
 	return want
 }
 
-// giveBack takes from the call of a receipt what it still has of so many permits.
+// giveBack removes up to this many permits from the call of a receipt, as far as it still has them.
 func (l *list) giveBack(now int64, receipt logged, permits int64) {
 	for i := range l.admitted {
 		call := &l.admitted[i]
@@ -111,9 +110,9 @@ func (l *list) check(t failer, now, cost int64, v algorithm.Verdict) {
 	}
 }
 
-// Whatever is given back of whichever call, in any order, whole or in parts: both engines answer as
-// if the call had asked for so much less. So it is with many calls in one microsecond, while calls
-// stop counting, after the clock stepped back, and in a second life of the counter.
+// Whichever calls are given back, in any order, whole or in parts, both engines answer as if those
+// calls had cost so much less. This includes many calls in one microsecond, calls that stop
+// counting, clocks that step back, and counters that begin anew.
 func TestSlidingLogGivesBack(t *testing.T) {
 	s := startServer(t)
 	rounds := 16
@@ -135,8 +134,8 @@ func TestSlidingLogGivesBack(t *testing.T) {
 	}
 }
 
-// A call that gets the position of one that was given back, after the clock stepped back behind
-// that one, counts for its own window.
+// After the clock stepped back, a call may get the position of one that was given back. It still
+// counts for its own window.
 func TestSlidingLogPositionIsTakenAgain(t *testing.T) {
 	limit, e := algorithm.Windowed(algorithm.SlidingLog, 5, second), newEngines(early)
 	take := func(cost int64) algorithm.Charge {
@@ -186,7 +185,7 @@ func (g *givenBack) step() {
 	case n < 95:
 		g.reset("log")
 		g.list.admitted = nil
-		g.now++ // nothing tells two lives of one microsecond apart
+		g.now++ // two lives of a counter in one microsecond cannot be distinguished
 	case n < 97:
 		g.wantRecords()
 	default:
@@ -254,7 +253,7 @@ func TestSlidingLogIsExact(t *testing.T) {
 	}
 }
 
-// The calls that count are told newest first, with their notes, and no others.
+// Records returns exactly the calls that count, newest first, with their notes.
 func TestRecordsAreThoseThatCount(t *testing.T) {
 	limit := algorithm.Windowed(algorithm.SlidingLog, 100, second)
 	e := newEngines(early)

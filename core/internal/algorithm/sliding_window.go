@@ -68,7 +68,7 @@ func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
 	}
 }
 
-// latest returns what sub-window At holds. A state without More never left the first.
+// latest returns the permits of sub-window At. A state without More has used only that one.
 func (s *State) latest() int64 {
 	if s.More == nil {
 		return s.Used
@@ -76,7 +76,7 @@ func (s *State) latest() int64 {
 	return s.More.window.latest
 }
 
-// live returns what of the state still counts in a sub-window, which is At or later.
+// live returns how many permits still count in a sub-window, which is At or later.
 func (s *State) live(index int64) (used int64) {
 	if s.At < index-subWindows {
 		return 0
@@ -184,7 +184,7 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
 	}
 }
 
-// steady returns how long it takes until a sub-window ends, if permits of several have to come
+// steady returns at most the rest of the present sub-window if permits of several have to come
 // back.
 func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, before := l.steadyUntil(v, cost)
@@ -231,7 +231,7 @@ func (slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Foun
 	} else if reply[0] != 1 {
 		return errReply
 	}
-	// In which sub-windows they were used makes no difference to calls that are charged.
+	// For calls that are charged, it does not matter in which sub-windows they were used.
 	f.all, f.State = true, State{At: subWindow(f.Now, l.Window), Used: littleEndian(reply[8:])}
 	if len(reply) != 14 || f.State.Used+calls*cost > l.Max {
 		return errReply

@@ -19,8 +19,8 @@ algorithms.sw1 = function(key, now, cost, max, window)
   local index = (now - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own, older, anchored = index, 0, 0, '', nil
 
-  -- When the permits of sub-window n, which still count, are free again: the first microsecond of
-  -- sub-window n + 33.
+  -- Returns after how long the permits of sub-window n, which still count, are free again: with the
+  -- first microsecond of sub-window n + 33.
   local function free_after(n)
     if n < index - 32 then error('NOTACOUNTER ' .. key) end
     local part = (n + 33) % 32

@@ -7,8 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// history is a sliding window as one would wish it: every admitted call, remembered to the
-// microsecond.
+// history models an ideal sliding window: it holds every admitted call, to the microsecond.
 type history struct {
 	limit    algorithm.Limit
 	admitted []admission
@@ -16,7 +15,7 @@ type history struct {
 
 type admission struct{ at, cost int64 }
 
-// since sums what was admitted at that moment or later.
+// since returns the permits admitted at that moment or later.
 func (h *history) since(at int64) (sum int64) {
 	for i := len(h.admitted) - 1; i >= 0 && h.admitted[i].at >= at; i-- {
 		sum += h.admitted[i].cost
@@ -24,7 +23,7 @@ func (h *history) since(at int64) (sum int64) {
 	return sum
 }
 
-// wait is how long until a cost fits to the microsecond: 0 when it fits now.
+// wait returns how long it takes until a cost fits, to the microsecond; 0: it fits now.
 func (h *history) wait(now, cost int64) int64 {
 	missing := h.since(now-h.limit.Window+1) + cost - h.limit.Max
 	for _, call := range h.admitted {
@@ -40,11 +39,11 @@ func (h *history) wait(now, cost int64) int64 {
 	return 0
 }
 
-// subWindow is by how much a permit may come back late.
+// subWindow returns the longest time by which a permit may come back late.
 func subWindow(window int64) int64 { return (window + 31) / 32 }
 
-// check holds the promise: never more than Max in any span of Window, both ends included, and a
-// permit at most Window/32 late.
+// check checks the promise: never more than Max in any span of Window, both ends included, and no
+// permit comes back more than Window/32 late.
 func (h *history) check(t failer, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	lag := subWindow(h.limit.Window)
@@ -74,7 +73,7 @@ func TestSlidingWindowNeverAdmitsMoreThanMaxInAnyWindow(t *testing.T) {
 	}
 }
 
-// Every microsecond of a window is tried: its permit is free when its sub-window has left the
+// For every microsecond of a window, a permit used then comes back when its sub-window has left the
 // window, at one of 32 moments.
 func TestSlidingWindowComesBackIn32Steps(t *testing.T) {
 	for _, window := range []int64{millisecond, 1001, 1007, 1023} {
@@ -96,7 +95,8 @@ func TestSlidingWindowComesBackIn32Steps(t *testing.T) {
 	}
 }
 
-// The longest window cannot be tried out, but its sub-windows begin where they should.
+// The longest window is too long to try every microsecond, but its sub-windows begin where they
+// should.
 func TestSlidingWindowOf366Days(t *testing.T) {
 	const window = algorithm.MaxWindow
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 1, window)
@@ -112,8 +112,8 @@ func TestSlidingWindowOf366Days(t *testing.T) {
 	}
 }
 
-// The older sub-windows of a state cannot pile up, however long it lives: after the first turn it
-// takes no more room.
+// The older sub-windows of a state do not accumulate, however long it lives: after the first turn
+// its size stays the same.
 func TestSlidingWindowStateStaysSmall(t *testing.T) {
 	const window = second
 	c, now := counter{limit: algorithm.Windowed(algorithm.SlidingWindow, 1000, window)}, int64(early)

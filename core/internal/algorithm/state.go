@@ -7,15 +7,15 @@ import "slices"
 type State struct {
 	At   int64 // when it was written, in units of its algorithm's own; see definition.place
 	Used int64 // permits; of a TokenBucket units
-	More *More // nil while there is no more
+	More *More // nil if there is nothing more
 
 	Charged int64 // TokenBucket: the position of the last charge
 	Born    int64 // TokenBucket: when it was first used since it was last full, in microseconds
 }
 
-// More is what most states can do without. It holds what the state's own algorithm needs, and
-// nothing else. All buckets of one limit share one, which is never written to, as long as each has
-// one rate and no gaps.
+// More holds what only few states need: the data of the state's own algorithm, and nothing else.
+// All buckets of one limit share one, which is never written to, as long as each has one rate and
+// no gaps.
 type More struct {
 	window *subWindowed
 	log    *entryLog
@@ -25,10 +25,10 @@ type More struct {
 
 // Entry is a call that was admitted.
 type Entry struct {
-	// At is when the entry counts from, in microseconds: when the call was admitted or its slot
-	// renewed, or a later time because the clock stepped back.
+	// At is the time from which the entry counts, in microseconds: when the call was admitted or
+	// its slot renewed, or the time to which the clock stepped back.
 	At       int64
-	Admitted int64  // SlidingLog: when
+	Admitted int64  // SlidingLog: when the call was admitted
 	Cost     int64  // permits
 	Sum      int64  // SlidingLog: the permits of the entries up to and with this one
 	Position int64  // SlidingLog: see Charge
@@ -54,5 +54,5 @@ func (s *State) clone() *State {
 	if more.ban != nil {
 		more.ban = new(*more.ban)
 	}
-	return &c // a bucket's parts are not written to, but replaced
+	return &c // a bucket's parts are replaced, never written to
 }

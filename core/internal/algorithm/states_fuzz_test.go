@@ -14,11 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// FuzzStates puts whatever bytes in the place of a counter in a real Redis, of the type that the
-// algorithm uses, and has every script come upon them. Each must answer within the limit, and leave
-// a state that is answered to again; or find that this is no counter, say so and leave it alone.
-// Bytes that no state of ours has must be found, and those of a state must be answered. Between the
-// two are states whose parts contradict each other, for which either will do.
+// FuzzStates writes any bytes in place of a counter into a real Redis, in the type that the
+// algorithm uses, and runs every script on them. Each script must either answer within the limit
+// and leave a state that can be used again, or report that this is no counter and leave it
+// unchanged. It must report bytes that cannot be a state, and answer to those of a state. For a
+// state whose parts contradict each other, either is right.
 func FuzzStates(f *testing.F) {
 	s := startServer(f)
 	limits := append(oneOfEach(f), bucket(f, 7, 3*hour, 21), algorithm.Windowed(algorithm.SlidingWindow, 1000, hour))
@@ -59,8 +59,8 @@ func FuzzStates(f *testing.F) {
 	})
 }
 
-// stateAfter is what a counter holds after these costs, with the time that passed between them, in
-// the form that put takes.
+// stateAfter returns the bytes of a counter after calls with these costs, and with this time
+// between them, in the form that put takes.
 func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []byte {
 	f.Helper()
 	ctx, now := context.Background(), int64(early)
@@ -97,8 +97,8 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 	return state
 }
 
-// addGaps adds logs of which something was given back in the middle, and after the clock stepped
-// back; and such with one byte more somewhere.
+// addGaps adds logs after refunds from the middle, and after the clock stepped back, and the same
+// logs with one more byte somewhere.
 func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
 	f.Helper()
 	ctx, given := context.Background(), algorithm.Verdict{}
@@ -134,7 +134,7 @@ func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
 	}
 }
 
-// bucketStates are those of buckets with gaps, and with several rates.
+// bucketStates returns states of buckets with gaps and with several rates.
 func (s *server) bucketStates(f *testing.F, limits []algorithm.Limit) (states [][]byte) {
 	f.Helper()
 	slower := bucket(f, 1, second, 9)
@@ -159,7 +159,7 @@ func (s *server) bucketStates(f *testing.F, limits []algorithm.Limit) (states []
 	return states
 }
 
-// planted is bytes in the place of a counter.
+// planted holds bytes that replace a counter.
 type planted struct {
 	*server
 	testing.TB
@@ -168,7 +168,7 @@ type planted struct {
 	now   int64
 }
 
-// entries are the bytes as a list of texts, each behind its length.
+// entries returns the bytes as a list of texts, each of which follows its length.
 func (p *planted) entries() (all []any) {
 	for rest := p.state; len(rest) > 0; {
 		n := min(int(rest[0]), len(rest)-1)
@@ -177,7 +177,7 @@ func (p *planted) entries() (all []any) {
 	return all
 }
 
-// scores are the bytes as the scores of a sorted set, whose members are no holder's.
+// scores returns the bytes as the scores of a sorted set, whose members are no holders.
 func (p *planted) scores() (all []redis.Z) {
 	for rest := p.state; len(rest) >= 8; rest = rest[8:] {
 		if score := math.Float64frombits(binary.LittleEndian.Uint64(rest)); !math.IsNaN(score) {
@@ -187,7 +187,7 @@ func (p *planted) scores() (all []redis.Z) {
 	return all
 }
 
-// put is how the bytes get there; nil when they come to nothing.
+// put returns the function that writes the bytes, or nil if they are empty.
 func (p *planted) put() plant {
 	ctx := context.Background()
 	switch p.limit.Kind {
@@ -203,8 +203,8 @@ func (p *planted) put() plant {
 	}
 }
 
-// sound reports whether the bytes could be a state; for a list or a set, the part that every script
-// looks at first.
+// sound reports whether the bytes could be a state. Of a list or a set, it checks what every script
+// reads first.
 func (p *planted) sound() bool {
 	const moment = 1 << 53
 	switch at, size := p.at, len(p.state); p.limit.Kind {
@@ -254,8 +254,8 @@ func (p *planted) whole() bool {
 	return p.sound() && (p.limit.Kind != algorithm.TokenBucket || p.bucket() > 1)
 }
 
-// bucket reports how far the bytes could be a bucket's state: 0 if not, 1 if all but the gaps could
-// be, which only some scripts read, and 2 if all of them could.
+// bucket returns 2 if the bytes could be a bucket's state, 1 if only their gaps, which few scripts
+// read, could not be, and otherwise 0.
 func (p *planted) bucket() (sound int) {
 	const most = 1 << 52
 	at, size := p.at, len(p.state)
@@ -291,7 +291,7 @@ func (p *planted) bucket() (sound int) {
 	}
 }
 
-// at is a number that so many of the bytes are, little-endian.
+// at returns the little-endian number in these bytes.
 func (p *planted) at(from, length int) (n uint64) {
 	for i := length - 1; i >= 0; i-- {
 		n = n<<8 | uint64(p.state[from+i])
@@ -309,8 +309,8 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
-// attempts are what is done with the counter: what comes upon foreign values, with those scripts
-// that decide over several calls.
+// attempts returns the scripts to run on the counter: those for foreign values, and those that
+// decide several calls.
 func (p *planted) attempts() map[string]attempt {
 	all := attempts(p.limit, "counter")
 	this := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}
@@ -326,7 +326,7 @@ func (p *planted) attempts() map[string]attempt {
 	return all
 }
 
-// try runs one script upon the bytes, and looks at the counter afterwards.
+// try runs one script on the bytes, and checks the counter afterwards.
 func (p *planted) try(name string, a attempt) {
 	p.Helper()
 	ctx, pipe := context.Background(), p.Pipeline()
@@ -370,7 +370,7 @@ func (p *planted) try(name string, a attempt) {
 	}
 }
 
-// read looks at what a script replied.
+// read checks the reply of a script.
 func (p *planted) read(name string, a attempt, reply any) {
 	p.Helper()
 	values, _ := reply.([]any)
@@ -416,7 +416,7 @@ func (p *planted) within(name string, numbers []any) {
 	retry, left, reset := numbers[0].(int64), numbers[1].(int64), numbers[2].(int64)
 	longest := p.limit.Window + (p.limit.Window+31)/32 // SlidingWindow's
 	switch p.limit.Kind {
-	case algorithm.TokenBucket: // what the most units take at the slowest rate
+	case algorithm.TokenBucket: // the time for the most units at the slowest rate
 		longest = 1<<52*p.limit.Tick + p.limit.Tick
 	case algorithm.Ban: // what stands there
 		longest = 1 << 53

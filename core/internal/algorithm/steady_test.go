@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// As long as an answer is said to be steady it is, whatever the counter has been through, and for
-// one permit that is refused it is until the end of the wait.
+// An answer stays the same for as long as Steady returns, whatever happened to the counter before.
+// A refusal of one permit is steady until its wait is over.
 func TestSteadyAnswers(t *testing.T) {
 	all := families(t)
 	delete(all, "ban")
@@ -62,8 +62,8 @@ func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
 	}
 }
 
-// A ban that does not hold is steady as long as it needs to hear of no further refusal; one by hand
-// hears of none at all.
+// A ban that does not hold is steady until it has to count a further refusal. A ban by hand counts
+// none.
 func TestSteadyBans(t *testing.T) {
 	heard, byHand := algorithm.Banned(3, second, hour, second), algorithm.Banned(0, 0, 0, second)
 	for _, test := range []struct {
@@ -86,8 +86,8 @@ func TestSteadyBans(t *testing.T) {
 	}
 }
 
-// A charge while a lease lives has the same place as one of its own: the counter is the same, to
-// the microsecond.
+// A permit of a lease that is used later leaves the counter as if it had been charged then, to the
+// microsecond.
 func TestALeaseIsUsedWhereItWasCharged(t *testing.T) {
 	all := families(t)
 	for _, name := range []string{"sliding window", "fixed window"} {
@@ -104,7 +104,7 @@ func TestALeaseIsUsedWhereItWasCharged(t *testing.T) {
 				if life < 1 || life > of.window/32+1 || life > v.ResetAfter {
 					t.Fatalf("a lease lives for %d µs of %d: %+v", life, of.window, v)
 				}
-				asked.decide(now, 1) // as is one of the lease, with which a fixed window may begin
+				asked.decide(now, 1) // the same for the lease, whose charge may open a fixed window
 				for range 4 {
 					asked.decide(now+upTo(t, life-1, "when"), 1)
 				}
@@ -123,7 +123,7 @@ func TestALeaseIsUsedWhereItWasCharged(t *testing.T) {
 	}
 }
 
-// Limits are the same by what the engines calculate with, not by who made them.
+// Two limits are equal if the engines calculate with the same numbers, however they were made.
 func TestSameLimits(t *testing.T) {
 	berlin := func() *algorithm.Calendar { return algorithm.NewCalendar("day Europe/Berlin", time.UTC, false) }
 	one := []algorithm.Limit{
@@ -144,7 +144,7 @@ func TestSameLimits(t *testing.T) {
 	}
 }
 
-// Permits of two leases are one lease where they count in the same sub-window, or the same
+// Permits of two leases can be joined if they count in the same sub-window, or in the same
 // FixedWindow.
 func TestLeasedTogether(t *testing.T) {
 	sliding, fixed := algorithm.Windowed(algorithm.SlidingWindow, 9, 32*second), algorithm.Windowed(algorithm.FixedWindow, 9, 32*second)

@@ -19,12 +19,12 @@ const (
 	debt = 10
 	// coarseFrom is the window from which a bucket counts milliseconds, so that its units stay few.
 	coarseFrom = 3600 * 1_000_000
-	// longestWord is how long the word of a bucket is good, in microseconds: so long that no sum of
-	// it overflows.
+	// longestWord is how long the word of a bucket is valid, in microseconds: short enough that no
+	// sum overflows.
 	longestWord = 1_000_000
 )
 
-// ErrTooLarge says that a bucket cannot be counted exactly.
+// ErrTooLarge means that a bucket cannot be counted exactly.
 var ErrTooLarge = errors.New("too large to be counted exactly with this window: a smaller Burst, or a rounder MaxCount, can be")
 
 type tokenBucket struct{ defaults }
@@ -76,13 +76,13 @@ func (tokenBucket) place(now int64, l *Limit) int64 {
 	return now / l.Tick
 }
 
-// anchor lets the refill go on from now.
+// anchor continues the refill from now on.
 func (tokenBucket) anchor(s *State, place int64, l *Limit) {
 	s.At, s.Born = place, min(s.Born, place*l.Tick)
 }
 
-// mostUnits returns how far a bucket can be used and overdrawn: as much as is exact, and as comes
-// back while a time.Duration can hold the wait.
+// mostUnits returns how many units of a bucket can be used, including debts: as many as can be
+// counted exactly, and as come back within a wait that a time.Duration can hold.
 func (l *Limit) mostUnits() int64 { return l.mostAt(l.Refill) }
 
 // mostAt is mostUnits of another rate of the same window.
@@ -99,8 +99,8 @@ func (s *State) simple(l *Limit) bool {
 	return s.More == l.shared || s.More == nil || s.More.bucket.isOnly(l)
 }
 
-// unrefilled returns what remains used after so many ticks. The product has 128 bits: a bucket may
-// lie idle for long.
+// unrefilled returns what remains used after so many ticks. The product has 128 bits, because a
+// bucket may be idle for long.
 func unrefilled(used, ticks, refill int64) int64 {
 	high, back := bits.Mul64(uint64(ticks), uint64(refill))
 	if high > 0 || back >= uint64(used) {
@@ -198,11 +198,11 @@ func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Ver
 // left returns how many whole permits are left.
 func (l *Limit) left(used int64) int64 { return max(0, floorDiv(l.Max*l.Permit-used, l.Permit)) }
 
-// newest returns the position of the newest permit that is to be given back. When a charge is given
-// back in several steps, its newest permits go first.
+// newest returns the position of the newest permit to be given back. When a charge is given back in
+// several steps, its newest permits go first.
 func (c *Charge) newest() int64 { return c.Position - c.Given }
 
-// giveBack takes the permits out of all parts that hold them.
+// giveBack removes the permits from all parts that hold them.
 func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 	at, born := now/c.Limit.Tick, s.Born
 	if s.At > at {
@@ -222,7 +222,7 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 	}
 }
 
-// steady returns how long it takes until the first permit comes back that changes what is left.
+// steady returns how long it takes until a permit comes back that changes the permits left.
 func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, before := l.steadyUntil(v, cost)
 	if before > 0 {

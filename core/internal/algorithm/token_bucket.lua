@@ -1,8 +1,8 @@
 -- TokenBucket: a bucket of burst permits that starts full and refills continuously.
 --
 -- A permit is divided into so many units that a whole number of them comes back per tick: nothing
--- rounds, whatever the rate. A rate that the bucket does not know yet finds as much used as any
--- other, and begins with that.
+-- rounds, whatever the rate. A rate that is new to the bucket begins with the use of the fullest
+-- part.
 --
 -- args      burst, permit (units), refill (units per tick), tick (microseconds: 1, or 1000 for
 --           windows of an hour and more)
@@ -14,12 +14,13 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
   local state = redis.call('GET', key)
   burst, permit, refill, tick = burst + 0, permit + 0, refill + 0, tick + 0
   local at = (now - now % tick) / tick
-  -- A rate that was lowered far leaves nobody waiting longer than 71 years, which every language's
-  -- durations can hold.
+  -- If the rate was lowered far, no wait is longer than 71 years, which the durations of all
+  -- languages can hold.
   local longest = math.floor(2 ^ 51 / tick)
   local most = math.min(2 ^ 52, longest * refill)
   local charged, born, anchored = now % 2 ^ 51, now, nil
-  local used, whole = 0, math.huge -- what is used, in units of this rate; and how long until all of it is back anyhow
+  -- What is used, in units of this rate; and after how long nothing of any part is used.
+  local used, whole = 0, math.huge
   local bucket, parts, own, gaps -- nil: what is used is one number, at this rate
   if state then
     local last, before, birth, unit, rate, count
@@ -78,7 +79,8 @@ algorithms.tb2 = function(key, now, cost, burst, permit, refill, tick, patience)
   end
 
   local full = charged + cost > 2 ^ 52
-  if full then charged, born = now % 2 ^ 51, now end -- what was charged before cannot be given back any more
+  -- What was charged before can no longer be given back.
+  if full then charged, born = now % 2 ^ 51, now end
   local position = charged + cost
   local answer = {
     retry = 0, left = left, reset = reset, position = position, charged_reset = after(needed),

@@ -1,6 +1,6 @@
--- TokenBucket gives back neither what has come back since by itself nor, of a bucket that is
--- overdrawn, what others who wait behind the charge were told to wait for. When a charge is given
--- back in several steps, its newest permits go first.
+-- TokenBucket does not give back permits that have come back by themselves since. Nor, if the
+-- bucket is overdrawn, does it give back permits behind which others wait, because those waits were
+-- already announced. When a charge is given back in several steps, its newest permits go first.
 algorithms.tb2 = function(key, now, charge, burst, permit, refill, tick)
   local state = redis.call('GET', key)
   if not state then return end

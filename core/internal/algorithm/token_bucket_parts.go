@@ -35,16 +35,17 @@ func (p *part) rate() float64 { return float64(p.refill) / float64(p.permit) }
 
 func (p *part) is(l *Limit) bool { return p.permit == l.Permit && p.refill == l.Refill }
 
-// usage holds what a limit finds used in a bucket that is not simple.
+// usage is the use of a bucket that is not simple, as one limit counts it.
 type usage struct {
 	parts []part // as they are now; nil: nothing is used any more
 	own   int    // the place of the part with the limit's rate; -1: there is none
 	used  int64  // units of the limit
-	gaps  []gap  // of the fullest part, with which a new one begins
-	whole int64  // without a part of its own: how many ticks until all is back anyhow
+	gaps  []gap  // of the fullest part, of which a new one is a copy
+	whole int64  // if no part has the limit's rate: ticks until nothing of any part is used
 }
 
-// usage returns what a limit finds. It uses room for the parts, whose gaps must not be written to.
+// usage returns the use as a limit counts it. It stores the parts in room. Their gaps must not be
+// written to.
 func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
 	u.parts, u.own = s.appendParts(room), -1
 	for i := range u.parts {
@@ -92,7 +93,7 @@ func refill(parts []part, ticks int64) (used bool) {
 	return used
 }
 
-// fullest returns what the fullest part uses, in units of a limit, and its gaps.
+// fullest returns the use of the fullest part, in units of a limit, and its gaps.
 func fullest(parts []part, l *Limit) (used int64, gaps []gap) {
 	for i := range parts {
 		if units := parts[i].rescaled(l.Permit, l.mostUnits()); units > used {
@@ -133,7 +134,7 @@ func (u *usage) soon(units int64, t moment, l *Limit) int64 {
 	return after
 }
 
-// rescaled returns what a part uses in units of another permit, with the last fraction of a permit
+// rescaled returns the use of a part in units of another permit, with the last fraction of a permit
 // rounded up.
 func (p *part) rescaled(permit, most int64) int64 {
 	units := p.used
@@ -143,9 +144,9 @@ func (p *part) rescaled(permit, most int64) int64 {
 	return min(units, most)
 }
 
-// withPart adds a part where its rate belongs, and returns its place. When there is one too many,
-// the fastest other one goes. The next slower one uses as much from then on, so that neither admits
-// more than it would by itself.
+// withPart adds a part where its rate belongs, and returns its place. If there is one too many, the
+// fastest of the others is removed. The next slower part then has at least its use, so that neither
+// limit admits more than it would alone.
 func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) {
 	for at < len(parts) && parts[at].rate() < p.rate() {
 		at++
@@ -165,9 +166,9 @@ func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) 
 	return slices.Delete(parts, last, last+1), min(at, len(parts)-2)
 }
 
-// without adds a gap, and drops the gaps that the refill has passed. Beyond maxGaps the oldest are
-// merged, and nothing can be given back there any more.
-func (p *part) without(of gap, charged int64) {
+// addGap adds a gap, and removes those whose permits have all come back. Beyond maxGaps the oldest
+// are merged, and nothing can be given back there any more.
+func (p *part) addGap(of gap, charged int64) {
 	if len(p.gaps) == 0 && !below(charged-of.upto, p.permit, p.used) {
 		return
 	}
@@ -238,7 +239,7 @@ func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 		case i >= own:
 			p.used = min(p.plus(cost), l.mostAt(p.refill))
 		case p.used > 0:
-			p.without(gap{before, s.Charged}, s.Charged)
+			p.addGap(gap{before, s.Charged}, s.Charged)
 		}
 	}
 	s.At = t.place
@@ -261,8 +262,8 @@ func (p *part) plus(permits int64) int64 {
 }
 
 // giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
-// not come back, and reports whether that changes it. In an overdrawn bucket, it keeps the permits
-// of others who already know how long they wait.
+// not come back, and reports whether that changes it. In an overdrawn bucket, permits behind which
+// others wait are not given back, because those waits were already announced.
 func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
 	position := c.newest()
 	hole := gap{position - c.Cost, position}
@@ -283,6 +284,6 @@ func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
 		back = held * p.permit
 	}
 	p.used -= back
-	p.without(hole, charged)
+	p.addGap(hole, charged)
 	return true
 }

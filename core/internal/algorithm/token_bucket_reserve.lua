@@ -1,12 +1,12 @@
--- Reserves permits of a TokenBucket: they are taken now, to be used when their turn comes. The turn is
--- that of one permit: the rest of a large cost is paid by the next caller.
+-- Reserves permits of a TokenBucket: they are taken now, to be used when their turn comes. The turn
+-- is that of one permit: the rest of a large cost is paid by the next caller.
 --
 -- KEYS[1]   the counter
 -- ARGV      patience (microseconds), cost, burst, permit, refill, tick; the last four as in
 --           token_bucket.lua
--- reply     now (microseconds since the epoch), retry after (microseconds, 0: reserved; otherwise its
---           turn comes after patience, and nothing was taken), permits left, reset after, wait until
---           its turn (microseconds), position of the charge
+-- reply     now (microseconds since the epoch), retry after (microseconds, 0: reserved; otherwise
+--           its turn comes after patience, and nothing was taken), permits left, reset after, wait
+--           until its turn (microseconds), position of the charge
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local cost = ARGV[2] + 0

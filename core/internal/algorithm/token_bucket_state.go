@@ -14,7 +14,7 @@ func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
 func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	f.all = false
 	switch n := len(reply); {
-	case n >= 43 && n%14 == 43%14: // all are charged: the state as written, with ticks of 1
+	case n >= 43 && n%14 == 43%14: // all are charged: the state as it was written. Ticks are of 1
 		all := calls * cost
 		f.all, f.Now = true, littleEndian(reply[:7])
 		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - all*l.Permit, More: l.shared, Charged: littleEndian(reply[28:35]) - all}
@@ -24,7 +24,7 @@ func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found)
 	case n == 21: // now, the units used before, the position before
 		f.Now = littleEndian(reply[:7])
 		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.shared, Charged: littleEndian(reply[14:])}
-	default: // none fits: the units used, as digits. With ticks of 1 the answer does not depend on the time
+	default: // none fits: the units used, as digits. The answer depends on no time: ticks are of 1
 		used, err := strconv.ParseInt(reply, 10, 64)
 		if err != nil || used < 0 {
 			return errReply

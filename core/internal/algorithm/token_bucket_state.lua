@@ -128,8 +128,8 @@ local function bucket_states()
   end
 
   -- Adds a part in the order of rates, and returns its place. If there are too many, the fastest of
-  -- the others goes, and at least as much is used of the next slower part from then on. So neither
-  -- limit admits more than it would alone.
+  -- the others is removed. The next slower part then has at least its use, so that neither limit
+  -- admits more than it would alone.
   function bucket.add_part(parts, part, charged, most)
     local at = 1
     while parts[at] and parts[at].refill / parts[at].permit < part.refill / part.permit do at = at + 1 end

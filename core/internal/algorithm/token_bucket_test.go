@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// vessel is a token bucket in fractions, which never round.
+// vessel models a token bucket in fractions, which are never rounded.
 type vessel struct {
 	rate, window, burst, tick int64
 	level                     *big.Rat // permits in it at the tick
@@ -23,7 +23,7 @@ func newVessel(rate, window, burst int64) *vessel {
 	return v
 }
 
-// advance lets in what has come back by now.
+// advance adds what has come back by now.
 func (b *vessel) advance(now int64) {
 	at := now / b.tick
 	b.level.Add(b.level, new(big.Rat).Mul(big.NewRat((at-b.at)*b.tick, b.window), new(big.Rat).SetInt64(b.rate)))
@@ -33,7 +33,7 @@ func (b *vessel) advance(now int64) {
 	b.at = at
 }
 
-// wait is how long until so many permits are in it, counted in whole ticks.
+// wait returns how long it takes until so many permits are in it, in whole ticks.
 func (b *vessel) wait(now, permits int64) int64 {
 	missing := new(big.Rat).Sub(new(big.Rat).SetInt64(permits), b.level)
 	if missing.Sign() <= 0 {
@@ -61,9 +61,9 @@ func (b *vessel) check(t failer, now, cost int64, v algorithm.Verdict) {
 	}
 }
 
-// oddBuckets are rate, window and burst where roundings would show: rates that do not divide the
-// second, a rate for which whole microseconds per permit admit far too much, millisecond ticks, a
-// burst above and below the rate, an hour that has no millisecond ticks.
+// oddBuckets lists rate, window and burst of buckets in which rounding would show: rates that do
+// not divide the second, a rate for which whole microseconds per permit admit far too much,
+// millisecond ticks, bursts above and below the rate, and an hour that has no millisecond ticks.
 var oddBuckets = [][3]int64{
 	{1, second, 1},
 	{7, second, 7},
@@ -90,7 +90,7 @@ func TestTokenBucketIsExact(t *testing.T) {
 	}
 }
 
-// Over a long time no more comes back than the rate says, to the permit. Whole microseconds per
+// Over a long time, exactly as many permits come back as the rate says. Whole microseconds per
 // permit would let 1,000,000 through.
 func TestTokenBucketKeepsItsRate(t *testing.T) {
 	const rate, burst = 600_000, 10
@@ -106,7 +106,8 @@ func TestTokenBucketKeepsItsRate(t *testing.T) {
 	}
 }
 
-// A refusal keeps neither the refill nor the time, so asking often neither helps nor harms.
+// A refusal changes neither the permits nor the time of the state, so frequent refused calls
+// neither help nor harm.
 func TestRefusalsDoNotAffectTheRefill(t *testing.T) {
 	patient, hasty := counter{limit: bucket(t, 7, second, 7)}, counter{limit: bucket(t, 7, second, 7)}
 	patient.decide(early, 7)

@@ -17,35 +17,35 @@ const (
 )
 
 const (
-	early = 3_000_000_000 * second // in 2065, so that no Redis takes it for the past and expires what is written then
+	// early is in 2065, so that no state that is written then has expired by a server's own clock.
+	early = 3_000_000_000 * second
 	late  = 4_100_000_000 * second // in 2099
 )
 
-// windows are spans that are easily got wrong: the shortest, one that 32 does not divide, the
-// longest.
+// windows lists difficult spans: the shortest, one that 32 does not divide, and the longest.
 var windows = []int64{millisecond, 1001, second, 61 * 60 * second, day, algorithm.MaxWindow}
 
-// counter is a counter of this process, used as the in-process store does.
+// counter is a counter of this process, used as by the in-process store.
 type counter struct {
 	limit algorithm.Limit
 	state algorithm.State
 }
 
-// decide asks for a cost and takes it if it fits.
+// decide charges a cost if it fits.
 func (c *counter) decide(now, cost int64) algorithm.Verdict {
 	var v algorithm.Verdict
 	c.limit.Decide(&c.state, now, cost, "", &v)
 	return v
 }
 
-// look says what the counter would answer.
+// look returns what the counter would answer.
 func (c *counter) look(now, cost int64) algorithm.Verdict {
 	var v algorithm.Verdict
 	c.limit.Look(&c.state, now, cost, false, &v)
 	return v
 }
 
-// bucket is a bucket that must be possible.
+// bucket returns the limit of a bucket, which must be possible.
 func bucket(t failer, rate, window, burst int64) algorithm.Limit {
 	t.Helper()
 	limit, err := algorithm.Bucketed(rate, window, burst)
@@ -55,13 +55,12 @@ func bucket(t failer, rate, window, burst int64) algorithm.Limit {
 	return limit
 }
 
-// model knows what an algorithm promises, in a way of its own. It is told of each call and of the
-// answer to it.
+// model computes what an algorithm promises, in its own way. It checks each call and its answer.
 type model interface {
 	check(t failer, now, cost int64, v algorithm.Verdict)
 }
 
-// play has a counter answer drawn calls before the eyes of a model. Many of them come where an
+// play makes random calls on a counter, and lets a model check the answers. Many calls come when an
 // answer changes.
 func play(t *testing.T, limit algorithm.Limit, newModel func() model) {
 	t.Helper()
@@ -103,8 +102,8 @@ func later(t *rapid.T, window int64, last algorithm.Verdict) int64 {
 	}
 }
 
-// wantHonest checks the two waits of an answer against the counter itself: they are neither too
-// short nor too long.
+// wantHonest checks the two waits of an answer against the counter itself: neither is too short or
+// too long.
 func wantHonest(t failer, c *counter, now, cost int64, v algorithm.Verdict) {
 	t.Helper()
 	if wait := v.RetryAfter; wait > 0 {

@@ -5,12 +5,14 @@ package algorithm
 // number of units used, plus those that have come back since the word was made. A charge changes
 // that integer alone, so many goroutines can charge at once, with a compare-and-swap.
 type Word struct {
-	kind        Kind
-	full, unit  int64 // the most that fits, and one permit, in units
-	refill      int64 // units that come back per microsecond; 0: all come back at reset
-	from, until int64 // the word is good for calls from the first until before the second, in microseconds
-	reset       int64 // without refill: when all that is used comes back, in microseconds since the epoch
-	first       int64 // with refill: the position of a charge with which nothing is used
+	kind       Kind
+	full, unit int64 // the most that fits, and one permit, in units
+	refill     int64 // units that come back per microsecond; 0: all come back at reset
+	// from and until bound the calls for which the word is valid, until excluded. They and reset
+	// are in microseconds since the epoch.
+	from, until int64
+	reset       int64 // without refill: when everything used comes back
+	first       int64 // with refill: the position of the last charge when nothing is used
 }
 
 // AsWord makes a word of a state that was charged just now. It reports false if there is none.

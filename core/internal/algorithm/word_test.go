@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// A word answers as its state does, to the microsecond, for as long as it is good; and put back it
-// is that state.
+// A word answers as its state does, to the microsecond, as long as it is valid. Written back, it is
+// that state.
 func TestWordIsItsState(t *testing.T) {
 	all := families(t)
 	for _, name := range []string{"sliding window", "fixed window", "calendar window", "bucket"} {

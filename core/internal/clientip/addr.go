@@ -6,9 +6,9 @@ import "net/netip"
 // network.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Plain returns the one form of an address that is compared and counted: without a zone, and an IPv4
-// address in any IPv6 form as IPv4. Use it before any prefix is taken. If the prefix came first, all
-// IPv4-mapped addresses would become one (CVE-2026-30827).
+// Plain returns the one form of an address that is compared and counted: without a zone, and an
+// IPv4 address in any IPv6 form as IPv4. Use it before any prefix is taken. If the prefix came
+// first, all IPv4-mapped addresses would become one (CVE-2026-30827).
 func Plain(addr netip.Addr) netip.Addr {
 	if addr.Is4() {
 		return addr
@@ -21,8 +21,8 @@ func Plain(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// ParsePeer reads a net/http RemoteAddr: "192.0.2.1:1234", "[2001:db8::1]:1234", or without a port. It
-// returns the zero Addr for anything else, such as the "@" of a unix socket.
+// ParsePeer reads a net/http RemoteAddr: "192.0.2.1:1234", "[2001:db8::1]:1234", or without a port.
+// It returns the zero Addr for anything else, such as the "@" of a unix socket.
 func ParsePeer(text string) netip.Addr {
 	if peer, ok := parseIPv4Peer(text); ok {
 		return peer

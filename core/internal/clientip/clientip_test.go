@@ -48,7 +48,7 @@ func subjectBy(finder *clientip.Finder, c call) string {
 
 var proxies = clientip.Config{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8"}}
 
-// A call through a trusted proxy, 10.0.0.1, unless another peer is named.
+// Calls come through a trusted proxy, 10.0.0.1, unless they name another peer.
 func TestXForwardedFor(t *testing.T) {
 	lines := func(lines ...string) []string { return lines }
 	for _, test := range []struct {
@@ -171,7 +171,7 @@ func TestUnixProxies(t *testing.T) {
 	}
 }
 
-// ParsePeer reads what netip reads, and takes nothing that netip does not.
+// ParsePeer reads whatever netip reads, and accepts nothing that netip rejects.
 func TestParsePeerIsNetips(t *testing.T) {
 	digits := rapid.StringMatching(`[0-9]{0,6}`)
 	dotted := rapid.Custom(func(t *rapid.T) string {
@@ -211,7 +211,7 @@ func TestParsePeer(t *testing.T) {
 	}
 }
 
-// A call through a trusted proxy, 10.0.0.1, which writes RFC 7239.
+// Calls come through a trusted proxy, 10.0.0.1, which writes the header of RFC 7239.
 func TestForwarded(t *testing.T) {
 	ip := clientip.Config{TrustedProxies: proxies.TrustedProxies, Header: "forwarded"}
 	for _, test := range []struct{ name, lines, want string }{
@@ -267,7 +267,7 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// One header with a single address, and no other is believed: not even where it is missing.
+// Only this one header, with a single address, is believed: no other header, even if it is missing.
 func TestSingleHeader(t *testing.T) {
 	ip := clientip.Config{TrustedProxies: proxies.TrustedProxies, Header: "x-real-ip"}
 	for _, test := range []struct{ name, value, want string }{
@@ -288,7 +288,7 @@ func TestSingleHeader(t *testing.T) {
 	}
 }
 
-// Each way to write a proxy, and peers that are it and are not.
+// Each way to write a proxy trusts the peers that it means, and no others.
 func TestTrustedProxies(t *testing.T) {
 	for _, test := range []struct{ proxy, trusted, untrusted string }{
 		{"10.0.0.0/8", "10.255.0.1", "11.0.0.1"},

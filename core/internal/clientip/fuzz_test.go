@@ -36,8 +36,8 @@ var fuzzProxies = []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8", "::1"}
 
 // FuzzSubject checks that a call is counted by the address that a slow reading of the same header
 // finds, whatever callers and proxies write; that only a trusted peer's header is read; that
-// nothing left of the first untrusted hop has an influence; and that an address is counted in one
-// form only.
+// nothing to the left of the first untrusted hop has an influence; and that an address is counted
+// in one form only.
 func FuzzSubject(f *testing.F) {
 	for form, lines := range []string{
 		"1.1.1.1, 203.0.113.7:80\n[2001:db8::1%eth0]:443,10.9.9.9\n::ffff:10.0.0.1",
@@ -64,7 +64,7 @@ func FuzzSubject(f *testing.F) {
 		reading := all[int(form)%len(all)]
 		addr, err := netip.ParseAddr(peer)
 		if err != nil && peer != "" || len(text) > 4096 {
-			return // a connection has an address or none, and the slow reading is slow
+			return // no connection has more addresses, and the slow reading is slow
 		}
 		counted := func(lines []string) string {
 			return subjectBy(reading.finder, call{addr, map[string][]string{reading.finder.Header: lines}})
@@ -86,7 +86,7 @@ func FuzzSubject(f *testing.F) {
 	})
 }
 
-// hop is what a proxy of ours writes for an address.
+// hop returns what a trusted proxy writes for an address.
 func (r reading) hop(addr string) string {
 	if r.finder.Header == "Forwarded" {
 		return "for=" + addr
@@ -111,8 +111,8 @@ func wantCanonical(t *testing.T, subject string) {
 	}
 }
 
-// slowly is the client's address, read as the documentation says it: all lines joined to one list,
-// from the right, as far as the hops are trusted, up to the first that is unreadable.
+// slowly returns the client's address, read as the documentation describes it: all lines are joined
+// to one list, which is read from the right as far as the hops are trusted and readable.
 func (r reading) slowly(peer string, lines []string) string {
 	client := readPeer(peer)
 	if !r.trusts(client) {
@@ -164,10 +164,10 @@ func (r reading) trusts(addr net.IP) bool {
 	return false
 }
 
-func readPeer(text string) net.IP { return withoutDress(strings.Split(text, "%")[0]) }
+func readPeer(text string) net.IP { return unmapped(strings.Split(text, "%")[0]) }
 
-// withoutDress reads an address, and IPv4 out of IPv6's two dresses.
-func withoutDress(text string) net.IP {
+// unmapped reads an address, and returns IPv4 addresses in both IPv6 forms as IPv4.
+func unmapped(text string) net.IP {
 	addr := net.ParseIP(text)
 	if addr == nil {
 		return nil
@@ -181,7 +181,8 @@ func withoutDress(text string) net.IP {
 	return addr
 }
 
-// readHop reads an address with or without a port, brackets, spaces and zone; nil is anything else.
+// readHop reads an address with or without a port, brackets, spaces and zone. It returns nil for
+// anything else.
 func readHop(hop string) net.IP {
 	hop = strings.TrimSpace(hop)
 	if len(hop) > 64 {
@@ -201,14 +202,14 @@ func readHop(hop string) net.IP {
 	return withoutZone(hop)
 }
 
-// withoutZone reads an address, of which only one of IPv6, and none that is IPv4 in its dress, may
-// have a zone.
+// withoutZone reads an address. Only IPv6 addresses may have a zone, but not those in the form of
+// an IPv4 address.
 func withoutZone(text string) net.IP {
 	bare, zone, zoned := strings.Cut(text, "%")
 	if zoned && (zone == "" || !strings.Contains(bare, ":")) {
 		return nil
 	}
-	return withoutDress(bare)
+	return unmapped(bare)
 }
 
 func brackets(text string) (inner string, ok bool) {
@@ -231,8 +232,7 @@ func cutLast(text, mark string) (before, after string, ok bool) {
 	return text[:at], text[at+len(mark):], true
 }
 
-// splitUnquoted splits at each mark behind which stands an even number of quotes that no backslash
-// escapes.
+// splitUnquoted splits a text at each mark that is followed by an even number of unescaped quotes.
 func splitUnquoted(text string, mark byte) []string {
 	for i := range len(text) {
 		if text[i] == mark && quotesFrom(text, i)%2 == 0 {
@@ -242,7 +242,7 @@ func splitUnquoted(text string, mark byte) []string {
 	return []string{text}
 }
 
-// quotesFrom counts the unescaped quotes from a place on.
+// quotesFrom returns the number of unescaped quotes from a place on.
 func quotesFrom(text string, at int) (n int) {
 	escaped := false
 	for i := range len(text) {
@@ -254,7 +254,7 @@ func quotesFrom(text string, at int) (n int) {
 	return n
 }
 
-// parameterFor is the value of the last parameter called for, without its quotes.
+// parameterFor returns the value of the last parameter named for, without its quotes.
 func parameterFor(element string) (value string) {
 	for _, parameter := range splitUnquoted(element, ';') {
 		if name, of, ok := strings.Cut(parameter, "="); ok && strings.EqualFold(strings.TrimSpace(name), "for") {
@@ -264,7 +264,7 @@ func parameterFor(element string) (value string) {
 	return value
 }
 
-// inWords is an address as it is counted.
+// inWords returns an address as it is counted.
 func inWords(addr net.IP) string {
 	switch {
 	case addr == nil:

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cutLast cuts the last hop off a line. The rest, which the caller may have written, has no influence
-// on how the hop is read.
+// cutLast splits a line before its last hop. The rest, which the caller may have written, does not
+// affect how the hop is read.
 func (f *Finder) cutLast(line string) (rest, hop string, more bool) {
 	if !f.forwarded {
 		comma := strings.LastIndexByte(line, ',')
@@ -37,8 +37,8 @@ func escaped(before string) bool {
 	return (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 }
 
-// forwardedFor returns the "for" parameter of one element of a Forwarded header, without its quotes,
-// or "".
+// forwardedFor returns the "for" parameter of one element of a Forwarded header, without its
+// quotes, or "".
 func forwardedFor(element string) string {
 	for semicolon := len(element); semicolon >= 0; {
 		element = element[:semicolon]

@@ -11,7 +11,8 @@ import (
 func TestWholeMicroseconds(t *testing.T) {
 	for _, sent := range []int64{5_000_000, 5_000_001, 5_000_999} {
 		const holds = 10
-		ends := (sent/1000 + holds) * 1000 // the server reads its clock when the request is sent, or later
+		// The server reads its clock when the request is sent, or later.
+		ends := (sent/1000 + holds) * 1000
 		expires := clock.Expires(sent, holds)
 		if expires > ends || ends-expires >= 1000 {
 			t.Errorf("sent at %d ns: until %d, want less than a microsecond before %d", sent, expires, ends)

@@ -1,11 +1,12 @@
 // Package denycache remembers refusals, so that a caller who tries again is refused without asking
 // the shared store.
 //
-// A refusal is remembered for at most [clock.MaxAge]. It is forgotten earlier if the passing of time
-// alone could change any number in it ([algorithm.Limit.Steady]); that time counts from when the
-// store was asked. The waits in it count from when the answer came: the store read its clock at some
-// moment before that, so they are too long by at most the time that the answer took, and never too
-// short. Changes that this process makes to a key (charges, refunds, resets, bans) are seen at once.
+// A refusal is remembered for at most [clock.MaxAge]. It is forgotten earlier if the passing of
+// time alone could change any number in it ([algorithm.Limit.Steady]); that time counts from when
+// the store was asked. The waits in it count from when the answer came: the store read its clock at
+// some moment before that, so they are too long by at most the time that the answer took, and never
+// too short. Changes that this process makes to a key (charges, refunds, resets, bans) are seen at
+// once.
 package denycache
 
 import (

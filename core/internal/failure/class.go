@@ -25,8 +25,8 @@ const (
 var classes = [...]Class{Timeout, Lost, Unreachable, NoConnection, NotReady, BreakerOpen, Refused, Foreign, Unexpected}
 
 // MayHaveCharged reports whether a call that failed so may have been charged: if it was sent and no
-// answer came or none that could be read, and if the server may have ended a script halfway, for want
-// of a right.
+// answer came or none that could be read, and if the server may have ended a script halfway, for
+// want of a right.
 func (c Class) MayHaveCharged() bool {
 	return c == Timeout || c == Lost || c == Refused || c == Unexpected
 }

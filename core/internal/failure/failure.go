@@ -1,4 +1,5 @@
-// Package failure says why a store did not answer, and whether the caller or the store ended a call.
+// Package failure says why a store did not answer, and whether the caller or the store ended a
+// call.
 package failure
 
 import (
@@ -7,8 +8,8 @@ import (
 	"time"
 )
 
-// Error is the reason why a call got no answer. It wraps no error of a context: only the caller's own
-// context ends with one.
+// Error is the reason why a call got no answer. It wraps no error of a context: only the caller's
+// own context ends with one.
 type Error struct {
 	Class Class
 	Err   error

@@ -9,14 +9,14 @@
 //
 // Measured instead, side by side with the same arithmetic, clock and keys:
 //
-//   - the cache library otter v2, with a bucket and its mutex as the value: 2.6 times as long on one
-//     busy key, 2.3 times with 100,000 keys, and longer for new keys. It kept 171 bytes for each key of
-//     14 bytes, where this keeps 106 for one of 48. It evicts in the background, and so may forget a
-//     bucket that a caller is just charging.
-//   - a Go map with a slice of entries: 180 bytes beside each key, 1.9 times as long on a busy key and
-//     twice with 100,000.
-//   - a spin lock in place of the mutex, and a spin before it: slower on a busy key. Handing over the
-//     cache line costs more than deciding, and a mutex lets its holder go on.
+//   - the cache library otter v2, with a bucket and its mutex as the value: 2.6 times as long on
+//     one busy key, 2.3 times with 100,000 keys, and longer for new keys. It kept 171 bytes for
+//     each key of 14 bytes, where this keeps 106 for one of 48. It evicts in the background, and so
+//     may forget a bucket that a caller is just charging.
+//   - a Go map with a slice of entries: 180 bytes beside each key, 1.9 times as long on a busy key
+//     and twice with 100,000.
+//   - a spin lock in place of the mutex, and a spin before it: slower on a busy key. Handing over
+//     the cache line costs more than deciding, and a mutex lets its holder go on.
 //
 // bench/tables shows the whole limiter beside them.
 package memstore

@@ -17,8 +17,10 @@ import (
 type Log struct {
 	logger *slog.Logger
 
-	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors throttle // by kind of error or rule
-	breakers, connections, versions, evictions                                              throttle // by server
+	// By kind of error or rule.
+	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors throttle
+	// By server.
+	breakers, connections, versions, evictions throttle
 
 	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges once
 }

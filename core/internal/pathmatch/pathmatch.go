@@ -15,11 +15,12 @@ type Scope struct {
 	paths, except patterns
 }
 
-// patterns holds path patterns in four forms, indexed by Looseness: as a router takes them that ignores
+// patterns holds path patterns in four forms, indexed by Looseness: for routers that ignore
 // nothing, ASCII case, trailing slashes, or both.
 type patterns [4][]string
 
-// NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every call.
+// NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every
+// call.
 func NewScope(methods, paths, except []string) Scope {
 	return Scope{methods, newPatterns(paths), newPatterns(except)}
 }
@@ -72,9 +73,9 @@ func (s *Scope) MatchesMethod(method string) bool {
 	})
 }
 
-// MatchesPath reports whether a path is in the scope. A path pattern counts if any reading of the path
-// matches, and an exception only if all readings do. The router decides by one of them, and a single
-// canonical path would leave holes in every framework.
+// MatchesPath reports whether a path is in the scope. A path pattern counts if any reading of the
+// path matches, and an exception only if all readings do. The router decides by one of them, and a
+// single canonical path would leave holes in every framework.
 func (s *Scope) MatchesPath(r *Readings) bool {
 	if len(s.paths[0]) > 0 && !slices.ContainsFunc(r.texts, s.paths.matcher(r.loose)) {
 		return false

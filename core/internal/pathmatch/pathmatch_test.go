@@ -37,8 +37,8 @@ func applies(r rule, c call) bool {
 	return !scope.HasPatterns() || scope.MatchesPath(&readings)
 }
 
-// A rule applies if any reading of the call matches: a hole in one of them would be a way around
-// the limit.
+// A rule applies if any reading of the call matches, or one of them would be a way around the
+// limit.
 func TestPaths(t *testing.T) {
 	limit := []string{"/limit/**"}
 	for _, test := range []struct {
@@ -97,7 +97,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// An exception holds only if every reading of the call matches, so that no spelling walks around
+// An exception holds only if every reading of the call matches, so that no spelling is a way around
 // the rule.
 func TestExcept(t *testing.T) {
 	free := rule{Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}}
@@ -165,8 +165,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Differences that the router ignores make none to the rule: case, trailing slashes, both, or
-// neither.
+// A rule ignores the differences that the router ignores: case, trailing slashes, both, or neither.
 func TestLooseRouters(t *testing.T) {
 	limit, exact := rule{Paths: []string{"/Limit/**"}}, rule{Paths: []string{"/Items"}}
 	slashed, free := rule{Paths: []string{"/Items/"}}, rule{Except: []string{"/Healthz"}}

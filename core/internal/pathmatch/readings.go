@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Looseness says which spellings of a path are one to a router.
+// Looseness says which spellings of a path a router does not distinguish.
 type Looseness uint8
 
 // The bits of a Looseness.
@@ -16,9 +16,9 @@ const (
 	AnySlash                       // with or without trailing slashes
 )
 
-// Readings holds the ways in which a router could understand the path of one call: as the pattern of
-// the matched route, as the framework routes it, decoded, and decoded and cleaned. The zero value is
-// empty.
+// Readings holds the ways in which a router could understand the path of one call: as the pattern
+// of the matched route, as the framework routes it, decoded, and decoded and cleaned. The zero
+// value is empty.
 type Readings struct {
 	texts []string
 	loose Looseness
@@ -51,8 +51,8 @@ func (r *Readings) Read(route, routed string, loose Looseness) {
 	}
 }
 
-// fold returns one spelling for all that are one to the router. It lowers ASCII letters only, as the
-// routers of fasthttp do, and cuts trailing slashes.
+// fold returns the same text for all spellings that the router does not distinguish. It lowers
+// ASCII letters only, as the routers of fasthttp do, and cuts trailing slashes.
 func (l Looseness) fold(text string) string {
 	if l&AnyCase != 0 {
 		text = strings.Map(lowerASCII, text)

@@ -26,15 +26,15 @@ const (
 	maxPart = 64
 )
 
-// dryMark follows the name in the keys of a rule in DryRun. Such a rule has counters of its own, or it
-// would charge those of the rule that it is tried beside. No name ends in the mark, because in an
-// escaped name two hex digits follow a %.
+// dryMark follows the name in the keys of a rule in DryRun. Such a rule has counters of its own, so
+// that it does not charge those of a live rule with the same name. No name ends in the mark,
+// because in an escaped name two hex digits follow a %.
 const dryMark = "%dry"
 
 // Head returns the beginning of every key with a prefix.
 func Head(prefix string) string { return prefix + ":{" }
 
-// LimitTail returns the end of the keys of a name's counters under a limit: what follows the subject.
+// LimitTail returns the part behind the subject in the keys of a name's counters under a limit.
 func LimitTail(name string, dry bool, limit *algorithm.Limit) string {
 	return string(appendLimitTail(nil, name, dry, limit))
 }
@@ -44,12 +44,14 @@ func BanTail(name string, dry bool) string {
 	return string(append(append(append(appendName(nil, name, dry), ':'), algorithm.Ban.Tag()...), ":0"...))
 }
 
-// Append returns a key made of a head, a subject and a tail, written into room, which must be empty.
+// Append returns a key made of a head, a subject and a tail, written into room, which must be
+// empty.
 func Append[T string | []byte](room []byte, head string, subject T, tail string) []byte {
 	return shorten(append(appendEscaped(append(room, head...), subject), tail...))
 }
 
-// AppendLimit is Append for a limit that is known only in the call. It saves the string of the tail.
+// AppendLimit is Append for a limit that is known only in the call. It makes no string for the
+// tail.
 func AppendLimit(room []byte, head, subject, name string, dry bool, limit *algorithm.Limit) []byte {
 	return shorten(appendLimitTail(appendEscaped(append(room, head...), subject), name, dry, limit))
 }
@@ -95,7 +97,8 @@ func hashName(key []byte) []byte {
 }
 
 // appendEscaped appends a subject or a name. Unsafe bytes become %XX. A part that is longer than
-// maxPart becomes # and 128 bits of its SHA-256. Nearly all parts are short and safe, and are copied.
+// maxPart becomes # and 128 bits of its SHA-256. Nearly all parts are short and safe, and are
+// copied.
 func appendEscaped[T string | []byte](dst []byte, part T) []byte {
 	if len(part) > maxPart {
 		return appendHash(dst, part)
@@ -131,8 +134,8 @@ func appendHash[T string | []byte](dst []byte, part T) []byte {
 	return hex.AppendEncode(append(dst, '#'), sum[:16])
 }
 
-// mustEscape holds the bytes that are escaped: all except printable ASCII, and of that the braces, the
-// escape, the mark of a hash, and what has a meaning in a shell.
+// mustEscape holds the bytes that are escaped: all except printable ASCII, and of that the braces,
+// the escape, the mark of a hash, and what has a meaning in a shell.
 var mustEscape = func() (unsafe [256]bool) {
 	for c := range unsafe {
 		unsafe[c] = c <= 0x20 || c >= 0x7f

@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// counter is what a key must tell from all other counters.
+// counter holds what distinguishes a counter from all others.
 type counter struct {
 	subject, name string
 	dry           bool
@@ -25,8 +25,8 @@ type counter struct {
 
 var calendars = [...]string{"dUTC", "dEurope/Berlin", "mEurope/Berlin", "m#" + strings.Repeat("5", 20)}
 
-// newCounter makes a counter of any numbers. kind chooses the algorithm and whether the counter is
-// that of a rule in DryRun.
+// newCounter makes a counter from any numbers. kind chooses the algorithm and whether the counter
+// is that of a rule in DryRun.
 func newCounter(subject, name string, kind byte, window int64) counter {
 	c := counter{subject: subject, name: name, dry: kind&16 != 0, kind: algorithm.Kind(kind % 16)}
 	switch {
@@ -79,7 +79,7 @@ func (c counter) slowly() string {
 	return head + name + tail
 }
 
-// escapedSlowly returns a subject or a name as it stands in keys.
+// escapedSlowly returns a subject or a name as it appears in keys.
 func escapedSlowly(part string) string {
 	var text strings.Builder
 	for i := range len(part) {
@@ -134,7 +134,8 @@ func FuzzKey(f *testing.F) {
 		f.Add("s", "n%dry", kind, int64(60e6), "s", "n", kind, int64(-1))
 	}
 	const dryCalendar = 16 + byte(algorithm.CalendarWindow)
-	for n := 61; n < 64; n++ { // with the longest calendar, the key of a rule in DryRun has 200 bytes, then 201
+	// With the longest calendar, the key of a rule in DryRun has 200 bytes, then 201.
+	for n := 61; n < 64; n++ {
 		f.Add(strings.Repeat("s", 64), strings.Repeat("n", n), dryCalendar, int64(3), strings.Repeat("s", 64), strings.Repeat("n", n+1), dryCalendar, int64(3))
 	}
 	f.Fuzz(func(t *testing.T, subjectA, nameA string, kindA byte, windowA int64, subjectB, nameB string, kindB byte, windowB int64) {
@@ -153,7 +154,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// part draws a subject or a name: any bytes, mostly safe ones, around the length from which it is
+// part draws a subject or a name: any bytes, mostly safe ones, of about the length from which it is
 // hashed.
 func part() *rapid.Generator[string] {
 	any, safe := rapid.Byte(), rapid.ByteRange('a', 'z')

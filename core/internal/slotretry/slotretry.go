@@ -9,11 +9,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Queue holds slots that the store did not take back, or that it may have granted without an answer.
-// It gives them back again and again until that succeeds, or until their Window is over and they are
-// free anyway. Giving a slot back twice does nothing. All slots of a limiter are given back together,
-// so a store that is in trouble gets one request, not one for each slot. A Queue is safe for
-// concurrent use.
+// Queue holds slots that the store did not take back, or that it may have granted without an
+// answer. It gives them back again and again until that succeeds, or until their Window is over and
+// they are free anyway. Giving a slot back twice does nothing. All slots of a limiter are given
+// back together, so a store that is in trouble gets one request, not one for each slot. A Queue is
+// safe for concurrent use.
 type Queue struct {
 	giveBack func(context.Context, []algorithm.Charge) error
 
@@ -36,7 +36,8 @@ const (
 	maxSlots = 10_000
 	// batchSize is how many slots are given back at once.
 	batchSize = 100
-	// shortestWait is how long after a failure the slots are tried again. It doubles up to longestWait.
+	// shortestWait is how long after a failure the slots are tried again. It doubles up to
+	// longestWait.
 	shortestWait = 100 * time.Millisecond
 	longestWait  = time.Second
 )
@@ -118,7 +119,8 @@ func (q *Queue) try(slots []slot) (left []slot, failed bool) {
 		}
 		done := 1
 		if q.giveBack(context.Background(), charges) != nil {
-			done, failed = 0, true // perhaps on one shard only, so the other batches are tried as well
+			// Perhaps only one shard failed, so the other batches are tried as well.
+			done, failed = 0, true
 		}
 		for _, s := range batch {
 			if s.times -= done; s.times > 0 && s.freeAt.After(now) {

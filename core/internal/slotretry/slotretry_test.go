@@ -68,7 +68,7 @@ func TestSlotsAreGivenBackUntilTheStoreTakesThem(t *testing.T) {
 	})
 }
 
-// Slots whose Window is over are free, and those of a closed queue are forgotten.
+// Slots are forgotten when their Window is over, or the queue is closed.
 func TestSlotsThatAreForgotten(t *testing.T) {
 	for name, end := range map[string]func(*slotretry.Queue){
 		"window over": func(*slotretry.Queue) { time.Sleep(2 * time.Minute) },

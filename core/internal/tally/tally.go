@@ -1,5 +1,5 @@
-// Package tally counts decisions by name, reason and source, without making processors wait for each
-// other.
+// Package tally counts decisions by name, reason and source, without making processors wait for
+// each other.
 package tally
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
-// MaxHandles bounds the names of handles, and maxRules those of rules. Callers may choose them, where
+// MaxHandles bounds the names of handles, and maxRules those of rules. Callers may choose names if
 // handlers make handles and rules.
 const (
 	MaxHandles = 1000
@@ -36,7 +36,7 @@ type Table struct {
 	others  Tally // of all names beyond the bounds
 }
 
-// New returns an empty table, in which the names beyond the bounds are counted under the name others.
+// New returns an empty table. Names beyond the bounds are counted under the name others.
 func New(others string) *Table {
 	t := &Table{stripes: 1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1))}
 	t.others = Tally{table: t, name: others}
@@ -67,7 +67,8 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 	return of
 }
 
-// Tally holds the counts of one name: a cell for each reason and source that occurred, which are few.
+// Tally holds the counts of one name: a cell for each reason and source that occurred, which are
+// few.
 type Tally struct {
 	table *Table
 	name  string
@@ -106,7 +107,8 @@ func (c *cell) add(bound bool, stripe uint32) {
 	}
 }
 
-// addCell returns the cell of a reason and a source, and adds it unless another goroutine was faster.
+// addCell returns the cell of a reason and a source, and adds it unless another goroutine was
+// faster.
 func (t *Tally) addCell(reason, source string) *cell {
 	t.table.mu.Lock()
 	defer t.table.mu.Unlock()
@@ -135,8 +137,8 @@ type Entry struct {
 	Count, Bound         uint64
 }
 
-// Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle of
-// one name are one entry.
+// Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle
+// of one name are one entry.
 func (t *Table) Snapshot() (entries []Entry) {
 	for _, of := range t.rules.All() {
 		entries = of.appendTo(entries)

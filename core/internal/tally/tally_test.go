@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Callers may choose names: those beyond a bound are counted together, and none is lost.
+// Callers may choose names. Names beyond a bound are counted together, and no decision is lost.
 func TestNamesAreBounded(t *testing.T) {
 	table := New("others")
 	const n = 4 * MaxHandles
@@ -34,8 +34,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// Entries come in an order, so that two snapshots can be compared, whatever the reasons and
-// sources.
+// Entries are sorted, so that two snapshots can be compared.
 func TestSnapshotIsInOrder(t *testing.T) {
 	table := New("others")
 	for i := range 40 {
