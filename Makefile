@@ -19,10 +19,9 @@ help: ## list the targets
 
 test: redis compiler curl format cross race staticcheck newest ## run all of the checks and tests below, in this order
 
-redis: ## install redis-server, redis-cli and redis-benchmark unless they are there (the tests start their own servers)
+redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
 	@sh .ci/install redis-cli
-	@sh .ci/install redis-benchmark
 
 curl: ## install curl unless it is there (the examples' own commands are tried with it)
 	@sh .ci/install curl
@@ -82,8 +81,8 @@ newest-update: ## write .ci/newest.mod anew from go.mod and today's newest relea
 pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
 	cd bench && go run ./pictures
 
-bench: redis ## measure this library beside others, and write bench/RESULTS.md, its charts and the table in bench/README.md (about 10 minutes)
+bench: redis ## measure this library beside others, and write bench/RESULTS.md, its charts and the table in bench/README.md (about 11 minutes)
 	cd bench && go run ./compare
 
-bench-quick: redis ## the same in little more than a minute, with figures that waver more
+bench-quick: redis ## the same in a minute and a half, with wider spreads
 	cd bench && go run ./compare -quick

@@ -41,24 +41,21 @@ func (r results) redisBars(workload string) (bars []bar) {
 	for _, row := range r.onRedis(workload, fmt.Sprint(crowd)) {
 		bars = append(bars, newBar(row["limiter"], figure(row["decisions/s"]), ""))
 	}
-	if workload != hotKey && len(bars) > 0 {
-		bars = append(bars, newBar("the server alone, TokenBucket's script", r.ceiling, ""))
-	}
 	return bars
 }
 
 func (r results) processBars() (bars []bar) {
-	for _, row := range r.tables[inProcessHeading] {
+	for _, row := range r[inProcessHeading] {
 		bars = append(bars, newBar(row["limiter"], figure(row["ns, 100k keys"]), ""))
 	}
 	return bars
 }
 
 func (r results) middlewareBars() (bars []bar) {
-	for _, row := range r.tables[middlewareHeading] {
+	for _, row := range r[middlewareHeading] {
 		allocs := fmt.Sprintf(", %.0f allocations", value(row["allocs over it"]))
 		name := row["framework"] + ": " + row["limit"]
-		bars = append(bars, newBar(name, row["ns over the bare handler"], allocs))
+		bars = append(bars, newBar(name, figure(row["ns over the bare handler"]), allocs))
 	}
 	return bars
 }

@@ -36,12 +36,9 @@ func (b *bench) growKeys() error {
 			if n > b.manyKeys && rival != rivals.SlidingWindow {
 				continue
 			}
-			bytes, err := b.loadStates(rival, growLimit, n)
+			bytes, err := b.growStates(rival, n)
 			if err != nil {
 				return err
-			}
-			if n < b.manyKeys {
-				bytes = 0 // the server's buffers would be most of it
 			}
 			setting := fmt.Sprintf("%d keys in Redis", n)
 			if err := b.grow(setting, rival, growLimit, keys, picks, bytes); err != nil {
@@ -50,6 +47,25 @@ func (b *bench) growKeys() error {
 		}
 	}
 	return b.server.Flush()
+}
+
+// growStates loads n states and returns the bytes of a key in the server's memory.
+func (b *bench) growStates(rival string, n int) (bytes float64, err error) {
+	if err := b.server.Flush(); err != nil {
+		return 0, err
+	}
+	empty, err := b.server.Memory()
+	if err != nil {
+		return 0, err
+	}
+	if err := b.loadStates(rival, growLimit, b.place(), n); err != nil {
+		return 0, err
+	}
+	if n < b.manyKeys {
+		return 0, nil // the server's buffers would be most of it
+	}
+	full, err := b.server.Memory()
+	return float64(full-empty) / float64(n), err
 }
 
 // grow measures one row on the servers as they are.

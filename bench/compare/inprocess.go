@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
@@ -10,18 +11,23 @@ import (
 
 // local is the result of one round of a limiter in this process.
 type local struct {
-	nanos, allocs, bytes float64
-	refused              float64 // of a hundred calls, all of which the limit allows
+	nanos, cpu    float64 // that pass for a call, and that the processors spend on it
+	allocs, bytes float64
+	refused       float64 // of a hundred calls, all of which the limit allows
 }
 
 // inThisProcess measures the limiters that count in the process, called from all cores.
 func (b *bench) inThisProcess() error {
-	for range b.localRounds {
-		for _, i := range harness.Shuffled(len(rivals.InThisProcess)) {
-			r := rivals.InThisProcess[i]
-			for _, n := range []int{1, b.manyKeys} {
+	for _, n := range []int{1, b.manyKeys} {
+		keys, picks := harness.NewKeys("key", n), harness.One()
+		if n > 1 {
+			picks = harness.Uniform(n)
+		}
+		for range b.localRounds {
+			for _, i := range harness.Shuffled(len(rivals.InThisProcess)) {
+				r := rivals.InThisProcess[i]
 				c := cell{workload: keysInProcess(n), rival: r.Name}
-				b.local[c] = append(b.local[c], b.runInProcess(r, n))
+				b.local[c] = append(b.local[c], b.runInProcess(r, keys, picks))
 			}
 		}
 	}
@@ -31,20 +37,17 @@ func (b *bench) inThisProcess() error {
 // keysInProcess returns the name of the workload with n keys.
 func keysInProcess(n int) string { return fmt.Sprintf("in process, %d keys", n) }
 
-func (b *bench) runInProcess(r rivals.InProcess, n int) local {
+func (b *bench) runInProcess(r rivals.InProcess, keys harness.Keys, picks []uint32) local {
 	limit := rivals.Roomy
-	if n == 1 {
+	if keys.Len() == 1 {
 		limit = rivals.RoomyHot
 	}
-	allow, closeIt := r.Open(limit, n)
+	allow, closeIt := r.Open(limit, keys.Len())
 	defer closeIt()
-	keys, picks := harness.NewKeys("key", n), harness.One()
-	if n > 1 {
-		picks = harness.Uniform(n)
-	}
-	for i := range n {
+	for i := range keys.Len() {
 		allow(keys.At(i))
 	}
+	runtime.GC() // of the limiter before
 	var refused atomic.Int64
 	p := harness.RunParallel(func(goroutine int) func(int) {
 		next, mask := goroutine*len(picks)/2, len(picks)-1
@@ -62,5 +65,5 @@ func (b *bench) runInProcess(r rivals.InProcess, n int) local {
 			}
 		}
 	}, b.inProcess)
-	return local{p.NanosPerCall(), p.AllocsPerCall(), p.BytesPerCall(), 100 * float64(refused.Load()) / float64(p.Calls)}
+	return local{p.NanosPerCall(), p.CPUNanosPerCall(), p.AllocsPerCall(), p.BytesPerCall(), 100 * float64(refused.Load()) / float64(p.Calls)}
 }

@@ -28,14 +28,14 @@ var drawn = []struct{ rival, color string }{
 	{rivals.SlidingWindow, paper.Medium},
 	{rivals.RedisRate, paper.Amber},
 	{rivals.Ulule, paper.Grey},
-	{"rueidis, the same script", paper.Green},
+	{rivals.Rueidis, paper.Green},
 }
 
 func (r results) scaling() (panels []scalingPanel) {
 	for _, w := range []workload{hot, uniform} {
 		panel := scalingPanel{title: w.name}
 		values := make(map[string][]float64)
-		for _, row := range r.tables[onRedisHeading+w.name] {
+		for _, row := range r[onRedisHeading+w.name] {
 			if n := row["goroutines"]; !slices.Contains(panel.goroutines, n) {
 				panel.goroutines = append(panel.goroutines, n)
 			}

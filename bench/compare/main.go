@@ -132,6 +132,7 @@ func (b *bench) sections() (all []section) {
 	}
 	all = append(all,
 		section{"processes", b.processes},
+		section{"another client", b.bystander},
 		section{"in the process", b.inThisProcess},
 		section{"heap of a key", b.heap},
 		section{"middlewares", b.middlewares},
@@ -159,4 +160,12 @@ func stopOnSignal(server *harness.Server) {
 
 func (b *bench) place() rivals.Place {
 	return rivals.Place{Addrs: b.server.Addrs(), Cluster: b.server.Cluster}
+}
+
+// placeIn is one of the databases that are not the first. Rivals that are measured in turns have
+// one each.
+func (b *bench) placeIn(n int) rivals.Place {
+	place := b.place()
+	place.DB = n + 1
+	return place
 }

@@ -21,7 +21,7 @@ func (b *bench) middlewares() error {
 			}, b.inProcess)
 			closeIt()
 			c := cell{workload: m.Framework, rival: m.Name}
-			b.local[c] = append(b.local[c], local{nanos: p.NanosPerCall(), allocs: p.AllocsPerCall(), bytes: p.BytesPerCall()})
+			b.local[c] = append(b.local[c], local{nanos: p.NanosPerCall(), cpu: p.CPUNanosPerCall(), allocs: p.AllocsPerCall(), bytes: p.BytesPerCall()})
 		}
 	}
 	return nil

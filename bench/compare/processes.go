@@ -27,7 +27,8 @@ type job struct {
 	Rival, Workload string
 	Place           rivals.Place
 	Goroutines      int
-	Quick           bool
+	Keys            int
+	Warm, Measure   time.Duration
 }
 
 // done is the report of a worker.
@@ -38,33 +39,67 @@ type done struct {
 	FirstErr                   string
 }
 
+// processRun is one measurement of several processes.
+type processRun struct {
+	workload  workload
+	processes int
+}
+
+// addTo adds a worker's report to an outcome.
+func (d done) addTo(o *harness.Outcome) {
+	o.Decisions, o.Allowed, o.Errors = o.Decisions+d.Decisions, o.Allowed+d.Allowed, o.Errors+d.Errors
+	o.Took, o.ClientCPU = max(o.Took, d.Took), o.ClientCPU+d.ClientCPU
+	o.Latency.AddSparse(d.Latency)
+	if d.FirstErr != "" {
+		o.FirstErr = d.FirstErr
+	}
+}
+
 func (b *bench) processes() error {
-	for range b.rounds {
-		for _, i := range harness.Shuffled(len(processRivals)) {
-			if err := b.visitWithProcesses(processRivals[i]); err != nil {
-				return err
+	jobs, err := b.processJobs()
+	if err != nil {
+		return err
+	}
+	var runs []processRun
+	for _, name := range b.processPicks {
+		for _, n := range b.settings.processes {
+			runs = append(runs, processRun{workloadNamed(name), n})
+		}
+	}
+	for range b.processRounds {
+		for _, i := range harness.Shuffled(len(runs)) {
+			for _, k := range harness.Shuffled(len(processRivals)) {
+				run, rival := runs[i], processRivals[k]
+				c := cell{run.workload.name, rival, processGoroutines, run.processes}
+				outcome, err := b.runProcesses(run.processes, jobs[c.workload+rival])
+				if err != nil {
+					return fmt.Errorf("%s, %d processes: %w", rival, run.processes, err)
+				}
+				b.outcomes[c] = append(b.outcomes[c], outcome)
 			}
 		}
 	}
 	return nil
 }
 
-func (b *bench) visitWithProcesses(rival string) error {
+// processJobs returns the jobs by the names of workload and rival. Each has a database of its own,
+// with a live state of every key.
+func (b *bench) processJobs() (map[string]job, error) {
+	if err := b.server.Flush(); err != nil {
+		return nil, err
+	}
+	jobs := make(map[string]job)
 	for _, name := range b.processPicks {
-		w := workloadNamed(name)
-		if _, err := b.loadStates(rival, w.limit, w.keys(b.settings)); err != nil {
-			return err
-		}
-		for _, n := range b.settings.processes {
-			outcome, err := b.runProcesses(n, job{rival, w.name, b.place(), processGoroutines, b.quick})
-			if err != nil {
-				return fmt.Errorf("%s, %d processes: %w", rival, n, err)
+		for _, rival := range processRivals {
+			w, place := workloadNamed(name), b.placeIn(len(jobs))
+			keys := w.keys(b.settings)
+			if err := b.loadStates(rival, w.limit, place, keys); err != nil {
+				return nil, err
 			}
-			c := cell{w.name, rival, processGoroutines, n}
-			b.outcomes[c] = append(b.outcomes[c], outcome)
+			jobs[name+rival] = job{rival, name, place, processGoroutines, keys, b.warm, b.processMeasure}
 		}
 	}
-	return nil
+	return jobs, nil
 }
 
 // runProcesses has n workers do a job at the same time and adds up their reports.
@@ -79,37 +114,27 @@ func (b *bench) runProcesses(n int, j job) (*harness.Outcome, error) {
 		defer w.stop()
 	}
 	for _, w := range workers {
-		if _, err := w.out.ReadString('\n'); err != nil { // it is ready
+		if err := w.begin(); err != nil {
 			return nil, err
 		}
 	}
-	for _, w := range workers {
-		if _, err := io.WriteString(w.in, "go\n"); err != nil {
-			return nil, err
-		}
-	}
-	time.Sleep(b.warm)
+	time.Sleep(j.Warm)
 	before, err := b.server.Usage()
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(b.measure)
+	time.Sleep(j.Measure)
 	after, err := b.server.Usage()
 	if err != nil {
 		return nil, err
 	}
 	o := &harness.Outcome{Server: after.Since(before)}
 	for _, w := range workers {
-		var d done
-		if err := json.NewDecoder(w.out).Decode(&d); err != nil {
+		d, err := w.report()
+		if err != nil {
 			return nil, err
 		}
-		o.Decisions, o.Allowed, o.Errors = o.Decisions+d.Decisions, o.Allowed+d.Allowed, o.Errors+d.Errors
-		o.Took, o.ClientCPU = max(o.Took, d.Took), o.ClientCPU+d.ClientCPU
-		o.Latency.AddSparse(d.Latency)
-		if d.FirstErr != "" {
-			o.FirstErr = d.FirstErr
-		}
+		d.addTo(o)
 	}
 	return o, nil
 }
@@ -139,7 +164,23 @@ func startWorker(j job) (*worker, error) {
 	if err := w.process.Start(); err != nil {
 		return nil, err
 	}
-	return w, json.NewEncoder(w.in).Encode(j)
+	if err := json.NewEncoder(w.in).Encode(j); err != nil {
+		return nil, err
+	}
+	_, err = w.out.ReadString('\n') // it is ready
+	return w, err
+}
+
+// begin gives the signal to start.
+func (w *worker) begin() error {
+	_, err := io.WriteString(w.in, "go\n")
+	return err
+}
+
+// report waits for the end of the job.
+func (w *worker) report() (d done, err error) {
+	err = json.NewDecoder(w.out).Decode(&d)
+	return d, err
 }
 
 func (w *worker) stop() {
@@ -160,19 +201,17 @@ func work(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return err
 	}
-	s := full
-	if j.Quick {
-		s = short
-	}
 	w := workloadNamed(j.Workload)
 	limiter, err := rivals.Find(j.Rival).Open(j.Place, w.limit)
 	if err != nil {
 		return err
 	}
 	defer limiter.Close()
-	keys := harness.NewKeys("key", w.keys(s))
-	load := harness.Load{Goroutines: j.Goroutines, Keys: keys, Picks: w.picks(keys.Len()), Warm: s.warm, Measure: s.measure, Every: 1}
-	load.Picks = rotated(load.Picks, os.Getpid())
+	keys := harness.NewKeys("key", j.Keys)
+	load := harness.Load{
+		Goroutines: j.Goroutines, Keys: keys, Picks: rotated(w.picks(keys.Len()), os.Getpid()),
+		Warm: j.Warm, Measure: j.Measure, Every: 1,
+	}
 	fmt.Fprintln(out, "ready")
 	if _, err := lines.ReadString('\n'); err != nil {
 		return err

@@ -49,7 +49,7 @@ func (b *bench) readmeTable() string {
 	on := func(label, workload string) {
 		speed := func(rival string) string { return harness.Number(b.speed(workload, rival, crowd).Median) }
 		table.Row(label, speed(rivals.TokenBucket)+" ("+speed(rivals.SlidingWindow)+")", speed(rivals.RedisRate), speed(rivals.Ulule),
-			"rueidis "+speed("rueidis, the same script")+", throttled "+speed("throttled"))
+			"rueidis "+speed(rivals.Rueidis)+", throttled "+speed("throttled"))
 	}
 	on("decisions/s on Redis, one hot key, 256 goroutines", hotKey)
 	on("the same, 100k keys", uniformKeys)
@@ -60,19 +60,19 @@ func (b *bench) readmeTable() string {
 	}
 	table.Row("p99 on Redis, one hot key, 256 goroutines", p99(rivals.TokenBucket)+" ("+p99(rivals.SlidingWindow)+")", p99(rivals.RedisRate), p99(rivals.Ulule), "")
 	cost := func(rival string) string { return harness.Number(b.costOf(rival, allowedCall).Median) + " µs" }
-	table.Row("time of the Redis server for a call", cost(rivals.TokenBucket)+" ("+cost(rivals.SlidingWindow)+")", cost(rivals.RedisRate), cost(rivals.Ulule), "")
+	table.Row("time of the Redis server for a decision", cost(rivals.TokenBucket)+" ("+cost(rivals.SlidingWindow)+")", cost(rivals.RedisRate), cost(rivals.Ulule), "")
 	many := func(rival string) string {
-		return harness.Number(b.nanos(cell{workload: keysInProcess(b.manyKeys), rival: rival}).Median) + " ns"
+		return harness.Number(b.localOf(b.allKeys(rival), nanosOf).Median) + " ns"
 	}
 	table.Row("a decision in the process, 100k keys", many(rivals.TokenBucket)+" ("+many(rivals.SlidingWindow)+")", "", many(rivals.Ulule),
-		"go-limiter "+many("sethvargo/go-limiter")+", x/time/rate in a map "+many("x/time/rate in a map"))
+		"go-limiter "+many(rivals.GoLimiter)+", x/time/rate in a map "+many("x/time/rate in a map"))
 	gin := func(name string) string {
-		nanos, allocs := b.added(rivals.Middleware{Framework: "gin", Name: name})
+		nanos := harness.SpreadOf(b.added("gin", name, nanosOf)).Median
 		if math.IsNaN(nanos) {
 			return "-"
 		}
-		return fmt.Sprintf("%s ns, %.0f allocations", harness.Number(nanos), allocs)
+		return fmt.Sprintf("%s ns, %.0f allocations", harness.Number(nanos), harness.SpreadOf(b.added("gin", name, allocsOf)).Median)
 	}
-	table.Row("what a middleware adds to gin", gin("accesslimit"), "", gin(rivals.Ulule), "")
+	table.Row("what a middleware adds to gin", gin(rivals.Ours), "", gin(rivals.Ulule), "")
 	return table.String()
 }

@@ -30,6 +30,18 @@ func (b *bench) recordCalls(rival string, limit rivals.Limit, do func(harness.Al
 	return calls, err
 }
 
+// record returns the calls that a rival sends for all keys, encoded.
+func (b *bench) record(rival string, limit rivals.Limit, keys harness.Keys) ([][]byte, error) {
+	calls, err := b.recordCalls(rival, limit, func(allow harness.AllowFunc) error {
+		return forEachKey(keys, func(subject string) error { return callOnce(allow, subject) })
+	})
+	encoded := make([][]byte, len(calls))
+	for i, call := range calls {
+		encoded[i] = harness.Encode(call)
+	}
+	return encoded, err
+}
+
 // callOnce calls a key, whatever the answer is.
 func callOnce(allow harness.AllowFunc, subject string) error {
 	_, err := patiently(allow, subject)

@@ -10,8 +10,5 @@ const refusedKey = "a key that is used up"
 // time.
 var refused = workload{
 	name: refusedKey, limit: rivals.UsedUp, all: []int{1, 64, 256}, few: []int{256}, exact: true, every: 16,
-	keys: func(settings) int { return exactRuns },
+	keys: func(s settings) int { return s.rounds * 3 },
 }
-
-// exactRuns is the number of keys to use up: more than a visit has runs.
-const exactRuns = 8

@@ -20,10 +20,6 @@ type report struct {
 	costs     []*cost
 	weights   map[string]weight
 	growths   []growth
-	ceiling   []float64
-	ceilingBy string
-
-	ceilingScript [][]byte // the calls that are measured for the ceiling
 }
 
 func newReport() report {
@@ -36,7 +32,6 @@ func newReport() report {
 // Words of RESULTS.md by which the charts find their figures.
 const (
 	onRedisHeading    = "On Redis: "
-	ceilingWords      = ", with nothing around it: "
 	inProcessHeading  = "In the process"
 	middlewareHeading = "Middlewares, counting in the process"
 )
@@ -45,18 +40,43 @@ const (
 
 func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors) / o.Took.Seconds() }
 
-func each(n float64, o *harness.Outcome) float64 { return harness.Ratio(n, float64(o.Decisions)) }
-
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// percentile returns a latency in microseconds.
+// percentile returns a latency in microseconds, or not a number if none was taken.
 func percentile(p float64) func(*harness.Outcome) float64 {
-	return func(o *harness.Outcome) float64 { return micros(o.Latency.Percentile(p)) }
+	return func(o *harness.Outcome) float64 {
+		if d := o.Latency.Percentile(p); d > 0 {
+			return micros(d)
+		}
+		return math.NaN()
+	}
 }
+
+// The numbers of one decision.
+
+func each(n float64, o *harness.Outcome) float64 { return harness.Ratio(n, float64(o.Decisions)) }
+
+func clientMicros(o *harness.Outcome) float64 { return each(micros(o.ClientCPU), o) }
+func serverMicros(o *harness.Outcome) float64 { return each(micros(o.Server.CPU), o) }
+func scripts(o *harness.Outcome) float64      { return each(float64(o.Server.Scripts), o) }
+func mallocs(o *harness.Outcome) float64      { return each(float64(o.Mallocs), o) }
+func bytes(o *harness.Outcome) float64        { return each(float64(o.Bytes), o) }
 
 // of returns the spread of one number over the rounds of a cell.
 func (r *report) of(c cell, number func(*harness.Outcome) float64) harness.Spread {
 	return harness.SpreadBy(r.outcomes[c], number)
+}
+
+// pairs returns the spread of the ratio of one number of two cells, taken within each round.
+func (r *report) pairs(a, b cell, number func(*harness.Outcome) float64) harness.Spread {
+	return harness.Pairs(harness.Values(r.outcomes[a], number), harness.Values(r.outcomes[b], number))
+}
+
+// toOurs returns how many decisions a cell makes for each one of our TokenBucket.
+func (r *report) toOurs(c cell) harness.Spread {
+	ours := c
+	ours.rival = rivals.TokenBucket
+	return r.pairs(c, ours, perSecond)
 }
 
 // speed returns the decisions per second of one process. A call that failed is no decision.
@@ -97,6 +117,7 @@ func (b *bench) text(redisVersion string) string {
 		b.onRedisText(&t, w)
 	}
 	b.processText(&t)
+	b.bystanderText(&t)
 	b.localText(&t)
 	b.middlewareText(&t)
 	b.costText(&t)
@@ -110,9 +131,10 @@ func (b *bench) head(t *strings.Builder, redisVersion string) {
 	t.WriteString("# Results\n\n")
 	fmt.Fprintf(t, "Written by `%s`; [README.md](README.md) says what is measured and how to read it. ", b.command())
 	if b.quick {
-		t.WriteString("**A quick run**: few and short rounds, figures waver by a quarter. ")
+		t.WriteString("**A quick run** has few rounds, so less is decided. ")
 	}
-	t.WriteString("Client and server share the machine, so ratios count, not the figures. Median (least..most) of the rounds.\n\n")
+	t.WriteString("Client and server share the machine, so ratios count, not the figures. " +
+		"A ratio is taken within each round. Figures and ratios are the median (and the quartiles) of the rounds.\n\n")
 	for _, line := range machine(redisVersion) {
 		t.WriteString("- " + line + "\n")
 	}
@@ -125,10 +147,6 @@ func (b *bench) head(t *strings.Builder, redisVersion string) {
 
 func (b *bench) onRedisText(t *strings.Builder, w workload) {
 	before := fmt.Sprintf("## %s%s\n\n", onRedisHeading, w.name)
-	if w.ceiling && len(b.ceiling) > 0 {
-		before += fmt.Sprintf("TokenBucket's script from %s%s%s calls/s.\n\n",
-			b.ceilingBy, ceilingWords, spread(harness.SpreadOf(b.ceiling)))
-	}
 	if w.exact {
 		before += fmt.Sprintf("The key admits %d calls and then none; \"admitted\" is how many it did, in the worst round.\n\n", w.limit.Max)
 	}
@@ -141,30 +159,22 @@ func (b *bench) onRedisText(t *strings.Builder, w workload) {
 	}
 	table := harness.NewTable(head...)
 	for _, n := range w.counts(b.settings) {
-		ours := b.speed(w.name, rivals.TokenBucket, n).Median
-		for _, r := range rivals.OnRedis {
-			c := cell{w.name, r.Name, n, 1}
+		for _, name := range contestantNames() {
+			c := cell{w.name, name, n, 1}
 			if len(b.outcomes[c]) > 0 {
-				b.outcomeRow(table, w, c, ours)
+				b.outcomeRow(table, w, c)
 			}
 		}
 	}
 	part(t, before, table)
 }
 
-func (b *bench) outcomeRow(table *harness.Table, w workload, c cell, ours float64) {
+func (b *bench) outcomeRow(table *harness.Table, w workload, c cell) {
 	rounds := b.outcomes[c]
 	number := func(f func(*harness.Outcome) float64) float64 { return b.of(c, f).Median }
-	speed := b.of(c, perSecond)
 	row := []any{
-		c.rival, c.goroutines, spread(speed), harness.Times(harness.Ratio(speed.Median, ours)),
-		measured(number(percentile(50))), measured(number(percentile(99))),
-		number(func(o *harness.Outcome) float64 { return each(micros(o.ClientCPU), o) }),
-		number(func(o *harness.Outcome) float64 { return each(micros(o.Server.CPU), o) }),
-		number(func(o *harness.Outcome) float64 { return each(float64(o.Server.Scripts), o) }),
-		number(func(o *harness.Outcome) float64 { return each(float64(o.Mallocs), o) }),
-		number(func(o *harness.Outcome) float64 { return each(float64(o.Bytes), o) }),
-		errorsOf(rounds, !w.exact),
+		c.rival, c.goroutines, b.of(c, perSecond), b.toOurs(c).In("x"), number(percentile(50)), number(percentile(99)),
+		number(clientMicros), number(serverMicros), number(scripts), number(mallocs), number(bytes), errorsOf(rounds, !w.exact),
 	}
 	if w.exact {
 		row = append(row, mostAdmitted(rounds), answeredBy(rounds))
@@ -192,12 +202,13 @@ func errorsOf(rounds []*harness.Outcome, allAdmitted bool) string {
 	}
 }
 
-// mostAdmitted returns how many calls a used-up key admitted in the worst round.
-func mostAdmitted(rounds []*harness.Outcome) (most int64) {
-	for _, o := range rounds {
-		most = max(most, o.Ever)
+// mostAdmitted returns how many calls a used-up key admitted in the worst round, or not a number
+// without a round.
+func mostAdmitted(rounds []*harness.Outcome) float64 {
+	if len(rounds) == 0 {
+		return math.NaN()
 	}
-	return most
+	return slices.Max(harness.Values(rounds, func(o *harness.Outcome) float64 { return float64(o.Ever) }))
 }
 
 // answeredBy returns the sources of the decisions, if the limiter names them.
@@ -217,11 +228,4 @@ func answeredBy(rounds []*harness.Outcome) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
-}
-
-func spread(s harness.Spread) string {
-	if math.IsNaN(s.Median) {
-		return "-"
-	}
-	return fmt.Sprintf("%s (%s..%s)", harness.Number(s.Median), harness.Number(s.Min), harness.Number(s.Max))
 }

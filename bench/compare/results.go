@@ -8,18 +8,13 @@ import (
 
 // results are the tables of RESULTS.md by heading. The charts are drawn from them, so that no
 // chart shows a figure that is not on record, and so that all can be redrawn without measuring.
-type results struct {
-	tables  map[string][]row
-	ceiling string // decisions a second of the script alone
-}
+type results map[string][]row
 
 // row is a line of a table by column. Of columns with the same name it has the first.
 type row map[string]string
 
 func parseResults(text string) results {
-	r := results{tables: make(map[string][]row)}
-	_, after, _ := strings.Cut(text, ceilingWords)
-	r.ceiling = figure(after)
+	r := make(results)
 	var heading string
 	var columns []string
 	for line := range strings.Lines(text) {
@@ -31,7 +26,7 @@ func parseResults(text string) results {
 		case columns == nil:
 			columns = cells(line)
 		default:
-			r.tables[heading] = append(r.tables[heading], rowOf(columns, cells(line)))
+			r[heading] = append(r[heading], rowOf(columns, cells(line)))
 		}
 	}
 	return r
@@ -78,7 +73,7 @@ func value(figure string) float64 {
 
 // onRedis returns the rows of a workload for so many goroutines.
 func (r results) onRedis(workload, goroutines string) (rows []row) {
-	for _, row := range r.tables[onRedisHeading+workload] {
+	for _, row := range r[onRedisHeading+workload] {
 		if row["goroutines"] == goroutines {
 			rows = append(rows, row)
 		}

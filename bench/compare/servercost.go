@@ -8,23 +8,24 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// The cost of a script is the time of the server's main thread for a call, as the library sends
-// it. The calls are recorded, and then repeated on keys that are alive, over 2 connections with
-// 64 calls in flight on each.
+// The cost of a decision is the time that the server's main thread takes for it. The scripts are
+// recorded as the library sends them for calls on many keys at once, and then repeated on keys that
+// are alive, over 2 connections with 64 scripts in flight on each.
 
 const (
 	costConnections = 2
 	costDepth       = 64
 )
 
-// cost is the cost of one script for one answer. Its setup brings the keys into their state
-// before the calls.
+// cost is the cost of one answer of a rival. Its setup brings the keys into their state before the
+// calls.
 type cost struct {
 	script, answer string
 	setup, calls   [][]byte
-	micros         []float64 // of the main thread for a call, one for each round
+	decisions      int       // that the calls make, each of them once
+	micros         []float64 // of the main thread for a decision, one for each round
 	perSecond      []float64
-	in, out        float64 // bytes of a call and of its reply
+	in, out        float64 // bytes of a decision and of its reply
 }
 
 // costFor returns what was measured of a script, or an empty cost.
@@ -37,9 +38,14 @@ func (r *report) costFor(script, answer string) *cost {
 	return new(cost)
 }
 
-// costOf returns the microseconds of a script.
+// costOf returns the microseconds of a decision.
 func (r *report) costOf(script, answer string) harness.Spread {
 	return harness.SpreadOf(r.costFor(script, answer).micros)
+}
+
+// costPairs returns the spread of the ratio of the costs of two answers within each round.
+func (r *report) costPairs(script, answer, toScript, toAnswer string) harness.Spread {
+	return harness.Pairs(r.costFor(script, answer).micros, r.costFor(toScript, toAnswer).micros)
 }
 
 // The answers for which a cost is measured.
@@ -61,7 +67,7 @@ func (b *bench) serverCost() error {
 		return err
 	}
 	for _, r := range rivals.OnRedis {
-		if r.Script && r.Name != "rueidis, the same script" {
+		if r.Script && r.Name != rivals.Rueidis {
 			if err := b.recordCosts(r.Name, keys); err != nil {
 				return fmt.Errorf("%s: %w", r.Name, err)
 			}
@@ -100,8 +106,8 @@ func (b *bench) recordCosts(rival string, keys harness.Keys) error {
 	}
 	refused, err := b.record(rival, costUsedUp, keys)
 	b.costs = append(b.costs,
-		&cost{script: rival, answer: allowedCall, setup: allowed, calls: allowed},
-		&cost{script: rival, answer: refusedCall, setup: first, calls: refused})
+		&cost{script: rival, answer: allowedCall, setup: allowed, calls: allowed, decisions: keys.Len()},
+		&cost{script: rival, answer: refusedCall, setup: first, calls: refused, decisions: keys.Len()})
 	return err
 }
 
@@ -118,8 +124,8 @@ func (b *bench) floors(keys harness.Keys) ([]*cost, error) {
 		set[i] = harness.Encode([]string{"set", keys.At(i), "1234567890123456", "px", "60000"})
 	}
 	return []*cost{
-		{script: nothingScript, answer: anyCall, setup: nothing, calls: nothing},
-		{script: plainSet, answer: anyCall, setup: set, calls: set},
+		{script: nothingScript, answer: anyCall, setup: nothing, calls: nothing, decisions: keys.Len()},
+		{script: plainSet, answer: anyCall, setup: set, calls: set, decisions: keys.Len()},
 	}, nil
 }
 
@@ -128,21 +134,21 @@ func (b *bench) measureCost(c *cost) error {
 		return err
 	}
 	addr := b.server.Addrs()[0]
-	if _, err := harness.Replay(addr, c.setup, len(c.setup), costConnections, costDepth); err != nil {
+	if _, err := harness.Replay(addr, 0, c.setup, len(c.setup), costConnections, costDepth); err != nil {
 		return err
 	}
 	before, err := b.server.Usage()
 	if err != nil {
 		return err
 	}
-	took, err := harness.Replay(addr, c.calls, b.costCalls, costConnections, costDepth)
+	took, err := harness.Replay(addr, 0, c.calls, len(c.calls)*b.costTimes, costConnections, costDepth)
 	if err != nil {
 		return err
 	}
 	after, err := b.server.Usage()
-	spent, calls := after.Since(before), float64(b.costCalls)
-	c.micros = append(c.micros, micros(spent.CPU)/calls)
-	c.perSecond = append(c.perSecond, calls/took.Seconds())
-	c.in, c.out = float64(spent.In)/calls, float64(spent.Out)/calls
+	spent, decisions := after.Since(before), float64(c.decisions*b.costTimes)
+	c.micros = append(c.micros, micros(spent.CPU)/decisions)
+	c.perSecond = append(c.perSecond, decisions/took.Seconds())
+	c.in, c.out = float64(spent.In)/decisions, float64(spent.Out)/decisions
 	return err
 }

@@ -5,38 +5,43 @@ import (
 	"time"
 )
 
-// settings say how much is measured.
+// settings say how much is measured. Rounds are many and short: a pair of figures within a round
+// met the same machine, whatever else that machine did between two rounds.
 type settings struct {
-	quick        bool
-	only         string // measure only the parts whose names contain this
-	rounds       int    // of everything on Redis
-	warm         time.Duration
-	measure      time.Duration // of each run on Redis
-	inProcess    time.Duration // of each run in this process
-	localRounds  int           // of everything in this process
-	manyKeys     int
-	heapKeys     int
-	costCalls    int // calls of a script in each round
-	costRounds   int
-	costKeys     int
-	ceilingCalls int // that redis-benchmark makes
-	processes    []int
-	processPicks []string // the workloads that several processes run
+	quick          bool
+	only           string // measure only the parts whose names contain this
+	rounds         int    // of everything on Redis
+	warm           time.Duration
+	measure        time.Duration // of each run on Redis
+	aloneCalls     int           // of the script without a limiter, in each run
+	processRounds  int           // of several processes
+	processMeasure time.Duration
+	processes      []int
+	processPicks   []string      // the workloads that several processes run
+	inProcess      time.Duration // of each run in this process
+	localRounds    int           // of everything in this process
+	manyKeys       int
+	heapKeys       int
+	costTimes      int // that each recorded script is repeated in a round
+	costRounds     int
+	costKeys       int
 }
 
 var full = settings{
-	rounds: 3, warm: 150 * time.Millisecond, measure: 500 * time.Millisecond,
-	inProcess: 250 * time.Millisecond, localRounds: 5, manyKeys: 100_000, heapKeys: 1_000_000,
-	costCalls: 40_000, costRounds: 5, costKeys: 10_000, ceilingCalls: 300_000,
+	rounds: 15, warm: 30 * time.Millisecond, measure: 100 * time.Millisecond, aloneCalls: 12_000,
+	processRounds: 7, processMeasure: 250 * time.Millisecond,
 	processes: []int{1, 2, 4}, processPicks: []string{hotKey, uniformKeys},
+	inProcess: 60 * time.Millisecond, localRounds: 25, manyKeys: 100_000, heapKeys: 1_000_000,
+	costTimes: 3, costRounds: 25, costKeys: 3000,
 }
 
-// short ends within a minute and a half. Its figures vary more.
+// short ends within a minute and a half. Its spreads are wider, so fewer targets are decided.
 var short = settings{
-	quick: true, rounds: 2, warm: 60 * time.Millisecond, measure: 200 * time.Millisecond,
-	inProcess: 80 * time.Millisecond, localRounds: 3, manyKeys: 100_000, heapKeys: 100_000,
-	costCalls: 20_000, costRounds: 3, costKeys: 3000, ceilingCalls: 100_000,
+	quick: true, rounds: 5, warm: 25 * time.Millisecond, measure: 60 * time.Millisecond, aloneCalls: 8000,
+	processRounds: 3, processMeasure: 200 * time.Millisecond,
 	processes: []int{1, 4}, processPicks: []string{hotKey},
+	inProcess: 40 * time.Millisecond, localRounds: 6, manyKeys: 100_000, heapKeys: 100_000,
+	costTimes: 2, costRounds: 7, costKeys: 3000,
 }
 
 // command returns the command line that measures by these settings.

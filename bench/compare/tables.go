@@ -10,62 +10,86 @@ import (
 )
 
 func (b *bench) processText(t *strings.Builder) {
-	table := harness.NewTable("limiter", "workload", "processes", "decisions/s", "to TokenBucket", "p50 µs", "p99 µs", "server CPU µs", "errors")
+	table := harness.NewTable("limiter", "workload", "processes", "decisions/s", "to TokenBucket", "p50 µs", "p99 µs",
+		"client CPU µs", "server CPU µs", "errors")
 	for _, w := range b.processPicks {
 		for _, n := range b.settings.processes {
-			ours := b.of(cell{w, rivals.TokenBucket, processGoroutines, n}, perSecond).Median
 			for _, rival := range processRivals {
 				c := cell{w, rival, processGoroutines, n}
 				if len(b.outcomes[c]) == 0 {
 					continue
 				}
-				speed := b.of(c, perSecond)
-				table.Row(rival, w, n, spread(speed), harness.Times(harness.Ratio(speed.Median, ours)),
-					b.of(c, percentile(50)).Median,
-					b.of(c, percentile(99)).Median,
-					b.of(c, func(o *harness.Outcome) float64 { return each(micros(o.Server.CPU), o) }).Median,
-					errorsOf(b.outcomes[c], true))
+				table.Row(rival, w, n, b.of(c, perSecond), b.toOurs(c).In("x"), b.of(c, percentile(50)).Median, b.of(c, percentile(99)).Median,
+					b.of(c, clientMicros).Median, b.of(c, serverMicros).Median, errorsOf(b.outcomes[c], true))
 			}
 		}
 	}
 	part(t, fmt.Sprintf("## On Redis: several processes, %d goroutines each\n\n", processGoroutines), table)
 }
 
-// nanos, allocs and bytes return the cost of a call of a limiter that counts in the process.
-func (r *report) nanos(c cell) harness.Spread {
-	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.nanos })
+func (b *bench) bystanderText(t *strings.Builder) {
+	before := fmt.Sprintf("## On Redis: another client's GET\n\nAnother process reads strings with %d goroutines while %d goroutines call %s.\n\n",
+		bystanderGoroutines, crowd, uniformKeys)
+	table := harness.NewTable("beside", "decisions/s", "GET p50 µs", "GET p99 µs", "p99 to TokenBucket", "GETs/s")
+	for _, load := range append([]string{noLoad}, bystanderLoads...) {
+		c := reads(load)
+		if len(b.outcomes[c]) > 0 {
+			table.Row(load, b.of(besideReads(load), perSecond), b.of(c, percentile(50)), b.of(c, percentile(99)),
+				b.pairs(c, reads(rivals.TokenBucket), percentile(99)).In("x"), b.of(c, perSecond).Median)
+		}
+	}
+	part(t, before, table)
 }
 
-func (r *report) allocs(c cell) float64 {
-	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.allocs }).Median
+// The numbers of a call of a limiter that counts in the process.
+
+func nanosOf(l local) float64  { return l.nanos }
+func cpuOf(l local) float64    { return l.cpu }
+func allocsOf(l local) float64 { return l.allocs }
+func bytesOf(l local) float64  { return l.bytes }
+
+// inProcess returns the spread of one number of a limiter that counts in the process.
+func (r *report) localOf(c cell, number func(local) float64) harness.Spread {
+	return harness.SpreadBy(r.local[c], number)
 }
 
-func (r *report) bytes(c cell) float64 {
-	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.bytes }).Median
+// localPairs returns the spread of the ratio of the times of two limiters within each round.
+func (r *report) localPairs(a, b cell) harness.Spread {
+	return harness.Pairs(harness.Values(r.local[a], nanosOf), harness.Values(r.local[b], nanosOf))
 }
 
-// failed returns the percentage of calls that a limiter refused although the limit allows them all.
-func (r *report) failed(c cell) float64 {
-	return harness.SpreadBy(r.local[c], func(l local) float64 { return l.refused }).Max
+// failed returns the percentage of calls that a limiter refused in its worst round, although the
+// limit allows them all.
+func (r *report) failed(c cell) (percent float64) {
+	for _, l := range r.local[c] {
+		percent = max(percent, l.refused)
+	}
+	return percent
+}
+
+func (b *bench) oneKey(rival string) cell { return cell{workload: keysInProcess(1), rival: rival} }
+
+func (b *bench) allKeys(rival string) cell {
+	return cell{workload: keysInProcess(b.manyKeys), rival: rival}
 }
 
 func (b *bench) localText(t *strings.Builder) {
-	before := fmt.Sprintf("## %s\n\nAll cores call; the time is what passes for each call. "+
+	before := fmt.Sprintf("## %s\n\nAll cores call. The time is what passes for each call; the CPU time is that of all cores. "+
 		"The heap is of %s keys, the subjects not counted. Every call is within the limit; "+
-		"\"failed\" are those on one key that were not let through all the same.\n\n",
-		inProcessHeading, harness.Number(float64(b.heapKeys)))
-	table := harness.NewTable("limiter", "ns, one key", "to TokenBucket", fmt.Sprintf("ns, %s keys", harness.Number(float64(b.manyKeys))),
-		"to TokenBucket", "allocs", "bytes", "heap bytes per key", "failed %")
-	one := func(rival string) cell { return cell{workload: keysInProcess(1), rival: rival} }
-	many := func(rival string) cell { return cell{workload: keysInProcess(b.manyKeys), rival: rival} }
+		"\"failed\" are those on one key that were not let through all the same. "+
+		"%q is no limiter, but the least that one can cost.\n\n",
+		inProcessHeading, harness.Number(float64(b.heapKeys)), rivals.Floor)
+	keys := harness.Number(float64(b.manyKeys)) + " keys"
+	table := harness.NewTable("limiter", "ns, one key", "to TokenBucket", "CPU ns, one key", "ns, "+keys,
+		"to TokenBucket", "CPU ns, "+keys, "allocs", "bytes", "heap bytes per key", "failed %")
 	for _, r := range rivals.InThisProcess {
-		hot, all := b.nanos(one(r.Name)), b.nanos(many(r.Name))
-		if math.IsNaN(hot.Median) && math.IsNaN(b.heapOf(r.Name)) {
+		one, all := b.oneKey(r.Name), b.allKeys(r.Name)
+		if len(b.local[one]) == 0 && math.IsNaN(b.heapOf(r.Name)) {
 			continue
 		}
-		table.Row(r.Name, spread(hot), harness.Times(harness.Ratio(hot.Median, b.nanos(one(rivals.TokenBucket)).Median)),
-			spread(all), harness.Times(harness.Ratio(all.Median, b.nanos(many(rivals.TokenBucket)).Median)),
-			b.allocs(many(r.Name)), b.bytes(many(r.Name)), b.heapOf(r.Name), b.failed(one(r.Name)))
+		table.Row(r.Name, b.localOf(one, nanosOf), b.localPairs(one, b.oneKey(rivals.TokenBucket)).In("x"), b.localOf(one, cpuOf).Median,
+			b.localOf(all, nanosOf), b.localPairs(all, b.allKeys(rivals.TokenBucket)).In("x"), b.localOf(all, cpuOf).Median,
+			b.localOf(all, allocsOf).Median, b.localOf(all, bytesOf).Median, b.heapOf(r.Name), b.failed(one))
 	}
 	part(t, before, table)
 	if !math.IsNaN(b.busyHeap) {
@@ -73,42 +97,50 @@ func (b *bench) localText(t *strings.Builder) {
 	}
 }
 
-// added returns what a middleware costs on top of its framework's bare handler.
-func (b *bench) added(m rivals.Middleware) (nanos, allocs float64) {
-	with, without := cell{workload: m.Framework, rival: m.Name}, cell{workload: m.Framework, rival: rivals.None}
-	return b.nanos(with).Median - b.nanos(without).Median, b.allocs(with) - b.allocs(without)
+// middlewareCell returns the cell of a limit around a handler.
+func middlewareCell(framework, name string) cell { return cell{workload: framework, rival: name} }
+
+// added returns what a middleware adds to its framework's bare handler in each round.
+func (r *report) added(framework, name string, number func(local) float64) []float64 {
+	with := harness.Values(r.local[middlewareCell(framework, name)], number)
+	without := harness.Values(r.local[middlewareCell(framework, rivals.None)], number)
+	for i := range min(len(with), len(without)) {
+		with[i] -= without[i]
+	}
+	return with
+}
+
+// addedPairs returns the spread of the ratio of what two middlewares of a framework add.
+func (r *report) addedPairs(framework, a, b string) harness.Spread {
+	return harness.Pairs(r.added(framework, a, nanosOf), r.added(framework, b, nanosOf))
 }
 
 func (b *bench) middlewareText(t *strings.Builder) {
-	table := harness.NewTable("framework", "limit", "ns", "ns over the bare handler", "to ours", "allocs over it", "bytes")
-	var ours float64
+	table := harness.NewTable("framework", "limit", "ns", "ns over the bare handler", "to ours", "CPU ns over it", "allocs over it", "bytes")
 	for _, m := range rivals.Middlewares {
-		c := cell{workload: m.Framework, rival: m.Name}
-		if len(b.local[c]) == 0 {
-			continue
+		c := middlewareCell(m.Framework, m.Name)
+		added := func(number func(local) float64) harness.Spread {
+			return harness.SpreadOf(b.added(m.Framework, m.Name, number))
 		}
-		nanos, allocs := b.added(m)
-		switch m.Name {
-		case rivals.None:
-			ours = 0
-			table.Row(m.Framework, m.Name, spread(b.nanos(c)), "", "", "", b.bytes(c))
-			continue
-		case "accesslimit":
-			ours = nanos
+		switch {
+		case len(b.local[c]) == 0:
+		case m.Name == rivals.None:
+			table.Row(m.Framework, m.Name, b.localOf(c, nanosOf), "", "", "", "", b.localOf(c, bytesOf).Median)
+		default:
+			table.Row(m.Framework, m.Name, b.localOf(c, nanosOf), added(nanosOf), b.addedPairs(m.Framework, m.Name, rivals.Ours).In("x"),
+				added(cpuOf).Median, added(allocsOf).Median, b.localOf(c, bytesOf).Median)
 		}
-		table.Row(m.Framework, m.Name, spread(b.nanos(c)), nanos, harness.Times(harness.Ratio(nanos, ours)), allocs, b.bytes(c))
 	}
 	part(t, "## "+middlewareHeading+"\n\nAll cores call, one address, full headers where there are any.\n\n", table)
 }
 
 func (b *bench) costText(t *strings.Builder) {
-	before := fmt.Sprintf("## The server's time\n\nOf its main thread, for a call as the library sends it, over %d connections x %d, %s keys that live.\n\n",
+	before := fmt.Sprintf("## The server's time\n\nOf its main thread, for a decision. Its scripts are sent as the library sends them, over %d connections x %d, for %s keys that live.\n\n",
 		costConnections, costDepth, harness.Number(float64(b.costKeys)))
-	table := harness.NewTable("script", "answer", "µs", "to TokenBucket, allowed", "calls/s", "bytes in", "bytes out")
-	ours := b.costOf(rivals.TokenBucket, allowedCall).Median
+	table := harness.NewTable("script", "answer", "µs", "to TokenBucket, allowed", "decisions/s", "decisions per script", "bytes in", "bytes out")
 	for _, c := range b.costs {
-		s := harness.SpreadOf(c.micros)
-		table.Row(c.script, c.answer, spread(s), harness.Times(harness.Ratio(s.Median, ours)), harness.SpreadOf(c.perSecond).Median, c.in, c.out)
+		table.Row(c.script, c.answer, harness.SpreadOf(c.micros), b.costPairs(c.script, c.answer, rivals.TokenBucket, allowedCall).In("x"),
+			harness.SpreadOf(c.perSecond).Median, float64(c.decisions)/float64(len(c.calls)), c.in, c.out)
 	}
 	part(t, before, table)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
@@ -11,36 +12,41 @@ import (
 type target struct {
 	row     string
 	want    float64
-	reached float64
+	reached harness.Spread
 	unit    string
 	atMost  bool // otherwise at least
 }
 
-// met reports whether the target is reached. A target that was not measured is not.
-func (t target) met() bool {
-	if math.IsNaN(t.reached) {
-		return false
+// The results that a target can have.
+const (
+	met         = "yes"
+	missed      = "**no**"
+	undecided   = "not decided"
+	notMeasured = "not measured"
+)
+
+// result returns whether the target is reached. The rounds do not decide about a target that lies
+// between their quartiles.
+func (t target) result() string {
+	switch {
+	case math.IsNaN(t.reached.Median):
+		return notMeasured
+	case t.reached.Low < t.want && t.want < t.reached.High:
+		return undecided
+	case t.atMost == (t.reached.Median < t.want) || t.reached.Median == t.want:
+		return met
+	default:
+		return missed
 	}
-	if t.atMost {
-		return t.reached <= t.want
-	}
-	return t.reached >= t.want
 }
 
 func (t target) cells() []any {
-	sign, met := "≥ ", "yes"
+	sign := "≥ "
 	if t.atMost {
 		sign = "≤ "
 	}
-	if !t.met() {
-		met = "**no**"
-	}
-	if math.IsNaN(t.reached) {
-		return []any{t.row, sign + harness.Number(t.want) + t.unit, "not measured", "-", "-"}
-	}
 	return []any{
-		t.row, sign + harness.Number(t.want) + t.unit, harness.Number(t.reached) + t.unit,
-		harness.Number(harness.Ratio(t.reached, t.want)), met,
+		t.row, sign + harness.Number(t.want) + t.unit, t.reached.In(t.unit), harness.Ratio(t.reached.Median, t.want), t.result(),
 	}
 }
 
@@ -56,101 +62,118 @@ func (b *bench) targetTable() *harness.Table {
 func (b *bench) targets() (all []target) {
 	all = append(all, b.redisTargets()...)
 	all = append(all, b.localTargets()...)
+	all = append(all, b.middlewareTargets()...)
 	return append(all, b.serverTargets()...)
 }
+
+// once is the spread of a figure that does not depend on the speed of the machine.
+func once(v float64) harness.Spread { return harness.Spread{Median: v, Low: v, High: v} }
 
 // crowd is the number of goroutines of most targets.
 const crowd = 256
 
 func (b *bench) redisTargets() []target {
-	median := func(workload, rival string, goroutines int) float64 {
-		return b.speed(workload, rival, goroutines).Median
+	ours := func(workload string, goroutines int) cell { return cell{workload, rivals.TokenBucket, goroutines, 1} }
+	versus := func(workload, rival, theirs string, goroutines int) harness.Spread {
+		return b.pairs(cell{workload, rival, goroutines, 1}, cell{workload, theirs, goroutines, 1}, perSecond)
 	}
-	versus := func(workload, ours, theirs string, goroutines int) float64 {
-		return harness.Ratio(median(workload, ours, goroutines), median(workload, theirs, goroutines))
+	to := func(workload, theirs string) harness.Spread {
+		return versus(workload, rivals.TokenBucket, theirs, crowd)
 	}
-	latency := func(workload, rival string, goroutines int, p float64) float64 {
-		return measured(b.of(cell{workload, rival, goroutines, 1}, percentile(p)).Median)
-	}
-	allocs := func(workload string, goroutines int) float64 {
-		return b.of(cell{workload, rivals.TokenBucket, goroutines, 1}, func(o *harness.Outcome) float64 { return each(float64(o.Mallocs), o) }).Median
-	}
-	ceiling := harness.SpreadOf(b.ceiling).Median
-	admitted := math.NaN()
-	if rounds := b.outcomes[cell{refusedKey, rivals.TokenBucket, crowd, 1}]; len(rounds) > 0 {
-		admitted = float64(mostAdmitted(rounds))
-	}
-	over := median(refusedKey, rivals.TokenBucket, crowd)
 	all := []target{
-		{"one hot key, 256 goroutines, to redis_rate", 10, versus(hotKey, rivals.TokenBucket, rivals.RedisRate, crowd), "x", false},
-		{"one hot key, 256 goroutines, to ulule", 10, versus(hotKey, rivals.TokenBucket, rivals.Ulule, crowd), "x", false},
-		{"one hot key, 256 goroutines, p99", 1500, latency(hotKey, rivals.TokenBucket, crowd, 99), " µs", true},
-		{"one hot key, 256 goroutines, SlidingWindow to TokenBucket", 1 / 1.3, versus(hotKey, rivals.SlidingWindow, rivals.TokenBucket, crowd), "x", false},
-		{"100k keys uniform, 256 goroutines, to redis_rate", 2.5, versus(uniformKeys, rivals.TokenBucket, rivals.RedisRate, crowd), "x", false},
-		{"100k keys uniform, 256 goroutines, to ulule", 1.9, versus(uniformKeys, rivals.TokenBucket, rivals.Ulule, crowd), "x", false},
-		{"100k keys uniform, 256 goroutines, to the script alone", 0.75, harness.Ratio(median(uniformKeys, rivals.TokenBucket, crowd), ceiling), "x", false},
-		{"100k keys uniform, 256 goroutines, SlidingWindow to TokenBucket", 1 / 1.3, versus(uniformKeys, rivals.SlidingWindow, rivals.TokenBucket, crowd), "x", false},
-		{"100k keys zipf, 256 goroutines, to the script alone", 1, harness.Ratio(median(zipfKeys, rivals.TokenBucket, crowd), ceiling), "x", false},
-		{"100k keys zipf, 256 goroutines, SlidingWindow to TokenBucket", 1 / 1.3, versus(zipfKeys, rivals.SlidingWindow, rivals.TokenBucket, crowd), "x", false},
-		{"one goroutine, p50 to a bare EvalSha", 1.1, harness.Ratio(latency(hotKey, rivals.TokenBucket, 1, 50), latency(hotKey, rivals.Bare, 1, 50)), "x", true},
-		{"16 goroutines, one key, decisions/s to a bare EvalSha", 1, versus(hotKey, rivals.TokenBucket, rivals.Bare, 16), "x", false},
-		{"allocations on Redis, uniform, 64 goroutines", 7, allocs(uniformKeys, 64), "", true},
-		{"allocations on Redis, uniform, 256 goroutines", 7, allocs(uniformKeys, crowd), "", true},
-		{"a refused key, 256 goroutines, decisions/s", 10e6, over, "", false},
-		{"a refused key: admitted", float64(rivals.UsedUp.Max), admitted, "", true},
-		{"leased permits, one hot key, 256 goroutines, decisions/s", 10e6, median(hotKey, rivals.Leased.Name, crowd), "", false},
+		{"one hot key, 256 goroutines, to ulule", 12, to(hotKey, rivals.Ulule), "x", false},
+		{"one hot key, 256 goroutines, p99", 1000, b.of(ours(hotKey, crowd), percentile(99)), " µs", true},
+		{"100k keys uniform, 256 goroutines, to one script per decision", 1.5, to(uniformKeys, scriptAlone), "x", false},
+		{"100k keys uniform, 256 goroutines, to ours with one key per script", 1.5, to(uniformKeys, rivals.OneKey), "x", false},
+		{"100k keys uniform, 256 goroutines, to redis_rate", 4, to(uniformKeys, rivals.RedisRate), "x", false},
+		{"100k keys uniform, 256 goroutines, to ulule", 2, to(uniformKeys, rivals.Ulule), "x", false},
+		{"100k keys uniform, 256 goroutines, to rueidis", 1.3, to(uniformKeys, rivals.Rueidis), "x", false},
+		{"100k keys uniform, 256 goroutines, scripts per decision", 0.3, b.of(ours(uniformKeys, crowd), scripts), "", true},
+		{"100k keys zipf, 256 goroutines, to one script per decision", 2, to(zipfKeys, scriptAlone), "x", false},
+		{"100k keys uniform, 16 goroutines, to a bare EvalSha", 1.2, versus(uniformKeys, rivals.TokenBucket, rivals.Bare, 16), "x", false},
+		{"one goroutine, p50 to a bare EvalSha", 1.05, b.pairs(ours(hotKey, 1), cell{hotKey, rivals.Bare, 1, 1}, percentile(50)), "x", true},
+		{"a used-up key, 256 goroutines, decisions/s", 10e6, b.of(ours(refusedKey, crowd), perSecond), "", false},
+		{"a used-up key: admitted", float64(rivals.UsedUp.Max), once(mostAdmitted(b.outcomes[ours(refusedKey, crowd)])), "", true},
+		{"a lease through a guard, 256 goroutines, decisions/s", 10e6, b.of(cell{hotKey, rivals.Leased.Name, crowd, 1}, perSecond), "", false},
+		{"allocations on Redis, uniform, 256 goroutines", 7, b.of(ours(uniformKeys, crowd), mallocs), "", true},
 	}
-	if !b.quick {
+	for _, workload := range []string{hotKey, uniformKeys, zipfKeys} {
 		all = append(all, target{
-			"16 goroutines, 100k keys, decisions/s to a bare EvalSha", 1, versus(uniformKeys, rivals.TokenBucket, rivals.Bare, 16), "x", false,
+			workload + ", 256 goroutines, SlidingWindow to TokenBucket", 1 / 1.3, versus(workload, rivals.SlidingWindow, rivals.TokenBucket, crowd), "x", false,
 		})
 	}
 	return all
 }
 
-// measured returns a latency, or not a number for the 0 of a cell without calls.
-func measured(v float64) float64 {
-	if v == 0 {
-		return math.NaN()
+func (b *bench) localTargets() []target {
+	floor := func(at func(string) cell) harness.Spread {
+		return b.localPairs(at(rivals.TokenBucket), at(rivals.Floor))
 	}
-	return v
+	onePeer, toOne := b.toFastestPeer(b.oneKey)
+	allPeer, toAll := b.toFastestPeer(b.allKeys)
+	return []target{
+		{"in process, one key, to the fastest peer" + onePeer, 1, toOne, "x", true},
+		{"in process, one key, to " + rivals.Floor, 1.5, floor(b.oneKey), "x", true},
+		{"in process, 100k keys, to the fastest peer" + allPeer, 1, toAll, "x", true},
+		{"in process, 100k keys, to " + rivals.Floor, 2, floor(b.allKeys), "x", true},
+		{"in process, allocations", 0, b.localOf(b.allKeys(rivals.TokenBucket), wholeAllocs), "", true},
+		{"in process, heap beside the subject, TokenBucket", 64, once(b.heapOf(rivals.TokenBucket) - keyBytes), " B", true},
+		{"in process, heap beside the subject, SlidingWindow busy", 256, once(b.busyHeap - keyBytes), " B", true},
+	}
 }
 
-func (b *bench) localTargets() (all []target) {
-	one := cell{workload: keysInProcess(1), rival: rivals.TokenBucket}
-	many := cell{workload: keysInProcess(b.manyKeys), rival: rivals.TokenBucket}
-	all = []target{
-		{"in process, one key, TokenBucket", 45, b.nanos(one).Median, " ns", true},
-		{"in process, 100k keys, TokenBucket", 120, b.nanos(many).Median, " ns", true},
-		{"in process, allocations", 0, math.Floor(b.allocs(many) + 0.01), "", true},
-		{"in process, heap beside the subject, TokenBucket", 64, b.heapOf(rivals.TokenBucket) - keyBytes, " B", true},
-		{"in process, heap beside the subject, SlidingWindow busy", 256, b.busyHeap - keyBytes, " B", true},
+// toFastestPeer returns the peer to which our ratio of times is worst, and that ratio.
+func (b *bench) toFastestPeer(at func(rival string) cell) (name string, ratio harness.Spread) {
+	ratio = once(math.NaN())
+	for _, r := range rivals.Peers() {
+		to := b.localPairs(at(rivals.TokenBucket), at(r.Name))
+		if !math.IsNaN(to.Median) && !(to.Median < ratio.Median) {
+			name, ratio = ", "+r.Name, to
+		}
 	}
+	return name, ratio
+}
+
+// wholeAllocs returns the allocations of a call without those of the rest of the process.
+func wholeAllocs(l local) float64 { return math.Floor(l.allocs + 0.01) }
+
+func (b *bench) middlewareTargets() (all []target) {
 	for _, m := range rivals.Middlewares {
-		if m.Name == "accesslimit" && m.Framework != "gRPC" {
-			nanos, allocs := b.added(m)
-			all = append(all,
-				target{m.Framework + " middleware over the bare handler", 250, nanos, " ns", true},
-				target{m.Framework + " middleware over the bare handler, allocations", 3, math.Floor(allocs + 0.01), "", true})
+		want := math.NaN()
+		switch m.Name {
+		case rivals.Ulule:
+			want = 0.35
+		case m.Framework + "'s own":
+			want = 1
+		}
+		if weHave(m.Framework) && !math.IsNaN(want) {
+			all = append(all, target{
+				m.Framework + " middleware over the bare handler, to " + m.Name, want, b.addedPairs(m.Framework, rivals.Ours, m.Name), "x", true,
+			})
 		}
 	}
 	return all
+}
+
+// weHave reports whether we have a middleware for a framework.
+func weHave(framework string) bool {
+	return slices.ContainsFunc(rivals.Middlewares, func(m rivals.Middleware) bool {
+		return m.Framework == framework && m.Name == rivals.Ours
+	})
 }
 
 // keyBytes is the size of the copy of a subject that a limiter in the process has to keep.
 const keyBytes = harness.KeyLen
 
 func (b *bench) serverTargets() []target {
-	cost := func(script, answer string) float64 { return b.costOf(script, answer).Median }
-	bucket, window := cost(rivals.TokenBucket, allowedCall), cost(rivals.SlidingWindow, allowedCall)
 	return []target{
-		{"server's time, TokenBucket to redis_rate", 0.70, harness.Ratio(bucket, cost(rivals.RedisRate, allowedCall)), "x", true},
-		{"server's time, SlidingWindow to TokenBucket", 1.2, harness.Ratio(window, bucket), "x", true},
-		{"server's time, TokenBucket refused to allowed", 0.65, harness.Ratio(cost(rivals.TokenBucket, refusedCall), bucket), "x", true},
-		{"server's time, SlidingWindow refused to allowed", 0.80, harness.Ratio(cost(rivals.SlidingWindow, refusedCall), window), "x", true},
-		{"a key in Redis, TokenBucket", 160, b.weightOf(rivals.TokenBucket).busy, " B", true},
-		{"a key in Redis, FixedWindow", 160, b.weightOf(rivals.FixedWindow).busy, " B", true},
-		{"a key in Redis, SlidingWindow cold", 180, b.weightOf(rivals.SlidingWindow).cold, " B", true},
-		{"a key in Redis, SlidingWindow busy", 480, b.weightOf(rivals.SlidingWindow).busy, " B", true},
+		{"server's time, TokenBucket to redis_rate", 0.70, b.costPairs(rivals.TokenBucket, allowedCall, rivals.RedisRate, allowedCall), "x", true},
+		{"server's time, SlidingWindow to TokenBucket", 1.2, b.costPairs(rivals.SlidingWindow, allowedCall, rivals.TokenBucket, allowedCall), "x", true},
+		{"server's time, TokenBucket refused to allowed", 0.65, b.costPairs(rivals.TokenBucket, refusedCall, rivals.TokenBucket, allowedCall), "x", true},
+		{"server's time, SlidingWindow refused to allowed", 0.80, b.costPairs(rivals.SlidingWindow, refusedCall, rivals.SlidingWindow, allowedCall), "x", true},
+		{"a key in Redis, TokenBucket", 160, once(b.weightOf(rivals.TokenBucket).busy), " B", true},
+		{"a key in Redis, FixedWindow", 160, once(b.weightOf(rivals.FixedWindow).busy), " B", true},
+		{"a key in Redis, SlidingWindow cold", 180, once(b.weightOf(rivals.SlidingWindow).cold), " B", true},
+		{"a key in Redis, SlidingWindow busy", 480, once(b.weightOf(rivals.SlidingWindow).busy), " B", true},
 	}
 }

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
@@ -19,14 +15,14 @@ type workload struct {
 	all, few []int // numbers of goroutines of a full and of a short run
 	keys     func(settings) int
 	picks    func(n int) []uint32
-	ceiling  bool // redis-benchmark runs the same script beside it
+	loaded   bool // there are many keys, and all exist before the first run
 	exact    bool // each run uses up its own key, and admitted calls are counted
 	every    int  // one call in so many is timed; 0 means each
 }
 
 var workloads = []workload{hot, uniform, zipf, refused}
 
-// together lists the workloads that share their keys: a visit measures all of one line.
+// together lists the workloads that share their keys.
 var together = [][]workload{{hot}, {uniform, zipf}, {refused}}
 
 // workloadNamed returns the workload with a name. It panics if there is none, which is a mistake
@@ -53,30 +49,44 @@ type cell struct {
 	goroutines, processes int
 }
 
-// onRedis measures all rivals under workloads that share their keys. A round visits each rival
-// once, in random order.
-func (b *bench) onRedis(same []workload) error {
-	keys := harness.NewKeys("key", same[0].keys(b.settings))
-	var runs []visitRun
+// run is one measurement of each contestant in a round.
+type run struct {
+	workload
+	goroutines int
+	picks      []uint32
+	measure    time.Duration
+}
+
+func (b *bench) runsOf(same []workload, keys int) (runs []run) {
 	for _, w := range same {
 		picks := harness.One()
 		if w.picks != nil {
-			picks = w.picks(keys.Len())
+			picks = w.picks(keys)
 		}
 		for _, n := range w.counts(b.settings) {
-			runs = append(runs, visitRun{w, n, picks})
+			runs = append(runs, run{w, n, picks, b.measure})
 		}
 	}
-	for range b.rounds {
-		for _, i := range harness.Shuffled(len(rivals.OnRedis) + 1) {
-			var err error
-			switch {
-			case i < len(rivals.OnRedis):
-				err = b.visit(rivals.OnRedis[i], keys, runs)
-			case same[0].ceiling:
-				err = b.ceilingOf(same[0], keys)
+	return runs
+}
+
+// onRedis measures workloads that share their keys. Within a round the contestants of a run follow
+// one another at once, in random order, so that each pair of them met the same machine.
+func (b *bench) onRedis(same []workload) error {
+	keys := harness.NewKeys("key", same[0].keys(b.settings))
+	contestants, err := b.contestants(same[0], keys)
+	defer closeAll(contestants)
+	if err != nil {
+		return err
+	}
+	runs := b.runsOf(same, keys.Len())
+	for round := range b.rounds {
+		for _, i := range harness.Shuffled(len(runs)) {
+			run := runs[i]
+			if run.exact {
+				run.picks = []uint32{uint32(round*len(runs) + i)}
 			}
-			if err != nil {
+			if err := b.measureRun(run, contestants); err != nil {
 				return err
 			}
 		}
@@ -84,44 +94,25 @@ func (b *bench) onRedis(same []workload) error {
 	return nil
 }
 
-// visitRun is one measurement of a visit.
-type visitRun struct {
-	workload
-	goroutines int
-	picks      []uint32
-}
-
-// visit measures a rival in several runs, in random order, on a server that has a live state of
-// every key and nothing else.
-func (b *bench) visit(r rivals.Redis, keys harness.Keys, runs []visitRun) error {
-	if runs[0].exact {
-		if err := b.server.Flush(); err != nil {
+func (b *bench) measureRun(run run, contestants []contestant) error {
+	for _, k := range harness.Shuffled(len(contestants)) {
+		outcome, err := contestants[k].measure(run)
+		if err != nil {
 			return err
 		}
-	} else if _, err := b.loadStates(r.Name, runs[0].limit, keys.Len()); err != nil {
-		return err
-	}
-	limiter, err := r.Open(b.place(), runs[0].limit)
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.Name, err)
-	}
-	defer limiter.Close()
-	for _, i := range harness.Shuffled(len(runs)) {
-		run := runs[i]
-		if run.exact {
-			run.picks = []uint32{uint32(i)}
+		if outcome != nil {
+			c := cell{run.name, contestants[k].name, run.goroutines, 1}
+			b.outcomes[c] = append(b.outcomes[c], outcome)
 		}
-		load := harness.Load{
-			Goroutines: run.goroutines, Keys: keys, Picks: run.picks, Warm: b.warm, Measure: b.measure, Every: max(1, run.every),
-		}
-		outcome, err := harness.Loop(limiter.Allow, load, b.server)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.Name, err)
-		}
-		c := cell{run.name, r.Name, run.goroutines, 1}
-		b.outcomes[c] = append(b.outcomes[c], outcome)
 	}
 	return nil
+}
+
+// load returns the calls of a run.
+func (b *bench) load(run run, keys harness.Keys) harness.Load {
+	return harness.Load{
+		Goroutines: run.goroutines, Keys: keys, Picks: run.picks, Warm: b.warm, Measure: run.measure, Every: max(1, run.every),
+	}
 }
 
 // patiently repeats a call that got no answer: a server may be late on a busy machine, which is
@@ -134,34 +125,4 @@ func patiently(allow harness.AllowFunc, subject string) (answer harness.Answer, 
 		time.Sleep(50 * time.Millisecond)
 	}
 	return answer, err
-}
-
-// warmers is how many goroutines make the first call on every key.
-const warmers = 128
-
-// callEach calls every key once. All calls must be admitted.
-func callEach(allow harness.AllowFunc, keys harness.Keys) error {
-	return forEachKey(keys, func(subject string) error {
-		answer, err := patiently(allow, subject)
-		if err == nil && !answer.Allowed {
-			err = errors.New("the first call on a key was refused")
-		}
-		return err
-	})
-}
-
-// forEachKey runs call for every key, from several goroutines.
-func forEachKey(keys harness.Keys, call func(subject string) error) error {
-	var group errgroup.Group
-	for g := range min(warmers, keys.Len()) {
-		group.Go(func() error {
-			for i := g; i < keys.Len(); i += warmers {
-				if err := call(keys.At(i)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
 }

@@ -12,5 +12,5 @@ const zipfKeys = "100k keys, zipf s = 1.1"
 var zipf = workload{
 	name: zipfKeys, limit: rivals.Roomy, all: []int{64, 256, 1024}, few: []int{256},
 	keys:  func(s settings) int { return s.manyKeys },
-	picks: func(n int) []uint32 { return harness.Zipf(n, 1.1) },
+	picks: func(n int) []uint32 { return harness.Zipf(n, 1.1) }, loaded: true,
 }

@@ -25,24 +25,29 @@ import (
 // silent is a logger that keeps our log out of the tables.
 var silent = slog.New(slog.DiscardHandler)
 
-// ourLimit returns the limit as a core.Limit, with the algorithm that the name ends with.
+// ourLimit returns the limit as a core.Limit, with the algorithm that is part of the name.
 func ourLimit(name string, l Limit) core.Limit {
 	limit := core.Limit{Max: l.Max, Window: l.Window}
 	switch {
-	case strings.HasSuffix(name, core.TokenBucket.String()):
+	case strings.Contains(name, core.TokenBucket.String()):
 		permits, span := l.rate()
 		return core.Limit{Max: permits, Window: span}.Bucket(l.Max)
-	case strings.HasSuffix(name, core.FixedWindow.String()):
+	case strings.Contains(name, core.FixedWindow.String()):
 		return limit.Fixed()
 	default:
 		return limit
 	}
 }
 
-func onRedis(name string) Redis {
+// oneKeyPerScript are the options of a limiter that never asks for several keys in one script.
+var oneKeyPerScript = core.Options{}
+
+func onRedis(name string, options core.Options) Redis {
 	return Redis{Name: name, Script: true, Open: func(p Place, l Limit) (Opened, error) {
 		client := p.client()
-		limiter, err := core.New(core.Options{Redis: client, Logger: silent})
+		own := options
+		own.Redis, own.Logger = client, silent
+		limiter, err := core.New(own)
 		if err != nil {
 			return Opened{}, err
 		}
@@ -71,7 +76,7 @@ func inProcess(name string) InProcess {
 var ourRule = core.Rule{Name: "api", Seconds: 60, MaxCount: middlewareMax}
 
 func ours(framework string, newCaller func(*core.Limiter) func() func()) Middleware {
-	return Middleware{framework, "accesslimit", func() (func() func(), func()) {
+	return Middleware{framework, Ours, func() (func() func(), func()) {
 		limiter := must(core.New(core.Options{Logger: silent}))
 		return newCaller(limiter), limiter.Close
 	}}

@@ -48,3 +48,13 @@ var bare = Redis{Name: Bare, Script: true, Open: func(p Place, l Limit) (Opened,
 	}
 	return Opened{allow, func() { _ = client.Close() }}, nil
 }}
+
+// PlainGet is another client of the same server, which only reads strings. It limits nothing, and
+// is measured beside the load of the others.
+var PlainGet = Redis{Name: "plain GET", Open: func(p Place, _ Limit) (Opened, error) {
+	client := p.client()
+	get := func(ctx context.Context, key string) (harness.Answer, error) {
+		return harness.Answer{Allowed: true}, client.Get(ctx, key).Err()
+	}
+	return Opened{get, func() { _ = client.Close() }}, nil
+}}

@@ -7,11 +7,14 @@ package rivals
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/core"
 )
 
 // Limit is the limit that all rivals apply, each in its own way of counting.
@@ -34,11 +37,11 @@ func (l Limit) rate() (permits int, span time.Duration) {
 // perSecond returns the refill in permits per second, as x/time/rate wants it.
 func (l Limit) perSecond() float64 { return 1 / l.Permit.Seconds() }
 
-// Roomy admits everything, and keeps each key alive for half a minute or more after a call: a call
-// on a key that expired costs a server more than one on a key that lives. RoomyHot does so for a
-// key that gets all calls.
+// Roomy admits everything, and keeps each key alive for ten minutes or more after a call, which is
+// longer than any part is measured: a call on a key that expired costs a server more than one on a
+// key that lives. RoomyHot does so for a key that gets all calls.
 var (
-	Roomy    = Limit{Max: 1e6, Window: time.Minute, Permit: 30 * time.Second}
+	Roomy    = Limit{Max: 1e6, Window: 10 * time.Minute, Permit: 10 * time.Minute}
 	RoomyHot = Limit{Max: 1e9, Window: time.Minute, Permit: time.Second}
 )
 
@@ -50,15 +53,20 @@ const (
 	TokenBucket   = "accesslimit TokenBucket"
 	SlidingWindow = "accesslimit SlidingWindow"
 	FixedWindow   = "accesslimit FixedWindow"
+	OneKey        = "accesslimit TokenBucket, one key per script"
 	RedisRate     = "redis_rate"
 	Ulule         = "ulule"
 	Bare          = "bare go-redis EvalSha"
+	Rueidis       = "rueidis, the same script"
+	GoLimiter     = "sethvargo/go-limiter"
+	Floor         = "hash, clock, one compare-and-swap"
 )
 
 // Place is the servers that hold the counters.
 type Place struct {
 	Addrs   []string
 	Cluster bool
+	DB      int // the database of a server that is no cluster
 }
 
 // client returns a go-redis client with default options, as most users have it.
@@ -66,7 +74,7 @@ func (p Place) client() redis.UniversalClient {
 	if p.Cluster {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: p.Addrs})
 	}
-	return redis.NewClient(&redis.Options{Addr: p.Addrs[0]})
+	return redis.NewClient(&redis.Options{Addr: p.Addrs[0], DB: p.DB})
 }
 
 // Redis is a limiter whose counters are in Redis.
@@ -87,14 +95,14 @@ type Opened struct {
 
 // OnRedis are the limiters that count in Redis, ours first.
 var OnRedis = []Redis{
-	onRedis(TokenBucket), onRedis(SlidingWindow), onRedis(FixedWindow),
-	Leased, redisRate, ulule, throttledRedis, bare, rueidisScript,
+	onRedis(TokenBucket, core.Options{}), onRedis(SlidingWindow, core.Options{}), onRedis(FixedWindow, core.Options{}),
+	onRedis(OneKey, oneKeyPerScript), Leased, redisRate, ulule, throttledRedis, bare, rueidisScript,
 }
 
 // Find returns the rival with this name. It panics if there is none, which is a mistake in this
 // program.
 func Find(name string) Redis {
-	for _, r := range OnRedis {
+	for _, r := range append(OnRedis[:len(OnRedis):len(OnRedis)], PlainGet) {
 		if r.Name == name {
 			return r
 		}
@@ -112,7 +120,14 @@ type InProcess struct {
 // InThisProcess are the limiters that count in the process, ours first.
 var InThisProcess = []InProcess{
 	inProcess(TokenBucket), inProcess(SlidingWindow), inProcess(FixedWindow),
-	rateInMap, httprateCounter, sethvargo, ululeMemory, throttledMemory, echoStore, tollboothKeys,
+	floor, rateInMap, httprateCounter, sethvargo, ululeMemory, throttledMemory, echoStore, tollboothKeys,
+}
+
+// Peers returns the limiters of others that count in the process.
+func Peers() []InProcess {
+	return slices.DeleteFunc(slices.Clone(InThisProcess), func(r InProcess) bool {
+		return r.Name == Floor || strings.HasPrefix(r.Name, Ours)
+	})
 }
 
 // Middleware is a limit around a handler that does nothing.
@@ -124,8 +139,11 @@ type Middleware struct {
 	Open func() (newCaller func() (call func()), closeIt func())
 }
 
-// None names a handler without a limit.
-const None = "no limit"
+// Names of middlewares: a handler without a limit, and ours.
+const (
+	None = "no limit"
+	Ours = "accesslimit"
+)
 
 // Middlewares are the limits around handlers: for each framework first none, then ours.
 var Middlewares = []Middleware{

@@ -10,8 +10,8 @@ import (
 
 // rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself, as
 // go-redis cannot.
-var rueidisScript = Redis{Name: "rueidis, the same script", Script: true, Open: func(p Place, l Limit) (Opened, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: p.Addrs, DisableCache: true, ForceSingleClient: !p.Cluster})
+var rueidisScript = Redis{Name: Rueidis, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: p.Addrs, SelectDB: p.DB, DisableCache: true, ForceSingleClient: !p.Cluster})
 	if err != nil {
 		return Opened{}, err
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // sethvargo is github.com/sethvargo/go-limiter: a bucket that is filled completely once per span.
-var sethvargo = InProcess{"sethvargo/go-limiter", func(l Limit, _ int) (func(string) bool, func()) {
+var sethvargo = InProcess{GoLimiter, func(l Limit, _ int) (func(string) bool, func()) {
 	store := must(memorystore.New(&memorystore.Config{Tokens: uint64(l.Max), Interval: l.Window}))
 	return func(subject string) bool {
 		_, _, _, ok, err := store.Take(background, subject)

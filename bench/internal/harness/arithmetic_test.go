@@ -12,8 +12,9 @@ func TestSpread(t *testing.T) {
 		want   Spread
 	}{
 		{[]float64{7}, Spread{7, 7, 7}},
-		{[]float64{9, 1, 5}, Spread{5, 1, 9}},
-		{[]float64{4, 1, 3, 100}, Spread{3.5, 1, 100}},
+		{[]float64{9, 1, 5}, Spread{5, 3, 7}},
+		{[]float64{4, 1, 3, 100}, Spread{3.5, 2.5, 28}},
+		{[]float64{4, math.NaN(), 8}, Spread{6, 5, 7}},
 	} {
 		if got := SpreadOf(test.values); got != test.want {
 			t.Errorf("SpreadOf(%v) = %v, want %v", test.values, got, test.want)
@@ -23,7 +24,7 @@ func TestSpread(t *testing.T) {
 
 // The spread of no values is not a number, because readers would take a zero for a result.
 func TestSpreadOfNothing(t *testing.T) {
-	if got := SpreadOf(nil); !math.IsNaN(got.Median) || !math.IsNaN(got.Min) || !math.IsNaN(got.Max) {
+	if got := SpreadOf(nil); !math.IsNaN(got.Median) || !math.IsNaN(got.Low) || !math.IsNaN(got.High) {
 		t.Errorf("SpreadOf(nil) = %v", got)
 	}
 }
@@ -57,9 +58,19 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestTimes(t *testing.T) {
-	if a, b := Times(1.5), Times(math.NaN()); a != "1.50x" || b != "-" {
-		t.Errorf("Times = %q and %q", a, b)
+func TestSpreadIn(t *testing.T) {
+	for want, s := range map[string]Spread{"1.50x (1.00..20.0)": {1.5, 1, 20}, "1.50x": {1.5, 1.5, 1.5}, "-": SpreadOf(nil)} {
+		if got := s.In("x"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A machine that is half as fast in one round leaves the ratios as they are. A round in which one
+// of the two did nothing is left out.
+func TestPairs(t *testing.T) {
+	if got := Pairs([]float64{20, 10, 7}, []float64{10, 5, 0}); got != (Spread{2, 2, 2}) {
+		t.Errorf("the ratio is %v", got)
 	}
 }
 

@@ -9,8 +9,7 @@ import (
 // KeyLen is the length of every subject.
 const KeyLen = 20
 
-// Digits is the number of digits at the end of a subject: as many as redis-benchmark writes for its
-// __rand_int__.
+// Digits is the number of digits at the end of a subject.
 const Digits = 12
 
 // Keys holds subjects that are made before anything is measured. They lie side by side in one

@@ -7,27 +7,49 @@ import (
 	"slices"
 )
 
-// Spread is the result of several rounds: the median, the least and the largest.
-type Spread struct{ Median, Min, Max float64 }
+// Spread is the result of several rounds: the median and the two quartiles.
+type Spread struct{ Median, Low, High float64 }
 
-// SpreadOf returns the spread of the values, or NaN if there are none. The median of an even number
-// is the mean of the two in the middle.
+// SpreadOf returns the spread of the values that are numbers, or NaN if there are none.
 func SpreadOf(values []float64) Spread {
-	if len(values) == 0 {
-		return Spread{math.NaN(), math.NaN(), math.NaN()}
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return Spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
+	sorted := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
+	return Spread{quantile(sorted, 0.5), quantile(sorted, 0.25), quantile(sorted, 0.75)}
 }
 
-// SpreadBy returns the spread of one number of each round.
-func SpreadBy[T any](rounds []T, number func(T) float64) Spread {
+// quantile returns the value below which a share of the sorted values lies, interpolated between
+// two of them.
+func quantile(sorted []float64, share float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	at := share * float64(len(sorted)-1)
+	below := int(at)
+	above := min(below+1, len(sorted)-1)
+	return sorted[below] + (at-float64(below))*(sorted[above]-sorted[below])
+}
+
+// Values returns one number of each round.
+func Values[T any](rounds []T, number func(T) float64) []float64 {
 	values := make([]float64, len(rounds))
 	for i, round := range rounds {
 		values[i] = number(round)
 	}
-	return SpreadOf(values)
+	return values
+}
+
+// SpreadBy returns the spread of one number of each round.
+func SpreadBy[T any](rounds []T, number func(T) float64) Spread {
+	return SpreadOf(Values(rounds, number))
+}
+
+// Pairs returns the spread of a/b within each round. What slows down the machine for a while slows
+// down both, so ratios vary less than figures.
+func Pairs(a, b []float64) Spread {
+	ratios := make([]float64, min(len(a), len(b)))
+	for i := range ratios {
+		ratios[i] = Ratio(a[i], b[i])
+	}
+	return SpreadOf(ratios)
 }
 
 // Ratio returns a/b, or NaN if b is 0.
@@ -63,10 +85,17 @@ func Number(v float64) string {
 	}
 }
 
-// Times formats a ratio, such as 1.24x.
-func Times(v float64) string {
-	if n := Number(v); n != "-" {
-		return n + "x"
+// String formats a spread, such as 1.24 (1.19..1.31), or "-" for NaN.
+func (s Spread) String() string { return s.In("") }
+
+// In formats a spread of figures in a unit, such as 1.24x (1.19..1.31).
+func (s Spread) In(unit string) string {
+	switch median := Number(s.Median); {
+	case median == "-":
+		return median
+	case s.Low == s.High:
+		return median + unit
+	default:
+		return fmt.Sprintf("%s%s (%s..%s)", median, unit, Number(s.Low), Number(s.High))
 	}
-	return "-"
 }

@@ -11,6 +11,7 @@ import (
 type Parallel struct {
 	Calls   int64
 	Took    time.Duration
+	CPU     time.Duration // of all cores
 	Mallocs uint64
 	Bytes   uint64
 }
@@ -53,12 +54,16 @@ func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Dur
 	for _, n := range counts {
 		p.Calls += n
 	}
+	p.CPU = after.cpu - before.cpu
 	p.Mallocs, p.Bytes = after.memory.Mallocs-before.memory.Mallocs, after.memory.TotalAlloc-before.memory.TotalAlloc
 	return p
 }
 
 // NanosPerCall returns the time that passed for each call, all cores together.
 func (p Parallel) NanosPerCall() float64 { return float64(p.Took.Nanoseconds()) / float64(p.Calls) }
+
+// CPUNanosPerCall returns the processor time of each call.
+func (p Parallel) CPUNanosPerCall() float64 { return float64(p.CPU.Nanoseconds()) / float64(p.Calls) }
 
 // AllocsPerCall returns the number of allocations per call.
 func (p Parallel) AllocsPerCall() float64 { return float64(p.Mallocs) / float64(p.Calls) }

@@ -3,7 +3,6 @@ package harness
 import (
 	"bufio"
 	"context"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,29 +22,6 @@ func TestReadInfo(t *testing.T) {
 	}
 	if got := scriptCalls(info); got != 9 {
 		t.Errorf("%d scripts were called", got)
-	}
-}
-
-func TestReadBenchmark(t *testing.T) {
-	out := "\"test\",\"rps\",\"avg_latency_ms\"\n\"EVALSHA abc 1 user:key__rand_int__\",\"123456.78\",\"0.5\"\n"
-	if got, err := readBenchmark(out); got != 123456.78 || err != nil {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, broken := range []string{"", "Could not connect\n", "\"test\",\"rps\"\n"} {
-		if got, err := readBenchmark(broken); err == nil {
-			t.Errorf("%q is read as %v", broken, got)
-		}
-	}
-}
-
-func TestAnySubject(t *testing.T) {
-	subject := NewKeys("key", 1).At(0)
-	call, err := anySubject([]string{"evalsha", "accesslimit:{" + subject + "}:bench", "5"}, subject)
-	if want := []string{"evalsha", "accesslimit:{user:key__rand_int__}:bench", "5"}; err != nil || !reflect.DeepEqual(call, want) {
-		t.Errorf("%q, %v", call, err)
-	}
-	if _, err := anySubject([]string{"evalsha", "a hash of it"}, subject); err == nil {
-		t.Error("a call without the subject is taken")
 	}
 }
 
@@ -98,39 +74,16 @@ func TestRecordAndReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Replay(server.Addrs()[0], [][]byte{Encode(calls[0])}, 1000, 2, 64); err != nil {
+	if _, err := Replay(server.Addrs()[0], 3, [][]byte{Encode(calls[0])}, 1000, 2, 64); err != nil {
 		t.Fatal(err)
 	}
 	after, err := server.Usage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := server.Client().Get(ctx, "k").Val(); n != "1001" || after.Scripts-before.Scripts != 1000 || after.CPU <= before.CPU {
+	third := server.DB(3)
+	defer third.Close()
+	if n := third.Get(ctx, "k").Val(); n != "1000" || after.Scripts-before.Scripts != 1000 || after.CPU <= before.CPU {
 		t.Errorf("the key is at %s after %d scripts in %v", n, after.Scripts-before.Scripts, after.CPU-before.CPU)
-	}
-}
-
-// redis-benchmark runs a script on many keys, each of which the server then has. It would cut off
-// an argument at a zero byte, so such arguments are an error.
-func TestRedisBenchmark(t *testing.T) {
-	server, err := StartServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Stop()
-	ctx, client := context.Background(), server.Client()
-	sha := client.ScriptLoad(ctx, "return redis.call('SET', KEYS[1], ARGV[1])").Val()
-	subject := NewKeys("key", 1).At(0)
-	call := []string{"evalsha", sha, "1", subject, "17"}
-	perSecond, err := RedisBenchmark(server.Addrs()[0], call, subject, 10, 1000)
-	if err != nil || perSecond <= 0 {
-		t.Fatalf("%v calls a second, %v", perSecond, err)
-	}
-	if n, value := client.DBSize(ctx).Val(), client.Get(ctx, subject).Val(); n != 10 || value != "17" {
-		t.Errorf("%d keys, the first is %q", n, value)
-	}
-	call[4] = "1\x007"
-	if _, err := RedisBenchmark(server.Addrs()[0], call, subject, 10, 1000); !errors.Is(err, ErrZeroBytes) {
-		t.Errorf("an argument with a zero byte: %v", err)
 	}
 }

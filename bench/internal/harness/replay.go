@@ -4,32 +4,40 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// Replay sends total commands to a server, repeating the given ones in order, over several
-// connections. Each connection has depth commands under way. Replay returns how long that took.
-func Replay(addr string, commands [][]byte, total, connections, depth int) (time.Duration, error) {
+// Replay sends total commands to a database of a server, repeating the given ones in order, over
+// several connections. Each connection has depth commands under way. Replay returns how long that
+// took.
+func Replay(addr string, db int, commands [][]byte, total, connections, depth int) (time.Duration, error) {
 	var group errgroup.Group
 	began := time.Now()
 	for c := range connections {
 		share := total / connections
-		group.Go(func() error { return replay(addr, commands, c*len(commands)/connections, share, depth) })
+		group.Go(func() error { return replay(addr, db, commands, c*len(commands)/connections, share, depth) })
 	}
 	err := group.Wait()
 	return time.Since(began), err
 }
 
-func replay(addr string, commands [][]byte, from, total, depth int) error {
+func replay(addr string, db int, commands [][]byte, from, total, depth int) error {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	in, out := bufio.NewReaderSize(conn, 1<<16), bufio.NewWriterSize(conn, 1<<16)
+	if _, err := conn.Write(Encode([]string{"select", strconv.Itoa(db)})); err != nil {
+		return err
+	}
+	if err := skipReply(in); err != nil {
+		return err
+	}
 	for done := 0; done < total; done += depth {
 		n := min(depth, total-done)
 		for i := range n {

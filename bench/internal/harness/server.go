@@ -41,7 +41,7 @@ func startNode(args ...string) (*node, error) {
 		return nil, err
 	}
 	n := &node{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
-	args = append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}, args...)
+	args = append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--databases", "32"}, args...)
 	n.process = exec.Command("redis-server", args...)
 	if err := n.process.Start(); err != nil {
 		return nil, err
@@ -108,6 +108,11 @@ func (s *Server) Addrs() (addrs []string) {
 
 // Client returns the harness's own client of the first server.
 func (s *Server) Client() *redis.Client { return s.nodes[0].client }
+
+// DB returns a new client of one database of the first server.
+func (s *Server) DB(n int) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: s.nodes[0].addr, DB: n, ReadTimeout: 2 * time.Minute})
+}
 
 // Flush deletes all keys and resets every figure of INFO. Scripts stay.
 func (s *Server) Flush() error {

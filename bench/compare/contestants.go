@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+// contestant is a rival that is ready for the runs of one part: it has a database of its own with
+// a live state of every key.
+type contestant struct {
+	name    string
+	measure func(run) (*harness.Outcome, error) // returns nil for a run that it takes no part in
+	close   func()
+}
+
+// contestantNames are the names of all contestants in the order of the tables.
+func contestantNames() (names []string) {
+	for _, r := range rivals.OnRedis {
+		names = append(names, r.Name)
+	}
+	return append(names, scriptAlone)
+}
+
+func closeAll(contestants []contestant) {
+	for _, c := range contestants {
+		c.close()
+	}
+}
+
+// contestants opens all rivals. It returns those that it opened also with an error.
+func (b *bench) contestants(w workload, keys harness.Keys) (all []contestant, err error) {
+	if err := b.server.Flush(); err != nil {
+		return nil, err
+	}
+	for i, r := range rivals.OnRedis {
+		if r.Name == rivals.OneKey && !w.loaded {
+			continue
+		}
+		c, err := b.contestant(r, w, b.placeIn(i), keys)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		all = append(all, c)
+	}
+	if w.loaded {
+		c, err := b.scriptAlone(w, b.placeIn(len(rivals.OnRedis)), keys)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", scriptAlone, err)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (b *bench) contestant(r rivals.Redis, w workload, place rivals.Place, keys harness.Keys) (contestant, error) {
+	if w.loaded {
+		if err := b.loadStates(r.Name, w.limit, place, keys.Len()); err != nil {
+			return contestant{}, err
+		}
+	}
+	limiter, err := r.Open(place, w.limit)
+	if err != nil {
+		return contestant{}, err
+	}
+	measure := func(run run) (*harness.Outcome, error) {
+		return harness.Loop(limiter.Allow, b.load(run, keys), b.server)
+	}
+	return contestant{r.Name, measure, limiter.Close}, nil
+}
+
+// scriptAlone is our TokenBucket's script, once for each decision, sent in pipelines with nothing
+// around it: what a server makes of decisions that share no script.
+const (
+	scriptAlone            = "one script per decision, no limiter"
+	scriptAloneConnections = 4
+	scriptAloneDepth       = crowd / scriptAloneConnections
+)
+
+func (b *bench) scriptAlone(w workload, place rivals.Place, keys harness.Keys) (contestant, error) {
+	calls, err := b.recordCalls(rivals.OneKey, w.limit, func(allow harness.AllowFunc) error {
+		return callOnce(allow, keys.At(0))
+	})
+	if err != nil {
+		return contestant{}, err
+	}
+	if err := b.loadStates(rivals.OneKey, w.limit, place, keys.Len()); err != nil {
+		return contestant{}, err
+	}
+	encoded := make([][]byte, keys.Len())
+	for i := range encoded {
+		encoded[i] = harness.Encode(withSubject(calls[len(calls)-1], keys.At(0), keys.At(i)))
+	}
+	measure := func(run run) (*harness.Outcome, error) {
+		if run.goroutines != crowd {
+			return nil, nil
+		}
+		return b.replay(place, picked(encoded, run.picks, b.aloneCalls), b.aloneCalls)
+	}
+	return contestant{scriptAlone, measure, func() {}}, nil
+}
+
+// withSubject returns a recorded call for another subject.
+func withSubject(call []string, recorded, subject string) []string {
+	other := make([]string, len(call))
+	for i, arg := range call {
+		other[i] = strings.ReplaceAll(arg, recorded, subject)
+	}
+	return other
+}
+
+// picked returns n calls in the order of picks, from anywhere in them.
+func picked(calls [][]byte, picks []uint32, n int) [][]byte {
+	chosen, from := make([][]byte, n), rand.IntN(len(picks))
+	for i := range chosen {
+		chosen[i] = calls[picks[(from+i)%len(picks)]]
+	}
+	return chosen
+}
+
+// replay sends n calls and measures the server and this process meanwhile.
+func (b *bench) replay(place rivals.Place, calls [][]byte, n int) (*harness.Outcome, error) {
+	before, err := b.server.Usage()
+	if err != nil {
+		return nil, err
+	}
+	cpu := harness.CPU()
+	took, err := harness.Replay(place.Addrs[0], place.DB, calls, n, scriptAloneConnections, scriptAloneDepth)
+	if err != nil {
+		return nil, err
+	}
+	cpu = harness.CPU() - cpu
+	after, err := b.server.Usage()
+	return &harness.Outcome{
+		Decisions: int64(n), Allowed: int64(n), Took: took, ClientCPU: cpu, Server: after.Since(before),
+	}, err
+}
