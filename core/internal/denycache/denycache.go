@@ -61,6 +61,7 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	if len(counters) > maxCounters {
 		return
 	}
+	all := uint64(0)
 	for i := range counters {
 		counter := &counters[i]
 		of := counter.Limit.Properties()
@@ -69,9 +70,9 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 		}
 		hash := c.hash(counter.Key)
 		q.generations[i] = c.generations.of(hash).Load()
-		q.hash = bits.RotateLeft64(q.hash, 7) ^ (hash+uint64(counter.Cost)+uint64(watchedBits(counter)))*spread
+		all = bits.RotateLeft64(all, 7) ^ (hash+uint64(counter.Cost)+uint64(watchedBits(counter)))*spread
 	}
-	q.cacheable = true
+	q.hash, q.cacheable = all, true
 }
 
 // forLook returns the Query under which an answer to a call that charges nothing is remembered. No

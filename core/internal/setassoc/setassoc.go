@@ -43,13 +43,13 @@ type Set[E any] struct {
 }
 
 // New returns an empty table with room for Ways entries in each of its sets. The number of sets
-// must be a multiple of 128.
+// must be a power of two, and at least 128.
 func New[E any](sets int) Table[E] {
 	return Table[E]{make([]atomic.Pointer[block[E]], sets/blockSets)}
 }
 
 func (t *Table[E]) block(hash uint64) *atomic.Pointer[block[E]] {
-	return &t.blocks[hash/blockSets%uint64(len(t.blocks))]
+	return &t.blocks[hash/blockSets&uint64(len(t.blocks)-1)]
 }
 
 // Set returns the set of a hash, or nil if nothing was written near it yet. A nil Set is empty.
@@ -99,11 +99,8 @@ func (s *Set[E]) Find(hash uint64, matches func(*E) bool) *E {
 	if s == nil {
 		return nil
 	}
-	wanted, tags := tag(hash), s.tags.Load()
-	for way := 0; tags != 0; way, tags = way+1, tags>>8 {
-		if tags&0xff != wanted {
-			continue
-		}
+	for found := equalBytes(s.tags.Load(), tag(hash)); found != 0; found &= found - 1 {
+		way := bits.TrailingZeros64(found) / 8
 		if e := s.ways[way].Load(); e != nil && matches(e) {
 			// A plain write would take the cache line from other readers.
 			if bit := uint32(1) << way; s.used.Load()&bit == 0 {
@@ -113,6 +110,15 @@ func (s *Set[E]) Find(hash uint64, matches func(*E) bool) *E {
 		}
 	}
 	return nil
+}
+
+// equalBytes returns a word that has the highest bit of each byte set in which word equals b. It may
+// also be set in a byte above an equal one. A loop over the bytes ends where a processor cannot
+// guess it: with one, a refusal that is one of 10,000 takes 15 ns longer (BenchmarkDenyCache).
+func equalBytes(word, b uint64) uint64 {
+	const lowest, highest = 0x0101010101010101, 0x8080808080808080
+	differs := word ^ b*lowest
+	return (differs - lowest) & ^differs & highest
 }
 
 // Entries visits the entries of a set. It needs no lock.
