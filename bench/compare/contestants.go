@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
@@ -13,7 +14,7 @@ import (
 // a live state of every key.
 type contestant struct {
 	name    string
-	measure func(run) (*harness.Outcome, error) // returns nil for a run that it takes no part in
+	measure func(run) (*harness.Outcome, error)
 	close   func()
 }
 
@@ -31,25 +32,24 @@ func closeAll(contestants []contestant) {
 	}
 }
 
-// contestants opens all rivals. It returns those that it opened also with an error.
-func (b *bench) contestants(w workload, keys harness.Keys) (all []contestant, err error) {
+// contestants opens the rivals that take part in any of the runs. It returns those that it opened
+// also with an error.
+func (b *bench) contestants(runs []run, keys harness.Keys) (all []contestant, err error) {
 	if err := b.server.Flush(); err != nil {
 		return nil, err
 	}
-	for i, r := range rivals.OnRedis {
-		if r.Name == rivals.OneKey && !w.loaded {
+	for i, name := range contestantNames() {
+		if !slices.ContainsFunc(runs, func(r run) bool { return r.has(name) }) {
 			continue
 		}
-		c, err := b.contestant(r, w, b.placeIn(i), keys)
-		if err != nil {
-			return all, fmt.Errorf("%s: %w", r.Name, err)
+		var c contestant
+		if name == scriptAlone {
+			c, err = b.scriptAlone(runs[0].workload, b.placeIn(i), keys)
+		} else {
+			c, err = b.contestant(rivals.Find(name), runs[0].workload, b.placeIn(i), keys)
 		}
-		all = append(all, c)
-	}
-	if w.loaded {
-		c, err := b.scriptAlone(w, b.placeIn(len(rivals.OnRedis)), keys)
 		if err != nil {
-			return all, fmt.Errorf("%s: %w", scriptAlone, err)
+			return all, fmt.Errorf("%s: %w", name, err)
 		}
 		all = append(all, c)
 	}
@@ -81,9 +81,7 @@ const (
 )
 
 func (b *bench) scriptAlone(w workload, place rivals.Place, keys harness.Keys) (contestant, error) {
-	calls, err := b.recordCalls(rivals.OneKey, w.limit, func(allow harness.AllowFunc) error {
-		return callOnce(allow, keys.At(0))
-	})
+	call, err := rivals.RecordOne(place, w.limit, keys.At(0))
 	if err != nil {
 		return contestant{}, err
 	}
@@ -92,12 +90,9 @@ func (b *bench) scriptAlone(w workload, place rivals.Place, keys harness.Keys) (
 	}
 	encoded := make([][]byte, keys.Len())
 	for i := range encoded {
-		encoded[i] = harness.Encode(withSubject(calls[len(calls)-1], keys.At(0), keys.At(i)))
+		encoded[i] = harness.Encode(withSubject(call, keys.At(0), keys.At(i)))
 	}
 	measure := func(run run) (*harness.Outcome, error) {
-		if run.goroutines != crowd {
-			return nil, nil
-		}
 		return b.replay(place, picked(encoded, run.picks, b.aloneCalls), b.aloneCalls)
 	}
 	return contestant{scriptAlone, measure, func() {}}, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
@@ -57,6 +58,21 @@ type run struct {
 	measure    time.Duration
 }
 
+// has reports whether a contestant takes part in a run. Those that show the cost of one thing only
+// do so where it matters.
+func (r run) has(contestant string) bool {
+	switch contestant {
+	case rivals.OneKey:
+		return r.loaded
+	case rivals.SameScript:
+		return r.goroutines <= 16
+	case scriptAlone:
+		return r.loaded && r.goroutines == crowd
+	default:
+		return true
+	}
+}
+
 func (b *bench) runsOf(same []workload, keys int) (runs []run) {
 	for _, w := range same {
 		picks := harness.One()
@@ -74,12 +90,12 @@ func (b *bench) runsOf(same []workload, keys int) (runs []run) {
 // one another at once, in random order, so that each pair of them met the same machine.
 func (b *bench) onRedis(same []workload) error {
 	keys := harness.NewKeys("key", same[0].keys(b.settings))
-	contestants, err := b.contestants(same[0], keys)
+	runs := b.runsOf(same, keys.Len())
+	contestants, err := b.contestants(runs, keys)
 	defer closeAll(contestants)
 	if err != nil {
 		return err
 	}
-	runs := b.runsOf(same, keys.Len())
 	for round := range b.rounds {
 		for _, i := range harness.Shuffled(len(runs)) {
 			run := runs[i]
@@ -96,14 +112,16 @@ func (b *bench) onRedis(same []workload) error {
 
 func (b *bench) measureRun(run run, contestants []contestant) error {
 	for _, k := range harness.Shuffled(len(contestants)) {
+		name := contestants[k].name
+		if !run.has(name) {
+			continue
+		}
 		outcome, err := contestants[k].measure(run)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		if outcome != nil {
-			c := cell{run.name, contestants[k].name, run.goroutines, 1}
-			b.outcomes[c] = append(b.outcomes[c], outcome)
-		}
+		c := cell{run.name, name, run.goroutines, 1}
+		b.outcomes[c] = append(b.outcomes[c], outcome)
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ const (
 	RedisRate     = "redis_rate"
 	Ulule         = "ulule"
 	Bare          = "bare go-redis EvalSha"
+	SameScript    = "bare go-redis EvalSha, our script"
 	Rueidis       = "rueidis, the same script"
 	GoLimiter     = "sethvargo/go-limiter"
 	Floor         = "hash, clock, one compare-and-swap"
@@ -96,7 +97,7 @@ type Opened struct {
 // OnRedis are the limiters that count in Redis, ours first.
 var OnRedis = []Redis{
 	onRedis(TokenBucket, core.Options{}), onRedis(SlidingWindow, core.Options{}), onRedis(FixedWindow, core.Options{}),
-	onRedis(OneKey, oneKeyPerScript), Leased, redisRate, ulule, throttledRedis, bare, rueidisScript,
+	onRedis(OneKey, oneKeyPerScript), Leased, redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
 }
 
 // Find returns the rival with this name. It panics if there is none, which is a mistake in this

@@ -1,0 +1,43 @@
+package rivals
+
+import (
+	"context"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/bench/internal/harness"
+)
+
+// sameScript is go-redis and the script of our TokenBucket: a call of ours with nothing around it.
+var sameScript = Redis{Name: SameScript, Open: func(p Place, l Limit) (Opened, error) {
+	call, err := RecordOne(p, l, recordedSubject)
+	if err != nil {
+		return Opened{}, err
+	}
+	client := p.client()
+	args := make([]any, len(call)-4)
+	for i := range args {
+		args[i] = call[4+i]
+	}
+	before, after, _ := strings.Cut(call[3], recordedSubject)
+	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+		reply, err := client.EvalSha(ctx, call[1], []string{before + subject + after}, args...).Result()
+		_, charged := reply.(string) // the reply is a number if nothing is charged
+		return harness.Answer{Allowed: charged}, err
+	}
+	return Opened{allow, func() { _ = client.Close() }}, nil
+}}
+
+var recordedSubject = harness.NewKeys("rec", 1).At(0)
+
+// RecordOne returns the script that our TokenBucket sends for a call on a subject.
+func RecordOne(p Place, l Limit, subject string) ([]string, error) {
+	call := func(allow harness.AllowFunc) error {
+		_, err := allow(background, subject)
+		return err
+	}
+	scripts, err := onRedis(OneKey, oneKeyPerScript).Record(p, l, call, call)
+	if err != nil {
+		return nil, err
+	}
+	return scripts[len(scripts)-1], nil
+}
