@@ -35,7 +35,7 @@ func (b *bench) bystander() error {
 	loads := []contestant{{noLoad, func(r run) (*harness.Outcome, error) { time.Sleep(b.warm + r.measure); return nil, nil }, func() {}}}
 	defer func() { closeAll(loads) }()
 	for i, name := range bystanderLoads {
-		c, err := b.contestant(rivals.Find(name), uniform, b.placeIn(i), keys)
+		c, err := b.contestant(rivals.Find(name), uniform, b.server, i, keys)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -44,9 +44,9 @@ func (b *bench) contestants(runs []run, keys harness.Keys) (all []contestant, er
 		}
 		var c contestant
 		if name == scriptAlone {
-			c, err = b.scriptAlone(runs[0].workload, b.placeIn(i), keys)
+			c, err = b.scriptAlone(runs[0].workload, placeOn(b.server, i), keys)
 		} else {
-			c, err = b.contestant(rivals.Find(name), runs[0].workload, b.placeIn(i), keys)
+			c, err = b.contestant(rivals.Find(name), runs[0].workload, b.server, i, keys)
 		}
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", name, err)
@@ -56,20 +56,25 @@ func (b *bench) contestants(runs []run, keys harness.Keys) (all []contestant, er
 	return all, nil
 }
 
-func (b *bench) contestant(r rivals.Redis, w workload, place rivals.Place, keys harness.Keys) (contestant, error) {
-	if w.loaded {
+// contestant opens a rival on a server, in its n-th database if it has several.
+func (b *bench) contestant(r rivals.Redis, w workload, server *harness.Server, n int, keys harness.Keys) (c contestant, err error) {
+	place := placeOn(server, n)
+	if w.loaded && !server.Cluster {
 		if err := b.loadStates(r.Name, w.limit, place, keys.Len()); err != nil {
-			return contestant{}, err
+			return c, err
 		}
 	}
 	limiter, err := r.Open(place, w.limit)
 	if err != nil {
-		return contestant{}, err
+		return c, err
+	}
+	if w.loaded && server.Cluster {
+		err = callEach(limiter.Allow, keys)
 	}
 	measure := func(run run) (*harness.Outcome, error) {
-		return harness.Loop(limiter.Allow, b.load(run, keys), b.server)
+		return harness.Loop(limiter.Allow, b.load(run, keys), server)
 	}
-	return contestant{r.Name, measure, limiter.Close}, nil
+	return contestant{r.Name, measure, limiter.Close}, err
 }
 
 // scriptAlone is our TokenBucket's script, once for each decision, sent in pipelines with nothing

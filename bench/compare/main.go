@@ -158,14 +158,14 @@ func stopOnSignal(server *harness.Server) {
 	}()
 }
 
-func (b *bench) place() rivals.Place {
-	return rivals.Place{Addrs: b.server.Addrs(), Cluster: b.server.Cluster}
-}
+// place is the first database of the server.
+func (b *bench) place() rivals.Place { return rivals.Place{Addrs: b.server.Addrs()} }
 
-// placeIn is one of the databases that are not the first. Rivals that are measured in turns have
-// one each.
-func (b *bench) placeIn(n int) rivals.Place {
-	place := b.place()
-	place.DB = n + 1
-	return place
+// placeOn is one of the databases of a server that are not the first, or a cluster. Rivals that are
+// measured in turns have one each.
+func placeOn(server *harness.Server, n int) rivals.Place {
+	if server.Cluster {
+		return rivals.Place{Addrs: server.Addrs(), Cluster: true}
+	}
+	return rivals.Place{Addrs: server.Addrs(), DB: n + 1}
 }

@@ -91,7 +91,7 @@ func (b *bench) processJobs() (map[string]job, error) {
 	jobs := make(map[string]job)
 	for _, name := range b.processPicks {
 		for _, rival := range processRivals {
-			w, place := workloadNamed(name), b.placeIn(len(jobs))
+			w, place := workloadNamed(name), placeOn(b.server, len(jobs))
 			keys := w.keys(b.settings)
 			if err := b.loadStates(rival, w.limit, place, keys); err != nil {
 				return nil, err

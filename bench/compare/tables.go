@@ -158,14 +158,12 @@ func (b *bench) memoryText(t *strings.Builder) {
 }
 
 func (b *bench) growthText(t *strings.Builder) {
-	before := fmt.Sprintf("## How it grows\n\n%d goroutines, uniform keys. The masters share this machine's cores with each other and the client.\n\n", growGoroutines)
-	table := harness.NewTable("what", "limiter", "decisions/s", "p99 µs", "bytes of a key", "errors")
+	before := fmt.Sprintf("## How it grows\n\nSlidingWindow, %d goroutines, uniform keys. The masters share this machine's cores with each other and the client.\n\n", crowd)
+	table := harness.NewTable("setting", "decisions/s", "to the first of its kind", "p99 µs", "client CPU µs", "server CPU µs", "errors")
 	for _, g := range b.growths {
-		bytes := any("")
-		if g.bytes > 0 {
-			bytes = g.bytes
-		}
-		table.Row(g.setting, g.rival, g.perSecond, micros(g.p99), bytes, g.errors)
+		c := growCell(g.setting)
+		table.Row(g.setting, b.of(c, perSecond), b.pairs(c, growCell(g.first), perSecond).In("x"), b.of(c, percentile(99)).Median,
+			b.of(c, clientMicros).Median, b.of(c, serverMicros).Median, errorsOf(b.outcomes[c], true))
 	}
 	part(t, before, table)
 }

@@ -42,11 +42,15 @@ func ourLimit(name string, l Limit) core.Limit {
 // oneKeyPerScript are the options of a limiter that never asks for several keys in one script.
 var oneKeyPerScript = core.Options{}
 
+// clientTimeout is go-redis's, so that a server that is late on a busy machine is late for all
+// rivals alike.
+const clientTimeout = 3 * time.Second
+
 func onRedis(name string, options core.Options) Redis {
 	return Redis{Name: name, Script: true, Open: func(p Place, l Limit) (Opened, error) {
 		client := p.client()
 		own := options
-		own.Redis, own.Logger = client, silent
+		own.Redis, own.Logger, own.Timeout = client, silent, clientTimeout
 		limiter, err := core.New(own)
 		if err != nil {
 			return Opened{}, err

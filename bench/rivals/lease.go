@@ -27,7 +27,7 @@ func leaseRule(l Limit) core.Rule {
 
 func openLeased(p Place, l Limit) (Opened, error) {
 	client := p.client()
-	limiter, err := core.New(core.Options{Redis: client, Logger: silent, Headers: core.NoHeaders})
+	limiter, err := core.New(core.Options{Redis: client, Logger: silent, Timeout: clientTimeout, Headers: core.NoHeaders})
 	if err != nil {
 		return Opened{}, err
 	}

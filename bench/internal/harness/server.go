@@ -174,19 +174,6 @@ func scriptCalls(info string) (n int64) {
 	return n
 }
 
-// Memory returns the memory that the data of all servers takes.
-func (s *Server) Memory() (bytes int64, err error) {
-	for _, n := range s.nodes {
-		info, err := n.client.Info(context.Background(), "memory").Result()
-		if err != nil {
-			return 0, err
-		}
-		used, _ := infoNumber(info, "used_memory")
-		bytes += int64(used)
-	}
-	return bytes, nil
-}
-
 // Version returns the version that the server reports.
 func (s *Server) Version() string {
 	info, _ := s.Client().Info(context.Background(), "server").Result()
