@@ -16,8 +16,11 @@ import (
 
 // Several processes share the counters, as those of a service do. Each runs this program again.
 
-// processGoroutines is how many goroutines each process has.
-const processGoroutines = 64
+// Each process has so many goroutines, and needs so long to open its connections.
+const (
+	processGoroutines = 64
+	processWarm       = 150 * time.Millisecond
+)
 
 // processRivals are the rivals that are measured with several processes.
 var processRivals = []string{rivals.TokenBucket, rivals.SlidingWindow, rivals.RedisRate, rivals.Ulule, rivals.Bare}
@@ -39,12 +42,6 @@ type done struct {
 	FirstErr                   string
 }
 
-// processRun is one measurement of several processes.
-type processRun struct {
-	workload  workload
-	processes int
-}
-
 // addTo adds a worker's report to an outcome.
 func (d done) addTo(o *harness.Outcome) {
 	o.Decisions, o.Allowed, o.Errors = o.Decisions+d.Decisions, o.Allowed+d.Allowed, o.Errors+d.Errors
@@ -53,6 +50,12 @@ func (d done) addTo(o *harness.Outcome) {
 	if d.FirstErr != "" {
 		o.FirstErr = d.FirstErr
 	}
+}
+
+// processRun is one measurement of several processes.
+type processRun struct {
+	workload  workload
+	processes int
 }
 
 func (b *bench) processes() error {
@@ -96,7 +99,7 @@ func (b *bench) processJobs() (map[string]job, error) {
 			if err := b.loadStates(rival, w.limit, place, keys); err != nil {
 				return nil, err
 			}
-			jobs[name+rival] = job{rival, name, place, processGoroutines, keys, b.warm, b.processMeasure}
+			jobs[name+rival] = job{rival, name, place, processGoroutines, keys, processWarm, b.processMeasure}
 		}
 	}
 	return jobs, nil
@@ -164,10 +167,13 @@ func startWorker(j job) (*worker, error) {
 	if err := w.process.Start(); err != nil {
 		return nil, err
 	}
-	if err := json.NewEncoder(w.in).Encode(j); err != nil {
-		return nil, err
+	err = json.NewEncoder(w.in).Encode(j)
+	if err == nil {
+		_, err = w.out.ReadString('\n') // it is ready
 	}
-	_, err = w.out.ReadString('\n') // it is ready
+	if err != nil {
+		w.stop()
+	}
 	return w, err
 }
 

@@ -48,7 +48,7 @@ func cpuOf(l local) float64    { return l.cpu }
 func allocsOf(l local) float64 { return l.allocs }
 func bytesOf(l local) float64  { return l.bytes }
 
-// inProcess returns the spread of one number of a limiter that counts in the process.
+// localOf returns the spread of one number of a limiter that counts in the process.
 func (r *report) localOf(c cell, number func(local) float64) harness.Spread {
 	return harness.SpreadBy(r.local[c], number)
 }
