@@ -15,9 +15,9 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations checks the allocations that the middleware adds to an allowed call: the value of
-// RateLimit, and the lines of the two headers together; and one that echo itself needs to put a
-// middleware around a handler.
+// TestAllocations checks the allocations that the middleware adds to an allowed call: the one that
+// echo itself needs to put a middleware around a handler. The values of headers are allocated for
+// several calls at once.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestAllocations(t *testing.T) {
 			router.ServeHTTP(w, r)
 		})
 	}
-	if added := allocs("/limited") - allocs("/bare"); added > 3 {
-		t.Errorf("%v allocations, want at most 3", added)
+	if added := allocs("/limited") - allocs("/bare"); added > 1 {
+		t.Errorf("%v allocations, want at most 1", added)
 	}
 }

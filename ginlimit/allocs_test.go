@@ -15,8 +15,8 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations checks the allocations that the middleware adds to an allowed call: the value of
-// RateLimit, and the lines of the two headers together.
+// TestAllocations checks that the middleware adds less than one allocation to an allowed call: the
+// values of its headers are allocated for several calls at once.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestAllocations(t *testing.T) {
 			router.ServeHTTP(w, r)
 		})
 	}
-	if added := allocs("/limited") - allocs("/bare"); added > 2 {
-		t.Errorf("%v allocations, want at most 2", added)
+	if added := allocs("/limited") - allocs("/bare"); added > 0 {
+		t.Errorf("%v allocations, want none", added)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
-// TestAllocations checks the allocations that the middleware adds to an allowed call: the value of
-// RateLimit, and the lines of the two headers together.
+// TestAllocations checks that the middleware adds less than one allocation to an allowed call: the
+// values of its headers are allocated for several calls at once.
 func TestAllocations(t *testing.T) {
 	limiter, err := core.New(core.Options{})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestAllocations(t *testing.T) {
 		clear(w.header)
 		handler.ServeHTTP(w, r)
 	})
-	if allocs > 2 {
-		t.Errorf("%v allocations, want at most 2", allocs)
+	if allocs > 0 {
+		t.Errorf("%v allocations, want none", allocs)
 	}
 }

@@ -1,0 +1,115 @@
+package core
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// writeBinding writes the headers that have room for one limit only. It leaves them alone if a
+// middleware around this one has described a limit that binds more.
+func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
+	at := c.bindingInTime()
+	if at < 0 {
+		return
+	}
+	q, v := c.limits[at].ruleLimit, &c.verdicts[at]
+	told := oneLimit{limit: int64(c.limits[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
+	outranks := func(there oneLimit, ok bool) bool { return ok && v.RetryAfter == 0 && !told.bindsMore(there) }
+	if style.has(HeadersDraft7) && !outranks(readDraft7(w)) {
+		w.Set(headerPolicy, q.draft7)
+		c.text = told.appendDraft7(c.text[:0])
+		c.setText(w, headerRateLimit)
+	}
+	if style.has(HeadersXRateLimit) {
+		told.reset = ceilSeconds(time.Duration(time.Now().UnixNano()) + wait(v))
+	}
+	if (style.has(HeadersXRateLimit) || style.has(HeadersXRateLimitDelta)) && !outranks(readXRateLimit(w)) {
+		c.writeXRateLimit(w, told)
+	}
+}
+
+// bindingInTime returns the place of the binding limit among those that the older styles can
+// describe, or -1. These styles give each limit a time until its permits are back. A slot of
+// Concurrency comes back when its call ends, usually before the caller has read the reply, so it is
+// left out unless a caller has to wait for one.
+func (c *call) bindingInTime() (at int) {
+	at = -1
+	for i := range c.limits {
+		slot := c.limits[i].limit.Algorithm.properties().Slots && c.verdicts[i].RetryAfter == 0
+		if c.inHeaders(i) && !slot && (at < 0 || c.bindsMore(i, at)) {
+			at = i
+		}
+	}
+	return at
+}
+
+// oneLimit holds what the older styles say about a limit.
+type oneLimit struct{ limit, remaining, reset int64 }
+
+// bindsMore reports whether l leaves a caller less than other does. If both leave the same, the
+// later reset binds.
+func (l oneLimit) bindsMore(other oneLimit) bool {
+	if l.remaining != other.remaining {
+		return l.remaining < other.remaining
+	}
+	return l.reset > other.reset
+}
+
+func (l oneLimit) appendDraft7(text []byte) []byte {
+	text = strconv.AppendInt(append(text, "limit="...), l.limit, 10)
+	text = strconv.AppendInt(append(text, ", remaining="...), l.remaining, 10)
+	return strconv.AppendInt(append(text, ", reset="...), l.reset, 10)
+}
+
+func (c *call) writeXRateLimit(w HeaderWriter, l oneLimit) {
+	c.setNumber(w, headerXLimit, l.limit)
+	c.setNumber(w, headerXRemaining, l.remaining)
+	c.setNumber(w, headerXReset, l.reset)
+}
+
+// readDraft7 returns what a middleware around this one has written, without the limit, which is not
+// compared.
+func readDraft7(w HeaderWriter) (l oneLimit, ok bool) {
+	_, rest, _ := strings.Cut(written(w, headerRateLimit), ", remaining=")
+	if rest == "" {
+		return l, false
+	}
+	remaining, reset, _ := strings.Cut(rest, ", reset=")
+	return readOneLimit(remaining, reset)
+}
+
+// readXRateLimit is readDraft7 for the other style.
+func readXRateLimit(w HeaderWriter) (l oneLimit, ok bool) {
+	remaining := written(w, headerXRemaining)
+	if remaining == "" {
+		return l, false
+	}
+	return readOneLimit(remaining, written(w, headerXReset))
+}
+
+func readOneLimit(remaining, reset string) (l oneLimit, ok bool) {
+	var wrong, wrongToo error
+	l.remaining, wrong = strconv.ParseInt(remaining, 10, 64)
+	l.reset, wrongToo = strconv.ParseInt(reset, 10, 64)
+	return l, wrong == nil && wrongToo == nil
+}
+
+// written returns the first value of a header that was written before, or "" if w cannot show it
+// (see [HeaderWriter]).
+func written(w HeaderWriter, name string) string {
+	switch w := w.(type) {
+	case http.Header:
+		if lines := w[name]; len(lines) > 0 {
+			return lines[0]
+		}
+		return ""
+	case interface{ Get(name string) string }:
+		return w.Get(name)
+	case interface{ Peek(name string) []byte }: // fasthttp's ResponseHeader
+		return string(w.Peek(name))
+	default:
+		return ""
+	}
+}
