@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -139,17 +140,18 @@ func wholeAllocs(l local) float64 { return math.Floor(l.allocs + 0.01) }
 
 func (b *bench) middlewareTargets() (all []target) {
 	for _, m := range rivals.Middlewares {
-		want := math.NaN()
-		switch m.Name {
-		case rivals.Ulule:
-			want = 0.35
-		case m.Framework + "'s own":
-			want = 1
+		to := func(ours, theirs string, want float64) {
+			row := fmt.Sprintf("added to %s, %s to %s", m.Framework, ours, theirs)
+			all = append(all, target{row, want, b.addedPairs(m.Framework, ours, theirs), "x", true})
 		}
-		if weHave(m.Framework) && !math.IsNaN(want) {
-			all = append(all, target{
-				m.Framework + " middleware over the bare handler, to " + m.Name, want, b.addedPairs(m.Framework, rivals.Ours, m.Name), "x", true,
-			})
+		switch {
+		case !weHave(m.Framework):
+		case m.Name == rivals.Ulule:
+			to(rivals.Ours, m.Name, 0.35)
+		case m.Name == m.Framework+"'s own":
+			to(rivals.Ours, m.Name, 1)
+		case m.Name == rivals.InHandler:
+			to(m.Name, rivals.Ours, 1.1) // as the middleware, within a tenth
 		}
 	}
 	return all

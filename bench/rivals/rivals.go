@@ -140,18 +140,19 @@ type Middleware struct {
 	Open func() (newCaller func() (call func()), closeIt func())
 }
 
-// Names of middlewares: a handler without a limit, and ours.
+// Names of middlewares: a handler without a limit, ours, and our check inside the handler.
 const (
-	None = "no limit"
-	Ours = "accesslimit"
+	None      = "no limit"
+	Ours      = "accesslimit"
+	InHandler = "accesslimit.Allow in the handler"
 )
 
 // Middlewares are the limits around handlers: for each framework first none, then ours.
 var Middlewares = []Middleware{
-	bareNetHTTP, ourNetHTTP, ululeNetHTTP, httprateNetHTTP, throttledNetHTTP, tollboothNetHTTP,
-	bareGin, ourGin, ululeGin,
-	bareEcho, ourEcho, echoEcho,
-	bareFiber, ourFiber, fiberFiber,
+	bareNetHTTP, ourNetHTTP, handlerNetHTTP, ululeNetHTTP, httprateNetHTTP, throttledNetHTTP, tollboothNetHTTP,
+	bareGin, ourGin, handlerGin, ululeGin,
+	bareEcho, ourEcho, handlerEcho, echoEcho,
+	bareFiber, ourFiber, handlerFiber, fiberFiber,
 	bareFastHTTP, ululeFastHTTP,
 	bareGRPC, ourGRPC,
 }
