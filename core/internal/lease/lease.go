@@ -41,6 +41,7 @@ type Leases struct {
 	timeout   time.Duration
 	seed      maphash.Seed
 	table     setassoc.Table[lease]
+	recent    recentCalls
 	giveBacks giveBackQueue
 	tasks     tasks
 }
@@ -92,14 +93,18 @@ func (l *Leases) Take(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return b != nil && b.take(l.clock.Now(), c.Cost, v)
 }
 
-// findOrCreate returns a counter's lease, creating it if needed, or nil if there is no room for it.
+// findOrCreate returns a counter's lease, creating it if needed, or nil if its key was not called
+// lately or there is no room for it.
 func (l *Leases) findOrCreate(c *algorithm.Counter) *lease {
 	hash := l.hash(c.Key)
-	set := l.table.SetForWriting(hash)
 	isOf := func(e *lease) bool { return e.isOf(c) }
-	if e := set.Find(hash, isOf); e != nil {
+	if e := l.table.Set(hash).Find(hash, isOf); e != nil {
 		return e
 	}
+	if !l.recent.note(hash, l.clock.Now()) {
+		return nil
+	}
+	set := l.table.SetForWriting(hash)
 	set.Lock()
 	defer set.Unlock()
 	if e := set.Find(hash, isOf); e != nil {

@@ -58,7 +58,7 @@ func TestUnusedPermitsAreGivenBack(t *testing.T) {
 		if got := shared.Left(c); got != 9900 {
 			t.Errorf("%d left after the lease, want 9900", got)
 		}
-		for _, want := range []int64{2 * 37, 2, 2} { // twice what was used of the lease before
+		for _, want := range []int64{2 * 36, 2, 2} { // twice what was used of the lease before
 			p.MustTake(t, c)
 			if got := shared.LeasedCalls.Load(); got != want {
 				t.Errorf("%d calls were asked for, want %d", got, want)
@@ -66,9 +66,12 @@ func TestUnusedPermitsAreGivenBack(t *testing.T) {
 			time.Sleep(moreThanASubWindow)
 		}
 		time.Sleep(2 * time.Second)
-		p.MustTake(t, c) // for a key that was not used, one permit is asked for
-		if got := shared.LeasedCalls.Load(); got != 1 || shared.Left(c) != 9999 {
-			t.Errorf("%d calls were asked for, and %d are left", got, shared.Left(c))
+		for _, want := range []int64{0, 1} { // for a key that was not used, nothing is leased, and then one permit
+			shared.LeasedCalls.Store(0)
+			p.MustTake(t, c)
+			if got := shared.LeasedCalls.Load(); got != want || shared.Left(c) != 9999-want {
+				t.Errorf("%d calls were asked for, want %d, and %d are left", got, want, shared.Left(c))
+			}
 		}
 	})
 }
@@ -206,8 +209,9 @@ func TestACallerTooLateForAFetch(t *testing.T) {
 func TestACallerLeavesAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)
+		p, c := NewProcess(t, shared), Leased("user:a", Windowed(algorithm.SlidingWindow, 501, Hour), 1, 50)
+		p.MustTake(t, c) // the first call of a key is no fetch
 		shared.BeforeDecide = func() { time.Sleep(10 * time.Millisecond) }
-		p, c := NewProcess(t, shared), Leased("user:a", Windowed(algorithm.SlidingWindow, 500, Hour), 1, 50)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		defer cancel()
 		begin := time.Now()
@@ -243,6 +247,7 @@ func TestAFetchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewShared(t, 100)
 		p, c := NewProcess(t, shared), Leased("user:a", Windowed(algorithm.SlidingWindow, 500, Hour), 1, 50)
+		p.MustTake(t, c) // the first call of a key is no fetch
 		shared.BeforeDecide = func() { time.Sleep(Patient + time.Second) }
 		begin := time.Now()
 		var all sync.WaitGroup
@@ -394,6 +399,23 @@ func TestCloseDuringAFetch(t *testing.T) {
 		synctest.Wait()
 		if got := shared.Left(c); got != most-used {
 			t.Errorf("%d left after %d calls, want %d", got, used, most-used)
+		}
+	})
+}
+
+// For keys that are called less than once in a second, nothing is fetched.
+func TestRareKeysAreNotLeased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := NewShared(t, 100_000)
+		p, limit := NewProcess(t, shared), Windowed(algorithm.SlidingWindow, 1000, Hour)
+		for range 3 {
+			for i := range 1000 {
+				p.MustTake(t, Leased(fmt.Sprint("user:", i), limit, 1, 100))
+			}
+			time.Sleep(time.Second)
+		}
+		if got := shared.LeasedCalls.Load(); got != 0 {
+			t.Errorf("a fetch asked for %d calls", got)
 		}
 	})
 }
