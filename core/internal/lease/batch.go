@@ -15,7 +15,7 @@ const maxAge = int64(clock.MaxAge / time.Microsecond)
 
 // batch holds the permits that a fetch brought. Times are in nanoseconds of [clock.Expiry.Now].
 type batch struct {
-	permits    atomic.Int64 // not used yet; negative: none, or retired
+	permits    atomic.Int64 // not used yet; negative: retired
 	granted    int64        // of these and of those that waiting callers got
 	verdict    algorithm.Verdict
 	expires    int64
@@ -45,14 +45,7 @@ func (b *batch) take(now, cost int64, v *algorithm.Verdict) bool {
 }
 
 // subtract takes permits, all or none, and returns how many are left.
-//
-// One permit is taken without looking first. If none is left, the number becomes negative, which
-// means none as well. Looking first would fetch the cache line of a busy number twice.
 func (b *batch) subtract(cost int64) (left int64, ok bool) {
-	if cost == 1 {
-		left = b.permits.Add(-1)
-		return left, left >= 0
-	}
 	for {
 		available := b.permits.Load()
 		if available < cost {
