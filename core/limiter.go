@@ -110,6 +110,9 @@ func New(options Options) (*Limiter, error) {
 	default:
 		l.redis = redisstore.New(client, options.Timeout)
 		l.redis.Listen(l.operatorLog)
+		if !options.OneKeyPerScript {
+			l.redis.JoinKeys(l.keyHead)
+		}
 		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.local, FromRedis
 	}

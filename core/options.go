@@ -33,6 +33,10 @@ type Options struct {
 	// deadline of the caller's own context is kept too. Danger: a Redis that hangs delays each call
 	// by this time, until the breaker opens.
 	Timeout time.Duration
+	// OneKeyPerScript turns off that one script decides many calls on different keys. That is done
+	// only while many calls wait for Redis at once, and only where a test has just shown that one
+	// server holds all keys, never in a cluster. It halves the server's work.
+	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.
 	// If one call needs more than MaxKeys, the process keeps that many. Danger: beyond this number,

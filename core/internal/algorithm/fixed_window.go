@@ -80,7 +80,7 @@ func (fixedWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 }
 
 func (fixedWindow) fastArg(l *Limit, cost, calls int64) string {
-	return packed(l.Max, l.Window, cost, calls*cost)
+	return fastArgs(calls*cost, cost, l.Max, l.Window)
 }
 
 func (fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error {

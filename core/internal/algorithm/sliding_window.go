@@ -216,7 +216,7 @@ func (slidingWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 }
 
 func (slidingWindow) fastArg(l *Limit, cost, calls int64) string {
-	return packed(l.Max, l.Window, cost, calls*cost)
+	return fastArgs(calls*cost, cost, l.Max, l.Window)
 }
 
 // readFast reads whether all calls were charged, the time, and then the permits used before, or the

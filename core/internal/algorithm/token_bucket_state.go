@@ -5,7 +5,7 @@ import "strconv"
 // The state of a bucket as it is in Redis: see token_bucket_state.lua.
 
 func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
-	return packed(l.Permit, l.Refill, l.Tick, l.Max*l.Permit, cost*l.Permit, calls*cost*l.Permit)
+	return fastArgs(calls*cost*l.Permit, cost*l.Permit, l.Permit, l.Refill, l.Tick, l.Max*l.Permit)
 }
 
 // readFast reads the three forms of a reply, which only their lengths tell apart. A reply in one

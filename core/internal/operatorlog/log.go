@@ -22,7 +22,7 @@ type Log struct {
 	// By server.
 	breakers, connections, versions, evictions throttle
 
-	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges once
+	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts once
 }
 
 // New returns a Log that writes to a logger.

@@ -82,3 +82,12 @@ func (l *Log) Evicts(addr, policy string) {
 			slog.String("addr", addr), slog.String("maxmemory-policy", policy), slog.String("change", "set maxmemory-policy noeviction"))
 	})
 }
+
+// OneKeyPerScript implements redisstore.Listener.
+func (l *Log) OneKeyPerScript(addr string, why error) {
+	if l.oneKeyScripts.first(addr) {
+		l.logger.Info("accesslimit: each script decides one call here, which is right, but slower than many calls in one",
+			slog.String("addr", addr), slog.String("why", textOf(why)),
+			slog.String("change", "if a right is missing, give it (SECURITY.md lists them); if this is a proxy or a cluster, nothing"))
+	}
+}

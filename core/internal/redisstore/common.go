@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,8 @@ import (
 // common is what the shards of a store share.
 type common struct {
 	timeout  time.Duration
+	seed     maphash.Seed
+	keyHead  string // the beginning of all keys, if one script may have different keys; otherwise ""
 	trips    tripCounts
 	losses   atomic.Uint64
 	listener Listener
@@ -23,10 +26,12 @@ type common struct {
 }
 
 func newCommon(timeout time.Duration) *common {
-	c := &common{timeout: timeout, listener: noListener{}}
+	c := &common{timeout: timeout, seed: maphash.MakeSeed(), listener: noListener{}}
 	c.closing, c.stop = context.WithCancel(context.Background())
 	return c
 }
+
+func (c *common) hashKey(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 
 // inBackground starts a function that close waits for, and reports whether it did: not once closed.
 func (c *common) inBackground(do func()) (started bool) {

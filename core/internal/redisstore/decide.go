@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"hash/maphash"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
@@ -55,9 +54,9 @@ func (s *Store) newRequest(counters []algorithm.Counter, charge bool, calls int6
 
 // hashKeys returns a number that is the same for the same keys in the same order.
 func (s *Store) hashKeys(counters []algorithm.Counter) uint64 {
-	hash := maphash.Bytes(s.seed, counters[0].Key)
+	hash := s.hashKey(counters[0].Key)
 	for i := 1; i < len(counters); i++ {
-		hash = hash*31 + maphash.Bytes(s.seed, counters[i].Key)
+		hash = hash*31 + s.hashKey(counters[i].Key)
 	}
 	return hash
 }

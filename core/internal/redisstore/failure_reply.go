@@ -30,8 +30,17 @@ var scriptErrors = []struct {
 	words []string
 }{
 	{failure.Foreign, []string{"WRONGTYPE", "NOTACOUNTER", "data string too short"}}, // not a counter's value
-	{failure.Refused, []string{"The user executing the script", "NOPERM", "ACL failure in script", "OOM", syntaxError}},
+	{failure.Refused, append([]string{"OOM", syntaxError}, noPermission...)},
 	{failure.NotReady, []string{"READONLY"}},
+}
+
+// noPermission are words in error replies of scripts that our user may not run to the end.
+var noPermission = []string{"The user executing the script", "NOPERM", "ACL failure in script"}
+
+// isNoPermission reports whether our user may not run a command, or a script to its end.
+func isNoPermission(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && slices.ContainsFunc(noPermission, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
 func classOfReply(err error) failure.Class {

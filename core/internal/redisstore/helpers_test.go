@@ -60,6 +60,7 @@ type store struct{ *redisstore.Store }
 
 func newStore(t testing.TB, client redis.UniversalClient, timeout time.Duration) store {
 	s := redisstore.New(client, timeout)
+	s.JoinKeys("test:{")
 	t.Cleanup(s.Close)
 	return store{s}
 }

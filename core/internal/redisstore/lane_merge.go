@@ -5,7 +5,18 @@ import "bytes"
 // group is the calls of a pipeline that ask for the same, and are merged into one script call.
 type group struct {
 	scriptCall
-	err error
+	joins    bool // it may be decided together with groups for other keys
+	finished bool // it has an answer or an error
+	answer   scriptReply
+	err      error
+}
+
+// finish ends a group that went alone.
+func (g *group) finish(err error) {
+	g.finished, g.err = true, err
+	if err == nil {
+		g.answer = g.reply()
+	}
 }
 
 // groupCalls groups the pipeline's calls that can be merged, in the order in which they came.

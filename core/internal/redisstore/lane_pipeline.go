@@ -2,37 +2,46 @@ package redisstore
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // pipeline is the calls of a lane that leave together. The lane's next pipeline uses its memory
 // again.
 type pipeline struct {
-	calls   []*laneCall
-	groups  []group
-	table   []int32 // a hash table of the groups that can take further calls: index + 1, or 0
-	cmds    []redis.Cmder
-	pending []int // the groups that have no answer yet
+	calls  []*laneCall
+	groups []group
+	table  []int32 // a hash table of the groups that can take further calls: index + 1, or 0
+
+	// one round trip
+	cmds  []redis.Cmder
+	many  []manyCall // the first commands are theirs
+	alone []*group   // those of the others
 
 	answered      bool // the server answered a call
 	unknownScript bool // the server did not know a script
+	sendText      bool // of decide_many.lua, rather than its name
 }
 
 // run sends the calls, and waits for the replies.
 func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
-	p.calls, p.answered, p.unknownScript = append(p.calls[:0], calls...), false, false
+	p.calls, p.answered, p.unknownScript, p.sendText = append(p.calls[:0], calls...), false, false, false
 	p.groupCalls()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	p.pending = p.pending[:0]
+	joins := s.proof.wanted()
 	for i := range p.groups {
 		g := &p.groups[i]
 		g.prepare()
 		g.unsent = &l.unsent
-		p.pending = append(p.pending, i)
+		g.joins = joins && g.canMerge() && algorithm.Joins(g.counters)
 	}
-	for trips := 0; len(p.pending) > 0; trips++ {
+	for trips := 0; p.chooseCommands(ctx, s, &l.unsent); trips++ {
 		err := p.send(ctx, s)
 		s.trips.count(err, trips, len(p.calls), len(p.groups))
 	}
@@ -41,40 +50,97 @@ func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
 	}
 }
 
-// send makes one round trip with the groups that are pending. It returns errBreakerOpen if the
-// breaker prevented that.
-func (p *pipeline) send(ctx context.Context, s *shard) error {
-	p.cmds = p.cmds[:0]
-	for _, i := range p.pending {
-		p.cmds = append(p.cmds, p.groups[i].command(ctx))
+// chooseCommands makes the commands of the next round trip, and reports whether there are any.
+func (p *pipeline) chooseCommands(ctx context.Context, s *shard, unsent *atomic.Bool) bool {
+	p.cmds, p.alone = p.cmds[:0], p.alone[:0]
+	p.fillManyCalls(s)
+	for i := range p.many {
+		p.cmds = append(p.cmds, p.many[i].command(ctx, s.proof, p.sendText, unsent))
 	}
-	if err := s.pipelines.processAll(ctx, p.cmds); err != nil {
-		for _, i := range p.pending {
-			p.groups[i].err = err
+	for i := range p.groups {
+		if g := &p.groups[i]; !g.finished && !g.joins {
+			p.alone, p.cmds = append(p.alone, g), append(p.cmds, g.command(ctx))
 		}
-		p.pending = nil
+	}
+	return len(p.cmds) > 0
+}
+
+// fillManyCalls distributes the groups that can be decided together.
+func (p *pipeline) fillManyCalls(s *shard) {
+	p.many = p.many[:0]
+	most := 0
+	for i := range p.groups {
+		g := &p.groups[i]
+		if g.finished || !g.joins {
+			continue
+		}
+		if most == 0 {
+			most = s.manySize.keys()
+		}
+		if n := len(p.many); n == 0 || !p.many[n-1].add(g, s.common, most) {
+			p.many = slices.Grow(p.many, 1)[:n+1]
+			p.many[n].reset()
+			p.many[n].add(g, s.common, most)
+		}
+	}
+	if n := len(p.many) - 1; n >= 0 && len(p.many[n].groups) == 1 { // alone it takes the server less time
+		p.many[n].groups[0].joins = false
+		p.many = p.many[:n]
+	}
+}
+
+// send makes one round trip with the commands. It returns errBreakerOpen if the breaker prevented
+// that.
+func (p *pipeline) send(ctx context.Context, s *shard) error {
+	if err := s.pipelines.processAll(ctx, p.cmds); err != nil {
+		for i := range p.groups {
+			if g := &p.groups[i]; !g.finished {
+				g.finish(err)
+			}
+		}
 		return err
 	}
-	pending := p.pending[:0]
-	for n, i := range p.pending {
-		g := &p.groups[i]
-		again, err := g.retry(p.cmds[n].Err())
-		if g.err = err; again {
-			pending = append(pending, i)
-		}
-		p.answered, p.unknownScript = p.answered || err == nil, p.unknownScript || g.wasUnknown
+	sentText := p.sendText
+	for i := range p.many {
+		p.readMany(s, &p.many[i], sentText)
 	}
-	p.pending = pending
+	for i, g := range p.alone {
+		p.readAlone(g, p.cmds[len(p.many)+i].Err())
+	}
 	return nil
+}
+
+// readMany reads the reply of a manyCall.
+func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
+	switch err := m.cmd.Err(); {
+	case isReply(err, "NOSCRIPT") && !sentText:
+		p.sendText, p.unknownScript = true, true
+	case isManyRefused(err):
+		s.proof.refute(err)
+		m.leaveAlone()
+	case err != nil:
+		m.fail(err)
+	default:
+		p.answered = true
+		m.read()
+		s.manySize.observe(len(m.hashes), time.Since(s.start))
+	}
+}
+
+// readAlone reads the reply to a group that went alone.
+func (p *pipeline) readAlone(g *group, err error) {
+	again, err := g.retry(err)
+	if !again {
+		g.finish(err)
+	}
+	p.answered, p.unknownScript = p.answered || err == nil, p.unknownScript || g.wasUnknown
 }
 
 // finish hands out the replies.
 func (p *pipeline) finish() {
 	for _, c := range p.calls {
 		g := &p.groups[c.group]
-		if g.err == nil {
-			c.reply = g.reply()
-		}
+		c.reply = g.answer
 		c.finish(g.err)
 	}
 	clear(p.calls)

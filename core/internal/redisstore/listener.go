@@ -18,6 +18,9 @@ type Listener interface {
 	Lost(addr, how string)
 	// Evicts reports a server that removes counters when its memory is full.
 	Evicts(addr, policy string)
+	// OneKeyPerScript reports why a server's scripts get the keys of one call only, though those of
+	// several calls would be faster.
+	OneKeyPerScript(addr string, why error)
 }
 
 // noListener ignores everything.
@@ -29,3 +32,4 @@ func (noListener) Unreachable(string, error)           {}
 func (noListener) TooOld(string, string)               {}
 func (noListener) Lost(string, string)                 {}
 func (noListener) Evicts(string, string)               {}
+func (noListener) OneKeyPerScript(string, error)       {}

@@ -59,6 +59,9 @@ func (t *shardTable) newShardFor(client *redis.Client) *shard {
 	}
 	s := newShard(n, client.Options().PoolSize, t.common)
 	s.addr, s.breaker, s.server = addr, b, watch
+	if t.cluster == nil {
+		s.proof = &oneServerProof{node: bound, client: client, common: t.common, addr: addr}
+	}
 	return s
 }
 

@@ -41,6 +41,7 @@ const (
 	decideKind                      // decide.lua
 	equalKind                       // decide_equal.lua
 	upToKind                        // decide_up_to.lua
+	manyKind                        // decide_many.lua, for a group of a pipeline
 	operationKind                   // one that does not decide
 )
 

@@ -10,9 +10,10 @@ import (
 // scriptReply is the reply to a decision.
 type scriptReply struct {
 	kind   scriptKind
-	text   string // of fastKind
-	values []any  // of the other kinds
-	calls  int64  // how many the script was asked for
+	text   string   // of fastKind
+	texts  []string // of manyKind
+	values []any    // of the other kinds
+	calls  int64    // how many the script was asked for
 }
 
 func (c *scriptCall) reply() scriptReply {
@@ -46,7 +47,7 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	}
 	counters, found := r.counters, s.room(len(r.counters))
 	if err := a.readFound(counters, found); err != nil {
-		return 0, fmt.Errorf("the script replied %.99q, %.99q: %w", a.text, a.values, err)
+		return 0, fmt.Errorf("the script replied %.99q, %.99q, %.99q: %w", a.text, a.texts, a.values, err)
 	}
 	all := a.calls
 	for i := range counters {
@@ -64,8 +65,12 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 
 // readFound reads what a script found before it charged anything.
 func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
-	if a.kind == fastKind {
+	switch a.kind {
+	case fastKind:
 		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
+	case manyKind:
+		return algorithm.ReadMany(a.texts, counters, a.calls, found)
+	default:
+		return algorithm.ReadEqual(a.values, counters, found)
 	}
-	return algorithm.ReadEqual(a.values, counters, found)
 }

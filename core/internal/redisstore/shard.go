@@ -22,8 +22,10 @@ type shard struct {
 	pipelines pipelineNode // the node, or nil if it cannot pipeline, so that all calls are direct
 	redirects redirectNode // the node, or nil if no slots move
 	addr      string
-	breaker   *breaker     // nil if it may be several servers
-	server    *serverWatch // nil if it may be several servers
+	breaker   *breaker        // nil if it may be several servers
+	server    *serverWatch    // nil if it may be several servers
+	proof     *oneServerProof // nil if it is a master of a cluster, or may be several servers
+	manySize  manySize
 	maxDirect int
 	start     time.Time
 

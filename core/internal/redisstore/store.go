@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,14 +13,13 @@ import (
 type Store struct {
 	*common
 	router    router
-	seed      maphash.Seed
 	forecasts forecastTable
 	giveBack  func([]algorithm.Charge)
 }
 
 // New returns a store. It does not connect. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
-	s := &Store{common: newCommon(timeout), seed: maphash.MakeSeed()}
+	s := &Store{common: newCommon(timeout)}
 	s.forecasts.start = time.Now()
 	s.giveBack = func(charges []algorithm.Charge) {
 		s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
@@ -34,6 +32,10 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 // refused the call. It must be called before the first decision. Without it the store gives back by
 // itself.
 func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
+
+// JoinKeys lets one script decide over different keys, on servers that can do it. keyHead is what
+// all keys begin with, up to and with the brace. It must be called before the first decision.
+func (s *Store) JoinKeys(keyHead string) { s.keyHead = keyHead }
 
 // Listen sets the listener. It must be called before the first call.
 func (s *Store) Listen(l Listener) { s.listener = l }

@@ -1,0 +1,174 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// manyCall is one call of decide_many.lua for several groups of a pipeline, all of whose keys
+// differ. Each group is decided by itself.
+type manyCall struct {
+	groups []*group // once the command is made, in the order of its arguments
+	kinds  algorithm.KindSet
+	hashes []uint64 // of the keys
+	cmd    manyCommand
+}
+
+// add adds a group, and reports whether it did: if so many keys have room, and none of the group's
+// is in the call already. A key with the hash of another is taken for that.
+func (m *manyCall) add(g *group, c *common, mostKeys int) bool {
+	before := len(m.hashes)
+	if before > 0 && before+len(g.counters) > mostKeys {
+		return false
+	}
+	for i := range g.counters {
+		hash := g.hash
+		if len(g.counters) > 1 {
+			hash = c.hashKey(g.counters[i].Key)
+		}
+		if slices.Contains(m.hashes[:before], hash) {
+			m.hashes = m.hashes[:before]
+			return false
+		}
+		m.hashes = append(m.hashes, hash)
+	}
+	m.groups = append(m.groups, g)
+	m.kinds |= algorithm.KindsOf(g.counters)
+	return true
+}
+
+// reset empties the call, and keeps its memory.
+func (m *manyCall) reset() {
+	clear(m.groups)
+	*m = manyCall{groups: m.groups[:0], hashes: m.hashes[:0]}
+}
+
+// command makes the command. If sendText is set, it has the script's text instead of its name.
+func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText bool, unsent *atomic.Bool) command {
+	script, groups := algorithm.ManyScript(m.kinds), m.groups
+	for len(groups) > 0 {
+		groups = groups[gatherForm(groups):]
+	}
+	args := m.appendKeys(newArgs(script, len(m.hashes), 2*len(m.groups)+2*len(m.hashes)))
+	for first := 0; first < len(m.groups); {
+		g, next := m.groups[first], first+1
+		for next < len(m.groups) && m.groups[next].sameForm(g) {
+			next++
+		}
+		args = algorithm.AppendForm(args, g.counters, g.calls, next-first)
+		first = next
+	}
+	none := newArgs(script, 0, 0)
+	if sendText {
+		args, none = asEval(args, script), asEval(none, script)
+	}
+	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{unsent: unsent}, none, proof}
+	return &m.cmd
+}
+
+// read hands the reply to the groups. Those that the script did not decide are left to go alone.
+func (m *manyCall) read() {
+	replies := m.cmd.Val()
+	switch len(replies) {
+	case 0: // there was no proof any more
+		m.leaveAlone()
+		return
+	case len(m.hashes):
+	default:
+		m.fail(fmt.Errorf("the script replied %.99q for %d counters", replies, len(m.hashes)))
+		return
+	}
+	for _, g := range m.groups {
+		own := replies[:len(g.counters)]
+		replies = replies[len(own):]
+		if own[0] == algorithm.Uncommon {
+			g.joins, g.kind = false, equalKind
+			continue
+		}
+		g.finished, g.answer = true, scriptReply{kind: manyKind, texts: own, calls: g.calls}
+	}
+}
+
+// leaveAlone has the groups go alone.
+func (m *manyCall) leaveAlone() {
+	for _, g := range m.groups {
+		g.joins = false
+	}
+}
+
+// fail ends the groups with an error.
+func (m *manyCall) fail(err error) {
+	for _, g := range m.groups {
+		g.finish(err)
+	}
+}
+
+// isManyRefused reports whether a script was refused, before it wrote anything, because of its many
+// keys, or because our user may not run a command that only this script has.
+func isManyRefused(err error) bool {
+	return err != nil && (isReply(err, "CROSSSLOT") || isRedirect(err) || isNoPermission(err))
+}
+
+// sameForm reports whether two groups stand together in the arguments of decide_many.lua.
+func (g *group) sameForm(other *group) bool {
+	return g.calls == other.calls && algorithm.SameForm(g.counters, other.counters)
+}
+
+// gatherForm moves the groups of the first one's form to the front, and returns how many they are.
+func gatherForm(groups []*group) (alike int) {
+	first := groups[0]
+	for i, g := range groups {
+		if g.sameForm(first) {
+			groups[alike], groups[i] = groups[i], groups[alike]
+			alike++
+		}
+	}
+	return alike
+}
+
+// appendKeys appends the keys of the groups. They lie in one string, and are passed by pointer: two
+// allocations in all, instead of two for each.
+func (m *manyCall) appendKeys(args []any) []any {
+	var text strings.Builder
+	text.Grow(100 * len(m.hashes))
+	keys := make([]string, 0, len(m.hashes))
+	for _, g := range m.groups {
+		for i := range g.counters {
+			start := text.Len()
+			text.Write(g.counters[i].Key)
+			keys = append(keys, text.String()[start:])
+			args = append(args, &keys[len(keys)-1])
+		}
+	}
+	return args
+}
+
+// manyCommand is the command of a manyCall. If there is no proof any more, when it is written, that
+// one server holds all keys, it is written without keys and decides nothing.
+type manyCommand struct {
+	*redis.StringSliceCmd
+	sent  sendState
+	none  []any
+	proof *oneServerProof
+}
+
+// NoRetry implements redis.Cmder.
+func (c *manyCommand) NoRetry() bool { return true }
+
+// Args implements redis.Cmder. go-redis asks for the arguments when it has a connection.
+func (c *manyCommand) Args() []any {
+	c.sent.markWritten()
+	if !c.proof.holds() {
+		return c.none
+	}
+	return c.StringSliceCmd.Args()
+}
+
+func (c *manyCommand) state() *sendState { return &c.sent }
