@@ -13,10 +13,9 @@
 -- keeps     what decide.lua keeps. Nothing is written before all is decided, and no write can fail
 --           by what a key holds
 if #KEYS == 0 then return {} end
-local call, struct_unpack = redis.call, struct.unpack
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local states = call('MGET', unpack(KEYS))
+local states = redis.call('MGET', unpack(KEYS))
 local replies, written, expires = {}, {}, {}
 
 -- Decides over one call with several counters, the first of which has this place in KEYS.
@@ -54,7 +53,7 @@ while at <= #KEYS do
   local last = at + calls * count - 1
   if count == 1 then
     local decide = fast[ARGV[arg + 2]]
-    local asked, cost, a, b, c, d = struct_unpack('<I7I7I7I7I7I7', ARGV[arg + 3])
+    local asked, cost, a, b, c, d = struct.unpack('<I7I7I7I7I7I7', ARGV[arg + 3])
     for i = at, last do
       local _
       replies[i], _, written[i], expires[i] = decide(states[i], now, asked, cost, a, b, c, d)
@@ -62,7 +61,7 @@ while at <= #KEYS do
   else
     local counters = {}
     for i = 1, count do
-      counters[i] = {struct_unpack('<I7I7I7I7I7I7', ARGV[arg + 2 * i + 1])}
+      counters[i] = {struct.unpack('<I7I7I7I7I7I7', ARGV[arg + 2 * i + 1])}
       counters[i].decide = fast[ARGV[arg + 2 * i]]
     end
     for first = at, last, count do decide_several(first, counters) end
@@ -73,8 +72,8 @@ end
 for i = 1, #KEYS do
   if not written[i] then -- nothing was charged
   elseif states[i] then
-    call('SET', KEYS[i], written[i], 'PXAT', expires[i])
-  elseif not call('SET', KEYS[i], written[i], 'PXAT', expires[i], 'NX') then
+    redis.call('SET', KEYS[i], written[i], 'PXAT', expires[i])
+  elseif not redis.call('SET', KEYS[i], written[i], 'PXAT', expires[i], 'NX') then
     replies[i] = -1
   end
 end

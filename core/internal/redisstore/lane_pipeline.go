@@ -35,6 +35,7 @@ func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	joins := s.proof.wanted()
+	s.joins.Store(joins)
 	for i := range p.groups {
 		g := &p.groups[i]
 		g.prepare()

@@ -81,14 +81,12 @@ func (p *oneServerProof) make() {
 	p.mu.Lock()
 	p.running = false
 	now := time.Now()
-	switch {
-	case err == nil:
+	if err == nil {
 		p.dialed, p.renewAt, p.ends, p.refused = dialed, now.Add(renewProof), now.Add(proofLife), ""
-	case !errors.Is(err, errSeveralServers) && !isAnswer(err):
-		p.retryAt = now.Add(retryProof)
 	}
+	p.retryAt = now.Add(retryProof)
 	p.mu.Unlock()
-	if errors.Is(err, errSeveralServers) || err != nil && isAnswer(err) {
+	if errors.Is(err, errSeveralServers) || isManyRefused(err) {
 		p.refute(err)
 	}
 }

@@ -111,9 +111,9 @@ func (m *manyCall) fail(err error) {
 }
 
 // isManyRefused reports whether a script was refused, before it wrote anything, because of its many
-// keys, or because our user may not run a command that only this script has.
+// keys, or because a command in it is not known or not permitted.
 func isManyRefused(err error) bool {
-	return err != nil && (isReply(err, "CROSSSLOT") || isRedirect(err) || isNoPermission(err))
+	return err != nil && (isReply(err, "CROSSSLOT") || isRedirect(err) || isReply(err, "unknown command") || isNoPermission(err))
 }
 
 // sameForm reports whether two groups stand together in the arguments of decide_many.lua.
