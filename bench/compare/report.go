@@ -134,7 +134,7 @@ func (b *bench) head(t *strings.Builder, redisVersion string) {
 		t.WriteString("**A quick run** has few rounds, so less is decided. ")
 	}
 	t.WriteString("Client and server share the machine, so ratios count, not the figures. " +
-		"A ratio is taken within each round. Figures and ratios are the median (and the quartiles) of the rounds.\n\n")
+		"A ratio is taken within each round. Figures and ratios are the median of the rounds (in brackets: between which the median of many more rounds would lie, 19 times of 20).\n\n")
 	for _, line := range machine(redisVersion) {
 		t.WriteString("- " + line + "\n")
 	}

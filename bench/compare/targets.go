@@ -27,7 +27,7 @@ const (
 )
 
 // result returns whether the target is reached. The rounds do not decide about a target that lies
-// between their quartiles.
+// within their spread.
 func (t target) result() string {
 	switch {
 	case math.IsNaN(t.reached.Median):

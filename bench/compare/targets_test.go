@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// A target is met or missed only if three quarters of the rounds say so.
+// A target is met or missed only if the whole spread is.
 func TestResultOfATarget(t *testing.T) {
 	steady, wide := once(10), harness.Spread{Median: 9, Low: 7, High: 12}
 	for _, test := range []struct {

@@ -12,9 +12,10 @@ func TestSpread(t *testing.T) {
 		want   Spread
 	}{
 		{[]float64{7}, Spread{7, 7, 7}},
-		{[]float64{9, 1, 5}, Spread{5, 3, 7}},
-		{[]float64{4, 1, 3, 100}, Spread{3.5, 2.5, 28}},
-		{[]float64{4, math.NaN(), 8}, Spread{6, 5, 7}},
+		{[]float64{9, 1, 5}, Spread{5, 1, 9}},
+		{[]float64{4, 1, 3, 100}, Spread{3.5, 1, 100}},
+		{[]float64{4, math.NaN(), 8}, Spread{6, 4, 8}},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Spread{8, 4, 12}},
 	} {
 		if got := SpreadOf(test.values); got != test.want {
 			t.Errorf("SpreadOf(%v) = %v, want %v", test.values, got, test.want)

@@ -7,25 +7,21 @@ import (
 	"slices"
 )
 
-// Spread is the result of several rounds: the median and the two quartiles.
+// Spread is the result of several rounds: their median, and the bounds between which the median of
+// many more rounds would lie, 19 times of 20.
 type Spread struct{ Median, Low, High float64 }
 
-// SpreadOf returns the spread of the values that are numbers, or NaN if there are none.
+// SpreadOf returns the spread of the values that are numbers, or NaN if there are none. A value is
+// as likely above the true median as below, so the bounds follow from the number of rounds alone
+// (the sign test). Of fewer than eight rounds they are the least and the most.
 func SpreadOf(values []float64) Spread {
 	sorted := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
-	return Spread{quantile(sorted, 0.5), quantile(sorted, 0.25), quantile(sorted, 0.75)}
-}
-
-// quantile returns the value below which a share of the sorted values lies, interpolated between
-// two of them.
-func quantile(sorted []float64, share float64) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
+	n := len(sorted)
+	if n == 0 {
+		return Spread{math.NaN(), math.NaN(), math.NaN()}
 	}
-	at := share * float64(len(sorted)-1)
-	below := int(at)
-	above := min(below+1, len(sorted)-1)
-	return sorted[below] + (at-float64(below))*(sorted[above]-sorted[below])
+	outside := max(0, int((float64(n)-1.96*math.Sqrt(float64(n)))/2))
+	return Spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[outside], sorted[n-1-outside]}
 }
 
 // Values returns one number of each round.
