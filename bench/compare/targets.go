@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
@@ -145,23 +144,16 @@ func (b *bench) middlewareTargets() (all []target) {
 			all = append(all, target{row, want, b.addedPairs(m.Framework, ours, theirs), "x", true})
 		}
 		switch {
-		case !weHave(m.Framework):
+		case m.Like == "":
 		case m.Name == rivals.Ulule:
-			to(rivals.Ours, m.Name, 0.35)
+			to(m.Like, m.Name, 0.35)
 		case m.Name == m.Framework+"'s own":
-			to(rivals.Ours, m.Name, 1)
+			to(m.Like, m.Name, 1)
 		case m.Name == rivals.InHandler:
-			to(m.Name, rivals.Ours, 1.1) // as the middleware, within a tenth
+			to(m.Name, m.Like, 1.1) // as the middleware, within a tenth
 		}
 	}
 	return all
-}
-
-// weHave reports whether we have a middleware for a framework.
-func weHave(framework string) bool {
-	return slices.ContainsFunc(rivals.Middlewares, func(m rivals.Middleware) bool {
-		return m.Framework == framework && m.Name == rivals.Ours
-	})
 }
 
 // keyBytes is the size of the copy of a subject that a limiter in the process has to keep.

@@ -75,39 +75,61 @@ func inProcess(name string) InProcess {
 	}}
 }
 
-// ourRule is the rule of our middlewares: the default algorithm, the caller's address, full
-// headers.
+// ourRule is the rule of our middlewares: the default algorithm, and the caller's address.
 var ourRule = core.Rule{Name: "api", Seconds: 60, MaxCount: middlewareMax}
 
+// ours is our middleware with its default headers.
 func ours(framework string, newCaller func(*core.Limiter) func() func()) Middleware {
-	return Middleware{framework, Ours, func() (func() func(), func()) {
-		limiter := must(core.New(core.Options{Logger: silent}))
+	return oursSending(0, framework, Ours, newCaller)
+}
+
+func oursSending(headers core.HeaderStyle, framework, name string, newCaller func(*core.Limiter) func() func()) Middleware {
+	return Middleware{framework, name, name, func() (func() func(), func()) {
+		limiter := must(core.New(core.Options{Logger: silent, Headers: headers}))
 		return newCaller(limiter), limiter.Close
 	}}
 }
 
-var ourNetHTTP = ours("net/http", func(limiter *core.Limiter) func() func() {
+// The older headers have a reset in seconds since 1970, or in seconds left as throttled and fiber
+// send it.
+var (
+	ourNetHTTP      = ours("net/http", limitNetHTTP)
+	ourOlderNetHTTP = oursSending(core.HeadersXRateLimit, "net/http", OursXRateLimit, limitNetHTTP)
+	ourQuietNetHTTP = oursSending(core.NoHeaders, "net/http", OursNoHeaders, limitNetHTTP)
+	ourGin          = ours("gin", limitGin)
+	ourOlderGin     = oursSending(core.HeadersXRateLimit, "gin", OursXRateLimit, limitGin)
+	ourQuietGin     = oursSending(core.NoHeaders, "gin", OursNoHeaders, limitGin)
+	ourEcho         = ours("echo", limitEcho)
+	ourOlderEcho    = oursSending(core.HeadersXRateLimit, "echo", OursXRateLimit, limitEcho)
+	ourQuietEcho    = oursSending(core.NoHeaders, "echo", OursNoHeaders, limitEcho)
+	ourFiber        = ours("fiber", limitFiber)
+	ourOlderFiber   = oursSending(core.HeadersXRateLimitDelta, "fiber", OursXRateLimit, limitFiber)
+	ourQuietFiber   = oursSending(core.NoHeaders, "fiber", OursNoHeaders, limitFiber)
+	ourGRPC         = ours("gRPC", limitGRPC)
+)
+
+func limitNetHTTP(limiter *core.Limiter) func() func() {
 	return httpCaller(nethttplimit.New(limiter, ourRule)(http.HandlerFunc(nothing)))
-})
+}
 
-var ourGin = ours("gin", func(limiter *core.Limiter) func() func() {
+func limitGin(limiter *core.Limiter) func() func() {
 	return httpCaller(ginWith(gin.HandlersChain{ginlimit.New(limiter, ourRule)}))
-})
+}
 
-var ourEcho = ours("echo", func(limiter *core.Limiter) func() func() {
+func limitEcho(limiter *core.Limiter) func() func() {
 	return httpCaller(echoWith([]echo.MiddlewareFunc{echolimit.New(limiter, ourRule)}))
-})
+}
 
-var ourFiber = ours("fiber", func(limiter *core.Limiter) func() func() {
+func limitFiber(limiter *core.Limiter) func() func() {
 	return fastCaller(fiberWith([]fiber.Handler{fiberlimit.New(limiter, ourRule)}))
-})
+}
 
-var ourGRPC = ours("gRPC", func(limiter *core.Limiter) func() func() {
+func limitGRPC(limiter *core.Limiter) func() func() {
 	limit := grpclimit.UnaryServerInterceptor(limiter, ourRule)
 	return grpcCaller(func(ctx context.Context, handler grpc.UnaryHandler) {
 		_, _ = limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/shop/list"}, handler)
 	})
-})
+}
 
 // must panics on an error, which only a mistake in this program can cause.
 func must[T any](v T, err error) T {

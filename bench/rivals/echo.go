@@ -20,7 +20,7 @@ var echoStore = InProcess{"echo's own", func(l Limit, _ int) (func(string) bool,
 	}, func() {}
 }}
 
-var echoEcho = limited("echo", "echo's own", func() func() func() {
+var echoEcho = limited("echo", "echo's own", OursNoHeaders, func() func() func() {
 	store := middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{
 		Rate: middlewareMax, Burst: middlewareMax,
 	})

@@ -6,6 +6,6 @@ import (
 )
 
 // fiberFiber is fiber's own: a fixed window.
-var fiberFiber = limited("fiber", "fiber's own", func() func() func() {
+var fiberFiber = limited("fiber", "fiber's own", OursXRateLimit, func() func() func() {
 	return fastCaller(fiberWith([]fiber.Handler{limiter.New(limiter.Config{Max: middlewareMax, Expiration: middlewareWindow})}))
 })

@@ -15,12 +15,13 @@ import (
 
 // unlimited is a handler without a limit.
 func unlimited(framework string, newCaller func() func() func()) Middleware {
-	return Middleware{framework, None, func() (func() func(), func()) { return newCaller(), func() {} }}
+	return limited(framework, None, "", newCaller)
 }
 
-// limited is a handler with a limit that needs no closing.
-func limited(framework, name string, newCaller func() func() func()) Middleware {
-	return Middleware{framework, name, func() (func() func(), func()) { return newCaller(), func() {} }}
+// limited is a handler with a limit that needs no closing. It sends the headers of like, which is
+// one of ours.
+func limited(framework, name, like string, newCaller func() func() func()) Middleware {
+	return Middleware{framework, name, like, func() (func() func(), func()) { return newCaller(), func() {} }}
 }
 
 var (

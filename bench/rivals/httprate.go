@@ -1,6 +1,7 @@
 package rivals
 
 import (
+	"net"
 	"net/http"
 	"time"
 
@@ -25,9 +26,21 @@ var httprateCounter = InProcess{"httprate", func(l Limit, _ int) (func(string) b
 	}, func() {}
 }}
 
-var httprateNetHTTP = limited("net/http", "httprate", func() func() func() {
-	limit := httprate.LimitBy(middlewareMax, middlewareWindow, func(r *http.Request) (string, error) {
-		return httprate.CanonicalizeIP(r.RemoteAddr), nil
-	})
-	return httpCaller(limit(http.HandlerFunc(nothing)))
-})
+var (
+	httprateNetHTTP      = limited("net/http", "httprate", OursXRateLimit, httprateCaller())
+	httprateQuietNetHTTP = limited("net/http", "httprate, no headers", OursNoHeaders,
+		httprateCaller(httprate.WithResponseHeaders(httprate.ResponseHeaders{})))
+)
+
+func httprateCaller(options ...httprate.Option) func() func() func() {
+	return func() func() func() {
+		limit := httprate.LimitBy(middlewareMax, middlewareWindow, httprateKey, options...)
+		return httpCaller(limit(http.HandlerFunc(nothing)))
+	}
+}
+
+// httprateKey returns the caller's address without the port, as others count by it.
+func httprateKey(r *http.Request) (string, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return httprate.CanonicalizeIP(host), err
+}

@@ -135,24 +135,30 @@ func Peers() []InProcess {
 type Middleware struct {
 	Framework string
 	Name      string // None: the handler alone
+	// Like is the name of our middleware that sends the same headers, or "" if there is none.
+	Like string
 	// Open returns newCaller, which each goroutine calls once. The function that it returns makes
 	// one call.
 	Open func() (newCaller func() (call func()), closeIt func())
 }
 
-// Names of middlewares: a handler without a limit, ours, and our check inside the handler.
+// Names of middlewares: a handler without a limit; ours with its default headers, with the older
+// ones that most others send, and with none; and our check inside the handler.
 const (
-	None      = "no limit"
-	Ours      = "accesslimit"
-	InHandler = "accesslimit.Allow in the handler"
+	None           = "no limit"
+	Ours           = "accesslimit"
+	OursXRateLimit = "accesslimit, X-RateLimit"
+	OursNoHeaders  = "accesslimit, no headers"
+	InHandler      = "accesslimit.Allow in the handler"
 )
 
 // Middlewares are the limits around handlers: for each framework first none, then ours.
 var Middlewares = []Middleware{
-	bareNetHTTP, ourNetHTTP, handlerNetHTTP, ululeNetHTTP, httprateNetHTTP, throttledNetHTTP, tollboothNetHTTP,
-	bareGin, ourGin, handlerGin, ululeGin,
-	bareEcho, ourEcho, handlerEcho, echoEcho,
-	bareFiber, ourFiber, handlerFiber, fiberFiber,
+	bareNetHTTP, ourNetHTTP, ourOlderNetHTTP, ourQuietNetHTTP, handlerNetHTTP,
+	ululeNetHTTP, httprateNetHTTP, httprateQuietNetHTTP, throttledNetHTTP, tollboothNetHTTP,
+	bareGin, ourGin, ourOlderGin, ourQuietGin, handlerGin, ululeGin,
+	bareEcho, ourEcho, ourOlderEcho, ourQuietEcho, handlerEcho, echoEcho,
+	bareFiber, ourFiber, ourOlderFiber, ourQuietFiber, handlerFiber, fiberFiber,
 	bareFastHTTP, ululeFastHTTP,
 	bareGRPC, ourGRPC,
 }

@@ -48,7 +48,7 @@ func throttledInProcess(quota throttled.RateQuota, keys int) *throttled.GCRARate
 	return must(throttled.NewGCRARateLimiterCtx(must(memstore.NewCtx(keys)), quota))
 }
 
-var throttledNetHTTP = limited("net/http", "throttled", func() func() func() {
+var throttledNetHTTP = limited("net/http", "throttled", OursXRateLimit, func() func() func() {
 	quota := throttled.RateQuota{MaxRate: throttled.PerDuration(middlewareMax, time.Second), MaxBurst: middlewareMax - 1}
 	limiter := throttled.HTTPRateLimiterCtx{
 		RateLimiter: throttledInProcess(quota, 1000), VaryBy: &throttled.VaryBy{RemoteAddr: true},

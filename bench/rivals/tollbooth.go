@@ -20,6 +20,7 @@ var tollboothKeys = InProcess{"tollbooth", func(l Limit, _ int) (func(string) bo
 	return func(subject string) bool { return !limiter.LimitReached(subject) }, func() {}
 }}
 
-var tollboothNetHTTP = limited("net/http", "tollbooth", func() func() func() {
+// tollboothNetHTTP sends six headers.
+var tollboothNetHTTP = limited("net/http", "tollbooth", OursXRateLimit, func() func() func() {
 	return httpCaller(tollbooth.HTTPMiddleware(tollboothLimiter(middlewareMax, middlewareMax))(http.HandlerFunc(nothing)))
 })

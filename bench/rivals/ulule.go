@@ -44,14 +44,14 @@ func ululeLimiter() *limiter.Limiter {
 	return limiter.New(memory.NewStore(), limiter.Rate{Limit: middlewareMax, Period: middlewareWindow})
 }
 
-var ululeNetHTTP = limited("net/http", Ulule, func() func() func() {
+var ululeNetHTTP = limited("net/http", Ulule, OursXRateLimit, func() func() func() {
 	return httpCaller(stdlib.NewMiddleware(ululeLimiter()).Handler(http.HandlerFunc(nothing)))
 })
 
-var ululeGin = limited("gin", Ulule, func() func() func() {
+var ululeGin = limited("gin", Ulule, OursXRateLimit, func() func() func() {
 	return httpCaller(ginWith(gin.HandlersChain{ginulule.NewMiddleware(ululeLimiter())}))
 })
 
-var ululeFastHTTP = limited("fasthttp", Ulule, func() func() func() {
+var ululeFastHTTP = limited("fasthttp", Ulule, "", func() func() func() {
 	return fastCaller(fastulule.NewMiddleware(ululeLimiter()).Handle(func(*fasthttp.RequestCtx) {}))
 })
