@@ -70,6 +70,22 @@ func TestMiddlewaresServe(t *testing.T) {
 	}
 }
 
+// BenchmarkMiddlewares measures them one by one, to be profiled or to have their instructions
+// counted.
+func BenchmarkMiddlewares(b *testing.B) {
+	for _, m := range Middlewares {
+		b.Run(m.Framework+"/"+m.Name, func(b *testing.B) {
+			newCaller, closeIt := m.Open()
+			defer closeIt()
+			call := newCaller()
+			b.ReportAllocs()
+			for b.Loop() {
+				call()
+			}
+		})
+	}
+}
+
 func TestNamesAreOneRivalEach(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range OnRedis {
