@@ -23,6 +23,5 @@
 // [Adapter].Cannot names what a framework cannot do, each [Feature] with the reason. [RunPaths] and
 // [FuzzPaths] test other configurations of the framework's router.
 //
-// [Testing your service]:
-// https://github.com/accesslimit/accesslimit/blob/main/core/limittest/TESTING.md
+// [Testing your service]: https://github.com/accesslimit/accesslimit/blob/main/core/limittest/TESTING.md
 package limittest

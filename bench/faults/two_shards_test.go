@@ -15,8 +15,8 @@ import (
 
 const oneOfTwoIll = "a call over two shards of which one is ill"
 
-// apart is a call over two shards: one rule counts on the healthy shard, and one on the other.
-type apart struct {
+// twoShardCall is a call over two shards: one rule counts on the healthy shard, and one on the other.
+type twoShardCall struct {
 	name        string
 	door        door
 	limit       core.Limit // of the rule on the healthy shard
@@ -35,12 +35,12 @@ func TestOneOfTwoShardsFails(t *testing.T) {
 	wells, ill := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)
 	timeout := sturdy
 	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, unhurried)
-	var calls []*apart
+	var calls []*twoShardCall
 	for _, limit := range eachAlgorithm(2) {
 		for _, atWell := range policies {
 			for _, atIll := range policies {
 				for _, usedUp := range []bool{false, true} {
-					calls = append(calls, newApart(limiter, limit, wells[len(calls)], ill, atWell, atIll, usedUp))
+					calls = append(calls, newTwoShardCall(limiter, limit, wells[len(calls)], ill, atWell, atIll, usedUp))
 				}
 			}
 		}
@@ -79,20 +79,20 @@ const (
 
 var policies = [...]core.StorePolicy{core.FailOpen, core.FailClosed, locally}
 
-func newApart(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.StorePolicy, usedUp bool) *apart {
+func newTwoShardCall(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.StorePolicy, usedUp bool) *twoShardCall {
 	name := fmt.Sprintf("%v, %v beside an ill %v, used up %v", limit.Algorithm, atWell, atIll, usedUp)
 	here, there := ruleFor("well "+name, limit, atWell), ruleFor("ill "+name, core.PerDay(1000), atIll)
 	here.Key, there.Key = alwaysOf(well), alwaysOf(ill)
-	return &apart{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp, 1}
+	return &twoShardCall{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp, 1}
 }
 
 // passes reports whether the next call passes.
-func (c *apart) passes() bool {
+func (c *twoShardCall) passes() bool {
 	return !c.usedUp && (c.ill == core.FailOpen || c.ill == locally && c.atHome > 0)
 }
 
 // prepare uses up the limit on the healthy shard if usedUp is set.
-func (c *apart) prepare(t *testing.T, limiter *core.Limiter) {
+func (c *twoShardCall) prepare(t *testing.T, limiter *core.Limiter) {
 	t.Helper()
 	if !c.usedUp {
 		return
@@ -106,7 +106,7 @@ func (c *apart) prepare(t *testing.T, limiter *core.Limiter) {
 }
 
 // decide makes the call while the other shard is ill, and returns how long that took.
-func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duration, refused *atomic.Int64) time.Duration {
+func (c *twoShardCall) decide(t *testing.T, limiter *core.Limiter, timeout time.Duration, refused *atomic.Int64) time.Duration {
 	before := used(t, limiter, "well "+c.name, c.well, c.limit)
 	k := c.door.knock("")
 	if k.took > timeout+mayBeLate {
@@ -136,7 +136,7 @@ func (c *apart) decide(t *testing.T, limiter *core.Limiter, timeout time.Duratio
 }
 
 // wantAnswers checks the decision of each rule.
-func (c *apart) wantAnswers(t *testing.T, k knocked) {
+func (c *twoShardCall) wantAnswers(t *testing.T, k knocked) {
 	t.Helper()
 	status, here, there, by := http.StatusOK, core.Allowed, core.StoreFailOpen, core.FromNobody
 	switch {
