@@ -26,7 +26,7 @@ type batch struct {
 // newBatch returns the permits of a fetch that was sent at a time and has come back now.
 func (e *lease) newBatch(granted int64, v algorithm.Verdict, sent, now int64) *batch {
 	b := &batch{granted: granted, verdict: v, resetAt: now + v.ResetAfter*1000, storeAhead: v.At - now/1000}
-	b.expires = clock.Expires(sent, min(maxAge, e.limit.LeaseLife(&v)))
+	b.expires = clock.Expires(sent, min(maxAge, e.limit.LeaseLife(&b.verdict)))
 	b.permits.Store(granted)
 	return b
 }

@@ -44,6 +44,7 @@ type Leases struct {
 	recent    recentCalls
 	giveBacks giveBackQueue
 	tasks     tasks
+	timers    sync.Pool // of *time.Timer
 }
 
 // New returns no leases yet. The timeout is that of a call to the source.

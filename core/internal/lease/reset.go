@@ -35,11 +35,8 @@ func (l *Leases) dropAll(ctx context.Context, key []byte) error {
 
 // drop takes the permits of a lease out of use, also those that are being fetched.
 func (l *Leases) drop(ctx context.Context, e *lease) error {
-	e.mu.Lock()
-	f := e.fetch
-	e.mu.Unlock()
-	if f != nil {
-		if err := l.await(ctx, f.done); err != nil {
+	if done := e.fetchDone(); done != nil {
+		if err := l.await(ctx, done); err != nil {
 			return err
 		}
 	}
@@ -49,6 +46,20 @@ func (l *Leases) drop(ctx context.Context, e *lease) error {
 		b.retire()
 	}
 	return nil
+}
+
+// fetchDone returns a channel that is closed when the fetch under way has come back, or nil if there
+// is none.
+func (e *lease) fetchDone() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.fetch == nil {
+		return nil
+	}
+	if e.fetch.done == nil {
+		e.fetch.done = make(chan struct{})
+	}
+	return e.fetch.done
 }
 
 // Close gives all permits back, and waits for that as long as a call may take. No permits are taken

@@ -48,6 +48,13 @@ func BenchmarkLease(b *testing.B) {
 	}
 }
 
+// BenchmarkLeaseFetch measures a call of a leased key that has no permits left.
+func BenchmarkLeaseFetch(b *testing.B) {
+	p := NewProcess(b, NewShared(b, 100_000))
+	limit := Windowed(algorithm.SlidingWindow, algorithm.MaxPermits, Minute)
+	benchmark(b, 1000, func(i int) algorithm.Counter { return Leased(fmt.Sprint("user:", i), limit, 1, 1) }, p)
+}
+
 func benchmark(b *testing.B, keys int, of func(int) algorithm.Counter, p Process) {
 	counters := make([]algorithm.Counter, keys)
 	for i := range counters {
