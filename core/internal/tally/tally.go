@@ -67,15 +67,15 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 	return of
 }
 
-// Tally holds the counts of one name: a cell for each reason and source that occurred, which are
-// few.
+// Tally holds the counts of one name: a cell for each reason and source, of which there are few.
 type Tally struct {
 	table *Table
 	name  string
-	cells atomic.Pointer[[]*cell]
+	cells atomic.Pointer[[]*Cell]
 }
 
-type cell struct {
+// Cell is the count of the decisions of one name with one reason and source.
+type Cell struct {
 	reason, source string
 	stripes        []stripe
 }
@@ -89,16 +89,29 @@ type stripe struct {
 
 // Count counts a decision, and whether it bound the call.
 func (t *Tally) Count(reason, source string, bound bool, stripe uint32) {
-	for _, c := range t.list() {
-		if c.reason == reason && c.source == source {
-			c.add(bound, stripe)
-			return
-		}
-	}
-	t.addCell(reason, source).add(bound, stripe)
+	t.Cell(reason, source).Count(bound, stripe)
 }
 
-func (c *cell) add(bound bool, stripe uint32) {
+// Cell returns the cell of a reason and a source, adding it if needed. Callers keep the cell of
+// what they count most often, because finding it takes longer than counting.
+func (t *Tally) Cell(reason, source string) *Cell {
+	if c := find(t.list(), reason, source); c != nil {
+		return c
+	}
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	cells := t.list()
+	if c := find(cells, reason, source); c != nil { // another goroutine was faster
+		return c
+	}
+	added := &Cell{reason, source, make([]stripe, t.table.stripes)}
+	cells = append(slices.Clone(cells), added)
+	t.cells.Store(&cells)
+	return added
+}
+
+// Count counts a decision, and whether it bound the call.
+func (c *Cell) Count(bound bool, stripe uint32) {
 	of := &c.stripes[int(stripe)&(len(c.stripes)-1)]
 	if bound {
 		of.bound.Add(1)
@@ -107,24 +120,16 @@ func (c *cell) add(bound bool, stripe uint32) {
 	}
 }
 
-// addCell returns the cell of a reason and a source, and adds it unless another goroutine was
-// faster.
-func (t *Tally) addCell(reason, source string) *cell {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	cells := t.list()
+func find(cells []*Cell, reason, source string) *Cell {
 	for _, c := range cells {
 		if c.reason == reason && c.source == source {
 			return c
 		}
 	}
-	added := &cell{reason, source, make([]stripe, t.table.stripes)}
-	cells = append(slices.Clone(cells), added)
-	t.cells.Store(&cells)
-	return added
+	return nil
 }
 
-func (t *Tally) list() []*cell {
+func (t *Tally) list() []*Cell {
 	if cells := t.cells.Load(); cells != nil {
 		return *cells
 	}
@@ -172,7 +177,9 @@ func (t *Tally) appendTo(entries []Entry) []Entry {
 			e.Bound += bound
 			e.Count += bound + c.stripes[i].other.Load()
 		}
-		entries = append(entries, e)
+		if e.Count > 0 {
+			entries = append(entries, e)
+		}
 	}
 	return entries
 }
