@@ -88,6 +88,10 @@ func (c Counter) AllowN(ctx context.Context, subject string, n int) (d Decision,
 //
 //go:noinline
 func (c Counter) charge(ctx context.Context, subject string, n int, d *Decision) error {
+	if c.own == nil && c.handle.chargesHere(n) && subject != "" && ctx.Err() == nil {
+		c.handle.chargeHere(ctx, subject, n, d)
+		return nil
+	}
 	var q handleCall
 	q.handle, q.own, q.subject, q.n, q.charge = c.handle, c.own, subject, n, true
 	return q.ask(ctx, d)

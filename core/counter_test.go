@@ -2,9 +2,11 @@ package core_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -53,6 +55,41 @@ func TestCounterOfSeveralLimits(t *testing.T) {
 		}
 		wantLeft(t, limiter, "reply", "s", core.PerDay(100).Log(), 100)
 	})
+}
+
+// A call to one limit that this process counts takes a shorter path than others. It is decided,
+// counted, reported and given back as they are.
+func TestCounterOfOneLimitInProcess(t *testing.T) {
+	for name, limit := range map[string]core.Limit{
+		"sliding": core.PerSecond(5), "bucket": core.PerSecond(5).Bucket(3), "fixed": core.PerSecond(5).Fixed(),
+		"aligned": core.PerSecond(5).Aligned(), "log": core.PerSecond(5).Log(), "unlimited": core.Unlimited,
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, seed := int64(1_800_000_000_000_000), rand.Uint64()
+			history := func(take func(core.Counter) core.Counter) string {
+				var reported decisions
+				limiter := newLimiter(t, core.Options{OnDecision: reported.note})
+				core.UseClock(limiter, func() int64 { return now })
+				counter, random := take(limiter.MustCounter("reply", limit)), rand.New(rand.NewPCG(seed, 0))
+				var lines []any
+				for range 200 {
+					now += random.Int64N(400_000)
+					subject := []string{"user:a", "user:{b}", strings.Repeat("c", 99), ""}[random.IntN(4)]
+					n := random.IntN(6) - 1
+					d, err := counter.AllowN(background, subject, n)
+					lines = append(lines, d, fmt.Sprint(err), fmt.Sprint(limiter.Refund(background, d, random.IntN(3))))
+				}
+				text, err := json.MarshalIndent(append(lines, reported.heard, limiter.Stats()), "", " ")
+				return fmt.Sprintf("%s %v", text, err)
+			}
+			short := history(func(c core.Counter) core.Counter { return c })
+			now = 1_800_000_000_000_000
+			long := history(func(c core.Counter) core.Counter { return c.With(limit) })
+			if short != long {
+				t.Errorf("seed %d: the histories differ:\n%s\n%s", seed, short, long)
+			}
+		})
+	}
 }
 
 func TestCountersRefused(t *testing.T) {

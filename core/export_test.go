@@ -28,7 +28,10 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
-func UseClock(l *Limiter, now func() int64) { l.store = memstore.New(l.options.MaxKeys, now) }
+func UseClock(l *Limiter, now func() int64) {
+	l.memory = memstore.New(l.options.MaxKeys, now)
+	l.store = l.memory
+}
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
 // which only Redis's clock advances.
@@ -37,7 +40,7 @@ func AskRedis(l *Limiter) { l.store, l.local = l.local.Shared, nil }
 // UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
 // order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
-	l.store, l.local = answers{l.store, verdicts}, nil
+	l.store, l.local, l.memory = answers{l.store, verdicts}, nil, nil
 }
 
 type answers struct {

@@ -14,9 +14,11 @@ type handle struct {
 	limiter *Limiter
 	name    string
 	limits  []handleLimit // charged together; the first is the handle's own
+	single  *handleLimit  // that limit, if a call needs no look at others or at the policy
 	accepts func(*Limit) string
 	policy  StorePolicy
 	tally   *tally.Tally
+	allowed *tally.Cell // of that tally: calls that the limiter's own counters allow
 }
 
 type handleLimit struct {
@@ -34,6 +36,7 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
 	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.OfHandle(name)}
+	h.allowed = h.tally.Cell(string(Allowed), string(l.source))
 	for _, limit := range limits {
 		prepared := h.prepare(prepare(limit))
 		if prepared.err != nil {
@@ -44,6 +47,9 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 	if wrong := checkAlso(limits[0], limits[1:]); wrong != nil {
 		wrong.Rule = name
 		return nil, wrong
+	}
+	if len(h.limits) == 1 {
+		h.single = &h.limits[0]
 	}
 	return h, nil
 }
@@ -83,6 +89,9 @@ func (h *handle) withPolicy(policy StorePolicy) *handle {
 	}
 	changed := *h
 	changed.policy = policy
+	if policy.mode == countLocally { // which may be wrong for the limit
+		changed.single = nil
+	}
 	return &changed
 }
 
@@ -100,7 +109,7 @@ type handleCall struct {
 // ask decides the call, writes the decision into d, the zero Decision, and reports it.
 func (q *handleCall) ask(ctx context.Context, d *Decision) error {
 	err := q.decide(ctx, d)
-	if err == nil && q.charge {
+	if err == nil && q.charge && q.limiter.options.OnDecision != nil {
 		q.limiter.reportDirect(ctx, d, nil)
 	}
 	return err
@@ -112,19 +121,7 @@ func (q *handleCall) decide(ctx context.Context, d *Decision) error {
 		return err
 	}
 	c := q.limiter.directs.Get().(*directCall)
-	var err error
-	if q.unlimited() {
-		q.letPass(d)
-	} else if err = c.form(q); err == nil {
-		c.ask(ctx, q)
-		if q.mark != "" {
-			c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
-		}
-		err = c.answer(d, q)
-	}
-	if err == nil && q.charge {
-		q.tally.Count(string(d.Reason), string(d.Source), true, c.stripe)
-	}
+	err := c.decide(ctx, q, d)
 	c.close()
 	return err
 }
@@ -165,7 +162,7 @@ func (q *handleCall) checkPolicy() string {
 	return ""
 }
 
-// limit returns the handle's limit at i.
+// limit returns the limit at i: the handle's, or the one in place of its first.
 func (q *handleCall) limit(i int) *preparedLimit {
 	if i == 0 && q.own != nil {
 		return q.own

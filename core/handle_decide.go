@@ -16,21 +16,37 @@ type directCall struct {
 	verdicts []algorithm.Verdict
 	id       uint64 // of its first charge; unique as long as this object lives in the pool
 	stripe   uint32 // where its decisions are counted
+	here     hereCall
 }
 
 func newDirectCall(l *Limiter) *directCall {
-	return &directCall{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
+	c := &directCall{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
+	c.here.counter.Key = make([]byte, 0, rediskey.MaxLen)
+	return c
 }
 
-// ask asks the store. For a call that takes as many permits as it can get, q.n is then the number
-// charged.
-func (c *directCall) ask(ctx context.Context, q *handleCall) {
-	if !q.upTo || q.n == 0 {
-		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
-		return
+// decide decides a call that is in order, and counts the decision.
+func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) error {
+	if q.unlimited() {
+		q.letPass(d)
+		if q.charge {
+			c.count(q, d)
+		}
+		return nil
 	}
-	c.limiter.store.DecideUpTo(ctx, c.counters, c.verdicts)
-	q.n = int(c.counters[0].Cost)
+	if err := c.form(q); err != nil {
+		return err
+	}
+	if q.upTo && q.n > 0 {
+		c.limiter.store.DecideUpTo(ctx, c.counters, c.verdicts)
+		q.n = int(c.counters[0].Cost) // the number charged
+	} else {
+		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
+	}
+	if q.mark != "" {
+		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
+	}
+	return c.answer(d, q)
 }
 
 // form builds the counters of a call.
@@ -43,13 +59,13 @@ func (c *directCall) form(q *handleCall) error {
 		if int64(q.n) > limit.compiled.Max {
 			return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, q.n, limit.limit)
 		}
-		c.formOne(q, i)
+		c.formOne(q, i, limit)
 	}
 	return nil
 }
 
-func (c *directCall) formOne(q *handleCall, i int) {
-	limit, counter := q.limit(i), c.addCounter()
+func (c *directCall) formOne(q *handleCall, i int, limit *preparedLimit) {
+	counter := c.addCounter()
 	counter.Key = q.appendKey(counter.Key, i)
 	counter.Limit, counter.Cost, counter.Mark = &limit.compiled, int64(q.n), q.mark
 	counter.Required, counter.LocalShare = q.policy.mode == storeUnset, 0
@@ -70,23 +86,36 @@ func (c *directCall) addCounter() *algorithm.Counter {
 	return counter
 }
 
-// answer puts the store's answer into d, the zero Decision.
+// answer puts the store's answer into d, the zero Decision, and counts it.
 func (c *directCall) answer(d *Decision, q *handleCall) error {
-	passed := allFit(c.verdicts)
-	if !passed {
+	at, fits := 0, allFit(c.verdicts)
+	passed := fits
+	if !fits {
 		if err := c.failure(q); err != nil {
 			return err
 		}
 		passed = algorithm.Passes(c.counters, c.verdicts)
 	}
-	if len(c.counters) == 1 {
-		c.decision(d, 0, q, passed)
-		return nil
+	if len(c.counters) > 1 {
+		at = c.binding()
 	}
-	at := c.binding()
+	usual := fits && c.verdicts[at].From == algorithm.FromStore
+	if usual && q.charge {
+		q.allowed.Count(true, c.stripe)
+	}
 	c.decision(d, at, q, passed)
-	c.decisions(d, at, q, passed)
+	if len(c.counters) > 1 {
+		c.decisions(d, at, q, passed)
+	}
+	if !usual && q.charge {
+		c.count(q, d)
+	}
 	return nil
+}
+
+// count counts the decision on a call.
+func (c *directCall) count(q *handleCall, d *Decision) {
+	q.tally.Count(string(d.Reason), string(d.Source), true, c.stripe)
 }
 
 // binding returns the place of the limit that binds the call most.

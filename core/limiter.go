@@ -29,6 +29,7 @@ type Limiter struct {
 	store       store
 	local       *localfirst.Store // store itself if there is Redis, otherwise nil
 	redis       *redisstore.Store // what store asks; nil without Redis
+	memory      *memstore.Store   // store itself if there is no Redis, otherwise nil
 	source      Source
 	keyHead     string
 	clientIPs   *clientip.Finder
@@ -103,7 +104,8 @@ func New(options Options) (*Limiter, error) {
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {
 	case client == nil:
-		l.store, l.source = memstore.New(options.MaxKeys, nil), FromMemory
+		l.memory = memstore.New(options.MaxKeys, nil)
+		l.store, l.source = l.memory, FromMemory
 		l.keyHead = "" // nobody else writes to this process's table
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}

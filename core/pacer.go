@@ -144,11 +144,7 @@ func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Dur
 	}
 	c := q.limiter.directs.Get().(*directCall)
 	defer c.close()
-	c.formOne(q, 0)
+	c.formOne(q, 0, q.limit(0))
 	c.verdicts[0] = c.limiter.store.Reserve(ctx, &c.counters[0], patience.Microseconds())
-	err := c.answer(d, q)
-	if err == nil {
-		q.tally.Count(string(d.Reason), string(d.Source), true, c.stripe)
-	}
-	return err
+	return c.answer(d, q)
 }

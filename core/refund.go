@@ -28,11 +28,16 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 	if counter.Limit.Properties().Slots {
 		return
 	}
-	r.limit, r.cost, r.at, r.position, r.mark = counter.Limit, counter.Taken(v), v.At, v.Position, counter.Mark
-	r.dry, r.of, r.id = counter.Dry, l, id
+	r.record(l, counter, v, id)
+	r.cost, r.mark, r.dry = counter.Taken(v), counter.Mark, counter.Dry
 	if v.From == algorithm.FromLocal {
 		r.local = counter.LocalShare
 	}
+}
+
+// record records in r, the zero receipt, the charge of a counter's whole cost by the store.
+func (r *receipt) record(l *Limiter, counter *algorithm.Counter, v *algorithm.Verdict, id uint64) {
+	r.limit, r.cost, r.at, r.position, r.of, r.id = counter.Limit, counter.Cost, v.At, v.Position, l, id
 }
 
 // Refund gives back n permits that a decision charged, as far as they still count: permits that

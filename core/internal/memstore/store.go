@@ -110,12 +110,16 @@ func (s *Store) timeIn(shard *shard, arrived int64) instant {
 // Decide answers for one call's counters, charging all of them or none; verdicts is as long as
 // counters.
 func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	arrived := s.arrival()
 	if len(counters) == 1 {
-		s.decideOne(&counters[0], charge, arrived, &verdicts[0])
+		s.DecideOne(&counters[0], charge, &verdicts[0])
 		return
 	}
-	s.decideTogether(counters, charge, false, arrived, verdicts)
+	s.decideTogether(counters, charge, false, s.arrival(), verdicts)
+}
+
+// DecideOne is Decide for a call with one counter.
+func (s *Store) DecideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdict) {
+	s.decideOne(c, charge, s.arrival(), v)
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
