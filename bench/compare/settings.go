@@ -28,20 +28,20 @@ type settings struct {
 }
 
 var full = settings{
-	rounds: 15, warm: 30 * time.Millisecond, measure: 100 * time.Millisecond, aloneCalls: 12_000,
+	rounds: 24, warm: 20 * time.Millisecond, measure: 60 * time.Millisecond, aloneCalls: 8000,
 	processRounds: 7, processMeasure: 250 * time.Millisecond,
 	processes: []int{1, 2, 4}, processPicks: []string{hotKey, uniformKeys},
-	inProcess: 60 * time.Millisecond, localRounds: 25, manyKeys: 100_000, heapKeys: 1_000_000,
+	inProcess: 60 * time.Millisecond, localRounds: 20, manyKeys: 100_000, heapKeys: 1_000_000,
 	costTimes: 3, costRounds: 25, costKeys: 3000,
 }
 
 // short ends within a minute and a half. Its spreads are wider, so fewer targets are decided.
 var short = settings{
-	quick: true, rounds: 5, warm: 25 * time.Millisecond, measure: 60 * time.Millisecond, aloneCalls: 8000,
+	quick: true, rounds: 8, warm: 15 * time.Millisecond, measure: 40 * time.Millisecond, aloneCalls: 5000,
 	processRounds: 3, processMeasure: 200 * time.Millisecond,
 	processes: []int{1, 4}, processPicks: []string{hotKey},
-	inProcess: 40 * time.Millisecond, localRounds: 6, manyKeys: 100_000, heapKeys: 100_000,
-	costTimes: 2, costRounds: 7, costKeys: 3000,
+	inProcess: 30 * time.Millisecond, localRounds: 8, manyKeys: 100_000, heapKeys: 100_000,
+	costTimes: 2, costRounds: 8, costKeys: 3000,
 }
 
 // command returns the command line that measures by these settings.

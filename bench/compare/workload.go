@@ -128,8 +128,12 @@ func (b *bench) measureRun(run run, contestants []contestant) error {
 
 // load returns the calls of a run.
 func (b *bench) load(run run, keys harness.Keys) harness.Load {
+	warm := b.warm
+	if run.exact {
+		warm *= 3 // until the key is used up
+	}
 	return harness.Load{
-		Goroutines: run.goroutines, Keys: keys, Picks: run.picks, Warm: b.warm, Measure: run.measure, Every: max(1, run.every),
+		Goroutines: run.goroutines, Keys: keys, Picks: run.picks, Warm: warm, Measure: run.measure, Every: max(1, run.every),
 	}
 }
 

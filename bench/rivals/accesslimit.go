@@ -40,7 +40,7 @@ func ourLimit(name string, l Limit) core.Limit {
 }
 
 // oneKeyPerScript are the options of a limiter that never asks for several keys in one script.
-var oneKeyPerScript = core.Options{}
+var oneKeyPerScript = core.Options{OneKeyPerScript: true}
 
 // clientTimeout is go-redis's, so that a server that is late on a busy machine is late for all
 // rivals alike.
