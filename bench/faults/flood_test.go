@@ -16,9 +16,9 @@ import (
 
 const floodOfKeys = "10 million distinct keys in one minute, in process"
 
-// heldBy returns the bound on memory: 80 bytes for each key besides the key itself, which takes 48
-// bytes in this test, a tenth more for the table, and the Limiter's own memory.
-func heldBy(keys int) int { return keys*(80+48)*11/10 + 1<<20 }
+// heldBy returns the bound on memory: 96 bytes for each key, a tenth more, and the Limiter's own
+// memory.
+func heldBy(keys int) int { return keys*96*11/10 + 1<<20 }
 
 // TestFloodOfKeys floods a Limiter in this process with new callers. Every other one calls twice in
 // a row, and so looks busy. Meanwhile a few callers who have used up their limit go on calling. The

@@ -67,17 +67,17 @@ func (s *Store) lock(shard *shard) (waited bool) {
 
 // openCell opens a cell for an entry that was just charged by a call that had waited for the lock,
 // if the last such call charged the same entry.
-func (s *Store) openCell(shard *shard, e *entry, l *algorithm.Limit, hash uint64, t instant) {
-	place := shard.placeOf([]byte(e.key), tag(hash))
+func (s *Store) openCell(shard *shard, e *entry, c *algorithm.Counter, hash uint64, t instant) {
+	place := shard.placeOf(c.Key, tag(hash))
 	if place != shard.waitedFor || s.clock != nil {
 		shard.waitedFor = place
 		return
 	}
-	word, value, ok := l.AsWord(&e.state, t.now)
+	word, value, ok := c.Limit.AsWord(&e.state, t.now)
 	if !ok {
 		return
 	}
-	open := &cell{key: e.key, limit: l, slot: cellSlot(hash), word: word, back: t.awake - t.now}
+	open := &cell{key: string(c.Key), limit: c.Limit, slot: cellSlot(hash), word: word, back: t.awake - t.now}
 	open.value.Store(value)
 	shard.open = open
 	s.cells[open.slot].Store(open)
@@ -93,6 +93,6 @@ func (s *Store) closeCell(shard *shard) {
 	s.cells[open.slot].CompareAndSwap(open, nil)
 	e := shard.find([]byte(open.key), tag(s.hash([]byte(open.key))))
 	now := s.timeIn(shard, s.arrival()).awake - open.back
-	e.setFresh(open.word.Back(value, now, &e.state) + open.back)
-	e.setReferenced()
+	e.freshAt = open.word.Back(value, now, &e.state) + open.back
+	e.setAsked()
 }

@@ -1,9 +1,9 @@
 package memstore
 
-// ownKeys reports whether a key belongs to the call that is being decided. Such an entry is not
-// evicted for another key of the call; otherwise a call with more counters than the table may hold
-// would never find its own. nil stands for a call with one key.
-type ownKeys func(key string) bool
+// ownKeys reports whether a name is that of a key of the call that is being decided. Such an entry
+// is not evicted for another key of the call; otherwise a call with more counters than the table may
+// hold would never find its own. nil stands for a call with one key.
+type ownKeys func(n *name) bool
 
 // entry returns the entry of a key, creating it if needed. It is valid while the shard is locked,
 // until another entry is created or removed.
@@ -19,12 +19,12 @@ func (s *Store) entry(shard *shard, key []byte, hash uint64, t instant, own ownK
 func (s *Store) create(shard *shard, key []byte, hash uint64, t instant, own ownKeys) *entry {
 	if !s.hasRoom(shard) {
 		if place := shard.victim(t.awake, own); place >= 0 {
-			return shard.replace(place, string(key), tag(hash), t.awake)
+			return shard.replace(place, s.tails.name(key), tag(hash), t.awake)
 		}
 		s.keys.Add(1)
 	}
 	s.sweeper.start()
-	return shard.add(string(key), tag(hash))
+	return shard.add(s.tails.name(key), tag(hash))
 }
 
 // hasRoom reports whether a new key may be added, and counts it then. A place is kept free for each
@@ -53,25 +53,25 @@ func (s *shard) victim(now int64, own ownKeys) (place int) {
 			s.hand = 0
 		}
 		e := &s.entries[s.hand]
-		if (!e.referenced() || e.freshAt() <= now) && (own == nil || !own(e.key)) {
+		if (!e.asked || e.freshAt <= now) && (own == nil || !own(&e.name)) {
 			return s.hand
 		}
-		e.clearReferenced()
+		e.asked = false
 		s.hand++
 	}
 	return -1
 }
 
 // replace evicts the entry at a place for a new key. The hand reaches the new entry last.
-func (s *shard) replace(place int, key string, hash uint16, now int64) *entry {
-	if s.entries[place].freshAt() > now {
+func (s *shard) replace(place int, n name, hash uint16, now int64) *entry {
+	if s.entries[place].freshAt > now {
 		s.evicted++
 	}
 	s.emptySlot(s.slotAt(place, s.tagOf(place)))
 	s.insert(slotValue(place, hash))
 	s.hand = place + 1
 	e := &s.entries[place]
-	*e = entry{key: key}
+	*e = entry{name: n}
 	return e
 }
 

@@ -176,7 +176,7 @@ func (t *table) sound() int {
 		}
 	}
 	for place := range t.entries {
-		if t.placeOf([]byte(t.entries[place].key), t.tagOf(place)) != place {
+		if t.placeOf(t.entries[place].appendTo(nil), t.tagOf(place)) != place {
 			return -1
 		}
 	}

@@ -27,7 +27,7 @@ func (s *Store) Heat(c *algorithm.Counter) algorithm.Verdict {
 	defer shard.mu.Unlock()
 	if place := shard.placeOf(c.Key, tag(hash)); place >= 0 && v[0].RetryAfter == 0 {
 		shard.waitedFor = place
-		s.openCell(shard, &shard.entries[place], c.Limit, hash, s.timeIn(shard, arrived))
+		s.openCell(shard, &shard.entries[place], c, hash, s.timeIn(shard, arrived))
 	}
 	return v[0]
 }

@@ -22,7 +22,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 			e = s.create(shard, c.Key, hash, t, nil)
 			e.state = *state
 		}
-		e.setFresh(t.awake + lives)
+		e.freshAt = t.awake + lives
 	})
 	return v
 }
@@ -55,8 +55,8 @@ func (s *Store) change(key []byte, do func(e *entry, now int64)) {
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(_ context.Context, slots []algorithm.Charge) error {
-	own := func(key string) bool {
-		return slices.ContainsFunc(slots, func(slot algorithm.Charge) bool { return string(slot.Key) == key })
+	own := func(n *name) bool {
+		return slices.ContainsFunc(slots, func(slot algorithm.Charge) bool { return n.is(slot.Key) })
 	}
 	for i := range slots {
 		s.renew(&slots[i], own)
@@ -68,7 +68,7 @@ func (s *Store) renew(slot *algorithm.Charge, own ownKeys) {
 	s.locked(slot.Key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, slot.Key, hash, t, own)
 		slot.Limit.Renew(&e.state, t.of(slot.Limit), slot.Mark)
-		e.setFresh(t.awake + slot.Limit.Window)
+		e.freshAt = t.awake + slot.Limit.Window
 	})
 }
 
@@ -85,7 +85,7 @@ func (s *Store) Ban(_ context.Context, key []byte, span int64) (changed bool, er
 		e := s.entry(shard, key, hash, t, nil)
 		var resetAfter int64
 		resetAfter, changed = e.state.Impose(t.now, span)
-		e.setFresh(t.awake + resetAfter)
+		e.freshAt = t.awake + resetAfter
 	})
 	return changed, nil
 }
@@ -95,7 +95,7 @@ func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err erro
 	for _, key := range keys {
 		s.locked(key, func(shard *shard, hash uint64, t instant) {
 			if place := shard.placeOf(key, tag(hash)); place >= 0 {
-				changed = changed || shard.entries[place].freshAt() > t.awake
+				changed = changed || shard.entries[place].freshAt > t.awake
 				shard.remove(place)
 				s.keys.Add(-1)
 			}

@@ -32,7 +32,7 @@ func (s *shard) lookUp(key []byte, hash uint16) (*entry, *algorithm.State) {
 		*s.blank = algorithm.State{}
 		return nil, s.blank
 	}
-	e.setReferenced()
+	e.setAsked()
 	return e, &e.state
 }
 
@@ -43,7 +43,7 @@ func (s *shard) dropFresh(before int, now int64) (next, dropped int) {
 	before = min(before, len(s.entries))
 	next = max(0, before-sweptAtOnce)
 	for place := before - 1; place >= next; place-- {
-		if s.entries[place].freshAt() <= now {
+		if s.entries[place].freshAt <= now {
 			s.remove(place)
 			dropped++
 		}

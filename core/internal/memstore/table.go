@@ -3,42 +3,10 @@ package memstore
 import (
 	"hash/maphash"
 	"slices"
-
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // maxEntries is how many entries a table can hold: places are numbered in 16 bits, from one.
 const maxEntries = 1<<16 - 1
-
-// entry is one counter, in 64 bytes. Two values share expiry, behind methods. Two fields would make
-// a key take 88 bytes instead of 80 (TestMemoryPerKey), in the same time (BenchmarkDecide).
-type entry struct {
-	key   string
-	state algorithm.State
-	// expiry is twice the time, in microseconds of instant.awake, at which the state equals a fresh
-	// one, and one more if the entry was asked for since it was new, or since the hand last passed
-	// it.
-	expiry int64
-}
-
-func (e *entry) freshAt() int64    { return e.expiry >> 1 }
-func (e *entry) setFresh(at int64) { e.expiry = at<<1 | e.expiry&1 }
-func (e *entry) referenced() bool  { return e.expiry&1 == 1 }
-func (e *entry) clearReferenced()  { e.expiry &^= 1 }
-
-func (e *entry) setReferenced() {
-	if !e.referenced() { // a write would take the cache line from other processors
-		e.expiry |= 1
-	}
-}
-
-// keepUntil keeps the entry at least until then: a refused call may have counted all use as made
-// now, because the clock stepped back.
-func (e *entry) keepUntil(at int64) {
-	if e.freshAt() < at {
-		e.setFresh(at)
-	}
-}
 
 // table holds the entries of a shard side by side, and an index of them: open addressing with
 // linear probing, at most three quarters full. A slot of the index has a tag of 16 bits of the
@@ -54,7 +22,10 @@ type table struct {
 func tag(hash uint64) uint16 { return uint16(hash >> 48) }
 
 // tagOf returns the tag of the key at a place.
-func (t *table) tagOf(place int) uint16 { return tag(maphash.String(t.seed, t.entries[place].key)) }
+func (t *table) tagOf(place int) uint16 {
+	var room [256]byte
+	return tag(maphash.Bytes(t.seed, t.entries[place].appendTo(room[:0])))
+}
 
 // home returns the slot that a hash belongs in.
 func (t *table) home(hash uint16) int {
@@ -85,7 +56,7 @@ func (t *table) placeOf(key []byte, hash uint16) int {
 		if uint16(t.slots[slot]>>16) != hash {
 			continue
 		}
-		if place := int(uint16(t.slots[slot])) - 1; t.entries[place].key == string(key) {
+		if place := int(uint16(t.slots[slot])) - 1; t.entries[place].is(key) {
 			return place
 		}
 	}
@@ -114,11 +85,11 @@ func (t *table) insert(value uint32) {
 }
 
 // add adds an entry for a key that has none.
-func (t *table) add(key string, hash uint16) *entry {
+func (t *table) add(n name, hash uint16) *entry {
 	if len(t.entries) == cap(t.entries) {
 		t.resize(len(t.entries) + len(t.entries)/16 + 4)
 	}
-	t.entries = append(t.entries, entry{key: key})
+	t.entries = append(t.entries, entry{name: n})
 	place := len(t.entries) - 1
 	t.insert(slotValue(place, hash))
 	return &t.entries[place]

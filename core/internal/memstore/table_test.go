@@ -1,9 +1,11 @@
 package memstore
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unsafe"
 )
@@ -12,7 +14,8 @@ import (
 type model struct {
 	t *testing.T
 	table
-	want map[string]int64
+	tails tails
+	want  map[string]int64
 }
 
 func newModel(t *testing.T) *model {
@@ -27,9 +30,9 @@ func (m *model) put(key string, freshAt int64) {
 		m.t.Fatalf("%s is there: %v", key, e != nil)
 	}
 	if e == nil {
-		e = m.add(key, m.tag(key))
+		e = m.add(m.tails.name([]byte(key)), m.tag(key))
 	}
-	e.setFresh(freshAt)
+	e.freshAt = freshAt
 	m.want[key] = freshAt
 }
 
@@ -50,7 +53,7 @@ func (m *model) check() {
 		m.t.Fatalf("%d entries, want %d", n, len(m.want))
 	}
 	for key, freshAt := range m.want {
-		if e := m.find([]byte(key), m.tag(key)); e == nil || e.key != key || e.freshAt() != freshAt {
+		if e := m.find([]byte(key), m.tag(key)); e == nil || !e.is([]byte(key)) || e.freshAt != freshAt {
 			m.t.Fatalf("%s: %+v, want one fresh at %d", key, e, freshAt)
 		}
 	}
@@ -103,9 +106,51 @@ func TestKeysWithLikeHashes(t *testing.T) {
 	}
 }
 
+// However a key is cut into a name, the name is that of this key and of no other.
+func TestNamesAreExact(t *testing.T) {
+	var tails tails
+	var keys [][]byte
+	for _, subject := range []string{
+		"", "a", "::/64", "ip:2001:db8:1:2::/64", "ip:2001:db8:aaaa:bbbb::/64", "ip:2001:db8:aaaa:bbbb:", "{x", "accesslimit:{user:alice",
+		strings.Repeat("s", maxHead), strings.Repeat("s", maxHead+1), strings.Repeat("s", maxHead) + "::/64",
+		strings.Repeat("s", maxHead+maxRest), strings.Repeat("s", maxHead+maxRest+1), strings.Repeat("s", 180), strings.Repeat("s", 180) + "::/64",
+	} {
+		for _, end := range []string{"", "}", "}:n:tb2:1", "}:n:tb2:2", "}:m:tb2:1", "}}:n:tb2:1"} {
+			keys = append(keys, []byte(subject+end))
+		}
+	}
+	for i, key := range keys {
+		name := tails.name(key)
+		if got := name.appendTo(nil); !bytes.Equal(got, key) {
+			t.Errorf("the name of %s is %s", key, got)
+		}
+		for j, other := range keys {
+			if name.is(other) != (i == j) {
+				t.Errorf("%s is the name of %s: %v", key, other, i != j)
+			}
+		}
+	}
+}
+
+// Tails are shared up to a bound, and names beyond it are as exact.
+func TestTailsAreBounded(t *testing.T) {
+	var tails tails
+	for range 2 {
+		for i := range maxShared + 10 {
+			key := fmt.Appendf(nil, "s}:n%d:tb2:1", i)
+			if name := tails.name(key); !name.is(key) {
+				t.Fatalf("%s has another name", key)
+			}
+		}
+	}
+	if n := len(tails.shared.All()); n != maxShared {
+		t.Errorf("%d tails are shared, want %d", n, maxShared)
+	}
+}
+
 // An entry stays small, and two shards share no cache line.
 func TestEntriesStaySmall(t *testing.T) {
-	if n := unsafe.Sizeof(entry{}); n != 64 {
+	if n := unsafe.Sizeof(entry{}); n != 80 {
 		t.Errorf("an entry takes %d bytes", n)
 	}
 	if n := unsafe.Sizeof(shard{}); n%64 != 0 {

@@ -1,0 +1,100 @@
+package memstore
+
+import (
+	"bytes"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+)
+
+const (
+	// maxHead is the length of the longest subject that fits into an entry: addresses do, and most
+	// users.
+	maxHead = 22
+	// maxRest is by how much a subject may be longer without a copy of the whole end of its key.
+	maxRest = 31
+	// maxShared is how many tails are shared.
+	maxShared = 1000
+)
+
+// entry is one counter, in 80 bytes that lie in two cache lines. A call on a key with a short subject
+// touches no other memory of that key's own.
+type entry struct {
+	name
+	freshAt int64 // when the state equals a fresh one, in microseconds of instant.awake
+	state   algorithm.State
+}
+
+func (e *entry) setAsked() {
+	if !e.asked { // a write would take the cache line from other processors
+		e.asked = true
+	}
+}
+
+// keepUntil keeps the entry at least until then: a refused call may have counted all use as made
+// now, because the clock stepped back.
+func (e *entry) keepUntil(at int64) {
+	e.freshAt = max(e.freshAt, at)
+}
+
+// name is the key of an entry. All counters of a limit have the same end of their keys,
+// }:NAME:ALGORITHM:WINDOW, and share it. The subject lies in the entry itself if it is short, so a
+// call finds it without another cache miss, and a new key allocates nothing.
+type name struct {
+	tail   *tail
+	length uint8 // of the head
+	head   [maxHead]byte
+	asked  bool // for the entry, since it was new or the hand last passed it; it takes no room here
+}
+
+// tail is what follows the head of a name, in 48 bytes. Only a tail without a rest is shared.
+type tail struct {
+	end    string
+	length uint8 // of the rest
+	rest   [maxRest]byte
+}
+
+// is reports whether this is the name of a key. Where the key was cut makes no difference.
+func (n *name) is(key []byte) bool {
+	head := int(n.length)
+	end := head + int(n.tail.length)
+	return len(key) == end+len(n.tail.end) && string(key[:head]) == string(n.head[:head]) &&
+		string(key[end:]) == n.tail.end && (end == head || string(key[head:end]) == string(n.tail.rest[:end-head]))
+}
+
+// appendTo appends the key.
+func (n *name) appendTo(room []byte) []byte {
+	return append(append(append(room, n.head[:n.length]...), n.tail.rest[:n.tail.length]...), n.tail.end...)
+}
+
+// tails makes names, and holds the tails that they share. These are bounded in number, because a
+// service may make any number of limits.
+type tails struct{ shared cowmap.Map[string, *tail] }
+
+// name returns the name of a key.
+func (t *tails) name(key []byte) (n name) {
+	subject, _, _ := bytes.Cut(key, []byte{'}'})
+	subject = bytes.TrimSuffix(subject, []byte("::/64")) // so that the prefixes of IPv6 are short enough
+	n.length = uint8(copy(n.head[:], subject))
+	if len(subject) <= maxHead {
+		n.tail = t.share(key[len(subject):])
+		return n
+	}
+	n.tail = new(tail)
+	n.tail.length = uint8(copy(n.tail.rest[:], subject[maxHead:]))
+	if end := key[maxHead+int(n.tail.length):]; len(subject) <= maxHead+maxRest {
+		n.tail.end = t.share(end).end
+	} else {
+		n.tail.end = string(end)
+	}
+	return n
+}
+
+func (t *tails) share(end []byte) *tail {
+	if shared := t.shared.All()[string(end)]; shared != nil {
+		return shared
+	}
+	own := &tail{end: string(end)}
+	shared, _ := t.shared.Add(own.end, own, maxShared)
+	return shared
+}
