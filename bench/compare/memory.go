@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,16 +27,19 @@ func (b *bench) memory() error {
 	if err := b.server.Flush(); err != nil {
 		return err
 	}
-	weights := make([]weight, len(rivals.OnRedis))
+	weighed := slices.DeleteFunc(slices.Clone(rivals.OnRedis), func(r rivals.Redis) bool {
+		return r.Name == rivals.OneKey || r.Name == rivals.OneKeyWindow // their keys are those of the others
+	})
+	weights := make([]weight, len(weighed))
 	var group errgroup.Group
-	for i, r := range rivals.OnRedis {
+	for i, r := range weighed {
 		group.Go(func() (err error) {
 			weights[i], err = b.weigh(r, harness.NewKeys(fmt.Sprintf("%03d", i), busySubjects))
 			return err
 		})
 	}
 	err := group.Wait()
-	for i, r := range rivals.OnRedis {
+	for i, r := range weighed {
 		b.weights[r.Name] = weights[i]
 	}
 	return err

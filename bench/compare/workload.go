@@ -64,6 +64,8 @@ func (r run) has(contestant string) bool {
 	switch contestant {
 	case rivals.OneKey:
 		return r.loaded
+	case rivals.OneKeyWindow:
+		return false // only its time of the server is measured
 	case rivals.SameScript:
 		return r.goroutines <= 16
 	case scriptAlone:

@@ -54,6 +54,7 @@ const (
 	SlidingWindow = "accesslimit SlidingWindow"
 	FixedWindow   = "accesslimit FixedWindow"
 	OneKey        = "accesslimit TokenBucket, one key per script"
+	OneKeyWindow  = "accesslimit SlidingWindow, one key per script"
 	RedisRate     = "redis_rate"
 	Ulule         = "ulule"
 	Bare          = "bare go-redis EvalSha"
@@ -97,7 +98,7 @@ type Opened struct {
 // OnRedis are the limiters that count in Redis, ours first.
 var OnRedis = []Redis{
 	onRedis(TokenBucket, core.Options{}), onRedis(SlidingWindow, core.Options{}), onRedis(FixedWindow, core.Options{}),
-	onRedis(OneKey, oneKeyPerScript), Leased, redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
+	onRedis(OneKey, oneKeyPerScript), onRedis(OneKeyWindow, oneKeyPerScript), Leased, redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
 }
 
 // Find returns the rival with this name. It panics if there is none, which is a mistake in this
