@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -36,7 +37,7 @@ func TestNobodySlipsBetweenTheLookAndTheCharge(t *testing.T) {
 		if options.Redis == nil {
 			limiters[1] = limiters[0] // only Redis is shared
 		}
-		for a := core.SlidingWindow; a <= core.Concurrency; a++ {
+		for _, a := range append(promise.Algorithms(), core.Concurrency) {
 			limit := core.Limit{Max: 25, Window: 366 * 24 * time.Hour, Algorithm: a}
 			admitted := atOnceBy(100, func(caller int) bool {
 				limiter := limiters[caller%2]
@@ -102,7 +103,7 @@ func TestEarlierLimitIsNotChargedWhenALaterRefuses(t *testing.T) {
 func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	one, other := newLimiter(t, core.Options{Redis: client, Timeout: patient}), newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range promise.Algorithms() {
 		limit := core.Limit{Max: 4, Window: time.Minute, Algorithm: a}
 		for left := 3; left >= 0; left -= 2 {
 			took(t, one, limit, 1)
@@ -121,7 +122,7 @@ func TestAnotherProcessSeesAChargeAtOnce(t *testing.T) {
 func TestOnlyTheServersClockCounts(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range promise.Algorithms() {
 		limit := core.Limit{Max: 3, Window: time.Millisecond, Algorithm: a}
 		took(t, limiter, limit, 3)
 		time.Sleep(3 * time.Millisecond) // passes here, not there
@@ -136,7 +137,7 @@ func TestOnlyTheServersClockCounts(t *testing.T) {
 			}
 		}
 	}
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range promise.Algorithms() {
 		took(t, limiter, core.Limit{Max: 3, Window: time.Minute, Algorithm: a}, 1)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
@@ -36,14 +37,11 @@ func atTestTime(t testing.TB, options core.Options) (*core.Limiter, *clock) {
 
 // lasting are limits whose counters do not change by themselves while a test runs.
 func lasting(n int) map[string]core.Limit {
-	return map[string]core.Limit{
-		"sliding":  core.PerHour(n),
-		"log":      {Max: n, Window: time.Hour, Algorithm: core.SlidingLog},
-		"fixed":    {Max: n, Window: time.Hour, Algorithm: core.FixedWindow},
-		"calendar": {Max: n, Window: 366 * 24 * time.Hour, Algorithm: core.CalendarWindow},
-		"month":    core.PerCalendarMonth(n, "Pacific/Auckland"),
-		"bucket":   core.PerDay(1).Bucket(n),
+	limits := map[string]core.Limit{"month": core.PerCalendarMonth(n, "Pacific/Auckland")}
+	for _, limit := range promise.Lasting(n) {
+		limits[limit.Algorithm.String()] = limit
 	}
+	return limits
 }
 
 // eachLasting runs a test for each of them on both engines.
@@ -128,7 +126,7 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 // are full again after at most two.
 func eachAlgorithm(t *testing.T, limit int, test func(t *testing.T, limiter *core.Limiter, now *wallClock, limit core.Limit)) {
 	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
-		for a := core.SlidingWindow; a < core.Concurrency; a++ {
+		for _, a := range promise.Algorithms() {
 			t.Run(a.String(), func(t *testing.T) {
 				now.Store(in2065)
 				test(t, limiter, now, core.Limit{Max: limit, Window: time.Minute, Algorithm: a})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -27,7 +28,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 			t.Errorf("after %s: %d keys, want %d", after, len(all), keys)
 		}
 	}
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range promise.Algorithms() {
 		limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: a}
 		d := took(t, limiter, limit, 2)
 		wantAllToDie("a charge", 1)
@@ -62,7 +63,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 func TestKeyWithoutATimeToLiveBlocksNobody(t *testing.T) {
 	client := atWallClock(redistest.Start(t).Client(t))
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range promise.Algorithms() {
 		limit := core.Limit{Max: 5, Window: time.Minute, Algorithm: a}
 		took(t, limiter, limit, 5)
 		key := core.CounterKey("accesslimit", "user:a", "n", limit)
@@ -100,7 +101,7 @@ func TestExpiryDoesNotForgetDebts(t *testing.T) {
 func TestWindowsUnderASecondLimit(t *testing.T) {
 	for _, window := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond} {
 		onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
-			for a := core.SlidingWindow; a < core.Concurrency; a++ {
+			for _, a := range promise.Algorithms() {
 				limit := core.Limit{Max: 2, Window: window, Algorithm: a}
 				for range 2 {
 					took(t, limiter, limit, 1)

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -20,7 +21,7 @@ func TestLayoutsHaveKeysOfTheirOwn(t *testing.T) {
 	client := server.Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	ctx := context.Background()
-	for algorithm := core.SlidingWindow; algorithm < core.Concurrency; algorithm++ {
+	for _, algorithm := range promise.Algorithms() {
 		limit := core.Limit{Max: 2, Window: time.Hour, Algorithm: algorithm}
 		key := core.CounterKey("accesslimit", "user:alice", "reply", limit)
 		other := regexp.MustCompile(`:([a-z]+)[0-9]:`).ReplaceAllString(key, ":${1}9:")

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log"
@@ -13,11 +14,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/accesslimit/accesslimit/bench/internal/algorithms"
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// algorithm is a line of the table. Its limit is used up after busy calls.
-type algorithm struct {
+// row is a line of the table. Its limit is used up after maxCalls calls.
+type row struct {
 	name  string
 	limit core.Limit
 }
@@ -29,21 +31,18 @@ const (
 	window   = 8 * time.Second
 )
 
-// algorithms returns the algorithms to measure. Until a limit is used up, none of its permits comes
-// back and no slot is renewed.
-func algorithms() []algorithm {
-	counted := func(kind core.Algorithm, window time.Duration) core.Limit {
-		return core.Limit{Max: maxCalls, Window: window, Algorithm: kind}
+// limits returns the limits to measure: at least one by each algorithm. Until a limit is used up,
+// none of its permits comes back and no slot is renewed.
+func limits() (rows []row) {
+	windows := map[core.Algorithm]time.Duration{core.CalendarWindow: time.Hour, core.Concurrency: time.Minute}
+	for _, a := range algorithms.All() {
+		limit := core.Limit{Max: maxCalls, Window: cmp.Or(windows[a], window), Algorithm: a}
+		if a == core.TokenBucket {
+			limit = core.PerMinute(1).Bucket(maxCalls)
+		}
+		rows = append(rows, row{a.String(), limit})
 	}
-	return []algorithm{
-		{"SlidingWindow", counted(core.SlidingWindow, window)},
-		{"SlidingLog", counted(core.SlidingLog, window)},
-		{"FixedWindow", counted(core.FixedWindow, window)},
-		{"CalendarWindow", counted(core.CalendarWindow, time.Hour)},
-		{"CalendarWindow, days of a zone", core.PerCalendarDay(maxCalls, "Europe/Berlin")},
-		{"TokenBucket", core.PerMinute(1).Bucket(maxCalls)},
-		{"Concurrency", counted(core.Concurrency, time.Minute)},
-	}
+	return append(rows, row{"CalendarWindow, days of a zone", core.PerCalendarDay(maxCalls, "Europe/Berlin")})
 }
 
 func main() {
@@ -60,12 +59,12 @@ func measure(ctx context.Context) error {
 	defer s.stop()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "algorithm\tbytes after 1 call\tbytes after 100\tµs allowed\tµs refused\t")
-	for _, a := range algorithms() {
-		c, err := s.least(ctx, a)
+	for _, r := range limits() {
+		c, err := s.least(ctx, r)
 		if err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%.1f\t%.1f\t\n", a.name, c.cold, c.busy, c.allowed, c.refused)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%.1f\t%.1f\t\n", r.name, c.cold, c.busy, c.allowed, c.refused)
 	}
 	nothing, err := s.nothing(ctx)
 	if err != nil {

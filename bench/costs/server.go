@@ -70,9 +70,9 @@ func subject(i int) string { return fmt.Sprintf("user:alice-in-w-%04d", i) }
 const rounds = 3
 
 // least returns the least costs that any round measured.
-func (s *server) least(ctx context.Context, a algorithm) (least costs, err error) {
+func (s *server) least(ctx context.Context, r row) (least costs, err error) {
 	for round := range rounds {
-		c, err := s.costs(ctx, a)
+		c, err := s.costs(ctx, r)
 		if err != nil {
 			return c, err
 		}
@@ -84,7 +84,7 @@ func (s *server) least(ctx context.Context, a algorithm) (least costs, err error
 	return least, nil
 }
 
-func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
+func (s *server) costs(ctx context.Context, r row) (c costs, err error) {
 	if err := s.client.FlushAll(ctx).Err(); err != nil {
 		return c, err
 	}
@@ -93,7 +93,7 @@ func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
 		return c, err
 	}
 	defer limiter.Close()
-	call := callOf(limiter, a)
+	call := callOf(limiter, r)
 	if err := callAll(ctx, call, 1, true); err != nil {
 		return c, err
 	}
@@ -107,7 +107,7 @@ func (s *server) costs(ctx context.Context, a algorithm) (c costs, err error) {
 	if c.busy, err = s.bytes(ctx); err != nil {
 		return c, err
 	}
-	c.refused, err = s.timed(ctx, func() error { return s.refuseAll(ctx, a) })
+	c.refused, err = s.timed(ctx, func() error { return s.refuseAll(ctx, r) })
 	return c, err
 }
 
@@ -120,13 +120,13 @@ const refusals = 20
 
 // refuseAll has every subject refused, each time by a new limiter: one that had refused it before
 // would remember that, and not ask the server.
-func (s *server) refuseAll(ctx context.Context, a algorithm) error {
+func (s *server) refuseAll(ctx context.Context, r row) error {
 	for range refusals {
 		limiter, err := s.newLimiter()
 		if err != nil {
 			return err
 		}
-		err = callAll(ctx, callOf(limiter, a), 1, false)
+		err = callAll(ctx, callOf(limiter, r), 1, false)
 		limiter.Close()
 		if err != nil {
 			return err
@@ -138,12 +138,12 @@ func (s *server) refuseAll(ctx context.Context, a algorithm) error {
 // callFunc makes one call of a subject.
 type callFunc func(ctx context.Context, subject string) (core.Decision, error)
 
-// callOf returns the function that calls the limiter by an algorithm. It never releases a slot.
-func callOf(limiter *core.Limiter, a algorithm) callFunc {
-	if a.limit.Algorithm != core.Concurrency {
-		return limiter.MustCounter("api", a.limit).Allow
+// callOf returns the function that calls the limiter by the limit of a row. It never releases a slot.
+func callOf(limiter *core.Limiter, r row) callFunc {
+	if r.limit.Algorithm != core.Concurrency {
+		return limiter.MustCounter("api", r.limit).Allow
 	}
-	slots := limiter.MustSlots("api", a.limit.Max).LostAfter(a.limit.Window)
+	slots := limiter.MustSlots("api", r.limit.Max).LostAfter(r.limit.Window)
 	return func(ctx context.Context, subject string) (core.Decision, error) {
 		_, d, err := slots.Hold(ctx, subject)
 		return d, err

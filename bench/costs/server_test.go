@@ -21,8 +21,8 @@ func TestRefusedCallsReachTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer limiter.Close()
-	ctx, a := context.Background(), algorithm{"FixedWindow", core.PerHour(1).Fixed()}
-	call := callOf(limiter, a)
+	ctx, r := context.Background(), row{"FixedWindow", core.PerHour(1).Fixed()}
+	call := callOf(limiter, r)
 	for _, allowed := range []bool{true, false} {
 		if err := wantDecided(ctx, call, "user", allowed); err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestRefusedCallsReachTheServer(t *testing.T) {
 	if err := callAll(ctx, call, 1, true); err != nil {
 		t.Fatal(err)
 	}
-	micros, err := s.timed(ctx, func() error { return s.refuseAll(ctx, a) })
+	micros, err := s.timed(ctx, func() error { return s.refuseAll(ctx, r) })
 	if err != nil || micros <= 0 {
 		t.Errorf("%v µs, %v", micros, err)
 	}

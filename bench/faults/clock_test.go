@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/bench/internal/algorithms"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -50,7 +51,7 @@ func TestServerClockSet(t *testing.T) {
 			turned := time.Now()
 			var mutex sync.Mutex
 			together(len(limits), func(i int) {
-				name := core.Algorithm(i).String()
+				name := algorithms.Charged()[i].String()
 				early, first := other.watch(name, limits[name], turned, window)
 				mutex.Lock()
 				defer mutex.Unlock()
@@ -77,7 +78,7 @@ func TestServerClockSet(t *testing.T) {
 // counters.
 func lasting(most int, window time.Duration) map[string]core.Limit {
 	limits := make(map[string]core.Limit)
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range algorithms.Charged() {
 		limits[a.String()] = core.Limit{Max: most, Window: window, Algorithm: a}
 	}
 	return limits

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/bench/internal/algorithms"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -22,7 +23,7 @@ const (
 // A bucket gets as many back in a day.
 func perDay(most int) map[string]core.Limit {
 	limits := make(map[string]core.Limit)
-	for a := core.SlidingWindow; a < core.Concurrency; a++ {
+	for _, a := range algorithms.Charged() {
 		limits[a.String()] = core.Limit{Max: most, Window: 24 * time.Hour, Algorithm: a}
 	}
 	return limits

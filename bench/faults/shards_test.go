@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/bench/internal/algorithms"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -161,9 +162,8 @@ func alwaysOf(subject string) core.KeyFunc {
 
 // eachAlgorithm returns a limit of each algorithm whose permits do not come back while a test runs:
 // a bucket of 10,000 gets one back in an hour.
-func eachAlgorithm(most int) []core.Limit {
-	limits := []core.Limit{core.PerDay(most)}
-	for _, a := range []core.Algorithm{core.TokenBucket, core.SlidingLog, core.FixedWindow, core.CalendarWindow, core.Concurrency} {
+func eachAlgorithm(most int) (limits []core.Limit) {
+	for _, a := range algorithms.All() {
 		limits = append(limits, core.Limit{Max: most, Window: 360 * 24 * time.Hour, Algorithm: a})
 	}
 	return limits

@@ -112,7 +112,7 @@ type facts struct {
 	leases bool
 }
 
-// algorithms are all algorithms.
+// algorithms are all algorithms except Concurrency.
 var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
@@ -173,6 +173,23 @@ var algorithms = []facts{
 		lasting:   func(n int) core.Limit { return core.PerDay(1).Bucket(n) },
 		rounding:  1,
 	},
+}
+
+// Algorithms returns the algorithms that charge permits: all except Concurrency.
+func Algorithms() (all []core.Algorithm) {
+	for _, f := range algorithms {
+		all = append(all, f.Algorithm)
+	}
+	return all
+}
+
+// Lasting returns a limit by each of these algorithms, of n permits of which none comes back while
+// a test runs.
+func Lasting(n int) (limits []core.Limit) {
+	for _, f := range algorithms {
+		limits = append(limits, f.lasting(n))
+	}
+	return limits
 }
 
 // limits returns the limits of this algorithm.
