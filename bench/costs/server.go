@@ -111,8 +111,12 @@ func (s *server) costs(ctx context.Context, r row) (c costs, err error) {
 	return c, err
 }
 
+// newLimiter returns a limiter whose scripts decide about one key each, so that the time of a script
+// is that of a decision.
 func (s *server) newLimiter() (*core.Limiter, error) {
-	return core.New(core.Options{Redis: s.client, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	return core.New(core.Options{
+		Redis: s.client, OneKeyPerScript: true, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
+	})
 }
 
 // refusals is the number of times that every subject is refused.
