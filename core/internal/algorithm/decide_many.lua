@@ -18,32 +18,32 @@ local now = clock[1] * 1000000 + clock[2]
 local states = redis.call('MGET', unpack(KEYS))
 local replies, written, expires = {}, {}, {}
 
--- Decides over one call with several counters, the first of which has this place in KEYS.
-local function decide_several(first, counters)
-  local fit
-  local function look(calls)
-    for i, c in ipairs(counters) do
-      local at = first + i - 1
-      local reply, fits
-      reply, fits, written[at], expires[at] = c.decide(states[at], now, calls * c[2], unpack(c, 2, 6))
-      if reply == -1 then return false end
-      fit = math.min(fit or calls, fits or 0)
-    end
-    return true
-  end
-
-  local calls = counters[1][1] / counters[1][2]
-  local common = look(calls)
-  if common and fit > 0 and fit < calls then look(fit) end
+-- Asks all counters of a call, the first of which has this place in KEYS, for so many equal calls.
+-- Returns how many fit into all of them, or nil if a case is uncommon.
+local function look(first, counters, calls)
+  local fit = calls
   for i = 1, #counters do
-    local at = first + i - 1
-    -- MGET finds nothing where a key holds another type.
-    if common and fit > 0 and not states[at] then common = not redis.pcall('GET', KEYS[at]) end
-    replies[at] = struct.pack('<I7', now) .. (states[at] or '')
+    local c, at = counters[i], first + i - 1
+    local reply, fits
+    reply, fits, written[at], expires[at] = c.decide(states[at], now, calls * c[2], c[2], c[3], c[4], c[5], c[6])
+    if reply == -1 then return nil end
+    fit = math.min(fit, fits or 0)
   end
-  for at = first, first + #counters - 1 do
-    if not common then replies[at] = -1 end
-    if not common or fit == 0 then written[at] = nil end
+  return fit
+end
+
+-- Decides over one call with several counters.
+local function decide_several(first, counters)
+  local last, calls = first + #counters - 1, counters[1][1] / counters[1][2]
+  local fit = look(first, counters, calls)
+  if fit and fit > 0 and fit < calls then look(first, counters, fit) end
+  for at = first, last do
+    -- MGET finds nothing where a key holds another type.
+    if fit and fit > 0 and not states[at] and redis.pcall('GET', KEYS[at]) then fit = nil end
+  end
+  for at = first, last do
+    replies[at] = fit and struct.pack('<I7', now) .. (states[at] or '') or -1
+    if not fit or fit == 0 then written[at] = nil end
   end
 end
 

@@ -84,7 +84,7 @@ func (p *pipeline) fillManyCalls(s *shard) {
 			p.many[n].add(g, s.common, most)
 		}
 	}
-	if n := len(p.many) - 1; n >= 0 && len(p.many[n].groups) == 1 { // alone it takes the server less time
+	if n := len(p.many) - 1; n >= 0 && len(p.many[n].hashes) == 1 { // alone it takes the server less time
 		p.many[n].groups[0].joins = false
 		p.many = p.many[:n]
 	}
