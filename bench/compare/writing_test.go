@@ -1,0 +1,117 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/bench/internal/paper/papertest"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+)
+
+func TestBetween(t *testing.T) {
+	got, err := between("a\n"+beginMark+"\nold\n"+endMark+"\nb\n", "new\n")
+	if want := "a\n" + beginMark + "\n\nnew\n\n" + endMark + "\nb\n"; got != want || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if again, _ := between(got, "new\n"); again != got {
+		t.Errorf("a second run changes %q to %q", got, again)
+	}
+	for _, broken := range []string{"", beginMark, endMark + beginMark} {
+		if _, err := between(broken, "new"); err == nil {
+			t.Errorf("%q has a place for results", broken)
+		}
+	}
+}
+
+var chartNames = []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"}
+
+// Everything that a run writes can be written, also when some things were not measured.
+func TestWriting(t *testing.T) {
+	b, dir := madeUp(), t.TempDir()
+	text := b.text("7.0")
+	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis: one hot key", "not measured", "0.50x"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the results do not say %q", want)
+		}
+	}
+	if err := drawCharts(dir, text); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range chartNames {
+		svg, err := os.ReadFile(filepath.Join(dir, name+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		papertest.CheckLabels(t, name, svg)
+	}
+	if table := b.readmeTable(); !strings.Contains(table, "1500 (750)") || !strings.HasPrefix(table, "| `make bench-quick`, ") {
+		t.Errorf("the README would say\n%s", table)
+	}
+}
+
+// The charts of the repository show the figures of RESULTS.md, drawn as they are drawn now, and
+// their labels are legible in any font.
+func TestChartsShowTheResults(t *testing.T) {
+	dir, committed := t.TempDir(), filepath.Join("..", "charts")
+	if err := redrawCharts(filepath.Join("..", "RESULTS.md"), dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range chartNames {
+		drawn, err := os.ReadFile(filepath.Join(dir, name+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		papertest.CheckLabels(t, name, drawn)
+		if shown, err := os.ReadFile(filepath.Join(committed, name+".svg")); string(shown) != string(drawn) {
+			t.Errorf("%s.svg (%v) is not what RESULTS.md says: run go run ./compare -redraw", name, err)
+		}
+	}
+}
+
+func TestParseResults(t *testing.T) {
+	r := parseResults(madeUp().text("7.0"))
+	rows := r.onRedis(uniformKeys, "256")
+	if last := len(rows) - 1; last < 0 || rows[last]["limiter"] != scriptAlone || rows[0]["limiter"] != rivals.TokenBucket || rows[0]["decisions/s"] != "1500 (1000..2000)" {
+		t.Fatalf("the rows of %s with 256 goroutines: %v", uniformKeys, rows)
+	}
+	for number, want := range map[string]float64{"429": 429, "869k": 869_000, "4.82M": 4_820_000, "0.50": 0.5} {
+		if got := value(number); got != want {
+			t.Errorf("%s is %v, want %v", number, got, want)
+		}
+	}
+	if !math.IsNaN(value("-")) {
+		t.Error("a dash is a number")
+	}
+}
+
+// The README of bench has a place for results. Both READMEs show charts that exist.
+func TestReadmeShowsTheRun(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := between(string(text), ""); err != nil {
+		t.Error(err)
+	}
+	top, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"hot", "uniform", "process", "middleware"} {
+		path := "charts/" + name + ".svg"
+		if !strings.Contains(string(text), "("+path+")") {
+			t.Errorf("bench/README.md does not show %s", path)
+		}
+		if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+			t.Errorf("%v: run make bench", err)
+		}
+	}
+	for _, name := range []string{"hot", "process"} {
+		if path := "bench/charts/" + name + ".svg"; !strings.Contains(string(top), path) {
+			t.Errorf("the README does not show %s", path)
+		}
+	}
+}
