@@ -129,6 +129,27 @@ func TestRefundAfterReset(t *testing.T) {
 	})
 }
 
+// A log or slots of which everything was given back have nothing to forget.
+func TestResetAfterARefund(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		log, slot := core.PerHour(3).Log(), core.InFlight(2)
+		for want := range 2 { // after a refund, and before one
+			d := charge(t, limiter, "n", "s", log, 1)
+			release := hold(t, limiter, "s", slot)
+			if want == 0 {
+				refund(t, limiter, d, 1)
+				release()
+			}
+			for _, limit := range []core.Limit{log, slot} {
+				if changed, err := resetOf(limiter, background, "n", "s", limit); err != nil || changed != (want == 1) {
+					t.Errorf("Reset of %v: %v, %v; want %v", limit, changed, err, want == 1)
+				}
+			}
+		}
+	})
+}
+
 // If the caller's context has ended, the refund can be repeated with another context, because the
 // first attempt recorded nothing.
 func TestRefundOfAnEndedCaller(t *testing.T) {

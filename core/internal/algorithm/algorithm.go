@@ -121,6 +121,10 @@ type definition interface {
 	// giveBack takes a charge back as far as it still counts, and never more: what others used
 	// stays used. The state need not be anchored. By default nothing is given back.
 	giveBack(s *State, now int64, c *Charge)
+	// empty reports whether nothing is left of a state after charges were given back, so that the
+	// script that gives back deletes the key, or lets it expire at once. By default the state stays
+	// until its time is over.
+	empty(s *State) bool
 	// args returns the arguments of the algorithm's Lua functions that follow the cost. The mark is
 	// that of the counter, and at is approximately now. By default that is the limit's own args.
 	args(l *Limit, mark string, at int64) [4]any
@@ -175,6 +179,8 @@ type effect struct {
 type defaults struct{}
 
 func (defaults) giveBack(*State, int64, *Charge) {}
+
+func (defaults) empty(*State) bool { return false }
 
 func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
 

@@ -47,6 +47,8 @@ func (concurrency) giveBack(s *State, _ int64, c *Charge) {
 	s.toNewest()
 }
 
+func (concurrency) empty(s *State) bool { return len(s.entries()) == 0 }
+
 // released returns the entries without those of a holder.
 func released(entries []Entry, holder string) []Entry {
 	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Mark == holder })

@@ -62,8 +62,12 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 	return v.charge(d.charge(s, t, l, cost, mark), cost)
 }
 
-// GiveBack takes a charge back, as far as it still counts.
-func (c *Charge) GiveBack(s *State, now int64) { registry[c.Limit.Kind].giveBack(s, now, c) }
+// GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of the
+// state, so that it can be forgotten; see definition.empty.
+func (c *Charge) GiveBack(s *State, now int64) (empty bool) {
+	registry[c.Limit.Kind].giveBack(s, now, c)
+	return registry[c.Limit.Kind].empty(s)
+}
 
 // Reserve takes a cost at the next turn, if that comes within patience. The turn is that of one
 // permit; the rest of a large cost is paid by the next caller. It returns for how long the state

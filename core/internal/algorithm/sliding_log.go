@@ -127,6 +127,8 @@ func (slidingLog) giveBack(s *State, now int64, c *Charge) {
 	}
 }
 
+func (slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
+
 // toNewest sets the state's At to that of its newest entry, after an entry was removed.
 func (s *State) toNewest() {
 	s.At = 0

@@ -80,6 +80,10 @@ func (s *State) appendParts(all []part) []part {
 	return append(all, b.parts...)
 }
 
+func (tokenBucket) empty(s *State) bool {
+	return !slices.ContainsFunc(s.appendParts(new([maxParts]part)[:0]), func(p part) bool { return p.used > 0 })
+}
+
 // refill refills the parts for so many ticks. A part that becomes empty loses its gaps. It reports
 // whether anything is still used.
 func refill(parts []part, ticks int64) (used bool) {

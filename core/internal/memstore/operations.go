@@ -39,16 +39,20 @@ func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, t instant)
 // GiveBack gives charges back, as far as they still count.
 func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 	for i := range charges {
-		s.change(charges[i].Key, func(e *entry, now int64) { charges[i].GiveBack(&e.state, now) })
+		s.change(charges[i].Key, func(e *entry, t instant) {
+			if charges[i].GiveBack(&e.state, t.now) {
+				e.freshAt = min(e.freshAt, t.awake)
+			}
+		})
 	}
 	return nil
 }
 
 // change calls do with the entry of a key, if there is one.
-func (s *Store) change(key []byte, do func(e *entry, now int64)) {
+func (s *Store) change(key []byte, do func(e *entry, t instant)) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		if e := shard.find(key, tag(hash)); e != nil {
-			do(e, t.now)
+			do(e, t)
 		}
 	})
 }
@@ -74,7 +78,7 @@ func (s *Store) renew(slot *algorithm.Charge, own ownKeys) {
 
 // Records returns the calls that count in a log now, newest first.
 func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (records []algorithm.Record, err error) {
-	s.change(key, func(e *entry, now int64) { records = limit.Records(&e.state, now) })
+	s.change(key, func(e *entry, t instant) { records = limit.Records(&e.state, t.now) })
 	return records, nil
 }
 
@@ -90,7 +94,7 @@ func (s *Store) Ban(_ context.Context, key []byte, span int64) (changed bool, er
 	return changed, nil
 }
 
-// Reset forgets keys, and reports whether any of them held more than a fresh one.
+// Reset forgets keys, and reports whether there was anything to forget.
 func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err error) {
 	for _, key := range keys {
 		s.locked(key, func(shard *shard, hash uint64, t instant) {

@@ -162,6 +162,36 @@ func TestKeysAreCopied(t *testing.T) {
 	}
 }
 
+// A bucket to which everything was given back has nothing to forget. One that is in use under
+// another rate has.
+func TestResetAfterARefund(t *testing.T) {
+	ctx := context.Background()
+	slow, slower := bucketOf(t, 1, 60*second, 5), bucketOf(t, 1, 120*second, 5)
+	for name, want := range map[string]bool{"nothing is used": false, "another rate": true} {
+		s, _ := newStore(100)
+		call, verdicts := []algorithm.Counter{counter("key", slow)}, make([]algorithm.Verdict, 1)
+		s.Decide(ctx, call, true, verdicts)
+		charges := []algorithm.Charge{call[0].Charged(&verdicts[0])}
+		if want {
+			call[0].Limit = slower
+			s.Decide(ctx, call, true, verdicts)
+		}
+		_ = s.GiveBack(ctx, charges)
+		if changed, err := s.Reset(ctx, []byte("key")); changed != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", name, changed, err, want)
+		}
+	}
+}
+
+func bucketOf(t *testing.T, rate, window, burst int64) *algorithm.Limit {
+	t.Helper()
+	limit, err := algorithm.Bucketed(rate, window, burst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &limit
+}
+
 func TestReset(t *testing.T) {
 	s, _ := newStore(100)
 	limit := minute(1)
