@@ -178,8 +178,9 @@ func (l *Leases) startTimer() *time.Timer {
 }
 
 func (l *Leases) stopTimer(t *time.Timer) {
-	t.Stop()
-	l.timers.Put(t)
+	if t.Stop() { // one that fired is rare
+		l.timers.Put(t)
+	}
 }
 
 var errUnderWay = errors.New("a request for the permits of several calls has not come back")
