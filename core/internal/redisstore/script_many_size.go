@@ -6,8 +6,8 @@ import (
 )
 
 // manySize chooses how many keys a call of decide_many.lua has at most, so that it holds up the
-// server's other clients for mostHeld. The server cannot take longer for a key than it seems to
-// when it decides most of them in a short time.
+// server's other clients for at most mostHeld. The server does not take longer for a key than it
+// seems to take while many are decided in a short time.
 type manySize struct {
 	mu      sync.Mutex
 	began   time.Duration    // of the present sample; like all times here since the shard's start
@@ -22,7 +22,9 @@ const (
 	// mostKeys is how many keys a call has at most, and firstKeys before there is a sample. With 24
 	// keys the server takes 0.53 of the cycles of a call for each key, with 16 keys 0.55, with 8
 	// keys 0.62, with 4 keys 0.77 and with 2 keys 0.99 (redis-server 7.0, TokenBucket).
-	mostKeys, firstKeys = 24, 8
+	//
+	// With fewer than fewestKeys nothing is gained.
+	mostKeys, firstKeys, fewestKeys = 24, 8, 4
 
 	sampleTime, periodTime = 20 * time.Millisecond, time.Second
 )
@@ -38,7 +40,7 @@ func (m *manySize) keys() int {
 	if least == 0 {
 		return firstKeys
 	}
-	return max(1, min(mostKeys, int(mostHeld/least)))
+	return max(fewestKeys, min(mostKeys, int(mostHeld/least)))
 }
 
 // observe adds keys that were decided by now to the present sample.
