@@ -131,8 +131,8 @@
 //   - [Guard.Check] decides for a middleware, and [Check.Allow] inside a handler. Both return an
 //     [Answer].
 //   - [Answer] holds the [Refusal] to send ([Refusal.SetHeader], [Refusal.SetPushback]), or runs
-//     the handler ([Answer.Run]). [Answer.Watch] and [Response] follow replies of frameworks on
-//     net/http.
+//     the handler ([Answer.Run]), unless the outcome does not matter ([Answer.Final]).
+//     [Answer.Watch] and [Response] follow replies of frameworks on net/http.
 //
 // The example of package limittest is an adapter for a made-up framework. limittest.Run tests
 // that an adapter does everything that it must do.

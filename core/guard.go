@@ -52,10 +52,10 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 func (l *Limiter) MustGuard(rules ...Rule) *Guard { return orPanic(l.Guard(rules...)) }
 
 // Check decides whether a call may go on. It sets the headers that tell the caller the limits, and
-// returns an Answer for the adapter to carry out. The handler must run inside [Answer.Run]. Check
-// returns by Options.Timeout, whatever Redis does, and never panics by itself. If a function of the
-// service panics in it, the call ends as if its handler had panicked: its slots are free, and Count
-// receives 500 or 13.
+// returns an Answer for the adapter to carry out. The handler must run inside [Answer.Run], unless
+// the answer is [Answer.Final]. Check returns by Options.Timeout, whatever Redis does, and never
+// panics by itself. If a function of the service panics in it, the call ends as if its handler had
+// panicked: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v View) Answer { return g.check(v, "") }
 
 // Answer is the result of a check, which an adapter carries out. The headers that tell the caller
@@ -69,10 +69,14 @@ type Answer struct {
 	completion *completion // what Run does after the handler
 }
 
+// Final reports whether nothing remains to be done after the handler of a call that goes on, as
+// usual. Then an adapter may call the handler itself, rather than through Run and Watch.
+func (a Answer) Final() bool { return a.completion == nil }
+
 // Run runs the handler of a call that goes on. Afterwards, even if the handler panics, it gives
 // back what rules with Count or Concurrency require. handle returns the outcome: the HTTP status,
 // or 0 if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
-// every call that is not refused.
+// every call that is not refused, unless the answer is [Answer.Final].
 func (a Answer) Run(handle func() (status int)) {
 	if a.completion == nil {
 		handle()

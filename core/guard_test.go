@@ -121,6 +121,31 @@ func TestCheckInAHandler(t *testing.T) {
 	}
 }
 
+// An adapter needs the outcome of a call only for rules that may give something back. Now and then
+// the limiter follows another call, to find mistakes.
+func TestFinalAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule  core.Rule
+		final bool
+	}{
+		"plain": {core.Rule{Name: "plain", Limit: core.PerMinute(1000)}, true},
+		"Count": {core.Rule{Name: "count", Limit: core.PerMinute(1000), Count: func(int) bool { return true }}, false},
+		"slots": {core.Rule{Name: "slots", Limit: core.InFlight(1000)}, false},
+	} {
+		guard, final := newGuard(t, newLimiter(t, core.Options{}), test.rule), 0
+		for range 300 {
+			answer := wantStatus(t, guard, newView("GET", "/"), 200)
+			if answer.Final() {
+				final++
+			}
+			answer.Run(func() int { return 200 })
+		}
+		if test.final != (final > 0) {
+			t.Errorf("%s: %d of 300 answers are final", name, final)
+		}
+	}
+}
+
 // A panic in a rule's function reaches the framework, and the next call works.
 func TestAPanicInAFunctionOfARule(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})

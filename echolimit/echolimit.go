@@ -40,17 +40,27 @@ func With(guard *core.Guard) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			answer := show(c, guard.Check)
 			goOn, err := carryOut(c, answer)
-			if goOn {
-				caller := c.Request().Context() // next may put another in its place
-				defer watch(c, answer)()
-				answer.Run(func() (status int) {
-					err = next(c)
-					return outcome(c, err, caller)
-				})
+			switch {
+			case !goOn:
+				return err
+			case answer.Final():
+				return next(c)
+			default:
+				return follow(next, c, answer)
 			}
-			return err
 		}
 	}
+}
+
+// follow runs the handler of a call whose outcome matters.
+func follow(next echo.HandlerFunc, c echo.Context, answer core.Answer) (err error) {
+	caller := c.Request().Context() // next may put another in its place
+	defer watch(c, answer)()
+	answer.Run(func() (status int) {
+		err = next(c)
+		return outcome(c, err, caller)
+	})
+	return err
 }
 
 // watch lets the core follow what the handlers write. It returns a function to call when they have

@@ -43,12 +43,16 @@ func With(guard *core.Guard) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		answer := guard.Check(view{c})
 		goOn, err := carryOut(c, answer)
-		if goOn {
-			answer.Run(func() (status int) {
-				err = c.Next()
-				return outcome(c, err)
-			})
+		switch {
+		case !goOn:
+			return err
+		case answer.Final():
+			return c.Next()
 		}
+		answer.Run(func() (status int) {
+			err = c.Next()
+			return outcome(c, err)
+		})
 		return err
 	}
 }

@@ -37,14 +37,19 @@ func New(limiter *core.Limiter, rules ...core.Rule) gin.HandlerFunc {
 func With(guard *core.Guard) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		answer := guard.Check(view{c})
-		if carryOut(c, answer) {
-			defer watch(c, answer)()
-			answer.Run(func() (status int) {
-				c.Next()
-				return outcome(c.Writer)
-			})
+		if carryOut(c, answer) && !answer.Final() {
+			follow(c, answer)
 		}
 	}
+}
+
+// follow runs the handlers of a call whose outcome matters. For others, gin runs them.
+func follow(c *gin.Context, answer core.Answer) {
+	defer watch(c, answer)()
+	answer.Run(func() (status int) {
+		c.Next()
+		return outcome(c.Writer)
+	})
 }
 
 // watch lets the core follow what the handlers write. It returns a function to call when they have

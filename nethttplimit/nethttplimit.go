@@ -40,14 +40,18 @@ func With(guard *core.Guard) func(http.Handler) http.Handler {
 		mux, _ := next.(*http.ServeMux)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answer := show(w, r, mux, guard.Check)
-			if carryOut(w, answer) {
+			switch goOn := carryOut(w, answer); {
+			case !goOn:
+			case answer.Final() && answer.Context == nil:
+				next.ServeHTTP(w, r)
+			default:
 				serve(next, w, r, answer)
 			}
 		})
 	}
 }
 
-// serve runs the handler of a call that goes on.
+// serve runs the handler of a call whose outcome matters, or that has a context of its own.
 func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer core.Answer) {
 	inner := r
 	if answer.Context != nil {
