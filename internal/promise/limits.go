@@ -19,56 +19,31 @@ type namedLimit struct {
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
 // limits returns the limits that every promise is tested with. A new algorithm needs an entry in
-// algorithms, and a few here.
+// algorithms, and a few limits here if it does not count in windows.
 func limits() []namedLimit {
-	return []namedLimit{
-		sliding("a few a second", 7, time.Second, 3, 12),
-		sliding("one a millisecond", 1, time.Millisecond, 2, 5), // the shortest window: 31.25 microseconds a sub-window
-		sliding("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		sliding("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
-
-		fixed("a few a second", 7, time.Second, 3, 12),
-		fixed("one a millisecond", 1, time.Millisecond, 2, 5),
-		fixed("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		fixed("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
-
-		logged("a few a second", 7, time.Second, 3, 12),
-		logged("one a millisecond", 1, time.Millisecond, 2, 5),
-		logged("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		logged("as many as can be", 10_000, time.Minute, 9_999, 5),
-
-		aligned("a few a second", 7, time.Second, 3, 12),
-		aligned("one a millisecond", 1, time.Millisecond, 2, 5),
-		aligned("a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
-		aligned("as many as can be", mostPermits, time.Minute, mostPermits-1, 5),
-
+	all := []namedLimit{
 		bucket(core.PerSecond(10).Bucket(20), core.PerSecond(7).Bucket(20), core.PerSecond(10).Bucket(4)),
-		bucket(core.PerSecond(600_000).Bucket(100), core.PerSecond(400_001).Bucket(30)), // a permit in 1.67 microseconds
+		// A permit comes back in 1.67 microseconds.
+		bucket(core.PerSecond(600_000).Bucket(100), core.PerSecond(400_001).Bucket(30)),
 		bucket(core.Limit{Max: 7, Window: 1_000_003 * time.Microsecond, Burst: 5}, core.Limit{Max: 13, Window: 1_000_003 * time.Microsecond, Burst: 9}),
 		bucket(core.Limit{Max: 1, Window: time.Millisecond}, core.Limit{Max: 1, Window: time.Millisecond, Burst: 3}),
-		bucket(core.PerHour(7).Bucket(3), core.PerHour(500).Bucket(20)), // refilled once a millisecond
+		// It is refilled once a millisecond.
+		bucket(core.PerHour(7).Bucket(3), core.PerHour(500).Bucket(20)),
 	}
+	for _, f := range algorithms {
+		if f.Algorithm != core.TokenBucket {
+			all = append(all,
+				windowed(f.Algorithm, "a few a second", 7, time.Second, 3, 12),
+				windowed(f.Algorithm, "one a millisecond", 1, time.Millisecond, 2, 5), // the shortest window
+				windowed(f.Algorithm, "a span that nothing divides", 40, 1_000_003*time.Microsecond, 1, 300),
+				windowed(f.Algorithm, "as many as can be", f.largest, time.Minute, f.largest-1, 5))
+		}
+	}
+	return all
 }
 
-// sliding returns a sliding window that may be changed to these other Max.
-func sliding(name string, most int, window time.Duration, others ...int) namedLimit {
-	return windowed(core.SlidingWindow, name, most, window, others)
-}
-
-func fixed(name string, most int, window time.Duration, others ...int) namedLimit {
-	return windowed(core.FixedWindow, name, most, window, others)
-}
-
-func logged(name string, most int, window time.Duration, others ...int) namedLimit {
-	return windowed(core.SlidingLog, name, most, window, others)
-}
-
-// aligned returns a window of the calendar.
-func aligned(name string, most int, window time.Duration, others ...int) namedLimit {
-	return windowed(core.CalendarWindow, name, most, window, others)
-}
-
-func windowed(algorithm core.Algorithm, name string, most int, window time.Duration, others []int) namedLimit {
+// windowed returns a limit that counts in windows, and may be changed to these other Max.
+func windowed(algorithm core.Algorithm, name string, most int, window time.Duration, others ...int) namedLimit {
 	limit := core.Limit{Max: most, Window: window, Algorithm: algorithm}
 	n := namedLimit{name: algorithm.String() + ", " + name, Limit: limit}
 	for _, other := range others {
@@ -117,7 +92,7 @@ var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
 		largest:   mostPermits,
-		model:     func() model { return new(slidingModel) },
+		model:     slidingModel,
 		slack:     subWindowLasts,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
 		full:      func(l core.Limit) time.Duration { return l.Window + subWindowLasts(l) },
@@ -128,7 +103,7 @@ var algorithms = []facts{
 	{
 		Algorithm: core.SlidingLog,
 		largest:   10_000,
-		model:     func() model { return new(logModel) },
+		model:     logModel,
 		slack:     exact,
 		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
 		full:      func(l core.Limit) time.Duration { return l.Window },

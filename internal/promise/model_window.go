@@ -7,38 +7,46 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// slidingModel is an aggregated sliding window: a list of charges and their times, in which times
-// count by the 32nd part of the window.
-type slidingModel struct {
-	admitted []admittedIn
+// listModel is a list of the admitted calls, of which each counts for a while.
+type listModel struct {
+	// counts returns how long a call that was admitted at a time still counts; 0 or less: it no
+	// longer does.
+	counts   func(at, now int64, l core.Limit) int64
+	admitted []admittedAt
 	charges  int
 }
 
-type admittedIn struct {
-	subWindow int64
-	permits   int
-	charge    int
+type admittedAt struct {
+	at      int64
+	permits int
+	charge  int
+}
+
+// slidingModel returns the model of a sliding window, in which times count by the 32nd part of the
+// window: a call counts until the 33rd sub-window after its own begins. When that is, is found by
+// search, so that it follows from subWindow alone.
+func slidingModel() model {
+	return &listModel{counts: func(at, now int64, l core.Limit) int64 {
+		return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {
+			return subWindow(now+int64(wait), l) >= subWindow(at, l)+33
+		}))
+	}}
 }
 
 // subWindow returns the number, counted from the epoch, of the 32nd part of a window that a time is
 // in.
 func subWindow(now int64, l core.Limit) int64 { return now * 32 / l.Window.Microseconds() }
 
-// freeAgain returns how long it takes until a sub-window's permits no longer count: until the
-// beginning of the 33rd sub-window after it. It is found by search, so that it follows from
-// subWindow alone.
-func freeAgain(sub, now int64, l core.Limit) int64 {
-	return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {
-		return subWindow(now+int64(wait), l) >= sub+33
-	}))
+// logModel returns the model of a log, in which a call counts for a whole window.
+func logModel() model {
+	return &listModel{counts: func(at, now int64, l core.Limit) int64 { return at + l.Window.Microseconds() - now }}
 }
 
-func (m *slidingModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
-	current := subWindow(now, l)
+func (m *listModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
 	counting := m.admitted[:0:0]
 	used := 0
 	for _, a := range m.admitted {
-		if a.subWindow+33 > current {
+		if m.counts(a.at, now, l) > 0 {
 			counting = append(counting, a)
 			used += a.permits
 		}
@@ -46,30 +54,30 @@ func (m *slidingModel) ask(now int64, l core.Limit, cost int, charge bool) (p pr
 	if over := used + cost - l.Max; cost > 0 && over > 0 {
 		for _, a := range counting {
 			if over -= a.permits; over <= 0 {
-				p.retry = freeAgain(a.subWindow, now, l)
+				p.retry = m.counts(a.at, now, l)
 				break
 			}
 		}
 	} else if charge && cost > 0 {
-		counting = append(counting, admittedIn{current, cost, m.charges})
+		counting = append(counting, admittedAt{now, cost, m.charges})
 		used += cost
 		m.admitted = counting
 		m.charges++
 	}
 	p.left = l.Max - used
 	if n := len(counting); n > 0 {
-		p.resetAfter = freeAgain(counting[n-1].subWindow, now, l)
+		p.resetAfter = m.counts(counting[n-1].at, now, l)
 	}
 	return p
 }
 
-func (m *slidingModel) refund(_ int64, _ core.Limit, charge, permits int) {
+func (m *listModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	for i := range m.admitted {
 		if a := &m.admitted[i]; a.charge == charge {
 			a.permits -= permits
 		}
 	}
-	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedIn) bool { return a.permits == 0 })
+	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedAt) bool { return a.permits == 0 })
 }
 
 // fixedModel is a window that begins with its first call.
@@ -103,57 +111,6 @@ func (m *fixedModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	if m.begins[charge] == m.begin {
 		m.used -= permits
 	}
-}
-
-// logModel is a list of charges and their times.
-type logModel struct {
-	admitted []admittedAt
-	charges  int
-}
-
-type admittedAt struct {
-	at      int64
-	permits int
-	charge  int
-}
-
-func (m *logModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
-	window := l.Window.Microseconds()
-	counting := m.admitted[:0:0]
-	used := 0
-	for _, a := range m.admitted {
-		if a.at+window > now {
-			counting = append(counting, a)
-			used += a.permits
-		}
-	}
-	if over := used + cost - l.Max; cost > 0 && over > 0 {
-		for _, a := range counting {
-			if over -= a.permits; over <= 0 {
-				p.retry = a.at + window - now
-				break
-			}
-		}
-	} else if charge && cost > 0 {
-		counting = append(counting, admittedAt{now, cost, m.charges})
-		used += cost
-		m.admitted = counting
-		m.charges++
-	}
-	p.left = l.Max - used
-	if n := len(counting); n > 0 {
-		p.resetAfter = counting[n-1].at + window - now
-	}
-	return p
-}
-
-func (m *logModel) refund(_ int64, _ core.Limit, charge, permits int) {
-	for i := range m.admitted {
-		if a := &m.admitted[i]; a.charge == charge {
-			a.permits -= permits
-		}
-	}
-	m.admitted = slices.DeleteFunc(m.admitted, func(a admittedAt) bool { return a.permits == 0 })
 }
 
 // alignedModel is the number of permits charged in each window of the calendar, by the window's
