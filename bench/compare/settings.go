@@ -37,11 +37,11 @@ var full = settings{
 
 // short ends within a minute and a half. Its spreads are wider, so fewer targets are decided.
 var short = settings{
-	quick: true, rounds: 8, warm: 15 * time.Millisecond, measure: 40 * time.Millisecond, aloneCalls: 5000,
-	processRounds: 3, processMeasure: 200 * time.Millisecond,
+	quick: true, rounds: 6, warm: 15 * time.Millisecond, measure: 40 * time.Millisecond, aloneCalls: 5000,
+	processRounds: 3, processMeasure: 150 * time.Millisecond,
 	processes: []int{1, 4}, processPicks: []string{hotKey},
-	inProcess: 30 * time.Millisecond, localRounds: 8, manyKeys: 100_000, heapKeys: 100_000,
-	costTimes: 2, costRounds: 8, costKeys: 3000,
+	inProcess: 30 * time.Millisecond, localRounds: 6, manyKeys: 100_000, heapKeys: 100_000,
+	costTimes: 2, costRounds: 6, costKeys: 3000,
 }
 
 // command returns the command line that measures by these settings.

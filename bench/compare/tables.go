@@ -53,9 +53,9 @@ func (r *report) localOf(c cell, number func(local) float64) harness.Spread {
 	return harness.SpreadBy(r.local[c], number)
 }
 
-// localPairs returns the spread of the ratio of the times of two limiters within each round.
-func (r *report) localPairs(a, b cell) harness.Spread {
-	return harness.Pairs(harness.Values(r.local[a], nanosOf), harness.Values(r.local[b], nanosOf))
+// localPairs returns the spread of the ratio of one number of two limiters within each round.
+func (r *report) localPairs(a, b cell, number func(local) float64) harness.Spread {
+	return harness.Pairs(harness.Values(r.local[a], number), harness.Values(r.local[b], number))
 }
 
 // failed returns the percentage of calls that a limiter refused in its worst round, although the
@@ -87,8 +87,8 @@ func (b *bench) localText(t *strings.Builder) {
 		if len(b.local[one]) == 0 && math.IsNaN(b.heapOf(r.Name)) {
 			continue
 		}
-		table.Row(r.Name, b.localOf(one, nanosOf), b.localPairs(one, b.oneKey(rivals.TokenBucket)).In("x"), b.localOf(one, cpuOf).Median,
-			b.localOf(all, nanosOf), b.localPairs(all, b.allKeys(rivals.TokenBucket)).In("x"), b.localOf(all, cpuOf).Median,
+		table.Row(r.Name, b.localOf(one, nanosOf), b.localPairs(one, b.oneKey(rivals.TokenBucket), nanosOf).In("x"), b.localOf(one, cpuOf).Median,
+			b.localOf(all, nanosOf), b.localPairs(all, b.allKeys(rivals.TokenBucket), nanosOf).In("x"), b.localOf(all, cpuOf).Median,
 			b.localOf(all, allocsOf).Median, b.localOf(all, bytesOf).Median, b.heapOf(r.Name), b.failed(one))
 	}
 	part(t, before, table)

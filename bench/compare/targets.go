@@ -106,16 +106,18 @@ func (b *bench) redisTargets() []target {
 }
 
 func (b *bench) localTargets() []target {
-	floor := func(at func(string) cell) harness.Spread {
-		return b.localPairs(at(rivals.TokenBucket), at(rivals.Floor))
+	floor := func(at func(string) cell, number func(local) float64) harness.Spread {
+		return b.localPairs(at(rivals.TokenBucket), at(rivals.Floor), number)
 	}
 	onePeer, toOne := b.toFastestPeer(b.oneKey)
 	allPeer, toAll := b.toFastestPeer(b.allKeys)
 	return []target{
 		{"in process, one key, to the fastest peer" + onePeer, 1, toOne, "x", true},
-		{"in process, one key, to " + rivals.Floor, 1.5, floor(b.oneKey), "x", true},
+		{"in process, one key, to " + rivals.Floor, 1.5, floor(b.oneKey, nanosOf), "x", true},
+		{"in process, one key, CPU time to " + rivals.Floor, 1.5, floor(b.oneKey, cpuOf), "x", true},
 		{"in process, 100k keys, to the fastest peer" + allPeer, 1, toAll, "x", true},
-		{"in process, 100k keys, to " + rivals.Floor, 2, floor(b.allKeys), "x", true},
+		{"in process, 100k keys, to " + rivals.Floor, 2, floor(b.allKeys, nanosOf), "x", true},
+		{"in process, 100k keys, CPU time to " + rivals.Floor, 2, floor(b.allKeys, cpuOf), "x", true},
 		{"in process, allocations", 0, b.localOf(b.allKeys(rivals.TokenBucket), wholeAllocs), "", true},
 		{"in process, heap beside the subject, TokenBucket", 64, once(b.heapOf(rivals.TokenBucket) - keyBytes), " B", true},
 		{"in process, heap beside the subject, SlidingWindow busy", 256, once(b.busyHeap - keyBytes), " B", true},
@@ -126,7 +128,7 @@ func (b *bench) localTargets() []target {
 func (b *bench) toFastestPeer(at func(rival string) cell) (name string, ratio harness.Spread) {
 	ratio = once(math.NaN())
 	for _, r := range rivals.Peers() {
-		to := b.localPairs(at(rivals.TokenBucket), at(r.Name))
+		to := b.localPairs(at(rivals.TokenBucket), at(r.Name), nanosOf)
 		if !math.IsNaN(to.Median) && !(to.Median < ratio.Median) {
 			name, ratio = ", "+r.Name, to
 		}

@@ -47,7 +47,7 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 			t.Errorf("%s: %v, want %v in both rounds", row, got, want)
 		}
 	}
-	if floor := found["in process, one key, to "+rivals.Floor]; floor.result() != notMeasured {
+	if floor := found["in process, one key, CPU time to "+rivals.Floor]; floor.result() != notMeasured {
 		t.Errorf("a floor that was not measured: %v", floor.cells())
 	}
 }
