@@ -2,17 +2,16 @@
 -- decide_equal.lua would. Calls of one form stand together: with counters of the same limits and
 -- costs, in the same order. A call can stand for several equal ones, as in decide_fast.lua.
 --
--- KEYS      the counters of the first call, then those of the next, and so on; no key twice. None:
---           nothing is decided
+-- KEYS      the counters of the first call, then those of the next, and so on; no key twice
 -- ARGV      for each form: how many calls it has, how many counters each of them has, and then two
 --           for each counter: the algorithm, and the args of its fast function, as in
---           decide_fast.lua
+--           decide_fast.lua. None: nothing is done, and the reply is empty
 -- reply     for each counter. If it is the only one of its call: as its fast function's. Otherwise
 --           a string: I7 now (microseconds), and the state as found. -1: its call has to be decided
 --           by itself, and nothing was done for it
 -- keeps     what decide.lua keeps. Nothing is written before all is decided, and no write can fail
 --           by what a key holds
-if #KEYS == 0 then return {} end
+if #ARGV == 0 then return {} end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local states = redis.call('MGET', unpack(KEYS))

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -47,4 +48,22 @@ func (r Reply) Decided(verdicts []algorithm.Verdict) (passed int64, err error) {
 func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, err error) {
 	a := scriptReply{kind: by, text: r.Text, values: r.Values, calls: r.Calls}
 	return a.readVerdicts(&request{counters: r.Counters, calls: 1}, r.Ahead, verdicts, new(scratch))
+}
+
+// NoListener ignores everything.
+type NoListener = noListener
+
+// Prove starts to find out, for each single server so far, whether it holds all keys, and reports whether
+// that is proved for all of them.
+func (s *Store) Prove() bool {
+	all := true
+	for _, shard := range s.router.all() {
+		all = (shard.proof == nil || shard.proof.wanted()) && all
+	}
+	return all
+}
+
+// IsProved reports whether it is proved for all servers so far.
+func (s *Store) IsProved() bool {
+	return !slices.ContainsFunc(s.router.all(), func(shard *shard) bool { return shard.proof != nil && !shard.proof.holds() })
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type oneServerProof struct {
 	retryAt time.Time // no proof is tried before
 	renewAt time.Time // the proof that there is gets renewed then
 	ends    time.Time // of the proof that there is
-	dialed  uint32    // how many connections had been made then
+	made    uint32    // how many connections had been made then
 	refused string    // why there was none, as reported last
 }
 
@@ -49,15 +50,12 @@ const (
 // errSeveralServers is the finding that the keys are not all on one server.
 var errSeveralServers = errors.New("a script did not find all of the keys that were just written, as with a proxy that spreads keys over servers")
 
-// dials returns how many connections the pool has been asked to make so far.
-func (p *oneServerProof) dials() uint32 { return p.client.PoolStats().Misses }
-
 // holds reports whether there is a proof for all connections so far.
 func (p *oneServerProof) holds() bool {
-	dialed := p.dials()
+	made := countConns(p.client).made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return dialed == p.dialed && time.Now().Before(p.ends)
+	return made == p.made && time.Now().Before(p.ends)
 }
 
 // wanted is holds for a pipeline that would use the proof. It starts to make one, or to renew it,
@@ -77,12 +75,12 @@ func (p *oneServerProof) wanted() bool {
 
 // make tries to make the proof.
 func (p *oneServerProof) make() {
-	dialed, err := p.probe()
+	made, err := p.probe()
 	p.mu.Lock()
 	p.running = false
 	now := time.Now()
 	if err == nil {
-		p.dialed, p.renewAt, p.ends, p.refused = dialed, now.Add(renewProof), now.Add(proofLife), ""
+		p.made, p.renewAt, p.ends, p.refused = made, now.Add(renewProof), now.Add(proofLife), ""
 	}
 	p.retryAt = now.Add(retryProof)
 	p.mu.Unlock()
@@ -104,7 +102,7 @@ func (p *oneServerProof) refute(why error) {
 
 // probe writes the probe keys, each by itself, and reads all of them in one script. It returns how
 // many connections had been made when that script was written.
-func (p *oneServerProof) probe() (dialed uint32, err error) {
+func (p *oneServerProof) probe() (made uint32, err error) {
 	ctx, cancel := context.WithTimeout(p.common.closing, p.common.timeout)
 	defer cancel()
 	value := strconv.FormatUint(rand.Uint64(), 36)
@@ -116,7 +114,9 @@ func (p *oneServerProof) probe() (dialed uint32, err error) {
 		return 0, err
 	}
 	read := p.newRead(ctx, keys)
-	if err := p.node.process(ctx, read); err != nil {
+	// In a pipeline, as the scripts that the proof is for: newer versions of go-redis have other
+	// connections for those.
+	if err := cmp.Or(p.node.processAll(ctx, []redis.Cmder{read}), read.Err()); err != nil {
 		return 0, err
 	}
 	for _, found := range read.Val() {
@@ -124,7 +124,7 @@ func (p *oneServerProof) probe() (dialed uint32, err error) {
 			return 0, errSeveralServers
 		}
 	}
-	return read.dialed, nil
+	return read.made, nil
 }
 
 // write sets the keys to the value.
@@ -148,8 +148,8 @@ func (p *oneServerProof) write(ctx context.Context, keys []string, value string)
 type probeRead struct {
 	*redis.StringSliceCmd
 	sent   sendState
-	proof  *oneServerProof
-	dialed uint32 // when the command was written
+	client *redis.Client
+	made   uint32 // connections, when the command was written
 }
 
 func (p *oneServerProof) newRead(ctx context.Context, keys []string) *probeRead {
@@ -157,7 +157,7 @@ func (p *oneServerProof) newRead(ctx context.Context, keys []string) *probeRead 
 	for _, key := range keys {
 		args = append(args, key)
 	}
-	return &probeRead{StringSliceCmd: redis.NewStringSliceCmd(ctx, args...), proof: p}
+	return &probeRead{StringSliceCmd: redis.NewStringSliceCmd(ctx, args...), client: p.client}
 }
 
 // NoRetry implements redis.Cmder.
@@ -166,7 +166,7 @@ func (r *probeRead) NoRetry() bool { return true }
 // Args implements redis.Cmder. go-redis asks for the arguments when it has a connection.
 func (r *probeRead) Args() []any {
 	r.sent.markWritten()
-	r.dialed = r.proof.dials()
+	r.made = connsMade(r.client)
 	return r.StringSliceCmd.Args()
 }
 

@@ -65,7 +65,7 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 		args = algorithm.AppendForm(args, g.counters, g.calls, next-first)
 		first = next
 	}
-	none := newArgs(script, 0, 0)
+	none := append(newArgs(script, 1, 0), args[3]) // a proxy may hang up if there is no key
 	if sendText {
 		args, none = asEval(args, script), asEval(none, script)
 	}
@@ -151,7 +151,8 @@ func (m *manyCall) appendKeys(args []any) []any {
 }
 
 // manyCommand is the command of a manyCall. If there is no proof any more, when it is written, that
-// one server holds all keys, it is written without keys and decides nothing.
+// one server holds all keys, it is written with one key and no further arguments, and decides
+// nothing.
 type manyCommand struct {
 	*redis.StringSliceCmd
 	sent  sendState

@@ -1,0 +1,259 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// keyProxy is a proxy that reads each command, and sends it whole to the server of its first key,
+// as Twemproxy does. It records which scripts have the keys of several calls.
+type keyProxy struct {
+	t        testing.TB
+	listener net.Listener
+	serving  sync.WaitGroup
+
+	mu     sync.Mutex
+	route  route // of new connections
+	conns  []net.Conn
+	joined int // scripts with keys of several calls, on the connections since the route was set
+	probes int // scripts that read probe keys, likewise
+	blank  int // scripts without arguments, likewise
+}
+
+// route returns the server for a command with these keys, or an error reply.
+type route func(keys []string) (server, refusal string)
+
+// hangUp in place of an error reply ends the connection, as Twemproxy does if a script has no key.
+const hangUp = "hang up"
+
+// toOne sends everything to one server.
+func toOne(server *redistest.Server) route {
+	return func([]string) (string, string) { return server.Addr(), "" }
+}
+
+// toAll spreads the keys over servers. Commands that never have a key are refused.
+func toAll(servers ...*redistest.Server) route {
+	return func(keys []string) (string, string) {
+		switch {
+		case keys == nil:
+			return "", "ERR unsupported command"
+		case len(keys) == 0:
+			return "", hangUp
+		}
+		return servers[hashOf(keys[0])%uint32(len(servers))].Addr(), ""
+	}
+}
+
+func hashOf(key string) uint32 {
+	hash := fnv.New32a()
+	_, _ = io.WriteString(hash, key)
+	return hash.Sum32()
+}
+
+// slotwise refuses commands with keys of several slots.
+func slotwise(next route) route {
+	return func(keys []string) (string, string) {
+		if len(tagsOf(keys)) > 1 {
+			return "", "CROSSSLOT Keys in request don't hash to the same slot"
+		}
+		return next(keys)
+	}
+}
+
+// tagsOf returns the different hash tags of keys.
+func tagsOf(keys []string) (tags []string) {
+	for _, key := range keys {
+		_, tag, _ := strings.Cut(key, "{")
+		tag, _, _ = strings.Cut(tag, "}")
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+func startKeyProxy(t testing.TB, r route) *keyProxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &keyProxy{t: t, listener: listener, route: r}
+	p.serving.Go(p.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.change(nil)
+		p.serving.Wait()
+	})
+	return p
+}
+
+// client returns a client of the proxy.
+func (p *keyProxy) client(t testing.TB, change ...func(*redis.Options)) *redis.Client {
+	options := &redis.Options{Addr: p.listener.Addr().String()}
+	for _, apply := range change {
+		apply(options)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// change cuts all connections. New ones have this route.
+func (p *keyProxy) change(r route) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.route, p.conns, p.joined, p.probes, p.blank = r, nil, 0, 0, 0
+}
+
+// sent returns how many scripts had the keys of several calls, and how many read probe keys, on the
+// connections since the last change.
+func (p *keyProxy) sent() (joined, probes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.joined, p.probes
+}
+
+func (p *keyProxy) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		r := p.route
+		if p.conns = append(p.conns, conn); r == nil {
+			_ = conn.Close()
+		}
+		p.mu.Unlock()
+		p.serving.Go(func() { p.serve(conn, r) })
+	}
+}
+
+// serve answers the commands of one connection, one after the other.
+func (p *keyProxy) serve(conn net.Conn, r route) {
+	defer func() { _ = conn.Close() }()
+	servers := make(map[string]*bufio.ReadWriter)
+	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
+	for {
+		raw, err := readValue(in)
+		if err != nil {
+			return
+		}
+		keys := p.note(conn, words(raw))
+		addr, refusal := r(keys)
+		switch {
+		case refusal == hangUp:
+			return
+		case refusal != "":
+			_, _ = fmt.Fprintf(out, "-%s\r\n", refusal)
+		default:
+			server := servers[addr]
+			if server == nil {
+				to, err := net.Dial("tcp", addr)
+				if err != nil {
+					return
+				}
+				defer func() { _ = to.Close() }()
+				server = bufio.NewReadWriter(bufio.NewReader(to), bufio.NewWriter(to))
+				servers[addr] = server
+			}
+			_, _ = server.Write(raw)
+			_ = server.Flush()
+			reply, err := readValue(server.Reader)
+			if err != nil {
+				return
+			}
+			_, _ = out.Write(reply)
+		}
+		if in.Buffered() == 0 && out.Flush() != nil {
+			return
+		}
+	}
+}
+
+// note records a command, and returns its keys.
+func (p *keyProxy) note(conn net.Conn, command []string) (keys []string) {
+	switch name := strings.ToLower(command[0]); {
+	case strings.HasPrefix(name, "eval"):
+		n, _ := strconv.Atoi(command[2])
+		keys = command[3 : 3+n]
+	case slices.Contains([]string{"get", "set", "del"}, name):
+		return command[1:2]
+	default:
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !slices.Contains(p.conns, conn): // it was cut
+	case len(keys) > 0 && strings.HasSuffix(keys[0], ":probe"):
+		p.probes++
+	case len(tagsOf(keys)) > 1:
+		p.joined++
+	case len(command) == 3+len(keys):
+		p.blank++
+	}
+	return keys
+}
+
+// readValue reads one command or reply, and returns it as it was sent.
+func readValue(r *bufio.Reader) (raw []byte, err error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(line[1:])))
+	switch line[0] {
+	case '$', '=':
+		if n < 0 {
+			return line, nil
+		}
+		rest := make([]byte, n+2)
+		_, err = io.ReadFull(r, rest)
+		return append(line, rest...), err
+	case '%':
+		n *= 2
+		fallthrough
+	case '*', '~', '>':
+		for range n {
+			value, err := readValue(r)
+			if err != nil {
+				return nil, err
+			}
+			line = append(line, value...)
+		}
+	}
+	return line, nil
+}
+
+// words returns the words of a command.
+func words(raw []byte) (words []string) {
+	r := bufio.NewReader(strings.NewReader(string(raw)))
+	_, _ = r.ReadString('\n')
+	for {
+		length, err := r.ReadString('\n')
+		if err != nil {
+			return words
+		}
+		n, _ := strconv.Atoi(strings.TrimSpace(length[1:]))
+		word := make([]byte, n+2)
+		_, _ = io.ReadFull(r, word)
+		words = append(words, string(word[:n]))
+	}
+}
