@@ -146,12 +146,23 @@ func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) 
 func (s *State) turn(index int64) {
 	used := s.live(index)
 	if used > 0 && s.More == nil {
-		s.More = &More{window: &subWindowed{latest: s.Used}}
+		s.More = newWindow(s.Used)
 	}
 	if s.More != nil {
 		s.More.window.turn(s.At, index)
 	}
 	s.At, s.Used = index, used
+}
+
+// newWindow returns what a state holds beyond the permits used, in one allocation: in two, a call
+// would wait for one cache miss more.
+func newWindow(latest int64) *More {
+	w := &struct {
+		more   More
+		window subWindowed
+	}{window: subWindowed{latest: latest}}
+	w.more.window = &w.window
+	return &w.more
 }
 
 func (w *subWindowed) turn(at, index int64) {
