@@ -60,17 +60,24 @@ func checkCrowd(reply any, counters []algorithm.Counter, want [][]algorithm.Verd
 func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [][]algorithm.Verdict, err error) {
 	found := make([]algorithm.Found, len(counters))
 	read := func() error {
+		if joined, ok := reply.(joinedReply); ok {
+			return joined.read(counters, found)
+		}
 		values, several := reply.([]any)
 		if !several {
 			return counters[0].Limit.ReadFast(fmt.Sprint(reply), counters[0].Cost, calls, &found[0])
 		}
 		return algorithm.ReadEqual(values, counters, found)
 	}
+	asked := calls
+	if joined, ok := reply.(joinedReply); ok {
+		asked = joined.asked
+	}
 	for behind := range calls {
 		if err := read(); err != nil {
 			return nil, err
 		}
-		passed := calls
+		passed := asked
 		for i := range counters {
 			passed = min(passed, found[i].Fit(&counters[i], passed))
 		}

@@ -36,6 +36,7 @@ type caller struct {
 	*rapid.T
 	*engines
 	members []*member
+	others  []*member          // of calls that are decided together with those on members; see join
 	charges []algorithm.Charge // of all calls that passed
 	holders int
 	last    algorithm.Verdict
@@ -55,6 +56,7 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 			c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), watches: rapid.SliceOfN(rapid.Bool(), 3, 3).Draw(t, "watches"), dry: oneIn(t, 8, "dry ban")})
 		}
 	}
+	c.others = drawOthers(t)
 	first := c.members[0].family
 	now := early + upTo(t, hour+3*first.window, "begin")
 	if len(first.moments) > 0 {
@@ -87,12 +89,14 @@ func (c *caller) step() {
 		}
 	case 16:
 		c.takeUpTo()
+	case 17, 18:
+		c.join()
 	case 15:
 		if oneIn(c.T, 4, "reset") {
 			c.reset(rapid.SampledFrom(c.members).Draw(c.T, "reset of").key)
 		}
 	}
-	c.look() // checks the state after every step
+	c.look(c.members) // checks the state after every step
 }
 
 // pass lets time pass, often until an answer changes.
@@ -219,10 +223,10 @@ func (c *caller) mark(m *member) string {
 	}
 }
 
-// look compares the answers of every member to one permit, without a charge.
-func (c *caller) look() {
+// look compares the answers of members to one permit, without a charge.
+func (c *caller) look(members []*member) {
 	var counters []algorithm.Counter
-	for _, m := range c.members {
+	for _, m := range members {
 		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: 1})
 	}
 	for i := range counters {
@@ -230,7 +234,7 @@ func (c *caller) look() {
 			counters[i].Cost = 0
 		}
 	}
-	c.watch(c.members, counters)
+	c.watch(members, counters)
 	c.decide(false, c.now, counters)
 }
 

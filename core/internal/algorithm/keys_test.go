@@ -48,7 +48,7 @@ type keeper struct {
 
 func (k *keeper) look(pipe redis.Pipeliner, _ step) {
 	keys, ctx := make(map[string]kept), context.Background()
-	for _, m := range k.members {
+	for _, m := range append(k.members, k.others...) {
 		keys[m.key] = kept{pipe.Dump(ctx, m.key), scriptclock.ExpireTime(ctx, pipe, m.key)}
 	}
 	k.after = append(k.after, keys)
@@ -101,7 +101,7 @@ func TestKeysOverAnyTrace(t *testing.T) {
 		}
 		k.run(t, s, timed, k.look)
 		for i := range k.steps {
-			for _, m := range k.members {
+			for _, m := range append(k.members, k.others...) {
 				k.check(i, m)
 			}
 		}

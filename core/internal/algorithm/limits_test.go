@@ -108,7 +108,7 @@ func transitions(zone *time.Location, from int64, most int) (moments []int64) {
 	return moments
 }
 
-func buckets(t *testing.T) (all []family) {
+func buckets(t failer) (all []family) {
 	for i, of := range oddBuckets {
 		rate, window, burst := of[0], of[1], of[2]
 		f := family{name: fmt.Sprintf("bucket %d", i), limits: []*algorithm.Limit{new(bucket(t, rate, window, burst))}, window: window}
