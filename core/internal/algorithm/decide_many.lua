@@ -35,10 +35,11 @@ end
 local function decide_several(first, counters)
   local last, calls = first + #counters - 1, counters[1][1] / counters[1][2]
   local fit = look(first, counters, calls)
-  if fit and fit > 0 and fit < calls then look(first, counters, fit) end
+  if fit and fit > 0 and fit < calls then fit = look(first, counters, fit) end
   for at = first, last do
-    -- MGET finds nothing where a key holds another type.
-    if fit and fit > 0 and not states[at] and redis.pcall('GET', KEYS[at]) then fit = nil end
+    -- MGET finds nothing where a key holds another type. By itself, such a call is an error even if
+    -- another counter refuses it.
+    if fit and not states[at] and redis.pcall('GET', KEYS[at]) then fit = nil end
   end
   for at = first, last do
     replies[at] = fit and struct.pack('<I7', now) .. (states[at] or '') or -1

@@ -39,7 +39,7 @@ fast.sw1 = function(state, now, asked, cost, max, window)
   local charge = asked
   if used + asked > max then
     charge = math.floor((max - used) / cost) * cost
-    if charge < cost then return struct.pack('<I1I7', 0, now) .. state end
+    if charge < cost then return struct.pack('<I1I7', 0, now) .. (state or '') end
   end
   local reply = charge == asked and struct.pack('<I1I7I6', 1, now, used) or struct.pack('<I1I7', 0, now) .. (state or '')
   return reply, charge / cost, struct.pack('<I7I6I6', index, used + charge, own + charge) .. older,

@@ -56,6 +56,7 @@ func FuzzStates(f *testing.F) {
 		for name, a := range planted.attempts() {
 			planted.try(name, a)
 		}
+		planted.tryAmongMany(limits)
 	})
 }
 
@@ -342,6 +343,8 @@ func (p *planted) try(name string, a attempt) {
 	switch err := reply.Err(); {
 	case before.Err() != nil:
 		p.Fatalf("the bytes were not put in place: %v", before.Err())
+	case err != nil && name == "fast" && !strings.Contains(err.Error(), "WRONGTYPE"):
+		p.failf(name, "%v", err)
 	case err != nil:
 		if p.whole() {
 			p.failf(name, "a state of ours is answered with %v", err)
@@ -366,6 +369,66 @@ func (p *planted) try(name string, a attempt) {
 			case p.whole():
 				p.failf(name, "what was written is none of ours: %v", err)
 			}
+		}
+	}
+}
+
+// tryAmongMany makes calls on the bytes, alone and beside another counter, in one script with a call
+// on another counter, by this limit or any other.
+func (p *planted) tryAmongMany(limits []algorithm.Limit) {
+	p.Helper()
+	other := algorithm.Windowed(algorithm.FixedWindow, 9, second)
+	on := func(key string, l *algorithm.Limit) algorithm.Counter {
+		return algorithm.Counter{Key: []byte(key), Limit: l, Cost: 1}
+	}
+	for i := range limits {
+		l := &limits[i]
+		if !algorithm.Joins([]algorithm.Counter{on("alone", l)}) || algorithm.Joins([]algorithm.Counter{on("alone", p.limit)}) && l != p.limit {
+			continue
+		}
+		forms := []crowdForm{
+			{3, [][]algorithm.Counter{{on("alone", l)}}},
+			{3, [][]algorithm.Counter{{on("first", l), on("planted", l)}, {on("planted too", l), on("last", l)}}},
+			{3, [][]algorithm.Counter{{on("healthy", &other)}}},
+		}
+		ctx, pipe := context.Background(), p.Pipeline()
+		pipe.FlushDB(ctx)
+		planted := []string{"alone", "planted", "planted too"}
+		for _, key := range planted {
+			p.put()(pipe, key)
+		}
+		before := pipe.Dump(ctx, "alone")
+		keys, argv := manyArgs(forms)
+		reply := pipe.EvalSha(ctx, p.sha(timed, algorithm.ManyScript(kindsOf(forms))), keys, append(argv, p.now)...)
+		var after []*redis.StringCmd
+		for _, key := range planted {
+			after = append(after, pipe.Dump(ctx, key))
+		}
+		beside, healthy := pipe.Exists(ctx, "first", "last"), pipe.Exists(ctx, "healthy")
+		_, _ = pipe.Exec(ctx)
+		replies, err := reply.Slice()
+		if err != nil || len(replies) != len(keys) || replies[5] == int64(-1) || healthy.Val() != 1 {
+			p.failf("many", "%v, %v; the healthy counter exists: %d", replies, err, healthy.Val())
+			continue
+		}
+		for i, at := range []int{0, 2, 3} {
+			alone := replies[at] == int64(-1)
+			if alone != (replies[0] == int64(-1)) || alone && after[i].Val() != before.Val() {
+				p.failf("many", "%q are the replies, and %q became %q", replies, before.Val(), after[i].Val())
+			}
+			if l == p.limit && !p.sound() && !alone {
+				p.failf("many", "no state of ours is answered with %v", replies[at])
+			}
+		}
+		charged := int64(0)
+		if after[1].Val() != before.Val() {
+			charged = 2
+		}
+		if beside.Val() != charged || (after[0].Val() != before.Val()) != (charged > 0) || after[1].Val() != after[2].Val() {
+			p.failf("many", "%q are the replies, and of the counters beside it %d exist", replies, beside.Val())
+		}
+		if l == p.limit && replies[0] != int64(-1) {
+			p.read("fast", attempt{}, replies[0])
 		}
 	}
 }
