@@ -1,0 +1,233 @@
+package redisstore_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// untilJoined calls a function until many scripts have decided calls on different keys meanwhile. Only
+// they, and the few proofs that one server holds all keys, call MGET. A new connection ends a proof.
+func untilJoined(t *testing.T, server *redistest.Server, do func()) {
+	t.Helper()
+	before := server.Calls("mget")
+	if !redistest.WaitUntil(func() bool { do(); return server.Calls("mget")-before >= 20 }, patient) {
+		t.Fatalf("%d scripts decided calls on different keys", server.Calls("mget")-before)
+	}
+}
+
+// sharedKey is a counter of the model, and what was done to it.
+type sharedKey struct {
+	large, small *algorithm.Limit // it is counted under either
+	key          []byte
+	used         int64
+	charges      []taken
+}
+
+// taken is a charge: how much was used after it, and by how much that had grown.
+type taken struct{ after, cost int64 }
+
+// model is four counters that callers use in all combinations, at different costs.
+type model struct {
+	mu       sync.Mutex
+	keys     []*sharedKey
+	toBucket int // charges that were given back to buckets
+}
+
+func newModel(t *testing.T, most int64) *model {
+	m := new(model)
+	large, small := limits(t, most), limits(t, most/2)
+	for i, name := range []string{"sliding window", "fixed window", "bucket", "sliding window"} {
+		c := counter(fmt.Sprint(t.Name(), i), large[name])
+		m.keys = append(m.keys, &sharedKey{large: large[name], small: small[name], key: c.Key})
+	}
+	return m
+}
+
+// draw returns a call on some of the counters, in any order, and which they are.
+func (m *model) draw() (counters []algorithm.Counter, of []*sharedKey) {
+	for _, at := range rand.Perm(len(m.keys))[:1+rand.IntN(len(m.keys))] {
+		k := m.keys[at]
+		of = append(of, k)
+		c := algorithm.Counter{Key: k.key, Limit: k.large, Cost: 1 + rand.Int64N(3)}
+		if rand.IntN(4) == 0 {
+			c.Limit = k.small
+		}
+		counters = append(counters, c)
+	}
+	return counters, of
+}
+
+// note checks the answer to a call, and notes what it was charged.
+func (m *model) note(t *testing.T, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) (passed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	passed = algorithm.Passes(counters, verdicts)
+	for i, v := range verdicts {
+		c := &counters[i]
+		switch {
+		case v.Err != nil || v.Ended != nil:
+			t.Errorf("%s: %+v", c.Key, v)
+		case passed:
+			of[i].used += c.Cost
+			of[i].charges = append(of[i].charges, taken{c.Limit.Max - v.Remaining, c.Cost})
+		case (v.RetryAfter > 0) != (v.Remaining < c.Cost):
+			t.Errorf("%s, cost %d of %d, is refused, and was told %+v", c.Key, c.Cost, c.Limit.Max, v)
+		}
+	}
+	return passed
+}
+
+// rounds is how often each caller of a model calls.
+func rounds() int {
+	if os.Getenv("ACCESSLIMIT_LONG") != "" {
+		return 400
+	}
+	return 20
+}
+
+// Calls on overlapping sets of four keys, at different costs and limits, are decided as if one after
+// the other: the answers to those that passed are a sequence without gaps, and the sums are exact.
+func TestModelOfFourKeys(t *testing.T) {
+	server, client := startOne(t)
+	s := newStore(t, client, patient)
+	m := newModel(t, int64(crowd*rounds()))
+	untilJoined(t, server, func() {
+		together(crowd, func(int) {
+			for range rounds() {
+				counters, of := m.draw()
+				m.note(t, counters, of, s.take(context.Background(), counters...))
+			}
+		})
+	})
+	for _, k := range m.keys {
+		slices.SortFunc(k.charges, func(a, b taken) int { return cmp.Compare(a.after, b.after) })
+		before := int64(0)
+		for _, charge := range k.charges {
+			if charge.after-charge.cost != before {
+				t.Fatalf("%s: a call of cost %d was told that %d are used then, and %d were used before", k.key, charge.cost, charge.after, before)
+			}
+			before = charge.after
+		}
+		s.wantUsed(t, k)
+	}
+}
+
+// wantUsed checks how much of a counter is used.
+func (s store) wantUsed(t *testing.T, k *sharedKey) {
+	t.Helper()
+	if used := k.large.Max - s.left(t, algorithm.Counter{Key: k.key, Limit: k.large, Cost: 1}); used != k.used {
+		t.Errorf("%s: %d are used of %d, and calls were charged %d", k.key, used, k.large.Max, k.used)
+	}
+	if k.used == 0 || k.used > k.large.Max {
+		t.Errorf("%s: %d of %d were admitted", k.key, k.used, k.large.Max)
+	}
+}
+
+// The sums are exact too if many charges are given back meanwhile, in whole or in part.
+func TestModelOfFourKeysWithRefunds(t *testing.T) {
+	server, client := startOne(t)
+	s := newStore(t, client, patient)
+	m := newModel(t, 300)
+	untilJoined(t, server, func() {
+		together(crowd, func(int) {
+			for range rounds() {
+				counters, of := m.draw()
+				verdicts := s.take(context.Background(), counters...)
+				if m.note(t, counters, of, verdicts) && rand.IntN(4) > 0 {
+					m.giveBack(t, s, counters, of, verdicts)
+				}
+			}
+		})
+	})
+	for _, k := range m.keys {
+		s.wantUsed(t, k)
+	}
+}
+
+// bucketRefunds is how many charges are given back to a bucket: fewer than it has gaps for. Beyond
+// that, it forgets some.
+const bucketRefunds = 60
+
+// mayGiveBack reports whether a charge can be given back without a loss. A bucket that is overdrawn
+// by a smaller limit does not give back permits for which others wait.
+func (m *model) mayGiveBack(k *sharedKey, c *algorithm.Counter) bool {
+	if k.large.Kind != algorithm.TokenBucket {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.toBucket++
+	return c.Limit == k.large && m.toBucket <= bucketRefunds
+}
+
+// giveBack gives back what a call was charged, or a part of it.
+func (m *model) giveBack(t *testing.T, s store, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) {
+	var charges []algorithm.Charge
+	var to []*sharedKey
+	for i := range counters {
+		if !m.mayGiveBack(of[i], &counters[i]) {
+			continue
+		}
+		to = append(to, of[i])
+		charge := counters[i].Charged(&verdicts[i])
+		charge.Cost = 1 + rand.Int64N(charge.Cost)
+		charges = append(charges, charge)
+	}
+	if len(charges) == 0 {
+		return
+	}
+	if err := s.GiveBack(context.Background(), charges); err != nil {
+		t.Errorf("given back: %v", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range charges {
+		to[i].used -= charges[i].Cost
+	}
+}
+
+// A key of another type fails the calls that have it among their counters. These are charged to
+// none of them, even if another one refuses. All other calls are exact.
+func TestForeignKeyAmongMany(t *testing.T) {
+	server, client := startOne(t)
+	s := newStore(t, client, patient)
+	m := newModel(t, 2000)
+	foreign, full := counter("foreign", daily(t, 100)), counter("full", daily(t, 1))
+	if err := client.LPush(context.Background(), string(foreign.Key), "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.mustTake(t, full)
+	untilJoined(t, server, func() {
+		together(crowd, func(i int) {
+			for range rounds() {
+				counters, of := m.draw()
+				if i%4 > 0 {
+					m.note(t, counters, of, s.take(context.Background(), counters...))
+					continue
+				}
+				if i%8 == 0 {
+					counters = append(counters, full)
+				}
+				for _, v := range s.take(context.Background(), append(counters, foreign)...) {
+					if !errors.Is(v.Err, redisstore.ErrForeign) {
+						t.Errorf("%+v, want an error", v)
+					}
+				}
+			}
+		})
+	})
+	for _, k := range m.keys {
+		s.wantUsed(t, k)
+	}
+}
