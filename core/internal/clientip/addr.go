@@ -1,6 +1,9 @@
 package clientip
 
-import "net/netip"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // nat64 is the well-known prefix (RFC 6052) under which a translator shows IPv4 callers to an IPv6
 // network.
@@ -34,22 +37,25 @@ func ParsePeer(text string) netip.Addr {
 	return addr
 }
 
-// parseIPv4Peer reads "192.0.2.1:1234" as netip.ParseAddrPort does, in a quarter of its time.
+// parseIPv4Peer reads "192.0.2.1:1234" as netip.ParseAddrPort does, in a quarter of its time. It
+// collects the address in one word: written byte by byte and then read as a whole, it would have to
+// wait for its own writes.
 func parseIPv4Peer(text string) (peer netip.Addr, ok bool) {
-	var bytes [4]byte
-	at, value, digits := 0, 0, 0
+	var addr uint32
+	dots, value, digits := 0, uint32(0), 0
 	for i := range len(text) {
 		switch c := text[i]; {
 		case '0' <= c && c <= '9' && (digits == 0 || value > 0):
-			value, digits = value*10+int(c-'0'), digits+1
+			value, digits = value*10+uint32(c-'0'), digits+1
 			if value > 255 {
 				return peer, false
 			}
-		case c == '.' && digits > 0 && at < 3:
-			bytes[at] = byte(value)
-			at, value, digits = at+1, 0, 0
-		case c == ':' && digits > 0 && at == 3:
-			bytes[3] = byte(value)
+		case c == '.' && digits > 0 && dots < 3:
+			addr = addr<<8 | value
+			dots, value, digits = dots+1, 0, 0
+		case c == ':' && digits > 0 && dots == 3:
+			var bytes [4]byte
+			binary.BigEndian.PutUint32(bytes[:], addr<<8|value)
 			return netip.AddrFrom4(bytes), isPort(text[i+1:])
 		default:
 			return peer, false
