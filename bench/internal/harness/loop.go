@@ -81,7 +81,7 @@ func Loop(allow AllowFunc, load Load, meter Meter) (*Outcome, error) {
 	callers := make([]*caller, load.Goroutines)
 	var all sync.WaitGroup
 	for i := range callers {
-		callers[i] = &caller{run: r, next: i * len(load.Picks) / load.Goroutines}
+		callers[i] = r.caller(i)
 		all.Go(callers[i].work)
 	}
 	time.Sleep(load.Warm)
@@ -107,6 +107,7 @@ func Loop(allow AllowFunc, load Load, meter Meter) (*Outcome, error) {
 // caller is the part of one goroutine, which writes nowhere else and allocates nothing.
 type caller struct {
 	run       *run
+	calls     int
 	next      int
 	decisions int64
 	allowed   int64
@@ -115,6 +116,12 @@ type caller struct {
 	sources   [maxSources]sourceCount
 	latency   Histogram
 	firstErr  error
+}
+
+// caller returns goroutine i of the run. Each begins to count its calls at another number, so that
+// also of slow calls some are timed.
+func (r *run) caller(i int) *caller {
+	return &caller{run: r, calls: i, next: i * len(r.Picks) / r.Goroutines}
 }
 
 const maxSources = 4
@@ -126,11 +133,11 @@ type sourceCount struct {
 
 func (c *caller) work() {
 	ctx, r, mask := context.Background(), c.run, len(c.run.Picks)-1
-	for untimed := 0; ; untimed++ {
+	for ; ; c.calls++ {
 		subject := r.Keys.At(int(r.Picks[c.next&mask]))
 		c.next++
 		var began time.Duration
-		timed := untimed%r.Every == 0
+		timed := c.calls%r.Every == 0
 		if timed {
 			began = time.Since(r.epoch)
 		}

@@ -53,6 +53,32 @@ func TestLoopCounts(t *testing.T) {
 	}
 }
 
+// Of goroutines that make only one call each, every so manieth times it.
+func TestFirstCallsOfSomeGoroutinesAreTimed(t *testing.T) {
+	r := &run{Load: Load{Goroutines: 16, Keys: NewKeys("key", 1), Picks: One(), Every: 8}}
+	var timed Histogram
+	for i := range r.Goroutines {
+		calls := 0
+		r.allow = func(context.Context, string) (Answer, error) {
+			if calls++; calls == 2 {
+				r.phase.Store(ended)
+			}
+			return Answer{Allowed: true}, nil
+		}
+		r.phase.Store(measuring)
+		c := r.caller(i)
+		c.work()
+		timed.Merge(&c.latency)
+	}
+	var n uint32
+	for _, count := range timed.Sparse() {
+		n += count
+	}
+	if n != 2 {
+		t.Errorf("%d of 16 first calls are timed, want 2", n)
+	}
+}
+
 // The loop itself must not allocate, or limiters would be charged with it.
 func TestLoopAllocatesNothing(t *testing.T) {
 	allow := func(context.Context, string) (Answer, error) { return Answer{Allowed: true}, nil }
