@@ -54,9 +54,19 @@ func (c *call) tallyRules(binding int) {
 				continue
 			}
 		}
-		reason, source := c.outcome(at)
-		c.limits[at].named.tally.Count(string(reason), string(source), at == binding, c.stripe)
+		c.tallyLimit(at, at == binding)
 	}
+}
+
+// tallyLimit counts the decision of a rule by its limit at i, and whether it bound the call.
+func (c *call) tallyLimit(i int, bound bool) {
+	tally := c.limits[i].named.tally
+	if v := &c.verdicts[i]; v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
+		tally.CountUsual(bound, c.stripe)
+		return
+	}
+	reason, source := c.outcome(i)
+	tally.Count(string(reason), string(source), bound, c.stripe)
 }
 
 // reportDryRuns counts the decision of each rule in DryRun, and reports each to OnDecision by
@@ -70,8 +80,7 @@ func (c *call) reportDryRuns() {
 		if at < 0 {
 			continue
 		}
-		reason, source := c.outcome(at)
-		c.limits[at].named.tally.Count(string(reason), string(source), false, c.stripe)
+		c.tallyLimit(at, false)
 		if c.limiter.options.OnDecision != nil && !c.limits[at].silent() {
 			var d Decision
 			c.fillDecision(&d, at)

@@ -18,7 +18,6 @@ type handle struct {
 	accepts func(*Limit) string
 	policy  StorePolicy
 	tally   *tally.Tally
-	allowed *tally.Cell // of that tally: calls that the limiter's own counters allow
 }
 
 type handleLimit struct {
@@ -36,7 +35,6 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
 	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.OfHandle(name)}
-	h.allowed = h.tally.Cell(string(Allowed), string(l.source))
 	for _, limit := range limits {
 		prepared := h.prepare(prepare(limit))
 		if prepared.err != nil {

@@ -101,7 +101,7 @@ func (c *directCall) answer(d *Decision, q *handleCall) error {
 	}
 	usual := fits && c.verdicts[at].From == algorithm.FromStore
 	if usual && q.charge {
-		q.allowed.Count(true, c.stripe)
+		q.tally.CountUsual(true, c.stripe)
 	}
 	c.decision(d, at, q, passed)
 	if len(c.counters) > 1 {

@@ -94,7 +94,7 @@ func New(options Options) (*Limiter, error) {
 	}
 	options.ClientIP = ClientIP{} // nobody reads it any more
 	l := &Limiter{
-		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options, tallies: tally.New(OtherNames),
+		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
 		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
 	}
 	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) })
@@ -118,6 +118,7 @@ func New(options Options) (*Limiter, error) {
 		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.local, FromRedis
 	}
+	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source))
 	l.logEngine()
 	return l, nil
 }

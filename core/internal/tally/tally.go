@@ -33,14 +33,30 @@ type Table struct {
 	objects atomic.Uint32
 	rules   cowmap.Map[string, *Tally]
 	handles cowmap.Map[string, *Tally]
-	others  Tally // of all names beyond the bounds
+	others  *Tally // of all names beyond the bounds
+	// The reason and the source of most decisions.
+	usualReason, usualSource string
 }
 
-// New returns an empty table. Names beyond the bounds are counted under the name others.
-func New(others string) *Table {
-	t := &Table{stripes: 1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1))}
-	t.others = Tally{table: t, name: others}
+// New returns an empty table. Names beyond the bounds are counted under the name others. Decisions
+// with the usual reason and source can be counted by [Tally.CountUsual].
+func New(others, usualReason, usualSource string) *Table {
+	t := &Table{
+		stripes:     1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1)),
+		usualReason: usualReason, usualSource: usualSource,
+	}
+	t.others = t.newTally(others)
 	return t
+}
+
+func (t *Table) newTally(name string) *Tally {
+	of := &Tally{table: t, name: name, usual: t.newCell(t.usualReason, t.usualSource)}
+	of.cells.Store(&[]*cell{of.usual})
+	return of
+}
+
+func (t *Table) newCell(reason, source string) *cell {
+	return &cell{reason, source, make([]stripe, t.stripes)}
 }
 
 // Stripe returns the stripe in which the next object of a pool counts.
@@ -57,12 +73,12 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 		return of
 	}
 	if len(names.All()) >= limit {
-		return &t.others
+		return t.others
 	}
 	name = strings.Clone(name)
-	of, ok := names.Add(name, &Tally{table: t, name: name}, limit)
+	of, ok := names.Add(name, t.newTally(name), limit)
 	if !ok {
-		return &t.others
+		return t.others
 	}
 	return of
 }
@@ -71,11 +87,11 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 type Tally struct {
 	table *Table
 	name  string
-	cells atomic.Pointer[[]*Cell]
+	usual *cell // of the usual reason and source; also the first of cells
+	cells atomic.Pointer[[]*cell]
 }
 
-// Cell is the count of the decisions of one name with one reason and source.
-type Cell struct {
+type cell struct {
 	reason, source string
 	stripes        []stripe
 }
@@ -89,29 +105,17 @@ type stripe struct {
 
 // Count counts a decision, and whether it bound the call.
 func (t *Tally) Count(reason, source string, bound bool, stripe uint32) {
-	t.Cell(reason, source).Count(bound, stripe)
+	c := t.find(reason, source)
+	if c == nil {
+		c = t.addCell(reason, source)
+	}
+	c.count(bound, stripe)
 }
 
-// Cell returns the cell of a reason and a source, adding it if needed. Callers keep the cell of
-// what they count most often, because finding it takes longer than counting.
-func (t *Tally) Cell(reason, source string) *Cell {
-	if c := find(t.list(), reason, source); c != nil {
-		return c
-	}
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	cells := t.list()
-	if c := find(cells, reason, source); c != nil { // another goroutine was faster
-		return c
-	}
-	added := &Cell{reason, source, make([]stripe, t.table.stripes)}
-	cells = append(slices.Clone(cells), added)
-	t.cells.Store(&cells)
-	return added
-}
+// CountUsual is Count for the usual reason and source. It takes a seventh of the instructions.
+func (t *Tally) CountUsual(bound bool, stripe uint32) { t.usual.count(bound, stripe) }
 
-// Count counts a decision, and whether it bound the call.
-func (c *Cell) Count(bound bool, stripe uint32) {
+func (c *cell) count(bound bool, stripe uint32) {
 	of := &c.stripes[int(stripe)&(len(c.stripes)-1)]
 	if bound {
 		of.bound.Add(1)
@@ -120,8 +124,9 @@ func (c *Cell) Count(bound bool, stripe uint32) {
 	}
 }
 
-func find(cells []*Cell, reason, source string) *Cell {
-	for _, c := range cells {
+// find returns the cell of a reason and a source, or nil.
+func (t *Tally) find(reason, source string) *cell {
+	for _, c := range *t.cells.Load() {
 		if c.reason == reason && c.source == source {
 			return c
 		}
@@ -129,11 +134,18 @@ func find(cells []*Cell, reason, source string) *Cell {
 	return nil
 }
 
-func (t *Tally) list() []*Cell {
-	if cells := t.cells.Load(); cells != nil {
-		return *cells
+// addCell returns the cell of a reason and a source, and adds it unless another goroutine was
+// faster.
+func (t *Tally) addCell(reason, source string) *cell {
+	t.table.mu.Lock()
+	defer t.table.mu.Unlock()
+	if c := t.find(reason, source); c != nil {
+		return c
 	}
-	return nil
+	added := t.table.newCell(reason, source)
+	cells := append(slices.Clone(*t.cells.Load()), added)
+	t.cells.Store(&cells)
+	return added
 }
 
 // Entry holds how often a name decided in one way, and how often that bound the call.
@@ -170,7 +182,7 @@ func compare(a, b Entry) int {
 }
 
 func (t *Tally) appendTo(entries []Entry) []Entry {
-	for _, c := range t.list() {
+	for _, c := range *t.cells.Load() {
 		e := Entry{Name: t.name, Reason: c.reason, Source: c.source}
 		for i := range c.stripes {
 			bound := c.stripes[i].bound.Load()

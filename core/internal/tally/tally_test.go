@@ -10,7 +10,7 @@ import (
 
 // Callers may choose names. Names beyond a bound are counted together, and no decision is lost.
 func TestNamesAreBounded(t *testing.T) {
-	table := New("others")
+	table := New("others", "allowed", "memory")
 	const n = 4 * MaxHandles
 	var goroutines sync.WaitGroup
 	for g := range 4 {
@@ -21,7 +21,8 @@ func TestNamesAreBounded(t *testing.T) {
 		})
 	}
 	goroutines.Wait()
-	table.OfRule("late").Count("allowed", "memory", true, 0)
+	table.OfRule("late").CountUsual(true, 0)
+	table.OfRule("never counted")
 	entries := table.Snapshot()
 	if len(entries) != MaxHandles+2 {
 		t.Errorf("%d entries", len(entries))
@@ -36,7 +37,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 // Entries are sorted, so that two snapshots can be compared.
 func TestSnapshotIsInOrder(t *testing.T) {
-	table := New("others")
+	table := New("others", "allowed", "memory")
 	for i := range 40 {
 		reason, source, name := fmt.Sprint("reason", i%8), fmt.Sprint("source", i%5), []string{"b", "a"}[i%2]
 		table.OfRule(name).Count(reason, source, true, uint32(i))
