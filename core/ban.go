@@ -66,7 +66,7 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 // Ban set, the error is a *[RuleError]. Handles do not look at bans. A bare address as the subject
 // is a *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
-	if err := checkOperated(name, subject); err != nil {
+	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
 	switch {
@@ -85,7 +85,7 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 // Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
 // Errors are those of [Limiter.Ban].
 func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
-	if err := checkOperated(name, subject); err != nil {
+	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
 	return l.reset(ctx, "unban", name, subject, l.banKey(name, subject))
@@ -93,8 +93,11 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool
 
 // checkOperated checks the name and the subject that an operator passes. A bare address is likely
 // to be a mistake: without ip: it is not the subject by which rules count that address.
-func checkOperated(name, subject string) error {
-	if name == "" {
+func (l *Limiter) checkOperated(name, subject string) error {
+	switch {
+	case l == nil:
+		return errNilLimiter
+	case name == "":
 		return &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
 	return checkSubject(name, subject)

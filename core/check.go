@@ -30,12 +30,20 @@ func (l *Limiter) MustCheck(rules ...Rule) *Check { return orPanic(l.Check(rules
 
 // Allow decides whether the call that v shows may go on. The subject replaces the key of every rule
 // of the check; "" keeps each rule's own. The promises of [Guard.Check] hold here too.
-func (c *Check) Allow(v View, subject string) Answer { return c.guard.check(v, subject) }
+func (c *Check) Allow(v View, subject string) Answer { return c.madeGuard().check(v, subject) }
 
 // Rules returns copies of the check's rules.
-func (c *Check) Rules() []Rule { return c.guard.Rules() }
+func (c *Check) Rules() []Rule { return c.madeGuard().Rules() }
 
 // Reset does what [Guard.Reset] does for the check's rules.
 func (c *Check) Reset(ctx context.Context, subject string) (changed bool, err error) {
-	return c.guard.Reset(ctx, subject)
+	return c.madeGuard().Reset(ctx, subject)
+}
+
+// madeGuard returns the guard of the rules, or nil if no Limiter made the check.
+func (c *Check) madeGuard() *Guard {
+	if c == nil {
+		return nil
+	}
+	return c.guard
 }

@@ -21,6 +21,42 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
+// What no Limiter made says so in an error, or in a panic where no error is returned.
+func TestNothingMade(t *testing.T) {
+	var limiter *core.Limiter
+	var guard *core.Guard
+	var check *core.Check
+	panics := func(call func()) func() error {
+		return func() (err error) {
+			defer func() { err, _ = recover().(*core.RuleError) }()
+			call()
+			return nil
+		}
+	}
+	v := newView("GET", "/x")
+	for name, test := range map[string]struct {
+		field string
+		call  func() error
+	}{
+		"Ban":         {"limiter", func() error { return errorOf(limiter.Ban(background, "api", "s", time.Hour)) }},
+		"Unban":       {"limiter", func() error { return errorOf(limiter.Unban(background, "api", "s")) }},
+		"Refund":      {"limiter", func() error { return limiter.Refund(background, core.Decision{}, 1) }},
+		"Stats":       {"limiter", panics(func() { limiter.Stats() })},
+		"IPSubject":   {"limiter", panics(func() { limiter.IPSubject(v.peer) })},
+		"Close":       {"limiter", panics(func() { limiter.Close() })},
+		"Guard.Check": {"guard", panics(func() { guard.Check(v) })},
+		"Guard{}":     {"guard", panics(func() { new(core.Guard).Check(v) })},
+		"Guard.Rules": {"guard", panics(func() { guard.Rules() })},
+		"Guard.Reset": {"guard", func() error { return errorOf(guard.Reset(background, "s")) }},
+		"Check.Allow": {"guard", panics(func() { check.Allow(v, "s") })},
+		"Check{}":     {"guard", panics(func() { new(core.Check).Allow(v, "s") })},
+		"Check.Rules": {"guard", panics(func() { check.Rules() })},
+		"Check.Reset": {"guard", func() error { return errorOf(check.Reset(background, "s")) }},
+	} {
+		t.Run(name, func(t *testing.T) { wantRuleError(t, test.call(), "", test.field, "<nil>") })
+	}
+}
+
 func TestCounterOfSeveralLimits(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

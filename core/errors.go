@@ -19,10 +19,13 @@ var (
 )
 
 var (
-	// errNilLimiter is the error of making anything with a nil *Limiter.
+	// errNilLimiter is the error of a nil *Limiter. Methods that return no error panic with it.
 	errNilLimiter = &RuleError{Field: "limiter", Why: "was never made: check the error of core.New"}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
+	// errZeroGuard is the error of a Guard or a Check that no Limiter made. Methods that return no
+	// error panic with it.
+	errZeroGuard = &RuleError{Field: "guard", Why: "was never made: check the error of Limiter.Guard or Limiter.Check"}
 )
 
 // RuleError names the field of a [Rule], a [Limit], [Options] or a call that is wrong, and says

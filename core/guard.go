@@ -91,6 +91,9 @@ func (a Answer) Run(handle func() (status int)) {
 
 // Rules returns copies of the guard's rules.
 func (g *Guard) Rules() []Rule {
+	if !g.made() {
+		panic(errZeroGuard)
+	}
 	rules := make([]Rule, len(g.rules))
 	for i, rule := range g.rules {
 		rules[i] = rule.Rule.clone()
@@ -103,6 +106,9 @@ func (g *Guard) Rules() []Rule {
 // without a Name it resets the routes that this process has been called for. It neither ends a ban
 // (see [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
 func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	if !g.made() {
+		return false, errZeroGuard
+	}
 	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {
 		return false, err
 	}
@@ -122,7 +128,13 @@ func (g *Guard) namedRules() (all []*namedRule) {
 	return all
 }
 
+// made reports whether a Limiter made the guard.
+func (g *Guard) made() bool { return g != nil && g.limiter != nil }
+
 func (g *Guard) check(v View, subject string) Answer {
+	if !g.made() {
+		panic(errZeroGuard)
+	}
 	c := g.limiter.open(v)
 	defer g.limiter.close(c)
 	answer := c.decide(g.rules, subject)

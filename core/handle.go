@@ -198,7 +198,7 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	if q.handle == nil {
 		return false, errZeroHandle
 	}
-	if err := checkOperated(q.name, q.subject); err != nil {
+	if err := q.limiter.checkOperated(q.name, q.subject); err != nil {
 		return false, err
 	}
 	if err := q.check(ctx); err != nil {

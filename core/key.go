@@ -150,7 +150,10 @@ func IPSubject(addr netip.Addr) string { return defaultClientIPs.Subject(addr) }
 
 // IPSubject returns the subject by which this Limiter's rules count an address. It is like the
 // function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
-func (l *Limiter) IPSubject(addr netip.Addr) string { return l.clientIPs.Subject(addr) }
+func (l *Limiter) IPSubject(addr netip.Addr) string {
+	l.mustBeMade()
+	return l.clientIPs.Subject(addr)
+}
 
 // defaultClientIPs groups addresses as a Limiter with the zero ClientIP does.
 var defaultClientIPs, _ = clientip.New(clientip.Config{})

@@ -123,6 +123,13 @@ func New(options Options) (*Limiter, error) {
 	return l, nil
 }
 
+// mustBeMade panics if l is nil.
+func (l *Limiter) mustBeMade() {
+	if l == nil {
+		panic(errNilLimiter)
+	}
+}
+
 // logEngine logs where counts are kept, because a service that was given no Redis by mistake seems
 // to work.
 func (l *Limiter) logEngine() {
@@ -138,6 +145,7 @@ func (l *Limiter) logEngine() {
 // when no call is in flight any more. Slots that are held then, or taken later, are free after
 // their Window, though their calls go on.
 func (l *Limiter) Close() {
+	l.mustBeMade()
 	l.closed.Store(true)
 	l.slotRetries.Close()
 	l.store.Close()

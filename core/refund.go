@@ -53,7 +53,10 @@ func (r *receipt) record(l *Limiter, counter *algorithm.Counter, v *algorithm.Ve
 // amounts for the 65,536 decisions that were refunded last. A refund that ends in ErrStore may or
 // may not have been carried out, and cannot be tried again. Other errors are those of [Counter].
 func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
-	if n < 1 {
+	switch {
+	case l == nil:
+		return errNilLimiter
+	case n < 1:
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}
 	}
 	var charges []algorithm.Charge

@@ -117,6 +117,7 @@ type keyCounter interface {
 //			d.Rule, string(d.Reason), string(d.Source))
 //	}
 func (l *Limiter) Stats() Stats {
+	l.mustBeMade()
 	entries := l.tallies.Snapshot()
 	s := Stats{Decisions: make([]DecisionCount, 0, len(entries))}
 	for _, e := range entries {
