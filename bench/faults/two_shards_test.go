@@ -15,7 +15,8 @@ import (
 
 const oneOfTwoIll = "a call over two shards of which one is ill"
 
-// twoShardCall is a call over two shards: one rule counts on the healthy shard, and one on the other.
+// twoShardCall is a call over two shards: one rule counts on the healthy shard, and one on the
+// other.
 type twoShardCall struct {
 	name        string
 	door        door

@@ -62,8 +62,8 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 	return v.charge(d.charge(s, t, l, cost, mark), cost)
 }
 
-// GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of the
-// state, so that it can be forgotten; see definition.empty.
+// GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of
+// the state, so that it can be forgotten; see definition.empty.
 func (c *Charge) GiveBack(s *State, now int64) (empty bool) {
 	registry[c.Limit.Kind].giveBack(s, now, c)
 	return registry[c.Limit.Kind].empty(s)
