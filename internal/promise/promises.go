@@ -19,6 +19,7 @@ var promises = []promise{
 	{"NeverOverTheLimit", NeverOverTheLimit},
 	{"ExactUnderConcurrency", ExactUnderConcurrency},
 	{"ExactAcrossProcesses", ExactAcrossProcesses},
+	{"ManyKeysTogether", ManyKeysTogether},
 	{"RefusedChangesNothing", RefusedChangesNothing},
 	{"AllOrNone", AllOrNone},
 	{"ChargedAtMostOnce", ChargedAtMostOnce},

@@ -1,0 +1,245 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// ManyKeysTogether: calls on many counters at once, of all algorithms, at different limits and
+// costs, some of them on two counters, get the answers that they would get one by one. That also
+// holds while servers forget their scripts, charges are given back, and answers get lost. A single
+// server decides them in scripts that have the keys of several calls, unless that is turned off.
+func ManyKeysTogether(t *testing.T, e Engine) {
+	t.Run("exact", func(t *testing.T) { e.amongMany(t, e.Options(t), (*mixture).wantExact) })
+	t.Run("one key in a script", func(t *testing.T) {
+		options := e.Options(t)
+		options.OneKeyPerScript = true
+		e.amongMany(t, options, (*mixture).wantExact)
+	})
+	t.Run("the answer is lost", e.lostAmongMany)
+}
+
+// mixture is counters of all algorithms that are used at once.
+type mixture struct {
+	Engine
+	t       *testing.T
+	options core.Options
+	limiter *core.Limiter
+	round   string // keeps the counters of a round apart from those of others
+	counts  []*count
+}
+
+// count is a counter, and what is known of the calls on it. Some calls also count under another
+// limit.
+type count struct {
+	facts
+	subject           string
+	one, both         core.Counter
+	limit, also       core.Limit
+	permits, alsoHeld atomic.Int64 // that passed, without those that were given back
+	unknown           atomic.Int64 // permits of calls without an answer
+	refunds           atomic.Int64 // calls that were given back, or more
+}
+
+const (
+	lots       = 60 // permits of a counter in a mixture
+	lotsCalls  = 16 // of each of the goroutines
+	lotsCrowd  = 64
+	lotsRefund = 10 // charges of a counter that are given back
+
+	enoughJoined = 50 // scripts with the keys of several calls
+)
+
+// amongMany uses new mixtures until scripts with the keys of several calls were sent, or at least
+// once if there are none.
+func (e Engine) amongMany(t *testing.T, options core.Options, check func(*mixture)) {
+	limiter, before, rounds := newLimiter(t, options), e.joined(), 0
+	joins := e.joins() && !options.OneKeyPerScript
+	if !redistest.WaitUntil(func() bool {
+		rounds++
+		m := e.newMixture(t, options, limiter, rounds)
+		m.use()
+		check(m)
+		return t.Failed() || !joins || e.joined()-before > enoughJoined
+	}, patient) {
+		t.Fatalf("%d scripts had the keys of several calls", e.joined()-before)
+	}
+	if n := e.joined() - before; n > 0 && !joins {
+		t.Errorf("%d scripts had the keys of several calls", n)
+	}
+}
+
+// joins reports whether the keys of several calls may be in one script: not in a cluster.
+func (e Engine) joins() bool { return !e.inProcess() && e.Name != "cluster" }
+
+// joined returns how many scripts have had the keys of several calls. Only those, and a few proofs
+// that a server holds all keys, call MGET.
+func (e Engine) joined() (n int) {
+	for _, server := range e.Servers {
+		n += server.Calls("mget")
+	}
+	return n
+}
+
+func (e Engine) newMixture(t *testing.T, options core.Options, limiter *core.Limiter, round int) *mixture {
+	m := &mixture{Engine: e, t: t, options: options, limiter: limiter, round: fmt.Sprint("round", round)}
+	for _, f := range algorithms {
+		limit, also := f.lasting(lots), f.lasting(lots/2)
+		if also.Window *= 2; f.Algorithm == core.TokenBucket {
+			also.Burst = lots / 2
+		}
+		for i := range 3 {
+			m.counts = append(m.counts, &count{
+				facts: f, subject: fmt.Sprintf("%d}:{ \x00é:%%7D", i), limit: limit, also: also,
+				one: limiter.MustCounter(m.round, limit), both: limiter.MustCounter(m.round, limit, also),
+			})
+		}
+	}
+	return m
+}
+
+// use makes many calls at once.
+func (m *mixture) use() {
+	var servers sync.WaitGroup
+	for _, server := range m.clients(m.t) {
+		servers.Go(func() { server.ScriptFlush(context.Background()) })
+	}
+	together(lotsCrowd, func(goroutine int) {
+		for i := range lotsCalls {
+			c := m.counts[(goroutine*7+i)%len(m.counts)]
+			c.call(m, (goroutine+i)%3 == 0, 1+(goroutine+i)%4/2)
+		}
+	})
+	servers.Wait()
+}
+
+// call makes a call on a counter, and perhaps gives its charge back.
+func (c *count) call(m *mixture, both bool, n int) {
+	counter := c.one
+	if both {
+		counter = c.both
+	}
+	d, err := counter.AllowN(context.Background(), c.subject, n)
+	switch {
+	case err != nil:
+		c.unknown.Add(int64(n))
+	case !d.Allowed:
+		if d.Reason != core.LimitExceeded || d.RetryAfter <= 0 || d.Remaining >= n {
+			m.t.Errorf("%d of %v are refused: %+v", n, c.limit, d)
+		}
+		return
+	case c.refunds.Add(1) <= lotsRefund:
+		if err := m.limiter.Refund(context.Background(), d, n); err != nil {
+			m.t.Error(err)
+		}
+		return
+	default:
+		c.permits.Add(int64(n))
+		if both {
+			c.alsoHeld.Add(int64(n))
+		}
+	}
+}
+
+// wantExact checks the counters of a mixture: what passed and what is left add up, refused calls
+// change nothing, and each key is short and dies.
+func (m *mixture) wantExact() {
+	m.t.Helper()
+	for _, c := range m.counts {
+		if c.unknown.Load() > 0 {
+			m.t.Errorf("%q of %v: %d permits without an answer", c.subject, c.limit, c.unknown.Load())
+		}
+		m.wantUsed(c, c.limit, c.permits.Load())
+		m.wantUsed(c, c.also, c.alsoHeld.Load())
+	}
+	m.refusedChangesNothing()
+}
+
+// wantUsed checks how much is left under one of the limits of a counter.
+func (m *mixture) wantUsed(c *count, limit core.Limit, used int64) {
+	m.t.Helper()
+	d, err := m.limiter.MustCounter(m.round, limit).Peek(context.Background(), c.subject)
+	want := atOnce(limit) - int(used)
+	if err != nil || want < 0 || d.Remaining > want || d.Remaining < want-c.rounding-int(c.unknown.Load()) {
+		m.t.Errorf("%q of %v: %d left, want %d; %v", c.subject, limit, d.Remaining, want, err)
+	}
+}
+
+// refusedChangesNothing uses up one limit of each counter, and then makes calls by both in another
+// process, which knows of no refusal. No key may change.
+func (m *mixture) refusedChangesNothing() {
+	m.t.Helper()
+	for _, c := range m.counts {
+		for d, err := c.one.Allow(context.Background(), c.subject); d.Allowed && err == nil; {
+			d, err = c.one.Allow(context.Background(), c.subject)
+		}
+	}
+	before := m.keys()
+	limiter := m.limiter
+	if !m.inProcess() {
+		options := m.options
+		options.Redis = m.connect(m.t, nil)
+		limiter = newLimiter(m.t, options)
+	}
+	together(lotsCrowd, func(goroutine int) {
+		c := m.counts[goroutine%len(m.counts)]
+		d, err := limiter.MustCounter(m.round, c.also, c.limit).Allow(context.Background(), c.subject)
+		if err != nil || d.Allowed || d.Reason != core.LimitExceeded {
+			m.t.Errorf("%q of %v: %+v, %v", c.subject, c.limit, d, err)
+		}
+	})
+	after := m.keys()
+	if !maps.Equal(before, after) {
+		m.t.Errorf("refused calls changed what the servers hold:\n%v, and before them\n%v", after, before)
+	}
+	wantDead(m.t, after, time.Now().Add(400*24*time.Hour))
+}
+
+// keys returns the keys of all mixtures of this test.
+func (m *mixture) keys() map[string]keyState {
+	m.t.Helper()
+	all, err := keysOf(m.clients(m.t), m.options.Prefix)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	maps.DeleteFunc(all, func(key string, _ keyState) bool { return strings.HasSuffix(key, ":probe") })
+	return all
+}
+
+// lostAmongMany loses the answers to scripts that had the keys of several calls. Each call without
+// an answer is charged at most once, and each other call exactly once.
+func (e Engine) lostAmongMany(t *testing.T) {
+	if e.inProcess() {
+		return // there is no answer to be lost
+	}
+	var net network
+	options := e.options(t, net.dial)
+	others := options
+	others.Redis = e.connect(t, nil)
+	look, before := newLimiter(t, others), e.joined()
+	e.amongMany(t, options, func(m *mixture) {
+		if e.joins() && e.joined()-before < enoughJoined {
+			return
+		}
+		for _, c := range m.counts {
+			c.refunds.Store(lotsRefund)
+		}
+		net.losesReplies.Store(true)
+		together(lotsCrowd, func(goroutine int) { m.counts[goroutine%len(m.counts)].call(m, goroutine%2 == 0, 1) })
+		net.losesReplies.Store(false)
+		m.limiter = look
+		for _, c := range m.counts {
+			m.wantUsed(c, c.limit, c.permits.Load())
+			m.wantUsed(c, c.also, c.alsoHeld.Load())
+		}
+	})
+}
