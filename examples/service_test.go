@@ -20,7 +20,7 @@ import (
 
 // httpExamples share one contract.
 var (
-	httpExamples = []string{"quickstart", "gin", "echo", "fiber"}
+	httpExamples = []string{"quickstart", "gin", "echo", "fiber", "nethttp"}
 	allExamples  = append(httpExamples, "grpc")
 )
 

@@ -96,7 +96,7 @@ func buildExample(t *testing.T, dir string) (program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside := filepath.Join(root, "examples", "quickstart", "debug.go")
+	beside := filepath.Join(root, "examples", "nethttp", "debug.go")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{beside: filepath.Join(dir, "debug.go")}})
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +106,8 @@ func buildExample(t *testing.T, dir string) (program string) {
 			t.Fatal(err)
 		}
 	}
-	program = filepath.Join(dir, "quickstart")
-	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./examples/quickstart")
+	program = filepath.Join(dir, "nethttp")
+	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./examples/nethttp")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)

@@ -10,7 +10,7 @@
 //	                 X-Forwarded-For unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 //
-// The example quickstart, with net/http, does the same in one file.
+// The example quickstart does the same in one file.
 package example
 
 import (
