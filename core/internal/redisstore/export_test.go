@@ -7,16 +7,20 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Waiting returns how many calls wait in lanes for a pipeline, and whether every lane has one on
-// its way.
+// Waiting returns how many calls wait in lanes for a pipeline, and whether every lane in use has one
+// on its way.
 func (s *Store) Waiting() (n int, allInFlight bool) {
 	allInFlight = true
 	shard, _ := s.router.shard(context.Background(), nil)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	for i := range shard.lanes {
-		n += len(shard.lanes[i].waiting)
-		allInFlight = allInFlight && len(shard.lanes[i].inFlight) > 0
+	lanes := shard.lanes[:]
+	if shard.joins.Load() {
+		lanes = lanes[:2]
+	}
+	for i := range lanes {
+		n += len(lanes[i].waiting)
+		allInFlight = allInFlight && len(lanes[i].inFlight) > 0
 	}
 	return n, allInFlight
 }

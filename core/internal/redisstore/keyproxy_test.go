@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -24,12 +25,20 @@ type keyProxy struct {
 	listener net.Listener
 	serving  sync.WaitGroup
 
-	mu     sync.Mutex
-	route  route // of new connections
-	conns  []net.Conn
-	joined int // scripts with keys of several calls, on the connections since the route was set
-	probes int // scripts that read probe keys, likewise
-	blank  int // scripts without arguments, likewise
+	fault atomic.Pointer[fault] // loses the reply to a script with the keys of several calls
+
+	mu    sync.Mutex
+	route route // of new connections
+	conns []net.Conn
+	sent  sent // on the connections since the route was set
+}
+
+// sent counts some scripts.
+type sent struct {
+	joined   int // with the keys of several calls
+	unproved int // such ones before any script has read probe keys
+	probes   int // with probe keys
+	blank    int // without arguments
 }
 
 // route returns the server for a command with these keys, or an error reply.
@@ -100,11 +109,15 @@ func startKeyProxy(t testing.TB, r route) *keyProxy {
 	return p
 }
 
+func (p *keyProxy) addr() string { return p.listener.Addr().String() }
+
 // client returns a client of the proxy.
 func (p *keyProxy) client(t testing.TB, change ...func(*redis.Options)) *redis.Client {
-	options := &redis.Options{Addr: p.listener.Addr().String()}
+	options := &redis.Options{Addr: p.addr()}
 	for _, apply := range change {
-		apply(options)
+		if apply != nil {
+			apply(options)
+		}
 	}
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
@@ -118,16 +131,18 @@ func (p *keyProxy) change(r route) {
 	for _, conn := range p.conns {
 		_ = conn.Close()
 	}
-	p.route, p.conns, p.joined, p.probes, p.blank = r, nil, 0, 0, 0
+	p.route, p.conns, p.sent = r, nil, sent{}
 }
 
-// sent returns how many scripts had the keys of several calls, and how many read probe keys, on the
-// connections since the last change.
-func (p *keyProxy) sent() (joined, probes int) {
+// scripts returns which scripts were sent on the connections since the last change.
+func (p *keyProxy) scripts() sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.joined, p.probes
+	return p.sent
 }
+
+// joins reports whether a script had the keys of several calls on these connections.
+func (p *keyProxy) joins() bool { return p.scripts().joined > 0 }
 
 func (p *keyProxy) accept() {
 	for {
@@ -155,7 +170,7 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 		if err != nil {
 			return
 		}
-		keys := p.note(conn, words(raw))
+		keys, joined := p.note(conn, words(raw))
 		addr, refusal := r(keys)
 		switch {
 		case refusal == hangUp:
@@ -179,6 +194,12 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 			if err != nil {
 				return
 			}
+			if f := p.fault.Load(); f != nil && joined && p.fault.CompareAndSwap(f, nil) {
+				if !f.cut {
+					_, _ = io.Copy(io.Discard, conn)
+				}
+				return
+			}
 			_, _ = out.Write(reply)
 		}
 		if in.Buffered() == 0 && out.Flush() != nil {
@@ -187,29 +208,33 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 	}
 }
 
-// note records a command, and returns its keys.
-func (p *keyProxy) note(conn net.Conn, command []string) (keys []string) {
+// note records a command, and returns its keys, and whether they are those of several calls.
+func (p *keyProxy) note(conn net.Conn, command []string) (keys []string, joined bool) {
 	switch name := strings.ToLower(command[0]); {
 	case strings.HasPrefix(name, "eval"):
 		n, _ := strconv.Atoi(command[2])
 		keys = command[3 : 3+n]
 	case slices.Contains([]string{"get", "set", "del"}, name):
-		return command[1:2]
+		return command[1:2], false
 	default:
-		return nil
+		return nil, false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case !slices.Contains(p.conns, conn): // it was cut
 	case len(keys) > 0 && strings.HasSuffix(keys[0], ":probe"):
-		p.probes++
+		p.sent.probes++
 	case len(tagsOf(keys)) > 1:
-		p.joined++
+		joined = true
+		p.sent.joined++
+		if p.sent.probes == 0 {
+			p.sent.unproved++
+		}
 	case len(command) == 3+len(keys):
-		p.blank++
+		p.sent.blank++
 	}
-	return keys
+	return keys, joined
 }
 
 // readValue reads one command or reply, and returns it as it was sent.

@@ -42,9 +42,10 @@ const (
 	// proofLife is how long a proof is good, and renewProof when it is renewed: what is behind a
 	// proxy may change without a new connection.
 	proofLife, renewProof = 20 * time.Second, 10 * time.Second
-	// retryProof is the pause after a proof that failed on its way, and recheckProof after one that
-	// showed several servers or a missing right.
-	retryProof, recheckProof = time.Second, time.Minute
+	// repeatProof is the pause after a proof, which every new connection ends. retryProof is the pause
+	// after one that failed on its way, and recheckProof after one that showed several servers or a
+	// missing right.
+	repeatProof, retryProof, recheckProof = 50 * time.Millisecond, time.Second, time.Minute
 )
 
 // errSeveralServers is the finding that the keys are not all on one server.
@@ -79,10 +80,11 @@ func (p *oneServerProof) make() {
 	p.mu.Lock()
 	p.running = false
 	now := time.Now()
+	p.retryAt = now.Add(retryProof)
 	if err == nil {
 		p.made, p.renewAt, p.ends, p.refused = made, now.Add(renewProof), now.Add(proofLife), ""
+		p.retryAt = now.Add(repeatProof)
 	}
-	p.retryAt = now.Add(retryProof)
 	p.mu.Unlock()
 	if errors.Is(err, errSeveralServers) || isManyRefused(err) {
 		p.refute(err)

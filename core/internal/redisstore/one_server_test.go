@@ -112,20 +112,19 @@ func TestWhereScriptsHaveKeysOfSeveralCalls(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		route  route
+		change func(*redis.Options)
 		reason string
 	}{
-		{"one server", toOne(one), ""},
-		{"a proxy that sends a script to the server of its first key", toAll(one, other), "did not find all"},
-		{"a proxy that refuses keys of several slots", slotwise(toAll(one, other)), "CROSSSLOT"},
-		{"one server that refuses keys of several slots", slotwise(toOne(one)), "CROSSSLOT"},
+		{"one server", toOne(one), nil, ""},
+		{"a proxy that sends a script to the server of its first key", toAll(one, other), nil, "did not find all"},
+		{"a proxy that refuses keys of several slots", slotwise(toAll(one, other)), nil, "CROSSSLOT"},
+		{"a cluster of one server", toOne(startClusterOfOne(t)), nil, "CROSSSLOT"},
+		{"a server without the right to MGET", toOne(one), as(t, one, "-mget"), "script"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := startKeyProxy(t, test.route)
-			s, reports := newReportingStore(t, p.client(t))
-			keepUsing(t, "it is known whether one server holds all keys", s, func() bool {
-				joined, _ := p.sent()
-				return joined > 0 || len(reports.all()) > 0
-			})
+			s, reports := newReportingStore(t, p.client(t, test.change))
+			keepUsing(t, "it is known whether one server holds all keys", s, func() bool { return p.joins() || len(reports.all()) > 0 })
 			m := mixOf(t, t.Name(), 300, 5)
 			m.use(t, s, 10, false)
 			m.wantExact(t, s)
@@ -134,13 +133,76 @@ func TestWhereScriptsHaveKeysOfSeveralCalls(t *testing.T) {
 					t.Errorf("key %d: %d calls passed, want 5", key, n)
 				}
 			}
-			joined, probes := p.sent()
-			switch got := reports.all(); {
-			case test.reason == "" && (joined == 0 || len(got) > 0):
-				t.Errorf("%d scripts had the keys of several calls, and there were reports: %q", joined, got)
-			case test.reason != "" && (joined > 0 || len(got) != 1 || !strings.Contains(got[0], test.reason)):
-				t.Errorf("%d scripts had the keys of several calls, %d had probe keys, reports: %q, want one of %q", joined, probes, got, test.reason)
+			got := reports.all()
+			switch {
+			case test.reason == "" && (!p.joins() || len(got) > 0):
+				t.Errorf("%+v, reports: %q", p.scripts(), got)
+			case test.reason != "" && (p.joins() || len(got) != 1 || !strings.Contains(got[0], test.reason)):
+				t.Errorf("%+v, reports: %q, want one of %q", p.scripts(), got, test.reason)
 			}
+		})
+	}
+}
+
+// startClusterOfOne starts a server that has all slots of a cluster.
+func startClusterOfOne(t *testing.T) *redistest.Server {
+	t.Helper()
+	server := redistest.Start(t, "--cluster-enabled", "yes")
+	client := server.Client(t)
+	if err := client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantSoon(t, "the cluster takes calls", func() bool {
+		return strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	})
+	return server
+}
+
+// as makes a user of a server who may do everything, except for these rules, and returns the option
+// of a client that is this user.
+func as(t *testing.T, server *redistest.Server, rules ...any) func(*redis.Options) {
+	t.Helper()
+	if err := server.Client(t).Do(t.Context(), append([]any{"acl", "setuser", "limiter", "on", ">secret", "~*", "+@all"}, rules...)...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return func(o *redis.Options) { o.Username, o.Password = "limiter", "secret" }
+}
+
+// If the right to MGET is taken away while calls are joined, they are decided one by one. If the
+// right to SET is, they fail for that reason. Nobody is charged for a call that failed.
+func TestARightIsTakenAway(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	for _, right := range []string{"mget", "set"} {
+		t.Run(right, func(t *testing.T) {
+			p := startKeyProxy(t, toOne(server))
+			s, reports := newReportingStore(t, p.client(t, as(t, server)))
+			keepUsing(t, "scripts have the keys of several calls", s, p.joins)
+			m := mixOf(t, t.Name(), 128, 1000)
+			before := p.scripts().joined
+			var using sync.WaitGroup
+			using.Go(func() { m.use(t, s, 20, right == "set") })
+			wantSoon(t, "calls are joined", func() bool { return p.scripts().joined > before })
+			if err := admin.Do(t.Context(), "acl", "setuser", "limiter", "-"+right).Err(); err != nil {
+				t.Fatal(err)
+			}
+			using.Wait()
+			wantSoon(t, "it is reported why calls are decided one by one", func() bool {
+				m.use(t, s, 1, right == "set")
+				return len(reports.all()) > 0
+			})
+			before = p.scripts().joined
+			v := s.take(t.Context(), m.counter(0))[0]
+			if right == "mget" && passes(v) {
+				m.passed[0].Add(1)
+			} else if right == "mget" || v.Err == nil || !strings.Contains(v.Err.Error(), "script") {
+				t.Errorf("without the right to %s: %+v", right, v)
+			}
+			m.use(t, s, 1, right == "set")
+			if after := p.scripts().joined; after != before {
+				t.Errorf("%d scripts had the keys of several calls since it was reported", after-before)
+			}
+			m.wantExact(t, s)
 		})
 	}
 }
@@ -153,17 +215,50 @@ func TestTheProofIsMadeAnewAfterAReconnect(t *testing.T) {
 	p := startKeyProxy(t, toOne(one))
 	client := p.client(t, func(o *redis.Options) { o.MinIdleConns = 4 })
 	s, reports := newReportingStore(t, client)
-	keepUsing(t, "scripts have the keys of several calls", s, func() bool { joined, _ := p.sent(); return joined > 0 })
+	keepUsing(t, "scripts have the keys of several calls", s, p.joins)
+	m := mixOf(t, t.Name(), 128, 1000)
+	keepTrying := func(what string, is func() bool) {
+		wantSoon(t, what, func() bool {
+			m.use(t, s, 1, true)
+			_, _ = client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error { return pipe.Get(t.Context(), "owner").Err() })
+			return is()
+		})
+	}
+	p.change(toOne(other))
+	keepTrying("scripts have the keys of several calls on the other server", p.joins)
+	if got := p.scripts(); got.unproved > 0 || len(reports.all()) > 0 {
+		t.Errorf("%+v, reports: %q", got, reports.all())
+	}
 	p.change(toAll(one, other))
-	m := mixOf(t, t.Name(), 128, 3)
-	wantSoon(t, "it is found out that there are several servers", func() bool {
-		m.use(t, s, 1, true)
-		_, _ = client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error { return pipe.Get(t.Context(), "owner").Err() })
-		return len(reports.all()) > 0
+	keepTrying("it is found out that there are several servers", func() bool { return len(reports.all()) > 0 })
+	m.use(t, s, 1, false)
+	if p.joins() {
+		t.Errorf("%+v", p.scripts())
+	}
+}
+
+// The servers of a ring have a proof each.
+func TestTheProofsOfARing(t *testing.T) {
+	one, other, third := redistest.Start(t), redistest.Start(t), redistest.Start(t)
+	single := startKeyProxy(t, toOne(one))
+	both := startKeyProxy(t, func(keys []string) (server, refusal string) {
+		if keys == nil { // PING, without which the ring does not use it
+			return other.Addr(), ""
+		}
+		return toAll(other, third)(keys)
+	})
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"single": single.addr(), "both": both.addr()}})
+	t.Cleanup(func() { _ = client.Close() })
+	s, reports := newReportingStore(t, client)
+	m := mixOf(t, t.Name(), 256, 1000)
+	wantSoon(t, "it is known for both whether one server holds all keys", func() bool {
+		m.use(t, s, 1, false)
+		return single.joins() && len(reports.all()) > 0
 	})
 	m.use(t, s, 1, false)
-	if joined, _ := p.sent(); joined > 0 {
-		t.Errorf("%d scripts had the keys of several calls", joined)
+	m.wantExact(t, s)
+	if both.joins() || len(reports.all()) != 1 {
+		t.Errorf("%+v, reports: %q", both.scripts(), reports.all())
 	}
 }
 
@@ -226,7 +321,7 @@ func TestTheProofEndsBeforeCallsAreSent(t *testing.T) {
 	server := redistest.Start(t)
 	o := newOwner(t, server, false)
 	o.proxy.change(toAll(server))
-	keepUsing(t, "scripts have the keys of several calls", o.store, func() bool { joined, _ := o.proxy.sent(); return joined > 0 })
+	keepUsing(t, "scripts have the keys of several calls", o.store, o.proxy.joins)
 	release := o.holdDials()
 	o.closeAll()
 	before := o.dials.Load()
@@ -238,10 +333,8 @@ func TestTheProofEndsBeforeCallsAreSent(t *testing.T) {
 	release()
 	using.Wait()
 	m.wantExact(t, o.store)
-	o.proxy.mu.Lock()
-	defer o.proxy.mu.Unlock()
-	if o.proxy.blank == 0 {
-		t.Error("no script was left blank")
+	if o.proxy.scripts().blank == 0 {
+		t.Errorf("%+v: no script was left blank", o.proxy.scripts())
 	}
 }
 

@@ -1,0 +1,49 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+)
+
+// A call has as many keys as the server decides in 250 µs, as far as that is known, but at least 4
+// and at most 24.
+func TestManySize(t *testing.T) {
+	type sample struct {
+		keys int           // decided
+		each time.Duration // of them
+		want int           // keys per call then
+	}
+	few, many := int(sampleTime/time.Millisecond), int(sampleTime/(5*time.Microsecond))
+	for _, test := range []struct {
+		name    string
+		samples []sample
+	}{
+		{"no sample yet", []sample{{1, time.Microsecond, firstKeys}}},
+		{"a fast server", []sample{{many, 5 * time.Microsecond, mostKeys}}},
+		{"a server that takes 20 µs for a key", []sample{{1000, 20 * time.Microsecond, 12}}},
+		{"a server that takes longer for a key than a call may hold it", []sample{{few, time.Millisecond, fewestKeys}}},
+		{"a pause says nothing about the server", []sample{{many, 5 * time.Microsecond, mostKeys}, {1, time.Second / 2, mostKeys}}},
+		{"a server that becomes faster", []sample{{1000, 50 * time.Microsecond, 5}, {1000, 25 * time.Microsecond, 10}}},
+		{"a server that becomes slower", []sample{
+			{many, 5 * time.Microsecond, mostKeys},
+			{20_000, 50 * time.Microsecond, mostKeys}, // a second
+			{20_000, 50 * time.Microsecond, 5},
+		}},
+		{"an idle server", []sample{{1000, 50 * time.Microsecond, 5}, {1, time.Minute, fewestKeys}, {1000, 50 * time.Microsecond, 5}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var m manySize
+			if got := m.keys(); got != firstKeys {
+				t.Errorf("%d keys at first, want %d", got, firstKeys)
+			}
+			now := time.Duration(0)
+			for i, s := range test.samples {
+				now += time.Duration(s.keys) * s.each
+				m.observe(s.keys, now)
+				if got := m.keys(); got != s.want {
+					t.Errorf("after sample %d: %d keys, want %d", i, got, s.want)
+				}
+			}
+		})
+	}
+}
