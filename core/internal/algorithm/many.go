@@ -48,7 +48,9 @@ func ReadMany(replies []string, counters []Counter, equal int64, found []Found) 
 		if len(replies[i]) < 7 {
 			return errReply
 		}
-		found[i].Now = littleEndian(replies[i][:7])
+		if found[i].Now = littleEndian(replies[i][:7]); found[i].Now == 0 {
+			return errReply
+		}
 		if err := counters[i].Limit.ReadState(replies[i][7:], &found[i]); err != nil {
 			return err
 		}

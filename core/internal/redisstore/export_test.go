@@ -31,12 +31,18 @@ type Reply struct {
 	Counters     []algorithm.Counter
 	Calls, Ahead int64
 	Text         string
+	Texts        []string
 	Values       []any
 }
 
 // Fast reads the reply of a fast script.
 func (r Reply) Fast(verdicts []algorithm.Verdict) (passed int64, err error) {
 	return r.read(fastKind, verdicts)
+}
+
+// Many reads what decide_many.lua replied for the counters of one call.
+func (r Reply) Many(verdicts []algorithm.Verdict) (passed int64, err error) {
+	return r.read(manyKind, verdicts)
 }
 
 // Equal reads the reply of decide_equal.lua.
@@ -50,7 +56,7 @@ func (r Reply) Decided(verdicts []algorithm.Verdict) (passed int64, err error) {
 }
 
 func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, err error) {
-	a := scriptReply{kind: by, text: r.Text, values: r.Values, calls: r.Calls}
+	a := scriptReply{kind: by, text: r.Text, texts: r.Texts, values: r.Values, calls: r.Calls}
 	return a.readVerdicts(&request{counters: r.Counters, calls: 1}, r.Ahead, verdicts, new(scratch))
 }
 

@@ -62,6 +62,21 @@ func (r *replyReader) list() (list []any) {
 	return list
 }
 
+// texts returns so many strings or integers, as go-redis reads them.
+func (r *replyReader) texts(n int) (texts []string) {
+	for len(texts) < n {
+		switch value := r.reply(3).(type) {
+		case string:
+			texts = append(texts, value)
+		case int64:
+			texts = append(texts, fmt.Sprint(value))
+		default:
+			texts = append(texts, "")
+		}
+	}
+	return texts
+}
+
 // asBytes returns bytes from which list makes these integers and strings.
 func asBytes(values ...any) (bytes []byte) {
 	for _, value := range values {
@@ -86,13 +101,17 @@ func FuzzReplies(f *testing.F) {
 	const seven, used = "\x07\x00\x00\x00\x00\x00\x00", "\x80\x84\x1e\x00\x00\x00\x00" // two permits
 	const bucket = window + used + "\x40\x42\x0f\x00\x00\x00\x00" + seven + window + window + "\x00"
 	gaps := bucket[:42] + "\x01" + seven + window
-	for form := range byte(5) {
+	for form := range byte(7) {
 		for _, text := range []string{
 			"", "-1", "0", "7", "99999999999999999999", window, window + "\x01\x00\x00\x00\x00\x00", window + window + "\x01\x00\x00\x00\x00\x00",
 			window + window + "\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", bucket, bucket[:21], gaps, gaps + bucket[7:28] + "\x00", window + bucket, "hello, world, this is text",
 		} {
 			for kind := range byte(4) {
 				f.Add(byte(0), kind, byte(2), byte(1), []byte(text))
+				f.Add(byte(5), kind, byte(2), byte(1), asBytes(text))
+				f.Add(byte(6), kind, byte(2), byte(1), asBytes(window+text, window+text))
+				f.Add(byte(6), kind, byte(2), byte(1), asBytes("\x00\x00\x00\x00\x00\x00\x00"+text, window+text))
+				f.Add(byte(6), kind, byte(2), byte(1), asBytes(window+text, window+window+"\x01\x00\x00\x00\x00\x00"))
 			}
 			f.Add(form, byte(1), byte(3), byte(0), asBytes(now, text))
 			f.Add(form, byte(2), byte(200), byte(3), asBytes(now, text, text))
@@ -110,7 +129,7 @@ func FuzzReplies(f *testing.F) {
 		counters := []algorithm.Counter{{Key: []byte("test:{a}:b"), Limit: kinds[int(kind)%len(kinds)], Cost: 1 + int64(kind)/16%7}}
 		asked := redisstore.Reply{Counters: counters, Calls: 1 + int64(calls), Ahead: int64(behind)}
 		verdicts := make([]algorithm.Verdict, len(counters))
-		switch form % 5 {
+		switch form % 7 {
 		case 0:
 			if counters[0].Limit.FastScript() == nil {
 				return
@@ -141,6 +160,18 @@ func FuzzReplies(f *testing.F) {
 			reply := reader.list()
 			_, err := algorithm.ReadReserved(reply)
 			wantForm(t, "reservation", err, integers(reply, 6))
+		case 5, 6:
+			for len(asked.Counters) < int(form%7)-4 { // one counter, or two
+				asked.Counters = append(asked.Counters, algorithm.Counter{Key: []byte("test:{a}:c"), Limit: kinds[1], Cost: 1})
+				verdicts = append(verdicts, algorithm.Verdict{})
+			}
+			if !algorithm.Joins(asked.Counters) {
+				return
+			}
+			asked.Texts = reader.texts(len(asked.Counters))
+			passed, err := asked.Many(verdicts)
+			wantWithin(t, asked, passed, err, verdicts)
+			wantForm(t, "many", err, manyForm(asked))
 		}
 	})
 }
@@ -176,6 +207,20 @@ func fastForm(l *algorithm.Limit, text string, cost int64) bool {
 		state, now := cutMoment(text)
 		return now && len(text) == 20 && stateForm(l, state)
 	}
+}
+
+// manyForm reports whether texts have the form of a reply of decide_many.lua for one call.
+func manyForm(asked redisstore.Reply) bool {
+	if len(asked.Texts) == 1 {
+		return fastForm(asked.Counters[0].Limit, asked.Texts[0], asked.Calls*asked.Counters[0].Cost)
+	}
+	for i, text := range asked.Texts {
+		state, moment := cutMoment(text)
+		if !moment || units(text[:7]) == 0 || !stateForm(asked.Counters[i].Limit, state) {
+			return false
+		}
+	}
+	return true
 }
 
 // equalForm reports whether values have the form of a reply of decide_equal.lua.
