@@ -5,6 +5,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // call is the state of one call while it is decided. It implements the Request that rules read.
@@ -12,8 +13,8 @@ import (
 type call struct {
 	View
 	limiter *Limiter
-	id      uint64 // of its first charge; unique as long as this object lives in the pool
-	stripe  uint32 // where its decisions are counted
+	id      uint64      // of its first charge; unique as long as this object lives in the pool
+	place   tally.Place // where its decisions are counted
 
 	applied []appliedRule // the rules that apply
 	// their limits and bans; each belongs to the counter and the verdict at its place

@@ -16,7 +16,7 @@ func (c *call) refuse(reason Reason, rule *namedRule, limit *Limit, cause error)
 			c.limiter.operatorLog.IdentifyFailed(rule.name, cause)
 		}
 	}
-	rule.tally.Count(string(reason), string(FromNobody), true, c.stripe)
+	rule.tally.Count(string(reason), string(FromNobody), true, &c.place)
 	answer := c.answer(&Decision{Reason: reason, Rule: rule.name, Limit: *limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)

@@ -36,7 +36,7 @@ func (c *call) addCounters(anonymous bool, subject string) (stopped *appliedRule
 // reportUncounted reports a rule in DryRun that would have refused the call before its counter was
 // asked.
 func (c *call) reportUncounted(a *appliedRule) {
-	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), false, c.stripe)
+	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), false, &c.place)
 	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
 }
 

@@ -62,11 +62,11 @@ func (c *call) tallyRules(binding int) {
 func (c *call) tallyLimit(i int, bound bool) {
 	tally := c.limits[i].named.tally
 	if v := &c.verdicts[i]; v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
-		tally.CountUsual(bound, c.stripe)
+		tally.CountUsual(bound, &c.place)
 		return
 	}
 	reason, source := c.outcome(i)
-	tally.Count(string(reason), string(source), bound, c.stripe)
+	tally.Count(string(reason), string(source), bound, &c.place)
 }
 
 // reportDryRuns counts the decision of each rule in DryRun, and reports each to OnDecision by

@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // directCall is the state of one call of a handle while it is decided. It comes from a pool. A
@@ -14,13 +15,13 @@ type directCall struct {
 	limiter  *Limiter
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
-	id       uint64 // of its first charge; unique as long as this object lives in the pool
-	stripe   uint32 // where its decisions are counted
+	id       uint64      // of its first charge; unique as long as this object lives in the pool
+	place    tally.Place // where its decisions are counted
 	here     hereCall
 }
 
 func newDirectCall(l *Limiter) *directCall {
-	c := &directCall{limiter: l, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
+	c := &directCall{limiter: l, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace()}
 	c.here.counter.Key = make([]byte, 0, rediskey.MaxLen)
 	return c
 }
@@ -101,7 +102,7 @@ func (c *directCall) answer(d *Decision, q *handleCall) error {
 	}
 	usual := fits && c.verdicts[at].From == algorithm.FromStore
 	if usual && q.charge {
-		q.tally.CountUsual(true, c.stripe)
+		q.tally.CountUsual(true, &c.place)
 	}
 	c.decision(d, at, q, passed)
 	if len(c.counters) > 1 {
@@ -115,7 +116,7 @@ func (c *directCall) answer(d *Decision, q *handleCall) error {
 
 // count counts the decision on a call.
 func (c *directCall) count(q *handleCall, d *Decision) {
-	q.tally.Count(string(d.Reason), string(d.Source), true, c.stripe)
+	q.tally.Count(string(d.Reason), string(d.Source), true, &c.place)
 }
 
 // binding returns the place of the limit that binds the call most.

@@ -30,10 +30,10 @@ func (h *handle) chargeHere(ctx context.Context, subject string, n int, d *Decis
 	counter.Limit, counter.Cost = &limit.compiled, int64(n)
 	l.memory.DecideOne(counter, true, v)
 	if v.RetryAfter == 0 {
-		h.tally.CountUsual(true, c.stripe)
+		h.tally.CountUsual(true, &c.place)
 		d.receipt.record(l, counter, v, c.id)
 	} else {
-		h.tally.Count(string(LimitExceeded), string(l.source), true, c.stripe)
+		h.tally.Count(string(LimitExceeded), string(l.source), true, &c.place)
 	}
 	d.fill(h.name, &limit.limit, v, l.source)
 	d.Key = subject

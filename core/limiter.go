@@ -99,7 +99,7 @@ func New(options Options) (*Limiter, error) {
 	}
 	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) })
 	l.calls.New = func() any {
-		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, stripe: l.tallies.Stripe()}
+		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace()}
 	}
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {

@@ -15,13 +15,14 @@ func TestNamesAreBounded(t *testing.T) {
 	var goroutines sync.WaitGroup
 	for g := range 4 {
 		goroutines.Go(func() {
+			at := table.NewPlace()
 			for i := range n / 4 {
-				table.OfHandle(strconv.Itoa(g*n+i)).Count("allowed", "memory", true, table.Stripe())
+				table.OfHandle(strconv.Itoa(g*n+i)).Count("allowed", "memory", true, &at)
 			}
 		})
 	}
 	goroutines.Wait()
-	table.OfRule("late").CountUsual(true, 0)
+	table.OfRule("late").CountUsual(true, new(Place))
 	table.OfRule("never counted")
 	entries := table.Snapshot()
 	if len(entries) != MaxHandles+2 {
@@ -40,8 +41,8 @@ func TestSnapshotIsInOrder(t *testing.T) {
 	table := New("others", "allowed", "memory")
 	for i := range 40 {
 		reason, source, name := fmt.Sprint("reason", i%8), fmt.Sprint("source", i%5), []string{"b", "a"}[i%2]
-		table.OfRule(name).Count(reason, source, true, uint32(i))
-		table.OfHandle(name).Count(reason, source, false, uint32(i))
+		table.OfRule(name).Count(reason, source, true, &Place{uint32(i)})
+		table.OfHandle(name).Count(reason, source, false, &Place{uint32(i)})
 	}
 	entries := table.Snapshot()
 	if len(entries) != 40 || !slices.IsSortedFunc(entries, compare) {
@@ -51,5 +52,24 @@ func TestSnapshotIsInOrder(t *testing.T) {
 		if e.Count != 2 || e.Bound != 1 {
 			t.Errorf("a rule and a handle of one name are not one entry: %+v", e)
 		}
+	}
+}
+
+// Goroutines that count at one place lose no decision.
+func TestOnePlaceForSeveral(t *testing.T) {
+	table := New("others", "allowed", "memory")
+	of := table.OfRule("rule")
+	var goroutines sync.WaitGroup
+	for range 4 {
+		goroutines.Go(func() {
+			at := Place{}
+			for i := range 10_000 {
+				of.CountUsual(i%4 == 0, &at)
+			}
+		})
+	}
+	goroutines.Wait()
+	if want := (Entry{"rule", "allowed", "memory", 40_000, 10_000}); !slices.Contains(table.Snapshot(), want) {
+		t.Errorf("counted %v, want %v", table.Snapshot(), want)
 	}
 }
