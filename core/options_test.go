@@ -3,9 +3,11 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 func TestNewRefusesBadOptions(t *testing.T) {
@@ -119,4 +122,51 @@ func TestCloseLeavesTheClientOpen(t *testing.T) {
 			}
 		}
 	})
+}
+
+// One script decides many calls on different keys, and reads them by MGET, unless OneKeyPerScript is
+// set or the user may not call MGET. The log says that once.
+func TestOneKeyPerScript(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		option bool
+		rule   string // of the user
+		joins  bool
+		lines  int
+	}{
+		{"by default", false, "+@all", true, 0},
+		{"turned off", true, "+@all", false, 0},
+		{"without the right", false, "-mget", false, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			if err := server.Client(t).Do(background, "acl", "setuser", "limiter", "on", ">secret", "~accesslimit:*", "+@all", test.rule).Err(); err != nil {
+				t.Fatal(err)
+			}
+			client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limiter", "secret" })
+			var log logbook
+			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger(), OneKeyPerScript: test.option})
+			counter := limiter.MustCounter("name", core.PerHour(1000))
+			const line = "each script decides one call"
+			for round := 0; round < 20 || test.joins && server.Calls("mget") < 200 || log.count(line) < test.lines; round++ {
+				var callers sync.WaitGroup
+				for i := range 64 {
+					callers.Go(func() {
+						for n := range 8 {
+							if d, err := counter.Allow(background, fmt.Sprint(i, n)); err != nil || !d.Allowed {
+								t.Errorf("%v, %v", d, err)
+							}
+						}
+					})
+				}
+				callers.Wait()
+				if round == 500 {
+					t.Fatalf("%d calls of MGET, log: %s", server.Calls("mget"), log.text.String())
+				}
+			}
+			if n := server.Calls("mget"); !test.joins && n > 0 || log.count(line) != test.lines {
+				t.Errorf("%d calls of MGET, %d lines in the log: %s", n, log.count(line), log.text.String())
+			}
+		})
+	}
 }
