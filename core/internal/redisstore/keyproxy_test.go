@@ -269,6 +269,9 @@ func readValue(r *bufio.Reader) (raw []byte, err error) {
 
 // words returns the words of a command.
 func words(raw []byte) (words []string) {
+	if raw[0] != '*' { // an inline command, which ends with the line
+		return append(strings.Fields(string(raw)), "")
+	}
 	r := bufio.NewReader(strings.NewReader(string(raw)))
 	_, _ = r.ReadString('\n')
 	for {

@@ -123,8 +123,9 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
 		m.fail(err)
 	default:
 		p.answered = true
-		m.read()
-		s.manySize.observe(len(m.hashes), time.Since(s.start))
+		if m.read() {
+			s.manySize.observe(len(m.hashes), time.Since(s.start))
+		}
 	}
 }
 

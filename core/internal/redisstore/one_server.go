@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -48,8 +49,12 @@ const (
 	repeatProof, retryProof, recheckProof = 50 * time.Millisecond, time.Second, time.Minute
 )
 
-// errSeveralServers is the finding that the keys are not all on one server.
-var errSeveralServers = errors.New("a script did not find all of the keys that were just written, as with a proxy that spreads keys over servers")
+var (
+	// errSeveralServers is the finding that the keys are not all on one server.
+	errSeveralServers = errors.New("a script did not find all of the keys that were just written, as with a proxy that spreads keys over servers")
+	// errNoProbeKeys shows nothing: the server may have been stopped for too long, or flushed.
+	errNoProbeKeys = errors.New("the keys that were just written are gone")
+)
 
 // holds reports whether there is a proof for all connections so far.
 func (p *oneServerProof) holds() bool {
@@ -121,10 +126,11 @@ func (p *oneServerProof) probe() (made uint32, err error) {
 	if err := cmp.Or(p.node.processAll(ctx, []redis.Cmder{read}), read.Err()); err != nil {
 		return 0, err
 	}
-	for _, found := range read.Val() {
-		if found != value {
-			return 0, errSeveralServers
-		}
+	switch found := read.Val(); {
+	case len(found) != probeKeys || found[0] != value: // also a proxy finds the first key
+		return 0, errNoProbeKeys
+	case slices.ContainsFunc(found, func(f string) bool { return f != value }):
+		return 0, errSeveralServers
 	}
 	return read.made, nil
 }

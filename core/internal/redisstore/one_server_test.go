@@ -237,6 +237,23 @@ func TestTheProofIsMadeAnewAfterAReconnect(t *testing.T) {
 	}
 }
 
+// A server that loses the probe keys is not taken for several servers.
+func TestAServerLosesTheProbeKeys(t *testing.T) {
+	server := redistest.Start(t)
+	admin, flushed := server.Client(t), atomic.Bool{}
+	p := startKeyProxy(t, func(keys []string) (addr, refusal string) {
+		if len(keys) > 1 && strings.HasSuffix(keys[0], ":probe") && flushed.CompareAndSwap(false, true) {
+			admin.FlushAll(context.Background())
+		}
+		return server.Addr(), ""
+	})
+	s, reports := newReportingStore(t, p.client(t))
+	keepUsing(t, "scripts have the keys of several calls", s, p.joins)
+	if got := reports.all(); len(got) > 0 || !flushed.Load() {
+		t.Errorf("reports: %q", got)
+	}
+}
+
 // The servers of a ring have a proof each.
 func TestTheProofsOfARing(t *testing.T) {
 	one, other, third := redistest.Start(t), redistest.Start(t), redistest.Start(t)

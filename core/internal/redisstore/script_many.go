@@ -73,17 +73,18 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 	return &m.cmd
 }
 
-// read hands the reply to the groups. Those that the script did not decide are left to go alone.
-func (m *manyCall) read() {
+// read hands the reply to the groups, and reports whether the script looked at them. Those that it
+// did not decide are left to go alone.
+func (m *manyCall) read() bool {
 	replies := m.cmd.Val()
 	switch len(replies) {
 	case 0: // there was no proof any more
 		m.leaveAlone()
-		return
+		return false
 	case len(m.hashes):
 	default:
 		m.fail(fmt.Errorf("the script replied %.99q for %d counters", replies, len(m.hashes)))
-		return
+		return false
 	}
 	for _, g := range m.groups {
 		own := replies[:len(g.counters)]
@@ -94,6 +95,7 @@ func (m *manyCall) read() {
 		}
 		g.finished, g.answer = true, scriptReply{kind: manyKind, texts: own, calls: g.calls}
 	}
+	return true
 }
 
 // leaveAlone has the groups go alone.
