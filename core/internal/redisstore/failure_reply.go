@@ -70,6 +70,17 @@ func isReadOnly(err error) bool {
 	return errors.As(err, &reply) && strings.Contains(err.Error(), "READONLY You can't write against a read only replica")
 }
 
+// noWrites are words in error replies of a server that takes no writes now, also within those of
+// scripts.
+var noWrites = []string{"OOM ", "MISCONF ", "NOREPLICAS ", "READONLY "}
+
+// isWriteRefused reports whether a script ended at its first write, because the server takes none.
+// Redis never refuses a later one for that reason.
+func isWriteRefused(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && slices.ContainsFunc(noWrites, func(words string) bool { return strings.Contains(err.Error(), words) })
+}
+
 // isRedirect reports whether a healthy node of a cluster answered that it does not serve the slot,
 // or not now.
 func isRedirect(err error) bool {

@@ -119,6 +119,8 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
 	case isManyRefused(err):
 		s.proof.refute(err)
 		m.leaveAlone()
+	case isWriteRefused(err): // calls that are refused need no write, and are answered by themselves
+		m.leaveAlone()
 	case err != nil:
 		m.fail(err)
 	default:

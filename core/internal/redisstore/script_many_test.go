@@ -231,3 +231,34 @@ func TestForeignKeyAmongMany(t *testing.T) {
 		s.wantUsed(t, k)
 	}
 }
+
+// A server that takes no writes, because its memory is full, still refuses a call on a used-up
+// counter, and fails no other call than those that it would have to charge.
+func TestFullServerAmongMany(t *testing.T) {
+	server, client := startOne(t)
+	s := newStore(t, client, patient)
+	full := counter("full", daily(t, 1))
+	s.mustTake(t, full)
+	room := func(bytes string) {
+		if err := server.Client(t).ConfigSet(context.Background(), "maxmemory", bytes).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	untilJoined(t, server, func() {
+		room("0")
+		together(crowd, func(i int) { s.take(context.Background(), counter(fmt.Sprint("before", i), daily(t, 1000))) })
+		room("1")
+		together(crowd, func(i int) {
+			c := full
+			if i%2 == 0 {
+				c = counter(fmt.Sprint("after", i), daily(t, 10))
+			}
+			for range 3 {
+				v := s.take(context.Background(), c)[0]
+				if i%2 == 0 && v.Err == nil || i%2 == 1 && (v.Err != nil || v.RetryAfter == 0) {
+					t.Errorf("%s: %+v", c.Key, v)
+				}
+			}
+		})
+	})
+}
