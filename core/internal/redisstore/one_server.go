@@ -21,6 +21,8 @@ import (
 //
 // The proof is made of probe keys, which are written one by one and read by one script. It is good
 // for the connections that there were when it was made. A later connection may lead elsewhere.
+// That those at one time lead to the same place is not tested: if they did not, no count would be
+// right anyway.
 type oneServerProof struct {
 	node   pipelineNode
 	client *redis.Client // whose pool makes the connections

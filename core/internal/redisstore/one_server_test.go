@@ -254,6 +254,22 @@ func TestAServerLosesTheProbeKeys(t *testing.T) {
 	}
 }
 
+// A proof that is being made when the store is closed ends by Timeout, and shows nothing.
+func TestCloseWhileAProofIsMade(t *testing.T) {
+	server, client := startOne(t)
+	s, reports := newStore(t, client, timeout), new(oneKeyReports)
+	s.Listen(reports)
+	wantSoon(t, "the store decides", func() bool { return passes(s.take(t.Context(), counter("subject", daily(t, 100)))[0]) })
+	server.Stop()
+	s.Prove()
+	due := newAlarm(timeout)
+	s.Close()
+	if late := due.late(); late > 0 || s.Prove() || len(reports.all()) > 0 {
+		t.Errorf("closed %v late, reports: %q", late, reports.all())
+	}
+	server.Continue()
+}
+
 // The servers of a ring have a proof each.
 func TestTheProofsOfARing(t *testing.T) {
 	one, other, third := redistest.Start(t), redistest.Start(t), redistest.Start(t)
