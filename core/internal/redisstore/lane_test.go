@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
@@ -200,29 +196,6 @@ func TestForeignStringsAreLeftUnchanged(t *testing.T) {
 	}
 }
 
-// bothWays runs a test with a store whose scripts have the keys of one call, and with one whose
-// scripts have those of several.
-func bothWays(t *testing.T, test func(t *testing.T, server *redistest.Server, s store)) {
-	t.Run("keys of one call", func(t *testing.T) {
-		server, client := startOne(t)
-		s := newStore(t, client, patient)
-		s.JoinKeys("")
-		test(t, server, s)
-	})
-	t.Run("keys of several calls", func(t *testing.T) {
-		server := redistest.Start(t)
-		p := startKeyProxy(t, toOne(server))
-		s := newStore(t, p.client(t), patient)
-		keepUsing(t, "scripts have the keys of several calls", s, p.joins)
-		wantSoon(t, "it is proved that one server holds all keys", s.Prove)
-		before := p.scripts().joined
-		test(t, server, s)
-		if p.scripts().joined == before {
-			t.Error("no script had the keys of several calls")
-		}
-	})
-}
-
 // A call whose caller leaves before the pipeline does is never sent, and so never charged.
 func TestAbandonedCallsAreNotSent(t *testing.T) {
 	bothWays(t, func(t *testing.T, server *redistest.Server, s store) {
@@ -260,89 +233,6 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 			}
 		}
 	})
-}
-
-// joining starts a server behind a proxy, and a store with this timeout whose scripts have the keys
-// of several calls there.
-func joining(t *testing.T, within time.Duration) (*redistest.Server, *keyProxy, *redis.Client, store) {
-	t.Helper()
-	server := redistest.Start(t)
-	p := startKeyProxy(t, toOne(server))
-	client := p.client(t, func(o *redis.Options) { o.MinIdleConns = 6 })
-	s := newStore(t, client, within)
-	m := mixOf(t, t.Name()+" warm", 128, 1000)
-	m.limits = []*algorithm.Limit{daily(t, 1000)} // so that the server knows the script with this algorithm only
-	wantSoon(t, "scripts have the keys of several calls", func() bool {
-		m.use(t, s, 1, true)
-		return p.joins() && s.Prove()
-	})
-	return server, p, client, s
-}
-
-// If the reply to a script is lost, its calls fail. Nothing is sent again.
-func TestALostReplyToSeveralCalls(t *testing.T) {
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			server, p, _, s := joining(t, timeout)
-			limit, round := daily(t, 1000), 0
-			key := func(i int) algorithm.Counter { return counter(fmt.Sprint(t.Name(), round, " ", i), limit) }
-			var passed [callers]bool
-			p.fault.Store(f)
-			wantSoon(t, "a reply is lost", func() bool {
-				round++
-				together(callers, func(i int) { passed[i] = passes(s.take(context.Background(), key(i))[0]) })
-				return p.fault.Load() == nil
-			})
-			after, lost := newStore(t, server.Client(t), patient), 0
-			for i := range callers {
-				charged := 1000 - after.left(t, key(i))
-				if charged > 1 || passed[i] && charged == 0 {
-					t.Errorf("call %d, passed: %t, was charged %d times", i, passed[i], charged)
-				}
-				if !passed[i] && charged == 1 {
-					lost++
-				}
-			}
-			if lost < 2 {
-				t.Errorf("%d calls were charged without a reply, want those of a script", lost)
-			}
-		})
-	}
-}
-
-// A server that hangs delays no call past its deadline, whether the caller's or Timeout, and then
-// opens the breaker. Calls that it executes once it continues are charged at most once.
-func TestSeveralCallsOfAScriptReturnInTime(t *testing.T) {
-	server, p, client, s := joining(t, timeout)
-	limit, before := daily(t, 100), p.scripts().joined
-	key := func(i int) algorithm.Counter { return counter(fmt.Sprint("key", i), limit) }
-	server.Stop()
-	together(callers, func(i int) { s.takeInTime(t, i%2 == 0, key(i)) })
-	if p.scripts().joined == before {
-		t.Error("no script had the keys of several calls")
-	}
-	wantSoon(t, "the breaker is open", func() bool {
-		v := s.take(context.Background(), counter("breaker", limit))[0]
-		return v.Err != nil && strings.Contains(v.Err.Error(), "not asked")
-	})
-	together(callers, func(i int) { s.take(context.Background(), counter(fmt.Sprint("not asked", i), limit)) })
-	server.Continue()
-	before = p.scripts().joined
-	m := mixOf(t, t.Name(), 128, 1000)
-	wantSoon(t, "scripts have the keys of several calls again", func() bool {
-		m.use(t, s, 1, true)
-		return p.scripts().joined > before+10
-	})
-	deployment{servers: []*redistest.Server{server}}.proceed(t, client)
-	after := newStore(t, server.Client(t), patient)
-	for i := range callers {
-		if left := after.left(t, key(i)); left < 99 {
-			t.Errorf("one call on %s was charged %d times", key(i).Key, 100-left)
-		}
-		if left := after.left(t, counter(fmt.Sprint("not asked", i), limit)); left < 99 {
-			t.Errorf("number %d was charged %d times while the breaker was open", i, 100-left)
-		}
-	}
 }
 
 // A lease takes as many calls as fit, even beside other calls for the same key, and returns how

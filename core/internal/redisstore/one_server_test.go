@@ -2,10 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -42,67 +37,6 @@ func newReportingStore(t testing.TB, client redis.UniversalClient) (store, *oneK
 	s, reports := newStore(t, client, patient), new(oneKeyReports)
 	s.Listen(reports)
 	return s, reports
-}
-
-// mixed is a set of keys that many callers use at once.
-type mixed struct {
-	name   string
-	limits []*algorithm.Limit
-	keys   int
-	most   int64 // of each key
-	passed []atomic.Int64
-}
-
-// mixOf returns keys whose counters have this many permits.
-func mixOf(t testing.TB, name string, keys int, most int64) *mixed {
-	m := &mixed{name: name, keys: keys, most: most, passed: make([]atomic.Int64, keys)}
-	for _, limit := range limits(t, most) {
-		m.limits = append(m.limits, limit)
-	}
-	return m
-}
-
-func (m *mixed) counter(key int) algorithm.Counter {
-	return counter(fmt.Sprint(m.name, key), m.limits[key%len(m.limits)])
-}
-
-// use has a crowd take each key about so many times. Calls may fail only if failures are allowed.
-func (m *mixed) use(t testing.TB, s store, times int, mayFail bool) {
-	t.Helper()
-	together(callers, func(i int) {
-		for n := range m.keys * times / callers {
-			key := (i + n*callers) % m.keys
-			switch v := s.take(context.Background(), m.counter(key))[0]; {
-			case passes(v):
-				m.passed[key].Add(1)
-			case v.RetryAfter == 0 && !mayFail:
-				t.Errorf("%+v", v)
-			}
-		}
-	})
-}
-
-// wantExact checks that what passed is what was charged, and, if all is used up, what there was.
-func (m *mixed) wantExact(t testing.TB, s store) {
-	t.Helper()
-	for key := range m.keys {
-		c, passed := m.counter(key), m.passed[key].Load()
-		if left := s.left(t, c); passed > m.most || left != m.most-passed {
-			t.Errorf("%s: %d of %d calls passed, and %d are left", c.Key, passed, m.most, left)
-		}
-	}
-}
-
-// keepUsing uses a key set until a condition holds.
-func keepUsing(t *testing.T, what string, s store, is func() bool) {
-	t.Helper()
-	round := 0
-	wantSoon(t, what, func() bool {
-		m := mixOf(t, fmt.Sprint(t.Name(), what, round), 256, 3)
-		round++
-		m.use(t, s, 1, false)
-		return is()
-	})
 }
 
 // Scripts have the keys of several calls only where one server holds all keys. Elsewhere it is
@@ -293,164 +227,4 @@ func TestTheProofsOfARing(t *testing.T) {
 	if both.joins() || len(reports.all()) != 1 {
 		t.Errorf("%+v, reports: %q", both.scripts(), reports.all())
 	}
-}
-
-// Each new connection ends the proof, in whatever way it came.
-func TestAConnectionEndsTheProof(t *testing.T) {
-	server := redistest.Start(t)
-	for _, test := range []struct {
-		name    string
-		connect func(t *testing.T, o *owner)
-	}{
-		{"for a command", func(t *testing.T, o *owner) {
-			o.holdIdle(t)
-			o.get(t, o.client)
-		}},
-		{"for a pipeline", func(t *testing.T, o *owner) {
-			o.proxy.change(toOne(server))
-			_, _ = o.client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error { return pipe.Get(t.Context(), "owner").Err() })
-		}},
-		{"in the background", func(t *testing.T, o *owner) {
-			before := o.dials.Load()
-			o.holdIdle(t)
-			wantSoon(t, "the pool has made another connection", func() bool { return o.dials.Load() > before })
-			wantSoon(t, "it is idle", func() bool { return o.client.PoolStats().TotalConns > uint32(len(o.held)) })
-		}},
-		{"too late for its command", func(t *testing.T, o *owner) {
-			o.holdIdle(t)
-			release := o.holdDials()
-			ctx, leave := context.WithCancel(t.Context())
-			before := o.dials.Load()
-			go func() {
-				for o.dials.Load() == before {
-					runtime.Gosched()
-				}
-				leave()
-			}()
-			if err := o.client.Get(ctx, "owner").Err(); !errors.Is(err, context.Canceled) {
-				t.Errorf("%v, want no connection", err)
-			}
-			o.letGo()
-			wantSoon(t, "there is a proof", o.store.Prove)
-			total := o.client.PoolStats().TotalConns
-			release()
-			wantSoon(t, "the connection is idle", func() bool { return o.client.PoolStats().TotalConns > total })
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			o := newOwner(t, server, test.name == "in the background")
-			wantSoon(t, "there is a proof", o.store.Prove)
-			test.connect(t, o)
-			if o.store.IsProved() {
-				t.Errorf("the proof holds for the new connection, after %d dials: %+v", o.dials.Load(), o.client.PoolStats())
-			}
-		})
-	}
-}
-
-// Calls whose proof ends before they are sent, because the only connection for them is new, are sent
-// one by one.
-func TestTheProofEndsBeforeCallsAreSent(t *testing.T) {
-	server := redistest.Start(t)
-	o := newOwner(t, server, false)
-	o.proxy.change(toAll(server))
-	keepUsing(t, "scripts have the keys of several calls", o.store, o.proxy.joins)
-	release := o.holdDials()
-	o.closeAll()
-	before := o.dials.Load()
-	m := mixOf(t, t.Name(), callers, 3)
-	var using sync.WaitGroup
-	using.Go(func() { m.use(t, o.store, 1, false) })
-	// One is for a call that is sent directly. The other's pipeline relies on the proof.
-	wantSoon(t, "two connections are being made", func() bool { return o.dials.Load() >= before+2 })
-	release()
-	using.Wait()
-	m.wantExact(t, o.store)
-	if o.proxy.scripts().blank == 0 {
-		t.Errorf("%+v: no script was left blank", o.proxy.scripts())
-	}
-}
-
-// owner is the owner of a client, who uses it beside a store.
-type owner struct {
-	client *redis.Client
-	proxy  *keyProxy
-	store  store
-	held   []*redis.Conn
-	dials  atomic.Int32
-	mu     sync.Mutex
-	conns  []net.Conn
-	gate   chan struct{} // closed, unless dials are held
-}
-
-func newOwner(t *testing.T, server *redistest.Server, keepsOneIdle bool) *owner {
-	o := &owner{proxy: startKeyProxy(t, toOne(server)), gate: make(chan struct{})}
-	close(o.gate)
-	o.client = o.proxy.client(t, func(options *redis.Options) {
-		options.Dialer = o.dial
-		if keepsOneIdle {
-			options.MinIdleConns = 1
-		}
-	})
-	o.get(t, o.client)
-	o.store = newStore(t, o.client, patient)
-	t.Cleanup(o.letGo)
-	return o
-}
-
-func (o *owner) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	o.mu.Lock()
-	gate := o.gate
-	o.mu.Unlock()
-	o.dials.Add(1)
-	<-gate
-	conn, err := new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, addr)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.conns = append(o.conns, conn)
-	return conn, err
-}
-
-// closeAll closes all connections on our side, so that none is used any more.
-func (o *owner) closeAll() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, conn := range o.conns {
-		_ = conn.Close()
-	}
-	o.conns = nil
-}
-
-// holdDials has dials wait until the function is called that it returns.
-func (o *owner) holdDials() (release func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	gate := make(chan struct{})
-	o.gate = gate
-	return func() { close(gate) }
-}
-
-func (o *owner) get(t *testing.T, client redis.Cmdable) {
-	t.Helper()
-	if err := client.Get(t.Context(), "owner").Err(); err != redis.Nil {
-		t.Error(err)
-	}
-}
-
-// holdIdle takes all idle connections from the pool.
-func (o *owner) holdIdle(t *testing.T) {
-	t.Helper()
-	for n := o.client.PoolStats().IdleConns; n > 0; n-- {
-		conn := o.client.Conn()
-		o.held = append(o.held, conn)
-		o.get(t, conn)
-	}
-}
-
-// letGo gives the connections back.
-func (o *owner) letGo() {
-	for _, conn := range o.held {
-		_ = conn.Close()
-	}
-	o.held = nil
 }
