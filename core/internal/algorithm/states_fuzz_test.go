@@ -18,7 +18,8 @@ import (
 // algorithm uses, and runs every script on them. Each script must either answer within the limit
 // and leave a state that can be used again, or report that this is no counter and leave it
 // unchanged. It must report bytes that cannot be a state, and answer to those of a state. For a
-// state whose parts contradict each other, either is right.
+// state whose parts contradict each other, either is right. The fast scripts and decide_many.lua
+// raise no error for any string: they leave it to another script.
 func FuzzStates(f *testing.F) {
 	s := startServer(f)
 	limits := append(oneOfEach(f), bucket(f, 7, 3*hour, 21), algorithm.Windowed(algorithm.SlidingWindow, 1000, hour))
