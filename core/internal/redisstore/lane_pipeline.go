@@ -120,6 +120,7 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
 		s.proof.refute(err)
 		m.leaveAlone()
 	case isWriteRefused(err): // calls that are refused need no write, and are answered by themselves
+		s.proof.end()
 		m.leaveAlone()
 	case err != nil:
 		m.fail(err)

@@ -109,6 +109,13 @@ func (p *oneServerProof) refute(why error) {
 	}
 }
 
+// end ends the proof until another one can be made.
+func (p *oneServerProof) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends = time.Time{}
+}
+
 // probe writes the probe keys, each by itself, and reads all of them in one script. It returns how
 // many connections had been made when that script was written.
 func (p *oneServerProof) probe() (made uint32, err error) {

@@ -232,33 +232,32 @@ func TestForeignKeyAmongMany(t *testing.T) {
 	}
 }
 
-// A server that takes no writes, because its memory is full, still refuses a call on a used-up
-// counter, and fails no other call than those that it would have to charge.
-func TestFullServerAmongMany(t *testing.T) {
-	server, client := startOne(t)
-	s := newStore(t, client, patient)
-	full := counter("full", daily(t, 1))
-	s.mustTake(t, full)
-	room := func(bytes string) {
-		if err := server.Client(t).ConfigSet(context.Background(), "maxmemory", bytes).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	untilJoined(t, server, func() {
-		room("0")
-		together(crowd, func(i int) { s.take(context.Background(), counter(fmt.Sprint("before", i), daily(t, 1000))) })
-		room("1")
-		together(crowd, func(i int) {
-			c := full
-			if i%2 == 0 {
-				c = counter(fmt.Sprint("after", i), daily(t, 10))
+// While a server takes no writes, the calls that it would charge fail. Those that are refused are
+// not charged, so they get their refusals, as if they were decided one by one.
+func TestRefusalsWhileNothingCanBeWritten(t *testing.T) {
+	for name, command := range map[string][]any{
+		"out of memory": {"config", "set", "maxmemory", "1"}, "a replica": {"replicaof", "127.0.0.1", "1"},
+		"too few replicas": {"config", "set", "min-replicas-to-write", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, client := startOne(t)
+			s := newStore(t, client, patient)
+			full, charged := mixOf(t, t.Name()+"full", crowd, 1), mixOf(t, t.Name()+"charged", crowd, 1000)
+			full.use(t, s, 1, false)
+			untilJoined(t, server, func() { charged.use(t, s, 1, false) })
+			if err := client.Do(t.Context(), command...).Err(); err != nil {
+				t.Fatal(err)
 			}
-			for range 3 {
-				v := s.take(context.Background(), c)[0]
-				if i%2 == 0 && v.Err == nil || i%2 == 1 && (v.Err != nil || v.RetryAfter == 0) {
-					t.Errorf("%s: %+v", c.Key, v)
+			together(callers, func(i int) {
+				for n := range 5 {
+					if v := s.take(t.Context(), full.counter((i+n)%full.keys))[0]; v.RetryAfter == 0 {
+						t.Errorf("a used-up counter: %+v", v)
+					}
+					if v := s.take(t.Context(), charged.counter((i+n)%charged.keys))[0]; v.Err == nil {
+						t.Errorf("a counter that cannot be written: %+v", v)
+					}
 				}
-			}
+			})
 		})
-	})
+	}
 }
