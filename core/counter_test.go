@@ -423,7 +423,7 @@ func TestAllowUpTo(t *testing.T) {
 		limiter := newLimiter(t, options)
 		for name, limit := range lasting(10) {
 			t.Run(name, func(t *testing.T) {
-				c, beside := limiter.MustCounter("up to "+name, limit), core.PerDay(100).Log()
+				c, beside := limiter.MustCounter("up to "+name, limit), core.Per(100, 48*time.Hour).Log()
 				several := limiter.MustCounter("several "+name, limit, beside)
 				for _, step := range []struct{ n, granted, left int }{{0, 0, 10}, {1, 1, 9}, {4, 4, 5}, {math.MaxInt, 5, 0}, {3, 0, 0}, {0, 0, 0}} {
 					for _, c := range []core.Counter{c, several} {
