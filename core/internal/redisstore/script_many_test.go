@@ -261,3 +261,31 @@ func TestRefusalsWhileNothingCanBeWritten(t *testing.T) {
 		})
 	}
 }
+
+// A script has at most 24 keys, so that it does not hold up the server's other clients for long.
+func TestNoScriptHasTooManyKeys(t *testing.T) {
+	server, client := startOne(t)
+	s, other := newStore(t, client, patient), server.Client(t)
+	ctx := context.Background()
+	other.ConfigSet(ctx, "slowlog-log-slower-than", "0")
+	other.ConfigSet(ctx, "slowlog-max-len", "10000")
+	limit := daily(t, 1000)
+	untilJoined(t, server, func() {
+		together(crowd, func(i int) {
+			for n := range 4 {
+				s.take(ctx, counter(fmt.Sprint(i, " ", n), limit))
+			}
+		})
+	})
+	most := 0
+	for _, call := range other.SlowLogGet(ctx, 10000).Val() {
+		if call.Args[0] == "evalsha" {
+			var keys int
+			_, _ = fmt.Sscan(call.Args[2], &keys)
+			most = max(most, keys)
+		}
+	}
+	if most < 2 || most > 24 {
+		t.Errorf("a script had %d keys", most)
+	}
+}
