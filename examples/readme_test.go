@@ -29,12 +29,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
 func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool,
 	signIn, search gin.HandlerFunc) {
-	_, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now
+	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
 	{
 %s

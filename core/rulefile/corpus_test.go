@@ -1,0 +1,103 @@
+package rulefile
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write schema.json and testdata/bad.golden anew")
+
+// golden is the file of messages for testdata/bad. Each paragraph says whether the schema refuses
+// the file too: it knows the form of values, but neither YAML's spelling nor what core checks.
+const golden = "testdata/bad.golden"
+
+func corpus(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", dir, "*"))
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d files in %s: %v", len(files), dir, err)
+	}
+	return files
+}
+
+func TestGoodFiles(t *testing.T) {
+	for _, file := range corpus(t, "good") {
+		set, err := load(t, file)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		for _, name := range set.Names() {
+			if _, err := set.Guard(name); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+		if wrong := schemaRefuses(t, file); wrong != "" {
+			t.Errorf("%s: the schema refuses it: %s", file, wrong)
+		}
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	var all bytes.Buffer
+	for _, file := range corpus(t, "bad") {
+		set, err := load(t, file)
+		if err == nil || set != nil {
+			t.Errorf("%s: no error", file)
+			continue
+		}
+		checkPlaces(t, file, err)
+		says := "accepts"
+		if schemaRefuses(t, file) != "" {
+			says = "refuses"
+		}
+		text := strings.ReplaceAll(err.Error(), filepath.Dir(file)+string(filepath.Separator), "")
+		fmt.Fprintf(&all, "# %s (the schema %s it)\n%s\n\n", filepath.Base(file), says, text)
+	}
+	if *update {
+		if err := os.WriteFile(golden, all.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, all.String(), string(want))
+}
+
+// compare reports the paragraphs that differ.
+func compare(t *testing.T, got, want string) {
+	t.Helper()
+	known := strings.Split(want, "\n\n")
+	for _, paragraph := range strings.Split(got, "\n\n") {
+		if !slices.Contains(known, paragraph) {
+			t.Errorf("not in %s; run go test -update if it is right:\n%s", golden, paragraph)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s has other messages too; run go test -update", golden)
+	}
+}
+
+// checkPlaces fails unless the errors are sorted and each names the file and a line.
+func checkPlaces(t *testing.T, file string, err error) {
+	t.Helper()
+	before := Place{}
+	for _, e := range errorsOf(t, err) {
+		at := e.Place
+		if at.File != file || at.Line < 1 || at.Column < 1 {
+			t.Errorf("%s: the place is %+v", file, at)
+		}
+		if at.Line < before.Line || at.Line == before.Line && at.Column < before.Column {
+			t.Errorf("%s: %v comes after %v", file, at, before)
+		}
+		before = at
+	}
+}

@@ -1,0 +1,64 @@
+package rulefile
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Functions are what rules in a file can name, because a file cannot hold functions. A name that is
+// not here is an error of the file. [Load] does not keep the maps.
+type Functions struct {
+	// Keys are for the field key, beside the keys that need no function. See [core.Rule].Key.
+	Keys map[string]core.KeyFunc
+	// Plans are for the field plan, and return the caller's plan. See [core.Rule].Plan.
+	Plans map[string]func(core.Request) (string, error)
+	// LimitFor are for the field limit_for. See [core.Rule].LimitFor.
+	LimitFor map[string]func(core.Request) (core.Limit, error)
+	// Costs are for the field cost, such as core.CostBySize(65536). See [core.Rule].Cost.
+	Costs map[string]func(core.Request) int
+	// Counts are for the field count. See [core.Rule].Count.
+	Counts map[string]func(status int) bool
+	// Notes are for the field note. See [core.Rule].Note.
+	Notes map[string]func(core.Request) string
+	// Skips are for the field skip. See [core.Rule].Skip.
+	Skips map[string]func(core.Request) bool
+}
+
+// check returns an error if a name cannot be used, or names no function.
+func (f Functions) check() error {
+	all := reflect.ValueOf(f)
+	for i := range all.NumField() {
+		entries := all.Field(i).MapRange()
+		for entries.Next() {
+			name, in := entries.Key().String(), all.Type().Field(i).Name
+			switch {
+			case name == "":
+				return fmt.Errorf("rulefile: Functions.%s has a function without a name", in)
+			case entries.Value().IsNil():
+				return fmt.Errorf("rulefile: Functions.%s[%q] is nil", in, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Keys)) {
+		prefix, _, parametric := strings.Cut(name, ":")
+		if plainKeys[name] != nil || parametric && parametricKeys[prefix] != nil {
+			return fmt.Errorf("rulefile: Functions.Keys[%q] has the name of a key that needs no function", name)
+		}
+	}
+	return nil
+}
+
+// named returns the function of a name, or why there is none.
+func named[F any](functions map[string]F, name, in string) (function F, why string) {
+	function, ok := functions[name]
+	if ok {
+		return function, ""
+	}
+	known := slices.Sorted(maps.Keys(functions))
+	return function, fmt.Sprintf("is not registered in Functions.%s%s; registered: %s", in, didYouMean(name, known), list(known))
+}

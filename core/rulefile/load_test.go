@@ -1,0 +1,234 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+const small = "version: 1\nrules:\n  - {name: NAME, limit: 100/s}\n"
+
+func oneRule(name string) string { return strings.Replace(small, "NAME", name, 1) }
+
+// folder writes files into a new folder and returns it.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// wantError fails unless Load refuses the paths with an error that has all the parts, in order.
+func wantError(t *testing.T, paths []string, parts ...string) {
+	t.Helper()
+	set, err := load(t, paths...)
+	if err == nil || set != nil {
+		t.Fatalf("%v: no error", paths)
+	}
+	rest := err.Error()
+	for _, part := range parts {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			t.Fatalf("%v: want %q in order, got: %.1000v", paths, parts, err)
+		}
+		rest = rest[i+len(part):]
+	}
+}
+
+func TestLoadFolder(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"b.yml": oneRule("b"), "a.yaml": oneRule("a"), "c.JSON": `{"version": 1, "rules": [{"name": "c", "limit": "1/s"}]}`,
+		"README.md": "no rules", "a.yaml~": "x: [", ".hidden.yaml": "x: [",
+	})
+	other := write(t, "more.conf", oneRule("d"))
+	set, err := load(t, dir, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := set.Names(); !slices.Equal(names, []string{"a", "b", "c", "d"}) {
+		t.Errorf("the names are %v", names)
+	}
+	if at := set.Place("b"); at != (Place{filepath.Join(dir, "b.yml"), 3, 5}) {
+		t.Errorf("b is at %v", at)
+	}
+	if at := set.Place("nobody"); at != (Place{}) || at.String() != "" {
+		t.Errorf("a rule that is not there is at %v", at)
+	}
+}
+
+// A ConfigMap's files are links to files in a hidden folder.
+func TestLoadLinks(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "..2026_01_02")
+	if err := errors.Join(
+		os.Mkdir(data, 0o700),
+		os.WriteFile(filepath.Join(data, "limits.yaml"), []byte(oneRule("api")), 0o600),
+		os.Symlink("..2026_01_02", filepath.Join(dir, "..data")),
+		os.Symlink("..data/limits.yaml", filepath.Join(dir, "limits.yaml")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := load(t, dir); err != nil || len(set.Names()) != 1 {
+		t.Errorf("%v, %v", set, err)
+	}
+}
+
+func TestOneNameInTwoFiles(t *testing.T) {
+	dir := folder(t, map[string]string{"a.yaml": oneRule("api"), "b.yaml": oneRule("api")})
+	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
+	wantError(t, []string{dir}, b+`:3:12: rule "api": is also at `+a+":3:5")
+	wantError(t, []string{a, a}, `rule "api": is also at `+a)
+}
+
+// Errors of all files come in the order of the files, not of their names.
+func TestErrorsOfSeveralFiles(t *testing.T) {
+	z, a := write(t, "z.yaml", "version: 2\nrules: [x]\n"), write(t, "a.yaml", "version: 3\nrules: [x]\n")
+	gone := filepath.Join(t.TempDir(), "gone.yaml")
+	wantError(t, []string{z, a}, "z.yaml:1:10", "z.yaml:2:9", "a.yaml:1:10", "a.yaml:2:9")
+	wantError(t, []string{z, gone, a}, gone+": cannot be read: no such file")
+	_, err := load(t, gone)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("not fs.ErrNotExist: %v", err)
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	dir := folder(t, map[string]string{"README.md": "no rules"})
+	wantError(t, []string{dir}, dir+": the folder has no file *.yaml")
+	inside := filepath.Join(dir, "limits.yaml")
+	if err := os.Mkdir(inside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, []string{dir}, inside+": is a folder, not a file")
+	fifo := filepath.Join(t.TempDir(), "fifo.yaml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, []string{fifo}, fifo+": is not a regular file")
+	wantError(t, []string{"/dev/zero"}, "/dev/zero: is not a regular file")
+	wantError(t, nil, "needs a file or a folder")
+}
+
+func TestUnreadableFile(t *testing.T) {
+	path := write(t, "limits.yaml", oneRule("api"))
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 { // root may read everything, but not a link to itself
+		path = filepath.Join(t.TempDir(), "loop.yaml")
+		if err := os.Symlink(path, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantError(t, []string{path}, path+": cannot be read: ")
+}
+
+func TestTooMuch(t *testing.T) {
+	huge := write(t, "huge.yaml", "")
+	if err := os.Truncate(huge, 100<<20); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, []string{huge}, "huge.yaml: has 104857600 bytes, want at most 1048576")
+
+	full := oneRule("api") + "# " + strings.Repeat("x", maxFileBytes-100)
+	dir := folder(t, map[string]string{"1.yaml": full, "2.yaml": full, "3.yaml": full, "4.yaml": full, "5.yaml": full})
+	wantError(t, []string{dir}, "5.yaml: with this file there are more than 4194304 bytes")
+	wantError(t, slices.Repeat([]string{huge}, maxFiles+1), "there are 101 files, want at most 100")
+
+	one := strings.TrimPrefix(small, "version: 1\nrules:\n")
+	rules := func(n int, prefix string) string {
+		text := "version: 1\nrules:\n"
+		for i := range n {
+			text += strings.Replace(one, "NAME", fmt.Sprint(prefix, i), 1)
+		}
+		return text
+	}
+	wantError(t, []string{write(t, "many.yaml", rules(maxRules+1, "a"))}, "many.yaml:3:3: rules: has 1001 entries, want at most 1000")
+	a, b := write(t, "a.yaml", rules(600, "a")), write(t, "b.yaml", rules(401, "b"))
+	wantError(t, []string{a, b}, `b.yaml:403:5: rule "b400": there are more than 1000 rules`)
+}
+
+// A file of one megabyte can have very many errors. Only the first of them are reported.
+func TestErrorsAreBounded(t *testing.T) {
+	path := write(t, "limits.yaml", "version: 1\nrules: ["+strings.Repeat("x,", 900)+"]")
+	_, err := load(t, path)
+	if n := len(errorsOf(t, err)); n != maxErrors || !strings.HasSuffix(err.Error(), "and 800 more errors") {
+		t.Errorf("%d errors: %v", n, err)
+	}
+}
+
+func TestHostileText(t *testing.T) {
+	deep := func(n int) string { return "version: 1\nrules: " + strings.Repeat("[", n) + strings.Repeat("]", n) }
+	bomb := "a: &a [x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s*%c]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 8), c-1)
+	}
+	for _, test := range []struct{ text, want string }{
+		{"", "limits.yaml:1:1: is empty"},
+		{" \n\n", "limits.yaml:1:1: is empty"},
+		{"\ufeff" + oneRule("api"), "limits.yaml:1:1: begins with a byte order mark"},
+		{"\xff\xfev\x00e\x00", "limits.yaml:1:1: is not UTF-8 (it looks like UTF-16"},
+		{"\xfe\xff\x00v\x00e", "limits.yaml:1:1: is not UTF-8 (it looks like UTF-16"},
+		{"version: 1\nrules: \x00", "limits.yaml:1:1: is not UTF-8 (it looks like UTF-16, or binary"},
+		{strings.ReplaceAll(oneRule("api"), "\n", "\r\n"), "limits.yaml:1:11: has a carriage return"},
+		{"version: 1\nrules: # caf\xe9\n", "limits.yaml:2:13: is not UTF-8 here"},
+		{"version: 1\nrules: \"\a\"\n", "limits.yaml:1:1: control characters are not allowed"},
+		{"version: 1\n\trules: []\n", "limits.yaml:2:1: is indented with a tab"},
+		{bomb, "limits.yaml:1:4: anchors"},
+		{"a: &a [*a]", "limits.yaml:1:4: anchors"},
+		{"a: *b", "limits.yaml:1:1: unknown anchor 'b' referenced"},
+		{"a: 1\nb: &b 1\n", "limits.yaml:2:4: anchors"},
+		{deep(100), "limits.yaml:2:24: is nested deeper than 16 levels"},
+		{deep(9_000), "limits.yaml:2:24: is nested deeper than 16 levels"},
+		{deep(500_000), "limits.yaml:2:1: exceeded max depth of 10000"},
+		{strings.Repeat("- ", 500_000), "exceeded max depth of 10000"},
+		{strings.Repeat("? ", 500_000), "exceeded max depth of 10000"},
+		{oneRule(strings.Repeat("n", 5000)), "has 5000 bytes, want at most 4096"},
+		{oneRule("api") + "\n...\n%YAML 9.9\n---\nx", "limits.yaml:"},
+	} {
+		wantError(t, []string{write(t, "limits.yaml", test.text)}, test.want)
+	}
+}
+
+func TestFunctionsThatAreNone(t *testing.T) {
+	limiter, path := newLimiter(t), write(t, "limits.yaml", oneRule("api"))
+	for want, functions := range map[string]Functions{
+		`Functions.Keys["ip"] has the name`:       {Keys: map[string]core.KeyFunc{"ip": core.ByHost}},
+		`Functions.Keys["header:X"] has the name`: {Keys: map[string]core.KeyFunc{"header:X": core.ByHost}},
+		`Functions.Plans["free"] is nil`:          {Plans: map[string]func(core.Request) (string, error){"free": nil}},
+		`Functions.Skips has a function without`:  {Skips: map[string]func(core.Request) bool{"": func(core.Request) bool { return true }}},
+	} {
+		if _, err := Load(limiter, functions, path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s, got %v", want, err)
+		}
+	}
+	if _, err := Load(nil, Functions{}, path); err == nil || !strings.Contains(err.Error(), "never made") {
+		t.Errorf("nil Limiter: %v", err)
+	}
+}
+
+// A rule for users needs a Limiter that knows them.
+func TestNeedLoginWithoutIdentify(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	path := write(t, "limits.yaml", "version: 1\nrules:\n  - name: api\n    limit: 1/s\n    need_login: true\n")
+	_, err = Load(limiter, Functions{}, path)
+	if err == nil || !strings.HasSuffix(err.Error(), `:5:17: rule "api": need_login = true: needs Options.Identify, to know who is logged in`) {
+		t.Error(err)
+	}
+}

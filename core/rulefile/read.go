@@ -1,0 +1,164 @@
+package rulefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds on what is loaded together. They keep a hostile or mistaken file from costing more
+// than a moment.
+const (
+	maxFileBytes = 1 << 20
+	maxFiles     = 100
+	maxAllBytes  = 4 << 20
+	maxRules     = 1000
+)
+
+// source is a file that was read.
+type source struct {
+	name string
+	data []byte
+}
+
+// readAll returns the files that paths name, in order: a folder stands for the rules files
+// directly in it, sorted by name.
+func readAll(paths []string, wrong *problems) (sources []source) {
+	total := 0
+	for _, name := range expand(paths, wrong) {
+		wrong.files = append(wrong.files, name)
+		data, err := readFile(name)
+		if total += len(data); err == nil && total > maxAllBytes {
+			err = fmt.Errorf("with this file there are more than %d bytes of rules", maxAllBytes)
+		}
+		if err != nil {
+			wrong.add(&Error{Place: Place{File: name}, Err: err})
+			continue
+		}
+		sources = append(sources, source{name, data})
+	}
+	return sources
+}
+
+// expand replaces folders by the files in them.
+func expand(paths []string, wrong *problems) (files []string) {
+	for _, path := range paths {
+		inside, err := filesOf(path)
+		if err != nil {
+			wrong.files = append(wrong.files, path)
+			wrong.add(&Error{Place: Place{File: path}, Err: err})
+		}
+		files = append(files, inside...)
+	}
+	if len(files) > maxFiles {
+		err := fmt.Errorf("there are %d files, want at most %d", len(files), maxFiles)
+		wrong.add(&Error{Place: Place{File: files[maxFiles]}, Err: err})
+		return nil
+	}
+	return files
+}
+
+// filesOf returns the path itself, or the rules files in it if it is a folder.
+func filesOf(path string) (files []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	for _, entry := range entries {
+		if isRules(entry.Name()) {
+			files = append(files, filepath.Join(path, entry.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.New("the folder has no file *.yaml, *.yml or *.json")
+	}
+	return files, nil
+}
+
+// isRules reports whether a file of a folder is loaded. Hidden files are not: a Kubernetes
+// ConfigMap and many editors keep their own there.
+func isRules(name string) bool {
+	return !strings.HasPrefix(name, ".") &&
+		slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
+}
+
+// cause returns an error of the operating system without the path, which messages begin with.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return fmt.Errorf("cannot be read: %w", at.Err)
+	}
+	return err
+}
+
+// readFile reads a regular file. Anything else could block for ever, or never end.
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, cause(err)
+	case info.IsDir():
+		return nil, errors.New("is a folder, not a file")
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("is not a regular file (%v)", info.Mode().Type())
+	case info.Size() > maxFileBytes:
+		return nil, fmt.Errorf("has %d bytes, want at most %d", info.Size(), maxFileBytes)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	switch {
+	case err != nil:
+		return nil, cause(err)
+	case int64(len(data)) != info.Size():
+		return nil, errors.New("changed while it was read")
+	}
+	return data, nil
+}
+
+// checkText returns what is wrong with the bytes of a file, and where: 0 if everywhere.
+func checkText(data []byte) (offset int, why string) {
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+		return 0, "is empty: it must have rules"
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.IndexByte(data, 0) >= 0:
+		return 0, "is not UTF-8 (it looks like UTF-16, or binary): save it as UTF-8"
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return 0, "begins with a byte order mark: save it as UTF-8 without BOM"
+	}
+	if i := bytes.IndexByte(data, '\r'); i >= 0 {
+		return i, "has a carriage return: save the file with the line ends of Unix (LF, not CRLF)"
+	}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i, "is not UTF-8 here: save the file as UTF-8"
+		}
+		i += size
+	}
+	return 0, ""
+}
+
+// placeOf returns the place of a byte.
+func placeOf(file string, data []byte, offset int) Place {
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return Place{file, bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1}
+}

@@ -1,0 +1,139 @@
+package rulefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func TestSchemaIsUpToDate(t *testing.T) {
+	want, err := schemaText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("schema.json", want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("schema.json is not that of the shapes: run go generate")
+	}
+}
+
+// A field of core.Rule that a file cannot have would be missed only when somebody needs it.
+func TestEveryFieldOfARule(t *testing.T) {
+	var names []string
+	for field := range reflect.TypeFor[core.Rule]().Fields() {
+		names = append(names, snake(field.Name))
+	}
+	slices.Sort(names)
+	if got := slices.Sorted(slices.Values(rule.names())); !slices.Equal(got, names) {
+		t.Errorf("the fields of a file are %v, those of a Rule %v", got, names)
+	}
+	for _, name := range names {
+		if setters[name] == nil {
+			t.Errorf("nothing sets %s", name)
+		}
+	}
+}
+
+// schemaRefuses returns what schema.json says is wrong with a file, or "". A file that cannot be
+// parsed is nothing that a schema could accept.
+func schemaRefuses(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parse := yaml.Unmarshal
+	if filepath.Ext(file) == ".json" {
+		parse = json.Unmarshal
+	}
+	var value any
+	if err := parse(data, &value); err != nil {
+		return err.Error()
+	}
+	return validate(readSchema(t), value)
+}
+
+func readSchema(t testing.TB) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// Every value of a file is replaced by values of other forms. Whatever the schema refuses then, the
+// loader refuses too. What no field can have is refused by both.
+func TestLoaderAndSchemaAgree(t *testing.T) {
+	schema, limiter := readSchema(t), newLimiter(t)
+	others := []any{nil, 1.5, "", []any{}, map[string]any{}, true, -1, "x", []any{"x"}, map[string]any{"x": "y"}}
+	never := []int{0, 1, 2, 3, 4} // of the others
+	changed := 0
+	for _, file := range corpus(t, "good") {
+		var value any
+		if text, err := os.ReadFile(file); err != nil || yaml.Unmarshal(jsonAsYAML(text), &value) != nil {
+			t.Fatal(file, err)
+		}
+		for i, other := range others {
+			change(value, other, func() {
+				changed++
+				text, err := json.Marshal(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = loadBytes(t, limiter, "limits.yaml", text)
+				switch refused := validate(schema, value); {
+				case refused != "" && err == nil:
+					t.Errorf("the loader accepts, the schema does not (%s): %s", refused, text)
+				case err == nil && slices.Contains(never, i):
+					t.Errorf("the loader accepts %v: %s", other, text)
+				case refused == "" && slices.Contains(never, i):
+					t.Errorf("the schema accepts %v: %s", other, text)
+				}
+			})
+		}
+	}
+	if changed < 2000 {
+		t.Errorf("%d changes only", changed)
+	}
+}
+
+// change calls do once for each value in a document, while another is in its place.
+func change(in, other any, do func()) {
+	switch in := in.(type) {
+	case map[string]any:
+		for key, value := range in {
+			in[key] = other
+			do()
+			in[key] = value
+			change(value, other, do)
+		}
+	case []any:
+		for i, value := range in {
+			in[i] = other
+			do()
+			in[i] = value
+			change(value, other, do)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package rulefile
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// service is a service with one guard.
+type service struct{ http.Handler }
+
+func serve(t *testing.T, fields string) service {
+	t.Helper()
+	set := loadText(t, "version: 1\nrules:\n  - name: api\n    "+strings.ReplaceAll(fields, "\n", "\n    ")+"\n")
+	guard := set.MustGuard("api")
+	return service{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+}
+
+// want calls the service and fails unless it answers with this status. The headers are names and
+// values in turn.
+func (s service) want(t *testing.T, status int, from, target string, headers ...string) {
+	t.Helper()
+	r := httptest.NewRequest("GET", target, nil)
+	r.RemoteAddr = from
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != status {
+		t.Errorf("%s from %s %v: %d, want %d", target, from, headers, w.Code, status)
+	}
+}
+
+const alice, bob = "192.0.2.1:1", "198.51.100.2:2"
+
+// The example in the package's documentation has every field.
+func TestCompleteForm(t *testing.T) {
+	want, err := os.ReadFile("testdata/good/complete.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := "//\t" + strings.ReplaceAll(strings.TrimSpace(string(want)), "\n", "\n//\t"); !strings.Contains(string(page), text) {
+		t.Error("doc.go does not have testdata/good/complete.yaml")
+	}
+	set, err := load(t, "testdata/good/complete.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := make(map[string]bool)
+	for _, name := range set.Names() {
+		rule, _ := set.Rule(name)
+		for field, value := range reflect.ValueOf(rule).Fields() {
+			given[field.Name] = given[field.Name] || !value.IsZero()
+		}
+	}
+	for name, given := range given {
+		if !given {
+			t.Errorf("no rule of complete.yaml has %s", snake(name))
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	set, err := load(t, "testdata/good/complete.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, _ := set.Rule("api")
+	login, _ := set.Rule("login")
+	search, _ := set.Rule("search")
+	for name, got := range map[string][2]any{
+		"limit":     {api.Limit, core.PerSecond(100)},
+		"also":      {api.Also, []core.Limit{core.Per(5000, 5*time.Minute), core.PerCalendarDay(100_000, "UTC")}},
+		"plans":     {api.Plans, map[string]core.Limit{"free": core.PerSecond(10), "internal": core.Unlimited}},
+		"ban":       {api.Ban, core.Ban{After: 5, For: 15 * time.Minute, Max: 24 * time.Hour}},
+		"paths":     {api.Paths, []string{"/api/**"}},
+		"except":    {api.Except, []string{"/health", "/api/docs/**"}},
+		"methods":   {api.Methods, []string{"GET", "POST"}},
+		"policy":    {api.OnStoreError, core.CountLocally(0.25)},
+		"message":   {api.Message, "Please slow down."},
+		"flags":     {[]bool{api.DryRun, api.NeedLogin}, []bool{true, true}},
+		"seconds":   {[]int{login.Seconds, login.MaxCount}, []int{900, 5}},
+		"by hand":   {login.Ban, core.Ban{ByHand: true}},
+		"closed":    {login.OnStoreError, core.FailClosed},
+		"lease":     {search.Lease, 1000},
+		"functions": {login.Count(401) && !login.Count(200), true},
+	} {
+		if !reflect.DeepEqual(got[0], got[1]) {
+			t.Errorf("%s is %v, want %v", name, got[0], got[1])
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for key, headers := range map[string][2]string{
+		"header:X-Api-Key": {"X-Api-Key", "k"},
+		"tenant":           {"Host", ""},
+		"host":             {"Host", ""},
+		"global":           {"Host", ""},
+		"route":            {"Host", ""},
+		"user":             {"Authorization", "Bearer alice"},
+	} {
+		s := serve(t, "limit: 1/h\nkey: "+key)
+		s.want(t, 200, alice, "/", headers[0], headers[1])
+		s.want(t, 429, bob, "/", headers[0], headers[1])
+	}
+	for _, key := range []string{"ip", "[host, ip]", "value:account", "param:id"} {
+		s := serve(t, "limit: 1/h\nkey: "+key)
+		s.want(t, 200, alice, "/")
+		s.want(t, 200, bob, "/")
+		s.want(t, 429, alice, "/")
+	}
+	s := serve(t, "limit: 1/h\nkey: [query:team, ip]")
+	s.want(t, 200, alice, "/?team=a")
+	s.want(t, 200, alice, "/?team=b")
+	s.want(t, 429, alice, "/?team=a")
+}
+
+func TestPlans(t *testing.T) {
+	s := serve(t, "limit: 1/h\nplan: plan_of\nplans: {pro: 2/h, internal: unlimited}")
+	for range 3 {
+		s.want(t, 200, alice, "/", "X-Plan", "internal")
+	}
+	s.want(t, 200, alice, "/", "X-Plan", "pro")
+	s.want(t, 429, alice, "/")
+	s.want(t, 200, alice, "/", "X-Plan", "pro")
+	s.want(t, 429, alice, "/", "X-Plan", "pro")
+}
+
+func TestSkip(t *testing.T) {
+	s := serve(t, "limit: 1/h\nkey: global\nskip:\n  addresses: [192.0.2.0/24, \"2001:db8::1\"]\n  paths: [/health]\n  function: is_probe")
+	for range 2 {
+		s.want(t, 200, alice, "/")
+		s.want(t, 200, "[2001:db8::1]:1", "/")
+		s.want(t, 200, "[::ffff:192.0.2.9]:1", "/")
+		s.want(t, 200, bob, "/health")
+		s.want(t, 200, bob, "/probe")
+	}
+	s.want(t, 200, bob, "/")
+	s.want(t, 429, bob, "/")
+	s.want(t, 429, "[2001:db8::2]:1", "/")
+	s.want(t, 429, "", "/") // a call without an address
+	s.want(t, 429, bob, "/health/../")
+}
+
+// Several rules in one guard are charged together, or not at all.
+func TestGuardOfSeveralRules(t *testing.T) {
+	set := loadText(t, "version: 1\nrules:\n  - {name: a, limit: 2/h}\n  - {name: b, limit: 1/h}\n")
+	guard, err := set.Guard("a", "b")
+	if err != nil || len(guard.Rules()) != 2 {
+		t.Fatal(guard, err)
+	}
+	s := service{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	s.want(t, 200, alice, "/")
+	s.want(t, 429, alice, "/")
+	only := service{nethttplimit.With(set.MustGuard("a"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	only.want(t, 200, alice, "/")
+}
+
+func TestGuardErrors(t *testing.T) {
+	path := write(t, "limits.yaml", "version: 1\nrules:\n  - {name: api, limit: 2/h}\n")
+	limiter := newLimiter(t)
+	set, err := Load(limiter, Functions{}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = set.Guard("apo"); err == nil || err.Error() != `rulefile: no rule "apo" (did you mean "api"?) in the files; their rules: api` {
+		t.Error(err)
+	}
+	if _, err := set.Guard(); err == nil {
+		t.Error("no error for no rule")
+	}
+	limiter.MustGuard(core.Rule{Name: "api", Limit: core.PerHour(3)})
+	_, err = set.Guard("api")
+	var wrong *core.RuleError
+	if !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), path+`:3:5: rule "api": name: stands for 3/h on this Limiter already, and here for 2/h`) {
+		t.Error(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("MustGuard does not panic")
+		}
+	}()
+	set.MustGuard("api")
+}
+
+// Loading leaves nothing on the Limiter: a set that is never attached takes no names.
+func TestLoadClaimsNothing(t *testing.T) {
+	limiter := newLimiter(t)
+	if _, err := Load(limiter, registered, "testdata/good/complete.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Guard(core.Rule{Name: "login", Limit: core.PerHour(1)}); err != nil {
+		t.Error(err)
+	}
+	if stats := limiter.Stats(); len(stats.Decisions) != 0 {
+		t.Errorf("the Stats have %v", stats.Decisions)
+	}
+}
+
+// What a caller does to a rule stays in that copy.
+func TestRulesAreCopies(t *testing.T) {
+	set := loadText(t, "version: 1\nrules:\n  - {name: api, limit: 1/s, also: [9/m], paths: [/a], plan: plan_of, plans: {free: 2/s}}\n")
+	first, _ := set.Rule("api")
+	first.Also[0], first.Paths[0], first.Plans["free"] = core.PerHour(1), "/b", core.PerHour(1)
+	second, ok := set.Rule("api")
+	if !ok || second.Also[0] != core.PerMinute(9) || second.Paths[0] != "/a" || second.Plans["free"] != core.PerSecond(2) {
+		t.Errorf("%+v", second)
+	}
+	if _, ok := set.Rule("other"); ok {
+		t.Error("a rule that is not there")
+	}
+}

@@ -1,0 +1,204 @@
+package rulefile
+
+import (
+	"math"
+	"regexp"
+)
+
+// shape is the form of a value. Both the loader's checks (shape_check.go) and the JSON Schema
+// (shape_schema.go) come from it, so they cannot differ.
+type shape struct {
+	kind kind
+	// like is what the value must be, in words.
+	like string
+
+	// Of a text: the pattern that it matches, if any, and what else is wrong with it, or "".
+	pattern *regexp.Regexp
+	wrong   func(text string) string
+	// quotable is set if any text will do, even one that looks like a number.
+	quotable bool
+	// Of a number.
+	least, most int64
+	// Of a list: its items, at most most of them. No two of them are equal.
+	item *shape
+	// Of a mapping: its fields, and which of them must be there; or the shape of the values, if the
+	// keys are names, at most most of them.
+	fields   []field
+	required []string
+	values   *shape
+	// Of a choice: shapes of different kinds.
+	choices []*shape
+	// isRule marks the mapping that is a rule, which messages name.
+	isRule bool
+}
+
+type kind int
+
+const (
+	text kind = iota
+	number
+	truth
+	listing
+	mapping
+	choice
+)
+
+// field is a field of a mapping.
+type field struct {
+	name string
+	doc  string
+	*shape
+}
+
+const (
+	maxItems = 1000 // of a list or of plans
+	maxText  = 4096 // bytes of a text
+)
+
+func textLike(like string) *shape { return &shape{kind: text, like: like} }
+
+func numberFrom(least, most int64) *shape {
+	return &shape{kind: number, like: "a whole number", least: least, most: most}
+}
+
+func trueOrFalse() *shape { return &shape{kind: truth, like: "true or false"} }
+
+func listOf(item *shape) *shape {
+	return &shape{kind: listing, like: "a list", item: item, most: maxItems}
+}
+
+// field returns the field of this name, or nil.
+func (s *shape) field(name string) *field {
+	for i := range s.fields {
+		if s.fields[i].name == name {
+			return &s.fields[i]
+		}
+	}
+	return nil
+}
+
+// names returns the names of the fields.
+func (s *shape) names() (names []string) {
+	for _, f := range s.fields {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+const span = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
+
+// The patterns of texts are a little wider than what core accepts, and never narrower.
+var (
+	namePattern  = regexp.MustCompile(`^[ -~]{1,128}$`)
+	spanPattern  = regexp.MustCompile(`^(` + span + `)+$`)
+	limitPattern = regexp.MustCompile(`^ *[0-9]+( +at +once( +lost +after +[^ ]+)?|/[^ ]+( +(log|fixed|aligned|burst +[0-9]+))?) *$`)
+	planPattern  = regexp.MustCompile(`^ *unlimited *$|` + limitPattern.String())
+	storePattern = regexp.MustCompile(`^ *(fail_open|fail_closed|count_locally +[^ ]+) *$`)
+)
+
+// version is that of the form of a file.
+const version = 1
+
+// document is the shape of a file.
+var document = &shape{
+	kind: mapping, like: "a mapping with version and rules", required: []string{"version", "rules"},
+	fields: []field{
+		{"$schema", "The schema of this file, for editors. The loader ignores it.", textLike("a text")},
+		{"version", "The version of the form of this file.", numberFrom(version, version)},
+		{"rules", "The rules, each under a name of its own.",
+			&shape{kind: listing, like: "a list of rules", item: rule, most: maxRules}},
+	},
+}
+
+// rule is the shape of a rule. Each field of core.Rule is here under its name in snake case.
+var rule = &shape{
+	kind: mapping, like: "a rule, which is a mapping", isRule: true, required: []string{"name"},
+	fields: []field{
+		{"name", "The name of the rule and its counters.", nameShape()},
+		{"limit", "How many calls pass, such as 100/s, 5/15m log, 10/s burst 20, 1000/day@UTC or 3 at once.", limitShape()},
+		{"seconds", "The span of a sliding window, in place of limit.", numberFrom(1, 366*24*3600)},
+		{"max_count", "The number of calls that pass in any span of seconds; 5 by default.", numberFrom(1, 1_000_000_000_000)},
+		{"also", "Further limits on the same subject.", listOf(limitShape())},
+		{"need_login", "Admit only users who are logged in, and count by user.", trueOrFalse()},
+		{"key", "What to count by: ip, user, host, route, global, header:NAME, query:NAME, param:NAME, " +
+			"value:NAME, a function in Functions.Keys, or a list of these. " +
+			"By default it is the user with need_login, and otherwise the IP.", keyShape()},
+		{"cost", "The function in Functions.Costs that returns how many permits a call takes; 1 by default.", functionShape()},
+		{"plans", "Limits by plan, in place of limit, or unlimited.", plansShape()},
+		{"plan", "The function in Functions.Plans that returns the caller's plan.", functionShape()},
+		{"limit_for", "The function in Functions.LimitFor that computes a limit for each call.", functionShape()},
+		{"count", "The function in Functions.Counts that reports whether a call counts, by its outcome.", functionShape()},
+		{"note", "The function in Functions.Notes that returns the note of a sliding log.", functionShape()},
+		{"ban", "Refuse subjects altogether for a while if they do not stop when they are refused.", banShape()},
+		{"dry_run", "Count and decide, but refuse nobody.", trueOrFalse()},
+		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
+		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(textLike("a pattern of paths"))},
+		{"except", "Patterns of paths that the rule does not apply to.", listOf(textLike("a pattern of paths"))},
+		{"methods", "The HTTP methods that the rule applies to, in capitals; by default all.", listOf(textLike("an HTTP method"))},
+		{"lease", "How many permits a process may take from Redis in one trip.", numberFrom(1, 1_000_000_000_000)},
+		{"on_store_error", "What happens when Redis does not answer: fail_open (the default), fail_closed, " +
+			"or count_locally with a share, such as count_locally 0.25.", storeShape()},
+		{"message", "The text for refused callers.", &shape{kind: text, like: "a text", quotable: true}},
+	},
+}
+
+func nameShape() *shape {
+	s := textLike("a name of 1 to 128 printable ASCII characters")
+	s.pattern, s.quotable = namePattern, true
+	return s
+}
+
+func limitShape() *shape {
+	return &shape{kind: text, like: "a limit such as 100/s", pattern: limitPattern, wrong: wrongLimit}
+}
+
+func storeShape() *shape {
+	return &shape{
+		kind: text, like: "fail_open, fail_closed or count_locally with a share",
+		pattern: storePattern, wrong: wrongStorePolicy,
+	}
+}
+
+func spanShape() *shape {
+	return &shape{kind: text, like: "a span such as 15m", pattern: spanPattern, wrong: wrongSpan}
+}
+
+func functionShape() *shape { return textLike("the name of a registered function") }
+
+func keyShape() *shape {
+	one := textLike("a key")
+	return &shape{kind: choice, like: "a key or a list of keys", choices: []*shape{one, listOf(one)}}
+}
+
+func plansShape() *shape {
+	limit := &shape{kind: text, like: "a limit such as 100/s, or unlimited", pattern: planPattern, wrong: wrongPlan}
+	return &shape{kind: mapping, like: "a mapping of plans to limits", values: limit, most: maxItems}
+}
+
+func banShape() *shape {
+	return &shape{kind: mapping, like: "a mapping with after and for, or by_hand", fields: []field{
+		{"after", "The number of consecutive windows in which a subject must be refused.", numberFrom(1, 1000)},
+		{"for", "The duration of the first ban.", spanShape()},
+		{"max", "The longest duration of a ban.", spanShape()},
+		{"by_hand", "Ban only the subjects that Limiter.Ban names.", trueOrFalse()},
+	}}
+}
+
+func skipShape() *shape {
+	address := &shape{kind: text, like: "an address or a prefix such as 10.0.0.0/8", wrong: wrongAddress}
+	return &shape{kind: choice, like: "the name of a registered function, or a mapping", choices: []*shape{
+		functionShape(),
+		{kind: mapping, like: "a mapping with addresses, paths or function", fields: []field{
+			{"addresses", "Addresses of callers, and prefixes such as 10.0.0.0/8.", listOf(address)},
+			{"paths", "Patterns of paths; the same as except.", listOf(textLike("a pattern of paths"))},
+			{"function", "A function in Functions.Skips.", functionShape()},
+		}},
+	}}
+}
+
+// smallest returns the least number that a list or mapping may hold: one that holds nothing may
+// read as everything.
+const smallest = 1
+
+// isInt reports whether a number fits an int of this machine.
+func isInt(n int64) bool { return math.MinInt <= n && n <= math.MaxInt }

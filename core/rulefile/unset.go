@@ -1,0 +1,49 @@
+package rulefile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// unset takes a field that core refused out of the rule, so that the rest of it can be checked. It
+// reports false if the rest cannot be checked without the field.
+func (r *ruleReader) unset(name string, wrong *core.RuleError) bool {
+	field, _, _ := strings.Cut(name, ".")
+	rule := &r.rule
+	switch field {
+	case "also":
+		rule.Also = without(rule.Also, wrong.Value)
+	case "need_login":
+		rule.NeedLogin = false
+	case "plans", "plan", "limit_for":
+		rule.Plans, rule.Plan, rule.LimitFor = nil, nil, nil
+	case "note":
+		rule.Note = nil
+	case "ban":
+		rule.Ban = core.Ban{}
+	case "lease":
+		rule.Lease = 0
+	case "on_store_error":
+		rule.OnStoreError = core.StorePolicy{}
+	case "paths":
+		rule.Paths = without(rule.Paths, wrong.Value)
+	case "except":
+		rule.Except = without(rule.Except, wrong.Value)
+	case "methods":
+		rule.Methods = without(rule.Methods, wrong.Value)
+	case "limit", "seconds", "max_count":
+		// Whatever holds for the lease and the policy depends on it.
+		rule.Limit, rule.Seconds, rule.MaxCount = core.PerDay(1), 0, 0
+		rule.Lease, rule.OnStoreError, rule.Note, rule.Also = 0, core.StorePolicy{}, nil, nil
+	default:
+		return false
+	}
+	return true
+}
+
+// without returns a list without all entries that equal a value.
+func without[T comparable](list []T, value any) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(item T) bool { return any(item) == value })
+}

@@ -1,0 +1,162 @@
+package rulefile
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// validate lets core check the rule as it checks one in Go, and adds what it refuses. Core names
+// one error at a time, so the field that was wrong is unset, and the rest is checked again.
+func (r *ruleReader) validate(limiter *core.Limiter) {
+	for range maxErrors {
+		_, err := limiter.Guard(r.rule)
+		var wrong *core.RuleError
+		if !errors.As(err, &wrong) {
+			return
+		}
+		name := fieldOf(wrong.Field)
+		if !r.hasError(name) {
+			at, label := r.find(name, wrong)
+			r.failAs(at, label, inFile(wrong.Why), wrong)
+		}
+		if !r.unset(name, wrong) {
+			return
+		}
+	}
+}
+
+var bracketed = regexp.MustCompile(`^([^\[]*)\["(.*)"\]$`)
+
+// fieldOf returns the field of a file that a field of a core.RuleError stands for: max_count for
+// MaxCount, plans.free for Plans["free"].
+func fieldOf(name string) string {
+	if strings.HasPrefix(name, "Limit.") { // its parts are one text
+		return "limit"
+	}
+	plan := ""
+	if parts := bracketed.FindStringSubmatch(name); parts != nil {
+		name, plan = parts[1], "."+parts[2]
+	}
+	outer, inner, nested := strings.Cut(name, ".")
+	if nested {
+		return snake(outer) + "." + snake(inner)
+	}
+	return snake(name) + plan
+}
+
+// snake returns a name of Go as files spell it: max_count for MaxCount.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// hasError reports whether an error in the field was added already. What core says about it then
+// may be a consequence.
+func (r *ruleReader) hasError(name string) bool {
+	field, _, _ := strings.Cut(name, ".")
+	fields := []string{field}
+	switch field {
+	case "limit", "seconds", "max_count", "lease":
+		fields = []string{"limit", "seconds", "max_count", field}
+	case "except":
+		fields = []string{"except", "skip"}
+	case "plans", "plan":
+		fields = []string{"plans", "plan"}
+	}
+	for _, field := range fields {
+		if r.anyBad(get(r.node, field)) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyBad reports whether there is an error in a value.
+func (r *ruleReader) anyBad(n *yaml.Node) bool {
+	if n == nil || r.bad[n] {
+		return n != nil
+	}
+	for _, child := range n.Content {
+		if r.anyBad(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the place of a field that core refused, and how a message names it.
+func (r *ruleReader) find(name string, wrong *core.RuleError) (at *yaml.Node, label string) {
+	field, inner, _ := strings.Cut(name, ".")
+	at = get(r.node, field)
+	if inner != "" && get(at, inner) != nil {
+		at = get(at, inner)
+	}
+	if item, list := r.item(field, wrong.Value); item != nil {
+		return item, valued(list, item)
+	}
+	switch {
+	case at != nil:
+		return at, valued(name, at)
+	case field == "seconds": // there is no limit at all
+		return r.node, ""
+	default:
+		return r.node, name
+	}
+}
+
+// item returns the entry of a list that core refused, the last if several are equal, and the
+// field; or nil.
+func (r *ruleReader) item(field string, value any) (found *yaml.Node, in string) {
+	if found = itemOf(get(r.node, field), value); found != nil || field != "except" {
+		return found, field
+	}
+	return itemOf(get(get(r.node, "skip"), "paths"), value), "skip.paths"
+}
+
+func itemOf(list *yaml.Node, value any) (found *yaml.Node) {
+	if list == nil || list.Kind != yaml.SequenceNode {
+		return nil
+	}
+	for _, item := range list.Content {
+		if limit, ok := value.(core.Limit); value == any(item.Value) || ok && limit == limitOf(item.Value) {
+			found = item
+		}
+	}
+	return found
+}
+
+// goNames are words of core's messages that a file spells in another way.
+var goNames = regexp.MustCompile(`\b(?:(?:SlidingWindow or FixedWindow|SlidingLog|Limit\.Max|` +
+	`Seconds|MaxCount|LimitFor|Limit|Plans|Plan|For|ByHand|Max)\b|Log\(\))`)
+
+// inFile returns a message of core in the words of a file.
+func inFile(why string) string {
+	return goNames.ReplaceAllStringFunc(why, func(name string) string {
+		switch name {
+		case "SlidingWindow or FixedWindow":
+			return "a sliding or a fixed window"
+		case "SlidingLog":
+			return "a sliding log"
+		case "Limit.Max":
+			return "the number in it"
+		case "Log()":
+			return "log, such as 5/15m log"
+		case "For":
+			return `"for"`
+		default:
+			return snake(name)
+		}
+	})
+}
