@@ -147,6 +147,7 @@ func TestRemedies(t *testing.T) {
 		words []string
 	}{
 		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", "SECURITY.md"}},
+		{failure.Refused, "ERR Unknown command called from script", []string{"level=ERROR", "rename-command"}},
 		{failure.Unreachable, "dial tcp: connection refused", []string{"level=WARN", "start Redis"}},
 		{failure.Unreachable, "x509: certificate signed by unknown authority", []string{"level=ERROR", "RootCAs"}},
 		{failure.NotReady, "READONLY You can't write", []string{"level=WARN", "connect to the master"}},

@@ -56,6 +56,7 @@ var remedies = []remedy{
 	{"NOPERM", "give the Redis user the rights that SECURITY.md lists", true},
 	{"The user executing the script", "give the Redis user the rights that SECURITY.md lists", true},
 	{"ACL failure in script", "give the Redis user the rights that SECURITY.md lists", true},
+	{"command called from", "undo rename-command in Redis's configuration for the commands that SECURITY.md lists", true},
 	{"CROSSSLOT", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},
 	{"MOVED", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},
 	{"cluster support disabled", "this is not a cluster: make Options.Redis with redis.NewClient", true},

@@ -34,8 +34,12 @@ var scriptErrors = []struct {
 	{failure.NotReady, []string{"READONLY"}},
 }
 
-// noPermission are words in error replies of scripts that our user may not run to the end.
-var noPermission = []string{"The user executing the script", "NOPERM", "ACL failure in script"}
+// noPermission are words in error replies of scripts that our user may not run to the end, or that
+// nobody may, because the server's configuration has renamed a command.
+var noPermission = []string{
+	"The user executing the script", "NOPERM", "ACL failure in script",
+	"Unknown Redis command called from", "Unknown command called from",
+}
 
 // refusedWrites are words in the error replies with which a server refuses the first write of a
 // script, whatever its keys hold. It checks this once for each script, so nothing was written. A
@@ -48,7 +52,7 @@ var refusedWrites = []string{
 // script.
 func isWriteRefused(err error) bool { return isReplyWith(err, refusedWrites) }
 
-// isNoPermission reports whether our user may not run a command, or a script to its end.
+// isNoPermission reports whether our user cannot run a command, or a script to its end.
 func isNoPermission(err error) bool { return isReplyWith(err, noPermission) }
 
 // isReplyWith reports whether an error is a reply that contains any of these words.

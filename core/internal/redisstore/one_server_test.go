@@ -53,6 +53,7 @@ func TestWhereScriptsHaveKeysOfSeveralCalls(t *testing.T) {
 		{"a proxy that sends a script to the server of its first key", toAll(one, other), nil, "did not find all"},
 		{"a proxy that refuses keys of several slots", slotwise(toAll(one, other)), nil, "CROSSSLOT"},
 		{"a cluster of one server", toOne(startClusterOfOne(t)), nil, "CROSSSLOT"},
+		{"a server without MGET", toOne(redistest.Start(t, "--rename-command", "MGET", "")), nil, "called from"},
 		{"a server without the right to MGET", toOne(one), as(t, one, "-mget"), "script"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
