@@ -87,9 +87,10 @@
 //	limits.yaml:9:12: rule "login": ban.for = "15 m": is not a span such as 15m, 24h or 90s
 //
 // The exceptions are errors of syntax: only the first of a file is reported, and YAML does not tell
-// its column, which is then 1.
+// its column, which is then 1. In JSON, columns behind the escapes \/ and \ud83d\ude00 on a line are
+// a few characters off.
 //
 // A file has at most one megabyte. Together there are at most 100 files with four megabytes and
-// 1,000 rules. Lists and plans have at most 1,000 entries, and texts 4,096 bytes. Only regular
-// files are read.
+// 1,000 rules. Lists and plans have at most 1,000 entries, a rule 100 fields, and a text 4,096
+// bytes. Only regular files are read.
 package rulefile

@@ -58,12 +58,15 @@ type problems struct {
 }
 
 func (p *problems) add(e *Error) {
-	if len(p.found) == maxErrors {
+	if p.full() {
 		p.more++
 		return
 	}
 	p.found = append(p.found, e)
 }
+
+// full reports whether no more errors are kept.
+func (p *problems) full() bool { return len(p.found) == maxErrors }
 
 // join returns all errors in the order of the files, lines and columns, or nil if there are none.
 func (p *problems) join() error {

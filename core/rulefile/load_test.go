@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -196,6 +197,7 @@ func TestHostileText(t *testing.T) {
 		{strings.Repeat("- ", 500_000), "exceeded max depth of 10000"},
 		{strings.Repeat("? ", 500_000), "exceeded max depth of 10000"},
 		{oneRule(strings.Repeat("n", 5000)), "has 5000 bytes, want at most 4096"},
+		{"version: 1\nrules:\n  - name: api\n" + strings.Repeat("    name: api\n", 100), "limits.yaml:3:5: rule \"api\": has 101 entries, want at most 100"},
 		{oneRule("api") + "\n...\n%YAML 9.9\n---\nx", "limits.yaml:"},
 	} {
 		wantError(t, []string{write(t, "limits.yaml", test.text)}, test.want)
@@ -221,7 +223,7 @@ func TestFunctionsThatAreNone(t *testing.T) {
 
 // A rule for users needs a Limiter that knows them.
 func TestNeedLoginWithoutIdentify(t *testing.T) {
-	limiter, err := core.New(core.Options{})
+	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

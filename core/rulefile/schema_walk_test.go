@@ -43,7 +43,7 @@ func init() {
 		"maxLength": func(a, v any, _ map[string]any) string { return unless(size(v) <= a.(float64), "maxLength") },
 		"pattern": func(a, v any, _ map[string]any) string {
 			text, ok := v.(string)
-			return unless(!ok || regexp.MustCompile(a.(string)).MatchString(text), "pattern")
+			return unless(!ok || compiled(a.(string)).MatchString(text), "pattern")
 		},
 		"minItems":      func(a, v any, _ map[string]any) string { return unless(size(v) >= a.(float64), "minItems") },
 		"maxItems":      func(a, v any, _ map[string]any) string { return unless(size(v) <= a.(float64), "maxItems") },
@@ -55,6 +55,15 @@ func init() {
 		"oneOf": func(a, v any, _ map[string]any) string { return unless(matches(a, v) == 1, "oneOf") },
 		"not":   func(a, v any, _ map[string]any) string { return unless(matches([]any{a}, v) == 0, "not") },
 	}
+}
+
+var patterns = make(map[string]*regexp.Regexp)
+
+func compiled(pattern string) *regexp.Regexp {
+	if patterns[pattern] == nil {
+		patterns[pattern] = regexp.MustCompile(pattern)
+	}
+	return patterns[pattern]
 }
 
 func unless(right bool, word string) string {

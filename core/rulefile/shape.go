@@ -51,8 +51,9 @@ type field struct {
 }
 
 const (
-	maxItems = 1000 // of a list or of plans
-	maxText  = 4096 // bytes of a text
+	maxItems  = 1000 // of a list or of plans
+	maxText   = 4096 // bytes of a text
+	maxFields = 100  // of a mapping, unknown ones included
 )
 
 func textLike(like string) *shape { return &shape{kind: text, like: like} }

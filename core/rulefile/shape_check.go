@@ -129,13 +129,21 @@ func (c *checker) list(n *yaml.Node, s *shape, label string) bool {
 	return ok
 }
 
+// atMost returns how many entries a list or a mapping may have.
+func (s *shape) atMost() int64 {
+	if s.fields != nil {
+		return maxFields
+	}
+	return s.most
+}
+
 // size checks how much a list or a mapping holds.
 func (c *checker) size(n *yaml.Node, s *shape, label string, size int) bool {
 	switch {
 	case size < smallest:
 		c.fail(n, label, "is empty: give it a value, or leave it out")
-	case s.most > 0 && int64(size) > s.most:
-		c.fail(n, label, fmt.Sprintf("has %d entries, want at most %d", size, s.most))
+	case int64(size) > s.atMost():
+		c.fail(n, label, fmt.Sprintf("has %d entries, want at most %d", size, s.atMost()))
 	default:
 		return true
 	}
@@ -173,7 +181,7 @@ func (c *checker) entry(key, value *yaml.Node, s *shape, label string) bool {
 	case s.values != nil:
 		return c.check(value, s.values, label+"."+key.Value)
 	case f == nil:
-		c.fail(key, "", fmt.Sprintf("unknown field %s%s", quote(key.Value), didYouMean(key.Value, s.names())))
+		c.unknown(key, s)
 	case label == "":
 		return c.check(value, f.shape, f.name)
 	default:
@@ -181,6 +189,16 @@ func (c *checker) entry(key, value *yaml.Node, s *shape, label string) bool {
 	}
 	c.bad[value] = true
 	return false
+}
+
+// unknown adds that a mapping does not have this field. A hostile file can have very many of them,
+// so no more suggestions are looked for than errors are reported.
+func (c *checker) unknown(key *yaml.Node, s *shape) {
+	why := "unknown field " + quote(key.Value)
+	if !c.wrong.full() {
+		why += didYouMean(key.Value, s.names())
+	}
+	c.fail(key, "", why)
 }
 
 // complete reports whether a mapping has all fields that it must have.

@@ -36,9 +36,11 @@ func closest(wrong string, names []string) (best string) {
 	return best
 }
 
+var separators = strings.NewReplacer("_", "", "-", "", " ", "")
+
 // fold makes equal what differs in case and separators only: maxCount, max-count, max_count.
 func fold(name string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
+	return separators.Replace(strings.ToLower(name))
 }
 
 // distance returns how many bytes must be inserted, deleted or replaced to turn a into b

@@ -17,7 +17,7 @@ func (r *ruleReader) validate(limiter *core.Limiter) {
 	for range maxErrors {
 		_, err := limiter.Guard(r.rule)
 		var wrong *core.RuleError
-		if !errors.As(err, &wrong) {
+		if !errors.As(err, &wrong) || r.wrong.full() {
 			return
 		}
 		name := fieldOf(wrong.Field)
