@@ -33,9 +33,10 @@ type Options struct {
 	// deadline of the caller's own context is kept too. Danger: a Redis that hangs delays each call
 	// by this time, until the breaker opens.
 	Timeout time.Duration
-	// OneKeyPerScript turns off that one script decides many calls on different keys. That is done
-	// only while many calls wait for Redis at once, and only where a test has just shown that one
-	// server holds all keys, never in a cluster. It halves the server's work.
+	// OneKeyPerScript gives every call on another key a script of its own. By default, one script
+	// decides calls on up to 24 keys if many calls wait for Redis at once and a test has shown that
+	// one server holds all keys. It never does so in a cluster. Sharing a script saves the server
+	// up to 40 % of its time.
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.

@@ -144,8 +144,8 @@ type definition interface {
 	word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
 	back(w *Word, value, now int64, s *State) (freshAt int64)
 
-	// fastArg returns the args of the function in NAME_fast.lua for so many calls of a cost,
-	// packed, and readFast reads its reply.
+	// fastArg returns the packed args of the function in NAME_fast.lua for this many calls of
+	// one cost, and readFast reads its reply.
 	fastArg(l *Limit, cost, calls int64) string
 	readFast(l *Limit, reply string, cost, calls int64, f *Found) error
 	// readState reads a state as it is in Redis, of a counter that was used. By default no string

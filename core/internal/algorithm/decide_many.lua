@@ -1,24 +1,25 @@
--- Decides over many calls on different counters, each call by itself, as decide_fast.lua or
--- decide_equal.lua would. Calls of one form stand together: with counters of the same limits and
--- costs, in the same order. A call can stand for several equal ones, as in decide_fast.lua.
+-- Decides many calls on different counters, each as decide_fast.lua or decide_equal.lua would.
+-- A call can stand for several equal ones, as in decide_fast.lua. Two calls have the same form
+-- if their counters have the same limits and costs, in the same order. Calls of one form stand
+-- together.
 --
 -- KEYS      the counters of the first call, then those of the next, and so on; no key twice
--- ARGV      for each form: how many calls it has, how many counters each of them has, and then two
---           for each counter: the algorithm, and the args of its fast function, as in
---           decide_fast.lua. None: nothing is done, and the reply is empty
--- reply     for each counter. If it is the only one of its call: as its fast function's. Otherwise
---           a string: I7 now (microseconds), and the state as found. -1: its call has to be decided
---           by itself, and nothing was done for it
--- keeps     what decide.lua keeps. Nothing is written before all is decided, and no write can fail
---           by what a key holds
+-- ARGV      for each form: the number of calls, the number of counters of each call, and then for
+--           each counter its algorithm and the args of its fast function, as in decide_fast.lua.
+--           Without any arguments, the script does nothing, and the reply is empty
+-- reply     one element for each counter. The only counter of a call: the fast function's reply.
+--           One of several: a string of I7 now (microseconds) and the state as found. -1: nothing
+--           was done for its call, which has to be decided by itself
+-- keeps     what decide.lua keeps. Nothing is written before everything is decided, and no write
+--           fails, whatever a key holds
 if #ARGV == 0 then return {} end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local states = redis.call('MGET', unpack(KEYS))
 local replies, written, expires = {}, {}, {}
 
--- Asks all counters of a call, the first of which has this place in KEYS, for so many equal calls.
--- Returns how many fit into all of them, or nil if a case is uncommon.
+-- Decides this many equal calls on each of their counters, of which the first is KEYS[first].
+-- Returns how many calls fit into all counters, or nil if the case of any counter is uncommon.
 local function look(first, counters, calls)
   local fit = calls
   for i = 1, #counters do
@@ -31,14 +32,14 @@ local function look(first, counters, calls)
   return fit
 end
 
--- Decides over one call with several counters.
+-- Decides one call with several counters.
 local function decide_several(first, counters)
   local last, calls = first + #counters - 1, counters[1][1] / counters[1][2]
   local fit = look(first, counters, calls)
   if fit and fit > 0 and fit < calls then fit = look(first, counters, fit) end
   for at = first, last do
-    -- MGET finds nothing where a key holds another type. By itself, such a call is an error even if
-    -- another counter refuses it.
+    -- For a key of another type, MGET returns nil, as if there were no key. GET returns an error,
+    -- and the call is left to a script of its own, which fails even if another counter refuses.
     if fit and not states[at] and redis.pcall('GET', KEYS[at]) then fit = nil end
   end
   for at = first, last do

@@ -1,8 +1,8 @@
 package algorithm
 
-// Calls on different counters that are made together are decided by one script, decide_many.lua.
-// Each is decided by itself. Calls of one form stand together in its arguments: their counters have
-// the same limits and costs, in the same order.
+// One script, decide_many.lua, decides calls on different counters that are made together, each by
+// itself. Two calls have the same form if their counters have the same limits and costs, in the
+// same order. Calls of one form stand together in the script's arguments.
 
 // Joins reports whether a call that charges these counters can be decided by decide_many.lua.
 func Joins(counters []Counter) bool {
@@ -14,7 +14,7 @@ func Joins(counters []Counter) bool {
 	return true
 }
 
-// SameForm reports whether two calls have one form.
+// SameForm reports whether two calls have the same form.
 func SameForm(a, b []Counter) bool {
 	if len(a) != len(b) {
 		return false
@@ -27,8 +27,8 @@ func SameForm(a, b []Counter) bool {
 	return true
 }
 
-// AppendForm appends what decide_many.lua takes for a number of calls of one form, each of which
-// stands for so many equal ones.
+// AppendForm appends the arguments of decide_many.lua for this number of calls of one form. Each
+// call stands for the given number of equal ones.
 func AppendForm(argv []any, counters []Counter, equal int64, calls int) []any {
 	argv = append(argv, calls, len(counters))
 	for i := range counters {
@@ -38,8 +38,8 @@ func AppendForm(argv []any, counters []Counter, equal int64, calls int) []any {
 	return argv
 }
 
-// ReadMany reads what decide_many.lua replied for the counters of one call that stands for so many
-// equal ones.
+// ReadMany reads the reply of decide_many.lua for the counters of one call, which stands for the
+// given number of equal ones.
 func ReadMany(replies []string, counters []Counter, equal int64, found []Found) error {
 	if len(counters) == 1 {
 		return counters[0].Limit.ReadFast(replies[0], counters[0].Cost, equal, &found[0])

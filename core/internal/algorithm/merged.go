@@ -91,7 +91,7 @@ func (f *Found) Nth(c *Counter, behind, passed int64, v *Verdict) {
 	c.Limit.Look(&f.State, f.Now, c.Cost, true, v)
 }
 
-// fastArgs packs the args of a fast function: what all calls cost, what one of them costs, and up to
+// fastArgs packs the args of a fast function: the cost of all calls, that of one call, and up to
 // four numbers of the limit.
 func fastArgs(asked, cost int64, limit ...int64) string {
 	var args [6 * 7]byte

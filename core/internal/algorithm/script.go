@@ -69,7 +69,7 @@ func EqualScript(counters []Counter) *Script {
 // decide_up_to.lua.
 func UpToScript(counters []Counter) *Script { return uptos.of(KindsOf(counters), "decide_up_to.lua") }
 
-// ManyScript returns the script that decides over many calls with counters of these algorithms; see
+// ManyScript returns the script that decides many calls on counters of these algorithms; see
 // decide_many.lua.
 func ManyScript(kinds KindSet) *Script { return manys.of(kinds, "decide_many.lua") }
 

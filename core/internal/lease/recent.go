@@ -2,11 +2,12 @@ package lease
 
 import "sync/atomic"
 
-// recentKeys is how many keys are remembered. Keys that share a place forget each other.
+// recentKeys is the number of keys that are remembered. Of keys that share a place, only the last
+// called one is.
 const recentKeys = 4096
 
-// recentCalls remembers the keys of which a permit was asked for lately, and nothing is leased. A
-// lease is made for the second call: for keys that are called once, it would only cost.
+// recentCalls remembers the keys without a lease that were called lately. A lease is made for the
+// second call on a key, because a key that is called only once gains nothing from one.
 type recentCalls [recentKeys]recentCall
 
 type recentCall struct {

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// maxHead is the length of the longest subject that fits into an entry: addresses do, and most
-	// users.
+	// maxHead is the length of the longest subject that fits into an entry. Addresses fit, and most
+	// names of users.
 	maxHead = 22
-	// maxRest is by how much a subject may be longer without a copy of the whole end of its key.
+	// maxRest is the number of further bytes of a subject that fit into a tail. If a subject is
+	// longer than both, its key has no shared part.
 	maxRest = 31
-	// maxShared is how many tails are shared.
+	// maxShared is the largest number of shared tails.
 	maxShared = 1000
 )
 
-// entry is one counter, in 80 bytes that lie in two cache lines. A call on a key with a short subject
-// touches no other memory of that key's own.
+// entry is one counter, in 80 bytes that lie in two cache lines. If the subject of a key is short,
+// a call on the key touches no other memory that belongs to this key alone.
 type entry struct {
 	name
 	freshAt int64 // when the state equals a fresh one, in microseconds of instant.awake
@@ -31,25 +32,25 @@ func (e *entry) setAsked() {
 	}
 }
 
-// keepUntil keeps the entry at least until then: a refused call may have counted all use as made
-// now, because the clock stepped back.
+// keepUntil keeps the entry at least until this time. If the clock stepped back, a refused call may
+// have counted all use as made now.
 func (e *entry) keepUntil(at int64) {
 	e.freshAt = max(e.freshAt, at)
 }
 
-// name is the key of an entry. All counters of a limit have the same end of their keys,
-// }:NAME:ALGORITHM:WINDOW, and share it. The subject lies in the entry itself if it is short, so a
-// call finds it without another cache miss, and a new key allocates nothing. With 100,000 keys a
-// decision takes 0.75 to 0.8 of the cycles that it took when entries pointed to their keys, with one
-// key 1.04 (BenchmarkDecide).
+// name is the key of an entry. The keys of all counters of a limit end alike, in
+// }:NAME:ALGORITHM:WINDOW, and share that end. A short subject lies in the entry itself, so that a
+// call finds it without another cache miss, and a new key allocates nothing. Compared with entries
+// that point to their keys, a decision takes 0.75 to 0.8 of the cycles with 100,000 keys, and 1.04
+// with one key (BenchmarkDecide).
 type name struct {
 	tail   *tail
 	length uint8 // of the head
 	head   [maxHead]byte
-	asked  bool // for the entry, since it was new or the hand last passed it; it takes no room here
+	asked  bool // whether the entry was used since it was new or the hand last passed it; free padding
 }
 
-// tail is what follows the head of a name, in 48 bytes. Only a tail without a rest is shared.
+// tail is the part of a name after its head, in 48 bytes. Only a tail without a rest is shared.
 type tail struct {
 	end    string
 	length uint8 // of the rest
@@ -69,14 +70,14 @@ func (n *name) appendTo(room []byte) []byte {
 	return append(append(append(room, n.head[:n.length]...), n.tail.rest[:n.tail.length]...), n.tail.end...)
 }
 
-// tails makes names, and holds the tails that they share. These are bounded in number, because a
-// service may make any number of limits.
+// tails makes names, and holds the tails that they share. The number of shared tails is bounded,
+// because a service may make any number of limits.
 type tails struct{ shared cowmap.Map[string, *tail] }
 
 // name returns the name of a key.
 func (t *tails) name(key []byte) (n name) {
 	subject, _, _ := bytes.Cut(key, []byte{'}'})
-	subject = bytes.TrimSuffix(subject, []byte("::/64")) // so that the prefixes of IPv6 are short enough
+	subject = bytes.TrimSuffix(subject, []byte("::/64")) // so that IPv6 prefixes fit into the head
 	n.length = uint8(copy(n.head[:], subject))
 	if len(subject) <= maxHead {
 		n.tail = t.share(key[len(subject):])

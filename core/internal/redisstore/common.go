@@ -12,7 +12,7 @@ import (
 type common struct {
 	timeout  time.Duration
 	seed     maphash.Seed
-	keyHead  string // the beginning of all keys, if one script may have different keys; otherwise ""
+	keyHead  string // see Store.JoinKeys; "": calls on different keys never share a script
 	trips    tripCounts
 	losses   atomic.Uint64
 	listener Listener

@@ -13,8 +13,8 @@
 //	Store.callDirectly        decide.go              if few calls are on their way; otherwise
 //	shard.enqueue, serveLane  lane.go                wait for the lane's next pipeline
 //	pipeline.run              lane_pipeline.go       one round trip; lane_merge.go: equal calls
-//	manyCall.command          script_many.go         calls on different keys in one script, where
-//	                                                 one_server.go proved that this can be done
+//	manyCall.command          script_many.go         one script for calls on different keys, if one
+//	                                                 server holds them all (one_server.go)
 //	shard.runScript           script_call.go         a direct call: until it has an answer
 //	scriptCall.command        script_call.go         the command; script_args.go, script_fast.go
 //	boundClient.process       client.go              sent once, and over by the deadline

@@ -15,8 +15,8 @@ const (
 	// Timeout of 100 ms, 14,000 got no answer in time by pipelines of up to 4,096, all of which
 	// ended too late. With pipelines of 512 it was none, or 3,700 on a busy machine.
 	maxPipeline = 512
-	// crowd is with how many calls a second lane is used, where scripts can have different keys: when
-	// the first has enough for two scripts.
+	// crowd is the number of calls, enough for two scripts, above which a second lane is used while
+	// one script can decide calls on different keys.
 	crowd = 2 * mostKeys
 )
 
@@ -55,9 +55,9 @@ const (
 	stateAbandoned        // by its caller
 )
 
-// lane returns the lane for a call whose keys have this hash. Where scripts can have different keys,
-// full pipelines are faster than many: with 16 goroutines, one lane made 1.8 times as many decisions
-// as four.
+// lane returns the lane for a call whose keys have this hash. While one script can decide calls on
+// different keys, few full pipelines are faster than many short ones: with 16 goroutines, one lane
+// made 1.8 times as many decisions as four.
 func (s *shard) lane(hash uint64) *lane {
 	switch {
 	case !s.joins.Load():

@@ -36,8 +36,8 @@ func bothWays(t *testing.T, test func(t *testing.T, server *redistest.Server, s 
 	})
 }
 
-// joining starts a server behind a proxy, and a store with this timeout whose scripts have the keys
-// of several calls there.
+// joining starts a server behind a proxy, and a store with this timeout. It returns when a script
+// of the store has had the keys of several calls.
 func joining(t *testing.T, within time.Duration) (*redistest.Server, *keyProxy, *redis.Client, store) {
 	t.Helper()
 	server := redistest.Start(t)
@@ -84,8 +84,8 @@ func TestALostReplyToSeveralCalls(t *testing.T) {
 	}
 }
 
-// A server that hangs delays no call past its deadline, whether the caller's or Timeout, and then
-// opens the breaker. Calls that it executes once it continues are charged at most once.
+// A server that hangs delays no call past its deadline, whether that is the caller's or Timeout.
+// The breaker opens. The calls that the server executes when it continues are charged at most once.
 func TestSeveralCallsOfAScriptReturnInTime(t *testing.T) {
 	server, p, client, s := joining(t, timeout)
 	limit, before := daily(t, 100), p.scripts().joined

@@ -11,7 +11,7 @@ type group struct {
 	err      error
 }
 
-// finish ends a group that went alone.
+// finish ends a group with an error, or with the reply to a script of its own.
 func (g *group) finish(err error) {
 	g.finished, g.err = true, err
 	if err == nil {

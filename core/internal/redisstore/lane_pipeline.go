@@ -18,14 +18,14 @@ type pipeline struct {
 	groups []group
 	table  []int32 // a hash table of the groups that can take further calls: index + 1, or 0
 
-	// one round trip
-	cmds  []redis.Cmder
-	many  []manyCall // the first commands are theirs
-	alone []*group   // those of the others
+	// These are of one round trip.
+	cmds  []redis.Cmder // those of many, then those of alone
+	many  []manyCall
+	alone []*group // each has a script of its own
 
 	answered      bool // the server answered a call
 	unknownScript bool // the server did not know a script
-	sendText      bool // of decide_many.lua, rather than its name
+	sendText      bool // the text of decide_many.lua instead of its hash
 }
 
 // run sends the calls, and waits for the replies.
@@ -66,7 +66,7 @@ func (p *pipeline) chooseCommands(ctx context.Context, s *shard, unsent *atomic.
 	return len(p.cmds) > 0
 }
 
-// fillManyCalls distributes the groups that can be decided together.
+// fillManyCalls distributes the groups that can be decided together over calls of decide_many.lua.
 func (p *pipeline) fillManyCalls(s *shard) {
 	p.many = p.many[:0]
 	most := 0
@@ -84,14 +84,14 @@ func (p *pipeline) fillManyCalls(s *shard) {
 			p.many[n].add(g, s.common, most)
 		}
 	}
-	if n := len(p.many) - 1; n >= 0 && len(p.many[n].hashes) == 1 { // alone it takes the server less time
+	if n := len(p.many) - 1; n >= 0 && len(p.many[n].hashes) == 1 { // a script for one key is faster
 		p.many[n].groups[0].joins = false
 		p.many = p.many[:n]
 	}
 }
 
-// send makes one round trip with the commands. It returns errBreakerOpen if the breaker prevented
-// that.
+// send makes one round trip with the commands. If the breaker prevents the round trip, send returns
+// errBreakerOpen.
 func (p *pipeline) send(ctx context.Context, s *shard) error {
 	if err := s.pipelines.processAll(ctx, p.cmds); err != nil {
 		for i := range p.groups {
@@ -111,17 +111,17 @@ func (p *pipeline) send(ctx context.Context, s *shard) error {
 	return nil
 }
 
-// readMany reads the reply of a manyCall.
+// readMany reads the reply to a manyCall.
 func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
 	switch err := m.cmd.Err(); {
 	case isReply(err, "NOSCRIPT") && !sentText:
 		p.sendText, p.unknownScript = true, true
 	case isManyRefused(err):
 		s.proof.refute(err)
-		m.leaveAlone()
+		m.separate()
 	case isWriteRefused(err): // calls that are refused need no write, and are answered by themselves
 		s.proof.end()
-		m.leaveAlone()
+		m.separate()
 	case err != nil:
 		m.fail(err)
 	default:
@@ -132,7 +132,7 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
 	}
 }
 
-// readAlone reads the reply to a group that went alone.
+// readAlone reads the reply to a group that had a script of its own.
 func (p *pipeline) readAlone(g *group, err error) {
 	again, err := g.retry(err)
 	if !again {

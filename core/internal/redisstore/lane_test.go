@@ -203,7 +203,7 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 		s.mustTake(t, counter("warm", limit))
 		server.Stop()
 		var first, others sync.WaitGroup
-		for i := range crowd { // these are on their way, alone and in pipelines, and keep every lane
+		for i := range crowd { // these are in flight, directly and in pipelines, and occupy every lane
 			first.Go(func() {
 				if v := s.take(context.Background(), counter(fmt.Sprint("first", i), limit))[0]; !passes(v) {
 					t.Errorf("%+v", v)
@@ -229,7 +229,7 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 				t.Errorf("number %d left before it was sent, and was charged", i)
 			}
 			if left := s.left(t, counter(fmt.Sprint("first", i), limit)); left != 99 {
-				t.Errorf("number %d of those who stayed was charged %d times", i, 100-left)
+				t.Errorf("number %d of the callers that stayed was charged %d times", i, 100-left)
 			}
 		}
 	})

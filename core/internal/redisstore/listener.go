@@ -18,8 +18,8 @@ type Listener interface {
 	Lost(addr, how string)
 	// Evicts reports a server that removes counters when its memory is full.
 	Evicts(addr, policy string)
-	// OneKeyPerScript reports why a server's scripts get the keys of one call only, though those of
-	// several calls would be faster.
+	// OneKeyPerScript reports why each script for a server has the keys of one call only, although
+	// scripts with the keys of several calls would be faster.
 	OneKeyPerScript(addr string, why error)
 }
 

@@ -31,7 +31,7 @@ func (m *mixed) counter(key int) algorithm.Counter {
 	return counter(fmt.Sprint(m.name, key), m.limits[key%len(m.limits)])
 }
 
-// use has a crowd take each key about so many times. Calls may fail only if failures are allowed.
+// use has a crowd take each key about this many times. Calls may fail only if mayFail is set.
 func (m *mixed) use(t testing.TB, s store, times int, mayFail bool) {
 	t.Helper()
 	together(callers, func(i int) {
@@ -47,7 +47,8 @@ func (m *mixed) use(t testing.TB, s store, times int, mayFail bool) {
 	})
 }
 
-// wantExact checks that what passed is what was charged, and, if all is used up, what there was.
+// wantExact checks that each call that passed was charged, and no other, and that no key admitted
+// more than its permits.
 func (m *mixed) wantExact(t testing.TB, s store) {
 	t.Helper()
 	for key := range m.keys {

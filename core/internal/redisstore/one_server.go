@@ -14,15 +14,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// oneServerProof is the proof that what is behind an address is one server that holds all keys, so
-// that one script can decide over different keys. Behind an address there can also be a proxy,
-// which spreads the keys over several servers. Some proxies send a script to the server of its
-// first key, where the others are not found: no error would show that.
+// oneServerProof is the proof that an address belongs to one server that holds all keys, so that
+// one script can decide calls on different keys. The address may also be that of a proxy, which
+// spreads the keys over several servers. Some proxies send a script to the server of its first key.
+// That server does not have the other keys, and no error shows it.
 //
-// The proof is made of probe keys, which are written one by one and read by one script. It is good
-// for the connections that there were when it was made. A later connection may lead elsewhere.
-// That those at one time lead to the same place is not tested: if they did not, no count would be
-// right anyway.
+// To make the proof, probe keys are written one by one, and read by one script. The proof is valid
+// for the connections that existed when it was made. A later connection may lead to another server.
+// It is not tested whether all connections of one moment lead to the same server: if they did not,
+// no count would be right anyway.
 type oneServerProof struct {
 	node   pipelineNode
 	client *redis.Client // whose pool makes the connections
@@ -31,36 +31,36 @@ type oneServerProof struct {
 
 	mu      sync.Mutex
 	running bool
-	retryAt time.Time // no proof is tried before
-	renewAt time.Time // the proof that there is gets renewed then
-	ends    time.Time // of the proof that there is
-	made    uint32    // how many connections had been made then
-	refused string    // why there was none, as reported last
+	retryAt time.Time // the earliest time to try again
+	renewAt time.Time // when to renew the present proof
+	ends    time.Time // when the present proof ends
+	made    uint32    // how many connections had been made by the time of the present proof
+	refused string    // the reason reported last why there is no proof
 }
 
 const (
-	// probeKeys is how many keys are probed. Of a proxy that has one tenth of the keys on another
+	// probeKeys is the number of probe keys. If a proxy keeps one tenth of the keys on another
 	// server, 64 keys are all on one server once in 800 times, and 16 keys once in 5 times.
 	probeKeys = 64
-	// probeLife is for how long the probe keys exist.
+	// probeLife is the time to live of the probe keys.
 	probeLife = 5 * time.Second
-	// proofLife is how long a proof is good, and renewProof when it is renewed: what is behind a
-	// proxy may change without a new connection.
+	// A proof is valid for proofLife and renewed after renewProof, because a proxy may change its
+	// servers without a new connection.
 	proofLife, renewProof = 20 * time.Second, 10 * time.Second
-	// repeatProof is the pause after a proof, which every new connection ends. retryProof is the pause
-	// after one that failed on its way, and recheckProof after one that showed several servers or a
-	// missing right.
+	// After a proof, the next one is not made before repeatProof, however many connections are made
+	// meanwhile. If the server could not be reached, the pause is retryProof. If there are several
+	// servers, or a right is missing, it is recheckProof.
 	repeatProof, retryProof, recheckProof = 50 * time.Millisecond, time.Second, time.Minute
 )
 
 var (
-	// errSeveralServers is the finding that the keys are not all on one server.
+	// errSeveralServers means that the keys are not all on one server.
 	errSeveralServers = errors.New("a script did not find all of the keys that were just written, as with a proxy that spreads keys over servers")
-	// errNoProbeKeys shows nothing: the server may have been stopped for too long, or flushed.
+	// errNoProbeKeys proves nothing: the server may have been stopped for too long, or flushed.
 	errNoProbeKeys = errors.New("the keys that were just written are gone")
 )
 
-// holds reports whether there is a proof for all connections so far.
+// holds reports whether the proof is valid for all connections made so far.
 func (p *oneServerProof) holds() bool {
 	made := countConns(p.client).made()
 	p.mu.Lock()
@@ -68,8 +68,8 @@ func (p *oneServerProof) holds() bool {
 	return made == p.made && time.Now().Before(p.ends)
 }
 
-// wanted is holds for a pipeline that would use the proof. It starts to make one, or to renew it,
-// in the background. A nil proof never holds.
+// wanted returns holds to a caller that would use the proof. If necessary, it starts to make or to
+// renew the proof in the background. A nil proof never holds.
 func (p *oneServerProof) wanted() bool {
 	if p == nil || p.common.keyHead == "" {
 		return false
@@ -100,7 +100,8 @@ func (p *oneServerProof) make() {
 	}
 }
 
-// refute ends the proof for a while, because a script cannot read several keys, and reports why.
+// refute ends the proof because a script could not read several keys, and reports why. No proof is
+// tried for recheckProof.
 func (p *oneServerProof) refute(why error) {
 	p.mu.Lock()
 	reported := p.refused == why.Error()
@@ -132,8 +133,8 @@ func (p *oneServerProof) probe() (made uint32, err error) {
 		return 0, err
 	}
 	read := p.newRead(ctx, keys)
-	// In a pipeline, as the scripts that the proof is for: newer versions of go-redis have other
-	// connections for those.
+	// The scripts that rely on the proof are sent in pipelines. So is this one, because newer
+	// versions of go-redis have separate connections for pipelines.
 	if err := cmp.Or(p.node.processAll(ctx, []redis.Cmder{read}), read.Err()); err != nil {
 		return 0, err
 	}
@@ -146,7 +147,7 @@ func (p *oneServerProof) probe() (made uint32, err error) {
 	return read.made, nil
 }
 
-// write sets the keys to the value.
+// write sets each key to the value, by a command of its own.
 func (p *oneServerProof) write(ctx context.Context, keys []string, value string) error {
 	cmds := make([]redis.Cmder, len(keys))
 	for i, key := range keys {
@@ -168,7 +169,7 @@ type probeRead struct {
 	*redis.StringSliceCmd
 	sent   sendState
 	client *redis.Client
-	made   uint32 // connections, when the command was written
+	made   uint32 // how many connections had been made when the command was written
 }
 
 func (p *oneServerProof) newRead(ctx context.Context, keys []string) *probeRead {
@@ -182,7 +183,7 @@ func (p *oneServerProof) newRead(ctx context.Context, keys []string) *probeRead 
 // NoRetry implements redis.Cmder.
 func (r *probeRead) NoRetry() bool { return true }
 
-// Args implements redis.Cmder. go-redis asks for the arguments when it has a connection.
+// Args implements redis.Cmder. go-redis calls it when it has a connection for the command.
 func (r *probeRead) Args() []any {
 	r.sent.markWritten()
 	r.made = connsMade(r.client)

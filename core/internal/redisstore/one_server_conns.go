@@ -6,14 +6,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// connCount is how many connections are in a client's pools, and how many were there before. Each
-// connection that is made gets into a pool and leaves it once. So the sum is how many were made:
-// for commands, in the background (MinIdleConns), or too late for the command that wanted it.
-// PoolStats.Misses counts only the first of these.
+// connCount holds how many connections are in a client's pools, and how many have left them. Every
+// connection enters a pool once, and leaves it once. So the sum is the number of connections made
+// so far, whether for a command, in the background (MinIdleConns), or too late for the command that
+// needed it. PoolStats.Misses counts only those for commands.
 type connCount struct{ present, removed uint32 }
 
-// made returns how many connections were made. It is one too many for each that was removed while
-// they were counted, but never one too few.
+// made returns how many connections were made. A connection that was removed during the count may
+// count twice, but none is missed.
 func (c connCount) made() uint32 { return c.present + c.removed }
 
 // countConns counts a client's connections.
@@ -27,12 +27,12 @@ func countConns(client *redis.Client) connCount {
 	return c
 }
 
-// connsMade returns how many connections were made, exactly.
+// connsMade returns exactly how many connections were made.
 func connsMade(client *redis.Client) uint32 {
 	before := countConns(client)
 	for {
 		c := countConns(client)
-		if c.removed == before.removed { // so none was, while those present were counted
+		if c.removed == before.removed { // so none was removed during the count
 			return c.made()
 		}
 		before = c

@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Each new connection ends the proof, in whatever way it came.
-func TestAConnectionEndsTheProof(t *testing.T) {
+// Each new connection ends the proof, for whatever purpose it was made.
+func TestNewConnectionEndsTheProof(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
 		name    string
@@ -67,9 +67,9 @@ func TestAConnectionEndsTheProof(t *testing.T) {
 	}
 }
 
-// Calls whose proof ends before they are sent, because the only connection for them is new, are sent
-// one by one.
-func TestTheProofEndsBeforeCallsAreSent(t *testing.T) {
+// If the proof ends before joined calls are sent, because the only connection for them is new, they
+// are sent one by one.
+func TestProofEndsBeforeCallsAreSent(t *testing.T) {
 	server := redistest.Start(t)
 	o := newOwner(t, server, false)
 	o.proxy.change(toAll(server))
@@ -90,7 +90,7 @@ func TestTheProofEndsBeforeCallsAreSent(t *testing.T) {
 	}
 }
 
-// owner is the owner of a client, who uses it beside a store.
+// owner is the owner of a client, and uses the client beside a store.
 type owner struct {
 	client *redis.Client
 	proxy  *keyProxy
@@ -140,7 +140,7 @@ func (o *owner) closeAll() {
 	o.conns = nil
 }
 
-// holdDials has dials wait until the function is called that it returns.
+// holdDials makes dials wait until release is called.
 func (o *owner) holdDials() (release func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

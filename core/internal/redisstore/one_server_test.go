@@ -13,7 +13,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// oneKeyReports records why scripts get the keys of one call only.
+// oneKeyReports records the reports of OneKeyPerScript.
 type oneKeyReports struct {
 	redisstore.NoListener
 	mu      sync.Mutex
@@ -39,8 +39,8 @@ func newReportingStore(t testing.TB, client redis.UniversalClient) (store, *oneK
 	return s, reports
 }
 
-// Scripts have the keys of several calls only where one server holds all keys. Elsewhere it is
-// reported once why not. Every count is exact.
+// Scripts have the keys of several calls only if one server holds all keys. Otherwise the reason is
+// reported once. Every count is exact.
 func TestWhereScriptsHaveKeysOfSeveralCalls(t *testing.T) {
 	one, other := redistest.Start(t), redistest.Start(t)
 	for _, test := range []struct {
@@ -93,8 +93,8 @@ func startClusterOfOne(t *testing.T) *redistest.Server {
 	return server
 }
 
-// as makes a user of a server who may do everything, except for these rules, and returns the option
-// of a client that is this user.
+// as makes a user of a server with all rights, changed by these rules. It returns the option of a
+// client for this user.
 func as(t *testing.T, server *redistest.Server, rules ...any) func(*redis.Options) {
 	t.Helper()
 	if err := server.Client(t).Do(t.Context(), append([]any{"acl", "setuser", "limiter", "on", ">secret", "~*", "+@all"}, rules...)...).Err(); err != nil {
@@ -103,8 +103,8 @@ func as(t *testing.T, server *redistest.Server, rules ...any) func(*redis.Option
 	return func(o *redis.Options) { o.Username, o.Password = "limiter", "secret" }
 }
 
-// If the right to MGET is taken away while calls are joined, they are decided one by one. If the
-// right to SET is, they fail for that reason. Nobody is charged for a call that failed.
+// If the user loses the right to MGET while calls are joined, the calls are decided one by one. If
+// the user loses the right to SET, the calls fail for that reason. No call that fails is charged.
 func TestARightIsTakenAway(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
@@ -142,10 +142,10 @@ func TestARightIsTakenAway(t *testing.T) {
 	}
 }
 
-// What is behind an address may be another thing after a reconnect. No script has the keys of
-// several calls there until that is found out, even if the client's owner, or the pool in the
-// background, was the first on a connection.
-func TestTheProofIsMadeAnewAfterAReconnect(t *testing.T) {
+// An address may lead to another server after a reconnect. No script has the keys of several calls
+// until a new proof is made, even if the client's owner, or the pool in the background, was the
+// first to use a new connection.
+func TestProofIsRepeatedAfterAReconnect(t *testing.T) {
 	one, other := redistest.Start(t), redistest.Start(t)
 	p := startKeyProxy(t, toOne(one))
 	client := p.client(t, func(o *redis.Options) { o.MinIdleConns = 4 })
@@ -205,8 +205,8 @@ func TestCloseWhileAProofIsMade(t *testing.T) {
 	server.Continue()
 }
 
-// The servers of a ring have a proof each.
-func TestTheProofsOfARing(t *testing.T) {
+// Each server of a ring has a proof of its own.
+func TestProofsOfARing(t *testing.T) {
 	one, other, third := redistest.Start(t), redistest.Start(t), redistest.Start(t)
 	single := startKeyProxy(t, toOne(one))
 	both := startKeyProxy(t, func(keys []string) (server, refusal string) {

@@ -15,14 +15,15 @@ import (
 // manyCall is one call of decide_many.lua for several groups of a pipeline, all of whose keys
 // differ. Each group is decided by itself.
 type manyCall struct {
-	groups []*group // once the command is made, in the order of its arguments
+	groups []*group // command puts them into the order of its arguments
 	kinds  algorithm.KindSet
 	hashes []uint64 // of the keys
 	cmd    manyCommand
 }
 
-// add adds a group, and reports whether it did: if so many keys have room, and none of the group's
-// is in the call already. A key with the hash of another is taken for that.
+// add adds a group unless that would make more than mostKeys keys, or the call has one of the
+// group's keys already. It reports whether it added the group. Keys with equal hashes count as
+// equal.
 func (m *manyCall) add(g *group, c *common, mostKeys int) bool {
 	before := len(m.hashes)
 	if before > 0 && before+len(g.counters) > mostKeys {
@@ -44,13 +45,13 @@ func (m *manyCall) add(g *group, c *common, mostKeys int) bool {
 	return true
 }
 
-// reset empties the call, and keeps its memory.
+// reset empties the call, but keeps its memory for the next one.
 func (m *manyCall) reset() {
 	clear(m.groups)
 	*m = manyCall{groups: m.groups[:0], hashes: m.hashes[:0]}
 }
 
-// command makes the command. If sendText is set, it has the script's text instead of its name.
+// command returns the command, with the script's text instead of its hash if sendText is set.
 func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText bool, unsent *atomic.Bool) command {
 	script, groups := algorithm.ManyScript(m.kinds), m.groups
 	for len(groups) > 0 {
@@ -65,21 +66,21 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 		args = algorithm.AppendForm(args, g.counters, g.calls, next-first)
 		first = next
 	}
-	none := append(newArgs(script, 1, 0), args[3]) // a proxy may hang up if there is no key
+	blank := append(newArgs(script, 1, 0), args[3]) // a proxy may hang up if there is no key
 	if sendText {
-		args, none = asEval(args, script), asEval(none, script)
+		args, blank = asEval(args, script), asEval(blank, script)
 	}
-	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{unsent: unsent}, none, proof}
+	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{unsent: unsent}, blank, proof}
 	return &m.cmd
 }
 
-// read hands the reply to the groups, and reports whether the script looked at them. Those that it
-// did not decide are left to go alone.
+// read hands the reply to the groups, and reports whether the script had arguments. A group that
+// the script did not decide gets a script of its own next.
 func (m *manyCall) read() bool {
 	replies := m.cmd.Val()
 	switch len(replies) {
-	case 0: // there was no proof any more
-		m.leaveAlone()
+	case 0: // the proof had ended, so the script had no arguments
+		m.separate()
 		return false
 	case len(m.hashes):
 	default:
@@ -98,8 +99,8 @@ func (m *manyCall) read() bool {
 	return true
 }
 
-// leaveAlone has the groups go alone.
-func (m *manyCall) leaveAlone() {
+// separate gives each group a script of its own.
+func (m *manyCall) separate() {
 	for _, g := range m.groups {
 		g.joins = false
 	}
@@ -112,18 +113,20 @@ func (m *manyCall) fail(err error) {
 	}
 }
 
-// isManyRefused reports whether a script was refused, before it wrote anything, because of its many
-// keys, or because a command in it is not known or not permitted.
+// isManyRefused reports whether the server refused a script before the script wrote anything,
+// because of its keys, or because a command in it is unknown or not permitted.
 func isManyRefused(err error) bool {
 	return err != nil && (isReply(err, "CROSSSLOT") || isRedirect(err) || isReply(err, "unknown command") || isNoPermission(err))
 }
 
-// sameForm reports whether two groups stand together in the arguments of decide_many.lua.
+// sameForm reports whether two groups have the same form, and so stand together in the arguments of
+// decide_many.lua.
 func (g *group) sameForm(other *group) bool {
 	return g.calls == other.calls && algorithm.SameForm(g.counters, other.counters)
 }
 
-// gatherForm moves the groups of the first one's form to the front, and returns how many they are.
+// gatherForm moves the groups of the same form as the first one to the front, and returns their
+// number.
 func gatherForm(groups []*group) (alike int) {
 	first := groups[0]
 	for i, g := range groups {
@@ -135,8 +138,8 @@ func gatherForm(groups []*group) (alike int) {
 	return alike
 }
 
-// appendKeys appends the keys of the groups. They lie in one string, and are passed by pointer: two
-// allocations in all, instead of two for each.
+// appendKeys appends the keys of the groups. All keys are parts of one string and are passed by
+// pointer, so that there are two allocations in all instead of two for each key.
 func (m *manyCall) appendKeys(args []any) []any {
 	var text strings.Builder
 	text.Grow(100 * len(m.hashes))
@@ -152,24 +155,24 @@ func (m *manyCall) appendKeys(args []any) []any {
 	return args
 }
 
-// manyCommand is the command of a manyCall. If there is no proof any more, when it is written, that
-// one server holds all keys, it is written with one key and no further arguments, and decides
-// nothing.
+// manyCommand is the command of a manyCall. It is written to a connection only while the proof that
+// one server holds all keys is valid. Otherwise, blank is written in its place: the same script
+// with one key and no arguments, which decides nothing.
 type manyCommand struct {
 	*redis.StringSliceCmd
 	sent  sendState
-	none  []any
+	blank []any
 	proof *oneServerProof
 }
 
 // NoRetry implements redis.Cmder.
 func (c *manyCommand) NoRetry() bool { return true }
 
-// Args implements redis.Cmder. go-redis asks for the arguments when it has a connection.
+// Args implements redis.Cmder. go-redis calls it when it has a connection for the command.
 func (c *manyCommand) Args() []any {
 	c.sent.markWritten()
 	if !c.proof.holds() {
-		return c.none
+		return c.blank
 	}
 	return c.StringSliceCmd.Args()
 }

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// manySize chooses how many keys a call of decide_many.lua has at most, so that it holds up the
-// server's other clients for at most mostHeld. The server does not take longer for a key than it
-// seems to take while many are decided in a short time.
+// manySize chooses how many keys a call of decide_many.lua may have, so that the server's other
+// clients wait for it for at most mostHeld. It takes the shortest time per key that this process
+// has seen lately for the server's time per key, which is no longer than that.
 type manySize struct {
 	mu      sync.Mutex
-	began   time.Duration    // of the present sample; like all times here since the shard's start
+	began   time.Duration    // of the present sample; like all moments here since the shard's start
 	decided int              // keys in the present sample
-	least   [2]time.Duration // time for a key in the best sample of this period, and of the last
-	ends    time.Duration    // of this period
+	least   [2]time.Duration // time per key in the fastest sample of this period, and of the last
+	ends    time.Duration    // when this period ends
 }
 
 const (
-	// mostHeld is for how long one call may hold the server.
+	// mostHeld is the longest time for which one call may occupy the server.
 	mostHeld = 250 * time.Microsecond
-	// mostKeys is how many keys a call has at most, and firstKeys before there is a sample. Of
-	// the cycles of a call by itself, the server takes 0.98 for each key with 2 keys, 0.78 with 4,
-	// 0.66 with 8, 0.63 with 16, and 0.59 with 24 or 48 (redis-server 7.0, TokenBucket).
-	//
-	// With fewer than fewestKeys nothing is gained.
+	// mostKeys is the largest number of keys of a call, and firstKeys the number before there is a
+	// sample. Compared with a script of its own, a key costs the server 0.98 of the cycles in a
+	// call with 2 keys, 0.78 with 4, 0.66 with 8, 0.63 with 16, and 0.59 with 24 or 48
+	// (redis-server 7.0, TokenBucket, calls in pipelines). With fewer than fewestKeys, hardly
+	// anything is gained.
 	mostKeys, firstKeys, fewestKeys = 24, 8, 4
 
 	sampleTime, periodTime = 20 * time.Millisecond, time.Second
 )
 
-// keys returns how many keys a call may have.
+// keys returns the largest number of keys that a call may have now.
 func (m *manySize) keys() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *manySize) keys() int {
 	return max(fewestKeys, min(mostKeys, int(mostHeld/least)))
 }
 
-// observe adds keys that were decided by now to the present sample.
+// observe adds this number of keys, which have just been decided, to the present sample.
 func (m *manySize) observe(keys int, now time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

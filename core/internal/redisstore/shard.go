@@ -26,33 +26,33 @@ type shard struct {
 	breaker   *breaker        // nil if it may be several servers
 	server    *serverWatch    // nil if it may be several servers
 	proof     *oneServerProof // nil if it is a master of a cluster, or may be several servers
-	joins     atomic.Bool     // scripts can have different keys, as the last pipeline found
+	joins     atomic.Bool     // one script can decide calls on different keys, as of the last check
 	manySize  manySize
-	maxDirect int // while scripts cannot
+	maxDirect int // while joins is false
 	start     time.Time
 
 	mu        sync.Mutex
 	direct    []uint64 // the hashes of the calls that are on their way directly
-	pairs     uint     // how often a second one was sent beside the first
+	pairs     uint     // how often a call was sent directly beside another
 	lanes     [laneCount]lane
-	crowded   atomic.Bool // calls are distributed over two lanes instead of one, if scripts can have different keys
+	crowded   atomic.Bool // while joins is true: there are calls enough for two lanes
 	timer     *time.Timer // ends the calls in the lanes whose time is up
 	timerRuns bool
 	freeCalls sync.Pool // of *laneCall
 }
 
-// mostDirect is how many calls can be on their way directly where each script has the keys of one
-// call, if the client has connections for so many and the lanes. With 4 goroutines go-redis's bare
-// EvalSha is as fast as a direct call. With 16, lanes from the fifth call on are 1.2 times as fast as
-// it, and from the seventeenth on 0.9 times.
+// mostDirect is the largest number of calls that are sent directly at the same time while each
+// script has the keys of one call. A client with few connections keeps some for the lanes, and so
+// sends fewer calls directly. With 4 goroutines, a direct call is as fast as go-redis's bare
+// EvalSha. With 16 goroutines, the lanes are 1.2 times as fast as EvalSha if they are used from the
+// fifth call on, and 0.9 times as fast if they are used from the seventeenth on.
 //
-// Where scripts can have different keys, only one call is sent directly: with 2 goroutines that is
-// 1.1 times as fast as four direct calls, with 4 goroutines 1.7 times, with 8 goroutines twice as
-// fast.
+// If one script can decide calls on different keys, only one call is sent directly. Compared with
+// four, that is 1.1 times as fast with 2 goroutines, 1.7 times with 4, and twice as fast with 8.
 const mostDirect = 4
 
-// checkEvery is for how many calls that are sent directly beside another it is checked once whether
-// scripts can have different keys.
+// checkEvery is how often the shard checks whether one script can decide calls on different keys:
+// once in so many calls that are sent directly beside another.
 const checkEvery = 64
 
 func newShard(n node, connections int, c *common) *shard {

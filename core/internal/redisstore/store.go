@@ -33,8 +33,9 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 // itself.
 func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
 
-// JoinKeys lets one script decide over different keys, on servers that can do it. keyHead is what
-// all keys begin with, up to and with the brace. It must be called before the first decision.
+// JoinKeys lets one script decide calls on different keys, on servers that hold all of them. All
+// keys begin with keyHead, which ends with the brace. JoinKeys must be called before the first
+// decision.
 func (s *Store) JoinKeys(keyHead string) { s.keyHead = keyHead }
 
 // Listen sets the listener. It must be called before the first call.
