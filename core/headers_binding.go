@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// writeBinding writes the headers that have room for one limit only. It leaves them alone if a
-// middleware around this one has described a limit that binds more.
+// writeBinding writes the headers that describe one limit only. It does not change them if they
+// already describe a limit of an outer middleware that binds more.
 func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	at := c.bindingInTime()
 	if at < 0 {
 		return
 	}
 	q, v := c.limits[at].ruleLimit, &c.verdicts[at]
-	told := oneLimit{limit: int64(c.limits[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
-	outranks := func(there oneLimit, ok bool) bool { return ok && v.RetryAfter == 0 && !told.bindsMore(there) }
+	own := oneLimit{limit: int64(c.limits[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
+	outranks := func(present oneLimit, ok bool) bool { return ok && v.RetryAfter == 0 && !own.bindsMore(present) }
 	if style.has(HeadersDraft7) && !outranks(readDraft7(w)) {
 		w.Set(headerPolicy, q.draft7)
-		c.text = told.appendDraft7(c.text[:0])
+		c.text = own.appendDraft7(c.text[:0])
 		c.setText(w, headerRateLimit)
 	}
 	if style.has(HeadersXRateLimit) {
-		told.reset = ceilSeconds(time.Duration(time.Now().UnixNano()) + wait(v))
+		own.reset = ceilSeconds(time.Duration(time.Now().UnixNano()) + wait(v))
 	}
 	if (style.has(HeadersXRateLimit) || style.has(HeadersXRateLimitDelta)) && !outranks(readXRateLimit(w)) {
-		c.writeXRateLimit(w, told)
+		c.writeXRateLimit(w, own)
 	}
 }
 
-// bindingInTime returns the place of the binding limit among those that the older styles can
+// bindingInTime returns the index of the binding limit among those that the older styles can
 // describe, or -1. These styles give each limit a time until its permits are back. A slot of
-// Concurrency comes back when its call ends, usually before the caller has read the reply, so it is
-// left out unless a caller has to wait for one.
+// Concurrency comes back when its call ends, usually before the caller has read the reply. So
+// Concurrency is left out unless the caller has to wait for a slot.
 func (c *call) bindingInTime() (at int) {
 	at = -1
 	for i := range c.limits {
@@ -45,11 +45,11 @@ func (c *call) bindingInTime() (at int) {
 	return at
 }
 
-// oneLimit holds what the older styles say about a limit.
+// oneLimit holds the numbers of a limit that the older styles show.
 type oneLimit struct{ limit, remaining, reset int64 }
 
-// bindsMore reports whether l leaves a caller less than other does. If both leave the same, the
-// later reset binds.
+// bindsMore reports whether l leaves the caller fewer permits than other does. If both leave the
+// same number, the one with the later reset binds more.
 func (l oneLimit) bindsMore(other oneLimit) bool {
 	if l.remaining != other.remaining {
 		return l.remaining < other.remaining
@@ -69,10 +69,10 @@ func (c *call) writeXRateLimit(w HeaderWriter, l oneLimit) {
 	c.setNumber(w, headerXReset, l.reset)
 }
 
-// readDraft7 returns what a middleware around this one has written, without the limit, which is not
-// compared.
+// readDraft7 returns the numbers in the header that an outer middleware has written. It leaves out
+// the limit, which is not compared.
 func readDraft7(w HeaderWriter) (l oneLimit, ok bool) {
-	_, rest, _ := strings.Cut(written(w, headerRateLimit), ", remaining=")
+	_, rest, _ := strings.Cut(firstValue(w, headerRateLimit), ", remaining=")
 	if rest == "" {
 		return l, false
 	}
@@ -80,25 +80,25 @@ func readDraft7(w HeaderWriter) (l oneLimit, ok bool) {
 	return readOneLimit(remaining, reset)
 }
 
-// readXRateLimit is readDraft7 for the other style.
+// readXRateLimit is readDraft7 for the X-RateLimit headers.
 func readXRateLimit(w HeaderWriter) (l oneLimit, ok bool) {
-	remaining := written(w, headerXRemaining)
+	remaining := firstValue(w, headerXRemaining)
 	if remaining == "" {
 		return l, false
 	}
-	return readOneLimit(remaining, written(w, headerXReset))
+	return readOneLimit(remaining, firstValue(w, headerXReset))
 }
 
 func readOneLimit(remaining, reset string) (l oneLimit, ok bool) {
-	var wrong, wrongToo error
-	l.remaining, wrong = strconv.ParseInt(remaining, 10, 64)
-	l.reset, wrongToo = strconv.ParseInt(reset, 10, 64)
-	return l, wrong == nil && wrongToo == nil
+	var remainingErr, resetErr error
+	l.remaining, remainingErr = strconv.ParseInt(remaining, 10, 64)
+	l.reset, resetErr = strconv.ParseInt(reset, 10, 64)
+	return l, remainingErr == nil && resetErr == nil
 }
 
-// written returns the first value of a header that was written before, or "" if w cannot show it
-// (see [HeaderWriter]).
-func written(w HeaderWriter, name string) string {
+// firstValue returns the first value of a header, or "" if there is none or w cannot show it (see
+// [HeaderWriter]).
+func firstValue(w HeaderWriter, name string) string {
 	switch w := w.(type) {
 	case http.Header:
 		if lines := w[name]; len(lines) > 0 {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// writeDraft10 adds the two headers, unless the store answered for none of the limits.
+// writeDraft10 adds RateLimit and RateLimit-Policy, unless the store answered for none of the
+// limits.
 func (c *call) writeDraft10(w HeaderWriter) {
 	c.text = c.appendDraft10(c.text[:0])
 	if len(c.text) == 0 {
@@ -17,8 +18,8 @@ func (c *call) writeDraft10(w HeaderWriter) {
 	switch w := w.(type) {
 	case http.Header:
 		text := c.values.keep(c.text)
-		if len(w) == 0 { // nothing to look for, which would take a tenth of a call
-			w[headerPolicy], w[headerRateLimit] = c.values.of(policy), c.values.of(text)
+		if len(w) == 0 { // looking for earlier lines would take a tenth of a call
+			w[headerPolicy], w[headerRateLimit] = c.values.single(policy), c.values.single(text)
 			return
 		}
 		c.values.add(w, headerPolicy, policy)
@@ -32,9 +33,9 @@ func (c *call) writeDraft10(w HeaderWriter) {
 	}
 }
 
-// draft10Policy returns the value of RateLimit-Policy. It is a constant of the limit if the call
-// has only one. For several limits, the text of an earlier call is used again if it had the same,
-// as most calls do.
+// draft10Policy returns the value of RateLimit-Policy. For one limit, that is a constant. For
+// several limits, it is the text of the last such call if that call had the same limits, as most
+// calls do.
 func (c *call) draft10Policy() string {
 	if len(c.limits) == 1 {
 		return c.limits[0].ruleLimit.draft10
@@ -70,7 +71,7 @@ func (c *call) appendDraft10(text []byte) []byte {
 		v := &c.verdicts[i]
 		text = append(text, c.limits[i].ruleLimit.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		// Nobody knows when slots come back.
+		// A slot has no known time at which it comes back.
 		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots {
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// A server that runs a long script answers nobody else meanwhile. So another process reads strings
-// beside the load of each limiter.
+// While a server runs a long script, it answers no other client. So another process reads strings
+// during the load of each limiter.
 
 const bystanderGoroutines = 4
 
@@ -18,10 +18,10 @@ var bystanderLoads = []string{rivals.TokenBucket, rivals.OneKey, rivals.RedisRat
 
 const noLoad = "nothing"
 
-// reads returns the cell of what the other process does beside a load.
+// reads returns the cell of the other process's reads during a load.
 func reads(load string) cell { return cell{"GET beside " + uniformKeys, load, bystanderGoroutines, 1} }
 
-// besideReads returns the cell of that load.
+// besideReads returns the cell of a load during those reads.
 func besideReads(load string) cell { return cell{uniformKeys + " beside GET", load, crowd, 1} }
 
 func (b *bench) bystander() error {

@@ -32,8 +32,8 @@ func closeAll(contestants []contestant) {
 	}
 }
 
-// contestants opens the rivals that take part in any of the runs. It returns those that it opened
-// also with an error.
+// contestants opens the rivals that take part in any of the runs. If it returns an error, it also
+// returns those opened before, which the caller must close.
 func (b *bench) contestants(runs []run, keys harness.Keys) (all []contestant, err error) {
 	if err := b.server.Flush(); err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (b *bench) contestant(r rivals.Redis, w workload, server *harness.Server, n
 	return contestant{r.Name, measure, limiter.Close}, err
 }
 
-// scriptAlone is our TokenBucket's script, once for each decision, sent in pipelines with nothing
-// around it: what a server makes of decisions that share no script.
+// scriptAlone is our TokenBucket's script, sent in pipelines once for each decision, without a
+// limiter. It shows how many decisions a server makes if they share no script.
 const (
 	scriptAlone            = "one script per decision, no limiter"
 	scriptAloneConnections = 4
@@ -112,7 +112,7 @@ func withSubject(call []string, recorded, subject string) []string {
 	return other
 }
 
-// picked returns n calls in the order of picks, from anywhere in them.
+// picked returns n calls in the order of picks, beginning at a random one.
 func picked(calls [][]byte, picks []uint32, n int) [][]byte {
 	chosen, from := make([][]byte, n), rand.IntN(len(picks))
 	for i := range chosen {

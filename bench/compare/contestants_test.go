@@ -9,7 +9,7 @@ import (
 )
 
 // Each round measures every contestant of a run once, so that the n-th outcomes of two contestants
-// are a pair. Ours and the recorded script answer on a real server, also on copied states.
+// are a pair. Our limiter and the recorded script work on a real server, also on copied states.
 func TestEachRoundHasOnePair(t *testing.T) {
 	server, err := harness.StartServer()
 	if err != nil {

@@ -27,8 +27,8 @@ func (b *bench) fleet() fleet {
 	}
 }
 
-// decisionsOfMaster returns how many decisions a master makes in a second when it is busy for its
-// share. Calls on one key that share a script are one decision to it.
+// decisionsOfMaster returns how many decisions a master makes in a second when it is as busy as it
+// may be. Calls on one key that share a script count as one decision.
 func (f fleet) decisionsOfMaster() float64 { return f.busy * 1e6 / f.micros }
 
 // masters returns how many masters make that many decisions in a second.
@@ -36,7 +36,7 @@ func (f fleet) masters(decisions float64) float64 {
 	return math.Ceil(decisions/f.decisionsOfMaster() - 1e-9)
 }
 
-// gigabits returns what that many decisions take of the network in a second.
+// gigabits returns how many gigabits that many decisions send over the network in a second.
 func (f fleet) gigabits(decisions float64) float64 { return decisions * f.bytes * 8 / 1e9 }
 
 // merged returns how many calls on one key share a script when its master is as busy as it may be.

@@ -9,7 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// setting is one of several under which our default is measured in turns. They differ in one thing.
+// setting is one of several under which our default is measured in turns. They differ in one way
+// only.
 type setting struct {
 	name   string
 	limit  rivals.Limit

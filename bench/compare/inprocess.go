@@ -11,7 +11,7 @@ import (
 
 // local is the result of one round of a limiter in this process.
 type local struct {
-	nanos, cpu    float64 // that pass for a call, and that the processors spend on it
+	nanos, cpu    float64 // elapsed time and processor time of a call, in nanoseconds
 	allocs, bytes float64
 	refused       float64 // of a hundred calls, all of which the limit allows
 }
@@ -47,7 +47,7 @@ func (b *bench) runInProcess(r rivals.InProcess, keys harness.Keys, picks []uint
 	for i := range keys.Len() {
 		allow(keys.At(i))
 	}
-	runtime.GC() // of the limiter before
+	runtime.GC() // frees the last limiter
 	var refused atomic.Int64
 	p := harness.RunParallel(func(goroutine int) func(int) {
 		next, mask := goroutine*len(picks)/2, len(picks)-1

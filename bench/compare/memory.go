@@ -28,7 +28,7 @@ func (b *bench) memory() error {
 		return err
 	}
 	weighed := slices.DeleteFunc(slices.Clone(rivals.OnRedis), func(r rivals.Redis) bool {
-		return r.Name == rivals.OneKey || r.Name == rivals.OneKeyWindow || r.Name == rivals.SameScript // they write the keys of others
+		return r.Name == rivals.OneKey || r.Name == rivals.OneKeyWindow || r.Name == rivals.SameScript // they write the same keys as another rival
 	})
 	weights := make([]weight, len(weighed))
 	var group errgroup.Group

@@ -16,7 +16,7 @@ import (
 
 // Several processes share the counters, as those of a service do. Each runs this program again.
 
-// Each process has so many goroutines, and needs so long to open its connections.
+// The number of goroutines of each process, and the time in which it opens its connections.
 const (
 	processGoroutines = 64
 	processWarm       = 150 * time.Millisecond

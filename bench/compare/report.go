@@ -52,7 +52,7 @@ func percentile(p float64) func(*harness.Outcome) float64 {
 	}
 }
 
-// The numbers of one decision.
+// These functions return numbers per decision.
 
 func each(n float64, o *harness.Outcome) float64 { return harness.Ratio(n, float64(o.Decisions)) }
 
@@ -67,7 +67,8 @@ func (r *report) of(c cell, number func(*harness.Outcome) float64) harness.Sprea
 	return harness.SpreadBy(r.outcomes[c], number)
 }
 
-// pairs returns the spread of the ratio of one number of two cells, taken within each round.
+// pairs returns the spread of the ratio of a number in cell a to that in cell b, taken within each
+// round.
 func (r *report) pairs(a, b cell, number func(*harness.Outcome) float64) harness.Spread {
 	return harness.Pairs(harness.Values(r.outcomes[a], number), harness.Values(r.outcomes[b], number))
 }
@@ -134,7 +135,8 @@ func (b *bench) head(t *strings.Builder, redisVersion string) {
 		t.WriteString("**A quick run** has few rounds, so less is decided. ")
 	}
 	t.WriteString("Client and server share the machine, so ratios count, not the figures. " +
-		"A ratio is taken within each round. Figures and ratios are the median of the rounds (in brackets: between which the median of many more rounds would lie, 19 times of 20).\n\n")
+		"A ratio is taken within each round. " +
+		"Figures and ratios are the median of the rounds, with its 95 % confidence interval in brackets.\n\n")
 	for _, line := range machine(redisVersion) {
 		t.WriteString("- " + line + "\n")
 	}
@@ -202,8 +204,8 @@ func errorsOf(rounds []*harness.Outcome, allAdmitted bool) string {
 	}
 }
 
-// mostAdmitted returns how many calls a used-up key admitted in the worst round, or not a number
-// without a round.
+// mostAdmitted returns how many calls a used-up key admitted in the worst round, or NaN if there
+// was no round.
 func mostAdmitted(rounds []*harness.Outcome) float64 {
 	if len(rounds) == 0 {
 		return math.NaN()

@@ -22,8 +22,8 @@ const (
 type cost struct {
 	script, answer string
 	setup, calls   [][]byte
-	decisions      int       // that the calls make, each of them once
-	micros         []float64 // of the main thread for a decision, one for each round
+	decisions      int       // made by the calls if each is sent once
+	micros         []float64 // of the main thread for a decision, one value for each round
 	perSecond      []float64
 	in, out        float64 // bytes of a decision and of its reply
 }

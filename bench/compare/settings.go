@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settings say how much is measured. Rounds are many and short: a pair of figures within a round
-// met the same machine, whatever else that machine did between two rounds.
+// settings say how much is measured. There are many short rounds, because two figures of one short
+// round were measured while the machine was equally busy.
 type settings struct {
 	quick          bool
 	only           string // measure only the parts whose names contain this
@@ -22,7 +22,7 @@ type settings struct {
 	localRounds    int           // of everything in this process
 	manyKeys       int
 	heapKeys       int
-	costTimes      int // that each recorded script is repeated in a round
+	costTimes      int // how often each recorded script is repeated in a round
 	costRounds     int
 	costKeys       int
 }

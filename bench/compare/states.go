@@ -17,8 +17,8 @@ for i = ARGV[2] + 0, ARGV[3] - 1 do
 end
 return 0`)
 
-// loadStates has the rival make one key in an empty database and copies it n-1 times. This way all
-// keys exist almost at once, in the form that the rival writes, and none has expired when it is
+// loadStates has the rival make one key in an empty database, and copies the key n-1 times. This
+// way all keys exist almost at once, as the rival writes them, and none has expired when it is
 // called.
 func (b *bench) loadStates(rival string, limit rivals.Limit, place rivals.Place, n int) error {
 	db := b.server.DB(place.DB)

@@ -41,7 +41,7 @@ func (b *bench) bystanderText(t *strings.Builder) {
 	part(t, before, table)
 }
 
-// The numbers of a call of a limiter that counts in the process.
+// These functions return numbers of a call of a limiter that counts in the process.
 
 func nanosOf(l local) float64  { return l.nanos }
 func cpuOf(l local) float64    { return l.cpu }
@@ -74,10 +74,10 @@ func (b *bench) allKeys(rival string) cell {
 }
 
 func (b *bench) localText(t *strings.Builder) {
-	before := fmt.Sprintf("## %s\n\nAll cores call. The time is what passes for each call; the CPU time is that of all cores. "+
+	before := fmt.Sprintf("## %s\n\nAll cores call. The time is the elapsed time of a call, the CPU time that of all cores. "+
 		"The heap is of %s keys, the subjects not counted. Every call is within the limit; "+
-		"\"failed\" are those on one key that were not let through all the same. "+
-		"%q is no limiter, but the least that one can cost.\n\n",
+		"\"failed\" are the calls on one key that were refused although the limit allows them. "+
+		"%q is no limiter: it shows the least that one can cost.\n\n",
 		inProcessHeading, harness.Number(float64(b.heapKeys)), rivals.Floor)
 	keys := harness.Number(float64(b.manyKeys)) + " keys"
 	table := harness.NewTable("limiter", "ns, one key", "to TokenBucket", "CPU ns, one key", "ns, "+keys,
@@ -135,8 +135,9 @@ func (b *bench) middlewareText(t *strings.Builder) {
 }
 
 func (b *bench) costText(t *strings.Builder) {
-	before := fmt.Sprintf("## The server's time\n\nOf its main thread, for a decision. Its scripts are sent as the library sends them, over %d connections x %d, for %s keys that live.\n\n",
-		costConnections, costDepth, harness.Number(float64(b.costKeys)))
+	before := fmt.Sprintf("## The server's time\n\nThe time of its main thread for a decision. The scripts are those that the library "+
+		"sends for %s existing keys, over %d connections with %d scripts in flight on each.\n\n",
+		harness.Number(float64(b.costKeys)), costConnections, costDepth)
 	table := harness.NewTable("script", "answer", "µs", "to TokenBucket, allowed", "decisions/s", "decisions per script", "bytes in", "bytes out")
 	for _, c := range b.costs {
 		table.Row(c.script, c.answer, harness.SpreadOf(c.micros), b.costPairs(c.script, c.answer, rivals.TokenBucket, allowedCall).In("x"),

@@ -25,8 +25,8 @@ const (
 	notMeasured = "not measured"
 )
 
-// result returns whether the target is reached. The rounds do not decide about a target that lies
-// within their spread.
+// result returns whether the target is reached. A target within the spread of the rounds is not
+// decided.
 func (t target) result() string {
 	switch {
 	case math.IsNaN(t.reached.Median):

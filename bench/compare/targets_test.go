@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// A target is met or missed only if the whole spread is.
+// A target is met or missed only if the whole spread meets or misses it.
 func TestResultOfATarget(t *testing.T) {
 	steady, wide := once(10), harness.Spread{Median: 9, Low: 7, High: 12}
 	for _, test := range []struct {
@@ -66,7 +66,8 @@ func TestToFastestPeer(t *testing.T) {
 	}
 }
 
-// What a middleware adds is taken within a round, too: the handler of the second round is slower.
+// The time that a middleware adds is also taken within a round: the handler of the second round is
+// slower.
 func TestAddedPairs(t *testing.T) {
 	b := &bench{report: newReport()}
 	for name, nanos := range map[string][]float64{rivals.None: {10, 50}, rivals.Ours: {110, 150}, rivals.Ulule: {210, 250}} {

@@ -58,14 +58,14 @@ type run struct {
 	measure    time.Duration
 }
 
-// has reports whether a contestant takes part in a run. Those that show the cost of one thing only
-// do so where it matters.
+// has reports whether a contestant takes part in a run. A contestant that shows the cost of one
+// thing takes part only in the runs where that thing matters.
 func (r run) has(contestant string) bool {
 	switch contestant {
 	case rivals.OneKey:
 		return r.loaded
 	case rivals.OneKeyWindow:
-		return false // only its time of the server is measured
+		return false // it is measured only for the server's time
 	case rivals.SameScript:
 		return r.goroutines <= 16
 	case scriptAlone:
@@ -88,8 +88,8 @@ func (b *bench) runsOf(same []workload, keys int) (runs []run) {
 	return runs
 }
 
-// onRedis measures workloads that share their keys. Within a round the contestants of a run follow
-// one another at once, in random order, so that each pair of them met the same machine.
+// onRedis measures workloads that share their keys. Within a round, the contestants of a run follow
+// one another directly, in random order, so that the machine is equally busy for both of a pair.
 func (b *bench) onRedis(same []workload) error {
 	keys := harness.NewKeys("key", same[0].keys(b.settings))
 	runs := b.runsOf(same, keys.Len())

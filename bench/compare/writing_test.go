@@ -28,7 +28,7 @@ func TestBetween(t *testing.T) {
 
 var chartNames = []string{"hot", "uniform", "zipf", "process", "middleware", "goroutines"}
 
-// Everything that a run writes can be written, also when some things were not measured.
+// A run can write all its results even if some things were not measured.
 func TestWriting(t *testing.T) {
 	b, dir := madeUp(), t.TempDir()
 	text := b.text("7.0")
@@ -52,8 +52,8 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-// The charts of the repository show the figures of RESULTS.md, drawn as they are drawn now, and
-// their labels are legible in any font.
+// The charts in the repository show the figures of RESULTS.md, as the present code draws them.
+// Their labels are legible in any font.
 func TestChartsShowTheResults(t *testing.T) {
 	dir, committed := t.TempDir(), filepath.Join("..", "charts")
 	if err := redrawCharts(filepath.Join("..", "RESULTS.md"), dir); err != nil {

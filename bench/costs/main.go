@@ -31,8 +31,8 @@ const (
 	window   = 8 * time.Second
 )
 
-// limits returns the limits to measure: at least one by each algorithm. Until a limit is used up,
-// none of its permits comes back and no slot is renewed.
+// limits returns the limits to measure, at least one of each algorithm. Until a limit is used up,
+// none of its permits comes back, and no slot is renewed.
 func limits() (rows []row) {
 	windows := map[core.Algorithm]time.Duration{core.CalendarWindow: time.Hour, core.Concurrency: time.Minute}
 	for _, a := range algorithms.All() {

@@ -111,8 +111,8 @@ func (s *server) costs(ctx context.Context, r row) (c costs, err error) {
 	return c, err
 }
 
-// newLimiter returns a limiter whose scripts decide about one key each, so that the time of a
-// script is that of a decision.
+// newLimiter returns a limiter whose scripts have one key each, so that the time of a script is the
+// time of a decision.
 func (s *server) newLimiter() (*core.Limiter, error) {
 	return core.New(core.Options{
 		Redis: s.client, OneKeyPerScript: true, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
@@ -142,7 +142,7 @@ func (s *server) refuseAll(ctx context.Context, r row) error {
 // callFunc makes one call of a subject.
 type callFunc func(ctx context.Context, subject string) (core.Decision, error)
 
-// callOf returns the function that calls the limiter by the limit of a row. It never releases a
+// callOf returns the function that calls the limiter under the limit of a row. It never releases a
 // slot.
 func callOf(limiter *core.Limiter, r row) callFunc {
 	if r.limit.Algorithm != core.Concurrency {

@@ -39,7 +39,7 @@ func TestServerClockSet(t *testing.T) {
 	} {
 		t.Run(set.by, func(t *testing.T) {
 			server, turn := startOnClock(t)
-			// The other one remembers no refusal.
+			// The other limiter remembers no refusal.
 			s, other := newService(t, server), newService(t, server)
 			again, most, limits := time.Duration(0), most, lasting(most, window)
 			for name, limit := range limits {

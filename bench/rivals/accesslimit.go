@@ -39,7 +39,7 @@ func ourLimit(name string, l Limit) core.Limit {
 	}
 }
 
-// oneKeyPerScript are the options of a limiter that never asks for several keys in one script.
+// oneKeyPerScript are the options of a limiter whose scripts have the keys of one call only.
 var oneKeyPerScript = core.Options{OneKeyPerScript: true}
 
 // clientTimeout is go-redis's, so that a server that is late on a busy machine is late for all
@@ -90,8 +90,8 @@ func oursSending(headers core.HeaderStyle, framework, name string, newCaller fun
 	}}
 }
 
-// The older headers have a reset in seconds since 1970, or in seconds left as throttled and fiber
-// send it.
+// The older headers give the reset in seconds since 1970, or in seconds from now, as throttled and
+// fiber send it.
 var (
 	ourNetHTTP      = ours("net/http", limitNetHTTP)
 	ourOlderNetHTTP = oursSending(core.HeadersXRateLimit, "net/http", OursXRateLimit, limitNetHTTP)

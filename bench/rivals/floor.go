@@ -9,7 +9,7 @@ import (
 
 // floor is the least that a token bucket in the process can cost: it hashes the subject, reads the
 // clock and swaps one number in an open-addressed table. It compares hashes instead of subjects,
-// never grows and forgets nothing, so it is no limiter to use.
+// never grows and forgets nothing, so it is not usable as a limiter.
 var floor = InProcess{Floor, func(l Limit, keys int) (func(string) bool, func()) {
 	table := make([]floorEntry, 1<<bits.Len(uint(2*keys)))
 	mask, seed, epoch := uint64(len(table)-1), maphash.MakeSeed(), time.Now()

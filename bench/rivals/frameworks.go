@@ -18,8 +18,8 @@ func unlimited(framework string, newCaller func() func() func()) Middleware {
 	return limited(framework, None, "", newCaller)
 }
 
-// limited is a handler with a limit that needs no closing. It sends the headers of like, which is
-// one of ours.
+// limited returns a middleware whose limiter needs no closing. It sends the same headers as like,
+// which is one of ours.
 func limited(framework, name, like string, newCaller func() func() func()) Middleware {
 	return Middleware{framework, name, like, func() (func() func(), func()) { return newCaller(), func() {} }}
 }

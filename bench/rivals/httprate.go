@@ -39,7 +39,7 @@ func httprateCaller(options ...httprate.Option) func() func() func() {
 	}
 }
 
-// httprateKey returns the caller's address without the port, as others count by it.
+// httprateKey returns the caller's address without the port, by which the other middlewares count.
 func httprateKey(r *http.Request) (string, error) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	return httprate.CanonicalizeIP(host), err

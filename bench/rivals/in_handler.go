@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// Our rule, checked by the handler with a subject that only it knows.
+// These handlers check our rule themselves, for a subject that only they know.
 
 const handlersSubject = "user:alice"
 

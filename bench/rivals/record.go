@@ -6,9 +6,9 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// Record opens a rival behind a proxy, has it make calls, and returns the scripts that it sent for
-// them. The scripts of the calls made before are left out: a limiter may load its scripts with its
-// first calls, and find out about the server.
+// Record opens a rival behind a proxy and returns the scripts that the rival sends for calls. It first
+// makes the calls in before, whose scripts it leaves out, because the first calls of a limiter may
+// load its scripts and test the server.
 func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) error) ([][]string, error) {
 	recorder, err := harness.NewRecorder(p.Addrs[0])
 	if err != nil {

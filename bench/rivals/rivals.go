@@ -37,9 +37,9 @@ func (l Limit) rate() (permits int, span time.Duration) {
 // perSecond returns the refill in permits per second, as x/time/rate wants it.
 func (l Limit) perSecond() float64 { return 1 / l.Permit.Seconds() }
 
-// Roomy admits everything, and keeps each key alive for ten minutes or more after a call, which is
-// longer than any part is measured: a call on a key that expired costs a server more than one on a
-// key that lives. RoomyHot does so for a key that gets all calls.
+// Roomy admits everything, and keeps each key for ten minutes or more after a call. That is longer
+// than any part takes, because a call on an expired key costs a server more than one on an existing
+// key. RoomyHot does the same for a key that gets all calls.
 var (
 	Roomy    = Limit{Max: 1e6, Window: 10 * time.Minute, Permit: 10 * time.Minute}
 	RoomyHot = Limit{Max: 1e9, Window: time.Minute, Permit: time.Second}
@@ -68,7 +68,7 @@ const (
 type Place struct {
 	Addrs   []string
 	Cluster bool
-	DB      int // the database of a server that is no cluster
+	DB      int // the database, unless the server is a cluster
 }
 
 // client returns a go-redis client with default options, as most users have it.
@@ -125,7 +125,7 @@ var InThisProcess = []InProcess{
 	floor, rateInMap, httprateCounter, sethvargo, ululeMemory, throttledMemory, echoStore, tollboothKeys,
 }
 
-// Peers returns the limiters of others that count in the process.
+// Peers returns the limiters of other authors that count in the process.
 func Peers() []InProcess {
 	return slices.DeleteFunc(slices.Clone(InThisProcess), func(r InProcess) bool {
 		return r.Name == Floor || strings.HasPrefix(r.Name, Ours)

@@ -70,8 +70,7 @@ func TestMiddlewaresServe(t *testing.T) {
 	}
 }
 
-// BenchmarkMiddlewares measures them one by one, to be profiled or to have their instructions
-// counted.
+// BenchmarkMiddlewares measures each middleware by itself, for profiles and counts of instructions.
 func BenchmarkMiddlewares(b *testing.B) {
 	for _, m := range Middlewares {
 		b.Run(m.Framework+"/"+m.Name, func(b *testing.B) {

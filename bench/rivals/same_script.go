@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// sameScript is go-redis and the script of our TokenBucket: a call of ours with nothing around it.
+// sameScript calls the script of our TokenBucket through go-redis, with no limiter around it.
 var sameScript = Redis{Name: SameScript, Open: func(p Place, l Limit) (Opened, error) {
 	call, err := RecordOne(p, l, recordedSubject)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package algorithms lists the algorithms, so that what runs on all of them misses no new one.
+// Package algorithms lists the algorithms in one place, so that code for all of them includes every
+// new one.
 package algorithms
 
 import (

@@ -67,8 +67,8 @@ func TestSpreadIn(t *testing.T) {
 	}
 }
 
-// A machine that is half as fast in one round leaves the ratios as they are. A round in which one
-// of the two did nothing is left out.
+// If the machine is half as fast in one round, the ratios stay the same. A round in which either of
+// the two did nothing is left out.
 func TestPairs(t *testing.T) {
 	if got := Pairs([]float64{20, 10, 7}, []float64{10, 5, 0}); got != (Spread{2, 2, 2}) {
 		t.Errorf("the ratio is %v", got)

@@ -53,7 +53,7 @@ func TestLoopCounts(t *testing.T) {
 	}
 }
 
-// Of goroutines that make only one call each, every so manieth times it.
+// If each goroutine makes only one call, the loop times one call in eight.
 func TestFirstCallsOfSomeGoroutinesAreTimed(t *testing.T) {
 	r := &run{Load: Load{Goroutines: 16, Keys: NewKeys("key", 1), Picks: One(), Every: 8}}
 	var timed Histogram

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Replay sends total commands to a database of a server, repeating the given ones in order, over
-// several connections. Each connection has depth commands under way. Replay returns how long that
-// took.
+// Replay sends total commands to a database of a server over several connections. It repeats the
+// given commands in order, with depth commands in flight on each connection, and returns how long
+// that took.
 func Replay(addr string, db int, commands [][]byte, total, connections, depth int) (time.Duration, error) {
 	var group errgroup.Group
 	began := time.Now()

@@ -94,5 +94,5 @@ func (s *Store) closeCell(shard *shard) {
 	e := shard.find([]byte(open.key), tag(s.hash([]byte(open.key))))
 	now := s.timeIn(shard, s.arrival()).awake - open.back
 	e.freshAt = open.word.Back(value, now, &e.state) + open.back
-	e.setAsked()
+	e.setCalled()
 }

@@ -26,9 +26,9 @@ type entry struct {
 	state   algorithm.State
 }
 
-func (e *entry) setAsked() {
-	if !e.asked { // a write would take the cache line from other processors
-		e.asked = true
+func (e *entry) setCalled() {
+	if !e.called { // a write would take the cache line from other processors
+		e.called = true
 	}
 }
 
@@ -47,7 +47,9 @@ type name struct {
 	tail   *tail
 	length uint8 // of the head
 	head   [maxHead]byte
-	asked  bool // whether the entry was used since it was new or the hand last passed it; free padding
+	// called is set by each call on the entry, and cleared when the hand passes it (see victim). It
+	// stands here, not in entry, where it would take eight bytes.
+	called bool
 }
 
 // tail is the part of a name after its head, in 48 bytes. Only a tail without a rest is shared.

@@ -53,10 +53,10 @@ func (s *shard) victim(now int64, own ownKeys) (place int) {
 			s.hand = 0
 		}
 		e := &s.entries[s.hand]
-		if (!e.asked || e.freshAt <= now) && (own == nil || !own(&e.name)) {
+		if (!e.called || e.freshAt <= now) && (own == nil || !own(&e.name)) {
 			return s.hand
 		}
-		e.asked = false
+		e.called = false
 		s.hand++
 	}
 	return -1

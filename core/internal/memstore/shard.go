@@ -32,7 +32,7 @@ func (s *shard) lookUp(key []byte, hash uint16) (*entry, *algorithm.State) {
 		*s.blank = algorithm.State{}
 		return nil, s.blank
 	}
-	e.setAsked()
+	e.setCalled()
 	return e, &e.state
 }
 

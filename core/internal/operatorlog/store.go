@@ -86,8 +86,8 @@ func (l *Log) Evicts(addr, policy string) {
 // OneKeyPerScript implements redisstore.Listener.
 func (l *Log) OneKeyPerScript(addr string, why error) {
 	if l.oneKeyScripts.first(addr) {
-		l.logger.Info("accesslimit: each script decides one call here, which is right, but slower than many calls in one",
+		l.logger.Info("accesslimit: calls on different keys cannot share a script on this server. Decisions are correct, but slower",
 			slog.String("addr", addr), slog.String("why", textOf(why)),
-			slog.String("change", "if a right is missing, give it (SECURITY.md lists them); if this is a proxy or a cluster, nothing"))
+			slog.String("change", "if a right is missing, grant it (SECURITY.md lists them); nothing if this is a proxy or a cluster"))
 	}
 }
