@@ -175,7 +175,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	for _, right := range rights(line) {
 		permit(t, admin, right, line)
 		errs := useEverything(t, connect(), states, "less-"+right)
-		// EVAL is for scripts that the server does not know yet, and MGET for what is only faster.
+		// Calls work without EVAL if the server knows their scripts, and without MGET, only slower.
 		if right != "eval" && right != "mget" && len(errs) == 0 {
 			t.Errorf("everything works without %s", right)
 		}

@@ -35,7 +35,7 @@ type call struct {
 	readings  pathmatch.Readings
 
 	text         []byte       // a header's value
-	values       headerValues // those of this call's headers, and of later ones
+	values       headerValues // the values of the headers of this call and later ones
 	headerLimits []*ruleLimit // the limits that the headers show, if there are several
 	joinedLimits []*ruleLimit // those of an earlier call
 	joinedPolicy string       // their RateLimit-Policy

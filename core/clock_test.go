@@ -179,7 +179,7 @@ func (c *wallClockClient) script(args []any) (text string, known bool) {
 	defer c.mu.Unlock()
 	switch name := args[0]; name {
 	case "eval":
-		c.texts[redis.NewScript(args[1].(string)).Hash()] = toldTime(args[1].(string))
+		c.texts[redis.NewScript(args[1].(string)).Hash()] = withTime(args[1].(string))
 		text, known = c.texts[redis.NewScript(args[1].(string)).Hash()], true
 	case "evalsha":
 		text, known = c.texts[args[1].(string)]
@@ -187,14 +187,14 @@ func (c *wallClockClient) script(args []any) (text string, known bool) {
 	return text, known
 }
 
-// toldTime returns a script that takes the time as its last argument, and first drops every key
+// withTime returns a script that takes the time as its last argument, and first drops every key
 // that has expired.
-func toldTime(text string) string {
-	told, err := scriptclock.TellAndExpire(text)
+func withTime(text string) string {
+	timed, err := scriptclock.TakeTimeAndExpire(text)
 	if err != nil {
 		panic(err)
 	}
-	return told
+	return timed
 }
 
 // took takes n permits, which must be there.

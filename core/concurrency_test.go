@@ -242,7 +242,7 @@ func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 		if d.Rule != "own" || d.Reason != core.LimitExceeded || d.Source != source || d.RetryAfter <= 0 || len(refusal.Violated) != 1 {
 			t.Errorf("%+v", refusal)
 		}
-		if told := parseList(t, v.response["Ratelimit"]); len(told) != 2-i || len(parseList(t, v.response["Ratelimit-Policy"])) != 2-i {
+		if lines := parseList(t, v.response["Ratelimit"]); len(lines) != 2-i || len(parseList(t, v.response["Ratelimit-Policy"])) != 2-i {
 			t.Errorf("from %s the headers show %v", source, v.response)
 		}
 		if i == 0 && (len(d.All) != 2 || d.All[1].Remaining != 9) || i == 1 && d.All != nil {

@@ -21,8 +21,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// What no Limiter made says so in an error, or in a panic where no error is returned.
-func TestNothingMade(t *testing.T) {
+// Methods of a nil Limiter, and of a Guard or a Check that no Limiter made, say so in an error, or
+// in a panic if they return no error.
+func TestNilLimiterGuardAndCheck(t *testing.T) {
 	var limiter *core.Limiter
 	var guard *core.Guard
 	var check *core.Check
@@ -93,8 +94,8 @@ func TestCounterOfSeveralLimits(t *testing.T) {
 	})
 }
 
-// A call to one limit that this process counts takes a shorter path than others. It is decided,
-// counted, reported and given back as they are.
+// A call to a single limit that is counted in this process takes a shorter path than other calls.
+// It is decided, counted, reported and given back like them.
 func TestCounterOfOneLimitInProcess(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"sliding": core.PerSecond(5), "bucket": core.PerSecond(5).Bucket(3), "fixed": core.PerSecond(5).Fixed(),

@@ -58,7 +58,7 @@ func (c *call) tallyRules(binding int) {
 	}
 }
 
-// tallyLimit counts the decision of a rule by its limit at i, and whether it bound the call.
+// tallyLimit counts the decision by the limit at i, and whether that limit was the binding one.
 func (c *call) tallyLimit(i int, bound bool) {
 	tally := c.limits[i].named.tally
 	if v := &c.verdicts[i]; v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {

@@ -69,8 +69,8 @@ type Answer struct {
 	completion *completion // what Run does after the handler
 }
 
-// Final reports whether nothing remains to be done after the handler of a call that goes on, as
-// usual. Then an adapter may call the handler itself, rather than through Run and Watch.
+// Final reports whether the limiter has nothing to do after the handler, as for most calls that go
+// on. Then an adapter may call the handler itself, instead of through Run and Watch.
 func (a Answer) Final() bool { return a.completion == nil }
 
 // Run runs the handler of a call that goes on. Afterwards, even if the handler panics, it gives

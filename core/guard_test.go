@@ -121,8 +121,8 @@ func TestCheckInAHandler(t *testing.T) {
 	}
 }
 
-// An adapter needs the outcome of a call only for rules that may give something back. Now and then
-// the limiter follows another call, to find mistakes.
+// An adapter reports the outcome of a call only for rules that may give something back, and now and
+// then for another call, by which the limiter finds mistakes.
 func TestFinalAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		rule  core.Rule
@@ -301,7 +301,7 @@ func TestSkip(t *testing.T) {
 			v := skipped()
 			wantServed(t, newGuard(t, limiter, rule), v, ok, 200, 200, 200)
 			if len(v.response) > 0 || identified > 0 {
-				t.Errorf("%s: callers are told %v, and Identify ran %d times", name, v.response, identified)
+				t.Errorf("%s: the headers are %v, and Identify ran %d times", name, v.response, identified)
 			}
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 429) // banned

@@ -87,7 +87,7 @@ func (c *directCall) addCounter() *algorithm.Counter {
 	return counter
 }
 
-// answer puts the store's answer into d, the zero Decision, and counts it.
+// answer stores the answer in d, which is the zero Decision, and counts it.
 func (c *directCall) answer(d *Decision, q *handleCall) error {
 	at, fits := 0, allFit(c.verdicts)
 	passed := fits

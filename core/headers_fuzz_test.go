@@ -57,16 +57,16 @@ func FuzzHeaders(f *testing.F) {
 		if (answer.Refusal != nil) != (retry > 0) {
 			t.Fatalf("retry after %d µs, and the refusal is %+v", retry, answer.Refusal)
 		}
-		told := heardHeaders{t, rule, verdict, options.Headers, view.response}
-		title := told.check(rule.Limit.Burst)
+		received := receivedHeaders{t, rule, verdict, options.Headers, view.response}
+		title := received.check(rule.Limit.Burst)
 		if answer.Refusal != nil {
 			checkRefusal(t, answer.Refusal, title)
 		}
 	})
 }
 
-// heardHeaders holds the headers that a caller receives for one call.
-type heardHeaders struct {
+// receivedHeaders holds the headers that a caller receives for one call.
+type receivedHeaders struct {
 	*testing.T
 	rule    core.Rule
 	verdict algorithm.Verdict
@@ -75,7 +75,7 @@ type heardHeaders struct {
 }
 
 // check reads the headers back, and returns the limit's name in them, or "" if they have none.
-func (h heardHeaders) check(burst int) (title string) {
+func (h receivedHeaders) check(burst int) (title string) {
 	h.Helper()
 	checkLines(h.T, h.header)
 	size := h.rule.Limit.Max
@@ -121,7 +121,7 @@ func (h heardHeaders) check(burst int) (title string) {
 }
 
 // checkDraft10 reads the two lists strictly. Here they have one entry each.
-func (h heardHeaders) checkDraft10(size, span, seconds int64) (title string) {
+func (h receivedHeaders) checkDraft10(size, span, seconds int64) (title string) {
 	h.Helper()
 	policy, limit := parseList(h.T, h.header["Ratelimit-Policy"]), parseList(h.T, h.header["Ratelimit"])
 	if len(policy) != 1 || len(limit) != 1 || policy[0].Value != limit[0].Value {

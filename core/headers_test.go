@@ -62,8 +62,8 @@ func equal(a, b []entry) bool {
 	return true
 }
 
-// told returns the headers of one call for which the store returns these verdicts.
-func told(t *testing.T, options core.Options, rules []core.Rule, verdicts ...algorithm.Verdict) *fakeView {
+// headersOf returns the headers of one call for which the store returns these verdicts.
+func headersOf(t *testing.T, options core.Options, rules []core.Rule, verdicts ...algorithm.Verdict) *fakeView {
 	t.Helper()
 	limiter := newLimiter(t, options)
 	core.UseAnswers(limiter, verdicts...)
@@ -106,7 +106,7 @@ func TestDraft10(t *testing.T) {
 			[]entry{{"bucket", 25, 3}}, []entry{{"bucket", 1, 1}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v := told(t, core.Options{}, test.rules, test.verdicts...)
+			v := headersOf(t, core.Options{}, test.rules, test.verdicts...)
 			if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, test.policy) {
 				t.Errorf("RateLimit-Policy %v, want %v", got, test.policy)
 			}
@@ -166,8 +166,8 @@ func TestStackedLimitersAddUp(t *testing.T) {
 	}
 }
 
-// Header lines of several responses share an array. The owner of a response may change a line, and
-// add others, while the rest stay as they are.
+// The header lines of several responses share an array. If the owner of one response changes or
+// adds a line, the other responses keep theirs.
 func TestHeaderLinesDoNotOverlap(t *testing.T) {
 	for _, style := range []core.HeaderStyle{core.HeadersDraft10, core.HeadersDraft10 | core.HeadersXRateLimitDelta, core.HeadersDraft7} {
 		guard := newGuard(t, newLimiter(t, core.Options{Headers: style}), core.Rule{Name: "api", Limit: core.PerMinute(1000).Fixed()})
@@ -238,7 +238,7 @@ func TestDraft7ShowsTheLimitThatBinds(t *testing.T) {
 		{"bucket", []core.Rule{bucket}, []algorithm.Verdict{{Remaining: 24, ResetAfter: 1}}, "25;w=3", []string{"25", "24", "1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v := told(t, core.Options{Headers: core.HeadersDraft7}, test.rules, test.verdicts...)
+			v := headersOf(t, core.Options{Headers: core.HeadersDraft7}, test.rules, test.verdicts...)
 			if got := draft7.FindStringSubmatch(v.response.Get("RateLimit")); !slices.Equal(got[1:], test.limit) {
 				t.Errorf("RateLimit %v, want %v", got, test.limit)
 			}
@@ -265,12 +265,12 @@ func TestXRateLimit(t *testing.T) {
 		{"refused", []algorithm.Verdict{left, none}, "5", "0", 200 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v := told(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{wide, narrow}, test.verdicts...)
+			v := headersOf(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{wide, narrow}, test.verdicts...)
 			wantX(t, v, test.limit, test.remaining)
 			if got := xReset(t, v); got != ceilSeconds(test.reset) {
 				t.Errorf("X-RateLimit-Reset %d, in seconds left want %d", got, ceilSeconds(test.reset))
 			}
-			v = told(t, core.Options{Headers: core.HeadersXRateLimit}, []core.Rule{wide, narrow}, test.verdicts...)
+			v = headersOf(t, core.Options{Headers: core.HeadersXRateLimit}, []core.Rule{wide, narrow}, test.verdicts...)
 			wantX(t, v, test.limit, test.remaining)
 		})
 	}
@@ -283,7 +283,7 @@ func TestXRateLimitResetInUnixSeconds(t *testing.T) {
 		// The wait ends shortly before a whole second, where rounding up twice would show.
 		wait := 3*time.Second - time.Duration(time.Now().UnixNano())%time.Second - time.Duration(i)*10*time.Millisecond
 		before := time.Now()
-		v := told(t, core.Options{Headers: core.HeadersXRateLimit}, []core.Rule{narrow}, algorithm.Verdict{RetryAfter: micros(wait)})
+		v := headersOf(t, core.Options{Headers: core.HeadersXRateLimit}, []core.Rule{narrow}, algorithm.Verdict{RetryAfter: micros(wait)})
 		after := time.Now()
 		earliest := ceilSeconds(time.Duration(before.Add(wait.Truncate(time.Microsecond)).UnixNano()))
 		latest := ceilSeconds(time.Duration(after.Add(wait).UnixNano()))
@@ -319,7 +319,7 @@ func TestHeadersOfEachStyle(t *testing.T) {
 		core.HeadersDraft7 | core.HeadersXRateLimitDelta: list + " " + x, core.NoHeaders: "",
 	} {
 		for _, verdict := range []algorithm.Verdict{few, none} {
-			v := told(t, core.Options{Headers: style}, []core.Rule{narrow}, verdict)
+			v := headersOf(t, core.Options{Headers: style}, []core.Rule{narrow}, verdict)
 			names := make([]string, 0, 5)
 			for name := range v.response {
 				names = append(names, name)
@@ -394,9 +394,9 @@ func TestOlderHeadersOfARefusalInside(t *testing.T) {
 func TestOlderHeadersOmitLimitsThatWereNotCounted(t *testing.T) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		lost := core.Rule{Name: "lost", Seconds: 60, MaxCount: 7, OnStoreError: policy}
-		v := told(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{lost, wide}, algorithm.Verdict{Err: errVerify}, left)
+		v := headersOf(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{lost, wide}, algorithm.Verdict{Err: errVerify}, left)
 		wantX(t, v, "1000", "900")
-		v = told(t, core.Options{Headers: core.HeadersDraft7}, []core.Rule{lost, wide}, algorithm.Verdict{Err: errVerify}, left)
+		v = headersOf(t, core.Options{Headers: core.HeadersDraft7}, []core.Rule{lost, wide}, algorithm.Verdict{Err: errVerify}, left)
 		if got := v.response.Get("RateLimit"); got != "limit=1000, remaining=900, reset=3600" {
 			t.Errorf("%v: RateLimit %s", policy, got)
 		}

@@ -43,7 +43,7 @@ func (l *lender) takeBack() {
 // the lender's buffer. It sees everything except the variables of closures.
 func (l *lender) kept(what ...any) []string {
 	w := walk{lender: l, seen: make(map[place]bool), locked: make(map[sync.Locker]bool)}
-	// Whoever first writes a local time fills time.Local, for example go-redis when it logs.
+	// The first use of a local time fills time.Local, for example when go-redis logs.
 	w.seen[place{unsafe.Pointer(time.Local), reflect.TypeOf(time.Local)}] = true
 	for _, of := range what {
 		w.visit(fmt.Sprintf("%T", of), reflect.ValueOf(of))

@@ -129,7 +129,7 @@ func TestRefundAfterReset(t *testing.T) {
 	})
 }
 
-// A log or slots of which everything was given back have nothing to forget.
+// Reset reports false for a log or slots of which everything was given back.
 func TestResetAfterARefund(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -125,7 +125,7 @@ func TestEventsAreSentAtOnce(t *testing.T) {
 	}
 	defer response.Body.Close()
 	events := bufio.NewScanner(response.Body)
-	for i := range 3 { // each is read before the handler is told to go on
+	for i := range 3 { // each is read before the handler may go on
 		if want := fmt.Sprintf("data: %d", i); !events.Scan() || events.Text() != want {
 			t.Fatalf("read %q, want %q: %v", events.Text(), want, events.Err())
 		}
@@ -156,95 +156,95 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
 // writings are ways to write a body. Each reports the results of its writer's methods.
-var writings = map[string]func(w http.ResponseWriter, told func(...any)){
-	"at once": func(w http.ResponseWriter, told func(...any)) { declare(w, 9000); told(w.Write(long[:9000])) },
-	"a text": func(w http.ResponseWriter, told func(...any)) {
+var writings = map[string]func(w http.ResponseWriter, record func(...any)){
+	"at once": func(w http.ResponseWriter, record func(...any)) { declare(w, 9000); record(w.Write(long[:9000])) },
+	"a text": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 9000)
-		told(io.WriteString(w, text[:9000]))
+		record(io.WriteString(w, text[:9000]))
 	},
-	"one byte":          func(w http.ResponseWriter, told func(...any)) { declare(w, 1); told(w.Write(long[:1])) },
-	"nothing":           func(w http.ResponseWriter, told func(...any)) { declare(w, 0); told(w.Write(nil)) },
-	"byte by byte":      func(w http.ResponseWriter, told func(...any)) { declare(w, 3); each(w, 3, told) },
-	"one byte too many": func(w http.ResponseWriter, told func(...any)) { declare(w, 3); each(w, 4, told) },
-	"too much at once":  func(w http.ResponseWriter, told func(...any)) { declare(w, 5000); told(w.Write(long[:5001])) },
-	"too much in the end": func(w http.ResponseWriter, told func(...any)) {
+	"one byte":          func(w http.ResponseWriter, record func(...any)) { declare(w, 1); record(w.Write(long[:1])) },
+	"nothing":           func(w http.ResponseWriter, record func(...any)) { declare(w, 0); record(w.Write(nil)) },
+	"byte by byte":      func(w http.ResponseWriter, record func(...any)) { declare(w, 3); each(w, 3, record) },
+	"one byte too many": func(w http.ResponseWriter, record func(...any)) { declare(w, 3); each(w, 4, record) },
+	"too much at once":  func(w http.ResponseWriter, record func(...any)) { declare(w, 5000); record(w.Write(long[:5001])) },
+	"too much in the end": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 5001)
-		told(w.Write(long[:5000]))
-		told(w.Write(long[:2]))
+		record(w.Write(long[:5000]))
+		record(w.Write(long[:2]))
 	},
-	"no length": func(w http.ResponseWriter, told func(...any)) { told(w.Write(long[:5000])) },
-	"a wrong length": func(w http.ResponseWriter, told func(...any)) {
+	"no length": func(w http.ResponseWriter, record func(...any)) { record(w.Write(long[:5000])) },
+	"a wrong length": func(w http.ResponseWriter, record func(...any)) {
 		w.Header().Set("Content-Length", "x")
-		told(w.Write(long[:5000]))
+		record(w.Write(long[:5000]))
 	},
-	"a status before": func(w http.ResponseWriter, told func(...any)) {
+	"a status before": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 7)
 		w.WriteHeader(201)
-		told(w.Write(long[:7]))
+		record(w.Write(long[:7]))
 	},
-	"a length after the status": func(w http.ResponseWriter, told func(...any)) {
+	"a length after the status": func(w http.ResponseWriter, record func(...any)) {
 		w.WriteHeader(200)
 		declare(w, 5) // too late, so it says nothing
-		told(w.Write(long[:5]))
-		told(w.Write(long[:5000]))
+		record(w.Write(long[:5]))
+		record(w.Write(long[:5000]))
 	},
-	"a length after a flush": func(w http.ResponseWriter, told func(...any)) {
-		told(http.NewResponseController(w).Flush())
+	"a length after a flush": func(w http.ResponseWriter, record func(...any)) {
+		record(http.NewResponseController(w).Flush())
 		declare(w, 5)
-		told(w.Write(long[:5]))
-		told(w.Write(long[:5000]))
+		record(w.Write(long[:5]))
+		record(w.Write(long[:5000]))
 	},
-	"a length after early hints": func(w http.ResponseWriter, told func(...any)) {
+	"a length after early hints": func(w http.ResponseWriter, record func(...any)) {
 		w.WriteHeader(103)
 		declare(w, 5)
-		told(w.Write(long[:5]))
-		told(w.Write(long[:5000]))
+		record(w.Write(long[:5]))
+		record(w.Write(long[:5000]))
 	},
-	"a status after": func(w http.ResponseWriter, told func(...any)) {
+	"a status after": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 1)
-		told(w.Write(long[:1]))
+		record(w.Write(long[:1]))
 		w.WriteHeader(500)
 	},
-	"304": func(w http.ResponseWriter, told func(...any)) {
+	"304": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 7)
 		w.WriteHeader(304)
-		told(w.Write(long[:7]))
+		record(w.Write(long[:7]))
 	},
-	"a flush in the end": func(w http.ResponseWriter, told func(...any)) {
+	"a flush in the end": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 7)
-		told(w.Write(long[:7]))
-		told(http.NewResponseController(w).Flush())
-		told(w.Write(long[:1]))
+		record(w.Write(long[:7]))
+		record(http.NewResponseController(w).Flush())
+		record(w.Write(long[:1]))
 	},
-	"read from a text": func(w http.ResponseWriter, told func(...any)) { declare(w, 9000); told(readFrom(w, 9000)) },
-	"read in two halves": func(w http.ResponseWriter, told func(...any)) {
+	"read from a text": func(w http.ResponseWriter, record func(...any)) { declare(w, 9000); record(readFrom(w, 9000)) },
+	"read in two halves": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 9000)
-		told(readFrom(w, 4000))
-		told(readFrom(w, 5000))
+		record(readFrom(w, 4000))
+		record(readFrom(w, 5000))
 	},
-	"read all but one byte": func(w http.ResponseWriter, told func(...any)) {
+	"read all but one byte": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 9000)
-		told(readFrom(w, 8999))
-		told(readFrom(w, 1))
+		record(readFrom(w, 8999))
+		record(readFrom(w, 1))
 	},
-	"read one byte":         func(w http.ResponseWriter, told func(...any)) { declare(w, 1); told(readFrom(w, 1)) },
-	"read without a length": func(w http.ResponseWriter, told func(...any)) { told(readFrom(w, 9000)) },
-	"read what breaks off": func(w http.ResponseWriter, told func(...any)) {
+	"read one byte":         func(w http.ResponseWriter, record func(...any)) { declare(w, 1); record(readFrom(w, 1)) },
+	"read without a length": func(w http.ResponseWriter, record func(...any)) { record(readFrom(w, 9000)) },
+	"read what breaks off": func(w http.ResponseWriter, record func(...any)) {
 		declare(w, 4000)
 		n, err := io.Copy(w, io.MultiReader(bytes.NewReader(long[:3990]), iotest.ErrReader(io.ErrUnexpectedEOF)))
-		told(n, errors.Is(err, io.ErrUnexpectedEOF)) // its text names the connection
-		told(w.Write(long[:10]))
+		record(n, errors.Is(err, io.ErrUnexpectedEOF)) // its text names the connection
+		record(w.Write(long[:10]))
 	},
-	"a limited reader": func(w http.ResponseWriter, told func(...any)) {
+	"a limited reader": func(w http.ResponseWriter, record func(...any)) {
 		from := &io.LimitedReader{R: bytes.NewReader(long), N: 9000}
 		declare(w, 9000)
-		told(w.(io.ReaderFrom).ReadFrom(from))
-		told(from.N)
+		record(w.(io.ReaderFrom).ReadFrom(from))
+		record(from.N)
 	},
-	"a file": func(w http.ResponseWriter, told func(...any)) {
+	"a file": func(w http.ResponseWriter, record func(...any)) {
 		http.ServeFile(w, httptest.NewRequest("GET", "/", nil), "writer_test.go")
 	},
-	"part of a file": func(w http.ResponseWriter, told func(...any)) {
+	"part of a file": func(w http.ResponseWriter, record func(...any)) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Range", "bytes=100-5099")
 		http.ServeFile(w, r, "writer_test.go")
@@ -260,9 +260,9 @@ func declare(w http.ResponseWriter, length int) {
 	w.Header().Set("Content-Length", strconv.Itoa(length))
 }
 
-func each(w http.ResponseWriter, bytes int, told func(...any)) {
+func each(w http.ResponseWriter, bytes int, record func(...any)) {
 	for i := range bytes {
-		told(w.Write(long[i : i+1]))
+		record(w.Write(long[i : i+1]))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// A limiter that remembers a refusal does not call the server, which is an error here. A new limiter
-// calls it.
+// A limiter that remembers a refusal does not call the server, which is an error here. A new
+// limiter calls it.
 func TestRefusedCallsReachTheServer(t *testing.T) {
 	s, err := startServer()
 	if err != nil {

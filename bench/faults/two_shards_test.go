@@ -15,8 +15,8 @@ import (
 
 const oneOfTwoIll = "a call over two shards of which one is ill"
 
-// twoShardCall is a call over two shards. One rule counts on the healthy shard, the other rule on the
-// sick one.
+// twoShardCall is a call over two shards. One rule counts on the healthy shard, the other rule on
+// the sick one.
 type twoShardCall struct {
 	name        string
 	door        door

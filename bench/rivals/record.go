@@ -6,9 +6,9 @@ import (
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 )
 
-// Record opens a rival behind a proxy and returns the scripts that the rival sends for calls. It first
-// makes the calls in before, whose scripts it leaves out, because the first calls of a limiter may
-// load its scripts and test the server.
+// Record opens a rival behind a proxy and returns the scripts that the rival sends for calls. It
+// first makes the calls in before, whose scripts it leaves out, because the first calls of a
+// limiter may load its scripts and test the server.
 func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) error) ([][]string, error) {
 	recorder, err := harness.NewRecorder(p.Addrs[0])
 	if err != nil {

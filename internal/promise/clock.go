@@ -63,7 +63,7 @@ func (c *timedClient) script(isText bool, of string) (timed string, err error) {
 	sha := of
 	if isText {
 		sha = redis.NewScript(of).Hash()
-		if c.texts[sha], err = scriptclock.TellAndExpire(of); err != nil {
+		if c.texts[sha], err = scriptclock.TakeTimeAndExpire(of); err != nil {
 			return "", err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	// Lines are the lines by which every script reads Redis's clock.
 	Lines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-	told  = "local now = ARGV[#ARGV] + 0\n"
+	argument  = "local now = ARGV[#ARGV] + 0\n"
 	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds what PTTL says
 	// to the time, and asks again if another millisecond began in between.
 	expireTime = `local function expire_time(key)
@@ -37,13 +37,14 @@ end
 `
 )
 
-// Tell returns the text of a production script, changed to take the time, in microseconds, as its
-// last argument. It is made from the very text that runs in production, which itself takes no time.
-func Tell(text string) (string, error) { return replace(text, told) }
+// TakeTime returns the text of a production script, changed to take the time, in microseconds, as
+// its last argument. It is made from the very text that runs in production, which itself takes no
+// time.
+func TakeTime(text string) (string, error) { return replace(text, argument) }
 
-// TellAndExpire is Tell for a script that first drops each of its keys whose time to live is over
-// by then, as the server would by its own clock.
-func TellAndExpire(text string) (string, error) { return replace(text, told+expireTime+expire) }
+// TakeTimeAndExpire is TakeTime for a script that first drops each of its keys whose time to live
+// is over by then, as the server would by its own clock.
+func TakeTimeAndExpire(text string) (string, error) { return replace(text, argument+expireTime+expire) }
 
 func replace(text, clock string) (string, error) {
 	if strings.Count(text, Lines) != 1 {

@@ -118,8 +118,8 @@ type caller struct {
 	firstErr  error
 }
 
-// caller returns goroutine i of the run. Each goroutine begins to count its calls at another number,
-// so that some calls are timed even if each goroutine makes only a few.
+// caller returns goroutine i of the run. Each goroutine begins to count its calls at another
+// number, so that some calls are timed even if each goroutine makes only a few.
 func (r *run) caller(i int) *caller {
 	return &caller{run: r, calls: i, next: i * len(r.Picks) / r.Goroutines}
 }

@@ -10,10 +10,10 @@ import (
 // Spread is the result of several rounds: their median, and its 95 % confidence interval.
 type Spread struct{ Median, Low, High float64 }
 
-// SpreadOf returns the spread of the values without NaNs, or a spread of NaN if there are no others.
-// A value is as likely above the true median as below it, so the number of rounds alone decides
-// which values bound the interval (the sign test). With fewer than eight rounds, these are the least
-// and the most.
+// SpreadOf returns the spread of the values without NaNs, or a spread of NaN if there are no
+// others. A value is as likely above the true median as below it, so the number of rounds alone
+// decides which values bound the interval (the sign test). With fewer than eight rounds, these are
+// the least and the most.
 func SpreadOf(values []float64) Spread {
 	sorted := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
 	n := len(sorted)
@@ -38,8 +38,8 @@ func SpreadBy[T any](rounds []T, number func(T) float64) Spread {
 	return SpreadOf(Values(rounds, number))
 }
 
-// Pairs returns the spread of the ratio a/b within each round. Whatever slows down the machine for a
-// while slows down both, so ratios vary less than figures.
+// Pairs returns the spread of the ratio a/b within each round. Whatever slows down the machine for
+// a while slows down both, so ratios vary less than figures.
 func Pairs(a, b []float64) Spread {
 	ratios := make([]float64, min(len(a), len(b)))
 	for i := range ratios {

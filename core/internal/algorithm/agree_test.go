@@ -13,7 +13,7 @@ import (
 // steps is the largest number of steps of a trace.
 const steps = 80
 
-// several draws a number of steps. It shrinks to fewer.
+// several draws a number of steps. A failing trace shrinks to fewer.
 func several(t *rapid.T) int { return rapid.IntRange(steps/4, steps).Draw(t, "steps") }
 
 // eachFamily checks a property of traces: for each algorithm, alone and watched by bans, and for

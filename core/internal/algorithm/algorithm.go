@@ -121,9 +121,9 @@ type definition interface {
 	// giveBack takes a charge back as far as it still counts, and never more: what others used
 	// stays used. The state need not be anchored. By default nothing is given back.
 	giveBack(s *State, now int64, c *Charge)
-	// empty reports whether nothing is left of a state after charges were given back, so that the
-	// script that gives back deletes the key, or lets it expire at once. By default the state stays
-	// until its time is over.
+	// empty reports whether a state holds nothing after charges were given back. Then the script
+	// that gives back deletes the key, or lets it expire at once. By default, the state stays until
+	// its time is over.
 	empty(s *State) bool
 	// args returns the arguments of the algorithm's Lua functions that follow the cost. The mark is
 	// that of the counter, and at is approximately now. By default that is the limit's own args.
@@ -169,8 +169,8 @@ type moment struct{ now, place int64 }
 // effect is what a charge leaves.
 type effect struct {
 	resetAfter int64 // of the state
-	// lives is for how long the state counts, if that is longer. For this limit it may equal a
-	// fresh one before.
+	// lives is how long the state counts, if that is longer. For this limit, the state may equal a
+	// fresh one earlier.
 	lives    int64
 	position int64 // of the charge; see Charge
 }

@@ -117,8 +117,8 @@ func (t *banTerms) lasts(earlier int64) int64 {
 }
 
 // Impose bans by hand: for a span from now on, or until the ban in force ends, if that is later.
-// Earlier bans are not forgotten any sooner. The strikes in a row go back to none. It reports
-// whether the ban lasts longer than before.
+// Earlier bans are forgotten no sooner than before. The count of strikes in a row starts again at
+// 0. Impose reports whether the ban lasts longer than before.
 func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)

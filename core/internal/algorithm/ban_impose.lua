@@ -3,8 +3,7 @@
 --
 -- KEYS[1]   the ban
 -- ARGV[1]   the span (microseconds)
--- reply     how long the ban lasts from now (microseconds), and 1 if it lasts longer than before,
---           else 0
+-- reply     how long the ban lasts from now (microseconds); 1 if that is longer than before, else 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local span = ARGV[1] + 0

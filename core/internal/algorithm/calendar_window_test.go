@@ -12,7 +12,7 @@ import (
 )
 
 // pages models a calendar window: it has a page for each date, or for each window since the epoch,
-// and notes the permits on it.
+// and notes on it the permits used.
 type pages struct {
 	most int64
 	page func(at int64) int64
@@ -88,7 +88,7 @@ func TestCalendarWindowFollowsItsZone(t *testing.T) {
 	}
 }
 
-// If a script receives the bounds of another day than that of Redis's clock, it replies with its
+// If a script receives the bounds of a day that is not today by Redis's clock, it replies with the
 // time only. It charges neither this counter nor others, dry or not.
 func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	s := startServer(t)

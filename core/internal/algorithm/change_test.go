@@ -55,8 +55,8 @@ func TestLimitChanges(t *testing.T) {
 	}
 }
 
-// However many rates a bucket is used at, none admits more than it would alone. That also holds for
-// more rates than the bucket has parts, and after refunds.
+// However many rates use a bucket, none admits more than it would alone. That also holds for more
+// rates than the bucket has parts, and after refunds.
 func TestEachRateHoldsAsItDoesAlone(t *testing.T) {
 	for _, rates := range [][]int64{{7, 1000}, {1, 7, 20, 100, 333, 1000, 5000}} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -164,7 +164,8 @@ func TestLoweredBucketWaitFitsADuration(t *testing.T) {
 	}
 }
 
-// Nor is a wait longer after the parts of two rates were merged, of which one is much slower.
+// A wait also fits into a time.Duration after the parts of two rates were merged, one of them much
+// slower.
 func TestWaitAfterRatesWereMergedFitsADuration(t *testing.T) {
 	e := newEngines(early)
 	var v algorithm.Verdict

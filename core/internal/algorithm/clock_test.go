@@ -48,8 +48,8 @@ func TestClockSteppedBack(t *testing.T) {
 	}
 }
 
-// While the clock keeps stepping back, no more calls pass than come back in the time by which it
-// has gone forward.
+// While the clock keeps stepping back, no more calls pass than permits come back in the time by
+// which it has gone forward.
 func TestClockThatKeepsSteppingBackMintsNothing(t *testing.T) {
 	for _, tc := range clockCases(t) {
 		t.Run(tc.name, func(t *testing.T) {

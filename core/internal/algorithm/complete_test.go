@@ -49,8 +49,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Every algorithm is in every file that CONTRIBUTING.md lists for a further one. A ban, which is no
-// limit, is only in those of this folder and in REDIS.md. Concurrency is in no promise about
+// Every algorithm is in every file that CONTRIBUTING.md lists for a new algorithm. A ban, which is
+// no limit, is only in the files of this folder and in REDIS.md. Concurrency is in no promise about
 // permits.
 func TestEveryAlgorithmIsComplete(t *testing.T) {
 	here, elsewhere := listed(t)

@@ -8,8 +8,8 @@ type Counter struct {
 	Limit *Limit
 	Cost  int64  // permits; 0: look only
 	Mark  string // a log's note, or the holder of a slot
-	// Watched holds, for a ban, the places in the call of the counters whose refusals it counts, in
-	// order. The list must not be written to.
+	// Watched holds, for a ban, the indexes of the counters of the call whose refusals it counts,
+	// in order. The list must not be written to.
 	Watched []int
 	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
@@ -68,8 +68,8 @@ const (
 	FromRefusal               // an earlier refusal of the store was remembered, and still holds
 	FromLease                 // the permits were charged before, together with others
 	FromLocal                 // the store did not answer, so this process counted by itself
-	// FromNobody means that a remembered refusal of another counter decided the call, so nobody
-	// decided about this one. The rest of the verdict is zero.
+	// FromNobody means that a remembered refusal of another counter decided the call, so there is
+	// no decision on this one. The rest of the verdict is zero.
 	FromNobody
 )
 

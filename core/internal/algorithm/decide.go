@@ -11,8 +11,8 @@ func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	v.ResetAfter = d.resetAfter(s, t, l)
 }
 
-// look is Look without the ResetAfter, which a charge changes. It returns the state that it looked
-// at.
+// look is Look without the ResetAfter, which a charge changes. It returns the state on which the
+// answer is based.
 func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
 	counts := cost > 0 || d.Watches
 	if s.At > t.place {
@@ -49,8 +49,8 @@ func (v *Verdict) charge(e effect, cost int64) (lives int64) {
 	return max(e.lives, e.resetAfter)
 }
 
-// Decide calls Look, and charges a cost that fits. It returns for how long the state counts then; 0
-// if nothing was charged.
+// Decide calls Look, and charges a cost that fits. It returns how long the state then counts; 0 if
+// nothing was charged.
 func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (lives int64) {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -87,8 +87,8 @@ func (l *Limit) Renew(s *State, now int64, holder string) {
 func (l *Limit) Records(s *State, now int64) []Record { return registry[l.Kind].records(l, s, now) }
 
 // Strike counts a refusal for a ban, once in each window, and begins the ban after enough of them.
-// It returns how long the ban holds then, whether the refusal was counted, and if so, after how
-// long the state is to be forgotten.
+// It returns how long the ban then holds, whether the refusal was counted, and if so, how long to
+// keep the state.
 func (l *Limit) Strike(s *State, now int64) (holds, resetAfter int64, noted bool) {
 	return registry[l.Kind].strike(l, s, now)
 }

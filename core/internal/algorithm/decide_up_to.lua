@@ -3,9 +3,9 @@
 -- KEYS[i]   the counters, all in one cluster slot; no bans
 -- ARGV      six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to
 --           four. The cost is at least 1, and the same for all
--- reply     now (microseconds since the epoch); how much was charged; then four for each counter,
---           as in decide.lua, for a cost of so much, or if it is 0, for a cost of 1. Now alone: as
---           in decide.lua
+-- reply     now (microseconds since the epoch); how much was charged; then four numbers for each
+--           counter, as in decide.lua for a call of that cost, or of cost 1 if nothing was charged.
+--           Now alone: as in decide.lua
 -- keeps     what decide.lua keeps
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

@@ -30,13 +30,13 @@ type member struct {
 	dry     bool
 }
 
-// caller makes random calls on both engines. It looks at the answers, and often calls again at a
-// time at which they say that something changes.
+// caller makes random calls on both engines. It often calls again at the moments at which, by the
+// answers so far, something changes.
 type caller struct {
 	*rapid.T
 	*engines
 	members []*member
-	others  []*member          // of calls that are decided together with those on members; see join
+	others  []*member          // counters of further calls in the same script; see join
 	charges []algorithm.Charge // of all calls that passed
 	holders int
 	last    algorithm.Verdict

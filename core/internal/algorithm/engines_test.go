@@ -158,8 +158,8 @@ var forget = algorithm.Script{Text: scriptclock.Lines + "return {now, redis.call
 // form returns the text of a script, prepared for a test.
 type form func(testing.TB, *algorithm.Script) string
 
-// run plays the steps in an empty Redis and compares every answer. After each step it calls closer,
-// if that is not nil.
+// run plays the steps in an empty Redis and compares every answer. After each step it calls closer
+// unless closer is nil.
 func (e *engines) run(t failer, s *server, as form, closer func(redis.Pipeliner, step)) {
 	pipe, ctx := s.Pipeline(), context.Background()
 	pipe.FlushDB(ctx)

@@ -47,8 +47,8 @@ type attempt struct {
 	argv   []any
 }
 
-// attempts returns every script that works with a counter, beside other counters that would let
-// every call pass.
+// attempts returns every script that works with a counter. Any other counters of its calls would
+// let every call pass.
 func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	other := algorithm.Counter{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 100, second)), Cost: 1}
 	log := algorithm.Counter{Key: []byte("other log"), Limit: new(algorithm.Windowed(algorithm.SlidingLog, 100, second)), Cost: 1}

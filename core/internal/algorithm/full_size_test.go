@@ -10,9 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Both engines also agree at the largest size and over the longest window: when a counter is full,
-// when it refuses, after an entry was removed from the middle, after the clock stepped back, and
-// when no entry counts any more.
+// Both engines also agree at the largest size and over the longest window: if a counter is full, if
+// it refuses, after an entry was removed from the middle, after the clock stepped back, and if no
+// entry counts any more.
 func TestEnginesAgreeAtFullSize(t *testing.T) {
 	s := startServer(t)
 	for _, kind := range []algorithm.Kind{algorithm.SlidingLog, algorithm.Concurrency} {

@@ -8,8 +8,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// twins are two keys in Redis with the same calls, except that only one of them is charged what is
-// then given back.
+// twins are two keys in Redis with the same calls, except that only one of them gets the charge
+// that is then given back.
 type twins struct {
 	*server
 	limit *algorithm.Limit
@@ -98,8 +98,8 @@ func TestGiveBackFromAnOlderSubWindow(t *testing.T) {
 	}
 }
 
-// If the charge no longer counts, nothing is given back, so the permits that others used since
-// still count.
+// If the charge no longer counts, nothing is given back, so the permits that other calls used since
+// then still count.
 func TestGiveBackTooLateChangesNothing(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {

@@ -126,8 +126,8 @@ func TestRefusalByAnotherCounterMakesNoKey(t *testing.T) {
 	}
 }
 
-// After the clock stepped back, the first refused call writes that down, with a time to live, and
-// no other call does.
+// After the clock stepped back, the first refused call writes the new time, with a time to live,
+// and no other call does.
 func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range clockCases(t) {

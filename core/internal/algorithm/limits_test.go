@@ -117,7 +117,7 @@ func buckets(t failer) (all []family) {
 			{rate, largestBurst(rate, window)}, {1, 1},
 		}
 		for _, other := range others {
-			// Most of them count in other units.
+			// Most of these limits count in different units.
 			if limit, err := algorithm.Bucketed(other[0], window, other[1]); err == nil {
 				f.limits = append(f.limits, &limit)
 			}

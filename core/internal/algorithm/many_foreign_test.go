@@ -20,8 +20,8 @@ func joinable(t testing.TB) []algorithm.Limit {
 	})
 }
 
-// neighbours are calls in one script: those on planted values, alone and beside another counter,
-// and between them calls on healthy counters.
+// neighbours are calls in one script. Some are on planted values, with or without another counter.
+// Between them are calls on healthy counters.
 type neighbours struct {
 	*server
 	t       *testing.T
@@ -99,8 +99,8 @@ func (n *neighbours) run() map[string]any {
 	return all
 }
 
-// wantAlone checks that the calls on the planted values are left to go alone, that nothing was done
-// for them, and that the others were decided and charged.
+// wantAlone checks that the script leaves the calls on planted values to scripts of their own and
+// does nothing for them, and that it decides and charges all other calls.
 func (n *neighbours) wantAlone(replies map[string]any) {
 	n.t.Helper()
 	ctx, pipe := context.Background(), n.Pipeline()
@@ -126,8 +126,8 @@ func (n *neighbours) wantAlone(replies map[string]any) {
 	}
 }
 
-// A key that holds no counter, of any type, is left to a call of its own, with nothing done for the
-// counters of its call. All other calls in the script are decided.
+// If a key holds a value of any type that is no counter, the script does nothing for the call on
+// that key, and leaves it to a script of its own. It decides all other calls.
 func TestForeignValuesAmongMany(t *testing.T) {
 	s := startServer(t)
 	for _, l := range joinable(t) {
@@ -136,8 +136,8 @@ func TestForeignValuesAmongMany(t *testing.T) {
 	}
 }
 
-// The same holds for the uncommon states of a counter: of another rate, of several rates, and
-// written before the clock stepped back.
+// The same holds for uncommon states of a counter: those of another rate, of several rates, and
+// those written before the clock stepped back.
 func TestUncommonStatesAmongMany(t *testing.T) {
 	s := startServer(t)
 	for _, l := range joinable(t) {
@@ -153,8 +153,8 @@ func TestUncommonStatesAmongMany(t *testing.T) {
 	}
 }
 
-// A call whose cost cannot fit, which core does not make, is refused like any other.
-func TestTooHighACostAmongMany(t *testing.T) {
+// A call whose cost can never fit is refused like any other. Package core makes no such call.
+func TestCostThatNeverFitsAmongMany(t *testing.T) {
 	s := startServer(t)
 	for _, l := range joinable(t) {
 		n := s.surround(t, &l, nil)
@@ -165,7 +165,7 @@ func TestTooHighACostAmongMany(t *testing.T) {
 	}
 }
 
-// asState returns a plant of what a counter holds after calls.
+// asState returns a plant of the state of a counter after these calls.
 func (s *server) asState(calls ...ask) plant {
 	s.t.Helper()
 	ctx := context.Background()
@@ -178,7 +178,7 @@ func (s *server) asState(calls ...ask) plant {
 }
 
 // No string in place of a counter makes a fast function raise an error, which would fail all calls
-// of a script. Each is answered within the limit, or left to a call of its own.
+// of a script. Each call is answered within its limit, or left to a script of its own.
 func TestNoStringFailsManyCalls(t *testing.T) {
 	s := startServer(t)
 	fills := []string{"\x00", "\x01", "\x05", "\x1f", "\x20", "\xff", "Text9", "\x00\xff", "nan", "-inf", "1e400"}
@@ -201,7 +201,7 @@ func TestNoStringFailsManyCalls(t *testing.T) {
 	}
 }
 
-// asText returns what a plant writes.
+// asText returns the text that a plant writes.
 func (s *server) asText(put plant) string {
 	ctx := context.Background()
 	pipe := s.Pipeline()
@@ -210,8 +210,8 @@ func (s *server) asText(put plant) string {
 	return s.Get(ctx, "planted").Val()
 }
 
-// wantWithin checks that each call is answered within its limit, or left to go alone, with nothing
-// done for it.
+// wantWithin checks that each call is answered within its limit, or is left to a script of its own
+// with nothing done for it.
 func (n *neighbours) wantWithin(replies map[string]any) {
 	n.t.Helper()
 	for _, f := range n.forms {

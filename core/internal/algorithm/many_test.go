@@ -12,14 +12,14 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// crowdForm is several calls of one form for decide_many.lua, each on other keys. Each stands for
-// equal ones.
+// crowdForm is several calls of one form for decide_many.lua, each on different keys. Each stands
+// for a number of equal calls.
 type crowdForm struct {
 	equal int64
 	calls [][]algorithm.Counter
 }
 
-// kinds returns the algorithms of all counters.
+// kindsOf returns the algorithms of all counters.
 func kindsOf(forms []crowdForm) (kinds algorithm.KindSet) {
 	for _, f := range forms {
 		kinds |= algorithm.KindsOf(f.calls[0])
@@ -27,7 +27,7 @@ func kindsOf(forms []crowdForm) (kinds algorithm.KindSet) {
 	return kinds
 }
 
-// asked is how many equal calls a script is asked for: if not all can fit, one more than can.
+// asked returns how many equal calls a script receives: if not all can fit, one more than can.
 func (f *crowdForm) asked() int64 {
 	asked := f.equal
 	for _, c := range f.calls[0] {
@@ -36,7 +36,7 @@ func (f *crowdForm) asked() int64 {
 	return asked
 }
 
-// manyArgs returns keys and arguments of decide_many.lua.
+// manyArgs returns the keys and the arguments of decide_many.lua.
 func manyArgs(forms []crowdForm) (keys []string, argv []any) {
 	for i := range forms {
 		f := &forms[i]
@@ -52,8 +52,8 @@ func manyArgs(forms []crowdForm) (keys []string, argv []any) {
 
 // crowds makes several crowds at once, on different keys. This process decides all calls one after
 // the other. Redis decides them in one script, decide_many.lua, which leaves the uncommon cases to
-// decide_equal.lua. Each call must get the same answer. The first verdicts of each crowd are
-// returned.
+// decide_equal.lua. Each call must get the same answer. crowds returns the verdicts on the first
+// call of each crowd.
 func (e *engines) crowds(forms []crowdForm) (first [][]algorithm.Verdict) {
 	s := step{script: crowdsScript(kindsOf(forms)), said: "together"}
 	keys, argv := manyArgs(forms)
@@ -96,14 +96,14 @@ func (e *engines) crowds(forms []crowdForm) (first [][]algorithm.Verdict) {
 	return first
 }
 
-// joinedReply is what crowdsScript replied to one crowd, and how many calls it was asked for.
+// joinedReply is the reply of crowdsScript to one crowd, and how many calls the crowd had.
 type joinedReply struct {
 	reply any
 	asked int64
 }
 
-// read reads the reply: one string for each counter, or, if they are all -1, another one behind
-// them, of decide_equal.lua.
+// read reads the reply: one string for each counter, or -1 for each counter, followed by the reply
+// of decide_equal.lua.
 func (r joinedReply) read(counters []algorithm.Counter, found []algorithm.Found) error {
 	replies, _ := r.reply.([]any)
 	alone := 0
@@ -126,8 +126,8 @@ func (r joinedReply) read(counters []algorithm.Counter, found []algorithm.Found)
 
 var crowdsScripts = map[algorithm.KindSet]*algorithm.Script{}
 
-// crowdsScript returns decide_many.lua and decide_equal.lua in one script, which asks the second for
-// each call that the first did not decide.
+// crowdsScript returns decide_many.lua and decide_equal.lua in one script, which runs the second
+// for each call that the first did not decide.
 func crowdsScript(kinds algorithm.KindSet) *algorithm.Script {
 	if crowdsScripts[kinds] == nil {
 		var all []algorithm.Counter
@@ -179,7 +179,7 @@ func drawOthers(t *rapid.T) (others []*member) {
 	return others
 }
 
-// join makes crowds on the members and on the others, which are decided in one script.
+// join makes crowds on the members and on the others, and decides all of them in one script.
 func (c *caller) join() {
 	var forms []crowdForm
 	own := c.counters(c.members)
@@ -207,8 +207,8 @@ func (c *caller) join() {
 	c.look(c.others)
 }
 
-// formOfOthers draws a form, for so many calls on the keys from this one on of some of the other
-// families.
+// formOfOthers draws a form for this many calls. They are on some of the other families, on their
+// keys from this one on.
 func (c *caller) formOfOthers(from, calls int) crowdForm {
 	f := crowdForm{equal: int64(rapid.IntRange(1, 6).Draw(c.T, "equal calls"))}
 	families := rapid.IntRange(1, 1<<otherFamilies-1).Draw(c.T, "of families")
@@ -241,7 +241,7 @@ func (c *caller) formOfOthers(from, calls int) crowdForm {
 	return f
 }
 
-// keepCharges keeps what a call was charged, to be given back later.
+// keepCharges notes the charges of a call, to be given back later.
 func (c *caller) keepCharges(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	if algorithm.Passes(counters, verdicts) {
 		for i := range counters {

@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// pair is two counters with the same calls, except that only one of them is charged what is given
-// back later.
+// pair is two counters with the same calls, except that only one of them gets the charge that is
+// given back later.
 type pair struct{ charged, spared counter }
 
 // both makes both counters admit a cost.

@@ -15,7 +15,7 @@ import (
 // clock.
 func timed(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
-	text, err := scriptclock.Tell(script.Text)
+	text, err := scriptclock.TakeTime(script.Text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func timed(t testing.TB, script *algorithm.Script) string {
 // expiring is timed, but the script first drops every key whose time to live is over at that time.
 func expiring(t testing.TB, script *algorithm.Script) string {
 	t.Helper()
-	text, err := scriptclock.TellAndExpire(script.Text)
+	text, err := scriptclock.TakeTimeAndExpire(script.Text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ local function pack_gaps(gaps, moved, moved_to)
   return head .. string.char(unpack(gaps.sizes)) .. struct.pack('<' .. string.rep('I5', count), unpack(gaps.sums))
 end
 
--- Adds up the permits of entries until they are enough. Returns the sum and, if it is enough, as of
--- when the last added entry counts.
+-- Adds up the permits of entries until they are enough. Returns the sum and, if it is enough, the
+-- time from which the last added entry counts.
 local function add_up(key, from, to, enough, moved, moved_to)
   local permits = 0
   if from > to then return permits end
@@ -49,9 +49,9 @@ local function gaps_behind(key, gaps, at, position, entry, length)
   return behind
 end
 
--- Returns as of when that entry counts whose end frees the last of the missing permits. If the
--- entry is behind all segments, returns nil, the place where the segments end, and the sum of their
--- gaps.
+-- Returns the time from which the entry counts that frees the last of the missing permits when it
+-- ends. If that entry is behind all segments, returns nil, the place where the segments end, and
+-- the sum of their gaps.
 local function freeing(key, gaps, first, before, missing, entry, moved, moved_to, length)
   local ends, gone = {[0] = first}, {[0] = 0}
   for i, size in ipairs(gaps.sizes) do ends[i], gone[i] = ends[i - 1] + size, gone[i - 1] + gaps.sums[i] end

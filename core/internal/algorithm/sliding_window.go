@@ -154,8 +154,8 @@ func (s *State) turn(index int64) {
 	s.At, s.Used = index, used
 }
 
-// newWindow returns what a state holds beyond the permits used, in one allocation: in two, a call
-// would wait for one cache miss more.
+// newWindow returns the data of a state beyond the permits used, in one allocation. With two, a
+// call would wait for one more cache miss.
 func newWindow(latest int64) *More {
 	w := &struct {
 		more   More

@@ -374,8 +374,8 @@ func (p *planted) try(name string, a attempt) {
 	}
 }
 
-// tryAmongMany makes calls on the bytes, alone and beside another counter, in one script with a
-// call on another counter, by this limit or any other.
+// tryAmongMany makes calls on the bytes, with and without another counter, in one script with a
+// call on a healthy counter, under this limit or any other.
 func (p *planted) tryAmongMany(limits []algorithm.Limit) {
 	p.Helper()
 	other := algorithm.Windowed(algorithm.FixedWindow, 9, second)

@@ -78,7 +78,7 @@ func (c Config) checkHeader() string {
 }
 
 // parseProxy reads an address or a range, or returns why it cannot be trusted. An IPv4-mapped range
-// becomes the IPv4 range that it means. One that reaches beyond (::ffff:10.0.0.0/8) would trust all
+// becomes the IPv4 range that it means. A wider range (::ffff:10.0.0.0/8) would trust all
 // of IPv4 or, unmapped, nobody.
 func parseProxy(text string) (prefix netip.Prefix, why string) {
 	prefix, err := netip.ParsePrefix(text)

@@ -167,8 +167,8 @@ func (l *Leases) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// startTimer returns a timer of the timeout. A new one takes three allocations, so they are kept:
-// see BenchmarkLeaseFetch.
+// startTimer returns a timer of the timeout. A new timer takes three allocations, so timers are
+// kept and used again (BenchmarkLeaseFetch).
 func (l *Leases) startTimer() *time.Timer {
 	if t, ok := l.timers.Get().(*time.Timer); ok {
 		t.Reset(l.timeout)
@@ -178,7 +178,7 @@ func (l *Leases) startTimer() *time.Timer {
 }
 
 func (l *Leases) stopTimer(t *time.Timer) {
-	if t.Stop() { // one that fired is rare
+	if t.Stop() { // a timer that fired is rare, and is dropped
 		l.timers.Put(t)
 	}
 }

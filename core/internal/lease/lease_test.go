@@ -58,7 +58,7 @@ func TestUnusedPermitsAreGivenBack(t *testing.T) {
 		if got := shared.Left(c); got != 9900 {
 			t.Errorf("%d left after the lease, want 9900", got)
 		}
-		for _, want := range []int64{2 * 36, 2, 2} { // twice what was used of the lease before
+		for _, want := range []int64{2 * 36, 2, 2} { // twice the use of the last lease
 			p.MustTake(t, c)
 			if got := shared.LeasedCalls.Load(); got != want {
 				t.Errorf("%d calls were asked for, want %d", got, want)

@@ -57,8 +57,8 @@ func benchmarkDecide(b *testing.B, s *Store, limit *algorithm.Limit, n int) {
 	})
 }
 
-// BenchmarkFloor measures what a decision can hardly do without: the hash of the key, the time, and
-// a compare-and-swap in a table that takes equal hashes for equal keys and never changes.
+// BenchmarkFloor measures the least work of a decision: hashing the key, reading the clock, and a
+// compare-and-swap in a table that takes equal hashes for equal keys and never changes.
 func BenchmarkFloor(b *testing.B) {
 	for what, n := range map[string]int{"one key": 1, "100k keys": 100_000} {
 		b.Run(what, func(b *testing.B) {
@@ -113,7 +113,7 @@ func (f *floor) take(key []byte) {
 	}
 }
 
-// keys are different keys of the usual length, side by side.
+// keys holds different keys of the usual length in one slice of bytes.
 type keys struct {
 	text []byte
 	n    int

@@ -1,7 +1,7 @@
 package memstore
 
-// ownKeys reports whether a name is that of a key of the call that is being decided. Such an entry
-// is not evicted for another key of the call; otherwise a call with more counters than the table may
+// ownKeys reports whether a name belongs to the call that is being decided. No key of a call is
+// evicted for another key of the same call. Otherwise a call with more counters than the table may
 // hold would never find its own. nil stands for a call with one key.
 type ownKeys func(n *name) bool
 

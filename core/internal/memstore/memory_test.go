@@ -19,8 +19,8 @@ func held() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A key takes 96 bytes in all if its subject is short, however large the table, and 144 if it is
-// longer. A sliding window with use in every sub-window takes 208 more.
+// A key takes 96 bytes in all if its subject is short, however large the table is, and 144 bytes if
+// the subject is longer. A sliding window with use in every sub-window takes 208 bytes more.
 func TestMemoryPerKey(t *testing.T) {
 	const short, long = "user:key%012d", "user:f81d4fae-7dec-11d0-a765-%012d"
 	for name, limit := range limits(t, 100) {

@@ -162,8 +162,8 @@ func TestKeysAreCopied(t *testing.T) {
 	}
 }
 
-// A bucket to which everything was given back has nothing to forget. One that is in use under
-// another rate has.
+// Reset reports false for a bucket to which everything was given back, but true for one that is in
+// use under another rate.
 func TestResetAfterARefund(t *testing.T) {
 	ctx := context.Background()
 	slow, slower := bucketOf(t, 1, 60*second, 5), bucketOf(t, 1, 120*second, 5)

@@ -106,7 +106,7 @@ func TestKeysWithLikeHashes(t *testing.T) {
 	}
 }
 
-// However a key is cut into a name, the name is that of this key and of no other.
+// However a key is split into the parts of a name, the name equals this key and no other.
 func TestNamesAreExact(t *testing.T) {
 	var tails tails
 	var keys [][]byte
@@ -132,7 +132,7 @@ func TestNamesAreExact(t *testing.T) {
 	}
 }
 
-// Tails are shared up to a bound, and names beyond it are as exact.
+// The number of shared tails is bounded. Names beyond the bound are exact, too.
 func TestTailsAreBounded(t *testing.T) {
 	var tails tails
 	for range 2 {

@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Waiting returns how many calls wait in lanes for a pipeline, and whether every lane in use has one
-// on its way.
+// Waiting returns how many calls wait in lanes for a pipeline, and whether every lane in use has a
+// pipeline in flight.
 func (s *Store) Waiting() (n int, allInFlight bool) {
 	allInFlight = true
 	shard, _ := s.router.shard(context.Background(), nil)
@@ -40,7 +40,7 @@ func (r Reply) Fast(verdicts []algorithm.Verdict) (passed int64, err error) {
 	return r.read(fastKind, verdicts)
 }
 
-// Many reads what decide_many.lua replied for the counters of one call.
+// Many reads the reply of decide_many.lua for the counters of one call.
 func (r Reply) Many(verdicts []algorithm.Verdict) (passed int64, err error) {
 	return r.read(manyKind, verdicts)
 }
@@ -63,8 +63,8 @@ func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, 
 // NoListener ignores everything.
 type NoListener = noListener
 
-// Prove starts to find out, for each single server so far, whether it holds all keys, and reports whether
-// that is proved for all of them.
+// Prove starts to test, for each single server known so far, whether it holds all keys. It reports
+// whether that is proved for all of them.
 func (s *Store) Prove() bool {
 	all := true
 	for _, shard := range s.router.all() {
@@ -73,7 +73,7 @@ func (s *Store) Prove() bool {
 	return all
 }
 
-// IsProved reports whether it is proved for all servers so far.
+// IsProved reports whether each single server known so far is proved to hold all keys.
 func (s *Store) IsProved() bool {
 	return !slices.ContainsFunc(s.router.all(), func(shard *shard) bool { return shard.proof != nil && !shard.proof.holds() })
 }

@@ -33,18 +33,19 @@ type keyProxy struct {
 	sent  sent // on the connections since the route was set
 }
 
-// sent counts some scripts.
+// sent counts scripts by their keys.
 type sent struct {
-	joined   int // with the keys of several calls
-	unproved int // such ones before any script has read probe keys
-	probes   int // with probe keys
-	blank    int // without arguments
+	joined   int // scripts with the keys of several calls
+	unproved int // joined scripts before any script has read probe keys
+	probes   int // scripts with probe keys
+	blank    int // scripts without arguments
 }
 
 // route returns the server for a command with these keys, or an error reply.
 type route func(keys []string) (server, refusal string)
 
-// hangUp in place of an error reply ends the connection, as Twemproxy does if a script has no key.
+// hangUp stands for an error reply, but ends the connection, as Twemproxy does if a script has no
+// key.
 const hangUp = "hang up"
 
 // toOne sends everything to one server.
@@ -124,7 +125,7 @@ func (p *keyProxy) client(t testing.TB, change ...func(*redis.Options)) *redis.C
 	return client
 }
 
-// change cuts all connections. New ones have this route.
+// change cuts all connections. New connections have this route.
 func (p *keyProxy) change(r route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,14 +135,14 @@ func (p *keyProxy) change(r route) {
 	p.route, p.conns, p.sent = r, nil, sent{}
 }
 
-// scripts returns which scripts were sent on the connections since the last change.
+// scripts returns the counts of scripts sent since the last change.
 func (p *keyProxy) scripts() sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sent
 }
 
-// joins reports whether a script had the keys of several calls on these connections.
+// joins reports whether any script sent since the last change had the keys of several calls.
 func (p *keyProxy) joins() bool { return p.scripts().joined > 0 }
 
 func (p *keyProxy) accept() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A call has as many keys as the server decides in 250 µs, as far as that is known, but at least 4
-// and at most 24.
+// A call has at most as many keys as the server can decide in 250 µs by the samples so far, but at
+// least 4 and at most 24.
 func TestManySize(t *testing.T) {
 	type sample struct {
 		keys int           // decided

@@ -16,8 +16,9 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// untilJoined calls a function until many scripts have decided calls on different keys meanwhile. Only
-// they, and the few proofs that one server holds all keys, call MGET. A new connection ends a proof.
+// untilJoined calls a function until many scripts have decided calls on different keys. Only those
+// scripts call MGET, and the proofs that one server holds all keys, of which there are few: one for
+// each new connection.
 func untilJoined(t *testing.T, server *redistest.Server, do func()) {
 	t.Helper()
 	before := server.Calls("mget")
@@ -26,15 +27,15 @@ func untilJoined(t *testing.T, server *redistest.Server, do func()) {
 	}
 }
 
-// sharedKey is a counter of the model, and what was done to it.
+// sharedKey is a counter of the model, with the charges and refunds on it.
 type sharedKey struct {
-	large, small *algorithm.Limit // it is counted under either
+	large, small *algorithm.Limit // each call counts under one of them
 	key          []byte
 	used         int64
 	charges      []taken
 }
 
-// taken is a charge: how much was used after it, and by how much that had grown.
+// taken is a charge: its cost, and how much was used after it.
 type taken struct{ after, cost int64 }
 
 // model is four counters that callers use in all combinations, at different costs.
@@ -54,7 +55,7 @@ func newModel(t *testing.T, most int64) *model {
 	return m
 }
 
-// draw returns a call on some of the counters, in any order, and which they are.
+// draw returns a call on some of the counters, in any order, and the keys of those counters.
 func (m *model) draw() (counters []algorithm.Counter, of []*sharedKey) {
 	for _, at := range rand.Perm(len(m.keys))[:1+rand.IntN(len(m.keys))] {
 		k := m.keys[at]
@@ -68,7 +69,7 @@ func (m *model) draw() (counters []algorithm.Counter, of []*sharedKey) {
 	return counters, of
 }
 
-// note checks the answer to a call, and notes what it was charged.
+// note checks the answer to a call, and notes its charges.
 func (m *model) note(t *testing.T, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) (passed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,13 +83,13 @@ func (m *model) note(t *testing.T, counters []algorithm.Counter, of []*sharedKey
 			of[i].used += c.Cost
 			of[i].charges = append(of[i].charges, taken{c.Limit.Max - v.Remaining, c.Cost})
 		case (v.RetryAfter > 0) != (v.Remaining < c.Cost):
-			t.Errorf("%s, cost %d of %d, is refused, and was told %+v", c.Key, c.Cost, c.Limit.Max, v)
+			t.Errorf("%s, cost %d of %d, is refused with %+v", c.Key, c.Cost, c.Limit.Max, v)
 		}
 	}
 	return passed
 }
 
-// rounds is how often each caller of a model calls.
+// rounds returns how many calls each caller of a model makes.
 func rounds() int {
 	if os.Getenv("ACCESSLIMIT_LONG") != "" {
 		return 400
@@ -96,8 +97,9 @@ func rounds() int {
 	return 20
 }
 
-// Calls on overlapping sets of four keys, at different costs and limits, are decided as if one after
-// the other: the answers to those that passed are a sequence without gaps, and the sums are exact.
+// Calls on overlapping sets of four keys, at different costs and limits, are decided as if they
+// came one after the other: the answers to the calls that passed form a sequence without gaps, and
+// the sums are exact.
 func TestModelOfFourKeys(t *testing.T) {
 	server, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -115,7 +117,7 @@ func TestModelOfFourKeys(t *testing.T) {
 		before := int64(0)
 		for _, charge := range k.charges {
 			if charge.after-charge.cost != before {
-				t.Fatalf("%s: a call of cost %d was told that %d are used then, and %d were used before", k.key, charge.cost, charge.after, before)
+				t.Fatalf("%s: the answer to a call of cost %d shows %d used after it, and %d were used before it", k.key, charge.cost, charge.after, before)
 			}
 			before = charge.after
 		}
@@ -134,7 +136,7 @@ func (s store) wantUsed(t *testing.T, k *sharedKey) {
 	}
 }
 
-// The sums are exact too if many charges are given back meanwhile, in whole or in part.
+// The sums are also exact if many charges are given back meanwhile, in whole or in part.
 func TestModelOfFourKeysWithRefunds(t *testing.T) {
 	server, client := startOne(t)
 	s := newStore(t, client, patient)
@@ -155,8 +157,8 @@ func TestModelOfFourKeysWithRefunds(t *testing.T) {
 	}
 }
 
-// bucketRefunds is how many charges are given back to a bucket: fewer than it has gaps for. Beyond
-// that, it forgets some.
+// bucketRefunds is the number of charges that are given back to a bucket. It is below the number of
+// gaps that a bucket keeps, beyond which it forgets some.
 const bucketRefunds = 60
 
 // mayGiveBack reports whether a charge can be given back without a loss. A bucket that is overdrawn
@@ -171,7 +173,7 @@ func (m *model) mayGiveBack(k *sharedKey, c *algorithm.Counter) bool {
 	return c.Limit == k.large && m.toBucket <= bucketRefunds
 }
 
-// giveBack gives back what a call was charged, or a part of it.
+// giveBack gives back the charges of a call, or a part of them.
 func (m *model) giveBack(t *testing.T, s store, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) {
 	var charges []algorithm.Charge
 	var to []*sharedKey
@@ -197,8 +199,8 @@ func (m *model) giveBack(t *testing.T, s store, counters []algorithm.Counter, of
 	}
 }
 
-// A key of another type fails the calls that have it among their counters. These are charged to
-// none of them, even if another one refuses. All other calls are exact.
+// A key of another type fails every call that has it among its counters, even if another counter
+// refuses the call. Such a call is charged to none of its counters. All other calls are exact.
 func TestForeignKeyAmongMany(t *testing.T) {
 	server, client := startOne(t)
 	s := newStore(t, client, patient)

@@ -13,7 +13,7 @@ type scriptReply struct {
 	text   string   // of fastKind
 	texts  []string // of manyKind
 	values []any    // of the other kinds
-	calls  int64    // how many the script was asked for
+	calls  int64    // how many calls the script received
 }
 
 func (c *scriptCall) reply() scriptReply {

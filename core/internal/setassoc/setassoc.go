@@ -112,9 +112,9 @@ func (s *Set[E]) Find(hash uint64, matches func(*E) bool) *E {
 	return nil
 }
 
-// equalBytes returns a word that has the highest bit of each byte set in which word equals b. It may
-// also be set in a byte above an equal one. A loop over the bytes ends where a processor cannot
-// guess it: with one, a refusal that is one of 10,000 takes 15 ns longer (BenchmarkDenyCache).
+// equalBytes returns a word with the highest bit set in each byte in which word equals b. The bit
+// may also be set in a byte above an equal one. With a loop over the bytes, whose end a processor
+// cannot predict, a refusal that is one of 10,000 takes 15 ns longer (BenchmarkDenyCache).
 func equalBytes(word, b uint64) uint64 {
 	const lowest, highest = 0x0101010101010101, 0x8080808080808080
 	differs := word ^ b*lowest

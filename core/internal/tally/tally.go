@@ -59,9 +59,9 @@ func (t *Table) newCell(reason, source string) *cell {
 	return &cell{reason, source, make([]stripe, t.stripes)}
 }
 
-// Place is the stripe in which an object of a pool counts. If another one counts there at the same
-// time, it moves to the next stripe. Without that, two objects of one stripe stayed there, and half
-// of the time of a leased call went into waiting for its count.
+// Place is the stripe in which a pooled object counts. If another object counts there at the same
+// time, the Place moves to the next stripe. When two objects stayed in one stripe, half of the time
+// of a leased call went into waiting for its count.
 type Place struct{ stripe uint32 }
 
 // NewPlace returns the place of the next object of a pool.
@@ -88,7 +88,7 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 	return of
 }
 
-// Tally holds the counts of one name: a cell for each reason and source, of which there are few.
+// Tally holds the counts of one name: a cell for each of the few pairs of a reason and a source.
 type Tally struct {
 	table *Table
 	name  string

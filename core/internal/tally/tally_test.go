@@ -55,7 +55,7 @@ func TestSnapshotIsInOrder(t *testing.T) {
 	}
 }
 
-// Goroutines that count at one place lose no decision.
+// If several goroutines count at one place, no decision is lost.
 func TestOnePlaceForSeveral(t *testing.T) {
 	table := New("others", "allowed", "memory")
 	of := table.OfRule("rule")
