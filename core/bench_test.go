@@ -11,8 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// BenchmarkFloor measures the least that an exact counter in this process does for a call: it hashes
-// the subject, reads the clock, and swaps a word in a table. BenchmarkAllow draws the same subjects.
+// BenchmarkFloor measures the least work that an exact counter in this process does for a call. It
+// hashes the subject, reads the clock, and swaps a word in a table. BenchmarkAllow draws the same
+// subjects.
 func BenchmarkFloor(b *testing.B) {
 	for name, n := range someSubjects {
 		b.Run(name, func(b *testing.B) {

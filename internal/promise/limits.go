@@ -158,8 +158,8 @@ func Algorithms() (all []core.Algorithm) {
 	return all
 }
 
-// Lasting returns a limit by each of these algorithms, of n permits of which none comes back while
-// a test runs.
+// Lasting returns a limit of n permits for each of these algorithms. No permit comes back while a
+// test runs.
 func Lasting(n int) (limits []core.Limit) {
 	for _, f := range algorithms {
 		limits = append(limits, f.lasting(n))

@@ -7,10 +7,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// listModel is a list of the admitted calls, of which each counts for a while.
+// listModel models an algorithm by a list of the admitted calls, each of which counts for a while.
 type listModel struct {
-	// counts returns how long a call that was admitted at a time still counts; 0 or less: it no
-	// longer does.
+	// counts returns how long a call that was admitted at this time still counts. The result is 0
+	// or less if the call no longer counts.
 	counts   func(at, now int64, l core.Limit) int64
 	admitted []admittedAt
 	charges  int
@@ -22,9 +22,9 @@ type admittedAt struct {
 	charge  int
 }
 
-// slidingModel returns the model of a sliding window, in which times count by the 32nd part of the
-// window: a call counts until the 33rd sub-window after its own begins. When that is, is found by
-// search, so that it follows from subWindow alone.
+// slidingModel returns the model of a sliding window of 32 sub-windows. A call counts until the
+// 33rd sub-window after its own begins. The model searches for that moment, so that it depends on
+// subWindow alone.
 func slidingModel() model {
 	return &listModel{counts: func(at, now int64, l core.Limit) int64 {
 		return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {

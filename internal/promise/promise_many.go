@@ -14,10 +14,11 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// ManyKeysTogether: calls on many counters at once, of all algorithms, at different limits and
-// costs, some of them on two counters, get the answers that they would get one by one. That also
-// holds while servers forget their scripts, charges are given back, and answers get lost. A single
-// server decides them in scripts that have the keys of several calls, unless that is turned off.
+// ManyKeysTogether: calls on many counters at once get the answers that they would get one by one.
+// They use all algorithms, at different limits and costs, and some are on two counters. The answers
+// are the same while servers forget their scripts, charges are given back, and answers get lost. A
+// single server decides the calls in scripts with the keys of several calls, unless that is turned
+// off.
 func ManyKeysTogether(t *testing.T, e Engine) {
 	t.Run("exact", func(t *testing.T) { e.amongMany(t, e.Options(t), (*mixture).wantExact) })
 	t.Run("one key in a script", func(t *testing.T) {
@@ -28,33 +29,32 @@ func ManyKeysTogether(t *testing.T, e Engine) {
 	t.Run("the answer is lost", e.lostAmongMany)
 }
 
-// mixture is counters of all algorithms that are used at once.
+// mixture holds counters of all algorithms, which are used at the same time.
 type mixture struct {
 	Engine
 	t       *testing.T
 	options core.Options
 	limiter *core.Limiter
-	round   string // keeps the counters of a round apart from those of others
+	round   string // distinguishes the counters of a round from those of others
 	counts  []*count
 }
 
-// count is a counter, and what is known of the calls on it. Some calls also count under another
-// limit.
+// count is a counter, with the sums of the calls on it. Some calls also count under another limit.
 type count struct {
 	facts
 	subject           string
 	one, both         core.Counter
 	limit, also       core.Limit
-	permits, alsoHeld atomic.Int64 // that passed, without those that were given back
+	permits, alsoHeld atomic.Int64 // used and not given back, under limit and under also
 	unknown           atomic.Int64 // permits of calls without an answer
-	refunds           atomic.Int64 // calls that were given back, or more
+	refunds           atomic.Int64 // at least the number of calls that were given back
 }
 
 const (
-	lots       = 60 // permits of a counter in a mixture
-	lotsCalls  = 16 // of each of the goroutines
-	lotsCrowd  = 64
-	lotsRefund = 10 // charges of a counter that are given back
+	mixtureMax     = 60 // permits of a counter in a mixture
+	mixtureCalls   = 16 // calls of each goroutine
+	mixtureCrowd   = 64 // goroutines
+	mixtureRefunds = 10 // charges of a counter that are given back
 
 	enoughJoined = 50 // scripts with the keys of several calls
 )
@@ -78,11 +78,12 @@ func (e Engine) amongMany(t *testing.T, options core.Options, check func(*mixtur
 	}
 }
 
-// joins reports whether the keys of several calls may be in one script: not in a cluster.
+// joins reports whether one script may have the keys of several calls, as on any server without
+// cluster mode.
 func (e Engine) joins() bool { return !e.inProcess() && e.Name != "cluster" }
 
-// joined returns how many scripts have had the keys of several calls. Only those, and a few proofs
-// that a server holds all keys, call MGET.
+// joined returns how many scripts have had the keys of several calls. Apart from these, only the
+// few proofs that a server holds all keys call MGET.
 func (e Engine) joined() (n int) {
 	for _, server := range e.Servers {
 		n += server.Calls("mget")
@@ -93,9 +94,9 @@ func (e Engine) joined() (n int) {
 func (e Engine) newMixture(t *testing.T, options core.Options, limiter *core.Limiter, round int) *mixture {
 	m := &mixture{Engine: e, t: t, options: options, limiter: limiter, round: fmt.Sprint("round", round)}
 	for _, f := range algorithms {
-		limit, also := f.lasting(lots), f.lasting(lots/2)
+		limit, also := f.lasting(mixtureMax), f.lasting(mixtureMax/2)
 		if also.Window *= 2; f.Algorithm == core.TokenBucket {
-			also.Burst = lots / 2
+			also.Burst = mixtureMax / 2
 		}
 		for i := range 3 {
 			m.counts = append(m.counts, &count{
@@ -113,8 +114,8 @@ func (m *mixture) use() {
 	for _, server := range m.clients(m.t) {
 		servers.Go(func() { server.ScriptFlush(context.Background()) })
 	}
-	together(lotsCrowd, func(goroutine int) {
-		for i := range lotsCalls {
+	together(mixtureCrowd, func(goroutine int) {
+		for i := range mixtureCalls {
 			c := m.counts[(goroutine*7+i)%len(m.counts)]
 			c.call(m, (goroutine+i)%3 == 0, 1+(goroutine+i)%4/2)
 		}
@@ -137,7 +138,7 @@ func (c *count) call(m *mixture, both bool, n int) {
 			m.t.Errorf("%d of %v are refused: %+v", n, c.limit, d)
 		}
 		return
-	case c.refunds.Add(1) <= lotsRefund:
+	case c.refunds.Add(1) <= mixtureRefunds:
 		if err := m.limiter.Refund(context.Background(), d, n); err != nil {
 			m.t.Error(err)
 		}
@@ -150,8 +151,8 @@ func (c *count) call(m *mixture, both bool, n int) {
 	}
 }
 
-// wantExact checks the counters of a mixture: what passed and what is left add up, refused calls
-// change nothing, and each key is short and dies.
+// wantExact checks the counters of a mixture: the permits used and those left add up, refused calls
+// change nothing, and each key is short and expires.
 func (m *mixture) wantExact() {
 	m.t.Helper()
 	for _, c := range m.counts {
@@ -174,8 +175,8 @@ func (m *mixture) wantUsed(c *count, limit core.Limit, used int64) {
 	}
 }
 
-// refusedChangesNothing uses up one limit of each counter, and then makes calls by both in another
-// process, which knows of no refusal. No key may change.
+// refusedChangesNothing uses up one limit of each counter, and then makes calls under both limits
+// in another process, which remembers no refusal. No key may change.
 func (m *mixture) refusedChangesNothing() {
 	m.t.Helper()
 	for _, c := range m.counts {
@@ -190,7 +191,7 @@ func (m *mixture) refusedChangesNothing() {
 		options.Redis = m.connect(m.t, nil)
 		limiter = newLimiter(m.t, options)
 	}
-	together(lotsCrowd, func(goroutine int) {
+	together(mixtureCrowd, func(goroutine int) {
 		c := m.counts[goroutine%len(m.counts)]
 		d, err := limiter.MustCounter(m.round, c.also, c.limit).Allow(context.Background(), c.subject)
 		if err != nil || d.Allowed || d.Reason != core.LimitExceeded {
@@ -199,7 +200,7 @@ func (m *mixture) refusedChangesNothing() {
 	})
 	after := m.keys()
 	if !maps.Equal(before, after) {
-		m.t.Errorf("refused calls changed what the servers hold:\n%v, and before them\n%v", after, before)
+		m.t.Errorf("refused calls changed the servers' keys:\n%v\nbefore them:\n%v", after, before)
 	}
 	wantDead(m.t, after, time.Now().Add(400*24*time.Hour))
 }
@@ -219,7 +220,7 @@ func (m *mixture) keys() map[string]keyState {
 // an answer is charged at most once, and each other call exactly once.
 func (e Engine) lostAmongMany(t *testing.T) {
 	if e.inProcess() {
-		return // there is no answer to be lost
+		return // no answer can be lost
 	}
 	var net network
 	options := e.options(t, net.dial)
@@ -231,10 +232,10 @@ func (e Engine) lostAmongMany(t *testing.T) {
 			return
 		}
 		for _, c := range m.counts {
-			c.refunds.Store(lotsRefund)
+			c.refunds.Store(mixtureRefunds)
 		}
 		net.losesReplies.Store(true)
-		together(lotsCrowd, func(goroutine int) { m.counts[goroutine%len(m.counts)].call(m, goroutine%2 == 0, 1) })
+		together(mixtureCrowd, func(goroutine int) { m.counts[goroutine%len(m.counts)].call(m, goroutine%2 == 0, 1) })
 		net.losesReplies.Store(false)
 		m.limiter = look
 		for _, c := range m.counts {

@@ -78,7 +78,7 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 				if got := call("hammering %d", i%hammering); got != http.StatusTooManyRequests {
 					t.Errorf("a caller without permits got status %d", got)
 				}
-				// Callers that are refused here would leave the others no processor.
+				// Callers that are refused in this process would take all processor time.
 				runtime.Gosched()
 			}
 		})

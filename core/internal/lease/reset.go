@@ -48,8 +48,8 @@ func (l *Leases) drop(ctx context.Context, e *lease) error {
 	return nil
 }
 
-// fetchDone returns a channel that is closed when the fetch under way has come back, or nil if there
-// is none.
+// fetchDone returns a channel that is closed when the fetch under way has come back, or nil if no
+// fetch is under way.
 func (e *lease) fetchDone() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
