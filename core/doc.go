@@ -103,8 +103,8 @@
 //
 // The package comment of internal/redisstore has the part of the path within that package. A handle
 // takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store
-// as above. The shortest is that of a Counter with one limit, without Redis: handle.chargeHere
-// (handle_here.go).
+// as above. A Counter with one limit takes the shortest path if there is no Redis:
+// handle.chargeHere (handle_here.go).
 //
 // Retry-After is computed by the algorithm, once in its Lua file and once in its Go file.
 // Refusal.SetHeader (refusal.go) rounds it up to whole seconds.

@@ -73,7 +73,7 @@ func (l *lab) persist(t testing.TB, prefix string) {
 	for key := range l.keys(t, prefix) {
 		l.client.outside.do(func() {
 			for _, server := range l.servers {
-				// This is an error where a cluster keeps the key elsewhere.
+				// This is an error if the cluster keeps the key on another server.
 				server.Persist(context.Background(), key)
 			}
 		})

@@ -24,9 +24,9 @@ const (
 // classes are all classes, in the order of Counts.
 var classes = [...]Class{Timeout, Lost, Unreachable, NoConnection, NotReady, BreakerOpen, Refused, Foreign, Unexpected}
 
-// MayHaveCharged reports whether a call that failed so may have been charged: if it was sent and no
-// answer came or none that could be read, and if the server may have ended a script halfway, for
-// want of a right.
+// MayHaveCharged reports whether a call that failed in this way may have been charged: it was sent
+// and no readable answer came, or the server may have ended a script halfway because a right is
+// missing.
 func (c Class) MayHaveCharged() bool {
 	return c == Timeout || c == Lost || c == Refused || c == Unexpected
 }
