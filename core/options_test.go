@@ -147,7 +147,7 @@ func TestOneKeyPerScript(t *testing.T) {
 			var log logbook
 			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger(), OneKeyPerScript: test.option})
 			counter := limiter.MustCounter("name", core.PerHour(1000))
-			const line = "each script decides one call"
+			const line = "calls on different keys cannot share a script"
 			for round := 0; round < 20 || test.joins && server.Calls("mget") < 200 || log.count(line) < test.lines; round++ {
 				var callers sync.WaitGroup
 				for i := range 64 {

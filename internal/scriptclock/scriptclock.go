@@ -12,8 +12,8 @@ import (
 
 const (
 	// Lines are the lines by which every script reads Redis's clock.
-	Lines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
-	argument  = "local now = ARGV[#ARGV] + 0\n"
+	Lines    = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
+	argument = "local now = ARGV[#ARGV] + 0\n"
 	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds what PTTL says
 	// to the time, and asks again if another millisecond began in between.
 	expireTime = `local function expire_time(key)
