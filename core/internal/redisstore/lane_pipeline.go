@@ -40,7 +40,7 @@ func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
 		g := &p.groups[i]
 		g.prepare()
 		g.unsent = &l.unsent
-		g.joins = joins && g.canMerge() && algorithm.Joins(g.counters)
+		g.joins = joins && g.charge && algorithm.Joins(g.counters)
 	}
 	for trips := 0; p.chooseCommands(ctx, s, &l.unsent); trips++ {
 		err := p.send(ctx, s)
