@@ -74,8 +74,8 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 	return &m.cmd
 }
 
-// read hands the reply to the groups, and reports whether the script had arguments. A group that
-// the script did not decide gets a script of its own next.
+// read hands the reply to the groups, and reports whether the reply is complete. A group
+// that the script did not decide gets a script of its own next.
 func (m *manyCall) read() bool {
 	replies := m.cmd.Val()
 	switch len(replies) {
