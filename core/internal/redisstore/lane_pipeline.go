@@ -79,12 +79,20 @@ func (p *pipeline) fillManyCalls(s *shard) {
 			most = s.manySize.keys()
 		}
 		if n := len(p.many); n == 0 || !p.many[n-1].add(g, s.common, most) {
+			p.dropSingle()
+			n = len(p.many)
 			p.many = slices.Grow(p.many, 1)[:n+1]
 			p.many[n].reset()
 			p.many[n].add(g, s.common, most)
 		}
 	}
-	if n := len(p.many) - 1; n >= 0 && len(p.many[n].hashes) == 1 { // a script for one key is faster
+	p.dropSingle()
+}
+
+// dropSingle has the group of the last manyCall go alone if it is the only one there, with one key:
+// a script for one key is faster.
+func (p *pipeline) dropSingle() {
+	if n := len(p.many) - 1; n >= 0 && len(p.many[n].hashes) == 1 {
 		p.many[n].groups[0].joins = false
 		p.many = p.many[:n]
 	}

@@ -291,3 +291,23 @@ func TestNoScriptHasTooManyKeys(t *testing.T) {
 		t.Errorf("a script had %d keys", most)
 	}
 }
+
+// Calls on one key at different costs cannot be joined, and each is decided by the quick script of
+// its algorithm.
+func TestUnequalCallsOnOneKeyGoAlone(t *testing.T) {
+	server, client := startOne(t)
+	s := newStore(t, client, patient)
+	m := mixOf(t, t.Name(), 256, 1000)
+	untilJoined(t, server, func() { m.use(t, s, 1, false) })
+	one, before := counter("one", daily(t, 100_000)), server.Calls("mget")
+	together(callers, func(i int) {
+		for range rounds() {
+			c := one
+			c.Cost += int64(i)
+			s.take(t.Context(), c)
+		}
+	})
+	if many := server.Calls("mget") - before; many > rounds() {
+		t.Errorf("%d scripts for several keys decided %d calls on one key", many, callers*rounds())
+	}
+}
