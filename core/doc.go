@@ -9,6 +9,8 @@
 //	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 //	router.POST("/reply", ginlimit.New(limiter, limit), reply)
 //
+// Rules can also stand in a file: see package rulefile.
+//
 // Without a framework, make a handle once, when the service starts: a [Counter], [Pacer], [Log] or
 // [Slots].
 //

@@ -77,7 +77,7 @@ func (l *loader) load(from source) {
 		return
 	}
 	for _, n := range rules.Content {
-		if n.Kind == yaml.MappingNode && len(n.Content) > 0 {
+		if n.Kind == yaml.MappingNode && len(n.Content) > 0 && len(n.Content) <= 2*maxFields {
 			l.add(c, n)
 		}
 	}

@@ -19,7 +19,11 @@ func (c *checker) readRule(n *yaml.Node, functions *Functions) *ruleReader {
 	r := &ruleReader{checker: c, functions: functions, node: n}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i].Value, n.Content[i+1]
-		if set := setters[name]; set != nil && !c.bad[value] && get(n, name) == value {
+		set := setters[name]
+		if set == nil || get(n, name) != value {
+			continue
+		}
+		if !c.bad[value] || name == "skip" && value.Kind == yaml.MappingNode { // readSkip looks inside
 			set(r, value)
 		}
 	}

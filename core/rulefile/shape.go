@@ -3,6 +3,8 @@ package rulefile
 import (
 	"math"
 	"regexp"
+
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // shape is the form of a value. Both the loader's checks (shape_check.go) and the JSON Schema
@@ -133,9 +135,9 @@ var rule = &shape{
 		{"ban", "Refuse subjects altogether for a while if they do not stop when they are refused.", banShape()},
 		{"dry_run", "Count and decide, but refuse nobody.", trueOrFalse()},
 		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
-		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(textLike("a pattern of paths"))},
-		{"except", "Patterns of paths that the rule does not apply to.", listOf(textLike("a pattern of paths"))},
-		{"methods", "The HTTP methods that the rule applies to, in capitals; by default all.", listOf(textLike("an HTTP method"))},
+		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(pathShape())},
+		{"except", "Patterns of paths that the rule does not apply to.", listOf(pathShape())},
+		{"methods", "The HTTP methods that the rule applies to, in capitals; by default all.", listOf(&shape{kind: text, like: "an HTTP method", wrong: pathmatch.CheckMethod})},
 		{"lease", "How many permits a process may take from Redis in one trip.", numberFrom(1, 1_000_000_000_000)},
 		{"on_store_error", "What happens when Redis does not answer: fail_open (the default), fail_closed, " +
 			"or count_locally with a share, such as count_locally 0.25.", storeShape()},
@@ -166,6 +168,10 @@ func spanShape() *shape {
 
 func functionShape() *shape { return textLike("the name of a registered function") }
 
+func pathShape() *shape {
+	return &shape{kind: text, like: "a pattern of paths", wrong: pathmatch.CheckPattern}
+}
+
 func keyShape() *shape {
 	one := textLike("a key")
 	return &shape{kind: choice, like: "a key or a list of keys", choices: []*shape{one, listOf(one)}}
@@ -191,7 +197,7 @@ func skipShape() *shape {
 		functionShape(),
 		{kind: mapping, like: "a mapping with addresses, paths or function", fields: []field{
 			{"addresses", "Addresses of callers, and prefixes such as 10.0.0.0/8.", listOf(address)},
-			{"paths", "Patterns of paths; the same as except.", listOf(textLike("a pattern of paths"))},
+			{"paths", "Patterns of paths; the same as except.", listOf(pathShape())},
 			{"function", "A function in Functions.Skips.", functionShape()},
 		}},
 	}}

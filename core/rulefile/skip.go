@@ -16,15 +16,23 @@ func (r *ruleReader) readSkip(n *yaml.Node) {
 		r.rule.Skip = function(r, r.functions.Skips, n, "skip", "Skips")
 		return
 	}
-	if paths := get(n, "paths"); paths != nil {
+	if paths := r.good(n, "paths"); paths != nil {
 		r.rule.Except = append(r.rule.Except, textsOf(paths)...)
 	}
-	if name := get(n, "function"); name != nil {
+	if name := r.good(n, "function"); name != nil {
 		r.rule.Skip = function(r, r.functions.Skips, name, "skip.function", "Skips")
 	}
-	if addresses := get(n, "addresses"); addresses != nil {
+	if addresses := r.good(n, "addresses"); addresses != nil {
 		r.rule.Skip = skipAddresses(prefixesOf(addresses), r.rule.Skip)
 	}
+}
+
+// good returns the value of a field in a mapping, or nil if it has none or one with an error.
+func (r *ruleReader) good(n *yaml.Node, name string) *yaml.Node {
+	if value := get(n, name); !r.bad[value] {
+		return value
+	}
+	return nil
 }
 
 // skipAddresses returns a function that skips the callers with these addresses, and the calls that

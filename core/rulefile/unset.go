@@ -14,7 +14,7 @@ func (r *ruleReader) unset(name string, wrong *core.RuleError) bool {
 	rule := &r.rule
 	switch field {
 	case "also":
-		rule.Also = without(rule.Also, wrong.Value)
+		rule.Also = slices.DeleteFunc(slices.Clone(rule.Also), func(l core.Limit) bool { return any(l) == wrong.Value })
 	case "need_login":
 		rule.NeedLogin = false
 	case "plans", "plan", "limit_for":
@@ -27,12 +27,6 @@ func (r *ruleReader) unset(name string, wrong *core.RuleError) bool {
 		rule.Lease = 0
 	case "on_store_error":
 		rule.OnStoreError = core.StorePolicy{}
-	case "paths":
-		rule.Paths = without(rule.Paths, wrong.Value)
-	case "except":
-		rule.Except = without(rule.Except, wrong.Value)
-	case "methods":
-		rule.Methods = without(rule.Methods, wrong.Value)
 	case "limit", "seconds", "max_count":
 		// Whatever holds for the lease and the policy depends on it.
 		rule.Limit, rule.Seconds, rule.MaxCount = core.PerDay(1), 0, 0
@@ -41,9 +35,4 @@ func (r *ruleReader) unset(name string, wrong *core.RuleError) bool {
 		return false
 	}
 	return true
-}
-
-// without returns a list without all entries that equal a value.
-func without[T comparable](list []T, value any) []T {
-	return slices.DeleteFunc(slices.Clone(list), func(item T) bool { return any(item) == value })
 }

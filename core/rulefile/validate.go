@@ -3,6 +3,7 @@ package rulefile
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -70,8 +71,6 @@ func (r *ruleReader) hasError(name string) bool {
 	switch field {
 	case "limit", "seconds", "max_count", "lease":
 		fields = []string{"limit", "seconds", "max_count", field}
-	case "except":
-		fields = []string{"except", "skip"}
 	case "plans", "plan":
 		fields = []string{"plans", "plan"}
 	}
@@ -103,8 +102,8 @@ func (r *ruleReader) find(name string, wrong *core.RuleError) (at *yaml.Node, la
 	if inner != "" && get(at, inner) != nil {
 		at = get(at, inner)
 	}
-	if item, list := r.item(field, wrong.Value); item != nil {
-		return item, valued(list, item)
+	if limit, ok := wrong.Value.(core.Limit); ok && field == "also" {
+		at = limitIn(at, limit)
 	}
 	switch {
 	case at != nil:
@@ -116,25 +115,14 @@ func (r *ruleReader) find(name string, wrong *core.RuleError) (at *yaml.Node, la
 	}
 }
 
-// item returns the entry of a list that core refused, the last if several are equal, and the
-// field; or nil.
-func (r *ruleReader) item(field string, value any) (found *yaml.Node, in string) {
-	if found = itemOf(get(r.node, field), value); found != nil || field != "except" {
-		return found, field
-	}
-	return itemOf(get(get(r.node, "skip"), "paths"), value), "skip.paths"
-}
-
-func itemOf(list *yaml.Node, value any) (found *yaml.Node) {
-	if list == nil || list.Kind != yaml.SequenceNode {
-		return nil
-	}
-	for _, item := range list.Content {
-		if limit, ok := value.(core.Limit); value == any(item.Value) || ok && limit == limitOf(item.Value) {
-			found = item
+// limitIn returns the entry of a list that is a limit, the last if several are, or the list itself.
+func limitIn(list *yaml.Node, limit core.Limit) *yaml.Node {
+	for _, item := range slices.Backward(list.Content) {
+		if limitOf(item.Value) == limit {
+			return item
 		}
 	}
-	return found
+	return list
 }
 
 // goNames are words of core's messages that a file spells in another way.
