@@ -128,7 +128,7 @@ func (b *bench) middlewareText(t *strings.Builder) {
 			table.Row(m.Framework, m.Name, b.localOf(c, nanosOf), "", "", "", "", b.localOf(c, bytesOf).Median)
 		default:
 			table.Row(m.Framework, m.Name, b.localOf(c, nanosOf), added(nanosOf), b.addedPairs(m.Framework, m.Name, m.Like).In("x"),
-				added(cpuOf).Median, added(allocsOf).Median, b.localOf(c, bytesOf).Median)
+				added(cpuOf).Median, max(0, added(allocsOf).Median), b.localOf(c, bytesOf).Median)
 		}
 	}
 	part(t, "## "+middlewareHeading+"\n\nAll cores call, from one address. Each is compared with ours that sends the same headers: none, X-RateLimit, or by default RateLimit and RateLimit-Policy.\n\n", table)
