@@ -101,6 +101,7 @@ func (p *pipeline) dropSingle() {
 // send makes one round trip with the commands. If the breaker prevents the round trip, send returns
 // errBreakerOpen.
 func (p *pipeline) send(ctx context.Context, s *shard) error {
+	sent := time.Since(s.start)
 	if err := s.pipelines.processAll(ctx, p.cmds); err != nil {
 		for i := range p.groups {
 			if g := &p.groups[i]; !g.finished {
@@ -109,9 +110,12 @@ func (p *pipeline) send(ctx context.Context, s *shard) error {
 		}
 		return err
 	}
-	sentText := p.sendText
+	sentText, decided := p.sendText, 0
 	for i := range p.many {
-		p.readMany(s, &p.many[i], sentText)
+		decided += p.readMany(s, &p.many[i], sentText)
+	}
+	if decided > 0 {
+		s.manySize.observe(decided, sent, time.Since(s.start))
 	}
 	for i, g := range p.alone {
 		p.readAlone(g, p.cmds[len(p.many)+i].Err())
@@ -119,8 +123,8 @@ func (p *pipeline) send(ctx context.Context, s *shard) error {
 	return nil
 }
 
-// readMany reads the reply to a manyCall.
-func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
+// readMany reads the reply to a manyCall, and returns how many keys it decided.
+func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) (decided int) {
 	switch err := m.cmd.Err(); {
 	case isReply(err, "NOSCRIPT") && !sentText:
 		p.sendText, p.unknownScript = true, true
@@ -135,9 +139,10 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) {
 	default:
 		p.answered = true
 		if m.read() {
-			s.manySize.observe(len(m.hashes), time.Since(s.start))
+			return len(m.hashes)
 		}
 	}
+	return 0
 }
 
 // readAlone reads the reply to a group that had a script of its own.

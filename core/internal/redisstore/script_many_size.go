@@ -10,10 +10,11 @@ import (
 // has seen lately for the server's time per key, which is no longer than that.
 type manySize struct {
 	mu      sync.Mutex
-	began   time.Duration    // of the present sample; like all moments here since the shard's start
+	busy    time.Duration    // for how long calls were under way in the present sample
 	decided int              // keys in the present sample
-	least   [2]time.Duration // time per key in the fastest sample of this period, and of the last
-	ends    time.Duration    // when this period ends
+	last    time.Duration    // when the last call was answered, since the shard's start
+	least   [2]time.Duration // time for a key in the best sample of this period, and of the last
+	ends    time.Duration    // of this period, since the shard's start
 }
 
 const (
@@ -43,20 +44,22 @@ func (m *manySize) keys() int {
 	return max(fewestKeys, min(mostKeys, int(mostHeld/least)))
 }
 
-// observe adds this number of keys, which have just been decided, to the present sample.
-func (m *manySize) observe(keys int, now time.Duration) {
+// observe adds this number of keys, which were decided between these times, to the present sample.
+// Times when no call was under way do not count.
+func (m *manySize) observe(keys int, sent, answered time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.busy += max(0, answered-max(sent, m.last))
+	m.last = max(m.last, answered)
 	m.decided += keys
-	took := now - m.began
-	if took < sampleTime {
+	if m.busy < sampleTime {
 		return
 	}
-	if each := took / time.Duration(max(1, m.decided)); m.least[0] == 0 || each < m.least[0] {
+	if each := m.busy / time.Duration(max(1, m.decided)); m.least[0] == 0 || each < m.least[0] {
 		m.least[0] = each
 	}
-	m.began, m.decided = now, 0
-	if now > m.ends {
-		m.least, m.ends = [2]time.Duration{0, m.least[0]}, now+periodTime
+	m.busy, m.decided = 0, 0
+	if answered > m.ends {
+		m.least, m.ends = [2]time.Duration{0, m.least[0]}, answered+periodTime
 	}
 }
