@@ -86,7 +86,8 @@ func report(t *testing.T, name, format string, args ...any) {
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(written{m},
-		// Toxiproxy's slow pipes keep running with unsent data after their connection has ended.
+		// Toxiproxy's pipes can keep running with unsent data after their connection has ended.
+		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*NoopToxic).Pipe"),
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
 		// Fiber's server keeps the time of its Date header for ever, and a worker of its pool for
