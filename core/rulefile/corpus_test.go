@@ -13,8 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write schema.json and testdata/bad.golden anew")
 
-// golden is the file of messages for testdata/bad. Each paragraph says whether the schema refuses
-// the file too: it knows the form of values, but neither YAML's spelling nor what core checks.
+// golden is the file of messages for testdata/bad. Each paragraph also notes if the
+// schema refuses the file. The schema knows the form of values, but neither YAML's spelling nor
+// the checks of core.
 const golden = "testdata/bad.golden"
 
 func corpus(t testing.TB, dir string) []string {

@@ -83,7 +83,7 @@ func readSchema(t testing.TB) map[string]any {
 }
 
 // Every value of a file is replaced by values of other forms. Whatever the schema refuses then, the
-// loader refuses too. What no field can have is refused by both.
+// loader refuses too. Both refuse the values that no field can have.
 func TestLoaderAndSchemaAgree(t *testing.T) {
 	schema, limiter := readSchema(t), newLimiter(t)
 	others := []any{nil, 1.5, "", []any{}, map[string]any{}, true, -1, "x", []any{"x"}, map[string]any{"x": "y"}}

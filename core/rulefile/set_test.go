@@ -211,7 +211,7 @@ func TestLoadClaimsNothing(t *testing.T) {
 	}
 }
 
-// What a caller does to a rule stays in that copy.
+// A caller can change a rule that Rule returned without changing the set.
 func TestRulesAreCopies(t *testing.T) {
 	set := loadText(t, "version: 1\nrules:\n  - {name: api, limit: 1/s, also: [9/m], paths: [/a], plan: plan_of, plans: {free: 2/s}}\n")
 	first, _ := set.Rule("api")

@@ -63,8 +63,8 @@ func snake(name string) string {
 	return b.String()
 }
 
-// hasError reports whether an error in the field was added already. What core says about it then
-// may be a consequence.
+// hasError reports whether an error in the field was added already. Then core's error about the
+// field may be a consequence of that one.
 func (r *ruleReader) hasError(name string) bool {
 	field, _, _ := strings.Cut(name, ".")
 	fields := []string{field}
