@@ -86,10 +86,9 @@ func report(t *testing.T, name, format string, args ...any) {
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(written{m},
-		// Toxiproxy's pipes can keep running with unsent data after their connection has ended.
-		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*NoopToxic).Pipe"),
-		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
-		goleak.IgnoreTopFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
+		// Toxiproxy's links can keep running with unsent data after their connection has ended.
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		// Fiber's server keeps the time of its Date header for ever, and a worker of its pool for
 		// ten seconds.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
