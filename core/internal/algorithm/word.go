@@ -51,7 +51,7 @@ func (w *Word) Answer(value, now int64) Verdict {
 // bucket was full, so it grows with every charge.
 func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.unit) }
 
-// Back writes the word, as of now, into the state from which it was made. It returns the time at
+// Back writes the word, as of its last charge, into the state from which it was made. It returns the time at
 // which the state equals a fresh one, in microseconds since the epoch.
 func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
 	return registry[w.kind].back(w, value, now, s)

@@ -19,7 +19,8 @@ type cell struct {
 	back  int64    // instant.awake less the time of the word, in microseconds
 	_     [64]byte // so that a charge does not take the cache line of the fields above from their readers
 	value atomic.Int64
-	_     [56]byte
+	last  atomic.Int64 // when it was charged last, by the time of the word
+	_     [48]byte
 }
 
 // closed is the value of a cell that must not be charged any more.
@@ -48,6 +49,7 @@ func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, arrived int64, v *
 			return false
 		}
 		if open.value.CompareAndSwap(value, next) {
+			open.last.Store(now)
 			*v = open.word.Answer(next, now)
 			return true
 		}
@@ -79,20 +81,20 @@ func (s *Store) openCell(shard *shard, e *entry, c *algorithm.Counter, hash uint
 	}
 	open := &cell{key: string(c.Key), limit: c.Limit, slot: cellSlot(hash), word: word, back: t.awake - t.now}
 	open.value.Store(value)
+	open.last.Store(t.now)
 	shard.open = open
 	s.cells[open.slot].Store(open)
 }
 
 // closeCell moves the count of the shard's cell back into its entry, which is still there: nothing
-// has changed the table meanwhile. It uses the time of the cell's word even if the clock has
-// stepped back since. The next decision over the state takes that into account.
+// has changed the table meanwhile. The state is written as of the last charge, as without a cell: a
+// call by another rate would find another use at a later time.
 func (s *Store) closeCell(shard *shard) {
 	open := shard.open
 	shard.open = nil
 	value := open.value.Swap(closed)
 	s.cells[open.slot].CompareAndSwap(open, nil)
 	e := shard.find([]byte(open.key), tag(s.hash([]byte(open.key))))
-	now := s.timeIn(shard, s.arrival()).awake - open.back
-	e.freshAt = open.word.Back(value, now, &e.state) + open.back
+	e.freshAt = open.word.Back(value, open.last.Load(), &e.state) + open.back
 	e.setCalled()
 }
