@@ -1,7 +1,8 @@
 # The one command that tests everything is "make test"; it needs Go, git, make and a network, and fetches the rest itself.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES     = $(dir $(wildcard go.mod */go.mod))
+MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod))
+ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=15m
 FUZZTIME    = 10m
 
@@ -11,13 +12,13 @@ export RAPID_CHECKS ?= 40
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race";
 
-.PHONY: help test redis compiler curl faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test redis compiler curl prometheus faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis compiler curl format cross race staticcheck newest ## run all of the checks and tests below, in this order
+test: redis compiler curl prometheus format cross race staticcheck newest ## run all of the checks and tests below, in this order
 
 redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
@@ -25,6 +26,10 @@ redis: ## install redis-server and redis-cli unless they are there (the tests st
 
 curl: ## install curl unless it is there (the examples' own commands are tried with it)
 	@sh .ci/install curl
+
+prometheus: ## install prometheus and promtool unless they are there (the dashboard and the alert rules are tried with them)
+	@sh .ci/install prometheus
+	@sh .ci/install promtool
 
 compiler: ## install a C compiler unless it is there (the race detector needs one)
 	@sh .ci/install "$$(go env CC)"
@@ -43,8 +48,8 @@ staticcheck: ## run staticcheck in every module
 # With nothing cached, this takes 80 s of CPU time for each processor: 180 s with optimizations and gin's codec (see NEWEST).
 ARCHS       = 386 arm
 
-cross: ## compile every module, tests included, for two processors of 32 bits
-	@for arch in $(ARCHS); do for module in $(MODULES); do (cd "$$module" && \
+cross: ## compile every module but the example for metrics, tests included, for two processors of 32 bits
+	@for arch in $(ARCHS); do for module in $(filter-out examples/%,$(MODULES)); do (cd "$$module" && \
 	CGO_ENABLED=0 GOARCH=$$arch go list -export -deps -test -tags=nomsgpack -gcflags='all=-N -l' ./... >/dev/null) || exit 1; done; done
 
 race: ## vet every module, and run its tests under the race detector with the oldest dependencies allowed
@@ -58,6 +63,8 @@ servers: ## run the suites on each server named by its path: make servers SERVER
 long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
 	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
 	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
+	cd examples/metrics && ACCESSLIMIT_LONG=10s $(TEST) -run TestSeries .
+	ACCESSLIMIT_LONG=10s $(TEST) -run UnderLoad ./core/rulefile
 
 fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after the other; what fails is left in testdata/fuzz, to be committed
 	sh .ci/fuzz $(FUZZTIME)
@@ -72,7 +79,7 @@ chaos: redis faketime ## do to real processes whatever can happen to a service, 
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"
 
 newest: ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/newest.mod)
-	$(NEWEST) $(TEST) ./*limit ./core/internal/redisstore
+	$(NEWEST) $(TEST) $(addprefix ./,$(ADAPTERS)) ./core/internal/redisstore ./core/rulefile/internal/filewatch
 	$(NEWEST) $(TEST) -run='^Test(Promises|Allocations)' ./core ./core/internal/localfirst
 
 newest-update: ## write .ci/newest.mod anew from go.mod and today's newest releases

@@ -15,11 +15,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // aclLines are the lines that SECURITY.md tells operators to give to Redis, as words.
-type aclLines struct{ everybody, cluster, ring, database, optional []string }
+type aclLines struct {
+	everybody, cluster, ring, database, optional, operators []string
+	followers, publishers, readers                          []string // of a document with rules
+}
 
 func readACL(t *testing.T) (l aclLines) {
 	t.Helper()
@@ -28,7 +32,7 @@ func readACL(t *testing.T) (l aclLines) {
 		t.Fatal(err)
 	}
 	// In the order of the page.
-	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional}
+	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional, &l.operators, &l.followers, &l.publishers, &l.readers}
 	for line := range strings.Lines(string(page)) {
 		words := strings.Fields(line)
 		if len(words) < 4 || words[0] != "ACL" || words[1] != "SETUSER" {
@@ -55,14 +59,28 @@ func rights(line []string) (commands []string) {
 	return commands
 }
 
-// The line permits the commands that the scripts call, those that send the scripts, and nothing
-// else.
+// The lines permit the commands that the scripts call, those that send the scripts, those that are
+// sent by themselves, and nothing else.
 func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
-	scripts, err := filepath.Glob("internal/algorithm/*.lua")
+	acl := readACL(t)
+	deciding := calledBy(t, "internal/algorithm/*.lua", "eval", "evalsha", "del") // DEL by itself: Reset
+	if got := rights(acl.everybody); !slices.Equal(got, deciding) || !slices.Contains(acl.everybody, "~accesslimit:*") {
+		t.Errorf("SECURITY.md permits %q, want %q for the keys of the default Prefix", acl.everybody, deciding)
+	}
+	all := append(calledBy(t, "internal/audit/*.lua", "xrevrange"), calledBy(t, "internal/overrides/*.lua")...)
+	operating := slices.DeleteFunc(all, func(command string) bool { return slices.Contains(deciding, command) })
+	if got := rights(acl.operators); !slices.Equal(got, operating) {
+		t.Errorf("SECURITY.md permits operators %q, want %q", got, operating)
+	}
+}
+
+// calledBy returns the commands that some scripts call, and more, in order.
+func calledBy(t *testing.T, files string, more ...string) (commands []string) {
+	t.Helper()
+	scripts, err := filepath.Glob(files)
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	want := map[string]bool{"eval": true, "evalsha": true, "del": true} // DEL by itself: Reset
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
 		if err != nil {
@@ -73,23 +91,11 @@ func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
 			t.Errorf("%s: %d of %d calls name their command", script, len(named), calls)
 		}
 		for _, call := range named {
-			want[strings.ToLower(call[1])] = true
+			more = append(more, strings.ToLower(call[1]))
 		}
 	}
-	everybody := readACL(t).everybody
-	got := rights(everybody)
-	for _, command := range got {
-		if !want[command] {
-			t.Errorf("SECURITY.md permits %s, which nothing sends", command)
-		}
-		delete(want, command)
-	}
-	for command := range want {
-		t.Errorf("SECURITY.md does not permit %s", command)
-	}
-	if !slices.IsSorted(got) || !slices.Contains(everybody, "~accesslimit:*") {
-		t.Errorf("SECURITY.md has the commands unsorted, or not for the keys of the default Prefix alone: %q", everybody)
-	}
+	slices.Sort(more)
+	return slices.Compact(more)
 }
 
 // permit gives a server's user the rights of these lines, without one of them.
@@ -162,13 +168,15 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	for _, test := range []struct {
 		lines   [][]string
 		refused string
-	}{{[][]string{line}, "info"}, {[][]string{line, acl.optional}, ""}} {
+	}{{[][]string{line}, "info xadd"}, {[][]string{line, acl.optional, acl.operators}, ""}} {
 		permit(t, admin, "", test.lines...)
 		for _, err := range useEverything(t, connect(), states, "all-but-"+test.refused) {
 			t.Errorf("with the rights of %q: %v", test.lines, err)
 		}
 		renewsSlots(t, connect())
-		if got := strings.Join(denied(t, admin), " "); got != test.refused {
+		refused := denied(t, admin)
+		slices.Sort(refused)
+		if got := strings.Join(refused, " "); got != test.refused {
 			t.Errorf("with the rights of %q the server refused %q, want %q", test.lines, got, test.refused)
 		}
 	}
@@ -232,6 +240,84 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	}
 }
 
+// Operators' acts are written and read with exactly these rights. Without the right to write, the
+// audit is off. The log says so once, and nothing else changes.
+func TestTheACLLineForOperators(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	user, password := userOf(acl.everybody)
+	for _, less := range append(rights(acl.operators), "") {
+		permit(t, admin, less, acl.everybody, acl.operators)
+		admin.Del(background, core.AuditKey)
+		denied(t, admin)
+		var log logbook
+		limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+			o.Username, o.Password = user, password
+		})})
+		for i := range 2 {
+			if changed, err := limiter.Ban(background, "n", fmt.Sprint(less, i), time.Hour); !changed || err != nil {
+				t.Errorf("without %q: %v, %v", less, changed, err)
+			}
+		}
+		if entries, err := limiter.Audit(background, "", 10); isRefused(err) != (less == "xrevrange") || err == nil && (len(entries) == 2) != (less == "") {
+			t.Errorf("without %q: %+v, %v", less, entries, err)
+		}
+		if less == "xadd" && (log.count("audit stream is off", "+xadd", "SECURITY.md") != 1 || log.count("audit") != 1) {
+			t.Error(log.text.String())
+		}
+		got := slices.DeleteFunc(denied(t, admin), func(command string) bool { return command == "info" })
+		if less == "" && len(got) > 0 || less != "" && !slices.Equal(got, []string{less}) {
+			t.Errorf("without %q the server refused %q", less, got)
+		}
+	}
+}
+
+// Overrides need the rights of every process. Without one of them, what needs it is refused, and
+// nothing answers wrongly.
+func TestOverridesWithoutARight(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	user, password := userOf(acl.everybody)
+	limit, refused := core.PerMinute(10), make(map[string]bool)
+	for _, less := range append(rights(acl.everybody), "") {
+		permit(t, admin, less, acl.everybody)
+		name, blocked := "n-"+less, core.Override{Blocked: true}
+		setting := overridable(t, newLimiter(t, core.Options{Timeout: patient, Redis: admin}), name, limit)
+		limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })})
+		overrides, counter := overridable(t, limiter, name, limit), limiter.MustCounter(name, limit).WithOverrides()
+		want := func(what string, right bool, err error) {
+			t.Helper()
+			if err != nil && !isRefused(err) || err == nil && !right {
+				t.Errorf("without %q: %s: %v", less, what, err)
+			}
+			refused[less] = refused[less] || err != nil
+		}
+		if err := setting.Set(background, "a", blocked); err != nil {
+			t.Fatal(err)
+		}
+		d, err := counter.Allow(background, "a")
+		want("a blocked call", d.Reason == core.Blocked, err)
+		_, ok, err := overrides.Get(background, "a")
+		want("Get", ok, err)
+		page, _, err := overrides.List(background, "", 10)
+		want("List", len(page) == 1, err)
+		existed, err := overrides.Remove(background, "nobody")
+		want("Remove of nothing", !existed, err)
+		existed, err = overrides.Remove(background, "a")
+		want("Remove", existed, err)
+		err = overrides.Set(background, "b", blocked)
+		want("Set", true, err)
+		if _, ok, missing := setting.Get(background, "b"); missing != nil || ok != (err == nil) {
+			t.Errorf("without %q: Set returned %v, and the override exists: %v, %v", less, err, ok, missing)
+		}
+	}
+	for _, right := range []string{"", "del", "evalsha", "get", "set", "time", "zadd", "zcount", "zrange", "zscore"} {
+		if refused[right] != (right != "") {
+			t.Errorf("without %q something was refused: %v", right, refused[right])
+		}
+	}
+}
+
 // A client that counts in another database of the server must select it.
 func TestTheACLLineForADatabase(t *testing.T) {
 	server := redistest.Start(t)
@@ -285,7 +371,7 @@ func TestTheACLLineInACluster(t *testing.T) {
 	if err := ask(); err != nil {
 		t.Errorf("while the slot moves: %v", err)
 	}
-	if got := denied(t, admins...); slices.ContainsFunc(got, func(command string) bool { return command != "info" }) {
+	if got := denied(t, admins...); slices.ContainsFunc(got, func(command string) bool { return command != "info" && command != "xadd" }) {
 		t.Errorf("with the rights of %q, %q the servers refused %q", line, more, got)
 	}
 	for _, right := range rights(more) {
@@ -351,4 +437,104 @@ func TestTheACLLineInARing(t *testing.T) {
 		background, "subject"); err != nil {
 		t.Error(err)
 	}
+}
+
+// A document with rules is published and followed with exactly these rights. Without any one of
+// them, the error names it, or the audit stream stays as it is.
+func TestTheACLLinesForADocument(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	open := func(line []string) *rulefile.Document {
+		user, password := userOf(line)
+		document, err := rulefile.NewDocument(server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	limiter := newLimiter(t, core.Options{Redis: admin, Timeout: patient})
+	version, entries := rulefile.Version{}, 0
+	for _, less := range append(rights(acl.publishers), "") {
+		permit(t, admin, less, acl.publishers)
+		if err := admin.ScriptFlush(background).Err(); err != nil {
+			t.Fatal(err)
+		}
+		next, err := open(acl.publishers).Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version)
+		found, errAudit := limiter.Audit(background, "", 100)
+		if errAudit != nil {
+			t.Fatal(errAudit)
+		}
+		switch {
+		case err == nil && less == "" && len(found) == entries+1: // as it should be
+		case err == nil && less == "xadd" && len(found) == entries: // it is not recorded
+		case err == nil && strings.HasPrefix(less, "z"): // it may be recorded more than once
+		case isRefused(err) && names(err, less): // it is not published
+			continue
+		default:
+			t.Errorf("without %q: %v, and the audit has %d entries, after %d before", less, err, len(found), entries)
+		}
+		version, entries = next, len(found)
+	}
+	for _, less := range append(rights(acl.followers), "") {
+		permit(t, admin, less, acl.everybody, acl.followers)
+		read, err := open(acl.everybody).Read(background)
+		if less == "" && (err != nil || read != version) || less != "" && (!isRefused(err) || !names(err, less)) {
+			t.Errorf("without %q: %v, %v", less, read, err)
+		}
+	}
+}
+
+// A document with a prefix of its own can be read by processes that decide, and not written.
+func TestTheACLLineForReaders(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	if strings.Contains(admin.Info(background, "server").Val(), "redis_version:6.") {
+		return // which has no such patterns
+	}
+	permit(t, admin, "", acl.everybody, acl.readers)
+	user, password := userOf(acl.everybody)
+	open := func(change ...func(*redis.Options)) *rulefile.Document {
+		document, err := rulefile.NewDocument(server.Client(t, change...), "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	published, err := open().Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", rulefile.Version{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := open(func(o *redis.Options) { o.Username, o.Password = user, password })
+	if read, err := document.Read(background); err != nil || read != published {
+		t.Errorf("%v, %v", read, err)
+	}
+	if _, err := document.Write(background, published.Text, published); !isRefused(err) {
+		t.Errorf("a process that only decides has written the document: %v", err)
+	}
+}
+
+// A user can read the audit and nothing else, as GOVERNANCE.md says.
+func TestTheRightsOfAnAuditor(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	if _, err := newLimiter(t, core.Options{Redis: admin, Timeout: patient}).Ban(background, "n", "s", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Do(background, "acl", "setuser", "auditor", "on", ">p", "~"+core.AuditKey, "+xrevrange").Err(); err != nil {
+		t.Fatal(err)
+	}
+	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) {
+		o.Username, o.Password = "auditor", "p"
+	})})
+	if entries := auditOf(t, limiter); len(entries) != 1 {
+		t.Errorf("the audit is %+v", entries)
+	}
+	if _, err := limiter.Unban(background, "n", "s"); !isRefused(err) {
+		t.Errorf("an auditor ends bans: %v", err)
+	}
+}
+
+// names reports whether an error names a right.
+func names(err error, right string) bool {
+	return regexp.MustCompile(`\+` + right + `\b`).MatchString(err.Error())
 }

@@ -83,6 +83,7 @@ func useEverything(t *testing.T, client redis.UniversalClient, s states, of stri
 	e.log(s)
 	e.slots()
 	e.bans()
+	e.overrides()
 	e.rules()
 	return e.wrong
 }
@@ -177,6 +178,18 @@ func (e *everything) bans() {
 	e.note(err)
 	_, err = e.limiter.Unban(background, "banned", "banned"+e.of)
 	e.note(err)
+}
+
+// overrides uses overrides as an operator does.
+func (e *everything) overrides() {
+	overrides := overridable(e.t, e.limiter, "overridden", core.PerHour(8))
+	subject := "overridden" + e.of
+	e.note(overrides.Set(background, subject, core.Override{Max: 5}))
+	_, _, err := overrides.Get(background, subject)
+	e.note(err)
+	_, _, err = overrides.List(background, "", 10)
+	e.note(err)
+	e.note(errorOf(overrides.Remove(background, subject)))
 }
 
 // rules uses the features that only rules have: several counters of one subject and of several

@@ -66,6 +66,14 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 			})
 		})
 	}
+	t.Run("following a set", func(t *testing.T) {
+		guard := newRuleSet(t, limiter, core.Rule{Name: "g", Seconds: 60, MaxCount: plenty}).MustGuard("g")
+		v := newView("GET", "/x")
+		wantAllocs(t, 0, func() {
+			clear(v.response)
+			wantStatus(t, guard, v, 200)
+		})
+	})
 	t.Run("no headers", func(t *testing.T) {
 		guard := newGuard(t, newLimiter(t, core.Options{Headers: core.NoHeaders}), core.Rule{Seconds: 60, MaxCount: plenty})
 		v := newView("GET", "/x")
@@ -111,15 +119,18 @@ func TestAllocationsOfACheck(t *testing.T) {
 	})
 }
 
-// There are six: the refusal, its message, its body, its list of limits, the subject and the wait.
+// There are six: the refusal, its message, its body, its list of limits, the subject and the wait. A
+// reference is one more, with the text of the limit that it holds three.
 func TestAllocationsOfARefusedCall(t *testing.T) {
-	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "a", Limit: core.Limit{Max: 1, Window: 24 * time.Hour}})
-	v := newView("GET", "/x")
-	guard.Check(v)
-	wantAllocs(t, 6, func() {
-		clear(v.response)
-		wantStatus(t, guard, v, 429)
-	})
+	for most, options := range map[float64]core.Options{6: {}, 9: keyed(1)} {
+		guard := newGuard(t, newLimiter(t, options), core.Rule{Name: "a", Limit: core.Limit{Max: 1, Window: 24 * time.Hour}})
+		v := newView("GET", "/x")
+		guard.Check(v)
+		wantAllocs(t, most, func() {
+			clear(v.response)
+			wantStatus(t, guard, v, 429)
+		})
+	}
 }
 
 // Callers make up routes beyond those that are counted separately. Such calls cost no more than

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -66,6 +67,7 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 // Ban set, the error is a *[RuleError]. Handles do not look at bans. A bare address as the subject
 // is a *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
+	began := time.Now()
 	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
@@ -78,7 +80,9 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 		return false, ctx.Err()
 	}
 	changed, err = l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds())
-	l.operated(ctx, "ban", name, subject, changed, err)
+	l.operated(ctx, act{
+		began: began, what: audit.Ban, rule: name, subject: subject, after: "banned for " + span.String(),
+	}, changed, err)
 	return changed, l.storeError(name, err)
 }
 
@@ -88,7 +92,7 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool
 	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
-	return l.reset(ctx, "unban", name, subject, l.banKey(name, subject))
+	return l.reset(ctx, audit.Unban, name, subject, l.banKey(name, subject))
 }
 
 // checkOperated checks the name and the subject that an operator passes. A bare address is likely

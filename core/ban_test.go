@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -413,48 +411,36 @@ func TestABanFromARoute(t *testing.T) {
 
 // Ban, Unban and Reset report whether they changed anything, wherever the counters are.
 func TestOperatorsLearnWhetherAnythingChanged(t *testing.T) {
-	clients := map[string]func() redis.UniversalClient{
-		"memory":  func() redis.UniversalClient { return nil },
-		"redis":   func() redis.UniversalClient { return redistest.Start(t).Client(t) },
-		"ring":    func() redis.UniversalClient { return redistest.StartRing(t, 2).Client(t) },
-		"cluster": func() redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
-	}
-	for name, client := range clients {
-		t.Run(name, func(t *testing.T) {
-			options := core.Options{Timeout: patient}
-			if name != "memory" {
-				options.Redis = client()
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		counter := limiter.MustCounter("n", core.PerHour(3), core.PerDay(5).Log())
+		slots := limiter.MustSlots("slots", 1)
+		if _, _, err := slots.Hold(background, "s"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := counter.Allow(background, "s"); err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range []struct {
+			do   func() (bool, error)
+			want bool
+		}{
+			{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
+			{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Hour) }, true},
+			{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Minute) }, false},
+			{func() (bool, error) { return limiter.Ban(background, "n", "s", 2*time.Hour) }, true},
+			{func() (bool, error) { return limiter.Unban(background, "n", "s") }, true},
+			{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
+			{func() (bool, error) { return counter.Reset(background, "s") }, true},
+			{func() (bool, error) { return counter.Reset(background, "s") }, false},
+			{func() (bool, error) { return slots.Reset(background, "s") }, true},
+			{func() (bool, error) { return slots.Reset(background, "s") }, false},
+		} {
+			if changed, err := step.do(); err != nil || changed != step.want {
+				t.Errorf("step %d: %v, %v; want %v", i, changed, err, step.want)
 			}
-			limiter := newLimiter(t, options)
-			counter := limiter.MustCounter("n", core.PerHour(3), core.PerDay(5).Log())
-			slots := limiter.MustSlots("slots", 1)
-			if _, _, err := slots.Hold(background, "s"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := counter.Allow(background, "s"); err != nil {
-				t.Fatal(err)
-			}
-			for i, step := range []struct {
-				do   func() (bool, error)
-				want bool
-			}{
-				{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
-				{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Hour) }, true},
-				{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Minute) }, false},
-				{func() (bool, error) { return limiter.Ban(background, "n", "s", 2*time.Hour) }, true},
-				{func() (bool, error) { return limiter.Unban(background, "n", "s") }, true},
-				{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
-				{func() (bool, error) { return counter.Reset(background, "s") }, true},
-				{func() (bool, error) { return counter.Reset(background, "s") }, false},
-				{func() (bool, error) { return slots.Reset(background, "s") }, true},
-				{func() (bool, error) { return slots.Reset(background, "s") }, false},
-			} {
-				if changed, err := step.do(); err != nil || changed != step.want {
-					t.Errorf("step %d: %v, %v; want %v", i, changed, err, step.want)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // The log says who acted and why, once for each act, if the context says so.

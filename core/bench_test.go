@@ -81,7 +81,7 @@ func BenchmarkCheck(b *testing.B) {
 	also, unnamed, refusing := plain, plain, plain
 	also.Also = []core.Limit{core.PerMinute(1e9)}
 	unnamed.Name = ""
-	refusing.MaxCount, refusing.Seconds = 1, 24*3600
+	refusing.Limit = core.PerDay(1)
 	for _, bench := range []struct {
 		name    string
 		rule    core.Rule
@@ -89,10 +89,12 @@ func BenchmarkCheck(b *testing.B) {
 		stub    bool
 	}{
 		{"named", plain, core.Options{}, false},
+		{"following a set", plain, core.Options{}, false},
 		{"no headers", plain, core.Options{Headers: core.NoHeaders}, false},
 		{"unnamed", unnamed, core.Options{}, false},
 		{"two limits", also, core.Options{}, false},
 		{"refused", refusing, core.Options{}, false},
+		{"refused, with a reference", refusing, keyed(1), false},
 		{"core alone", plain, core.Options{}, true},
 		{"core alone, no headers", plain, core.Options{Headers: core.NoHeaders}, true},
 	} {
@@ -102,6 +104,9 @@ func BenchmarkCheck(b *testing.B) {
 				core.UseAnswers(limiter)
 			}
 			guard := newGuard(b, limiter, bench.rule)
+			if bench.name == "following a set" {
+				guard = newRuleSet(b, limiter, bench.rule).MustGuard("api")
+			}
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				v := newView("GET", "/reply")

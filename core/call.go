@@ -48,6 +48,11 @@ type call struct {
 	user        string
 	userErr     error
 	userKnown   bool
+
+	// queries ask for the overrides of rules in this call; those of later calls use them again.
+	queries []*algorithm.OverrideQuery
+	asked   int    // how many of the queries belong to this call
+	bySizes []bool // for each of them, whether its rule's cost was computed by CostBySize
 }
 
 // appliedRule is a rule that applies to the call.
@@ -103,6 +108,9 @@ func (l *Limiter) close(c *call) {
 	c.id += 1 + uint64(len(c.counters))
 	c.applied, c.limits, c.counters, c.verdicts = c.applied[:0], c.limits[:0], c.counters[:0], c.verdicts[:0]
 	c.subjects, c.inputs = c.subjects[:0], c.inputs[:0]
+	if c.asked > 0 {
+		c.forgetOverrides()
+	}
 	c.readings.Clear()
 	c.View, c.decided, c.passed, c.clientKnown = nil, false, false, false
 	if c.inspects {
@@ -121,7 +129,7 @@ func (l *Limiter) close(c *call) {
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
 // call's. The caller must set Dry and Personal. Resetting them here as well took a fifth of a
-// call's cycles: see BenchmarkCheck, "no headers".
+// call's cycles: see BenchmarkCheck, "no headers". Override is nil already: see forgetOverrides.
 func (c *call) addCounter() *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]

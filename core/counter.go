@@ -67,6 +67,20 @@ func (c Counter) WithStorePolicy(policy StorePolicy) Counter {
 	return c
 }
 
+// WithOverrides returns the counter with overrides, as [Rule].Overrides gives them to a rule: an
+// operator may replace the counter's first limit for one subject, lift all of its limits, or block
+// the subject (the Reason is [Blocked]). Each call asks the store for the override, even if the
+// subject is [Unlimited]. A limit from [Counter.With] must have the span and the algorithm of the
+// counter's own. An override applies to all handles and rules of its name that have overrides.
+// Errors are returned by the methods of the Counter.
+func (c Counter) WithOverrides() Counter {
+	c.handle = c.handle.withOverrides()
+	if c.handle != nil && c.own != nil && c.own.err == nil {
+		c.own = c.handle.substitute(c.own.limit)
+	}
+	return c
+}
+
 // Allow charges one permit, if there is one, and reports whether the subject may go on.
 func (c Counter) Allow(ctx context.Context, subject string) (d Decision, err error) {
 	err = c.charge(ctx, subject, 1, &d)

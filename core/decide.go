@@ -30,11 +30,13 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	case stopped != nil:
 		return c.refuseBy(reason, stopped, err)
 	}
-	c.askStore(!anonymous)
+	if costly := c.askStore(!anonymous); costly != nil {
+		return c.refuse(CostTooHigh, costly.named, costly.limit, nil)
+	}
 	switch {
 	case anonymous && !c.overLimit() && !c.ended():
 		return c.refuseBy(NotLoggedIn, needLogin, nil)
-	case len(c.counters) == 0: // the call costs nothing, or has no limit
+	case len(c.limits) == 0: // the call costs nothing, or has no limit
 		first := &c.applied[0]
 		return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.named.name, Limit: first.rule.limits[0], Source: FromNobody})
 	}
@@ -70,10 +72,12 @@ func (c *call) skips(rule *boundRule) bool {
 	return rule.Skip(c)
 }
 
-// askStore asks the store for verdicts on the counters, and charges them if charge is set.
-func (c *call) askStore(charge bool) {
+// askStore asks the store for verdicts on the counters, and charges them if charge is set. If the
+// cost is above a limit that only the store knew of, askStore returns that limit, and nothing was
+// charged.
+func (c *call) askStore(charge bool) (costly *callLimit) {
 	if len(c.counters) == 0 {
-		return
+		return nil
 	}
 	if outer := c.limiter.outer.Load(); outer != nil {
 		c.warnIfInside(outer)
@@ -83,14 +87,20 @@ func (c *call) askStore(charge bool) {
 	} else {
 		c.limiter.store.Decide(c.Context(), c.counters, charge, c.verdicts)
 	}
+	if c.asked > 0 {
+		if costly := c.obeyOverrides(); costly != nil {
+			return costly
+		}
+	}
 	if allFit(c.verdicts) { // nearly always, and then there is nothing else to do
 		c.passed = charge
-		return
+		return nil
 	}
 	c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 	c.applyBans()
 	c.passed = charge && !c.ended() && algorithm.Passes(c.counters, c.verdicts)
 	c.logStoreFailures()
+	return nil
 }
 
 // allFit reports whether the store answered for all counters of a call, and the call fits in each.

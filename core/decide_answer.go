@@ -1,6 +1,10 @@
 package core
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+)
 
 // refuseBy refuses the call by an applied rule, for a reason that no counter gave.
 func (c *call) refuseBy(reason Reason, a *appliedRule, cause error) Answer {
@@ -8,20 +12,26 @@ func (c *call) refuseBy(reason Reason, a *appliedRule, cause error) Answer {
 }
 
 func (c *call) refuse(reason Reason, rule *namedRule, limit *Limit, cause error) Answer {
-	ended := c.Context().Err()
-	if reason == IdentifyFailed {
-		if ended != nil {
-			reason, cause = ContextEnded, ended // the caller could not be identified because they left
-		} else {
-			c.limiter.operatorLog.IdentifyFailed(rule.name, cause)
-		}
-	}
-	rule.tally.Count(string(reason), string(FromNobody), true, &c.place)
+	reason, cause = c.unidentified(reason, rule.name, cause)
+	rule.tally.Count(string(reason), string(FromNobody), tally.Bound, &c.place)
 	answer := c.answer(&Decision{Reason: reason, Rule: rule.name, Limit: *limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)
 	}
 	return answer
+}
+
+// unidentified logs that a caller could not be identified, if that is the reason. If it is because
+// the caller left, that is the reason instead.
+func (c *call) unidentified(reason Reason, rule string, cause error) (Reason, error) {
+	if reason != IdentifyFailed {
+		return reason, cause
+	}
+	if ended := c.Context().Err(); ended != nil {
+		return ContextEnded, ended
+	}
+	c.limiter.operatorLog.IdentifyFailed(rule, cause)
+	return reason, cause
 }
 
 // answer reports a decision to OnDecision and returns the Answer to the adapter.
@@ -30,15 +40,20 @@ func (c *call) answer(d *Decision) Answer {
 	if d.Allowed {
 		return c.letPass(d)
 	}
+	return Answer{Refusal: c.refusal(d)}
+}
+
+// refusal returns the reply to a refused call.
+func (c *call) refusal(d *Decision) *Refusal {
 	o := outcomes[d.Reason]
 	if d.Reason == CostTooHigh && c.bySize {
 		o = tooLarge
 	}
-	refusal := newRefusal(d, o, c.message(d), c.violated(d))
+	refusal := c.limiter.newRefusal(d, o, c.message(d), c.violated(d))
 	if c.limiter.options.Reply != nil {
 		refusal = c.reply(*refusal)
 	}
-	return Answer{Refusal: refusal}
+	return refusal
 }
 
 // letPass returns the Answer to an allowed call, with the decision for handlers if Expose is set.
@@ -80,7 +95,7 @@ func (c *call) message(d *Decision) string {
 
 // violated returns the limits that a refused caller is over, as the headers name them.
 func (c *call) violated(d *Decision) (titles []string) {
-	if !d.overLimit() {
+	if !d.overLimit() || d.Reason == Blocked {
 		return nil
 	}
 	for i := range c.limits {

@@ -14,7 +14,7 @@ func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) Reason {
 	later := callLimit{appliedRule: a}
 	later.use(limit)
 	c.tighten(i, &later)
-	if into.Cost > into.Limit.Max {
+	if into.Cost > into.Limit.Max && !a.rule.Overrides {
 		return CostTooHigh
 	}
 	return Allowed

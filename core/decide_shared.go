@@ -49,7 +49,7 @@ func (c *call) mayRepeatShared() bool {
 func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) Answer {
 	c.dropCounters()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
-		if c.askStore(false); c.overLimit() && !c.ended() {
+		if c.askStore(false) == nil && c.overLimit() && !c.ended() {
 			return c.answerVerdicts()
 		}
 	}

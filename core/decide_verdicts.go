@@ -1,6 +1,9 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+)
 
 // answerVerdicts answers the call by the store's verdicts. For a counter without a verdict, the
 // store policy of its rule decides.
@@ -60,13 +63,40 @@ func (c *call) tallyRules(binding int) {
 
 // tallyLimit counts the decision by the limit at i, and whether that limit was the binding one.
 func (c *call) tallyLimit(i int, bound bool) {
-	tally := c.limits[i].named.tally
+	counts, traits := c.limits[i].named.tally, tally.Traits(0)
+	if bound {
+		traits = tally.Bound
+	}
+	if c.passed && c.isNear(i) {
+		traits |= tally.Near
+	}
 	if v := &c.verdicts[i]; v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
-		tally.CountUsual(bound, &c.place)
+		counts.CountUsual(traits, &c.place)
 		return
 	}
 	reason, source := c.outcome(i)
-	tally.Count(string(reason), string(source), bound, &c.place)
+	counts.Count(string(reason), string(source), traits, &c.place)
+}
+
+// isNear reports whether a call that passed left few permits of a limit of the rule that the limit
+// at i represents. The rule must have allowed it.
+func (c *call) isNear(i int) bool {
+	if len(c.limits) == 1 || c.verdicts[i].RetryAfter > 0 {
+		return !c.limits[i].isBan && isNear(&c.counters[i], &c.verdicts[i])
+	}
+	for j := range c.limits { // the cheapest test first, which nearly always fails
+		if isNear(&c.counters[j], &c.verdicts[j]) && !c.limits[j].isBan && c.sameRule(i, j) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNear reports whether at least 80 % of a limit are in use after a charge. It does not, if the
+// store did not charge: a local count has only a share of the limit.
+func isNear(c *algorithm.Counter, v *algorithm.Verdict) bool {
+	return 5*v.Remaining <= c.Limit.Max && v.RetryAfter == 0 && v.Err == nil &&
+		(v.From == algorithm.FromStore || v.From == algorithm.FromLease)
 }
 
 // reportDryRuns counts the decision of each rule in DryRun, and reports each to OnDecision by
@@ -201,6 +231,8 @@ func (c *call) outcome(i int) (Reason, Source) {
 		return StoreFailOpen, FromNobody
 	case a.rule.DryRun:
 		return DryRunExceeded, sourceOf(v, c.limiter.source)
+	case c.blocked(i):
+		return Blocked, sourceOf(v, c.limiter.source)
 	case a.banned:
 		return Banned, sourceOf(v, c.limiter.source)
 	default:

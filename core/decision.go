@@ -61,6 +61,8 @@ const (
 	LimitExceeded Reason = "limit_exceeded"
 	// Banned means that the subject is banned from the rule.
 	Banned Reason = "banned"
+	// Blocked means that an operator blocked the subject from the rule. See Rule.Overrides.
+	Blocked Reason = "blocked"
 	// DryRunExceeded means that a rule in DryRun would have refused the call.
 	DryRunExceeded Reason = "dry_run_exceeded"
 	// NotLoggedIn means that NeedLogin is set, and the caller is not logged in.
@@ -125,6 +127,9 @@ func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source 
 	d.Limit = *limit // by itself: assigned together with others it is copied twice
 	d.Rule, d.Source, d.Remaining = name, source, int(v.Remaining)
 	d.ResetAfter, d.RetryAfter, d.Wait = micros(v.ResetAfter), micros(v.RetryAfter), micros(v.Wait)
+	if v.RetryAfter == algorithm.Forever {
+		d.RetryAfter = 0
+	}
 }
 
 // clone returns the decision of a direct call with its own copies of the name and the subject,
@@ -136,5 +141,8 @@ func (d Decision) clone() Decision {
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// overLimit reports whether the caller was refused for calling too often.
-func (d *Decision) overLimit() bool { return d.Reason == LimitExceeded || d.Reason == Banned }
+// overLimit reports whether the caller was refused by a limit, a ban or a block, which tell how long
+// to wait.
+func (d *Decision) overLimit() bool {
+	return d.Reason == LimitExceeded || d.Reason == Banned || d.Reason == Blocked
+}

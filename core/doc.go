@@ -9,7 +9,8 @@
 //	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 //	router.POST("/reply", ginlimit.New(limiter, limit), reply)
 //
-// Rules can also stand in a file: see package rulefile.
+// Rules can also stand in files, or in one document for a fleet: see package rulefile. A [RuleSet]
+// replaces rules while the service runs, wherever they come from.
 //
 // Without a framework, make a handle once, when the service starts: a [Counter], [Pacer], [Log] or
 // [Slots].
@@ -43,6 +44,8 @@
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
 //   - [Rule].Ban bans subjects that keep calling when they are refused. A ban must be arranged
 //     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
+//   - [Rule].Overrides lets an operator change the limit of one subject at run time: see
+//     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //
@@ -68,7 +71,7 @@
 //     quarter of a second without any answer, it decides at once.
 //   - A caller whose own context ends is refused for that reason, and never let through by
 //     FailOpen.
-//   - Every key in Redis expires when its counter equals a fresh one, or soon after.
+//   - Every counter in Redis expires when it equals a fresh one, or soon after.
 //   - One clock counts: Redis's own. If it steps back, no permits are created, and nobody waits
 //     longer than one window. Without Redis it is the machine's wall clock, to within a second,
 //     even after somebody has set it, or the machine was suspended.
@@ -98,10 +101,22 @@
 //	      redisstore.Decide internal/redisstore         a round trip: pipeline, deadline, breaker
 //	      memstore.Decide   internal/memstore           without Redis: the counters of this process
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
+//	    obeyOverrides       decide_overrides.go         what operators set for the subject
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
 //	    answer              decide_answer.go            the Answer: headers.go, refusal.go
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count
+//
+// A Guard of a [RuleSet] takes the same path. Guard.bound (guard.go) reads the rules in force, once
+// for each call, and everything after it works with those. The rules get there from top to bottom:
+//
+//	RuleSet.Replace         ruleset_replace.go          checks the rules, and that no name is missing
+//	  RuleSet.bind          ruleset.go                  prepares them for each Guard
+//	  ruleNames.replace     rule_names.go               claims their names, or refuses them all
+//	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
+//	  Guard.following       guard.go                    each Guard gets its rules
+//	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
+//	RuleSet.ReportError     ruleset_stats.go            if that failed: log and Stats
 //
 // The package comment of internal/redisstore has the part of the path within that package. A handle
 // takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store

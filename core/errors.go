@@ -23,10 +23,15 @@ var (
 	errNilLimiter = &RuleError{Field: "limiter", Why: "was never made: check the error of core.New"}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
+	// errZeroOverrides is the error of Overrides that no Limiter made.
+	errZeroOverrides = &RuleError{Field: "overrides", Value: "zero", Why: "must be made by Limiter.Overrides"}
 	// errZeroGuard is the error of a Guard or a Check that no Limiter made. Methods that return no
 	// error panic with it.
 	errZeroGuard = &RuleError{Field: "guard", Why: "was never made: check the error of Limiter.Guard or Limiter.Check"}
 )
+
+// errZeroRuleSet is the error of a RuleSet that no Limiter made.
+var errZeroRuleSet = &RuleError{Field: "set", Why: "was never made: check the error of Limiter.RuleSet"}
 
 // RuleError names the field of a [Rule], a [Limit], [Options] or a call that is wrong, and says
 // why. It is returned when these are made, not later.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -217,4 +218,30 @@ func ExampleStoreError() {
 	// Output:
 	// true true
 	// unreachable false
+}
+
+// The rules of a set are replaced while the service runs. What was used so far counts on. Wrong
+// rules change nothing.
+func ExampleRuleSet() {
+	limiter, _ := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
+	defer limiter.Close()
+
+	set, err := limiter.RuleSet(core.Rule{Name: "api", Limit: core.PerHour(1)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	service := nethttplimit.With(set.MustGuard("api"))(hello)
+	fmt.Println(get(service, "/").StatusCode, get(service, "/").StatusCode)
+
+	err = set.Replace("2", core.Rule{Name: "api", Limit: core.PerHour(2)})
+	fmt.Println(get(service, "/").StatusCode, get(service, "/").StatusCode, err)
+
+	err = set.Replace("3", core.Rule{Name: "api", Limit: core.PerHour(0)})
+	fmt.Println(err)
+	fmt.Println(limiter.Stats().RuleSets[0].Version)
+	// Output:
+	// 200 429
+	// 200 429 <nil>
+	// core: rule "api": Limit.Max = 0: must be 1 to 10^12
+	// 2
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,22 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 	}
 	return string(rediskey.AppendLimit(nil, rediskey.Head(prefix), subject, name, false, &compiled))
 }
+
+// AuditKey is the Redis key of the audit stream.
+const AuditKey = defaultPrefix + ":{%audit}:as1"
+
+// RulesChanged writes a change of rules into the audit, and returns when that is done.
+func RulesChanged(l *Limiter, before, now string) {
+	written := make(chan struct{})
+	l.rulesChanged(context.Background(), before, now, nil, written)
+	<-written
+}
+
+// AwaitAudit returns when the versions of a set so far are in the audit.
+func AwaitAudit(s *RuleSet) { <-s.audits }
+
+// SetMaxOverrides sets the largest number of overrides.
+func SetMaxOverrides(l *Limiter, most int) { l.maxOverrides = most }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) {
@@ -134,4 +151,63 @@ func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) er
 		close(s.taken)
 	}
 	return err
+}
+
+// KnownNames returns how many names of rules, and how many prepared limits, a limiter remembers.
+func KnownNames(l *Limiter) (names, limits int) {
+	l.names.mu.Lock()
+	defer l.names.mu.Unlock()
+	return len(l.names.claims), len(l.limits.known.All())
+}
+
+// RefusingReasons returns the reasons to refuse a call.
+func RefusingReasons() []Reason { return slices.Collect(maps.Keys(outcomes)) }
+
+// ReferenceOf returns the reference of a refusal by a decision.
+func ReferenceOf(l *Limiter, d Decision) string { return l.reference(&Refusal{Decision: d}) }
+
+// PutOverride writes an override of a name, in the stored form, or any other bytes, as [Overrides]
+// would write it. It removes the override if the text is empty.
+func PutOverride(l *Limiter, name, subject, text string) error {
+	key := rediskey.Append(nil, l.keyHead, subject, rediskey.OverrideTail(name))
+	switch {
+	case l.memory == nil && text == "":
+		return l.options.Redis.Del(context.Background(), string(key)).Err()
+	case l.memory == nil:
+		return l.options.Redis.Set(context.Background(), string(key), text, 0).Err()
+	case text == "":
+		l.memory.RemoveOverride(key)
+		return nil
+	}
+	o, err := algorithm.ReadOverride(text)
+	if err == nil {
+		_, _, err = l.memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, l.maxOverrides)
+	}
+	return err
+}
+
+// StoredOverride returns the stored form of an override of a limit: another Max and Burst, or a
+// lifted limit, or a block.
+func StoredOverride(own Limit, maxPermits, burst int, unlimited, blocked bool, ends time.Time) string {
+	compiled, err := own.compile()
+	if err != nil {
+		panic(err)
+	}
+	o := algorithm.Override{What: algorithm.OverrideUnlimited, Span: compiled.Span()}
+	switch {
+	case blocked:
+		o.What = algorithm.OverrideBlocked
+	case !unlimited:
+		if o, err = compiled.Override(int64(maxPermits), int64(burst)); err != nil {
+			panic(err)
+		}
+	}
+	if !ends.IsZero() {
+		o.Ends = ends.UnixMicro()
+	}
+	text, err := o.Append(nil)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }

@@ -2,15 +2,20 @@ package core
 
 import (
 	"context"
+	"sync/atomic"
 
+	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // Guard is a set of rules that are decided together. A middleware calls [Guard.Check] for every
-// call. Make one with [Limiter.Guard] when the service starts. It is safe for concurrent use.
+// call. Make one with [Limiter.Guard] when the service starts, or with [RuleSet.Guard], for rules
+// that are replaced while it runs. It is safe for concurrent use.
 type Guard struct {
 	limiter *Limiter
-	rules   []*boundRule
+	rules   []*boundRule // nil if the guard follows a RuleSet
+	// following holds the present rules of a guard that follows a RuleSet.
+	following atomic.Pointer[[]*boundRule]
 }
 
 // Guard returns a Guard of these rules. They are decided together, all charged or none. The error
@@ -30,16 +35,18 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	g := &Guard{limiter: l}
 	sameName := make(map[string]int)
 	for _, r := range rules {
-		rule, err := l.bind(r, sameName)
-		if err != nil {
-			return nil, err
+		if wrong := l.checkRule(&r); wrong != nil {
+			return nil, wrong
 		}
-		g.rules = append(g.rules, rule)
+		g.rules = append(g.rules, l.bind(r, sameName))
 	}
-	if wrong := l.names.claim(g.rules); wrong != nil {
-		return nil, wrong
+	if wrong := l.names.claim(nil, g.rules, callerOnce()); wrong != nil {
+		return nil, wrong.error(callerPlace())
 	}
 	for _, rule := range g.rules {
+		if rule.fixed != nil {
+			rule.fixed.tally = l.tallies.OfRule(rule.fixed.name)
+		}
 		// In a handler, a subject may keep the counters apart.
 		if rule.inHandler = inHandler; !inHandler {
 			l.watchRoutes(rule)
@@ -94,8 +101,9 @@ func (g *Guard) Rules() []Rule {
 	if !g.made() {
 		panic(errZeroGuard)
 	}
-	rules := make([]Rule, len(g.rules))
-	for i, rule := range g.rules {
+	bound := g.bound()
+	rules := make([]Rule, len(bound))
+	for i, rule := range bound {
 		rules[i] = rule.Rule.clone()
 	}
 	return rules
@@ -109,23 +117,28 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	if !g.made() {
 		return false, errZeroGuard
 	}
-	if err := checkSubject(g.rules[0].displayName(), subject); err != nil {
+	rules := g.bound()
+	name := rules[0].displayName()
+	if err := checkSubject(name, subject); err != nil {
 		return false, err
 	}
 	var keys [][]byte
-	for _, named := range g.namedRules() {
-		for _, tail := range named.keyTails() {
-			keys = append(keys, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
+	for _, rule := range rules {
+		for _, named := range rule.namedRules() {
+			for _, tail := range named.keyTails() {
+				keys = append(keys, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
+			}
 		}
 	}
-	return g.limiter.reset(ctx, "reset", g.rules[0].displayName(), subject, keys...)
+	return g.limiter.reset(ctx, audit.Reset, name, subject, keys...)
 }
 
-func (g *Guard) namedRules() (all []*namedRule) {
-	for _, rule := range g.rules {
-		all = append(all, rule.namedRules()...)
+// bound returns the rules that decide a call which begins now.
+func (g *Guard) bound() []*boundRule {
+	if g.rules != nil {
+		return g.rules
 	}
-	return all
+	return *g.following.Load()
 }
 
 // made reports whether a Limiter made the guard.
@@ -137,7 +150,7 @@ func (g *Guard) check(v View, subject string) Answer {
 	}
 	c := g.limiter.open(v)
 	defer g.limiter.close(c)
-	answer := c.decide(g.rules, subject)
+	answer := c.decide(g.bound(), subject)
 	c.decided = true
 	return answer
 }

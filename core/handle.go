@@ -4,7 +4,9 @@ import (
 	"context"
 	"math"
 	"strings"
+	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -18,6 +20,9 @@ type handle struct {
 	accepts func(*Limit) string
 	policy  StorePolicy
 	tally   *tally.Tally
+	// overrideKey is what follows the subject in the key of its override; "": the handle has none.
+	overrideKey string
+	wrong       error // why the handle cannot have overrides
 }
 
 type handleLimit struct {
@@ -71,6 +76,9 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 	own := h.prepare(h.limiter.limits.of(limit))
 	if own.err != nil {
 		return own
+	}
+	if h.overrideKey != "" && own.limit != Unlimited && !own.limit.sharesCounter(h.limits[0].limit) {
+		return &preparedLimit{err: &RuleError{Rule: h.name, Field: "Limit", Value: own.limit, Why: notOverridable}}
 	}
 	for _, further := range h.limits[1:] {
 		if own.limit.counter() == further.limit.counter() {
@@ -129,6 +137,8 @@ func (q *handleCall) check(ctx context.Context) error {
 	switch {
 	case q.handle == nil:
 		return errZeroHandle
+	case q.wrong != nil:
+		return q.wrong
 	case q.own != nil && q.own.err != nil:
 		return q.own.err
 	case q.subject == "":
@@ -170,6 +180,15 @@ func (q *handleCall) limit(i int) *preparedLimit {
 
 func (q *handleCall) unlimited() bool { return q.limit(0).limit.unlimited() }
 
+// counted returns the limit that is counted at i: the one that holds, or with overrides, one of
+// which may limit a subject that is Unlimited, the handle's own in place of Unlimited.
+func (q *handleCall) counted(i int) *preparedLimit {
+	if i == 0 && q.overrideKey != "" && q.unlimited() {
+		return q.limits[0].preparedLimit
+	}
+	return q.limit(i)
+}
+
 // letPass fills the zero Decision d for a caller without a limit.
 func (q *handleCall) letPass(d *Decision) {
 	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.name, q.subject, Unlimited
@@ -187,7 +206,7 @@ func (q *handleCall) most() int {
 
 // appendKey returns the key of the counter at i, written into room.
 func (q *handleCall) appendKey(room []byte, i int) []byte {
-	if i == 0 && q.own != nil {
+	if i == 0 && q.own != nil && q.overrideKey == "" { // with overrides, it has the key of the handle's own
 		return rediskey.AppendLimit(room, q.limiter.keyHead, q.subject, q.name, false, &q.own.compiled)
 	}
 	return rediskey.Append(room, q.limiter.keyHead, q.subject, q.limits[i].keyTail)
@@ -206,19 +225,23 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	}
 	var keys [][]byte
 	for i := range q.limits {
-		if !q.limit(i).limit.unlimited() {
+		if !q.counted(i).limit.unlimited() {
 			keys = append(keys, q.appendKey(nil, i))
 		}
 	}
-	return q.limiter.reset(ctx, "reset", q.name, q.subject, keys...)
+	return q.limiter.reset(ctx, audit.Reset, q.name, q.subject, keys...)
 }
 
-// reset forgets keys of a subject, all at once, and logs who did so.
-func (l *Limiter) reset(ctx context.Context, act, name, subject string, keys ...[]byte) (changed bool, err error) {
-	if err = ctx.Err(); err == nil && len(keys) > 0 {
+// reset forgets keys of a subject, all at once, and records who did so.
+func (l *Limiter) reset(ctx context.Context, what, name, subject string, keys ...[]byte) (changed bool, err error) {
+	began := time.Now()
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if len(keys) > 0 {
 		changed, err = l.store.Reset(ctx, keys...)
 		err = l.storeError(name, err)
 	}
-	l.operated(ctx, act, name, subject, changed, err)
+	l.operated(ctx, act{began: began, what: what, rule: name, subject: subject}, changed, err)
 	return changed, err
 }

@@ -18,6 +18,8 @@ type directCall struct {
 	id       uint64      // of its first charge; unique as long as this object lives in the pool
 	place    tally.Place // where its decisions are counted
 	here     hereCall
+	query    algorithm.OverrideQuery // for the override of the subject, if the handle may have some
+	inForce  Limit                   // what that makes of the handle's own limit
 }
 
 func newDirectCall(l *Limiter) *directCall {
@@ -28,11 +30,8 @@ func newDirectCall(l *Limiter) *directCall {
 
 // decide decides a call that is in order, and counts the decision.
 func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) error {
-	if q.unlimited() {
-		q.letPass(d)
-		if q.charge {
-			c.count(q, d)
-		}
+	if q.unlimited() && q.overrideKey == "" {
+		c.letPass(q, d)
 		return nil
 	}
 	if err := c.form(q); err != nil {
@@ -47,11 +46,37 @@ func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) err
 	if q.mark != "" {
 		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
 	}
+	return c.answerObeying(d, q, algorithm.ToDecide)
+}
+
+// answerObeying is answer, after what the override of the subject says.
+func (c *directCall) answerObeying(d *Decision, q *handleCall, request algorithm.Request) error {
+	if q.overrideKey != "" {
+		switch lifted, err := c.obeyOverride(q, request); {
+		case err != nil:
+			return err
+		case lifted:
+			c.letPass(q, d)
+			return nil
+		}
+	}
 	return c.answer(d, q)
+}
+
+// letPass answers a call without a limit, and counts the decision.
+func (c *directCall) letPass(q *handleCall, d *Decision) {
+	q.letPass(d)
+	if q.charge {
+		c.count(q, d, tally.Bound)
+	}
 }
 
 // form builds the counters of a call.
 func (c *directCall) form(q *handleCall) error {
+	if q.overrideKey != "" {
+		c.formOverridden(q)
+		return nil
+	}
 	if q.upTo {
 		q.n = q.most()
 	}
@@ -101,22 +126,36 @@ func (c *directCall) answer(d *Decision, q *handleCall) error {
 		at = c.binding()
 	}
 	usual := fits && c.verdicts[at].From == algorithm.FromStore
+	traits := tally.Bound
+	if passed && c.isNear() {
+		traits |= tally.Near
+	}
 	if usual && q.charge {
-		q.tally.CountUsual(true, &c.place)
+		q.tally.CountUsual(traits, &c.place)
 	}
 	c.decision(d, at, q, passed)
 	if len(c.counters) > 1 {
 		c.decisions(d, at, q, passed)
 	}
 	if !usual && q.charge {
-		c.count(q, d)
+		c.count(q, d, traits)
 	}
 	return nil
 }
 
 // count counts the decision on a call.
-func (c *directCall) count(q *handleCall, d *Decision) {
-	q.tally.Count(string(d.Reason), string(d.Source), true, &c.place)
+func (c *directCall) count(q *handleCall, d *Decision, traits tally.Traits) {
+	q.tally.Count(string(d.Reason), string(d.Source), traits, &c.place)
+}
+
+// isNear reports whether a call that passed left few permits of a limit.
+func (c *directCall) isNear() bool {
+	for i := range c.counters {
+		if isNear(&c.counters[i], &c.verdicts[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // binding returns the place of the limit that binds the call most.
@@ -145,9 +184,11 @@ func (c *directCall) decisions(d *Decision, binding int, q *handleCall, passed b
 // decision fills the zero Decision d with the answer for the counter at i.
 func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
 	v := &c.verdicts[i]
-	d.fill(q.name, &q.limit(i).limit, v, sourceOf(v, c.limiter.source))
+	d.fill(q.name, c.limit(q, i), v, sourceOf(v, c.limiter.source))
 	d.Key = q.subject
 	switch {
+	case v.Err == nil && q.overrideKey != "" && c.query.Blocks():
+		d.Reason = Blocked
 	case v.Err != nil:
 		d.Source = FromNobody
 		if d.Allowed, d.Reason = true, StoreFailOpen; c.refuses(i) {
@@ -185,6 +226,9 @@ func (c *directCall) failure(q *handleCall) error {
 // close puts the call back into the pool.
 func (c *directCall) close() {
 	c.id += 1 + uint64(len(c.counters))
+	if c.query.Limit != nil {
+		c.forgetOverride()
+	}
 	c.counters, c.verdicts = c.counters[:0], c.verdicts[:0]
 	c.limiter.directs.Put(c)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // hereCall holds the counter of a call that chargeHere decides, and the verdict on it. Only the
@@ -30,10 +31,14 @@ func (h *handle) chargeHere(ctx context.Context, subject string, n int, d *Decis
 	counter.Limit, counter.Cost = &limit.compiled, int64(n)
 	l.memory.DecideOne(counter, true, v)
 	if v.RetryAfter == 0 {
-		h.tally.CountUsual(true, &c.place)
+		traits := tally.Bound
+		if isNear(counter, v) {
+			traits |= tally.Near
+		}
+		h.tally.CountUsual(traits, &c.place)
 		d.receipt.record(l, counter, v, c.id)
 	} else {
-		h.tally.Count(string(LimitExceeded), string(l.source), true, &c.place)
+		h.tally.Count(string(LimitExceeded), string(l.source), tally.Bound, &c.place)
 	}
 	d.fill(h.name, &limit.limit, v, l.source)
 	d.Key = subject

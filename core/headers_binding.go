@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // writeBinding writes the headers that describe one limit only. It does not change them if they
@@ -33,12 +35,13 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 // bindingInTime returns the index of the binding limit among those that the older styles can
 // describe, or -1. These styles give each limit a time until its permits are back. A slot of
 // Concurrency comes back when its call ends, usually before the caller has read the reply. So
-// Concurrency is left out unless the caller has to wait for a slot.
+// Concurrency is left out unless the caller has to wait for a slot. So is a block without an end.
 func (c *call) bindingInTime() (at int) {
 	at = -1
 	for i := range c.limits {
 		slot := c.limits[i].limit.Algorithm.properties().Slots && c.verdicts[i].RetryAfter == 0
-		if c.inHeaders(i) && !slot && (at < 0 || c.bindsMore(i, at)) {
+		untimed := slot || c.verdicts[i].RetryAfter == algorithm.Forever
+		if c.inHeaders(i) && !untimed && (at < 0 || c.bindsMore(i, at)) {
 			at = i
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // writeDraft10 adds RateLimit and RateLimit-Policy, unless the store answered for none of the
@@ -71,7 +73,10 @@ func (c *call) appendDraft10(text []byte) []byte {
 		v := &c.verdicts[i]
 		text = append(text, c.limits[i].ruleLimit.label...)
 		text = strconv.AppendInt(append(text, ";r="...), v.Remaining, 10)
-		// A slot has no known time at which it comes back.
+		// A slot has no known time at which it comes back, nor has a block an end that nobody set.
+		if v.RetryAfter == algorithm.Forever {
+			continue
+		}
 		if v.RetryAfter > 0 || !c.limits[i].limit.Algorithm.properties().Slots {
 			text = strconv.AppendInt(append(text, ";t="...), waitSeconds(v), 10)
 		}

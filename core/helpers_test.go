@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -184,6 +185,25 @@ func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, s
 	t.Run("redis", func(t *testing.T) {
 		test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}, core.FromRedis)
 	})
+}
+
+// onEveryDeployment runs a test in process, and on each deployment of Redis, which no other test
+// uses.
+func onEveryDeployment(t *testing.T, test func(t *testing.T, options core.Options)) {
+	clients := map[string]func(t *testing.T) redis.UniversalClient{
+		"redis":   func(t *testing.T) redis.UniversalClient { return redistest.Start(t).Client(t) },
+		"ring":    func(t *testing.T) redis.UniversalClient { return redistest.StartRing(t, 2).Client(t) },
+		"cluster": func(t *testing.T) redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
+	}
+	t.Run("memory", func(t *testing.T) { test(t, core.Options{Timeout: patient}) })
+	for name, client := range clients {
+		t.Run(name, func(t *testing.T) { test(t, core.Options{Redis: client(t), Timeout: patient}) })
+	}
+}
+
+// counterKeys returns the keys of a server, except that of the audit, which stays.
+func counterKeys(server *redis.Client) []string {
+	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return key == core.AuditKey })
 }
 
 // deadRedis are options with a Redis whose port refuses connections.

@@ -110,6 +110,8 @@ func (w *walk) fields(path string, v reflect.Value) {
 	switch {
 	case strings.Contains(of.PkgPath(), "redis/go-redis"), of.PkgPath() == "log/slog":
 		return
+	case of == reflect.TypeFor[sync.RWMutex](): // it has a mutex, which it holds while it is locked
+		return
 	case of.PkgPath() == "sync/atomic" && strings.HasPrefix(of.Name(), "Pointer["):
 		if at := atomic.LoadPointer((*unsafe.Pointer)(v.FieldByName("v").Addr().UnsafePointer())); at != nil {
 			w.visit(path, reflect.NewAt(of.Field(0).Type.Elem().Elem(), at))
@@ -254,6 +256,20 @@ func TestNothingLentIsKept(t *testing.T) {
 		check("Ban")
 		_, _ = limiter.Unban(background, lent.lend("rule"), subject())
 		check("Unban")
+		newGuard(t, limiter, core.Rule{Name: lent.lend("overridden"), Seconds: 60, Overrides: true})
+		overrides, err := limiter.Overrides(lent.lend("overridden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("Overrides")
+		actor := core.WithActor(background, lent.lend("bob"), lent.lend("ticket 7"))
+		_ = overrides.Set(actor, subject(), core.Override{Max: 5, Note: lent.lend("contract 17")})
+		check("Set")
+		_, _, _ = overrides.Get(background, subject())
+		_, _, _ = overrides.List(background, lent.lend("user:"), 10)
+		check("Get and List")
+		_, _ = overrides.Remove(actor, subject())
+		check("Remove")
 		noted := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
 		d, err := limiter.MustLog(lent.lend("noted"), noted).AllowN(background, subject(), 2, lent.lend("phone"))
 		if err != nil {

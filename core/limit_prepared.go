@@ -53,6 +53,9 @@ func (c *limitCache) of(limit Limit) *preparedLimit {
 	return prepared
 }
 
+// forget empties the cache.
+func (c *limitCache) forget() { c.known.Clear() }
+
 // prepare checks a limit. Unlimited has no compiled form.
 func prepare(limit Limit) *preparedLimit {
 	if limit == Unlimited {

@@ -9,13 +9,16 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/slotretry"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -34,6 +37,7 @@ type Limiter struct {
 	keyHead     string
 	clientIPs   *clientip.Finder
 	headers     HeaderStyle
+	references  reference.Keys // none unless refusals have references
 	options     Options
 	operatorLog *operatorlog.Log
 	calls       sync.Pool // of *call
@@ -41,13 +45,17 @@ type Limiter struct {
 	limits      limitCache
 	tallies     *tally.Table
 	names       ruleNames
-	refunds     refunds
-	slotRetries *slotretry.Queue
-	callIDs     atomic.Uint64
-	closed      atomic.Bool
-	outer       atomic.Pointer[outerCall]
-	nextOuter   atomic.Int64 // when the next outer call may be tracked
-	failures    failure.Counts
+	ruleSets    ruleSets
+	audits      audits
+
+	maxOverrides int // of a rule, or without Redis of all rules
+	refunds      refunds
+	slotRetries  *slotretry.Queue
+	callIDs      atomic.Uint64
+	closed       atomic.Bool
+	outer        atomic.Pointer[outerCall]
+	nextOuter    atomic.Int64 // when the next outer call may be tracked
+	failures     failure.Counts
 
 	holderPrefix string
 	holders      atomic.Uint64
@@ -92,10 +100,12 @@ func New(options Options) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.ClientIP = ClientIP{} // nobody reads it any more
+	references := reference.New(options.ReferenceKeys)
+	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
 	l := &Limiter{
-		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options,
+		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options, references: references,
 		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
+		maxOverrides: overrides.Most,
 	}
 	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) })
 	l.calls.New = func() any {
@@ -106,6 +116,7 @@ func New(options Options) (*Limiter, error) {
 	case client == nil:
 		l.memory = memstore.New(options.MaxKeys, nil)
 		l.store, l.source = l.memory, FromMemory
+		l.audits.trail = new(audit.Ring)
 		l.keyHead = "" // nobody else writes to this process's table
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
@@ -117,6 +128,7 @@ func New(options Options) (*Limiter, error) {
 		}
 		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.local, FromRedis
+		l.audits.trail = audit.NewStream(l.redis, options.Prefix)
 	}
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source))
 	l.logEngine()

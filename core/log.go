@@ -35,6 +35,9 @@ func onlyLogs(limit *Limit) string {
 // [Counter.WithStorePolicy]. Records are always read from Redis.
 func (l Log) WithStorePolicy(policy StorePolicy) Log { return Log{l.handle.withPolicy(policy)} }
 
+// WithOverrides returns the log with overrides. See [Counter.WithOverrides].
+func (l Log) WithOverrides() Log { return Log{l.handle.withOverrides()} }
+
 // Allow charges one permit, if there is one, and keeps the note: at most 256 bytes of it, as valid
 // UTF-8. Danger: the note stands in Redis in plain text, so it is no place for secrets.
 func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) {

@@ -56,6 +56,15 @@ type Options struct {
 	// HTTP frameworks. Its other fields are ignored, and so are a status outside 200 to 599 and an
 	// empty content type.
 	Reply func(Request, Refusal) Refusal
+	// ReferenceKeys, if set, give each refusal a reference: an encrypted text that says when, by
+	// which rule and why the call was refused, and about whom. A caller quotes it to you, and
+	// [Limiter.ExplainReference] reads it, in any process with the same keys. Nothing is stored.
+	// There are at most ten keys, each of at least 32 random bytes, as "openssl rand 32" makes
+	// them. The first key makes references, and all of them read references. To replace a key, add
+	// the new one as the last in all processes, then put it first, and later remove the old one.
+	// The default is no keys, and no references. Danger: anybody who has a key can make up
+	// references, and can test whether one is about a subject that they guess.
+	ReferenceKeys [][]byte
 
 	// Logger receives what an operator should know. The default is slog.Default().
 	//
@@ -77,7 +86,7 @@ type Options struct {
 }
 
 const (
-	defaultPrefix  = "accesslimit"
+	defaultPrefix  = rediskey.DefaultPrefix
 	defaultTimeout = 100 * time.Millisecond
 	defaultMaxKeys = 250_000
 )
@@ -105,17 +114,15 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Prefix = strings.Clone(o.Prefix)
 	switch {
-	case len(o.Prefix) > rediskey.MaxPrefix || strings.ContainsFunc(o.Prefix, unsafeInPrefix):
+	case !rediskey.IsPrefix(o.Prefix):
 		return wrong("Prefix", o.Prefix, "must be at most 40 letters, digits and -._~:/@")
 	case o.Timeout < time.Millisecond || o.Timeout > time.Minute:
 		return wrong("Timeout", o.Timeout, "must be 1 ms to 1 minute")
 	case o.MaxKeys < 0:
 		return wrong("MaxKeys", o.MaxKeys, "must be positive")
 	}
+	if err := checkReferenceKeys(o.ReferenceKeys); err != nil {
+		return o, err
+	}
 	return o, o.Headers.check()
-}
-
-func unsafeInPrefix(r rune) bool {
-	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-	return !letter && !('0' <= r && r <= '9') && !strings.ContainsRune("-._~:/@", r)
 }

@@ -48,6 +48,9 @@ func onlyBuckets(limit *Limit) string {
 // [Counter.WithStorePolicy]. Under [FailOpen] a turn comes at once.
 func (p Pacer) WithStorePolicy(policy StorePolicy) Pacer { return Pacer{p.handle.withPolicy(policy)} }
 
+// WithOverrides returns the pacer with overrides. See [Counter.WithOverrides].
+func (p Pacer) WithOverrides() Pacer { return Pacer{p.handle.withOverrides()} }
+
 // longestWait is how long Acquire waits at most if the context has no deadline.
 const longestWait = time.Minute
 
@@ -132,19 +135,23 @@ func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Dur
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	if q.unlimited() {
+	if q.unlimited() && q.overrideKey == "" {
 		return q.decide(ctx, d)
 	}
 	compiled := &q.limit(0).compiled
 	switch {
 	case q.n < 1:
 		return &RuleError{Rule: q.name, Field: "n", Value: q.n, Why: "must be positive"}
-	case int64(q.n) > compiled.Reserved:
+	case int64(q.n) > compiled.Reserved && q.overrideKey == "":
 		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, q.n, q.limit(0).limit, compiled.Reserved)
 	}
 	c := q.limiter.directs.Get().(*directCall)
 	defer c.close()
-	c.formOne(q, 0, q.limit(0))
+	if q.overrideKey != "" {
+		c.formOverridden(q)
+	} else {
+		c.formOne(q, 0, q.limit(0))
+	}
 	c.verdicts[0] = c.limiter.store.Reserve(ctx, &c.counters[0], patience.Microseconds())
-	return c.answer(d, q)
+	return c.answerObeying(d, q, algorithm.ToReserve)
 }

@@ -26,6 +26,10 @@ type Refusal struct {
 	Violated []string
 	// Decision is the decision that refused the call.
 	Decision Decision
+	// Reference is an encrypted text that says what the refusal was about, or "" without
+	// Options.ReferenceKeys. See [Limiter.ExplainReference]. It is in the Body. SetHeader sets it
+	// too, so it reaches the caller even if Options.Reply replaces the body.
+	Reference string
 }
 
 // retryStoreAfter is the Retry-After while the store does not answer.
@@ -54,6 +58,7 @@ type outcome struct {
 var outcomes = map[Reason]outcome{
 	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, "quota-exceeded", "", 0},
 	Banned:          {http.StatusTooManyRequests, codeResourceExhausted, "abnormal-usage-detected", "", 0},
+	Blocked:         {http.StatusTooManyRequests, codeResourceExhausted, "", "", 0},
 	NotLoggedIn:     {http.StatusUnauthorized, codeUnauthenticated, "", "Log in to do this.", 0},
 	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "The caller could not be identified. Try again shortly.", retryStoreAfter},
 	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment. Try again shortly.", retryStoreAfter},
@@ -68,7 +73,7 @@ const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 // newRefusal returns the response to a refused call, with the outcome o. The message is for callers
 // over a limit.
-func newRefusal(d *Decision, o outcome, message string, violated []string) *Refusal {
+func (l *Limiter) newRefusal(d *Decision, o outcome, message string, violated []string) *Refusal {
 	r := &Refusal{
 		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
 		Violated: violated, Decision: *d,
@@ -76,7 +81,8 @@ func newRefusal(d *Decision, o outcome, message string, violated []string) *Refu
 	if d.overLimit() {
 		r.Wait, r.Message = d.RetryAfter, message
 	}
-	r.Body = r.appendProblem(make([]byte, 0, 192+len(r.Message)), o.problem)
+	r.Reference = l.reference(r)
+	r.Body = r.appendProblem(make([]byte, 0, 192+len(r.Message)+len(r.Reference)), o.problem)
 	return r
 }
 
@@ -102,6 +108,9 @@ func (r *Refusal) appendProblem(body []byte, problem string) []byte {
 	if len(r.Violated) > 0 {
 		body = append(body, ']')
 	}
+	if r.Reference != "" {
+		body = appendJSON(append(body, `,"reference":`...), r.Reference)
+	}
 	return append(body, '}')
 }
 
@@ -126,7 +135,7 @@ func (r *Refusal) endedBy(err error) *Refusal {
 }
 
 // SetHeader sets the headers of the refusal itself: Content-Type, Cache-Control, and if they apply
-// Retry-After and WWW-Authenticate.
+// Retry-After, WWW-Authenticate and Refusal-Reference.
 func (r *Refusal) SetHeader(w HeaderWriter) {
 	w.Set("Content-Type", r.ContentType)
 	w.Set("Cache-Control", "no-store")
@@ -135,6 +144,9 @@ func (r *Refusal) SetHeader(w HeaderWriter) {
 	}
 	if r.Status == http.StatusUnauthorized {
 		w.Set("Www-Authenticate", "Bearer")
+	}
+	if r.Reference != "" {
+		w.Set("Refusal-Reference", r.Reference)
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 func refusalMessage(d *Decision, limit string) string {
 	text := make([]byte, 0, 128) // on the stack: a refusal should cost little
 	switch {
-	case d.Reason == Banned:
+	case d.Reason == Blocked && d.RetryAfter == 0:
+		return "Calls are refused."
+	case d.Reason == Banned || d.Reason == Blocked:
 		text = append(text, "Calls are refused for another "...)
 	case d.Limit.Algorithm.properties().Slots:
 		text = append(append(append(text, "Limit of "...), limit...), " reached. Try again when another call has ended, or in "...)

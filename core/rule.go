@@ -91,6 +91,19 @@ type Rule struct {
 	// Ban, if set, refuses callers altogether for a while if they do not stop when they are
 	// refused. It must be set beforehand for Limiter.Ban too, at least as Ban{ByHand: true}.
 	Ban Ban
+	// Overrides lets an operator replace the rule's own limit for one subject at run time, lift it,
+	// or block the subject: see [Limiter.Overrides]. The next call in any process obeys. The rule
+	// needs a Name. Its Plans, and what LimitFor returns, must have the Window and the Algorithm of
+	// its own limit, because an override is made for those. Every call of such a rule asks the
+	// store, even if the caller's plan is Unlimited, so the rule cannot have a Lease.
+	//
+	// An override with a Max replaces both the plan's limit and the rule's own. Also still holds.
+	// One that is Unlimited lifts Also too, but no ban. A subject that is Blocked gets 429 with
+	// the Reason [Blocked], and nothing is charged. The default is false: the rule has no overrides.
+	//
+	// Danger: while Redis does not answer, overrides are not known, and OnStoreError decides, even
+	// for a blocked subject. CountLocally counts by the rule's own limit.
+	Overrides bool
 	// DryRun counts and decides, but refuses nobody. If the rule would have refused a call,
 	// OnDecision receives a separate Decision, which is allowed with the Reason DryRunExceeded. The
 	// rule has counters of its own, so nothing counted meanwhile is held against callers when

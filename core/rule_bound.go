@@ -38,10 +38,12 @@ type namedRule struct {
 	name   string
 	limits []*ruleLimit          // the rule's own, then those of Also
 	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
-	// computed holds what LimitFor returned.
+	// computed holds what LimitFor returned, and the limits that overrides make.
 	computed cowmap.Map[Limit, *ruleLimit]
 	banKey   string // what follows the subject in the key of its bans
-	tally    *tally.Tally
+	// overrideKey is what follows the subject in the key of its override.
+	overrideKey string
+	tally       *tally.Tally
 	// readsUser is set once one of the rule's functions asked for the user; it will probably do so
 	// again.
 	readsUser atomic.Bool
@@ -59,14 +61,19 @@ type ruleLimit struct {
 	draft7   string
 }
 
-// bind checks a rule and prepares it. sameName counts the rules of each name on the guard.
-func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
+// checkRule returns what is wrong with a rule on this limiter, or nil.
+func (l *Limiter) checkRule(r *Rule) *RuleError {
 	if wrong := r.check(); wrong != nil {
-		return nil, wrong
+		return wrong
 	}
 	if r.NeedLogin && l.options.Identify == nil {
-		return nil, &RuleError{Rule: r.Name, Field: "NeedLogin", Value: true, Why: "needs Options.Identify, to know who is logged in"}
+		return r.wrong("NeedLogin", true, "needs Options.Identify, to know who is logged in")
 	}
+	return nil
+}
+
+// bind prepares a rule that was checked. sameName counts the rules of each name on the guard.
+func (l *Limiter) bind(r Rule, sameName map[string]int) *boundRule {
 	r = r.clone()
 	rule := l.bindAs(r, "")
 	name := rule.fixedName()
@@ -77,7 +84,7 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) (*boundRule, error) {
 	case n > 2:
 		rule = l.bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
 	}
-	return rule, nil
+	return rule
 }
 
 // watchRoutes logs a warning when another unnamed rule counts the same route in the same counter.
@@ -152,8 +159,9 @@ func (b *boundRule) fixedName() string {
 	return name
 }
 
+// newNamed returns the rule under a name, without its tally, which only a rule in use needs.
 func (b *boundRule) newNamed(name string) *namedRule {
-	p := &namedRule{name: name, tally: b.tallies.OfRule(name), banKey: rediskey.BanTail(name, b.DryRun)}
+	p := &namedRule{name: name, banKey: rediskey.BanTail(name, b.DryRun), overrideKey: rediskey.OverrideTail(name)}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has reported the error
 		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))

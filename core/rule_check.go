@@ -33,6 +33,9 @@ func (r *Rule) check() *RuleError {
 	if wrong := r.checkLease(); wrong != nil {
 		return wrong
 	}
+	if wrong := r.checkOverrides(); wrong != nil {
+		return wrong
+	}
 	if wrong := r.Ban.check(); wrong != nil {
 		wrong.Rule = r.Name
 		return wrong
@@ -171,6 +174,30 @@ func (r *Rule) checkLease() *RuleError {
 	}
 	return nil
 }
+
+// checkOverrides returns what does not go with Overrides, or nil.
+func (r *Rule) checkOverrides() *RuleError {
+	switch {
+	case !r.Overrides:
+		return nil
+	case r.Name == "":
+		return r.wrong("Overrides", true, "needs a Name, by which overrides are set")
+	case r.Lease != 0:
+		return r.wrong("Lease", r.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+		if limit := r.Plans[name]; limit != Unlimited && !limit.sharesCounter(r.limit()) {
+			return r.wrong(planField(name), limit, notOverridable)
+		}
+	}
+	return nil
+}
+
+// notOverridable says why a limit cannot stand in place of the own limit of a rule with Overrides.
+const notOverridable = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"
+
+// sharesCounter reports whether two limits of one name share a counter.
+func (l Limit) sharesCounter(other Limit) bool { return l.counter() == other.counter() }
 
 // counter returns the part of the limit that its counter depends on.
 func (l Limit) counter() Limit {

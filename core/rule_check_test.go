@@ -60,6 +60,12 @@ func TestRulesRefused(t *testing.T) {
 		}, "OnStoreError", "count_locally 0.3333333333333333"},
 		{"NeedLogin without Identify", core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin", "true"},
 
+		{"Overrides without a name", core.Rule{Seconds: 1, Overrides: true}, "Overrides", "true"},
+		{"Overrides with a Lease", core.Rule{Name: "api", Seconds: 1, Lease: 1, Overrides: true}, "Lease", "1"},
+		{"Overrides with a plan of another span", core.Rule{
+			Name: "api", Seconds: 1, Overrides: true, Plan: func(core.Request) (string, error) { return "", nil },
+			Plans: map[string]core.Limit{"free": core.PerSecond(1), "pro": core.PerMinute(1), "staff": core.Unlimited},
+		}, `Plans["pro"]`, "1/m"},
 		{"negative Lease", core.Rule{Seconds: 1, Lease: -1}, "Lease", "-1"},
 		{"Lease over MaxCount", core.Rule{Seconds: 1, MaxCount: 10, Lease: 11}, "Lease", "11"},
 		{"Lease over the MaxCount that is unset", core.Rule{Seconds: 1, Lease: 6}, "Lease", "6"},

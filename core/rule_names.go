@@ -11,14 +11,21 @@ import (
 // name share counters.
 type ruleNames struct {
 	mu     sync.Mutex
-	claims map[string]claim // by name, or by the key tail of rules named after their patterns
+	claims map[string][]claim // by name, or by the key tail of rules named after their patterns
 	routes map[routeClaim]*boundRule
+	// handles holds the own limits of handles with overrides, by name.
+	handles map[string]claim
 }
 
-// claim is what a name stands for.
+// claim is what a name stands for in the rules of one owner.
 type claim struct {
+	owner  *RuleSet // nil for rules that were attached one by one
+	rule   string
 	limits []Limit
-	bans   bool // a rule of this name has Ban set
+	// overrides is Rule.Overrides, in which all rules of this name agree.
+	overrides bool
+	bans      bool   // a rule of this name has Ban set
+	place     string // where the rule stands, or was attached
 }
 
 // routeClaim is what an unnamed rule counts on a route: a counter by user, or one by IP.
@@ -31,55 +38,190 @@ type routeClaim struct {
 // not compared.
 const maxNames = 10_000
 
-// claim takes the names of a guard's rules. If one of them stands for another limit, it takes none
-// and returns why.
-func (n *ruleNames) claim(rules []*boundRule) *RuleError {
+// claim takes the names of a guard's rules. If one of them stands for something else, it takes none
+// and returns that. For the rules of a set, the owner, place returns where a rule stands.
+func (n *ruleNames) claim(owner *RuleSet, rules []*boundRule, place func(rule string) string) *nameConflict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	fresh := make(map[string]claim)
+	fresh, wrong := n.compare(owner, rules, func(claim) bool { return true })
+	if len(wrong) > 0 {
+		return wrong[0]
+	}
+	for name, claim := range fresh {
+		if known := n.find(name, owner); known != nil {
+			known.bans = known.bans || claim.bans
+		} else if n.hasRoom(name) {
+			claim.place = place(claim.rule)
+			n.add(name, claim)
+		}
+	}
+	return nil
+}
+
+// replace takes the names of a set's rules, in place of those that the set had. If some of them
+// stand for something else elsewhere, it changes nothing and returns them.
+func (n *ruleNames) replace(owner *RuleSet, rules []*boundRule, place func(rule string) string) []*nameConflict {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fresh, wrong := n.compare(owner, rules, func(c claim) bool { return c.owner != owner })
+	if len(wrong) > 0 {
+		return wrong
+	}
+	for _, name := range owner.claimed {
+		n.remove(name, owner)
+	}
+	owner.claimed = owner.claimed[:0]
+	for name, claim := range fresh {
+		if n.hasRoom(name) {
+			claim.place = place(claim.rule)
+			n.add(name, claim)
+		}
+	}
+	return nil
+}
+
+// compare returns what the rules claim for an owner, and those whose names stand for something
+// else, among them or in the claims that stay.
+func (n *ruleNames) compare(owner *RuleSet, rules []*boundRule, stays func(claim) bool) (fresh map[string]claim, wrong []*nameConflict) {
+	fresh = make(map[string]claim)
 	for _, rule := range rules {
 		if rule.fixed == nil {
 			continue
 		}
-		key, limits := rule.claims()
-		taken, ok := fresh[key]
-		if !ok {
-			taken, ok = n.claims[key]
+		name, limits := rule.claims()
+		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, bans: rule.Ban != Ban{}}
+		taken, among := fresh[name]
+		conflicts := func(c claim) bool { return stays(c) && own.differs(c) }
+		if at := slices.IndexFunc(n.claims[name], conflicts); at >= 0 {
+			wrong = append(wrong, &nameConflict{n.claims[name][at], own})
+		} else if among && own.differs(taken) {
+			wrong = append(wrong, &nameConflict{taken, own})
+		} else if handle, ok := n.handles[name]; ok && own.overrides && !limits[0].sharesCounter(handle.limits[0]) {
+			wrong = append(wrong, &nameConflict{handle, own}) // no override could hold for both
 		}
-		if ok && !slices.Equal(taken.limits, limits) {
-			return &RuleError{
-				Rule: rule.fixed.name, Field: "Name", Value: rule.fixed.name,
-				Why: fmt.Sprintf("stands for %s on this Limiter already, and here for %s: one name, one limit",
-					limitsText(taken.limits), limitsText(limits)),
-			}
+		own.bans = own.bans || taken.bans
+		fresh[name] = own
+	}
+	return fresh, wrong
+}
+
+// differs reports whether a name cannot stand for both claims.
+func (c claim) differs(other claim) bool {
+	return !slices.Equal(c.limits, other.limits) || c.overrides != other.overrides
+}
+
+// find returns the claim of an owner to a name, or nil.
+func (n *ruleNames) find(name string, owner *RuleSet) *claim {
+	for i := range n.claims[name] {
+		if n.claims[name][i].owner == owner {
+			return &n.claims[name][i]
 		}
-		fresh[key] = claim{limits, taken.bans || rule.Ban != Ban{}}
 	}
-	if n.claims == nil {
-		n.claims = make(map[string]claim)
-	}
-	n.add(fresh)
 	return nil
 }
 
-// add stores the new claims.
-func (n *ruleNames) add(fresh map[string]claim) {
-	if len(n.claims) >= maxNames {
-		return
+// hasRoom reports whether a claim to the name can be kept.
+func (n *ruleNames) hasRoom(name string) bool {
+	return n.claims[name] != nil || len(n.claims) < maxNames
+}
+
+// add keeps a new claim.
+func (n *ruleNames) add(name string, c claim) {
+	if n.claims == nil {
+		n.claims = make(map[string][]claim)
 	}
-	for name, claim := range fresh {
-		if known, ok := n.claims[name]; !ok || known.bans != claim.bans {
-			n.claims[name] = claim
+	n.claims[name] = append(n.claims[name], c)
+	if c.owner != nil {
+		c.owner.claimed = append(c.owner.claimed, name)
+	}
+}
+
+// remove gives up the claim of an owner to a name.
+func (n *ruleNames) remove(name string, owner *RuleSet) {
+	left := slices.DeleteFunc(n.claims[name], func(c claim) bool { return c.owner == owner })
+	if n.claims[name] = left; len(left) == 0 {
+		delete(n.claims, name)
+	}
+}
+
+// nameConflict is a rule whose name stands for something else already.
+type nameConflict struct {
+	taken, own claim
+}
+
+// error returns the conflict as an error. here is where the rule is being attached, or "" if the
+// reader of the error knows that.
+func (c *nameConflict) error(here string) *RuleError {
+	taken, own, why := limitsText(c.taken.limits), limitsText(c.own.limits), "one name, one limit"
+	if slices.Equal(c.taken.limits, c.own.limits) {
+		taken, own = fmt.Sprintf("Overrides: %t", c.taken.overrides), fmt.Sprintf("Overrides: %t", c.own.overrides)
+		why = "rules of one name share their overrides"
+	}
+	return &RuleError{
+		Rule: c.own.rule, Field: "Name", Value: c.own.rule,
+		Why: fmt.Sprintf("stands for %s on this Limiter already%s, and here%s for %s: %s",
+			taken, inBrackets(c.taken.place), inBrackets(here), own, why),
+	}
+}
+
+func inBrackets(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " (" + place + ")"
+}
+
+// overridable returns the own limit of the rules or handles of a name that have overrides, if there
+// are any. Rules in DryRun, whose limit may be another, obey the overrides of their name.
+func (n *ruleNames) overridable(name string) (own Limit, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.claims[name] {
+		if c.overrides {
+			return c.limits[0], true
 		}
 	}
+	if taken, ok := n.handles[name]; ok {
+		return taken.limits[0], true
+	}
+	for _, claims := range n.claims { // a rule in DryRun claims the tail of its keys
+		for _, c := range claims {
+			if c.rule == name && c.overrides {
+				return c.limits[0], true
+			}
+		}
+	}
+	return Limit{}, false
 }
 
 // ignoresBans reports whether rules of this name are known, and none of them has Ban set.
 func (n *ruleNames) ignoresBans(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	taken, ok := n.claims[name]
-	return ok && !taken.bans
+	claims := n.claims[name]
+	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c claim) bool { return c.bans })
+}
+
+// claimHandle takes a name for a handle with overrides. It reports whether it could: not if the
+// overrides of the name are made for another span or algorithm.
+func (n *ruleNames) claimHandle(name string, limit Limit) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.claims[name] {
+		if c.overrides && !c.limits[0].sharesCounter(limit) {
+			return false
+		}
+	}
+	if taken, ok := n.handles[name]; ok {
+		return taken.limits[0].sharesCounter(limit)
+	}
+	if n.handles == nil {
+		n.handles = make(map[string]claim)
+	}
+	if len(n.handles) < maxNames {
+		n.handles[name] = claim{limits: []Limit{limit}, overrides: true, place: callerPlace()}
+	}
+	return true
 }
 
 func limitsText(limits []Limit) string {
@@ -103,8 +245,8 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	return b.fixed.limits[0].keyTail, limits
 }
 
-// claimRoute takes a route's counters for an unnamed rule. It reports false if another rule has
-// them.
+// claimRoute takes a route's counters for an unnamed rule. It reports whether it could: not if
+// another rule has them.
 func (n *ruleNames) claimRoute(claim routeClaim, rule *boundRule) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

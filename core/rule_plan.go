@@ -60,6 +60,9 @@ func (l *Limiter) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	if prepared.err != nil {
 		return nil, prepared.err
 	}
+	if a.rule.Overrides && !limit.sharesCounter(a.rule.limits[0]) {
+		return nil, a.rule.wrong("LimitFor", limit, notOverridable)
+	}
 	if why := a.rule.OnStoreError.checkFor(&prepared.compiled); why != "" {
 		return nil, a.rule.wrong("OnStoreError", a.rule.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
 	}

@@ -32,6 +32,7 @@ func (b *boundRule) lookForRoute(c *call) {
 // meet makes the namedRule of a route that an unnamed rule is called for first.
 func (b *boundRule) meet(name string) *namedRule {
 	p := b.newNamed(name)
+	p.tally = b.tallies.OfRule(name)
 	if b.onRoute != nil {
 		b.onRoute(p)
 	}

@@ -51,6 +51,16 @@ func (s Slots) WithStorePolicy(policy StorePolicy) Slots {
 	return s
 }
 
+// WithOverrides returns the slots with overrides. See [Counter.WithOverrides]. Slots with another
+// time of [Slots.LostAfter] cannot have any.
+func (s Slots) WithOverrides() Slots {
+	s.handle = s.handle.withOverrides()
+	if s.handle != nil && s.own != nil && s.own.err == nil {
+		s.own = s.handle.substitute(s.own.limit)
+	}
+	return s
+}
+
 // Hold takes a slot, if there is one, and keeps it until release is called:
 //
 //	release, d, err := exports.Hold(ctx, "user:alice")

@@ -3,12 +3,15 @@ package core
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // Stats are the counts of a Limiter since it was made. See [Limiter.Stats]. encoding/json and
-// expvar show them as they are. Counts never go back, and start at zero with the process.
+// expvar show them as they are. Counts start at zero with the process and never decrease. There is
+// one exception: once no Guard follows a rule of a [RuleSet] any more, the next Replace removes its
+// counts. If its name comes back, it starts at zero again.
 type Stats struct {
 	// Decisions are the counts of decisions, in order of Rule, Reason and Source. Decisions that
 	// never occurred are left out.
@@ -28,13 +31,19 @@ type Stats struct {
 	// Evictions is the number of counters that were forgotten though they still counted, because
 	// there were more than Options.MaxKeys. Their callers started afresh.
 	Evictions uint64
-	// Trips is the number of round trips to Redis that decided over calls, repeated ones included,
+	// Trips is the number of round trips to Redis that decided calls, repeated ones included,
 	// or 0 without Redis. One trip can carry hundreds of scripts. Refunds, resets, bans,
 	// reservations and renewals are not included.
 	Trips uint64
 	// Calls is the number of calls in these trips. A lease of any size is one. Calls that the deny
 	// cache or a lease answered are in Decisions only.
 	Calls uint64
+	// StoreTime is how long calls waited for Redis, in buckets from 50 µs to 1 s. The wait begins
+	// when a call asks, and ends with an answer or an error, or when the caller leaves. A call
+	// counts once for each server that it asked, and a lease once. Calls that a breaker answered
+	// are left out, because Redis was not asked, and so are operations that are not in Trips.
+	// Without Redis, StoreTime is the zero Histogram.
+	StoreTime Histogram
 	// Merged is the number of Calls that shared the script call of another call on the same
 	// counters.
 	Merged uint64
@@ -51,13 +60,17 @@ type Stats struct {
 	// a replica. Counters that it had not saved or replicated were lost. The library finds this out
 	// by INFO, so Losses stays 0 if its Redis user may not call that.
 	Losses uint64
+	// RuleSets are the sets of rules that guards follow, in the order in which their first guards
+	// were made.
+	RuleSets []RuleSetStats
 }
 
 // DecisionCount is the number of times that one rule decided in one way. Rules of one name are
 // counted as one.
 type DecisionCount struct {
-	// Rule is the Decision's Rule: the name of the rule or the handle. It is OtherNames for those
-	// beyond 4,000 names of rules, or 1,000 of handles, in the order in which they are used.
+	// Rule is the Decision's Rule: the name of the rule or the handle, in UTF-8, and with a digest
+	// in place of its end if it is longer than 200 bytes. It is OtherNames for those beyond 4,000
+	// names of rules, or 1,000 of handles, in the order in which they are used.
 	Rule string
 	// Reason is the Decision's Reason.
 	Reason Reason
@@ -71,6 +84,23 @@ type DecisionCount struct {
 	// over all rules is the number of calls that were decided. A rule in DryRun never binds, so
 	// calls that only such rules looked at are not in the sum.
 	Bound uint64
+	// Near is the number of these calls that left a limit of the rule nearly used up: after the
+	// charge, at least 80 % of its Max, or of its Burst for a TokenBucket, was in use. Only charged
+	// calls are near a limit, and not those that CountLocally counted in this process.
+	Near uint64
+}
+
+// Histogram counts how long something took.
+type Histogram struct {
+	// Bounds are the upper bounds of the buckets in seconds, ascending. A bucket includes its
+	// bound. They are the same in every process, and change only with a release.
+	Bounds []float64
+	// Counts are the numbers of observations in each bucket. The last one, which has no bound in
+	// Bounds, is the number of those above all bounds.
+	Counts []uint64
+	// Count is the number of all observations, and Sum is their total in seconds.
+	Count uint64
+	Sum   float64
 }
 
 // StoreErrorCount is the number of times that Redis did not answer, for one class of reasons.
@@ -92,6 +122,20 @@ type ShardStats struct {
 	Opened uint64
 }
 
+// RuleSetStats is the state of one [RuleSet].
+type RuleSetStats struct {
+	// Names are the names of the rules that guards follow, sorted.
+	Names []string
+	// Version is the version in force: what [RuleSet.Replace] was given, or "" before.
+	Version string
+	// Since is when this process began to use it.
+	Since time.Time
+	// LastError is why the latest attempt to replace the version failed, and LastErrorAt is when
+	// that was. Both are unset after a success.
+	LastError   string
+	LastErrorAt time.Time
+}
+
 // OtherNames is the Rule under which Stats counts all names beyond its bounds together. Without
 // bounds, callers who choose names could fill the memory, or a metrics server.
 const OtherNames = "(other names)"
@@ -110,18 +154,13 @@ type keyCounter interface {
 //
 //	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))
 //
-// A Prometheus collector makes a counter of each entry, in its Collect:
-//
-//	for _, d := range limiter.Stats().Decisions {
-//		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(d.Count),
-//			d.Rule, string(d.Reason), string(d.Source))
-//	}
+// The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
 func (l *Limiter) Stats() Stats {
 	l.mustBeMade()
 	entries := l.tallies.Snapshot()
 	s := Stats{Decisions: make([]DecisionCount, 0, len(entries))}
 	for _, e := range entries {
-		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound})
+		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near})
 	}
 	if local, ok := l.store.(keyCounter); ok {
 		s.Keys, s.Evictions = local.Len(), local.Evictions()
@@ -129,6 +168,7 @@ func (l *Limiter) Stats() Stats {
 	if l.redis != nil {
 		s.Trips, s.Calls, s.Merged = l.redis.Trips()
 		s.Losses = l.redis.Losses()
+		s.StoreTime = Histogram(l.redis.Times())
 		for _, shard := range l.redis.Shards() {
 			s.Shards = append(s.Shards, ShardStats{shard.Addr, string(shard.Breaker), shard.Opened})
 		}
@@ -137,5 +177,6 @@ func (l *Limiter) Stats() Stats {
 		s.StoreErrors = append(s.StoreErrors, StoreErrorCount{StoreErrorClass(class), count})
 	})
 	slices.SortFunc(s.StoreErrors, func(a, b StoreErrorCount) int { return cmp.Compare(a.Class, b.Class) })
+	s.RuleSets = l.ruleSets.stats()
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,9 +21,10 @@ func counts(t testing.TB, limiter *core.Limiter) map[core.DecisionCount]tallied 
 	found := make(map[core.DecisionCount]tallied)
 	for _, d := range limiter.Stats().Decisions {
 		n := tallied{d.Count, d.Bound}
-		d.Count, d.Bound = 0, 0
-		if _, twice := found[d]; twice || n.count == 0 || n.bound > n.count {
-			t.Errorf("%+v is there twice, or never occurred, or bound more often than it occurred: %+v", d, n)
+		near := d.Near
+		d.Count, d.Bound, d.Near = 0, 0, 0
+		if _, twice := found[d]; twice || n.count == 0 || max(n.bound, near) > n.count {
+			t.Errorf("%+v is there twice, or never occurred, or bound or was near more often than it occurred: %+v, %d", d, n, near)
 		}
 		found[d] = n
 	}
@@ -208,6 +210,88 @@ func TestStatsEqualTheEvents(t *testing.T) {
 	wantCounts(t, limiter, want)
 }
 
+// A call is near a limit if it left at most a fifth of it, in any limit of its rule. Refused calls,
+// and calls that another rule refused, used nothing.
+func TestStatsOfCallsNearALimit(t *testing.T) {
+	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
+	several, tried, bucket, banning := hour("r", 100), hour("r", 10), core.Rule{Name: "r", Limit: core.PerHour(1).Bucket(10)}, hour("r", 1)
+	several.Also, tried.DryRun = []core.Limit{core.PerDay(10)}, true
+	banning.Cost, banning.Ban = cost(0), core.Ban{After: 1, For: time.Hour}
+	large := hour("r", 10)
+	large.Cost = cost(8)
+	server := redistest.Start(t)
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		near  uint64 // of 12 calls
+	}{
+		"one limit":                 {[]core.Rule{hour("r", 10)}, 3},
+		"not quite enough":          {[]core.Rule{hour("r", 16)}, 0},
+		"just enough":               {[]core.Rule{hour("r", 15)}, 1},
+		"the last of few":           {[]core.Rule{hour("r", 4)}, 1},
+		"a large cost":              {[]core.Rule{large}, 1},
+		"a burst":                   {[]core.Rule{bucket}, 3},
+		"the other of two limits":   {[]core.Rule{several}, 3},
+		"DryRun":                    {[]core.Rule{tried}, 3},
+		"refused by another rule":   {[]core.Rule{hour("r", 10), hour("other", 9)}, 2},
+		"a ban alone":               {[]core.Rule{banning}, 0},
+		"a rule that binds no call": {[]core.Rule{hour("r", 14), hour("other", 13)}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, options := range []core.Options{{}, {Redis: server.Client(t), Timeout: patient, Prefix: strings.ReplaceAll(name, " ", "-")}} {
+				limiter := newLimiter(t, options)
+				guard := newGuard(t, limiter, test.rules...)
+				for range 12 {
+					guard.Check(newView("GET", "/x"))
+				}
+				if near := near(limiter, "r"); near != test.near {
+					t.Errorf("%d calls near the limit, want %d: %+v", near, test.near, limiter.Stats().Decisions)
+				}
+			}
+		})
+	}
+}
+
+// With an override, its Max is the one that counts.
+func TestStatsOfCallsNearAnOverride(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "r", Seconds: 3600, MaxCount: 10, Key: core.Global, Overrides: true})
+	overrides, err := limiter.Overrides("r")
+	if err == nil {
+		err = overrides.Set(background, "r", core.Override{Max: 100})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 81 {
+		guard.Check(newView("GET", "/x"))
+	}
+	if near := near(limiter, "r"); near != 2 {
+		t.Errorf("%d calls near the limit, want 2: %+v", near, limiter.Stats().Decisions)
+	}
+}
+
+func TestStatsOfDirectCallsNearALimit(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	one, two := limiter.MustCounter("one", core.PerHour(10)), limiter.MustCounter("two", core.PerHour(100), core.PerDay(10))
+	for range 12 {
+		_, _ = one.Allow(background, "user:alice")
+		_, _ = two.Allow(background, "user:alice")
+		_, _ = one.Peek(background, "user:alice")
+	}
+	if near(limiter, "one") != 3 || near(limiter, "two") != 3 {
+		t.Errorf("counted %+v", limiter.Stats().Decisions)
+	}
+}
+
+func near(limiter *core.Limiter, rule string) (n uint64) {
+	for _, d := range limiter.Stats().Decisions {
+		if d.Rule == rule {
+			n += d.Near
+		}
+	}
+	return n
+}
+
 func TestStatsOfAStoreThatFails(t *testing.T) {
 	options := deadRedis(t)
 	limiter := newLimiter(t, options)
@@ -249,10 +333,16 @@ func TestStatsOfTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, _, err := limiter.MustCounter("n", core.PerHour(5)).AllowUpTo(background, "other", 3); err != nil {
+		t.Fatal(err)
+	}
 	s := limiter.Stats()
-	// The first call had to be sent a second time, with the script's text.
-	if s.Trips != 4 || s.Calls != 3 || s.Merged != 0 {
-		t.Errorf("%+v for three calls one after the other", s)
+	// Each script had to be sent a second time, with its text.
+	if s.Trips != 6 || s.Calls != 4 || s.Merged != 0 {
+		t.Errorf("%+v for four calls one after the other", s)
+	}
+	if s.StoreTime.Count != 4 || s.StoreTime.Sum <= 0 || len(s.StoreTime.Counts) != len(s.StoreTime.Bounds)+1 {
+		t.Errorf("%+v for four calls", s.StoreTime)
 	}
 	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: "closed"}) || s.StoreErrors != nil || s.Losses != 0 {
 		t.Errorf("%+v of a healthy server", s)

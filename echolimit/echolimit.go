@@ -109,6 +109,16 @@ func Allow(c echo.Context, check *core.Check, subject string) bool {
 	return goOn
 }
 
+// OwnLimits returns a handler that shows callers what is left of their own limits, as JSON, and
+// charges nothing. See core.Guard.OwnLimits.
+func OwnLimits(guard *core.Guard) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		own := guard.OwnLimits(&view{c})
+		own.SetHeader(c.Response().Header())
+		return c.Blob(own.Reply())
+	}
+}
+
 func carryOut(c echo.Context, answer core.Answer) (goOn bool, err error) {
 	if answer.Context != nil {
 		c.SetRequest(c.Request().WithContext(answer.Context))

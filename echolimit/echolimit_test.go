@@ -106,3 +106,4 @@ func (h *handling) Reply(status int) { _ = h.c.String(status, "replied") }
 func (h *handling) Allow(check *core.Check, subject string) bool {
 	return echolimit.Allow(h.c, check, subject)
 }
+func (h *handling) OwnLimits(guard *core.Guard) { h.err = echolimit.OwnLimits(guard)(h.c) }

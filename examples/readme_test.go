@@ -18,6 +18,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log"
 	"net/http"
 	"net/netip"
@@ -34,9 +35,10 @@ import (
 )
 
 func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool,
-	signIn, search gin.HandlerFunc) {
+	signIn, search gin.HandlerFunc, rdb redis.UniversalClient, functions rulefile.Functions, set *rulefile.Set, rules []core.Rule, text, commit string) {
 	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
+	_ = fmt.Print
 	{
 %s
 	}

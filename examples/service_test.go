@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func (b built) Run() (code int) {
 // otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "DRAIN=0s")
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "DRAIN=0s")
 	c.Env = append(c.Env, env...)
 	return c
 }
@@ -70,7 +71,37 @@ type service struct {
 	killed  bool
 	address string // host:port, or the path of a unix socket
 	about   string // what it printed at its start
+	logged  *logText
 	client  *http.Client
+}
+
+// logText is what an example has logged so far.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// awaitLog waits until an example has logged a text.
+func (s *service) awaitLog(text string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if strings.Contains(strings.ReplaceAll(s.logged.String(), `\"`, `"`), text) {
+			return
+		}
+	}
+	s.t.Fatalf("has not logged %s, but %s", text, s.logged)
 }
 
 // start starts an example and returns when it listens. The test ends it by SIGTERM, and fails if it
@@ -78,8 +109,8 @@ type service struct {
 func start(t *testing.T, name string, env ...string) *service {
 	t.Helper()
 	c := command(name, env...)
-	var logged bytes.Buffer
-	c.Stderr = &logged
+	logged := new(logText)
+	c.Stderr = logged
 	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +118,7 @@ func start(t *testing.T, name string, env ...string) *service {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, process: c, client: &http.Client{Timeout: 10 * time.Second}}
+	s := &service{t: t, process: c, logged: logged, client: &http.Client{Timeout: 10 * time.Second}}
 	t.Cleanup(func() {
 		if s.killed {
 			return
@@ -95,7 +126,7 @@ func start(t *testing.T, name string, env ...string) *service {
 		defer killAfterPatience(c).Stop()
 		_ = c.Process.Signal(syscall.SIGTERM)
 		if err := c.Wait(); err != nil {
-			t.Errorf("%s did not end in order: %v\n%s", name, err, &logged)
+			t.Errorf("%s did not end in order: %v\n%s", name, err, logged)
 		}
 	})
 	s.readAbout(c, stdout)

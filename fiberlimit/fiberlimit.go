@@ -78,6 +78,17 @@ func Allow(c *fiber.Ctx, check *core.Check, subject string) bool {
 	return goOn
 }
 
+// OwnLimits returns a handler that shows callers what is left of their own limits, as JSON, and
+// charges nothing. See core.Guard.OwnLimits.
+func OwnLimits(guard *core.Guard) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		own := guard.OwnLimits(view{c})
+		own.SetHeader(&c.Response().Header)
+		status, _, body := own.Reply()
+		return c.Status(status).Send(body)
+	}
+}
+
 func carryOut(c *fiber.Ctx, answer core.Answer) (goOn bool, err error) {
 	if answer.Context != nil {
 		c.SetUserContext(answer.Context)

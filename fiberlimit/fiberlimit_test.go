@@ -105,6 +105,7 @@ func (h *handling) Reply(status int)         { _ = h.c.Status(status).SendString
 func (h *handling) Allow(check *core.Check, subject string) bool {
 	return fiberlimit.Allow(h.c, check, subject)
 }
+func (h *handling) OwnLimits(guard *core.Guard) { h.err = fiberlimit.OwnLimits(guard)(h.c) }
 
 // TestHeadersAsWritten runs the adapter's tests while fiber leaves the names of headers as they
 // were sent.

@@ -105,6 +105,16 @@ func Allow(c *gin.Context, check *core.Check, subject string) bool {
 	return carryOut(c, check.Allow(view{c}, subject))
 }
 
+// OwnLimits returns a handler that shows callers what is left of their own limits, as JSON, and
+// charges nothing. See core.Guard.OwnLimits.
+func OwnLimits(guard *core.Guard) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		own := guard.OwnLimits(view{c})
+		own.SetHeader(c.Writer.Header())
+		c.Data(own.Reply())
+	}
+}
+
 func carryOut(c *gin.Context, answer core.Answer) (goOn bool) {
 	if answer.Context != nil {
 		c.Request = c.Request.WithContext(answer.Context)

@@ -90,3 +90,4 @@ func (h handling) Reply(status int) { h.c.String(status, "replied") }
 func (h handling) Allow(check *core.Check, subject string) bool {
 	return ginlimit.Allow(h.c, check, subject)
 }
+func (h handling) OwnLimits(guard *core.Guard) { ginlimit.OwnLimits(guard)(h.c) }

@@ -117,6 +117,8 @@ func readStatus(t testing.TB, reply *limittest.Reply, refusal *status.Status, he
 		switch detail := detail.(type) {
 		case *errdetails.RetryInfo:
 			reply.Header.Set("Retry-After", fmt.Sprint(int(detail.RetryDelay.AsDuration().Seconds()+0.999)))
+		case *errdetails.RequestInfo:
+			reply.Header.Set("Refusal-Reference", detail.ServingData)
 		case *errdetails.QuotaFailure:
 			for _, violation := range detail.Violations {
 				reply.Violated = append(reply.Violated, violation.Subject)

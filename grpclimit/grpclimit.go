@@ -59,6 +59,22 @@ func Allow(ctx context.Context, decide *core.Check, subject string) error {
 	return nil
 }
 
+// OwnLimits returns what is left of the caller's own limits, and charges nothing, for a method that
+// shows callers their limits. The context is the handler's. The error is the status of a caller
+// whose limits cannot be shown. See core.Guard.OwnLimits.
+func OwnLimits(ctx context.Context, guard *core.Guard) ([]core.Decision, error) {
+	var own core.OwnLimits
+	method, _ := grpc.Method(ctx)
+	check(ctx, method, func(v core.View) core.Answer {
+		own = guard.OwnLimits(v)
+		return core.Answer{Refusal: own.Refusal}
+	})
+	if own.Refusal != nil {
+		return nil, refuse(own.Refusal)
+	}
+	return own.Limits, nil
+}
+
 func unary(guard *core.Guard) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 		answer, last := check(ctx, info.FullMethod, guard.Check)
@@ -149,7 +165,7 @@ func check(ctx context.Context, method string, decide func(core.View) core.Answe
 }
 
 // refuse returns the status of a refusal. It has a RetryInfo only if waiting helps, because clients
-// retry then.
+// retry then. A reference is the serving data of a RequestInfo, which clients attach to feedback.
 func refuse(r *core.Refusal) error {
 	var details []protoadapt.MessageV1
 	if r.Wait > 0 {
@@ -161,6 +177,9 @@ func refuse(r *core.Refusal) error {
 			failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{Subject: title, Description: r.Message})
 		}
 		details = append(details, failure)
+	}
+	if r.Reference != "" {
+		details = append(details, &errdetails.RequestInfo{ServingData: r.Reference})
 	}
 	refusal := status.New(codes.Code(r.Code), r.Message) // never codes.OK: that would be no error
 	if detailed, err := refusal.WithDetails(details...); err == nil {

@@ -2,6 +2,7 @@ package grpclimit_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"strings"
@@ -103,6 +104,18 @@ func (h *handling) Reply(status int)         { h.err = status2error[status] }
 func (h *handling) Allow(check *core.Check, subject string) bool {
 	h.err = grpclimit.Allow(h.ctx, check, subject)
 	return h.err == nil
+}
+func (h *handling) OwnLimits(guard *core.Guard) {
+	limits, err := grpclimit.OwnLimits(h.ctx, guard)
+	if h.err = err; err != nil {
+		return
+	}
+	var shown struct{ Limits []any }
+	for _, d := range limits {
+		shown.Limits = append(shown.Limits, map[string]any{"name": d.Rule, "limit": d.Limit.Max, "remaining": d.Remaining})
+	}
+	text, _ := json.Marshal(shown)
+	h.Text(string(text))
 }
 func (h *handling) Text(text string) {
 	h.text = text

@@ -73,6 +73,18 @@ func Allow(w http.ResponseWriter, r *http.Request, check *core.Check, subject st
 	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return check.Allow(v, subject) }))
 }
 
+// OwnLimits returns a handler that shows callers what is left of their own limits, as JSON, and
+// charges nothing. See core.Guard.OwnLimits.
+func OwnLimits(guard *core.Guard) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own := guard.OwnLimits(&view{w, r, nil})
+		own.SetHeader(w.Header())
+		status, _, body := own.Reply()
+		w.WriteHeader(status)
+		_, _ = w.Write(body) // a caller who has left needs no answer
+	})
+}
+
 func carryOut(w http.ResponseWriter, answer core.Answer) (goOn bool) {
 	if answer.Refusal == nil {
 		return true

@@ -105,3 +105,4 @@ func (h handling) Reply(status int) { http.Error(h.w, "replied", status) }
 func (h handling) Allow(check *core.Check, subject string) bool {
 	return nethttplimit.Allow(h.w, h.r, check, subject)
 }
+func (h handling) OwnLimits(guard *core.Guard) { nethttplimit.OwnLimits(guard).ServeHTTP(h.w, h.r) }

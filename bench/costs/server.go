@@ -115,9 +115,11 @@ func (s *server) costs(ctx context.Context, r row) (c costs, err error) {
 // time of a decision.
 func (s *server) newLimiter() (*core.Limiter, error) {
 	return core.New(core.Options{
-		Redis: s.client, OneKeyPerScript: true, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		Redis: s.client, OneKeyPerScript: true, Timeout: time.Minute, Logger: discard,
 	})
 }
+
+var discard = slog.New(slog.DiscardHandler)
 
 // refusals is the number of times that every subject is refused.
 const refusals = 20

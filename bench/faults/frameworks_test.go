@@ -208,6 +208,9 @@ func (h handling) Context() context.Context { return h.ctx }
 // Allow implements limittest.Handling.
 func (h handling) Allow(check *core.Check, subject string) bool { return h.allow(check, subject) }
 
+// OwnLimits implements limittest.Handling. No route here shows limits.
+func (h handling) OwnLimits(*core.Guard) { h.status(http.StatusNotImplemented) }
+
 // Text implements limittest.Handling.
 func (h handling) Text(text string) { _, _ = io.WriteString(h.reply, text) }
 

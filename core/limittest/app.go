@@ -71,6 +71,9 @@ type Handling interface {
 	// Allow calls the adapter's Allow with a check of the app's limiter. After false the handler
 	// writes nothing.
 	Allow(check *core.Check, subject string) bool
+	// OwnLimits replies with the adapter's OwnLimits. An RPC sends the name of each limit, its Max
+	// and what remains of it as JSON, in the form of core.OwnLimits.Reply.
+	OwnLimits(guard *core.Guard)
 	// Text replies 200 with a text whose length is declared before it.
 	Text(text string)
 	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code for it.

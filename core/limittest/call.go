@@ -37,8 +37,8 @@ func (c Call) Until() context.Context {
 }
 
 // Reply is the reply to a call. An RPC adapter translates its reply to HTTP: Status is the status
-// that corresponds to the code, Header holds the trailers, and Retry-After comes from RetryInfo. A
-// client that left returns the zero Reply.
+// that corresponds to the code, and Header holds the trailers; Retry-After comes from RetryInfo, and
+// Refusal-Reference from RequestInfo. A client that left returns the zero Reply.
 type Reply struct {
 	Status int
 	Header http.Header

@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -15,7 +16,7 @@ import (
 func (a Adapter) contract(t testing.TB) {
 	c := &contract{site: &site{adapter: a, network: "tcp", peers: new(from)}, ended: make(chan int, 10)}
 	c.peers.show(peerNamed(t, shownPeer))
-	limiter := c.limiter(t, func(o *core.Options) { o.Expose = true })
+	limiter := c.limiter(t, func(o *core.Options) { o.Expose, o.Identify = true, nobody })
 	c.serve(t, App{
 		Limiter: limiter,
 		Before: func(ctx context.Context) context.Context {
@@ -27,7 +28,7 @@ func (a Adapter) contract(t testing.TB) {
 			c.plain.rule("plain", plainPath),
 			c.slash.rule("slash", plainPath+"/"),
 		),
-		Routes: c.routes(limiter.MustCheck(once(nil))),
+		Routes: append(c.routes(limiter.MustCheck(once(nil))), ownRoutes(limiter)...),
 	})
 	if reply := c.get(t, freePath); reply.Status != http.StatusOK || reply.Body != "ok" {
 		t.Fatalf("GET %s, to which no rule applies, got status %d and %q, want 200 and %q: "+
@@ -45,7 +46,11 @@ func (a Adapter) contract(t testing.TB) {
 		c.wantLoose(t)
 	}
 	c.wantAllow(t)
+	c.wantOwnLimits(t)
 }
+
+// nobody knows no user.
+func nobody(core.Request) (string, error) { return "", nil }
 
 // The paths of the contract's app. "/shown/7" is a path of /shown/{id}, or a method of an RPC.
 const (
@@ -56,6 +61,8 @@ const (
 	panicPath   = "/recovery/missing" // the client then reports: GET /recovery/missing: no reply
 	exposedPath = "/contract/exposed"
 	allowPath   = "/contract/allow"
+	ownPath     = "/contract/limits"
+	loginPath   = "/contract/login"
 	textPath    = "/contract/text"
 
 	shownPeer = "192.0.2.7"
@@ -163,4 +170,43 @@ func (c *contract) wantAllow(t testing.TB) {
 		t.Fatalf("Allow within the limit: status %d and %q, want the handler's reply", reply.Status, reply.Body)
 	}
 	c.refused(t, "Allow", c.get(t, allowPath))
+}
+
+// ownRoutes are routes that show callers their own limits.
+func ownRoutes(limiter *core.Limiter) []Route {
+	own := limiter.MustGuard(core.Rule{Name: "own", Seconds: 600, MaxCount: 3})
+	login := limiter.MustGuard(core.Rule{Name: "login", Seconds: 600, NeedLogin: true})
+	return []Route{
+		{Path: ownPath, Handle: func(h Handling) { h.OwnLimits(own) }},
+		{Path: loginPath, Handle: func(h Handling) { h.OwnLimits(login) }},
+	}
+}
+
+// wantOwnLimits asks for the caller's own limits, and where they are not known without a login.
+func (c *contract) wantOwnLimits(t testing.TB) {
+	for range 2 {
+		reply := c.get(t, ownPath)
+		if limits := reply.ownLimits(); reply.Status != http.StatusOK || len(limits) != 1 || limits[0] != (ownLimit{Name: "own", Limit: 3, Remaining: 3}) {
+			t.Errorf("OwnLimits sent %q, want what core.OwnLimits.Reply returns", reply.Body)
+		}
+		if !c.adapter.RPC && (reply.Header.Get("Content-Type") != "application/json" || reply.Header.Get("Cache-Control") != "no-store") {
+			t.Errorf("OwnLimits did not send the headers of core.OwnLimits.SetHeader")
+		}
+	}
+	if reply := c.get(t, loginPath); reply.Status != http.StatusUnauthorized {
+		t.Errorf("OwnLimits sent status %d to a caller who has to log in, want 401", reply.Status)
+	}
+}
+
+// ownLimit is a limit as OwnLimits shows it.
+type ownLimit struct {
+	Name             string
+	Limit, Remaining int
+}
+
+// ownLimits returns the limits that a reply shows.
+func (r Reply) ownLimits() []ownLimit {
+	var shown struct{ Limits []ownLimit }
+	_ = json.Unmarshal([]byte(r.Body), &shown) // what is no JSON shows none
+	return shown.Limits
 }

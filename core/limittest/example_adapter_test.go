@@ -74,6 +74,17 @@ func Allow(c *Ctx, check *core.Check, subject string) bool {
 	return carryOut(c, check.Allow(view{c}, subject))
 }
 
+// OwnLimits returns a handler that shows callers their own limits.
+func OwnLimits(guard *core.Guard) Handler {
+	return func(c *Ctx) {
+		own := guard.OwnLimits(view{c})
+		own.SetHeader(c.Writer.Header())
+		status, _, body := own.Reply()
+		c.Writer.WriteHeader(status)
+		_, _ = c.Writer.Write(body) // a caller who has left needs no answer
+	}
+}
+
 // carryOut writes the refusal, if there is one, and reports whether the call goes on.
 func carryOut(c *Ctx, answer core.Answer) (goOn bool) {
 	if answer.Context != nil {
@@ -175,6 +186,7 @@ func (h handling) Text(text string) {
 }
 
 func (h handling) Allow(check *core.Check, subject string) bool { return Allow(h.c, check, subject) }
+func (h handling) OwnLimits(guard *core.Guard)                  { OwnLimits(guard)(h.c) }
 
 // Here begins the framework.
 

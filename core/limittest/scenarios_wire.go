@@ -22,6 +22,7 @@ var wireScenarios = []scenario{
 	{name: "several rules are one list", run: severalRules},
 	{name: "a refusal says when to retry", run: refusalSaysWhen},
 	{name: "a refusal is a problem detail", run: problemDetail, httpOnly: true},
+	{name: "a refusal carries its reference", run: refusalReference},
 	{name: "the rule's own message", run: ownMessage},
 	{name: "the owner's own reply", run: ownReply, httpOnly: true},
 	{name: "HEAD counts with GET", run: headCountsWithGet, httpOnly: true},
@@ -176,6 +177,27 @@ func problemDetail(t *testing.T, s *site) {
 	if problem.Type != "https://iana.org/assignments/http-problem-types#quota-exceeded" || problem.Status != 429 ||
 		problem.Title == "" || problem.Detail == "" || len(problem.Violated) != 1 || problem.Violated[0] != "shop" {
 		t.Errorf("the problem is %+v", problem)
+	}
+}
+
+// refusalReference requires that a refusal's reference reaches the caller, also if the owner replaces
+// the body.
+func refusalReference(t *testing.T, s *site) {
+	for _, reply := range []func(core.Request, core.Refusal) core.Refusal{
+		nil,
+		func(core.Request, core.Refusal) core.Refusal { return core.Refusal{Body: []byte("no")} },
+	} {
+		limiter := s.limiter(t, func(o *core.Options) {
+			o.ReferenceKeys, o.Reply = [][]byte{[]byte("a key of thirty-two random bytes")}, reply
+		})
+		s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "shop", Seconds: 600, MaxCount: 1})}}})
+		if text := s.want(t, 200, "/shop/list").Header.Get("Refusal-Reference"); text != "" {
+			t.Errorf("an allowed call has the reference %q", text)
+		}
+		got, err := limiter.ExplainReference(s.want(t, 429, "/shop/list").Header.Get("Refusal-Reference"))
+		if err != nil || got.Rule != "shop" || got.Reason != core.LimitExceeded || !got.About("ip:127.0.0.1") {
+			t.Errorf("the reference says %v, %v", got, err)
+		}
 	}
 }
 

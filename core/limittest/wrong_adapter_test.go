@@ -218,6 +218,16 @@ func (h handling) Allow(check *core.Check, subject string) bool {
 	return h.a == "Allow"
 }
 
+func (h handling) OwnLimits(guard *core.Guard) {
+	own := guard.OwnLimits(view{h.a, h.w, h.r, false})
+	if h.a != "OwnLimits' headers" {
+		own.SetHeader(h.w.Header())
+	}
+	status, _, body := own.Reply()
+	h.w.WriteHeader(wrongly(h.a, "OwnLimits' status", 200, status))
+	_, _ = h.w.Write(wrongly(h.a, "OwnLimits' body", nil, body))
+}
+
 // unfolded answers 400 to a request with a folded header.
 type unfolded struct{ net.Listener }
 

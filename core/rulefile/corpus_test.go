@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,8 +43,15 @@ func TestGoodFiles(t *testing.T) {
 		if wrong := schemaRefuses(t, file); wrong != "" {
 			t.Errorf("%s: the schema refuses it: %s", file, wrong)
 		}
+		if err := checkDocument(string(must(os.ReadFile(file)))); err != nil {
+			t.Errorf("%s cannot be published: %v", file, err)
+		}
 	}
 }
+
+// publishable are errors that only a service finds, which knows its functions, and of files named
+// *.json that are YAML.
+var publishable = regexp.MustCompile(`registered in Functions\.|"[a-z]+": is no key|is not JSON`)
 
 func TestBadFiles(t *testing.T) {
 	var all bytes.Buffer
@@ -54,6 +62,10 @@ func TestBadFiles(t *testing.T) {
 			continue
 		}
 		checkPlaces(t, file, err)
+		content, unreadable := os.ReadFile(file)
+		if unreadable == nil && checkDocument(string(content)) == nil && !publishable.MatchString(err.Error()) {
+			t.Errorf("%s can be published: %v", file, err)
+		}
 		says := "accepts"
 		if schemaRefuses(t, file) != "" {
 			says = "refuses"

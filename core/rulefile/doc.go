@@ -3,11 +3,16 @@
 //
 //	limiter, err := core.New(core.Options{Redis: rdb, Identify: core.BearerToken(verify)})
 //	...
-//	set, err := rulefile.Load(limiter, rulefile.Functions{}, "limits.yaml")
+//	set, err := rulefile.Watch(limiter, rulefile.Functions{}, "limits.yaml")
 //	if err != nil {
 //		log.Fatal(err)
 //	}
+//	defer set.Close()
 //	router.Use(ginlimit.With(set.MustGuard("api")))
+//
+// [Watch] follows the files while the service runs; [Load] reads them once. Either way, the guards
+// of the [Set] use the newest correct rules, and one call is decided by one version of them.
+// [Set.Diff] says beforehand which counters keep their use, and which start empty.
 //
 // # The form of a file
 //
@@ -35,6 +40,7 @@
 //	      free: 10/s
 //	      internal: unlimited
 //	    ban: {after: 5, for: 15m, max: 24h}
+//	    overrides: true                   # operators may set other limits for a subject
 //	    dry_run: true
 //	    skip:
 //	      addresses: [10.0.0.0/8, 192.0.2.7]
@@ -87,8 +93,15 @@
 //	limits.yaml:9:12: rule "login": ban.for = "15 m": is not a span such as 15m, 24h or 90s
 //
 // The exceptions are errors of syntax: only the first of a file is reported, and YAML does not tell
-// its column, which is then 1. In JSON, columns behind the escapes \/ and \ud83d\ude00 on a line are
-// a few characters off.
+// its column, which is then 1. In JSON, columns behind the escapes \/ and \ud83d\ude00 on a line
+// are a few characters off.
+//
+// # One document for a fleet
+//
+// Instead of files, the rules can be one document in Redis. [Document.Write] publishes a version of
+// it, and every process that called [Follow] begins to use it within about a second.
+//
+// # Bounds
 //
 // A file has at most one megabyte. Together there are at most 100 files with four megabytes and
 // 1,000 rules. Lists and plans have at most 1,000 entries, a rule 100 fields, and a text 4,096

@@ -29,6 +29,14 @@ type Functions struct {
 	Skips map[string]func(core.Request) bool
 }
 
+// clone returns copies of the maps.
+func (f Functions) clone() Functions {
+	return Functions{
+		maps.Clone(f.Keys), maps.Clone(f.Plans), maps.Clone(f.LimitFor), maps.Clone(f.Costs),
+		maps.Clone(f.Counts), maps.Clone(f.Notes), maps.Clone(f.Skips),
+	}
+}
+
 // check returns an error if a name cannot be used, or names no function.
 func (f Functions) check() error {
 	all := reflect.ValueOf(f)

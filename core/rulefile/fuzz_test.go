@@ -33,11 +33,18 @@ func FuzzLoad(f *testing.F) {
 		if (set == nil) == (err == nil) {
 			t.Fatalf("%v and %v", set, err)
 		}
+		published := checkDocument(string(data))
+		if published != nil {
+			checkErrors(t, "document", published)
+		}
 		if err != nil {
 			checkErrors(t, name, err)
 			return
 		}
 		checkSet(t, set)
+		if published != nil {
+			t.Errorf("a good file cannot be published: %v", published)
+		}
 	})
 }
 
@@ -62,7 +69,10 @@ func checkSet(t *testing.T, set *Set) {
 		t.Fatal(err)
 	}
 	defer trial.Close()
-	fresh := &Set{limiter: trial, rules: set.rules}
+	fresh, err := newSet(trial, registered, nil, set.present.Load())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range set.Names() {
 		if _, err := fresh.Guard(name); err != nil {
 			t.Errorf("the set has a rule that cannot be attached: %v", err)

@@ -82,12 +82,20 @@ func errorsOf(t testing.TB, err error) (found []*Error) {
 // loadBytes loads what a file of this name would hold.
 func loadBytes(t testing.TB, limiter *core.Limiter, name string, data []byte) (*Set, error) {
 	t.Helper()
-	l, err := newLoader(limiter, registered)
+	first, err := loadSources(limiter, registered, func(wrong *problems) []source {
+		wrong.files = []string{name}
+		return []source{fileSource(name, data)}
+	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	defer l.trial.Close()
-	l.wrong.files = []string{name}
-	l.load(source{name, data})
-	return l.finish()
+	return newSet(limiter, registered, nil, first)
+}
+
+// rounds returns how many rounds a test has: few, or many with ACCESSLIMIT_LONG set.
+func rounds(few, many int) int {
+	if os.Getenv("ACCESSLIMIT_LONG") != "" {
+		return many
+	}
+	return few
 }

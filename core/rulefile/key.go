@@ -40,12 +40,22 @@ func (r *ruleReader) readKey(n *yaml.Node) {
 // keyOf returns the key that a text stands for, or core.ByIP after adding what is wrong.
 func (r *ruleReader) keyOf(n *yaml.Node) core.KeyFunc {
 	key, why := r.functions.key(n.Value)
+	if why != "" && r.anyFunction && n.Value != "" && !isParametric(n.Value) {
+		return madeUp[core.KeyFunc]()
+	}
 	if why != "" {
 		r.fail(n, valued("key", n), why)
 		r.bad[n] = true
 		return core.ByIP
 	}
 	return key
+}
+
+// isParametric reports whether a text is a key that needs no function, or would be without a
+// mistake.
+func isParametric(text string) bool {
+	word, _, parametric := strings.Cut(text, ":")
+	return parametric && (parametricKeys[word] != nil || closest(word, slices.Sorted(maps.Keys(parametricKeys))) != "")
 }
 
 func (f *Functions) key(text string) (_ core.KeyFunc, why string) {

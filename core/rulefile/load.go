@@ -1,9 +1,12 @@
 package rulefile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,29 +19,76 @@ import (
 // If anything is wrong, there is no Set. The error joins an [*Error] for each mistake, at most 100,
 // sorted by place. Nothing is claimed on the Limiter until [Set.Guard].
 func Load(limiter *core.Limiter, functions Functions, paths ...string) (*Set, error) {
+	return loadFirst(limiter, functions, paths, func(wrong *problems) []source { return readAll(paths, wrong) })
+}
+
+// loadFirst makes a Set of what read returns.
+func loadFirst(limiter *core.Limiter, functions Functions, paths []string, read func(*problems) []source) (*Set, error) {
 	if err := functions.check(); err != nil {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, errors.New("rulefile: Load needs a file or a folder")
+		return nil, errors.New("rulefile: no file and no folder is named")
 	}
+	first, err := loadSources(limiter, functions, read)
+	if err != nil {
+		return nil, err
+	}
+	return newSet(limiter, functions, paths, first)
+}
+
+// newSet returns a Set with its first rules, or without any yet if first is nil.
+func newSet(limiter *core.Limiter, functions Functions, paths []string, first *loaded) (*Set, error) {
+	rules, err := limiter.RuleSet()
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{limiter: limiter, functions: functions.clone(), paths: slices.Clone(paths), rules: rules, closed: make(chan struct{})}
+	s.present.Store(&loaded{})
+	if first == nil {
+		return s, nil
+	}
+	defer s.logs.write()
+	if err := s.replace(first); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// loadSources loads the rules of all that read returns. read adds to the problems what it cannot
+// read.
+func loadSources(limiter *core.Limiter, functions Functions, read func(*problems) []source) (*loaded, error) {
 	l, err := newLoader(limiter, functions)
 	if err != nil {
 		return nil, err
 	}
 	defer l.trial.Close()
-	for _, from := range readAll(paths, &l.wrong) {
+	sources := read(&l.wrong)
+	for _, from := range sources {
 		l.load(from)
 	}
+	l.loaded.version = hashOf(sources)
 	return l.finish()
 }
 
-// loader makes a Set.
+// hashOf returns the first digits of a hash of the files' contents.
+func hashOf(sources []source) string {
+	all := sha256.New()
+	for _, from := range sources {
+		fmt.Fprintf(all, "%d:", len(from.data))
+		all.Write(from.data)
+	}
+	return hex.EncodeToString(all.Sum(nil)[:6])
+}
+
+// loader makes a version of the rules.
 type loader struct {
-	set       *Set
+	loaded    *loaded
 	functions Functions
 	wrong     problems
 	trial     *core.Limiter // on which rules are tried
+
+	anyFunction bool // every name of a function is accepted: the functions are not known here
 }
 
 func newLoader(limiter *core.Limiter, functions Functions) (*loader, error) {
@@ -46,20 +96,30 @@ func newLoader(limiter *core.Limiter, functions Functions) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &Set{limiter: limiter, rules: make(map[string]placedRule)}
-	return &loader{set: set, functions: functions, trial: trial}, nil
+	return newLoaderOn(trial, functions), nil
+}
+
+func newLoaderOn(trial *core.Limiter, functions Functions) *loader {
+	return &loader{loaded: &loaded{rules: make(map[string]placedRule)}, functions: functions, trial: trial}
 }
 
 // newTrial returns a Limiter that refuses the rules that the given one refuses, because rules that
 // are only tried must leave no names on that.
 func newTrial(limiter *core.Limiter) (*core.Limiter, error) {
-	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: 1}
 	var wrong *core.RuleError
-	switch _, err := limiter.Check(core.Rule{Seconds: 1, NeedLogin: true}); {
-	case err == nil:
-		options.Identify = func(core.Request) (string, error) { return "", nil }
-	case !errors.As(err, &wrong) || wrong.Field != "NeedLogin":
+	_, err := limiter.Check(core.Rule{Seconds: 1, NeedLogin: true})
+	if err != nil && (!errors.As(err, &wrong) || wrong.Field != "NeedLogin") {
 		return nil, err
+	}
+	return newTrialThat(err == nil)
+}
+
+// newTrialThat returns a Limiter for rules that are only tried, which may be able to identify
+// users.
+func newTrialThat(identifies bool) (*core.Limiter, error) {
+	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: 1}
+	if identifies {
+		options.Identify = func(core.Request) (string, error) { return "", nil }
 	}
 	return core.New(options)
 }
@@ -70,7 +130,7 @@ func (l *loader) load(from source) {
 	if root == nil {
 		return
 	}
-	c := &checker{file: from.name, wrong: &l.wrong, bad: make(map[*yaml.Node]bool)}
+	c := &checker{file: from.name, wrong: &l.wrong, bad: make(map[*yaml.Node]bool), anyFunction: l.anyFunction}
 	c.check(root, document, "")
 	rules := get(root, "rules")
 	if rules == nil || rules.Kind != yaml.SequenceNode || len(rules.Content) > maxRules {
@@ -89,14 +149,14 @@ func (l *loader) add(c *checker, n *yaml.Node) {
 	defer c.leave()
 	r := c.readRule(n, &l.functions)
 	name := r.rule.Name
-	first, taken := l.set.rules[name]
+	first, taken := l.loaded.rules[name]
 	switch {
 	case taken:
 		c.fail(get(n, "name"), "", fmt.Sprintf("is also at %v: each name stands for one rule", first.place))
-	case name != "" && len(l.set.rules) == maxRules:
+	case name != "" && len(l.loaded.rules) == maxRules:
 		c.fail(n, "", fmt.Sprintf("there are more than %d rules", maxRules))
 	case name != "": // otherwise there is an error already
-		l.set.rules[name] = placedRule{r.rule, Place{c.file, n.Line, n.Column}}
+		l.loaded.rules[name] = placedRule{r.rule, Place{c.file, n.Line, n.Column}, fieldTexts(n)}
 	}
 	if name == "" || taken { // on a Limiter, rules of one name have one limit
 		r.rule.Name = fmt.Sprintf("(%d:%d)", n.Line, n.Column)
@@ -104,10 +164,10 @@ func (l *loader) add(c *checker, n *yaml.Node) {
 	r.validate(l.trial)
 }
 
-// finish returns the Set, or what was wrong.
-func (l *loader) finish() (*Set, error) {
+// finish returns the rules, or what was wrong.
+func (l *loader) finish() (*loaded, error) {
 	if err := l.wrong.join(); err != nil {
 		return nil, err
 	}
-	return l.set, nil
+	return l.loaded, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -123,7 +124,46 @@ func TestFilesThatAreNone(t *testing.T) {
 	if runtime.GOOS == "linux" { // a file whose size is not that of its contents
 		wantError(t, []string{"/proc/self/status"}, "/proc/self/status: changed while it was read")
 	}
-	wantError(t, nil, "needs a file or a folder")
+	wantError(t, nil, "no file and no folder is named")
+}
+
+// A file that turns into a FIFO between two steps of reading it does not make the reader wait.
+func TestAFileThatBecomesAFIFO(t *testing.T) {
+	dir := folder(t, map[string]string{"file": oneRule("api")})
+	path, next := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "next")
+	fifo := filepath.Join(dir, "fifo")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink("file", path)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan int)
+	go func() {
+		refused := 0
+		for range 10000 {
+			if _, err := readFile(path); err != nil {
+				refused++
+			}
+		}
+		done <- refused
+	}()
+	late := time.After(time.Minute)
+	for target := "fifo"; ; {
+		select {
+		case refused := <-done:
+			if refused == 0 || refused == 10000 {
+				t.Errorf("%d of 10000 were refused: the test shows nothing", refused)
+			}
+			return
+		case <-late:
+			writer, _ := os.OpenFile(fifo, os.O_RDWR, 0) // which is what readFile waits for
+			defer writer.Close()
+			t.Fatal("readFile waits for somebody to write into a FIFO")
+		default:
+		}
+		if err := errors.Join(os.Symlink(target, next), os.Rename(next, path)); err != nil {
+			t.Fatal(err)
+		}
+		target = map[string]string{"fifo": "file", "file": "fifo"}[target]
+	}
 }
 
 func TestUnreadableFile(t *testing.T) {
@@ -174,12 +214,17 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
+// aliasBomb returns a small text that stands for a huge one.
+func aliasBomb() string {
+	text := "a: &a [x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		text += fmt.Sprintf("%c: &%c [%s*%c]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 8), c-1)
+	}
+	return text
+}
+
 func TestHostileText(t *testing.T) {
 	deep := func(n int) string { return "version: 1\nrules: " + strings.Repeat("[", n) + strings.Repeat("]", n) }
-	bomb := "a: &a [x, x, x, x, x, x, x, x]\n"
-	for c := 'b'; c < 'k'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [%s*%c]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 8), c-1)
-	}
 	for _, test := range []struct{ text, want string }{
 		{"", "limits.yaml:1:1: is empty"},
 		{" \n\n", "limits.yaml:1:1: is empty"},
@@ -191,7 +236,7 @@ func TestHostileText(t *testing.T) {
 		{"version: 1\nrules: # caf\xe9\n", "limits.yaml:2:13: is not UTF-8 here"},
 		{"version: 1\nrules: \"\a\"\n", "limits.yaml:1:1: control characters are not allowed"},
 		{"version: 1\n\trules: []\n", "limits.yaml:2:1: is indented with a tab"},
-		{bomb, "limits.yaml:1:4: anchors"},
+		{aliasBomb(), "limits.yaml:1:4: anchors"},
 		{"a: &a [*a]", "limits.yaml:1:4: anchors"},
 		{"a: *b", "limits.yaml:1:1: unknown anchor 'b' referenced"},
 		{"a: 1\nb: &b 1\n", "limits.yaml:2:4: anchors"},

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -17,8 +15,8 @@ import (
 // maxDepth is how deep values may be nested. A correct file reaches 5.
 const maxDepth = 16
 
-// parse returns the value of a file, or nil after adding what is wrong. A file named *.json must
-// be JSON; both are read by the YAML parser, which knows places and reads JSON too.
+// parse returns the value of a file, or nil after adding what is wrong. If isJSON is set, the file
+// must be JSON. Both forms are read by the YAML parser, which knows places and reads JSON too.
 func parse(from source, wrong *problems) *yaml.Node {
 	fail := func(at Place, why string) *yaml.Node {
 		wrong.add(&Error{Place: at, Err: errors.New(why)})
@@ -27,7 +25,7 @@ func parse(from source, wrong *problems) *yaml.Node {
 	if offset, why := checkText(from.data); why != "" {
 		return fail(placeOf(from.name, from.data, offset), why)
 	}
-	if strings.EqualFold(filepath.Ext(from.name), ".json") {
+	if from.isJSON {
 		var syntax *json.SyntaxError
 		if err := json.Unmarshal(from.data, new(json.RawMessage)); errors.As(err, &syntax) {
 			return fail(placeOf(from.name, from.data, int(syntax.Offset)-1), "is not JSON: "+syntax.Error())

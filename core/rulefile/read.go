@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 )
 
@@ -22,10 +23,11 @@ const (
 	maxRules     = 1000
 )
 
-// source is a file that was read.
+// source is a file that was read, or a document.
 type source struct {
-	name string
-	data []byte
+	name   string
+	data   []byte
+	isJSON bool
 }
 
 // readAll returns the files that paths name, in order: a folder stands for the rules files
@@ -42,9 +44,14 @@ func readAll(paths []string, wrong *problems) (sources []source) {
 			wrong.add(&Error{Place: Place{File: name}, Err: err})
 			continue
 		}
-		sources = append(sources, source{name, data})
+		sources = append(sources, fileSource(name, data))
 	}
 	return sources
+}
+
+// fileSource returns a file as the parser reads it.
+func fileSource(name string, data []byte) source {
+	return source{name, data, strings.EqualFold(filepath.Ext(name), ".json")}
 }
 
 // expand replaces folders by the files in them.
@@ -108,29 +115,55 @@ func cause(err error) error {
 // readFile reads a regular file. Anything else could block for ever, or never end.
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, cause(err)
-	case info.IsDir():
-		return nil, errors.New("is a folder, not a file")
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("is not a regular file (%v)", info.Mode().Type())
-	case info.Size() > maxFileBytes:
-		return nil, fmt.Errorf("has %d bytes, want at most %d", info.Size(), maxFileBytes)
 	}
-	file, err := os.Open(name)
+	if err := checkFile(info); err != nil {
+		return nil, err // opening a device can have effects
+	}
+	// If a FIFO has taken its place by now, O_NONBLOCK keeps open from waiting for a writer.
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, cause(err)
 	}
 	defer file.Close()
+	return readAndCheck(file)
+}
+
+// readAndCheck reads an open file.
+func readAndCheck(file *os.File) ([]byte, error) {
+	before, err := file.Stat()
+	if err != nil {
+		return nil, cause(err)
+	}
+	if err := checkFile(before); err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, cause(err)
+	}
+	after, err := file.Stat()
 	switch {
 	case err != nil:
 		return nil, cause(err)
-	case int64(len(data)) != info.Size():
+	case int64(len(data)) != before.Size(), after.Size() != before.Size(), !after.ModTime().Equal(before.ModTime()):
 		return nil, errors.New("changed while it was read")
 	}
 	return data, nil
+}
+
+// checkFile returns an error unless it is a regular file that is not too large.
+func checkFile(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return errors.New("is a folder, not a file")
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("is not a regular file (%v)", info.Mode().Type())
+	case info.Size() > maxFileBytes:
+		return fmt.Errorf("has %d bytes, want at most %d", info.Size(), maxFileBytes)
+	}
+	return nil
 }
 
 // checkText returns what is wrong with the bytes of a file, and where: 0 if everywhere.

@@ -5,32 +5,72 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
-// Set holds the rules of the files that were loaded together. It does not change and is safe for
-// concurrent use. Make one with [Load].
+// Set holds the rules that were loaded together, on a Limiter. Its guards follow it: [Set.Reload]
+// gives them the rules that the files have now. Make one with [Load] or [Watch] when the service
+// starts. It is safe for concurrent use.
 type Set struct {
-	limiter *core.Limiter
+	limiter   *core.Limiter
+	functions Functions
+	paths     []string
+	rules     *core.RuleSet
+	mu        sync.Mutex // held while rules are replaced
+	present   atomic.Pointer[loaded]
+	tried     string       // the digest of the files that were used last, or were wrong
+	reload    func() error // looks at the document again; nil if there is none
+	logs      logs         // is written when no lock is held
+	closed    chan struct{}
+	stop      func() // ends what runs in the background; nil if nothing does
+	closing   sync.Once
+}
+
+// loaded is one version of the rules.
+type loaded struct {
 	rules   map[string]placedRule
+	version string // a hash of the content, or the version of the document
+
+	document ruledoc.Doc // if they are from one
 }
 
 // placedRule is a rule and where it stands.
 type placedRule struct {
 	core.Rule
 	place Place
+	texts map[string]string // the fields as they are in the file; nil for a rule in Go
 }
 
 // Names returns the names of the rules, sorted.
-func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.rules)) }
+func (s *Set) Names() []string { return s.present.Load().names() }
+
+func (l *loaded) names() []string { return slices.Sorted(maps.Keys(l.rules)) }
+
+// source says where the rules are from.
+func (l *loaded) source() string {
+	if l.document.Number > 0 {
+		return fmt.Sprintf("version %d of the document", l.document.Number)
+	}
+	return "the files"
+}
+
+// Version returns the version in force. For files it is the beginning of a hash of their contents,
+// so files with the same contents in the same order have the same version in every process. For a
+// document it is the number and the time of its version, such as 7@2026-11-22T16:00:00.123456Z. For
+// a fallback it is "fallback-" and the hash of its files; rules in Go are not part of the hash.
+func (s *Set) Version() string { return s.present.Load().version }
 
 // Place returns where a rule stands, or the zero Place if there is no such rule.
-func (s *Set) Place(name string) Place { return s.rules[name].place }
+func (s *Set) Place(name string) Place { return s.present.Load().rules[name].place }
 
 // Rule returns a copy of a rule, for functions that take a [core.Rule], and whether there is one.
 func (s *Set) Rule(name string) (core.Rule, bool) {
-	placed, ok := s.rules[name]
+	placed, ok := s.present.Load().rules[name]
 	if !ok {
 		return core.Rule{}, false
 	}
@@ -41,39 +81,138 @@ func (s *Set) Rule(name string) (core.Rule, bool) {
 }
 
 // Guard returns a Guard of the rules of these names, on the Limiter of the Set. The adapters' With
-// attaches it. Several rules are decided together, all charged or none. A name that the files do
-// not have is an error, and so is one that stands for another limit on the Limiter already.
+// attaches it. Several rules are decided together, all charged or none. The Guard follows the Set.
+// It is an error if there is no rule of a name, or if a name stands for another limit on the
+// Limiter already.
 func (s *Set) Guard(names ...string) (*core.Guard, error) {
-	var rules []core.Rule
-	for _, name := range names {
-		rule, ok := s.Rule(name)
-		if !ok {
-			return nil, fmt.Errorf("rulefile: no rule %s%s in the files; their rules: %s",
-				quote(name), didYouMean(name, s.Names()), list(s.Names()))
-		}
-		rules = append(rules, rule)
-	}
-	guard, err := s.limiter.Guard(rules...)
-	return guard, s.placed(err)
-}
-
-// placed returns an error of core with the place of the rule that it is about.
-func (s *Set) placed(err error) error {
-	var wrong *core.RuleError
-	if !errors.As(err, &wrong) || s.rules[wrong.Rule].place == (Place{}) {
-		return err
-	}
-	return &Error{
-		Place: s.Place(wrong.Rule), Rule: wrong.Rule, within: "rule " + quote(wrong.Rule),
-		Err: &fieldError{fieldOf(wrong.Field) + ": " + wrong.Why, wrong},
-	}
+	return attached(s, s.rules.Guard, names)
 }
 
 // MustGuard is like [Set.Guard] but panics if there is an error.
-func (s *Set) MustGuard(names ...string) *core.Guard {
-	guard, err := s.Guard(names...)
+func (s *Set) MustGuard(names ...string) *core.Guard { return orPanic(s.Guard(names...)) }
+
+// Check returns a [core.Check] of the rules of these names, for handlers. It follows the Set. Its
+// errors are those of [Set.Guard] and [core.Limiter.Check].
+func (s *Set) Check(names ...string) (*core.Check, error) {
+	return attached(s, s.rules.Check, names)
+}
+
+// MustCheck is like [Set.Check] but panics if there is an error.
+func (s *Set) MustCheck(names ...string) *core.Check { return orPanic(s.Check(names...)) }
+
+// attached returns what attach makes of the rules of these names.
+func attached[T any](s *Set, attach func(...string) (T, error), names []string) (of T, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := s.present.Load()
+	for _, name := range names {
+		if _, ok := present.rules[name]; !ok {
+			return of, fmt.Errorf("rulefile: no rule %s%s in %s; the rules there: %s",
+				quote(name), didYouMean(name, present.names()), present.source(), list(present.names()))
+		}
+	}
+	of, err = attach(names...)
+	return of, present.placed(err, nil)
+}
+
+func orPanic[T any](of T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return guard
+	return of
+}
+
+// Reload reads the files again, or the document that the Set follows. If all is well, the guards of
+// the Set use the rules that are there now: see [core.RuleSet.Replace] for what becomes of the
+// counters. Otherwise the present rules stay in force. The error, as [Load] returns it, is logged
+// once, and the Limiter's Stats show it until the next success.
+func (s *Set) Reload() error {
+	if s.reload != nil {
+		return s.reload()
+	}
+	defer s.logs.write()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.use(readNow(s.paths))
+}
+
+// Close ends what the Set does in the background. Its guards keep their rules. Close waits for a
+// change of rules that is under way, and there is none afterwards. Closing twice is allowed.
+func (s *Set) Close() {
+	s.closing.Do(func() {
+		close(s.closed)
+		if s.stop != nil {
+			s.stop()
+		}
+	})
+}
+
+// use replaces the rules by those of the files. If they are wrong, it reports the error, and the
+// present rules stay.
+func (s *Set) use(now *reading) error {
+	s.tried = now.digest()
+	next, err := loadSources(s.limiter, s.functions, now.replay)
+	if err == nil {
+		err = s.replace(next)
+	}
+	if err != nil {
+		s.report(err)
+	}
+	return err
+}
+
+// report reports an error, or nil. The caller writes the log.
+func (s *Set) report(err error) { s.logs.add(ruleorigin.Of(s.rules).ReportError(err)) }
+
+// replace replaces the rules, unless they are the same.
+func (s *Set) replace(next *loaded) error {
+	present := s.present.Load()
+	if next.version == present.version { // perhaps in files with other names
+		s.present.Store(next)
+		s.report(nil)
+		return nil
+	}
+	var rules []core.Rule
+	for _, name := range next.names() {
+		rules = append(rules, next.rules[name].Rule)
+	}
+	origin := ruleorigin.Origin{
+		Place:  func(rule string) string { return next.rules[rule].place.String() },
+		Author: next.document.Author, Note: next.document.Note,
+		Changes: texts(present.diff(next)),
+	}
+	log, err := ruleorigin.Of(s.rules).Replace(origin, next.version, rules)
+	if err != nil {
+		return next.placed(err, present)
+	}
+	s.logs.add(log)
+	s.present.Store(next)
+	return nil
+}
+
+// placed returns errors of core with the places of the rules that they are about. A rule that is
+// missing has the place where it was before.
+func (l *loaded) placed(err error, before *loaded) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, one := range joined.Unwrap() {
+			errs = append(errs, l.placed(one, before))
+		}
+		return errors.Join(errs...)
+	}
+	var wrong *core.RuleError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	rule, ok := l.rules[wrong.Rule]
+	if !ok && before != nil {
+		rule, ok = before.rules[wrong.Rule]
+	}
+	if !ok {
+		return err
+	}
+	return &Error{
+		Place: rule.place, Rule: wrong.Rule, within: "rule " + quote(wrong.Rule),
+		Err: &fieldError{fieldOf(wrong.Field) + ": " + wrong.Why, wrong},
+	}
 }

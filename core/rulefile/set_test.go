@@ -1,11 +1,16 @@
 package rulefile
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +96,7 @@ func TestValues(t *testing.T) {
 		"methods":   {api.Methods, []string{"GET", "POST"}},
 		"policy":    {api.OnStoreError, core.CountLocally(0.25)},
 		"message":   {api.Message, "Please slow down."},
-		"flags":     {[]bool{api.DryRun, api.NeedLogin}, []bool{true, true}},
+		"flags":     {[]bool{api.DryRun, api.NeedLogin, api.Overrides, login.Overrides}, []bool{true, true, true, false}},
 		"seconds":   {[]int{login.Seconds, login.MaxCount}, []int{900, 5}},
 		"by hand":   {login.Ban, core.Ban{ByHand: true}},
 		"closed":    {login.OnStoreError, core.FailClosed},
@@ -177,7 +182,7 @@ func TestGuardErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = set.Guard("apo"); err == nil || err.Error() != `rulefile: no rule "apo" (did you mean "api"?) in the files; their rules: api` {
+	if _, err = set.Guard("apo"); err == nil || err.Error() != `rulefile: no rule "apo" (did you mean "api"?) in the files; the rules there: api` {
 		t.Error(err)
 	}
 	if _, err := set.Guard(); err == nil {
@@ -186,7 +191,9 @@ func TestGuardErrors(t *testing.T) {
 	limiter.MustGuard(core.Rule{Name: "api", Limit: core.PerHour(3)})
 	_, err = set.Guard("api")
 	var wrong *core.RuleError
-	if !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), path+`:3:5: rule "api": name: stands for 3/h on this Limiter already, and here for 2/h`) {
+	inGo := regexp.MustCompile(`^` + regexp.QuoteMeta(path) +
+		`:3:5: rule "api": name: stands for 3/h on this Limiter already \(.*set_test.go:\d+\), and here for 2/h: one name, one limit$`)
+	if !errors.As(err, &wrong) || !inGo.MatchString(err.Error()) {
 		t.Error(err)
 	}
 	defer func() {
@@ -223,4 +230,106 @@ func TestRulesAreCopies(t *testing.T) {
 	if _, ok := set.Rule("other"); ok {
 		t.Error("a rule that is not there")
 	}
+}
+
+// reload writes a set's file and reloads it.
+func reload(t *testing.T, set *Set, text string) error {
+	t.Helper()
+	if err := os.WriteFile(set.paths[0], []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return set.Reload()
+}
+
+// Guards follow the files, as soon as Reload has returned. Bad files change nothing.
+func TestReload(t *testing.T) {
+	set := loadText(t, "version: 1\nrules:\n  - {name: api, limit: 1/h}\n")
+	s, first := service{nethttplimit.With(set.MustGuard("api"))(http.NotFoundHandler())}, set.Version()
+	s.want(t, 404, alice, "/")
+	s.want(t, 429, alice, "/")
+	if err := reload(t, set, "version: 1\nrules:\n  - {name: api, limit: 2/h}\n  - {name: new, limit: 9/s}\n"); err != nil {
+		t.Fatal(err)
+	}
+	second := set.Version()
+	if second == first || !slices.Equal(set.Names(), []string{"api", "new"}) {
+		t.Errorf("version %s after %s has %v", second, first, set.Names())
+	}
+	s.want(t, 404, alice, "/")
+	s.want(t, 429, alice, "/")
+	path := set.paths[0]
+	for text, want := range map[string]string{
+		"version: 1\nrules:\n  - {name: api, limit: 0/h}\n":             path + `:3:24: rule "api": limit = "0/h": `,
+		"version: 1\nrules:\n  - {name: apo, limit: 5/h}\n":             path + `:3:5: rule "api": name: is attached (` + here(t),
+		"version: 1\nrules:\n  - {name: api, limit: 5/h, count: nil}\n": path + `:3:`,
+	} {
+		if err := reload(t, set, text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("the error is %q, want %q", err, want)
+		}
+		s.want(t, 429, alice, "/")
+		if stats := set.limiter.Stats().RuleSets; len(stats) != 1 || stats[0].Version != second || !strings.HasPrefix(stats[0].LastError, want) {
+			t.Errorf("the Stats have %+v", stats)
+		}
+	}
+}
+
+// A rule in Go with the name of one in a file must have its limit. The error names both places,
+// whichever comes second.
+func TestTheSameNameInGo(t *testing.T) {
+	set := loadText(t, rulesText("api", "limit: 1/h"))
+	guard := set.MustGuard("api")
+	_, err := set.limiter.Guard(core.Rule{Name: "api", Limit: core.PerHour(2)})
+	want := `stands for 1/h on this Limiter already (` + set.paths[0] + `:3:5), and here (` + here(t)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+	if _, err := set.limiter.Guard(core.Rule{Name: "api", Limit: core.PerHour(1)}); err != nil {
+		t.Error(err)
+	}
+	err = reload(t, set, rulesText("api", "limit: 2/h"))
+	want = set.paths[0] + `:3:5: rule "api": name: stands for 1/h on this Limiter already (` + here(t)
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+	runtime.KeepAlive(guard)
+}
+
+// A reload that changes nothing keeps the version. It is a success: the last error is over. The log
+// has what a reload has changed.
+func TestReloadOfTheSame(t *testing.T) {
+	var log bytes.Buffer
+	limiter, err := core.New(core.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	first, second := rulesText("api", "limit: 1/h"), rulesText("api", "limit: 2/h")
+	set, err := Load(limiter, registered, write(t, "limits.yaml", first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := set.MustGuard("api")
+	since := limiter.Stats().RuleSets[0].Since
+	if reload(t, set, "version: 2") == nil || limiter.Stats().RuleSets[0].LastError == "" {
+		t.Error("no error")
+	}
+	if err := reload(t, set, first); err != nil {
+		t.Error(err)
+	}
+	if stats := limiter.Stats().RuleSets[0]; stats.LastError != "" || !stats.Since.Equal(since) || strings.Contains(log.String(), "are in force") {
+		t.Errorf("the Stats have %+v", stats)
+	}
+	if err := reload(t, set, second); err != nil {
+		t.Error(err)
+	}
+	if want := `"changes":["rule \"api\": limit 1/h becomes 2/h: counters keep their use"]`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log has %s, want %s", log.String(), want)
+	}
+	runtime.KeepAlive(guard)
+}
+
+// here returns the file of its caller, as errors name it.
+func here(t *testing.T) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(1)
+	return file
 }

@@ -133,6 +133,7 @@ var rule = &shape{
 		{"count", "The function in Functions.Counts that reports whether a call counts, by its outcome.", functionShape()},
 		{"note", "The function in Functions.Notes that returns the note of a sliding log.", functionShape()},
 		{"ban", "Refuse subjects altogether for a while if they do not stop when they are refused.", banShape()},
+		{"overrides", "Let operators replace the limit for one subject at run time, lift it, or block the subject.", trueOrFalse()},
 		{"dry_run", "Count and decide, but refuse nobody.", trueOrFalse()},
 		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
 		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(pathShape())},

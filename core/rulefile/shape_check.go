@@ -13,6 +13,8 @@ type checker struct {
 	bad    map[*yaml.Node]bool // values with an error in them
 	name   string              // of the rule that is being checked, or ""
 	within string              // the rule in messages, or ""
+
+	anyFunction bool // takes every name for that of a function
 }
 
 // fail adds an error at a node about a field.

@@ -25,12 +25,14 @@ func (r *ruleReader) unset(name string, wrong *core.RuleError) bool {
 		rule.Ban = core.Ban{}
 	case "lease":
 		rule.Lease = 0
+	case "overrides":
+		rule.Overrides = false
 	case "on_store_error":
 		rule.OnStoreError = core.StorePolicy{}
 	case "limit", "seconds", "max_count":
-		// Whatever holds for the lease and the policy depends on it.
+		// Whatever holds for the lease, the policy and the plans depends on it.
 		rule.Limit, rule.Seconds, rule.MaxCount = core.PerDay(1), 0, 0
-		rule.Lease, rule.OnStoreError, rule.Note, rule.Also = 0, core.StorePolicy{}, nil, nil
+		rule.Lease, rule.OnStoreError, rule.Note, rule.Also, rule.Overrides = 0, core.StorePolicy{}, nil, nil, false
 	default:
 		return false
 	}

@@ -7,6 +7,8 @@
 //	                 believed; none unless set
 //	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
 //	                 X-Forwarded-For unless set
+//	RULES            a file with the limits, such as limits.yaml beside this one, which may change
+//	                 while the service runs; the limits are those in Go unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 package main
 
@@ -28,6 +30,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -43,6 +46,11 @@ func run() error {
 		return err
 	}
 	defer limiter.Close()
+	guard, stop, err := newGuards(limiter)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	drain, err := time.ParseDuration(cmp.Or(os.Getenv("DRAIN"), "1s"))
 	if err != nil {
 		return fmt.Errorf("DRAIN: %w", err)
@@ -51,7 +59,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return serve(listener, routes(limiter), drain)
+	return serve(listener, routes(guard), drain)
 }
 
 func listen(addr string) (net.Listener, error) {
@@ -102,33 +110,49 @@ func userOfSession(_ context.Context, session string) (user string, err error) {
 
 func isComma(r rune) bool { return r == ',' || r == ' ' }
 
-func routes(limiter *core.Limiter) http.Handler {
+// rules are the limits by their names in a rules file. Those without a Name count their route:
+// /users/1 and /users/2 have one counter.
+var rules = map[string]core.Rule{
+	"api":   {Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+	"paths": {Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+	"users": {Seconds: 10, MaxCount: 3},
+	"burst": {Limit: core.PerSecond(5).Bucket(10)},
+	"fixed": {Limit: core.Per(4, 5*time.Second).Fixed()},
+	"reply": {Seconds: 60, MaxCount: 5, NeedLogin: true},
+}
+
+// newGuards returns a function that makes the guard of some rules: of those in the file that RULES
+// names, or of those in Go. stop ends the following of the file.
+func newGuards(limiter *core.Limiter) (guard func(names ...string) *core.Guard, stop func(), err error) {
+	if file := os.Getenv("RULES"); file != "" {
+		set, err := rulefile.Watch(limiter, rulefile.Functions{}, file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("RULES: %w", err)
+		}
+		return set.MustGuard, set.Close, nil
+	}
+	return func(names ...string) *core.Guard {
+		var chosen []core.Rule
+		for _, name := range names {
+			chosen = append(chosen, rules[name])
+		}
+		return limiter.MustGuard(chosen...)
+	}, func() {}, nil
+}
+
+func routes(guard func(names ...string) *core.Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", say("healthy"))
 	mux.Handle("GET /{$}", say("hello"))
 	mux.Handle("GET /limit/anything", say("limited by its path"))
 	mux.Handle("GET /limit/free/anything", say("excepted"))
-
-	// A rule without a name counts its route, /users/{id}: /users/1 and /users/2 have one counter.
-	users := core.Rule{Seconds: 10, MaxCount: 3}
-	mux.Handle("GET /users/{id}", nethttplimit.New(limiter, users)(say("a user")))
-
-	burst := core.Rule{Limit: core.PerSecond(5).Bucket(10)}
-	mux.Handle("GET /burst", nethttplimit.New(limiter, burst)(say("burst")))
-	fixed := core.Rule{Limit: core.Per(4, 5*time.Second).Fixed()}
-	mux.Handle("GET /fixed", nethttplimit.New(limiter, fixed)(say("fixed")))
-	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
-	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
+	mux.Handle("GET /users/{id}", nethttplimit.With(guard("users"))(say("a user")))
+	mux.Handle("GET /burst", nethttplimit.With(guard("burst"))(say("burst")))
+	mux.Handle("GET /fixed", nethttplimit.With(guard("fixed"))(say("fixed")))
+	mux.Handle("POST /reply", nethttplimit.With(guard("reply"))(http.HandlerFunc(reply)))
 
 	// Around the mux the rules hold for every route, those that do not exist included.
-	everywhere := nethttplimit.New(limiter,
-		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
-		core.Rule{
-			Seconds: 10, MaxCount: 10,
-			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
-		},
-	)
-	return everywhere(mux)
+	return nethttplimit.With(guard("api", "paths"))(mux)
 }
 
 func say(text string) http.HandlerFunc {

@@ -67,7 +67,8 @@ func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [
 		if !several {
 			return counters[0].Limit.ReadFast(fmt.Sprint(reply), counters[0].Cost, calls, &found[0])
 		}
-		return algorithm.ReadEqual(values, counters, found)
+		_, err := algorithm.ReadEqual(values, counters, found, nil)
+		return err
 	}
 	asked := calls
 	if joined, ok := reply.(joinedReply); ok {

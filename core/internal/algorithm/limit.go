@@ -47,6 +47,7 @@ type Limit struct {
 	// The arguments of scripts are boxed once: made call by call, each would be an allocation.
 	tag, dry any    // the algorithm's tag, and as it is written for a counter that refuses no call
 	boxed    [4]any // what the algorithm's Lua functions take
+	span     any    // Span
 	fast     any    // FastArg of one call of cost 1
 }
 
@@ -85,6 +86,7 @@ func newLimit(l Limit, args ...int64) Limit {
 	for i, arg := range args {
 		l.boxed[i] = arg
 	}
+	l.span = string(l.appendSpan(nil))
 	if l.FastScript() != nil {
 		l.fast = registry[l.Kind].fastArg(&l, 1, 1)
 	}
@@ -127,13 +129,4 @@ func (l *Limit) Dated() bool { return l.calendar != nil }
 func (l *Limit) Equal(other *Limit) bool {
 	return l == other || l.Kind == other.Kind && l.Max == other.Max && l.Window == other.Window &&
 		l.Rate == other.Rate && l.calendar.equal(other.calendar) && l.ban == other.ban
-}
-
-// Spell returns how keys distinguish this limit's span from others: by its microseconds, or the
-// calendar's name.
-func (l *Limit) Spell() (window int64, calendar string) {
-	if l.calendar != nil {
-		return 0, l.calendar.Name
-	}
-	return l.Window, ""
 }

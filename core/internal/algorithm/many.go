@@ -7,7 +7,7 @@ package algorithm
 // Joins reports whether a call that charges these counters can be decided by decide_many.lua.
 func Joins(counters []Counter) bool {
 	for i := range counters {
-		if !counters[i].Merges() || counters[i].Limit.FastScript() == nil {
+		if !counters[i].Merges() || counters[i].Override != nil || counters[i].Limit.FastScript() == nil {
 			return false
 		}
 	}

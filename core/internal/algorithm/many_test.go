@@ -118,7 +118,8 @@ func (r joinedReply) read(counters []algorithm.Counter, found []algorithm.Found)
 		return algorithm.ReadMany(texts, counters, r.asked, found)
 	case alone == len(counters) && len(replies) == alone+1:
 		values, _ := replies[alone].([]any)
-		return algorithm.ReadEqual(values, counters, found)
+		_, err := algorithm.ReadEqual(values, counters, found, nil)
+		return err
 	default:
 		return fmt.Errorf("the reply for %d counters is %v", len(counters), replies)
 	}

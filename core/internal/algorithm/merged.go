@@ -60,7 +60,6 @@ func (l *Limit) ReadState(text string, f *Found) error {
 
 // sane returns an error if a number is one that no script writes.
 func (f *Found) sane() error {
-	const never = 1 << 53
 	s := &f.State
 	if f.Now >= never || s.At >= never || s.Used > maxUnits || s.Charged > maxUnits || s.Born >= never {
 		return errReply

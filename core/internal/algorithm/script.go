@@ -4,7 +4,9 @@ import (
 	"crypto/sha1" // #nosec G505: it is how Redis names scripts, nothing secret hangs on it
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
+	"strings"
 	"sync/atomic"
 )
 
@@ -56,18 +58,41 @@ var (
 	ImposeBan = assemble("algorithms", "", "ban_impose.lua")
 )
 
-// DecideScript returns the script that decides over these counters together; see decide.lua.
-func DecideScript(counters []Counter) *Script { return deciders.of(KindsOf(counters), "decide.lua") }
+// DecideScript returns the script that decides over these counters together: decide.lua, or if any
+// of them may have an override, that within override.lua.
+func DecideScript(counters []Counter) *Script {
+	if MayHaveOverrides(counters) {
+		return overriddenDeciders.of(KindsOf(counters), "decide.lua")
+	}
+	return deciders.of(KindsOf(counters), "decide.lua")
+}
 
-// EqualScript returns the script that decides over equal calls, each with these counters; see
-// decide_equal.lua.
+// EqualScript returns the script that decides equal calls, each with these counters:
+// decide_equal.lua, or decide_equal.lua within override.lua if the counters may have an override.
 func EqualScript(counters []Counter) *Script {
+	if MayHaveOverrides(counters) {
+		return overriddenEquals.of(KindsOf(counters), "decide_equal.lua")
+	}
 	return equals.of(KindsOf(counters), "decide_equal.lua")
 }
 
-// UpToScript returns the script that charges as much as fits into all of these counters; see
-// decide_up_to.lua.
-func UpToScript(counters []Counter) *Script { return uptos.of(KindsOf(counters), "decide_up_to.lua") }
+// UpToScript returns the script that charges as much as fits into all of these counters:
+// decide_up_to.lua, or if any of them may have an override, that within override.lua.
+func UpToScript(counters []Counter) *Script {
+	if MayHaveOverrides(counters) {
+		return overriddenUptos.of(KindsOf(counters), "decide_up_to.lua")
+	}
+	return uptos.of(KindsOf(counters), "decide_up_to.lua")
+}
+
+// ReserveScript returns the script that reserves permits of this counter:
+// token_bucket_reserve.lua, or if it may have an override, that within override.lua.
+func ReserveScript(c *Counter) *Script {
+	if c.Override != nil {
+		return overriddenReserve
+	}
+	return Reserve
+}
 
 // ManyScript returns the script that decides many calls on counters of these algorithms; see
 // decide_many.lua.
@@ -99,6 +124,7 @@ type byKinds struct {
 	scripts [1 << len(registry)]atomic.Pointer[Script]
 	table   string // of the functions
 	source  func(*source) string
+	within  func(functions, driver string) *Script // nil: the driver stands by itself
 }
 
 var (
@@ -107,6 +133,11 @@ var (
 	uptos    = byKinds{table: "algorithms", source: func(s *source) string { return s.decide }}
 	givers   = byKinds{table: "algorithms", source: func(s *source) string { return s.giveBack }}
 	manys    = byKinds{table: "fast", source: func(s *source) string { return s.fast }}
+
+	overriddenDeciders = byKinds{source: func(s *source) string { return s.decide }, within: overridden("decide", 1, 1)}
+	overriddenEquals   = byKinds{source: func(s *source) string { return s.decide }, within: overridden("equal", 1, 1)}
+	overriddenUptos    = byKinds{source: func(s *source) string { return s.decide }, within: overridden("up to", 0, 2)}
+	overriddenReserve  = overridden("reserve", 0, 2)(registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
 )
 
 func (b *byKinds) of(kinds KindSet, driver string) *Script {
@@ -119,20 +150,42 @@ func (b *byKinds) of(kinds KindSet, driver string) *Script {
 			text += b.source(&registry[kind].lua)
 		}
 	}
-	b.scripts[kinds].CompareAndSwap(nil, assemble(b.table, text, driver))
+	made := b.within
+	if made == nil {
+		made = func(functions, driver string) *Script { return assemble(b.table, functions, driver) }
+	}
+	b.scripts[kinds].CompareAndSwap(nil, made(text, driver))
 	return b.scripts[kinds].Load()
+}
+
+// clockLines are the lines by which every script reads Redis's clock.
+const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
+
+// overridden returns what puts a driver within override.lua, which says what name, head and lead
+// are. The driver's text stays as it is, except that the clock is read before it, once for both.
+func overridden(name string, head, lead int) func(functions, driver string) *Script {
+	return func(functions, driver string) *Script {
+		return NewScript("local algorithms = {}\n" + functions + clockLines + "local function driver(KEYS, ARGV)\n" +
+			strings.Replace(textOf(driver), clockLines, "", 1) + "end\n" +
+			fmt.Sprintf("local name, head, lead = '%s', %d, %d\n", name, head, lead) + textOf("override.lua"))
+	}
 }
 
 // assemble puts the functions of algorithms, which belong to a table, before a driver.
 func assemble(table, functions, driver string) *Script {
-	text, err := texts.ReadFile(driver)
+	return NewScript("local " + table + " = {}\n" + functions + textOf(driver))
+}
+
+func textOf(file string) string {
+	text, err := texts.ReadFile(file)
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	return newScript("local " + table + " = {}\n" + functions + string(text))
+	return string(text)
 }
 
-func newScript(text string) *Script {
+// NewScript returns the script of a text.
+func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text)) // #nosec G401: as above
 	name := hex.EncodeToString(sum[:])
 	return &Script{Text: text, SHA1: name, Name: name}

@@ -1,6 +1,7 @@
 package algorithm_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -23,9 +24,15 @@ func scripts() map[string]*algorithm.Script {
 		}
 		mixed, charges = append(mixed, counter), append(charges, charge)
 	}
+	overridden := []algorithm.Counter{{Limit: &bucketOf7, Override: &algorithm.OverrideQuery{}}}
+	all["overridden"], all["overridden up to"] = algorithm.DecideScript(overridden), algorithm.UpToScript(overridden)
+	all["overridden, equal"] = algorithm.EqualScript(overridden)
+	all["overridden reservation"] = algorithm.ReserveScript(&overridden[0])
 	all["mixed"], all["mixed, given back"] = algorithm.DecideScript(mixed), algorithm.GiveBackScript(charges)
 	return all
 }
+
+var bucketOf7, _ = algorithm.Bucketed(7, second, 7)
 
 // A script reads the clock once, because TIME goes on while it runs. It uses no other time.
 func TestScriptsReadTheClockOnce(t *testing.T) {
@@ -74,5 +81,34 @@ func TestTags(t *testing.T) {
 	}
 	if len(tags) != len(algorithm.Kinds()) {
 		t.Errorf("tags %v", tags)
+	}
+}
+
+// A call whose rule has no overrides is decided by the files of its algorithm and its driver, and by
+// nothing else.
+func TestScriptsWithoutOverridesHoldNothingElse(t *testing.T) {
+	file := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, l := range overridable(t) {
+		counters, of := []algorithm.Counter{{Limit: &l}}, l.Properties()
+		if l.Kind == algorithm.QuietPeriod { // its files are elsewhere
+			continue
+		}
+		functions := "local algorithms = {}\n" + file(of.File+"_state.lua") + file(of.File+".lua")
+		for driver, script := range map[string]*algorithm.Script{
+			"decide.lua": algorithm.DecideScript(counters), "decide_up_to.lua": algorithm.UpToScript(counters),
+		} {
+			if script.Text != functions+file(driver) {
+				t.Errorf("%s with %s is not these files", of.Name, driver)
+			}
+		}
+		if of.Reserves && algorithm.ReserveScript(&counters[0]).Text != functions+file("token_bucket_reserve.lua") {
+			t.Error("a reservation is not these files")
+		}
 	}
 }

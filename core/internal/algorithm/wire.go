@@ -1,6 +1,9 @@
 package algorithm
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The arguments and replies of the scripts are written and read here, and nowhere else. KEYS, ARGV
 // and the reply of each script are described at the head of its file.
@@ -8,13 +11,10 @@ import "fmt"
 // yes and no are boxed once for all.
 var yes, no any = int64(1), int64(0)
 
-// AppendDecide appends what decide.lua takes. at is about now, in microseconds.
+// AppendDecide appends what the script of DecideScript takes. at is about now, in microseconds.
 func AppendDecide(argv []any, counters []Counter, charge bool, at int64) []any {
-	flag := no
-	if charge {
-		flag = yes
-	}
-	argv = appendCounters(append(argv, flag), counters, at)
+	argv = appendOverrides(argv, counters)
+	argv = appendCounters(append(argv, boxed(charge)), counters, at)
 	for i := range counters {
 		if c := &counters[i]; registry[c.Limit.Kind].Watches {
 			argv = append(argv, int64(len(c.Watched)))
@@ -26,14 +26,40 @@ func AppendDecide(argv []any, counters []Counter, charge bool, at int64) []any {
 	return argv
 }
 
-// AppendEqual appends what decide_equal.lua takes for so many calls.
+// AppendEqual appends the arguments of EqualScript's script for this number of calls.
 func AppendEqual(argv []any, counters []Counter, calls, at int64) []any {
-	return appendCounters(append(argv, calls), counters, at)
+	return appendCounters(append(appendOverrides(argv, counters), calls), counters, at)
 }
 
-// AppendUpTo appends what decide_up_to.lua takes.
+// AppendUpTo appends what the script of UpToScript takes.
 func AppendUpTo(argv []any, counters []Counter, at int64) []any {
-	return appendCounters(argv, counters, at)
+	return appendCounters(appendOverrides(argv, counters), counters, at)
+}
+
+// appendOverrides appends what override.lua takes before the args of its driver. It appends nothing
+// if no counter may have an override.
+func appendOverrides(argv []any, counters []Counter) []any {
+	var room [4]*OverrideQuery
+	queries := AppendQueries(room[:0], counters)
+	if len(queries) == 0 {
+		return argv
+	}
+	argv = append(argv, int64(len(queries)))
+	for _, q := range queries {
+		argv = append(argv, q.Limit.span, q.Limit.mostPermits(), boxed(q.Limit.Properties().Burst))
+	}
+	for i := range counters {
+		c := &counters[i]
+		argv = append(argv, int64(slices.Index(queries, c.Override)+1), boxed(c.Own), boxed(c.Spared))
+	}
+	return argv
+}
+
+func boxed(is bool) any {
+	if is {
+		return yes
+	}
+	return no
 }
 
 func appendCounters(argv []any, counters []Counter, at int64) []any {
@@ -54,8 +80,11 @@ func (l *Limit) appendArgs(argv []any, mark string, at int64) []any {
 	return append(argv, args[:]...)
 }
 
-// AppendReserve appends what token_bucket_reserve.lua takes.
+// AppendReserve appends what the script of ReserveScript takes.
 func AppendReserve(argv []any, c *Counter, patience int64) []any {
+	if c.Override != nil {
+		argv = appendOverrides(argv, []Counter{*c})
+	}
 	return c.Limit.appendArgs(append(argv, patience, c.Cost), "", 0)
 }
 
@@ -109,9 +138,9 @@ func Untimely(reply []any) (now int64) {
 	return now
 }
 
-// ReadDecided reads what decide.lua replied.
-func ReadDecided(reply []any, verdicts []Verdict) error {
-	n := numbers{left: reply}
+// ReadDecided reads what the script of DecideScript replied.
+func ReadDecided(reply []any, counters []Counter, verdicts []Verdict) error {
+	n := numbers{left: readOverrides(reply, counters)}
 	now := n.next()
 	for i := range verdicts {
 		verdicts[i] = Verdict{At: now, RetryAfter: n.next(), Remaining: n.next(), ResetAfter: n.next(), Position: n.next()}
@@ -126,12 +155,34 @@ func ReadDecided(reply []any, verdicts []Verdict) error {
 	if n.wrong {
 		return fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
+	settle(counters, verdicts, now, ToDecide)
 	return nil
 }
 
-// ReadUpTo reads what decide_up_to.lua replied.
-func ReadUpTo(reply []any, verdicts []Verdict) (granted int64, err error) {
-	n := numbers{left: reply}
+// readOverrides reads what override.lua replied behind the reply of its driver, which it returns.
+func readOverrides(reply []any, counters []Counter) (rest []any) {
+	var room [4]*OverrideQuery
+	queries := AppendQueries(room[:0], counters)
+	if len(queries) == 0 {
+		return reply
+	}
+	end := len(reply) - 4*len(queries)
+	if end < 1 {
+		return nil // which is no reply
+	}
+	n := numbers{left: reply[end:]}
+	for _, q := range queries {
+		found := FoundOverride{What: OverrideKind(n.next()), Ends: n.next(), Max: n.next(), Burst: n.next()}
+		if !q.Answer(found) || n.wrong {
+			return nil
+		}
+	}
+	return reply[:end]
+}
+
+// ReadUpTo reads what the script of UpToScript replied.
+func ReadUpTo(reply []any, counters []Counter, verdicts []Verdict) (granted int64, err error) {
+	n := numbers{left: readOverrides(reply, counters)}
 	now, granted := n.next(), n.next()
 	for i := range verdicts {
 		verdicts[i] = Verdict{At: now, RetryAfter: n.next(), Remaining: n.next(), ResetAfter: n.next(), Position: n.next()}
@@ -139,39 +190,55 @@ func ReadUpTo(reply []any, verdicts []Verdict) (granted int64, err error) {
 	if n.wrong || len(n.left) > 0 {
 		return 0, fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
+	if settle(counters, verdicts, now, ToChargeUp) {
+		granted = counters[0].Cost
+	}
 	return granted, nil
 }
 
-// ReadEqual reads what decide_equal.lua replied.
-func ReadEqual(reply []any, counters []Counter, found []Found) error {
-	n := numbers{left: reply}
+// ReadEqual reads the reply of EqualScript's script, and applies the override that it found. If the
+// override takes the counters out of the decision, the answer is the same for all calls: ReadEqual
+// sets the verdicts to it, and reports that the calls are settled.
+func ReadEqual(reply []any, counters []Counter, found []Found, verdicts []Verdict) (settled bool, err error) {
+	n := numbers{left: readOverrides(reply, counters)}
 	now := n.next()
 	if n.wrong || now <= 0 || len(n.left) != len(counters) {
-		return errReply
+		return false, errReply
+	}
+	if counters[0].Override != nil {
+		if ruling := Rule(counters, ToDecide); !ruling.Decides(counters, 0) {
+			for i := range counters {
+				verdicts[i] = ruling.Answer(&counters[i], now)
+			}
+			return true, nil
+		}
 	}
 	for i := range counters {
 		state, ok := n.left[i].(string)
 		if !ok {
-			return errReply
+			return false, errReply
 		}
 		found[i].Now = now
 		if err := counters[i].Limit.ReadState(state, &found[i]); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
-// ReadReserved reads what token_bucket_reserve.lua replied.
-func ReadReserved(reply []any) (Verdict, error) {
-	n := numbers{left: reply}
-	v := Verdict{
+// ReadReserved reads what the script of ReserveScript replied.
+func ReadReserved(reply []any, c *Counter) (Verdict, error) {
+	counters := [1]Counter{*c}
+	n := numbers{left: readOverrides(reply, counters[:])}
+	verdicts := [1]Verdict{{
 		At: n.next(), RetryAfter: n.next(), Remaining: n.next(), ResetAfter: n.next(), Wait: n.next(), Position: n.next(),
-	}
+	}}
 	if n.wrong || len(n.left) > 0 {
 		return Verdict{}, fmt.Errorf("the script replied %.200v for a reservation", reply)
 	}
-	return v, nil
+	settle(counters[:], verdicts[:], verdicts[0].At, ToReserve)
+	*c = counters[0]
+	return verdicts[0], nil
 }
 
 // ReadImposed reads what ban_impose.lua replied: whether the ban lasts longer than before.

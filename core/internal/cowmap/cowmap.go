@@ -11,7 +11,7 @@ import (
 // is empty. It is safe for concurrent use.
 type Map[K comparable, V any] struct {
 	entries atomic.Pointer[map[K]V]
-	mu      sync.Mutex // held to add
+	mu      sync.Mutex // held to add and to remove
 }
 
 // All returns the entries. They must not be changed.
@@ -46,4 +46,24 @@ func (m *Map[K, V]) Add(key K, value V, limit int) (_ V, ok bool) {
 	next[key] = value
 	m.entries.Store(&next)
 	return value, true
+}
+
+// Remove removes a key, if it is there.
+func (m *Map[K, V]) Remove(key K) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entries := m.All()
+	if _, ok := entries[key]; !ok {
+		return
+	}
+	next := maps.Clone(entries)
+	delete(next, key)
+	m.entries.Store(&next)
+}
+
+// Clear removes all keys.
+func (m *Map[K, V]) Clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries.Store(nil)
 }

@@ -52,8 +52,8 @@ type Query struct {
 }
 
 // Snapshot fills the zero Query with what to look a call up by, as of now. Some calls are never
-// remembered: nobody knows when a slot in flight comes back, and a counter in DryRun has to count
-// every call.
+// remembered: nobody knows when a slot in flight comes back, a counter in DryRun has to count every
+// call, and an override holds for the next call in any process.
 //
 // On the path of every call, queries and verdicts are filled where they stand. A copy would read
 // several fields at once that were just written one by one, and a processor waits for that.
@@ -65,7 +65,7 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	for i := range counters {
 		counter := &counters[i]
 		of := counter.Limit.Properties()
-		if counter.Dry || !of.Remembers || counter.Cost == 0 && !of.Watches {
+		if counter.Dry || counter.Override != nil || !of.Remembers || counter.Cost == 0 && !of.Watches {
 			return
 		}
 		hash := c.hash(counter.Key)

@@ -77,11 +77,14 @@ func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter
 // reports whether the others let the call pass. Nothing is counted for a caller who has left.
 func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, places []int, othersPass bool) {
 	othersPass = true
+	algorithm.Obey(counters) // the largest cost is that of the rule's own limits, if no override was found
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
 		switch {
 		case v.Ended != nil:
 			return nil, nil, false
+		case needed(c, v) && c.Spared: // nobody knows of an override that limits the subject
+			*v = algorithm.Verdict{From: algorithm.FromNobody, Instead: v.Err}
 		case needed(c, v):
 			places = append(places, i)
 			local = append(local, f.counter(c))
@@ -118,11 +121,11 @@ func uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 	return charged
 }
 
-// counter returns a counter of the call as it is counted here. A cost above the share of the limit
-// takes all of the share.
+// counter returns a counter of the call as it is counted here: by the rule's own limit, because
+// nobody knows of overrides here. A cost above the share of the limit takes all of the share.
 func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 	local := *c
-	local.Lease = 0
+	local.Lease, local.Override = 0, nil
 	local.Limit = f.shares.of(c.Limit, c.LocalShare)
 	local.Cost = min(c.Cost, local.Limit.Max)
 	return local

@@ -95,6 +95,13 @@ func (t *tails) name(key []byte) (n name) {
 	return n
 }
 
+// renew makes room for the tails of new limits if there is none left. Entries keep their tails.
+func (t *tails) renew() {
+	if len(t.shared.All()) >= maxShared {
+		t.shared.Clear()
+	}
+}
+
 func (t *tails) share(end []byte) *tail {
 	if shared := t.shared.All()[string(end)]; shared != nil {
 		return shared

@@ -9,6 +9,11 @@ import (
 
 // Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
+	if c.Override != nil {
+		if v, decided := s.rule(c); decided {
+			return v
+		}
+	}
 	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
 		e, state := shard.lookUp(c.Key, tag(hash))
 		var lives int64
@@ -110,3 +115,6 @@ func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err erro
 
 // InBackground runs a function at once, because here nothing waits for anybody.
 func (s *Store) InBackground(do func()) { do() }
+
+// Now returns the time by which the store decides, in microseconds since the epoch.
+func (s *Store) Now() int64 { return s.epochNow() }

@@ -53,6 +53,8 @@ type Store struct {
 	maxKeys int64
 	keys    atomic.Int64
 	sweeper sweeper
+
+	overrides overrides
 }
 
 // New returns a store of at most maxKeys keys, or as many as one call needs, if that is more. The
@@ -115,6 +117,10 @@ func (s *Store) timeIn(shard *shard, arrived int64) instant {
 // Decide answers for one call's counters, charging all of them or none; verdicts is as long as
 // counters.
 func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if algorithm.MayHaveOverrides(counters) {
+		s.decideOverridden(counters, charge, algorithm.ToDecide, verdicts)
+		return
+	}
 	if len(counters) == 1 {
 		s.DecideOne(&counters[0], charge, &verdicts[0])
 		return
@@ -130,6 +136,10 @@ func (s *Store) DecideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdic
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
 // for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
 func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	if algorithm.MayHaveOverrides(counters) {
+		s.decideOverridden(counters, true, algorithm.ToChargeUp, verdicts)
+		return
+	}
 	s.decideTogether(counters, true, true, s.arrival(), verdicts)
 }
 

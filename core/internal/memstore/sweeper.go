@@ -18,6 +18,7 @@ func (s *Store) sweep() (left bool) {
 			next = s.sweepSome(&s.shards[i], next)
 		}
 	}
+	s.tails.renew()
 	return s.keys.Load() > 0
 }
 

@@ -146,6 +146,11 @@ func TestTailsAreBounded(t *testing.T) {
 	if n := len(tails.shared.All()); n != maxShared {
 		t.Errorf("%d tails are shared, want %d", n, maxShared)
 	}
+	tails.renew()
+	first, second := tails.name([]byte("s}:new:tb2:1")), tails.name([]byte("t}:new:tb2:1"))
+	if first.tail != second.tail {
+		t.Error("the tails of a new limit are not shared after the table was renewed")
+	}
 }
 
 // An entry stays small, and two shards share no cache line.

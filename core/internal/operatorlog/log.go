@@ -18,11 +18,11 @@ type Log struct {
 	logger *slog.Logger
 
 	// By kind of error or rule.
-	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors throttle
+	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, ignoredOverrides throttle
 	// By server.
 	breakers, connections, versions, evictions throttle
 
-	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts once
+	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits once
 }
 
 // New returns a Log that writes to a logger.
@@ -31,7 +31,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 // Close writes the messages that wait for the end of their minute.
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
-		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors,
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.ignoredOverrides,
 		&l.breakers, &l.connections, &l.versions, &l.evictions,
 	} {
 		t.close()
@@ -55,6 +55,15 @@ func (l *Log) IdentifyFailed(rule string, err error) {
 // PlanFailed warns that a caller's limit could not be determined.
 func (l *Log) PlanFailed(rule string, err error) {
 	l.ruleFailed(&l.planErrors, "accesslimit: a caller's plan could not be found, so the rule's own limit applies", rule, err)
+}
+
+// OverrideIgnored warns that the override of a subject is not applied.
+func (l *Log) OverrideIgnored(rule, subject, why string) {
+	rule, subject = strings.Clone(rule), strings.Clone(subject)
+	l.ignoredOverrides.log(rule, func(times int) {
+		l.logger.Warn("accesslimit: an override is ignored, so the limit of the plan or the rule applies: set it again or remove it",
+			slog.String("rule", rule), slog.String("subject", subject), slog.String("why", why), slog.Int("calls", times))
+	})
 }
 
 func (l *Log) ruleFailed(t *throttle, message, rule string, err error) {

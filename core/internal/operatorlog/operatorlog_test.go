@@ -108,6 +108,25 @@ func TestEachRuleIsLogged(t *testing.T) {
 	}
 }
 
+// A rule that has caused no message for a minute gives up its place, so that rules which come and go
+// do not fill the table.
+func TestQuietRulesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, lines := newLog()
+		defer log.Close()
+		for i := range 300 {
+			log.NegativeCost(fmt.Sprint("rule", i), -1)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		log.NegativeCost("new", -1)
+		log.NegativeCost("newer", -1)
+		if n := lines("rule=new"); n != 2 {
+			t.Errorf("%d lines about 2 rules", n)
+		}
+	})
+}
+
 // Messages about the setup are written once for each subject, up to a bound.
 func TestSetupIsLoggedOnce(t *testing.T) {
 	log, lines := newLog()

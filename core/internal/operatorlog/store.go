@@ -28,6 +28,19 @@ func (l *Log) RenewalFailed(err error) {
 	l.failedAfterwards(&l.renewalErrors, "accesslimit: the slot of a call in flight could not be renewed", err)
 }
 
+// AuditFailed reports that an operator's act could not be written into the audit stream.
+func (l *Log) AuditFailed(err error) {
+	l.failedAfterwards(&l.auditErrors, "accesslimit: an entry could not be written into the audit stream", err)
+}
+
+// AuditOff reports, once, that a right is missing for the audit stream.
+func (l *Log) AuditOff(err error) {
+	if l.missingAudits.first("") {
+		l.logger.Warn("accesslimit: the audit stream is off, because the Redis user lacks a right. Everything else works as before",
+			slog.String("error", textOf(err)), slog.String("change", "give the Redis user the right +xadd, as SECURITY.md lists it"))
+	}
+}
+
 // failedAfterwards reports a failure of the store after it had answered the call itself.
 func (l *Log) failedAfterwards(t *throttle, message string, err error) {
 	class, text := failure.ClassOf(err), textOf(err)

@@ -26,6 +26,7 @@ type throttle struct {
 
 // subject is what a message is written about.
 type subject struct {
+	about   string
 	times   int             // that the message applied since it was written
 	write   func(times int) // the latest
 	timer   *time.Timer     // set for a minute after the message was written
@@ -53,8 +54,8 @@ func (t *throttle) count(about string, write func(times int)) (times int) {
 		if t.subjects == nil {
 			t.subjects = make(map[string]*subject)
 		}
-		s = new(subject)
-		t.subjects[strings.Clone(about)] = s // a framework may have lent the text for one call
+		s = &subject{about: strings.Clone(about)} // a framework may have lent the text for one call
+		t.subjects[s.about] = s
 	}
 	s.times, s.write = s.times+1, write
 	if s.timer != nil || t.closed && s.written { // no timer runs any more, so once is enough
@@ -76,6 +77,9 @@ func (t *throttle) take(s *subject) (times int) {
 func (t *throttle) endMinute(s *subject) {
 	t.mu.Lock()
 	times, write := t.take(s), s.write
+	if times == 0 && !t.closed { // a name that is gone must not take the place of others
+		delete(t.subjects, s.about)
+	}
 	t.mu.Unlock()
 	if times > 0 {
 		write(times)

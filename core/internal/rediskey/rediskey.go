@@ -6,19 +6,22 @@
 // The window is in microseconds, or the name of a calendar. All counters of one subject share a
 // cluster slot, so one script can decide over them. Subject and name are escaped, so that no two
 // counters share a key, and nothing that a caller sends ends the braces or chooses the slot.
+//
+// An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1.
 package rediskey
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 const (
+	// DefaultPrefix is the prefix of services that choose none.
+	DefaultPrefix = "accesslimit"
 	// MaxPrefix is the length of the longest prefix.
 	MaxPrefix = 40
 	// MaxLen is the length of the longest key.
@@ -32,6 +35,15 @@ const (
 // because in an escaped name two hex digits follow a %.
 const dryMark = "%dry"
 
+// IsPrefix reports whether keys can begin with a text: at most 40 letters, digits and -._~:/@, so
+// that it neither opens a brace nor needs an escape.
+func IsPrefix(text string) bool {
+	return len(text) <= MaxPrefix && !strings.ContainsFunc(text, func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		return !letter && !('0' <= r && r <= '9') && !strings.ContainsRune("-._~:/@", r)
+	})
+}
+
 // Head returns the beginning of every key with a prefix.
 func Head(prefix string) string { return prefix + ":{" }
 
@@ -43,6 +55,20 @@ func LimitTail(name string, dry bool, limit *algorithm.Limit) string {
 // BanTail returns the end of the keys of a name's bans, which have no window.
 func BanTail(name string, dry bool) string {
 	return string(append(append(append(appendName(nil, name, dry), ':'), algorithm.Ban.Tag()...), ":0"...))
+}
+
+// OverrideTail returns the end of the keys of a name's overrides. It has no window, because the
+// override says which one it was made for, and no mark for a rule in DryRun, which obeys those of
+// its name.
+func OverrideTail(name string) string {
+	return string(append(appendName(nil, name, false), ":ov1"...))
+}
+
+// OverrideIndex returns the keys under which the subjects of a name's overrides are listed: in
+// their order, and by time. No subject has their hash tag, because two hex digits follow a % there.
+func OverrideIndex(head, name string) (inOrder, byTime string) {
+	begin := string(appendName([]byte(head+"%overrides"), name, false))
+	return begin + ":oi1", begin + ":ot1"
 }
 
 // Append returns a key made of a head, a subject and a tail, written into room, which must be
@@ -64,13 +90,7 @@ func AppendLimit(room []byte, head, subject, name string, dry bool, limit *algor
 }
 
 func appendLimitTail(dst []byte, name string, dry bool, limit *algorithm.Limit) []byte {
-	dst = append(append(appendName(dst, name, dry), ':'), limit.Kind.Tag()...)
-	window, calendar := limit.Spell()
-	dst = append(dst, ':')
-	if calendar != "" {
-		return append(dst, calendar...)
-	}
-	return strconv.AppendInt(dst, window, 10)
+	return append(append(appendName(dst, name, dry), ':'), limit.Span()...)
 }
 
 func appendName(dst []byte, name string, dry bool) []byte {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/histogram"
 )
 
 // common is what the shards of a store share.
@@ -14,6 +16,7 @@ type common struct {
 	seed     maphash.Seed
 	keyHead  string // see Store.JoinKeys; "": calls on different keys never share a script
 	trips    tripCounts
+	times    histogram.Histogram
 	losses   atomic.Uint64
 	listener Listener
 	closing  context.Context // ends when the store is being closed

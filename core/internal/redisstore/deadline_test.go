@@ -67,6 +67,7 @@ func (d deployment) stopped(t *testing.T) {
 
 	d.stop()
 	together(callers, func(i int) { s.takeInTime(t, i%2 == 0, keys[i]) })
+	s.wantTimed(t, callers)
 	d.proceed(t, client)
 
 	after := newStore(t, d.connect(t, options{}), patient)

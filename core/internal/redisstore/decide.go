@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
@@ -75,7 +76,10 @@ func (s *Store) callShard(ctx context.Context, r request, verdicts []algorithm.V
 	}
 	if shard.beginDirect(r.hash) {
 		defer shard.endDirect(r.hash)
-		return s.callDirectly(ctx, shard, r, nil, verdicts)
+		began := time.Since(shard.start)
+		passed, err = s.callDirectly(ctx, shard, r, nil, verdicts)
+		s.observe(r.hash, time.Since(shard.start)-began, err)
+		return passed, err
 	}
 	return s.callThroughLane(ctx, shard, r, verdicts)
 }
@@ -84,17 +88,20 @@ func (s *Store) callShard(ctx context.Context, r request, verdicts []algorithm.V
 func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, verdicts []algorithm.Verdict) (passed int64, err error) {
 	c := shard.enqueue(ctx, r)
 	if err := c.await(); err != nil {
+		s.observe(r.hash, time.Since(shard.start)-c.queuedAt, err)
 		return 0, err
 	}
 	defer shard.recycle(c)
 	switch {
 	case c.err == nil:
 		return c.reply.readVerdicts(&c.request, c.ahead, verdicts, &c.scratch)
-	case isSlotSplit(c.err), isSlotUnavailable(c.err) && shard.hasMovingSlots():
+	case shard.mustFollowSlot(c.err):
 		// A pipeline neither waits nor follows a slot, because other calls are in it and behind it.
 		rest, cancel := context.WithDeadline(ctx, shard.start.Add(c.queuedAt+s.timeout))
 		defer cancel()
-		return s.callDirectly(rest, shard, r, c.err, verdicts)
+		passed, err = s.callDirectly(rest, shard, r, c.err, verdicts)
+		s.observe(r.hash, time.Since(shard.start)-c.queuedAt, err)
+		return passed, err
 	case c.err == errNoConnection:
 		return 0, shard.pipelines.noConnection()
 	default:

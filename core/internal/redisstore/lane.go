@@ -123,10 +123,21 @@ func (c *laneCall) await() error {
 	return nil
 }
 
-// finish ends a call with an error, or with the reply that it has already.
-func (c *laneCall) finish(err error) {
-	if c.state.CompareAndSwap(stateWaiting, stateFinished) {
-		c.err = err
+// claim makes the caller of claim the one that ends a call, with an error or with the reply that
+// the call has already, and reports whether it could: not if the call had ended before. The call's
+// owner learns the outcome from done.
+func (c *laneCall) claim(err error) bool {
+	if !c.state.CompareAndSwap(stateWaiting, stateFinished) {
+		return false
+	}
+	c.err = err
+	return true
+}
+
+// finishEarly ends a call with an error before its pipeline does.
+func (s *shard) finishEarly(c *laneCall, err error, now time.Duration) {
+	if c.claim(err) {
+		s.observe(c.hash, now-c.queuedAt, err)
 		c.done <- struct{}{}
 	}
 }
@@ -154,7 +165,7 @@ func (s *shard) serveLane(l *lane) {
 		l.unsent.Store(true)
 		p.run(s, l, calls)
 		s.clearInFlight(l)
-		p.finish()
+		p.finish(s)
 	}
 }
 
@@ -170,7 +181,7 @@ func (s *shard) takeBatch(l *lane) []*laneCall {
 				continue
 			}
 			if err := c.ctx.Err(); err != nil {
-				c.finish(err)
+				s.finishEarly(c, err, time.Since(s.start))
 				continue
 			}
 			l.inFlight = append(l.inFlight, c)

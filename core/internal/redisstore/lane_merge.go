@@ -61,7 +61,8 @@ func (p *pipeline) groupOf(r *request) int {
 // canMerge reports whether the request can be decided together with others that ask for the same.
 func (r *request) canMerge() bool {
 	for i := range r.counters {
-		if !r.counters[i].Merges() {
+		// An override decides for all counters of a call alike only if they are of one rule.
+		if !r.counters[i].Merges() || r.counters[i].Override != r.counters[0].Override {
 			return false
 		}
 	}
@@ -75,7 +76,7 @@ func (r *request) equals(other *request) bool {
 	}
 	for i := range r.counters {
 		a, b := &r.counters[i], &other.counters[i]
-		if a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) || !a.Limit.Equal(b.Limit) {
+		if a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) || !a.Limit.Equal(b.Limit) || !a.SameOverride(b) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/histogram"
 )
 
 // pipeline is the calls of a lane that leave together. The lane's next pipeline uses its memory
@@ -22,6 +23,8 @@ type pipeline struct {
 	cmds  []redis.Cmder // those of many, then those of alone
 	many  []manyCall
 	alone []*group // each has a script of its own
+
+	times histogram.Batch
 
 	answered      bool // the server answered a call
 	unknownScript bool // the server did not know a script
@@ -154,12 +157,25 @@ func (p *pipeline) readAlone(g *group, err error) {
 	p.answered, p.unknownScript = p.answered || err == nil, p.unknownScript || g.wasUnknown
 }
 
-// finish hands out the replies.
-func (p *pipeline) finish() {
-	for _, c := range p.calls {
+// finish hands out the replies, and first counts how long the calls waited. That takes one look at
+// the clock for all of them.
+func (p *pipeline) finish(s *shard) {
+	now, hash := time.Since(s.start), p.calls[0].hash
+	for i, c := range p.calls {
 		g := &p.groups[c.group]
 		c.reply = g.answer
-		c.finish(g.err)
+		switch {
+		case !c.claim(g.err):
+			p.calls[i] = nil
+		case g.err != errBreakerOpen && !s.mustFollowSlot(g.err):
+			p.times.Observe(now - c.queuedAt)
+		}
+	}
+	p.times.AddTo(&s.times, hash)
+	for _, c := range p.calls {
+		if c != nil {
+			c.done <- struct{}{}
+		}
 	}
 	clear(p.calls)
 }

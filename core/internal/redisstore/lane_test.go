@@ -61,6 +61,15 @@ func (s store) wantMerged(t *testing.T, calls int) {
 	if int(decided) != calls || merged == 0 || trips == 0 || trips >= decided {
 		t.Errorf("%d trips for %d calls, %d of them merged; %d were made", trips, decided, merged, calls)
 	}
+	s.wantTimed(t, calls)
+}
+
+// wantTimed checks that so many calls were timed.
+func (s store) wantTimed(t *testing.T, calls int) {
+	t.Helper()
+	if found := s.Times(); found.Count != uint64(calls) || found.Sum <= 0 {
+		t.Errorf("timed %+v, want %d calls", found, calls)
+	}
 }
 
 // Calls that share a script call are decided as if each had been made by itself: every one has its
@@ -199,7 +208,7 @@ func TestForeignStringsAreLeftUnchanged(t *testing.T) {
 // A call whose caller leaves before the pipeline does is never sent, and so never charged.
 func TestAbandonedCallsAreNotSent(t *testing.T) {
 	bothWays(t, func(t *testing.T, server *redistest.Server, s store) {
-		limit := daily(t, 100)
+		limit, before := daily(t, 100), int(s.Times().Count)
 		s.mustTake(t, counter("warm", limit))
 		server.Stop()
 		var first, others sync.WaitGroup
@@ -224,6 +233,7 @@ func TestAbandonedCallsAreNotSent(t *testing.T) {
 		others.Wait()
 		server.Continue()
 		first.Wait()
+		s.wantTimed(t, before+1+2*crowd)
 		for i := range crowd {
 			if left := s.left(t, counter(fmt.Sprint("left", i), limit)); left != 100 {
 				t.Errorf("number %d left before it was sent, and was charged", i)

@@ -47,7 +47,7 @@ func (s *shard) expire(calls []*laneCall, err error) (next time.Duration) {
 		switch {
 		case c.state.Load() != stateWaiting:
 		case left <= 0:
-			c.finish(err)
+			s.finishEarly(c, err, now)
 		default:
 			next = min(next, left)
 		}

@@ -43,6 +43,7 @@ func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, cha
 	sideBySide(len(parts), func(i int) {
 		p := parts[i]
 		p.charging = charge
+		p.forgetOverrides()
 		s.decideOnShard(caller, ctx, s.newRequest(p.counters, charge, 1), p.verdicts)
 	})
 }

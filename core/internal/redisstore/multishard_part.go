@@ -3,6 +3,7 @@ package redisstore
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -12,6 +13,7 @@ type shardPart struct {
 	hash     uint64
 	indexes  []int // of the counters in the call
 	counters []algorithm.Counter
+	asked    []algorithm.Counter // the counters without the overrides that an answer found, if they may have some
 	verdicts []algorithm.Verdict
 	forecast forecast
 	charging bool // the shard was asked to charge, rather than only to look
@@ -33,8 +35,19 @@ func splitByTag(counters []algorithm.Counter) (parts []*shardPart) {
 		for i := range p.counters {
 			p.counters[i].Watched = p.counters[i].WatchedIn(p.indexes)
 		}
+		if algorithm.MayHaveOverrides(p.counters) {
+			p.asked = p.counters
+		}
 	}
 	return parts
+}
+
+// forgetOverrides prepares the part to be asked, perhaps again: an answer changes the counters to
+// the limits in force.
+func (p *shardPart) forgetOverrides() {
+	if p.asked != nil {
+		p.counters = slices.Clone(p.asked)
+	}
 }
 
 // partWithTag returns the part whose keys have this tag, or nil.

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,10 +15,11 @@ import (
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	args := algorithm.AppendReserve(onKey(algorithm.Reserve, c.Key), c, patience)
-	reply, err := s.runScript(deadline, newOperation(algorithm.Reserve, args))
+	script := algorithm.ReserveScript(c)
+	args := algorithm.AppendReserve(onCounters(script, []algorithm.Counter{*c}), c, patience)
+	reply, err := s.runScript(deadline, newOperation(script, args))
 	if err == nil {
-		v, err = algorithm.ReadReserved(reply)
+		v, err = algorithm.ReadReserved(reply, c)
 	}
 	if err != nil {
 		return s.failedVerdict(ctx, err)
@@ -41,11 +43,13 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 
 func (s *Store) chargeUpTo(deadline context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) (granted int64, err error) {
 	c := &scriptCall{request: request{counters: counters}, kind: upToKind, now: assumedNow(counters)}
+	began := time.Now()
 	reply, err := s.runScript(deadline, c)
+	s.observe(s.hashKey(counters[0].Key), time.Since(began), err)
 	if err != nil {
 		return 0, err
 	}
-	return algorithm.ReadUpTo(reply, verdicts)
+	return algorithm.ReadUpTo(reply, counters, verdicts)
 }
 
 // GiveBack gives charges back, as far as they still count. It goes on when the context has ended,

@@ -29,15 +29,24 @@ func argKeys(args []any) (keys []string) {
 	return keys
 }
 
-// onCounters begins arguments whose keys are those of counters.
+// onCounters begins arguments whose keys are those of counters, and of the overrides that they may
+// have.
 func onCounters(script *algorithm.Script, counters []algorithm.Counter) []any {
+	var room [4]*algorithm.OverrideQuery
+	queries := algorithm.AppendQueries(room[:0], counters)
 	further := 1 + 7*len(counters)
 	for i := range counters {
 		further += len(counters[i].Watched)
 	}
-	args := newArgs(script, len(counters), further)
+	if len(queries) > 0 {
+		further += 1 + 3*len(queries) + 3*len(counters)
+	}
+	args := newArgs(script, len(counters)+len(queries), further)
 	for i := range counters {
 		args = append(args, string(counters[i].Key))
+	}
+	for _, q := range queries {
+		args = append(args, string(q.Key))
 	}
 	return args
 }

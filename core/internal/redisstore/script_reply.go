@@ -43,11 +43,18 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // that decide.lua decides.
 func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
 	if a.kind == decideKind {
-		return 0, algorithm.ReadDecided(a.values, verdicts)
+		return 0, algorithm.ReadDecided(a.values, r.counters, verdicts)
 	}
 	counters, found := r.counters, s.room(len(r.counters))
-	if err := a.readFound(counters, found); err != nil {
+	settled, err := a.readFound(counters, found, verdicts)
+	if err != nil {
 		return 0, fmt.Errorf("the script replied %.99q, %.99q, %.99q: %w", a.text, a.texts, a.values, err)
+	}
+	if settled {
+		if algorithm.Passes(counters, verdicts) {
+			return r.calls, nil
+		}
+		return 0, nil
 	}
 	all := a.calls
 	for i := range counters {
@@ -63,14 +70,15 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	return passed, nil
 }
 
-// readFound reads what a script found before it charged anything.
-func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
+// readFound reads what a script found before it charged anything, or the verdicts that are settled
+// whatever it found.
+func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found, verdicts []algorithm.Verdict) (settled bool, err error) {
 	switch a.kind {
 	case fastKind:
-		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
+		return false, counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
 	case manyKind:
-		return algorithm.ReadMany(a.texts, counters, a.calls, found)
+		return false, algorithm.ReadMany(a.texts, counters, a.calls, found)
 	default:
-		return algorithm.ReadEqual(a.values, counters, found)
+		return algorithm.ReadEqual(a.values, counters, found, verdicts)
 	}
 }

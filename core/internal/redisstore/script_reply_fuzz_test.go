@@ -158,7 +158,7 @@ func FuzzReplies(f *testing.F) {
 			}
 		case 4:
 			reply := reader.list()
-			_, err := algorithm.ReadReserved(reply)
+			_, err := algorithm.ReadReserved(reply, &algorithm.Counter{})
 			wantForm(t, "reservation", err, integers(reply, 6))
 		case 5, 6:
 			for len(asked.Counters) < int(form%7)-4 { // one counter, or two

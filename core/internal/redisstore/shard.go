@@ -111,5 +111,11 @@ func (s *shard) process(ctx context.Context, cmd command, refusal error) error {
 	return s.node.process(ctx, cmd)
 }
 
+// mustFollowSlot reports whether a call that ended with this error in a pipeline has to be sent
+// again by itself, because its slot is moving.
+func (s *shard) mustFollowSlot(err error) bool {
+	return err != nil && (isSlotSplit(err) || isSlotUnavailable(err) && s.hasMovingSlots())
+}
+
 // hasMovingSlots reports whether the shard's slots may move to another.
 func (s *shard) hasMovingSlots() bool { return s.redirects != nil }

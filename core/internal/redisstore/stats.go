@@ -1,9 +1,13 @@
 package redisstore
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/histogram"
 )
 
 // tripCounts counts the round trips to Redis that decide calls.
@@ -34,6 +38,17 @@ func (t *tripCounts) count(err error, earlier, calls, scripts int) {
 func (s *Store) Trips() (trips, calls, merged uint64) {
 	return s.trips.sent.Load(), s.trips.calls.Load(), s.trips.merged.Load()
 }
+
+// observe counts how long a call waited that ended with this error. It counts no call that the
+// breaker prevented, because Redis was not asked.
+func (c *common) observe(hash uint64, took time.Duration, err error) {
+	if err == nil || !errors.Is(err, errBreakerOpen) {
+		c.times.Observe(hash, took)
+	}
+}
+
+// Times returns how long calls waited so far.
+func (s *Store) Times() histogram.Snapshot { return s.times.Snapshot() }
 
 // Losses returns how often a server was found to have been restarted or replaced.
 func (s *Store) Losses() uint64 { return s.losses.Load() }

@@ -29,6 +29,7 @@ const (
 // pool keeps an object on one processor.
 type Table struct {
 	mu      sync.Mutex // held to add a count
+	naming  sync.Mutex // held to add a rule's name, or to remove it
 	stripes int        // of each count; a power of two
 	objects atomic.Uint32
 	rules   cowmap.Map[string, *Tally]
@@ -50,7 +51,7 @@ func New(others, usualReason, usualSource string) *Table {
 }
 
 func (t *Table) newTally(name string) *Tally {
-	of := &Tally{table: t, name: name, usual: t.newCell(t.usualReason, t.usualSource)}
+	of := &Tally{table: t, name: name, label: label(name), usual: t.newCell(t.usualReason, t.usualSource)}
 	of.cells.Store(&[]*cell{of.usual})
 	return of
 }
@@ -67,8 +68,35 @@ type Place struct{ stripe uint32 }
 // NewPlace returns the place of the next object of a pool.
 func (t *Table) NewPlace() Place { return Place{t.objects.Add(1)} }
 
-// OfRule returns the tally of a rule's name.
-func (t *Table) OfRule(name string) *Tally { return t.of(&t.rules, name, maxRules) }
+// OfRule returns the tally of a rule's name. It is kept for ever.
+func (t *Table) OfRule(name string) *Tally {
+	if of, ok := t.rules.Get(name); ok && of.kept.Load() {
+		return of
+	}
+	t.naming.Lock()
+	defer t.naming.Unlock()
+	of := t.of(&t.rules, name, maxRules)
+	of.kept.Store(true)
+	return of
+}
+
+// Hold returns the tally of a rule's name. It is kept until Release.
+func (t *Table) Hold(name string) *Tally {
+	t.naming.Lock()
+	defer t.naming.Unlock()
+	of := t.of(&t.rules, name, maxRules)
+	of.holders++
+	return of
+}
+
+// Release ends one Hold. The tally is removed unless something else needs it.
+func (t *Table) Release(of *Tally) {
+	t.naming.Lock()
+	defer t.naming.Unlock()
+	if of.holders--; of.holders == 0 && !of.kept.Load() && of != t.others {
+		t.rules.Remove(of.name)
+	}
+}
 
 // OfHandle returns the tally of a handle's name.
 func (t *Table) OfHandle(name string) *Tally { return t.of(&t.handles, name, MaxHandles) }
@@ -92,8 +120,12 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 type Tally struct {
 	table *Table
 	name  string
-	usual *cell // of the usual reason and source; also the first of cells
+	label string // the name in snapshots
+	usual *cell  // of the usual reason and source; also the first of cells
 	cells atomic.Pointer[[]*cell]
+
+	kept    atomic.Bool // the name is never removed
+	holders int         // Table.naming protects it
 }
 
 type cell struct {
@@ -101,40 +133,48 @@ type cell struct {
 	stripes        []stripe
 }
 
-// stripe is a part of a count, alone on its cache line. Each decision is in one of the two numbers,
-// so counting it is one write.
+// Traits are what else is counted of a decision.
+type Traits uint8
+
+const (
+	// Bound means that the call was answered with the decision.
+	Bound Traits = 1 << iota
+	// Near means that few permits are left.
+	Near
+
+	allTraits = Bound | Near
+)
+
+// stripe is a part of a count, alone on its cache line. It has a number for each set of traits, and
+// each decision is in one of them, so counting it is one write.
 type stripe struct {
-	bound, other atomic.Uint64
-	_            [48]byte
+	numbers [allTraits + 1]atomic.Uint64
+	_       [32]byte
 }
 
-// Count counts a decision, and whether it bound the call.
-func (t *Tally) Count(reason, source string, bound bool, at *Place) {
+// Count counts a decision with its traits.
+func (t *Tally) Count(reason, source string, traits Traits, at *Place) {
 	c := t.find(reason, source)
 	if c == nil {
 		c = t.addCell(reason, source)
 	}
-	c.count(bound, at)
+	c.count(traits, at)
 }
 
 // CountUsual is Count for the usual reason and source. It takes a seventh of the instructions.
-func (t *Tally) CountUsual(bound bool, at *Place) { t.usual.count(bound, at) }
+func (t *Tally) CountUsual(traits Traits, at *Place) { t.usual.count(traits, at) }
 
-func (c *cell) count(bound bool, at *Place) {
-	number := c.number(bound, at)
+func (c *cell) count(traits Traits, at *Place) {
+	number := c.number(traits, at)
 	if n := number.Load(); number.CompareAndSwap(n, n+1) {
 		return
 	}
 	at.stripe++
-	c.number(bound, at).Add(1)
+	c.number(traits, at).Add(1)
 }
 
-func (c *cell) number(bound bool, at *Place) *atomic.Uint64 {
-	of := &c.stripes[int(at.stripe)&(len(c.stripes)-1)]
-	if bound {
-		return &of.bound
-	}
-	return &of.other
+func (c *cell) number(traits Traits, at *Place) *atomic.Uint64 {
+	return &c.stripes[int(at.stripe)&(len(c.stripes)-1)].numbers[traits&allTraits]
 }
 
 // find returns the cell of a reason and a source, or nil.
@@ -161,10 +201,11 @@ func (t *Tally) addCell(reason, source string) *cell {
 	return added
 }
 
-// Entry holds how often a name decided in one way, and how often that bound the call.
+// Entry holds how often a name decided in one way, and how many of these decisions were Bound and
+// Near.
 type Entry struct {
 	Name, Reason, Source string
-	Count, Bound         uint64
+	Count, Bound, Near   uint64
 }
 
 // Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle
@@ -183,6 +224,7 @@ func (t *Table) Snapshot() (entries []Entry) {
 		if last := len(merged) - 1; last >= 0 && compare(merged[last], e) == 0 {
 			merged[last].Count += e.Count
 			merged[last].Bound += e.Bound
+			merged[last].Near += e.Near
 		} else {
 			merged = append(merged, e)
 		}
@@ -196,15 +238,26 @@ func compare(a, b Entry) int {
 
 func (t *Tally) appendTo(entries []Entry) []Entry {
 	for _, c := range *t.cells.Load() {
-		e := Entry{Name: t.name, Reason: c.reason, Source: c.source}
+		e := Entry{Name: t.label, Reason: c.reason, Source: c.source}
 		for i := range c.stripes {
-			bound := c.stripes[i].bound.Load()
-			e.Bound += bound
-			e.Count += bound + c.stripes[i].other.Load()
+			c.stripes[i].addTo(&e)
 		}
 		if e.Count > 0 {
 			entries = append(entries, e)
 		}
 	}
 	return entries
+}
+
+func (s *stripe) addTo(e *Entry) {
+	for traits := range s.numbers {
+		n := s.numbers[traits].Load()
+		e.Count += n
+		if Traits(traits)&Bound != 0 {
+			e.Bound += n
+		}
+		if Traits(traits)&Near != 0 {
+			e.Near += n
+		}
+	}
 }

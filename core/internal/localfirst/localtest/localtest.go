@@ -240,9 +240,7 @@ func Bucket(t testing.TB, rate, window, burst int64) *algorithm.Limit {
 
 // Counter returns what a call costs a subject.
 func Counter(subject string, limit *algorithm.Limit, cost int64) algorithm.Counter {
-	window, calendar := limit.Spell()
-	key := fmt.Appendf(nil, "test:{%s}:name:%s:%d%s", subject, limit.Kind.Tag(), window, calendar)
-	return algorithm.Counter{Key: key, Limit: limit, Cost: cost}
+	return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:name:%s", subject, limit.Span()), Limit: limit, Cost: cost}
 }
 
 // Leased returns a counter of which up to so many calls are fetched ahead.

@@ -1,0 +1,244 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// auditOf returns the newest entries without what differs from run to run, oldest first.
+func auditOf(t *testing.T, limiter *core.Limiter) (entries []core.AuditEntry) {
+	t.Helper()
+	entries, err := limiter.Audit(background, "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.ID == "" || time.Since(e.Time).Abs() > time.Minute {
+			t.Errorf("an entry has the ID %q, and was written at %v", e.ID, e.Time)
+		}
+		e.ID, e.Time = "", time.Time{}
+	}
+	slices.Reverse(entries)
+	return entries
+}
+
+// Every act that changed something is in the audit, with or without an actor.
+func TestAuditHoldsWhatOperatorsDid(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, byHand)
+		counter := limiter.MustCounter("n", core.PerHour(2))
+		act := func(ctx context.Context) {
+			t.Helper()
+			_, charged := counter.Allow(ctx, "s")
+			if err := errors.Join(
+				charged, errorOf(counter.Reset(ctx, "s")), errorOf(counter.Reset(ctx, "s")), // the second changes nothing
+				errorOf(limiter.Ban(ctx, "n", "s", time.Hour)), errorOf(limiter.Ban(ctx, "n", "s", time.Minute)),
+				errorOf(limiter.Unban(ctx, "n", "s")), errorOf(limiter.Unban(ctx, "n", "s")), errorOf(guard.Reset(ctx, "s")),
+			); err != nil {
+				t.Error(err)
+			}
+		}
+		act(background)
+		act(core.WithActor(background, "bob", "ticket 7"))
+		var want []core.AuditEntry
+		for _, by := range []core.AuditEntry{{}, {Author: "bob", Note: "ticket 7"}} {
+			for _, did := range []core.AuditEntry{{Act: "reset"}, {Act: "ban", After: "banned for 1h0m0s"}, {Act: "unban"}} {
+				did.Rule, did.Subject, did.Author, did.Note = "n", "s", by.Author, by.Note
+				want = append(want, did)
+			}
+		}
+		if got := auditOf(t, limiter); !slices.Equal(got, want) {
+			t.Errorf("the audit is %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Pages follow each other without a gap, newest first.
+func TestAuditPages(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		newGuard(t, limiter, byHand)
+		for i := range 7 {
+			if _, err := limiter.Ban(background, "n", fmt.Sprint("s", i), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for before := ""; ; {
+			page, err := limiter.Audit(background, before, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, e := range page {
+				got, before = append(got, e.Subject), e.ID
+			}
+		}
+		if want := []string{"s6", "s5", "s4", "s3", "s2", "s1", "s0"}; !slices.Equal(got, want) {
+			t.Errorf("the pages have %v, want %v", got, want)
+		}
+		for _, call := range []struct {
+			before string
+			n      int
+		}{{"", 0}, {"", 1001}, {"", -1}, {"s1", 1}, {"1", 1}, {"1-", 1}, {"-1-1", 1}, {"(1-1", 1}, {"1-1 ", 1}} {
+			var wrong *core.RuleError
+			if _, err := limiter.Audit(background, call.before, call.n); !errors.As(err, &wrong) {
+				t.Errorf("Audit(%q, %d): %v", call.before, call.n, err)
+			}
+		}
+	})
+}
+
+// The texts of an entry are cut, because callers may choose subjects.
+func TestAuditCutsTexts(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		long := strings.Repeat("é", 10_000)
+		if _, err := limiter.Ban(core.WithActor(background, long, long), long, long, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		e := auditOf(t, limiter)[0]
+		for _, text := range []string{e.Rule, e.Subject, e.Author, e.Note} {
+			if len(text) != 254 {
+				t.Errorf("a text has %d bytes", len(text))
+			}
+		}
+	})
+}
+
+// The stream is bounded. An entry that somebody else wrote does not hide the others.
+func TestTheAuditStreamIsBounded(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	pipe := client.Pipeline()
+	for range 11_000 {
+		pipe.XAdd(background, &redis.XAddArgs{Stream: core.AuditKey, Values: []string{"written", "by hand"}})
+	}
+	if _, err := pipe.Exec(background); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Ban(background, "n", "s", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := client.XLen(background, core.AuditKey).Val(); n < 10_000 || n > 10_200 {
+		t.Errorf("%d entries are kept", n)
+	}
+	if got := auditOf(t, limiter); len(got) != 1000 || got[999].Act != "ban" || got[998] != (core.AuditEntry{}) {
+		t.Errorf("%d entries, the last ones %+v", len(got), got[max(0, len(got)-2):])
+	}
+}
+
+// An act is done although it cannot be written, and the log says why.
+func TestAnActDoesNotFailForTheAudit(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	var log logbook
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	if err := client.Set(background, core.AuditKey, "in the way", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := limiter.Ban(background, "n", "s", time.Hour); !changed || err != nil {
+		t.Errorf("%v, %v", changed, err)
+	}
+	if log.count("audit stream", "WRONGTYPE") != 1 {
+		t.Error(log.text.String())
+	}
+	var failed *core.StoreError
+	if _, err := limiter.Audit(background, "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
+		t.Errorf("%v, want a foreign value", err)
+	}
+}
+
+// An act whose reply was lost is written as one that may have been done. One that Redis never saw
+// is not.
+func TestAuditOfAnActWithoutAReply(t *testing.T) {
+	server := redistest.Start(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	if _, err := limiter.Unban(background, "n", "s"); err != nil { // connects
+		t.Fatal(err)
+	}
+	server.Stop()
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	_, err := limiter.Ban(ctx, "n", "s", time.Hour)
+	_, ended := limiter.Ban(ctx, "n", "s", time.Hour)
+	cancel()
+	server.Continue()
+	if !errors.Is(err, context.DeadlineExceeded) || ended == nil {
+		t.Fatalf("%v and %v, want that the context has ended", err, ended)
+	}
+	limiter.Close() // waits for the entry
+	want := []core.AuditEntry{{Act: "ban", Rule: "n", Subject: "s", After: "perhaps: banned for 1h0m0s"}}
+	if got := auditOf(t, limiter); !slices.Equal(got, want) {
+		t.Errorf("the audit is %+v, want %+v", got, want)
+	}
+}
+
+// A change of rules is written once for the fleet, also when the fleet returns to an older version.
+func TestAChangeOfRulesIsWrittenOnce(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	var fleet [3]*core.Limiter
+	for i := range fleet {
+		fleet[i] = newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	}
+	changes := []core.AuditEntry{
+		{After: "1"}, {Before: "1", After: "2"}, {Before: "2", After: "1"}, {Before: "1", After: "2"}, {Before: "2", After: "3"},
+	}
+	for _, c := range changes {
+		for _, l := range fleet {
+			core.RulesChanged(l, c.Before, c.After)
+		}
+	}
+	core.RulesChanged(fleet[0], "", "2") // a process that starts with an older version
+	for i := range changes {
+		changes[i].Act = "rules"
+	}
+	if got := auditOf(t, fleet[0]); !slices.Equal(got, changes) {
+		t.Errorf("the audit is %+v, want %+v", got, changes)
+	}
+}
+
+// Each version of a set that guards follow is in the audit, once for all processes. A set without
+// guards decides nothing, and leaves no entry.
+func TestVersionsOfASetAreAudited(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	rule := core.Rule{Name: "api", Limit: core.PerHour(5)}
+	for range 2 {
+		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+		var sets [2]*core.RuleSet
+		for i := range sets {
+			var err error
+			if sets[i], err = limiter.RuleSet(); err != nil {
+				t.Fatal(err)
+			}
+			if err := sets[i].Replace([]string{"1", "compared with it"}[i], rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		guards := []*core.Guard{sets[0].MustGuard("api"), sets[0].MustGuard("api", "api")}
+		for _, version := range []string{"2", "2", "3"} {
+			if err := sets[0].Replace(version, rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		core.AwaitAudit(sets[0])
+		runtime.KeepAlive(guards)
+	}
+	want := []core.AuditEntry{{Act: "rules", After: "1"}, {Act: "rules", Before: "1", After: "2"}, {Act: "rules", Before: "2", After: "3"}}
+	if got := auditOf(t, newLimiter(t, core.Options{Redis: client, Timeout: patient})); !slices.Equal(got, want) {
+		t.Errorf("the audit is %+v, want %+v", got, want)
+	}
+}

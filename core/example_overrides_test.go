@@ -1,0 +1,76 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// A part of an admin tool: it gives one tenant more, blocks another, and prints what holds.
+func ExampleLimiter_Overrides() {
+	limiter, _ := core.New(core.Options{}) // with Redis, all processes obey
+	defer limiter.Close()
+	_ = limiter.MustGuard(core.Rule{
+		Name: "api", Limit: core.PerSecond(100), Overrides: true,
+		Key: core.ByHeader("X-Tenant"),
+	})
+
+	overrides, err := limiter.Overrides("api")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := core.WithActor(context.Background(), "bob@ops", "ticket 7")
+	monthEnd := time.Date(2099, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for subject, override := range map[string]core.Override{
+		"X-Tenant:acme":  {Max: 500, Until: monthEnd, Note: "contract 17"},
+		"X-Tenant:crawl": {Blocked: true},
+	} {
+		if err := overrides.Set(ctx, subject, override); err != nil {
+			fmt.Println(err)
+		}
+	}
+	for after, more := "", true; more; more = after != "" {
+		page, next, err := overrides.List(ctx, after, 100)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, o := range page {
+			fmt.Printf("%s: %v (%s: %s)\n", o.Subject, o, o.Author, o.Note)
+		}
+		after = next
+	}
+	existed, err := overrides.Remove(ctx, "X-Tenant:crawl")
+	fmt.Println(existed, err)
+	// Output:
+	// X-Tenant:acme: 500 until 2099-01-01T00:00:00Z (bob@ops: contract 17)
+	// X-Tenant:crawl: blocked (bob@ops: ticket 7)
+	// true <nil>
+}
+
+// What operators did, newest first.
+func ExampleLimiter_Audit() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+	ctx := core.WithActor(context.Background(), "bob@ops", "scraper")
+	if _, err := limiter.Ban(ctx, "search", "user:mallory", time.Hour); err != nil {
+		fmt.Println(err)
+	}
+	if _, err := limiter.Unban(ctx, "search", "user:mallory"); err != nil {
+		fmt.Println(err)
+	}
+
+	entries, err := limiter.Audit(ctx, "", 10)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, e := range entries {
+		fmt.Printf("%s: %s %s in %s (%s)\n", e.Author, e.Act, e.Subject, e.Rule, e.Note)
+	}
+	// Output:
+	// bob@ops: unban user:mallory in search (scraper)
+	// bob@ops: ban user:mallory in search (scraper)
+}

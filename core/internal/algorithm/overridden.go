@@ -1,0 +1,257 @@
+package algorithm
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+)
+
+// OverrideQuery asks, within one call, for the override that one rule may have for its subject. All
+// counters of the rule in the call share it. The store that decides the call fills in what it
+// found.
+type OverrideQuery struct {
+	Key   []byte // of the override; valid during the call only
+	Limit *Limit // the rule's own
+	Found FoundOverride
+	limit *Limit // in place of the rule's own; nil unless the override is an OverrideLimit
+}
+
+// FoundOverride is what a store found in place of an override. The zero value means that there was
+// none, or one that has ended.
+type FoundOverride struct {
+	What       OverrideKind
+	Ends       int64 // microseconds since the epoch; 0: it does not end by itself
+	Max, Burst int64 // of an OverrideLimit
+}
+
+// FoundBy returns what a store finds if it looks for the override of a rule with the limit own. The
+// override must not have ended.
+func (o *Override) FoundBy(own *Limit) FoundOverride {
+	if o.What != OverrideLimit {
+		return FoundOverride{What: o.What, Ends: o.Ends}
+	}
+	if o.Span != own.Span() {
+		return FoundOverride{What: OverrideOfOther}
+	}
+	if inForce(own, o.Max, o.Burst) == nil {
+		return FoundOverride{What: OverrideInvalid}
+	}
+	return FoundOverride{What: OverrideLimit, Ends: o.Ends, Max: o.Max, Burst: o.Burst}
+}
+
+// The kinds of overrides that a store finds and ignores.
+const (
+	// OverrideOfOther was made for another window or algorithm.
+	OverrideOfOther OverrideKind = 4
+	// OverrideInvalid was not written by this library.
+	OverrideInvalid OverrideKind = 5
+)
+
+// Forever is the RetryAfter of a call that will not pass however long it waits: its subject is
+// blocked with no end, or the cost is above a limit in force.
+const Forever = never
+
+// Ask makes q the query of another call. It empties the Key, and keeps its memory.
+func (q *OverrideQuery) Ask(own *Limit) {
+	q.Key, q.Limit, q.Found, q.limit = q.Key[:0], own, FoundOverride{}, nil
+}
+
+// Answer records what a store found for q. It reports whether a store can find such a thing.
+func (q *OverrideQuery) Answer(found FoundOverride) bool {
+	q.Found, q.limit = found, nil
+	if found.What == OverrideLimit {
+		q.limit = inForce(q.Limit, found.Max, found.Burst)
+		return q.limit != nil
+	}
+	return found.What <= OverrideInvalid
+}
+
+// Blocks reports whether the subject is blocked.
+func (q *OverrideQuery) Blocks() bool { return q.Found.What == OverrideBlocked }
+
+// lifts reports whether the override takes all limits of the rule out of the decision.
+func (q *OverrideQuery) lifts() bool { return q.Found.What == OverrideUnlimited || q.Blocks() }
+
+// made caches the limits that overrides make, because every call needs them. Limits beyond maxMade
+// are made anew each time.
+var made cowmap.Map[madeLimit, *Limit]
+
+type madeLimit struct {
+	span       string
+	max, burst int64
+}
+
+const maxMade = 1000
+
+// inForce returns the limit that an override makes of a rule's own, or nil if it cannot be made.
+func inForce(own *Limit, maxPermits, burst int64) *Limit {
+	key := madeLimit{own.Span(), maxPermits, burst}
+	if l, ok := made.Get(key); ok {
+		return l
+	}
+	l, err := own.With(maxPermits, burst)
+	if err != nil {
+		return nil
+	}
+	held, _ := made.Add(key, &l, maxMade)
+	return held
+}
+
+// MayHaveOverrides reports whether an override may change the limits of any of these counters.
+func MayHaveOverrides(counters []Counter) bool {
+	for i := range counters {
+		if counters[i].Override != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// AppendQueries appends the queries of a call, each once, in the order of the counters.
+func AppendQueries(room []*OverrideQuery, counters []Counter) []*OverrideQuery {
+	for i := range counters {
+		if q := counters[i].Override; q != nil && !slices.Contains(room, q) {
+			room = append(room, q)
+		}
+	}
+	return room
+}
+
+// SameOverride reports whether the same override governs both counters in the same way.
+func (c *Counter) SameOverride(other *Counter) bool {
+	a, b := c.Override, other.Override
+	if a == nil || b == nil {
+		return a == b
+	}
+	return c.Own == other.Own && c.Spared == other.Spared && bytes.Equal(a.Key, b.Key) && a.Limit.Equal(b.Limit)
+}
+
+// InForce reports whether overrides let the counter take part in the decision.
+func (c *Counter) InForce() bool {
+	q := c.Override
+	return q == nil || !q.lifts() && (!c.Spared || q.Found.What == OverrideLimit)
+}
+
+// Request is what a call asks of its counters.
+type Request uint8
+
+// The requests.
+const (
+	ToDecide   Request = iota // over the whole cost
+	ToChargeUp                // up to the cost
+	ToReserve                 // the cost, for a later turn
+)
+
+// costly reports whether the cost is above what the counter ever lets through.
+func (c *Counter) costly(r Request) bool {
+	switch {
+	case c.Override == nil || r == ToChargeUp || !c.InForce():
+		return false
+	case r == ToReserve:
+		return c.Cost > c.Limit.Reserved
+	default:
+		return c.Cost > c.Limit.Max
+	}
+}
+
+// LargestCost is the cost of a call that is charged as much as its rule's limits let through at
+// once. It is for counters that may have an override, because their limits are known only when the
+// store has answered.
+const LargestCost = 1<<63 - 1
+
+// Obey gives counters the limits and costs that follow from the overrides that were found.
+func Obey(counters []Counter) {
+	for i := range counters {
+		if c := &counters[i]; c.Override != nil && c.Own && c.Override.limit != nil {
+			c.Limit = c.Override.limit
+		}
+	}
+	for i := range counters {
+		if c := &counters[i]; c.Cost == LargestCost && c.Override != nil && c.InForce() {
+			c.Override.lower(counters)
+		}
+	}
+}
+
+// lower sets the cost of the counters whose cost is LargestCost to the most that all of them allow.
+func (q *OverrideQuery) lower(counters []Counter) {
+	cost := int64(LargestCost)
+	ofRule := func(c *Counter) bool { return c.Override == q && c.Cost == LargestCost && c.InForce() }
+	for i := range counters {
+		if c := &counters[i]; ofRule(c) {
+			cost = min(cost, c.Limit.Max)
+		}
+	}
+	for i := range counters {
+		if c := &counters[i]; ofRule(c) {
+			counters[i].Cost = cost
+		}
+	}
+}
+
+// Ruling says which part of a call is left to decide after its overrides were applied.
+type Ruling struct {
+	request Request
+	blocked bool // the call is refused, because a subject of it is blocked, and nothing is charged
+	stopped bool // the call is refused for that or for its cost, and nothing is charged
+}
+
+// Rule applies the overrides that were found, and returns what is left to decide.
+func Rule(counters []Counter, request Request) Ruling {
+	Obey(counters)
+	r := Ruling{request: request}
+	for i := range counters {
+		if c := &counters[i]; c.Override != nil && !c.Dry {
+			r.blocked = r.blocked || c.Override.Blocks()
+			r.stopped = r.stopped || r.blocked || c.costly(request)
+		}
+	}
+	return r
+}
+
+// Decides reports whether the counter at i takes part in the decision.
+func (r *Ruling) Decides(counters []Counter, i int) bool {
+	return !r.stopped && counters[i].InForce() && !r.ruleTooCostly(counters, counters[i].Override)
+}
+
+// ruleTooCostly reports whether the cost of a rule is above what one of its limits ever lets
+// through.
+func (r *Ruling) ruleTooCostly(counters []Counter, q *OverrideQuery) bool {
+	return q != nil && slices.ContainsFunc(counters, func(c Counter) bool { return c.Override == q && c.costly(r.request) })
+}
+
+// Answer returns the verdict on a counter that does not take part in the decision: its subject is
+// blocked, or the cost never fits, or the counter is not asked.
+func (r *Ruling) Answer(c *Counter, now int64) Verdict {
+	switch {
+	case c.Override != nil && c.Override.Blocks() && c.Own:
+		wait := int64(Forever)
+		if ends := c.Override.Found.Ends; ends > 0 {
+			wait = ends - now
+		}
+		return Verdict{At: now, RetryAfter: wait}
+	case !r.blocked && c.costly(r.request):
+		return Verdict{At: now, RetryAfter: Forever}
+	default:
+		return Verdict{At: now, From: FromNobody}
+	}
+}
+
+// settle replaces the verdicts on the counters that did not take part in the decision. It reports
+// whether the call passes though no counter did.
+func settle(counters []Counter, verdicts []Verdict, now int64, request Request) (lifted bool) {
+	if !MayHaveOverrides(counters) {
+		return false
+	}
+	r := Rule(counters, request)
+	lifted = !r.stopped
+	for i := range counters {
+		if r.Decides(counters, i) {
+			lifted = false
+		} else {
+			verdicts[i] = r.Answer(&counters[i], now)
+		}
+	}
+	return lifted
+}

@@ -1,0 +1,320 @@
+// Package overrides writes, reads and lists the overrides of a rule in Redis. Each lies beside the
+// counters of its subject, where the deciding scripts read it. An index of the subjects lies in a
+// slot of its own.
+//
+// The index never misses an override, even if a process crashes or a command comes late:
+//
+//   - A subject is entered into the index before its override is written. An override that comes
+//     more than a minute later, by the clock of Redis, is refused.
+//   - An entry is removed only if it is older than an hour, if it had no override when that was
+//     looked for, and if it was not entered again since then.
+//
+// So an entry that is removed has no override, and none that relies on it can still be written, as
+// long as the clocks of the servers that take part differ by less than 29 minutes.
+package overrides
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+// The scripts are here, and not with those that decide, because they know nothing of algorithms.
+var (
+	//go:embed enter.lua
+	enterText string
+	//go:embed write.lua
+	writeText string
+	//go:embed remove.lua
+	removeText string
+	//go:embed list.lua
+	listText string
+	//go:embed forget.lua
+	forgetText string
+
+	enterScript  = algorithm.NewScript(enterText)
+	writeScript  = algorithm.NewScript(writeText)
+	removeScript = algorithm.NewScript(removeText)
+	listScript   = algorithm.NewScript(listText)
+	forgetScript = algorithm.NewScript(forgetText)
+)
+
+// The times of the index, in microseconds.
+const (
+	// reliesFor is how long after its entry an override may be written.
+	reliesFor = int64(time.Minute / time.Microsecond)
+	// keptFor is the shortest time for which an entry without an override is kept.
+	keptFor = int64(time.Hour / time.Microsecond)
+)
+
+const (
+	// Most is the largest number of overrides of a rule.
+	Most = 100_000
+	// cleanPage is how many entries a search looks at together.
+	cleanPage = 1_000
+	// cleanTime bounds a search of the whole index.
+	cleanTime = 30 * time.Second
+)
+
+var (
+	// ErrTooMany is the error if there is no room for another override.
+	ErrTooMany = errors.New("there are too many overrides")
+	// ErrEnded is the error of an override whose end has passed.
+	ErrEnded = errors.New("the override has ended")
+)
+
+// Store holds the overrides of a rule. It is safe for concurrent use. Its errors are those above,
+// those of the context, and *failure.Error.
+type Store struct {
+	redis         *redisstore.Store
+	keyHead, tail string
+	index         []string
+	most          int // [Most], except in tests
+	mu            sync.Mutex
+	cleaned       chan struct{} // closed when the search that is under way ends; nil if none is
+}
+
+// Entry is a subject with the stored form of its override.
+type Entry struct {
+	Subject, Text string
+}
+
+// New returns the overrides of a name. There are at most most of them. All keys begin with keyHead.
+func New(redis *redisstore.Store, keyHead, name string, most int) *Store {
+	inOrder, byTime := rediskey.OverrideIndex(keyHead, name)
+	return &Store{redis: redis, keyHead: keyHead, tail: rediskey.OverrideTail(name), index: []string{inOrder, byTime}, most: most}
+}
+
+// key returns the key of a subject's override.
+func (s *Store) key(subject string) string {
+	return string(rediskey.Append(nil, s.keyHead, subject, s.tail))
+}
+
+// Set writes an override, and returns the one before. It sets the override's Set to the time.
+func (s *Store) Set(ctx context.Context, subject string, o *algorithm.Override) (before string, existed bool, err error) {
+	subject = strings.Clone(subject) // a command may outlive the call
+	var refused error
+	err = s.redis.Operate(ctx, func(ctx context.Context) (err error) {
+		before, existed, refused, err = s.trySet(ctx, subject, o)
+		if errors.Is(refused, ErrTooMany) && s.clean(ctx) {
+			before, existed, refused, err = s.trySet(ctx, subject, o)
+		}
+		return err
+	})
+	if err == nil {
+		err = refused
+	}
+	return before, existed, err
+}
+
+// trySet is called within Operate.
+func (s *Store) trySet(ctx context.Context, subject string, o *algorithm.Override) (before string, existed bool, refused, err error) {
+	reply, err := s.redis.Script(ctx, enterScript, s.index, subject, s.most, o.Ends)
+	if err != nil {
+		return "", false, nil, err
+	}
+	if refused, err = readEntered(reply, o); refused != nil || err != nil {
+		return "", false, refused, err
+	}
+	text, err := o.Append(nil)
+	if err != nil {
+		return "", false, nil, err
+	}
+	reply, err = s.redis.Script(ctx, writeScript, []string{s.key(subject)}, o.Set, reliesFor, string(text), o.Ends)
+	if err != nil {
+		return "", false, nil, err
+	}
+	before, existed, err = readWritten(reply)
+	return before, existed, nil, err
+}
+
+// readEntered reads the reply of enter.lua.
+func readEntered(reply []any, o *algorithm.Override) (refused, err error) {
+	if len(reply) != 2 {
+		return nil, unexpected(reply)
+	}
+	now, isTime := reply[0].(int64)
+	code, isCode := reply[1].(int64)
+	if !isTime || !isCode {
+		return nil, unexpected(reply)
+	}
+	o.Set = now
+	switch code {
+	case 0:
+		return ErrTooMany, nil
+	case 2:
+		return ErrEnded, nil
+	}
+	return nil, nil
+}
+
+// readWritten reads the reply of write.lua.
+func readWritten(reply []any) (before string, existed bool, err error) {
+	switch {
+	case len(reply) == 1 && reply[0] == int64(0):
+		return "", false, &failure.Error{Class: failure.NotReady, Err: errors.New(
+			"the override came more than a minute after its subject was entered into the index, so it was not written; " +
+				"if this happens again, set the clocks of the Redis servers")}
+	case len(reply) == 1:
+		return "", false, nil
+	case len(reply) == 2:
+		before, existed = reply[1].(string)
+		return before, existed, nil
+	}
+	return "", false, unexpected(reply)
+}
+
+func unexpected(reply any) error {
+	return &failure.Error{Class: failure.Unexpected, Err: fmt.Errorf("a reply cannot be read: %v", reply)}
+}
+
+// Get returns the override of a subject in its stored form.
+func (s *Store) Get(ctx context.Context, subject string) (text string, ok bool, err error) {
+	err = s.redis.Operate(ctx, func(ctx context.Context) error {
+		reply, err := s.redis.Command(ctx, "get", s.key(subject))
+		text, ok = reply.(string)
+		return err
+	})
+	return text, ok, err
+}
+
+// Remove removes the override of a subject, and returns it.
+func (s *Store) Remove(ctx context.Context, subject string) (before string, existed bool, err error) {
+	reply, err := s.redis.RunScript(ctx, removeScript, s.key(subject))
+	if err != nil {
+		return "", false, err
+	}
+	if len(reply) == 2 {
+		before, existed = reply[1].(string)
+	}
+	return before, existed, nil
+}
+
+// List returns overrides in the order of their subjects, beginning behind the subject after. It
+// looks at n entries of the index, some of which may have no override any more. next is the last of
+// these entries, or "" if there are no more.
+func (s *Store) List(ctx context.Context, after string, n int) (page []Entry, next string, err error) {
+	err = s.redis.Operate(ctx, func(ctx context.Context) error {
+		page, next, _, err = s.list(ctx, after, n)
+		return err
+	})
+	return page, next, err
+}
+
+func (s *Store) list(ctx context.Context, after string, n int) (page []Entry, next string, removed int, err error) {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	reply, err := s.redis.Script(ctx, listScript, s.index, from, n)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	now, subjects, entered, err := readList(reply)
+	if err != nil || len(subjects) == 0 {
+		return nil, "", 0, err
+	}
+	keys := make([]string, len(subjects))
+	for i, subject := range subjects {
+		keys[i] = s.key(subject)
+	}
+	stale := []any{keptFor}
+	for i, value := range s.redis.GetAll(ctx, keys) {
+		switch {
+		case value.Ok, failure.ClassOf(value.Err) == failure.Foreign:
+			page = append(page, Entry{subjects[i], value.Text})
+		case value.Err != nil:
+			return nil, "", 0, value.Err
+		case now-entered[i] > keptFor:
+			stale = append(stale, subjects[i], entered[i])
+		}
+	}
+	if len(subjects) == n {
+		next = subjects[n-1]
+	}
+	return page, next, s.forget(ctx, stale), nil
+}
+
+// forget removes entries from the index that have no override. An error does not matter: the next
+// list tries again.
+func (s *Store) forget(ctx context.Context, stale []any) (removed int) {
+	if len(stale) == 1 {
+		return 0
+	}
+	reply, err := s.redis.Script(ctx, forgetScript, s.index, stale...)
+	if err != nil || len(reply) != 1 {
+		return 0
+	}
+	n, _ := reply[0].(int64)
+	return int(n)
+}
+
+// readList reads the reply of list.lua.
+func readList(reply []any) (now int64, subjects []string, entered []int64, err error) {
+	if len(reply)%2 != 1 {
+		return 0, nil, nil, unexpected(reply)
+	}
+	now, ok := reply[0].(int64)
+	for i := 1; i < len(reply); i += 2 {
+		subject, isText := reply[i].(string)
+		at, isTime := reply[i+1].(int64)
+		ok = ok && isText && isTime
+		subjects, entered = append(subjects, subject), append(entered, at)
+	}
+	if !ok {
+		return 0, nil, nil, unexpected(reply)
+	}
+	return now, subjects, entered, nil
+}
+
+// clean removes the entries without an override from the whole index, in the background, and
+// reports whether that was done before the context ended.
+func (s *Store) clean(ctx context.Context) (done bool) {
+	select {
+	case <-s.startCleaning():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// startCleaning starts a search of the index, unless one is under way, and returns a channel that
+// is closed at its end.
+func (s *Store) startCleaning() <-chan struct{} {
+	s.mu.Lock()
+	if s.cleaned != nil {
+		defer s.mu.Unlock()
+		return s.cleaned
+	}
+	ended := make(chan struct{})
+	s.cleaned = ended
+	s.mu.Unlock()
+	s.redis.InBackground(func() {
+		s.cleanAll()
+		s.mu.Lock()
+		s.cleaned = nil
+		s.mu.Unlock()
+		close(ended)
+	})
+	return ended
+}
+
+func (s *Store) cleanAll() {
+	end := time.Now().Add(cleanTime)
+	for after, more := "", true; more && time.Now().Before(end); more = after != "" {
+		_, next, err := s.List(context.Background(), after, cleanPage)
+		if err != nil {
+			return
+		}
+		after = next
+	}
+}

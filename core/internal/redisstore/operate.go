@@ -1,0 +1,136 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Operate runs commands that decide nothing. Together they take no longer than Timeout. The
+// context that do receives is for the methods Script, Command and GetAll. Its error is the context's
+// own if that has ended, and otherwise a *failure.Error.
+func (s *Store) Operate(ctx context.Context, do func(ctx context.Context) error) error {
+	return s.withTimeout(ctx, do)
+}
+
+// Script runs a script on keys of one hash tag, once, and returns its reply, which is a list. It is
+// called within Operate.
+func (s *Store) Script(ctx context.Context, script *algorithm.Script, keys []string, args ...any) (reply []any, err error) {
+	all := newArgs(script, len(keys), len(args))
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	return s.runScript(ctx, newOperation(script, append(all, args...)))
+}
+
+// Command runs a command on a key, once, and returns its reply, which is nil if Redis has none. It
+// is called within Operate.
+func (s *Store) Command(ctx context.Context, name, key string, args ...any) (reply any, err error) {
+	shard, err := s.router.shard(ctx, []byte(key))
+	if err != nil {
+		return nil, err
+	}
+	cmd := &valueCommand{Cmd: redis.NewCmd(ctx, append([]any{name, key}, args...)...)}
+	err = shard.node.process(ctx, cmd)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, nil
+	case err != nil:
+		return nil, nameForeignKeys(err, func() []string { return []string{key} })
+	}
+	return cmd.Val(), nil
+}
+
+// Value is what a key holds, or why that could not be read.
+type Value struct {
+	Text string
+	Ok   bool // there is such a key
+	Err  error
+}
+
+// GetAll returns the values of keys that may lie on several shards, in one trip to each. It is
+// called within Operate. The errors of single values are as classified as those of Operate.
+func (s *Store) GetAll(ctx context.Context, keys []string) []Value {
+	values := make([]Value, len(keys))
+	byShard := make(map[*shard][]int)
+	for i, key := range keys {
+		if shard, err := s.router.shard(ctx, []byte(key)); err != nil {
+			values[i].Err = toFailure(err, s.timeout)
+		} else {
+			byShard[shard] = append(byShard[shard], i)
+		}
+	}
+	shards := slices.Collect(maps.Keys(byShard))
+	sideBySide(len(shards), func(i int) {
+		places := byShard[shards[i]]
+		cmds := make([]redis.Cmder, len(places))
+		for n, at := range places {
+			cmds[n] = &valueCommand{Cmd: redis.NewCmd(ctx, "get", keys[at])}
+		}
+		shards[i].processEach(ctx, cmds)
+		for n, at := range places {
+			values[at] = s.readValue(cmds[n].(*valueCommand), keys[at])
+		}
+	})
+	return values
+}
+
+func (s *Store) readValue(cmd *valueCommand, key string) (v Value) {
+	switch err := cmd.Err(); {
+	case err == nil:
+		v.Text, v.Ok = cmd.Val().(string)
+	case !errors.Is(err, redis.Nil):
+		v.Err = toFailure(nameForeignKeys(err, func() []string { return []string{key} }), s.timeout)
+	}
+	return v
+}
+
+// processEach runs commands in one trip if the server can, and leaves each one's error in it.
+// Commands that were redirected follow one by one.
+func (s *shard) processEach(ctx context.Context, cmds []redis.Cmder) {
+	var failed error
+	if s.pipelines != nil {
+		failed = s.pipelines.processAll(ctx, cmds)
+	}
+	for i, cmd := range cmds {
+		refusal := cmd.Err()
+		switch {
+		case failed != nil:
+			cmd.SetErr(failed)
+		case s.pipelines == nil:
+			cmd.SetErr(s.process(ctx, cmd.(command), nil))
+		case s.hasMovingSlots() && isSlotUnavailable(refusal):
+			again := &valueCommand{Cmd: redis.NewCmd(ctx, cmd.(*valueCommand).Cmd.Args()...)}
+			again.SetErr(s.process(ctx, again, refusal))
+			cmds[i] = again
+		}
+	}
+}
+
+// RunScript runs a script with one key, once, and returns its reply, which is a list.
+func (s *Store) RunScript(ctx context.Context, script *algorithm.Script, key string, args ...any) (reply []any, err error) {
+	err = s.Operate(ctx, func(ctx context.Context) error {
+		reply, err = s.Script(ctx, script, []string{key}, args...)
+		return err
+	})
+	return reply, err
+}
+
+// GetRange returns the first bytes of a string, at most so many, or "" if there is no such key.
+func (s *Store) GetRange(ctx context.Context, key string, most int) (value string, err error) {
+	err = s.Operate(ctx, func(ctx context.Context) error {
+		reply, err := s.Command(ctx, "getrange", key, 0, most-1)
+		value, _ = reply.(string)
+		return err
+	})
+	return value, err
+}
+
+// IsNoPermission reports whether an error is Redis's refusal of a command that our user may not
+// call, or may not call for this key.
+func IsNoPermission(err error) bool { return isNoPermission(err) }

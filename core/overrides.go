@@ -1,0 +1,217 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/actor"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
+)
+
+// Overrides manages the overrides of one name: limits of single subjects, which an operator sets at
+// run time. The next call in any process obeys. Get one from [Limiter.Overrides]. It is a small
+// value, and safe for concurrent use:
+//
+//	overrides, err := limiter.Overrides("api")
+//	...
+//	err = overrides.Set(ctx, "user:alice", core.Override{Max: 500, Until: endOfMonth, Note: "contract 17"})
+//
+// Each change is written into the audit: see [Limiter.Audit] and [WithActor]. A subject is the
+// result of the rule's key function, such as user:alice; for addresses see [IPSubject]. It has at
+// most 1024 bytes.
+//
+// If an argument is wrong, the error is a *[RuleError]. Other errors are those of [Counter]. If
+// Redis did not answer to Set or Remove, the change may have been made, and it is safe to try
+// again.
+type Overrides struct {
+	limiter *Limiter
+	name    string
+	table   overrideTable
+}
+
+// overrideTable holds the overrides of a name in their stored form.
+type overrideTable interface {
+	// Set writes an override, and returns the one before. It sets the override's Set to the time.
+	// The error is overrides.ErrTooMany or overrides.ErrEnded if it cannot be written.
+	Set(ctx context.Context, subject string, o *algorithm.Override) (before string, existed bool, err error)
+	// Get returns the override of a subject.
+	Get(ctx context.Context, subject string) (text string, ok bool, err error)
+	// Remove removes the override of a subject, and returns it.
+	Remove(ctx context.Context, subject string) (before string, existed bool, err error)
+	// List returns at most n overrides in the order of their subjects, beginning behind the subject
+	// after. next is the after of the next page, or "" if this is the last one.
+	List(ctx context.Context, after string, n int) (page []overrides.Entry, next string, err error)
+}
+
+const (
+	maxOverridePage    = 1_000
+	maxOverrideSubject = 1_024
+)
+
+// Overrides returns the overrides of a name. This Limiter must have a rule of that name with
+// Overrides set, which is attached, or a handle of that name made by WithOverrides. Otherwise the
+// error is a *[RuleError].
+func (l *Limiter) Overrides(name string) (Overrides, error) {
+	switch {
+	case l == nil:
+		return Overrides{}, errNilLimiter
+	case name == "":
+		return Overrides{}, &RuleError{Field: "name", Value: name, Why: "must be that of a rule"}
+	}
+	o := Overrides{limiter: l, name: strings.Clone(name)}
+	if _, err := o.own(); err != nil {
+		return Overrides{}, err
+	}
+	if l.memory != nil {
+		o.table = memoryOverrides{l.memory, o.name, l.maxOverrides}
+	} else {
+		o.table = overrides.New(l.redis, l.keyHead, o.name, l.maxOverrides)
+	}
+	return o, nil
+}
+
+// own returns the rule's own limit, which a [RuleSet] may replace.
+func (o Overrides) own() (Limit, error) {
+	limit, ok := o.limiter.names.overridable(o.name)
+	if !ok {
+		return Limit{}, &RuleError{
+			Rule: o.name, Field: "Overrides", Value: false,
+			Why: "must be set in a rule of this name that is attached to this Limiter, or by WithOverrides of a handle",
+		}
+	}
+	return limit, nil
+}
+
+// Set sets the override of a subject, in place of an earlier one. What the subject has used so far
+// counts against it. A rule can have 100,000 overrides; one more is a *[RuleError]. Without Redis,
+// all rules together can have as many.
+func (o Overrides) Set(ctx context.Context, subject string, override Override) error {
+	began := time.Now()
+	if err := o.check(ctx, subject); err != nil {
+		return err
+	}
+	own, err := o.own()
+	if err != nil {
+		return err
+	}
+	by, _ := actor.Of(ctx)
+	if override.Note == "" {
+		override.Note = by.Note
+	}
+	stored, wrong := override.compile(own)
+	if wrong != nil {
+		wrong.Rule = o.name
+		return wrong
+	}
+	stored.Author, override.Burst = by.Author, int(stored.Burst)
+	before, existed, err := o.table.Set(ctx, subject, &stored)
+	switch {
+	case errors.Is(err, overrides.ErrEnded):
+		return &RuleError{Rule: o.name, Field: "Override.Until", Value: override.Until, Why: overAlready}
+	case errors.Is(err, overrides.ErrTooMany):
+		return &RuleError{
+			Rule: o.name, Field: "overrides", Value: o.limiter.maxOverrides,
+			Why: "have reached this bound: remove some first. Those that ended or were removed in the last hour may still count",
+		}
+	}
+	o.operated(ctx, act{
+		began: began, what: audit.Override, subject: subject,
+		before: o.text(before, existed), after: override.String(), note: override.Note,
+	}, err == nil, err)
+	return o.limiter.storeError(o.name, err)
+}
+
+// Get returns the override of a subject, and whether there is one.
+func (o Overrides) Get(ctx context.Context, subject string) (override Override, ok bool, err error) {
+	if err := o.check(ctx, subject); err != nil {
+		return Override{}, false, err
+	}
+	text, ok, err := o.table.Get(ctx, subject)
+	if err != nil || !ok {
+		return Override{}, false, o.limiter.storeError(o.name, err)
+	}
+	return readOverride(subject, text, o.compiled()), true, nil
+}
+
+// Remove removes the override of a subject, and reports whether there was one.
+func (o Overrides) Remove(ctx context.Context, subject string) (existed bool, err error) {
+	began := time.Now()
+	if err := o.check(ctx, subject); err != nil {
+		return false, err
+	}
+	before, existed, err := o.table.Remove(ctx, subject)
+	o.operated(ctx, act{
+		began: began, what: audit.OverrideRemoved, subject: subject, before: o.text(before, existed),
+	}, existed, err)
+	return existed, o.limiter.storeError(o.name, err)
+}
+
+// List returns a page of at most n overrides, in the order of the bytes of their subjects. n is 1
+// to 1000. For the first page, after is "". For each further page, it is the next of the page
+// before. next is "" on the last page. A page may have fewer than n overrides, or none, though
+// others follow.
+//
+// An override that exists from the first page to the last is on exactly one of them, whatever is
+// set and removed in the meantime.
+func (o Overrides) List(ctx context.Context, after string, n int) (page []Override, next string, err error) {
+	switch {
+	case o.limiter == nil:
+		return nil, "", errZeroOverrides
+	case n < 1 || n > maxOverridePage:
+		return nil, "", &RuleError{Rule: o.name, Field: "n", Value: n, Why: "must be 1 to 1000 overrides"}
+	case ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	}
+	entries, next, err := o.table.List(ctx, after, n)
+	if err != nil {
+		return nil, "", o.limiter.storeError(o.name, err)
+	}
+	own := o.compiled()
+	for _, e := range entries {
+		page = append(page, readOverride(e.Subject, e.Text, own))
+	}
+	return page, next, nil
+}
+
+// check returns what is wrong with a call about a subject, or nil.
+func (o Overrides) check(ctx context.Context, subject string) error {
+	if o.limiter == nil {
+		return errZeroOverrides
+	}
+	if err := checkSubject(o.name, subject); err != nil {
+		return err
+	}
+	if len(subject) > maxOverrideSubject {
+		return &RuleError{
+			Rule: o.name, Field: "subject", Value: fmt.Sprint(len(subject), " bytes"), Why: "must have at most 1024 bytes to be listed",
+		}
+	}
+	return ctx.Err()
+}
+
+// compiled returns the rule's own limit, or nil if no rule of the name has overrides any more.
+func (o Overrides) compiled() *algorithm.Limit {
+	own, err := o.own()
+	if err != nil {
+		return nil
+	}
+	return &prepare(own).compiled
+}
+
+// text returns a stored override as the audit shows it.
+func (o Overrides) text(stored string, existed bool) string {
+	if !existed {
+		return ""
+	}
+	return readOverride("", stored, o.compiled()).String()
+}
+
+func (o Overrides) operated(ctx context.Context, a act, changed bool, err error) {
+	a.rule = o.name
+	o.limiter.operated(ctx, a, changed, err)
+}

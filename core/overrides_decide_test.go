@@ -1,0 +1,574 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// operator sets overrides of one rule, whose own limit is given.
+type operator struct {
+	testing.TB
+	limiter *core.Limiter
+	name    string
+	own     core.Limit
+}
+
+func (o operator) put(subject, text string) {
+	o.Helper()
+	if err := core.PutOverride(o.limiter, o.name, subject, text); err != nil {
+		o.Fatal(err)
+	}
+}
+
+func (o operator) max(subject string, most int) {
+	o.put(subject, core.StoredOverride(o.own, most, 0, false, false, time.Time{}))
+}
+
+func (o operator) lift(subject string) {
+	o.put(subject, core.StoredOverride(o.own, 0, 0, true, false, time.Time{}))
+}
+
+func (o operator) block(subject string, until time.Time) {
+	o.put(subject, core.StoredOverride(o.own, 0, 0, false, true, until))
+}
+
+func (o operator) remove(subject string) { o.put(subject, "") }
+
+// byUser returns a rule of two calls an hour for each user, with overrides.
+func byUser(name string) core.Rule {
+	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser, Overrides: true}
+}
+
+// The next call of any process obeys an override, also if the one before was refused.
+func TestOverridesHoldForTheNextCall(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, byUser("api"))
+		guards := []*core.Guard{guard, guard}
+		if options.Redis != nil { // another process
+			guards[1] = newGuard(t, newLimiter(t, options), byUser("api"))
+		}
+		wantEach := func(when string, want int) {
+			t.Helper()
+			for i, g := range guards {
+				if got := serve(g, by("a"), ok); got != want {
+					t.Fatalf("%s, process %d: status %d, want %d", when, i, got, want)
+				}
+			}
+		}
+		o := operator{t, limiter, "api", core.PerHour(2)}
+		wantEach("the rule's own", 200)
+		wantEach("used up", 429)
+		o.max("user:a", 4)
+		wantEach("raised", 200)
+		wantEach("used up again", 429)
+		o.lift("user:a")
+		wantEach("lifted", 200)
+		o.block("user:a", time.Time{})
+		wantEach("blocked", 429)
+		o.max("user:a", 6)
+		wantEach("raised further, after a lift that counted nothing", 200)
+		o.max("user:a", 3)
+		wantEach("lowered", 429)
+		o.remove("user:a")
+		wantEach("removed", 429)
+		wantServed(t, guards[0], by("b"), ok, 200, 200, 429)
+	})
+}
+
+// Of many calls at once in two processes, as many pass as the override says, while it is set again
+// and again.
+func TestOverridesAreExactUnderConcurrency(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		rules := []core.Rule{{Name: "all", Limit: core.PerHour(1000), Key: core.Global}, byUser("api")}
+		guards := []*core.Guard{newGuard(t, limiter, rules...)}
+		if options.Redis != nil {
+			guards = append(guards, newGuard(t, newLimiter(t, options), rules...))
+		}
+		o := operator{t, limiter, "api", core.PerHour(2)}
+		o.max("user:a", 40)
+		var callers sync.WaitGroup
+		var passed atomic.Int64
+		for i := range 32 {
+			callers.Go(func() {
+				for n := range 4 {
+					if serve(guards[(i+n)%len(guards)], by("a"), ok) == 200 {
+						passed.Add(1)
+					}
+				}
+			})
+		}
+		for range 5 {
+			o.max("user:a", 40)
+		}
+		callers.Wait()
+		if n := passed.Load(); n != 40 {
+			t.Errorf("%d calls passed, want 40", n)
+		}
+	})
+}
+
+// A rule with an override decides as the same rule with that limit in Go: verdicts, headers,
+// refusals, costs that never fit, refunds by outcome, and further limits.
+func TestOverridesEqualTheLimitInGo(t *testing.T) {
+	limits := []core.Limit{
+		core.PerHour(2), core.PerHour(2).Fixed(), core.PerHour(2).Log(), core.Per(2, 24*time.Hour).Aligned(),
+		core.PerCalendarMonth(2, "UTC"), core.PerDay(2).Bucket(3), core.InFlight(2).LostAfter(time.Hour),
+	}
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify, options.Headers = whoSays, core.HeadersDraft10|core.HeadersXRateLimitDelta
+		for i, own := range limits {
+			var heard [2]decisions
+			var guards [2]*core.Guard
+			for side := range guards {
+				sided := options
+				sided.Prefix, sided.OnDecision = fmt.Sprint("side", side, "-", i), heard[side].note
+				limiter := newLimiter(t, sided)
+				rule := core.Rule{
+					Name: "api", Limit: own, Key: core.ByUser, Overrides: side == 0, Also: []core.Limit{core.Per(20, 20*24*time.Hour).Fixed()},
+					Cost: core.CostBySize(10), Count: func(status int) bool { return status != 404 }, Ban: core.Ban{After: 1, For: time.Hour},
+				}
+				if side == 0 {
+					o := operator{t, limiter, "api", own}
+					o.put("user:a", core.StoredOverride(own, 5, 6*(own.Burst/3), false, false, time.Time{}))
+				} else if rule.Limit.Max = 5; own.Burst > 0 {
+					rule.Limit.Burst = 6
+				}
+				guards[side] = newGuard(t, limiter, rule)
+			}
+			for n, c := range []struct {
+				size int64
+				ends int
+			}{{10, 200}, {25, 404}, {90, 200}, {30, 200}, {-1, 200}, {10, 200}, {10, 200}, {10, 200}, {10, 200}} {
+				var views [2]*fakeView
+				var statuses [2]int
+				for side, guard := range guards {
+					views[side] = by("a")
+					views[side].size = c.size
+					statuses[side] = serve(guard, views[side], c.ends)
+				}
+				if statuses[0] != statuses[1] {
+					t.Errorf("%v, call %d: status %d with an override, %d in Go", own, n, statuses[0], statuses[1])
+				}
+				a, b := views[0].response, views[1].response
+				for _, name := range []string{"Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining"} {
+					if !slices.Equal(a[name], b[name]) {
+						t.Errorf("%v, call %d: %s is %v with an override, %v in Go", own, n, name, a[name], b[name])
+					}
+				}
+			}
+			a, b := heard[0].heard, heard[1].heard
+			if len(a) != len(b) || len(a) == 0 {
+				t.Fatalf("%v: %d decisions with an override, %d in Go", own, len(a), len(b))
+			}
+			for n := range a {
+				if x, y := timeless(a[n]), timeless(b[n]); !reflect.DeepEqual(x, y) {
+					t.Errorf("%v, call %d: with an override\n%+v, in Go\n%+v", own, n, x, y)
+				}
+			}
+		}
+	})
+}
+
+// timeless returns what two decisions a moment apart have in common.
+func timeless(d core.Decision) (same []any) {
+	same = []any{d.Allowed, d.Reason, d.Rule, d.Key, normal(d.Limit), d.Remaining, d.ResetAfter > 0, d.RetryAfter > 0}
+	for _, of := range d.All {
+		same = append(same, timeless(core.Decision{Allowed: of.Allowed, Reason: of.Reason, Rule: of.Rule, Key: of.Key, Limit: of.Limit, Remaining: of.Remaining}))
+	}
+	return same
+}
+
+// normal returns a limit whose text form is all that matters.
+func normal(l core.Limit) string { return l.String() }
+
+// A blocked subject is refused, nothing is charged, and no ban counts it.
+func TestBlocked(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		options.Headers = core.HeadersDraft10 | core.HeadersXRateLimitDelta
+		limiter := newLimiter(t, options)
+		rule := byUser("api")
+		rule.Ban, rule.Also = core.Ban{After: 1, For: time.Hour}, []core.Limit{core.PerDay(10)}
+		guard := newGuard(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}, rule)
+		o := operator{t, limiter, "api", core.PerHour(2)}
+
+		o.block("user:a", time.Time{})
+		v := by("a")
+		refusal := wantStatus(t, guard, v, 429).Refusal
+		d := heard.last(t, 1)
+		if d.Reason != core.Blocked || d.Rule != "api" || d.RetryAfter != 0 || refusal.Wait != 0 || refusal.Code != 8 {
+			t.Errorf("without an end: %+v, %+v", d, refusal)
+		}
+		if refusal.Message != "Calls are refused." || len(refusal.Violated) > 0 || v.response.Get("Retry-After") != "" {
+			t.Errorf("the caller is told %q, %v", refusal.Message, refusal.Violated)
+		}
+		if text := strings.Join(v.response["Ratelimit"], ", "); !strings.Contains(text, `"api";r=0`) || strings.Contains(text, `"api";r=0;t=`) {
+			t.Errorf("RateLimit: %s", text)
+		}
+		if v.response.Get("X-RateLimit-Reset") != "" && options.Redis == nil {
+			t.Errorf("X-RateLimit-Reset: %s", v.response.Get("X-RateLimit-Reset"))
+		}
+
+		o.block("user:a", time.Now().Add(time.Hour))
+		refusal = wantStatus(t, guard, by("a"), 429).Refusal
+		if d := heard.last(t, 2); d.RetryAfter <= 59*time.Minute || d.RetryAfter > time.Hour || refusal.Wait != d.RetryAfter {
+			t.Errorf("for an hour: %+v", d)
+		}
+		if !strings.HasPrefix(refusal.Message, "Calls are refused for another ") {
+			t.Errorf("the caller is told %q", refusal.Message)
+		}
+		o.block("user:a", time.Now().Add(-time.Second)) // it is over
+		wantServed(t, guard, by("a"), ok, 200, 200)
+		wantLeft(t, limiter, "api", "user:a", core.PerDay(10), 8)
+		eventually(t, "the other shard has its permits back", func() bool {
+			d, err := peek(limiter, background, "all", "all", core.PerHour(50))
+			return err == nil && d.Remaining == 48
+		})
+	})
+}
+
+// What holds: blocked before unlimited, that before an override's Max, that before the plan, and
+// that before the rule. A ban holds beside an unlimited one.
+func TestOrderOfOverridesAndPlans(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		rule := byUser("api")
+		rule.Plans = map[string]core.Limit{"pro": core.PerHour(3), "staff": core.Unlimited}
+		rule.Plan = func(r core.Request) (string, error) {
+			user, _ := r.User()
+			plan, _, _ := strings.Cut(user, "-")
+			return strings.TrimPrefix(plan, "none"), nil
+		}
+		rule.Also, rule.Ban = []core.Limit{core.PerDay(4)}, core.Ban{ByHand: true}
+		guard := newGuard(t, limiter, rule)
+		o := operator{t, limiter, "api", core.PerHour(2)}
+
+		wantServed(t, guard, by("pro-1"), ok, 200, 200, 200, 429)
+		o.max("user:pro-2", 1)
+		wantServed(t, guard, by("pro-2"), ok, 200, 429)
+		o.lift("user:pro-3")
+		wantServed(t, guard, by("pro-3"), ok, 200, 200, 200, 200, 200, 200)
+		wantServed(t, guard, by("staff-1"), ok, 200, 200, 200, 200, 200, 200)
+		if v := by("staff-1"); serve(guard, v, ok) != 200 || len(v.response) > 0 {
+			t.Errorf("a caller without a limit sees %v", v.response)
+		}
+		o.max("user:staff-2", 3)
+		wantServed(t, guard, by("staff-2"), ok, 200, 200, 200, 429)
+		o.max("user:staff-3", 9) // Also holds too
+		wantServed(t, guard, by("staff-3"), ok, 200, 200, 200, 200, 429)
+		o.block("user:staff-4", time.Time{})
+		wantServed(t, guard, by("staff-4"), ok, 429)
+		o.lift("user:none")
+		if _, err := limiter.Ban(background, "api", "user:none", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if answer := wantStatus(t, guard, by("none"), 429); answer.Refusal.Decision.Reason != core.Banned {
+			t.Errorf("%+v", answer.Refusal.Decision)
+		}
+	})
+}
+
+// A cost that never fits is one above the limit in force.
+func TestCostsUnderOverrides(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		rule := byUser("api")
+		rule.Cost = func(r core.Request) int { return len(r.Path()) }
+		rule.Ban = core.Ban{After: 1, For: time.Hour}
+		guard := newGuard(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}, rule)
+		o := operator{t, limiter, "api", core.PerHour(2)}
+		call := func(cost int) *fakeView {
+			v := by("a")
+			v.path = strings.Repeat("/", cost)
+			return v
+		}
+		wantStatus(t, guard, call(3), 400)
+		o.max("user:a", 4)
+		wantStatus(t, guard, call(3), 200)
+		wantStatus(t, guard, call(5), 400)
+		o.lift("user:a")
+		wantStatus(t, guard, call(100), 200)
+		o.max("user:a", 1) // neither the further limit nor a ban has counted what was refused
+		wantStatus(t, guard, call(2), 400)
+		o.max("user:a", 4)
+		wantStatus(t, guard, call(1), 200)
+		wantLeft(t, limiter, "all", "all", core.PerHour(50), 50-3)
+		o.block("user:a", time.Time{})
+		wantStatus(t, guard, call(0), 429)
+		wantStatus(t, guard, call(9), 429)
+		o.remove("user:a")
+		wantStatus(t, guard, call(0), 200)
+	})
+}
+
+// A rule in DryRun obeys the overrides of its name, and refuses nobody.
+func TestOverridesOfARuleInDryRun(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		live, dry := byUser("api"), byUser("api")
+		dry.DryRun, live.Limit = true, core.PerHour(9)
+		guard := newGuard(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}, dry)
+		o := operator{t, limiter, "api", core.PerHour(2)}
+		o.max("user:a", 1)
+		wantServed(t, guard, by("a"), ok, 200, 200)
+		o.block("user:a", time.Time{})
+		wantServed(t, guard, by("a"), ok, 200)
+		o.lift("user:a")
+		wantServed(t, guard, by("a"), ok, 200)
+		var tried []core.Reason
+		for _, d := range heard.heard {
+			if d.Rule == "api" {
+				tried = append(tried, d.Reason)
+			}
+		}
+		if want := []core.Reason{core.Allowed, core.DryRunExceeded, core.DryRunExceeded}; !slices.Equal(tried, want) {
+			t.Errorf("the rule in DryRun decides %v, want %v", tried, want)
+		}
+		wantLeft(t, limiter, "all", "all", core.PerHour(50), 46)
+	})
+}
+
+// A value written by hand in place of an override counts as absent, and is reported.
+func TestOverridesWrittenByHand(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		var log logbook
+		options.Identify, options.Logger = whoSays, log.logger()
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, byUser("api"))
+		o := operator{t, limiter, "api", core.PerHour(2)}
+		sound := core.StoredOverride(core.PerHour(2), 9, 0, false, false, time.Time{})
+		other := core.StoredOverride(core.PerDay(2), 9, 0, false, false, time.Time{})
+		wrong := map[string]string{"other": other}
+		if source == core.FromRedis {
+			wrong["random"], wrong["short"], wrong["long"], wrong["kind"] = "hello", sound[:20], sound+"x", "\x09"+sound[1:]
+		}
+		for user, text := range wrong {
+			o.put("user:"+user, text)
+			wantServed(t, guard, by(user), ok, 200, 200, 429)
+		}
+		if source == core.FromRedis {
+			client := options.Redis.(*redis.Client)
+			client.RPush(background, "accesslimit:{user:list}:api:ov1", "x")
+			wantServed(t, guard, by("list"), ok, 200, 200, 429)
+			if kind := client.Type(background, "accesslimit:{user:list}:api:ov1").Val(); kind != "list" {
+				t.Errorf("the foreign key is a %s", kind)
+			}
+		}
+		limiter.Close()
+		if log.count("an override is ignored", "rule=api", "why=") == 0 {
+			t.Errorf("nothing was logged: %s", log.text.String())
+		}
+	})
+}
+
+// While Redis does not answer, nobody knows of overrides, and the store policy decides.
+func TestOverridesWithoutRedis(t *testing.T) {
+	for policy, want := range map[core.StorePolicy][]int{
+		core.FailOpen: {200, 200, 200}, core.FailClosed: {503, 503, 503}, core.CountLocally(1): {200, 200, 429},
+	} {
+		options := deadRedis(t)
+		options.Identify = whoSays
+		rule := byUser("api")
+		rule.OnStoreError = policy
+		rule.Plans, rule.Plan = map[string]core.Limit{"staff": core.Unlimited}, func(r core.Request) (string, error) {
+			user, _ := r.User()
+			return strings.TrimPrefix(user, "a"), nil
+		}
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, rule)
+		wantServed(t, guard, by("a"), ok, want...)
+		if policy == core.CountLocally(1) {
+			wantServed(t, guard, by("staff"), ok, 200, 200, 200, 200)
+		}
+		replies := limiter.MustCounter("reply", core.PerHour(2)).WithOverrides()
+		if d, err := replies.Allow(background, "s"); !errors.Is(err, core.ErrStore) || d.Allowed {
+			t.Errorf("a handle without a policy: %+v, %v", d, err)
+		}
+		d, err := replies.With(core.Unlimited).WithStorePolicy(policy).Allow(background, "s")
+		if err != nil || d.Allowed != (want[0] == 200) {
+			t.Errorf("%v: %+v, %v", policy, d, err)
+		}
+	}
+}
+
+// Handles obey the overrides of their name.
+func TestOverridesOfHandles(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		replies := limiter.MustCounter("reply", core.PerHour(2), core.PerDay(50)).WithOverrides()
+		allow := func(c core.Counter, n int) core.Decision {
+			t.Helper()
+			d, err := c.AllowN(background, "s", n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		o := operator{t, limiter, "reply", core.PerHour(2)}
+		if _, err := replies.AllowN(background, "s", 3); !errors.Is(err, core.ErrCostExceedsLimit) {
+			t.Errorf("more than Max: %v", err)
+		}
+		o.max("s", 5)
+		if d := allow(replies, 3); !d.Allowed || d.Limit != core.PerHour(5) || d.Remaining != 2 || len(d.All) != 2 {
+			t.Errorf("%+v", d)
+		} else if err := limiter.Refund(background, d, 2); err != nil {
+			t.Error(err)
+		}
+		if _, err := replies.AllowN(background, "s", 6); !errors.Is(err, core.ErrCostExceedsLimit) || !strings.Contains(err.Error(), "6 of 5/h") {
+			t.Errorf("more than the override: %v", err)
+		}
+		if n, d, err := replies.AllowUpTo(background, "s", 100); n != 4 || err != nil || d.Remaining != 0 {
+			t.Errorf("up to: %d, %+v, %v", n, d, err)
+		}
+		if d := allow(replies.With(core.Unlimited), 1); d.Allowed || d.Limit != core.PerHour(5) {
+			t.Errorf("an override limits who is Unlimited: %+v", d)
+		}
+		if _, err := replies.With(core.PerDay(3)).Allow(background, "s"); err == nil {
+			t.Error("no error for a limit of another span")
+		}
+		o.lift("s")
+		if d := allow(replies, 100); !d.Allowed || d.Limit != core.Unlimited || d.Reason != core.Allowed {
+			t.Errorf("lifted: %+v", d)
+		}
+		if n, _, err := replies.AllowUpTo(background, "s", 100); n != 100 || err != nil {
+			t.Errorf("lifted, up to: %d, %v", n, err)
+		}
+		o.block("s", time.Time{})
+		if d := allow(replies, 1); d.Allowed || d.Reason != core.Blocked || d.RetryAfter != 0 || d.All != nil {
+			t.Errorf("blocked: %+v", d)
+		}
+		if n, d, err := replies.AllowUpTo(background, "s", 5); n != 0 || err != nil || d.Reason != core.Blocked {
+			t.Errorf("blocked, up to: %d, %+v, %v", n, d, err)
+		}
+		o.remove("s")
+		wantLeft(t, limiter, "reply", "s", core.PerDay(50), 45)
+		if d := allow(replies.With(core.Unlimited), 100); !d.Allowed || d.Limit != core.Unlimited {
+			t.Errorf("unlimited: %+v", d)
+		}
+		handlesObey(t, limiter)
+		if _, err := limiter.MustCounter("free", core.Unlimited).WithOverrides().Allow(background, "s"); err == nil {
+			t.Error("no error for overrides of no limit")
+		}
+		if _, err := limiter.MustCounter("reply", core.PerDay(2)).WithOverrides().Allow(background, "s"); err == nil {
+			t.Error("no error for overrides of two spans under one name")
+		}
+	})
+}
+
+// handlesObey checks a pacer, slots and a log.
+func handlesObey(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	mails := limiter.MustPacer("mail", core.PerHour(1).Bucket(1)).WithOverrides()
+	o := operator{t, limiter, "mail", core.PerHour(1).Bucket(1)}
+	reserve := func(n int, allowed bool) core.Decision {
+		t.Helper()
+		d, err := mails.TryAcquire(background, "s", n, 0)
+		if err != nil || d.Allowed != allowed {
+			t.Errorf("a pacer: %+v, %v", d, err)
+		}
+		return d
+	}
+	reserve(1, true)
+	reserve(1, false)
+	if _, err := mails.Reserve(background, "s", 11); !errors.Is(err, core.ErrCostExceedsLimit) {
+		t.Errorf("a pacer: %v", err)
+	}
+	o.put("s", core.StoredOverride(core.PerHour(1).Bucket(1), 2, 3, false, false, time.Time{}))
+	if d := reserve(2, true); d.Limit != core.PerHour(2).Bucket(3) {
+		t.Errorf("a pacer: %+v", d)
+	}
+	o.block("s", time.Time{})
+	reserve(1, false)
+	o.lift("s")
+	reserve(1000, true)
+
+	slots := limiter.MustSlots("export", 1).WithOverrides()
+	o = operator{t, limiter, "export", core.InFlight(1)}
+	hold := func(allowed bool) (release func()) {
+		t.Helper()
+		release, d, err := slots.Hold(background, "s")
+		if err != nil || d.Allowed != allowed {
+			t.Errorf("slots: %+v, %v", d, err)
+		}
+		return release
+	}
+	first := hold(true)
+	hold(false)
+	o.max("s", 2)
+	second := hold(true)
+	hold(false)
+	first()
+	second()
+	o.lift("s")
+	hold(true)()
+	o.block("s", time.Time{})
+	hold(false)
+
+	log := limiter.MustLog("transfer", core.PerHour(1).Log()).WithOverrides()
+	operator{t, limiter, "transfer", core.PerHour(1).Log()}.max("s", 2)
+	for i, allowed := range []bool{true, true, false} {
+		if d, err := log.Allow(background, "s", "note"); err != nil || d.Allowed != allowed {
+			t.Errorf("a log, call %d: %+v, %v", i, d, err)
+		}
+	}
+	if records, err := log.Records(background, "s"); err != nil || len(records) != 2 {
+		t.Errorf("a log: %v, %v", records, err)
+	}
+}
+
+// An earlier version ignores overrides, and counts in the same counters.
+func TestOverridesBesideAnEarlierVersion(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		if source == core.FromMemory { // which no other process shares
+			return
+		}
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		newer, rule := newGuard(t, limiter, byUser("api")), byUser("api")
+		rule.Overrides = false
+		older := newGuard(t, newLimiter(t, options), rule)
+		operator{t, limiter, "api", core.PerHour(2)}.max("user:a", 4)
+		wantServed(t, newer, by("a"), ok, 200)
+		wantServed(t, older, by("a"), ok, 200, 429)
+		wantServed(t, newer, by("a"), ok, 200, 200, 429)
+	})
+}
+
+// A plan that LimitFor computes must have the rule's span and algorithm, or the rule's own limit
+// holds.
+func TestComputedPlansOfARuleWithOverrides(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Identify: whoSays, Logger: log.logger()})
+	limits := map[string]core.Limit{"more": core.PerHour(3), "other": core.PerDay(9)}
+	rule := byUser("api")
+	rule.LimitFor = func(r core.Request) (core.Limit, error) {
+		user, err := r.User()
+		return limits[user], err
+	}
+	guard := newGuard(t, limiter, rule)
+	wantServed(t, guard, by("more"), ok, 200, 200, 200, 429)
+	wantServed(t, guard, by("other"), ok, 200, 200, 429)
+	if log.count("plan could not be found", "rule=api") == 0 {
+		t.Error("nothing was logged")
+	}
+}

@@ -1,0 +1,429 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// overridable returns the overrides of a rule with this limit.
+func overridable(t *testing.T, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) core.Overrides {
+	t.Helper()
+	newGuard(t, limiter, core.Rule{Name: name, Limit: limit, Also: also, Overrides: true})
+	overrides, err := limiter.Overrides(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return overrides
+}
+
+// listOf returns all overrides, read in pages.
+func listOf(t *testing.T, overrides core.Overrides, page int) (all []core.Override) {
+	t.Helper()
+	for after, more := "", true; more; more = after != "" {
+		found, next, err := overrides.List(background, after, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, after = append(all, found...), next
+	}
+	return all
+}
+
+// Overrides are set, read, listed and removed, and all of that is in the audit.
+func TestOverridesAreManaged(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		overrides := overridable(t, limiter, "api", core.PerMinute(10).Bucket(20))
+		until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
+		bob := core.WithActor(background, "bob", "ticket 7")
+		for _, set := range []struct {
+			ctx      context.Context
+			subject  string
+			override core.Override
+		}{
+			{background, "user:b", core.Override{Max: 1}},
+			{background, "user:b", core.Override{Max: 500, Burst: 700, Until: until, Note: "contract 17"}},
+			{bob, "user:c", core.Override{Unlimited: true}},
+			{bob, "user:a", core.Override{Blocked: true, Note: "abuse", Subject: "ignored", Author: "ignored", Ignored: "ignored"}},
+		} {
+			if err := overrides.Set(set.ctx, set.subject, set.override); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []core.Override{
+			{Subject: "user:a", Blocked: true, Author: "bob", Note: "abuse"},
+			{Subject: "user:b", Max: 500, Burst: 700, Until: until, Note: "contract 17"},
+			{Subject: "user:c", Unlimited: true, Author: "bob", Note: "ticket 7"},
+		}
+		sinceNow := func(o core.Override) core.Override {
+			if time.Since(o.Since).Abs() > time.Minute {
+				t.Errorf("set at %v", o.Since)
+			}
+			o.Since = time.Time{}
+			return o
+		}
+		for _, page := range []int{1, 2, 3, 1000} {
+			list := listOf(t, overrides, page)
+			for i := range list {
+				list[i] = sinceNow(list[i])
+			}
+			if !slices.Equal(list, want) {
+				t.Errorf("in pages of %d: %+v, want %+v", page, list, want)
+			}
+		}
+		if got, ok, err := overrides.Get(background, "user:b"); err != nil || !ok || sinceNow(got) != want[1] {
+			t.Errorf("%+v, %v, %v; want %+v", got, ok, err, want[1])
+		}
+		for _, existed := range []bool{true, false} {
+			if got, err := overrides.Remove(background, "user:b"); err != nil || got != existed {
+				t.Errorf("%v, %v; want %v", got, err, existed)
+			}
+			if got, ok, err := overrides.Get(background, "user:b"); err != nil || ok || got != (core.Override{}) {
+				t.Errorf("after it was removed: %+v, %v, %v", got, ok, err)
+			}
+		}
+		if list := listOf(t, overrides, 1000); len(list) != 2 || list[1].Subject != "user:c" {
+			t.Errorf("after one was removed: %+v", list)
+		}
+		ends := until.Format(time.RFC3339Nano)
+		wantAudit := []core.AuditEntry{
+			{Act: "override", Subject: "user:b", After: "1 burst 1"},
+			{Act: "override", Subject: "user:b", Before: "1 burst 1", After: "500 burst 700 until " + ends, Note: "contract 17"},
+			{Act: "override", Subject: "user:c", After: "unlimited", Author: "bob", Note: "ticket 7"},
+			{Act: "override", Subject: "user:a", After: "blocked", Author: "bob", Note: "ticket 7"},
+			{Act: "override removed", Subject: "user:b", Before: "500 burst 700 until " + ends},
+		}
+		for i := range wantAudit {
+			wantAudit[i].Rule = "api"
+		}
+		if got := auditOf(t, limiter); !slices.Equal(got, wantAudit) {
+			t.Errorf("the audit is %+v, want %+v", got, wantAudit)
+		}
+	})
+}
+
+// The next call in another process obeys.
+func TestTheNextCallObeysAnOverride(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		rule := core.Rule{Name: "n", Limit: core.PerHour(2), Also: []core.Limit{core.PerDay(4)}, Overrides: true, Key: key("s")}
+		other := limiter
+		if options.Redis != nil {
+			other = newLimiter(t, options)
+		}
+		guard := newGuard(t, other, rule)
+		overrides := overridable(t, limiter, "n", core.PerHour(2), core.PerDay(4))
+		set := func(o core.Override) {
+			t.Helper()
+			if err := overrides.Set(background, "s", o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
+		set(core.Override{Max: 3})
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+		set(core.Override{Blocked: true})
+		if answer := wantStatus(t, guard, newView("GET", "/"), 429); answer.Refusal.Decision.Reason != core.Blocked {
+			t.Errorf("%+v", answer.Refusal.Decision)
+		}
+		set(core.Override{Unlimited: true})
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 200)
+		if _, err := overrides.Remove(background, "s"); err != nil {
+			t.Fatal(err)
+		}
+		wantServed(t, guard, newView("GET", "/"), ok, 429)
+	})
+}
+
+// While a slot of a cluster moves, overrides are written where it goes, and listed from there.
+func TestOverridesWhileASlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	limiter := newLimiter(t, core.Options{Redis: cluster.Client(t), Timeout: patient})
+	overrides := overridable(t, limiter, "n", core.PerHour(2))
+	want := []string{moving(t, cluster), "user:a", "user:b", "user:c"}
+	for _, subject := range want {
+		if err := overrides.Set(background, subject, core.Override{Max: 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, o := range listOf(t, overrides, 10) {
+		got = append(got, o.Subject)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the list is %q, want %q", got, want)
+	}
+}
+
+// A wrong override, subject or page is a RuleError, and changes nothing.
+func TestWrongOverrides(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		limits := map[string]core.Limit{
+			"window": core.PerMinute(10), "log": core.PerMinute(10).Log(), "bucket": core.PerMinute(10).Bucket(20), "slots": core.InFlight(3),
+		}
+		of := make(map[string]core.Overrides)
+		for name, limit := range limits {
+			of[name] = overridable(t, limiter, name, limit)
+		}
+		hour := time.Now().Add(time.Hour)
+		for _, test := range []struct {
+			rule, subject string
+			override      core.Override
+			field         string
+		}{
+			{"window", "s", core.Override{}, "Override"},
+			{"window", "s", core.Override{Until: hour, Note: "none"}, "Override"},
+			{"window", "s", core.Override{Max: 1, Blocked: true}, "Override"},
+			{"window", "s", core.Override{Max: 1, Unlimited: true}, "Override"},
+			{"window", "s", core.Override{Unlimited: true, Blocked: true}, "Override"},
+			{"window", "s", core.Override{Max: -1}, "Override.Max"},
+			{"window", "s", core.Override{Max: mostPermits + 1}, "Override.Max"},
+			{"window", "s", core.Override{Max: 5, Burst: 5}, "Override.Burst"},
+			{"bucket", "s", core.Override{Burst: 5, Blocked: true}, "Override.Burst"},
+			{"bucket", "s", core.Override{Max: 5, Burst: -5}, "Override.Burst"},
+			{"bucket", "s", core.Override{Max: 7, Burst: mostPermits}, "Override.Burst"},
+			{"log", "s", core.Override{Max: 10_001}, "Override.Max"},
+			{"slots", "s", core.Override{Max: 10_001}, "Override.Max"},
+			{"window", "s", core.Override{Max: 5, Until: time.Now().Add(-time.Second)}, "Override.Until"},
+			{"window", "s", core.Override{Max: 5, Until: time.Unix(-1, 0)}, "Override.Until"},
+			{"window", "s", core.Override{Max: 5, Until: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)}, "Override.Until"},
+			{"window", "s", core.Override{Max: 5, Note: strings.Repeat("n", 1025)}, "Override.Note"},
+			{"window", "", core.Override{Max: 5}, "subject"},
+			{"window", "192.0.2.1", core.Override{Max: 5}, "subject"},
+			{"window", strings.Repeat("s", 1025), core.Override{Max: 5}, "subject"},
+		} {
+			var wrong *core.RuleError
+			if err := of[test.rule].Set(background, test.subject, test.override); !errors.As(err, &wrong) || wrong.Field != test.field || wrong.Rule != test.rule {
+				t.Errorf("%q, %+v: %v, want a RuleError about %s", test.subject, test.override, err, test.field)
+			}
+		}
+		for name, overrides := range of {
+			if list := listOf(t, overrides, 10); len(list) > 0 {
+				t.Errorf("%s: %+v", name, list)
+			}
+		}
+		if entries := auditOf(t, limiter); len(entries) > 0 {
+			t.Errorf("the audit is %+v", entries)
+		}
+		for _, n := range []int{0, -1, 1001} {
+			var wrong *core.RuleError
+			if _, _, err := of["window"].List(background, "", n); !errors.As(err, &wrong) {
+				t.Errorf("pages of %d: %v", n, err)
+			}
+		}
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		if err := of["window"].Set(ended, "s", core.Override{Max: 5}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		// The largest of everything.
+		if err := of["log"].Set(background, strings.Repeat("s", 1024), core.Override{Max: 10_000, Note: strings.Repeat("n", 1024)}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Only rules with Overrides have some.
+func TestOverridesNeedARule(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	newGuard(t, limiter, core.Rule{Name: "without", Seconds: 1})
+	newGuard(t, limiter, core.Rule{Name: "dry", Seconds: 1, DryRun: true, Overrides: true})
+	for _, name := range []string{"", "without", "unknown", "dr"} {
+		var wrong *core.RuleError
+		if _, err := limiter.Overrides(name); !errors.As(err, &wrong) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	limiter.MustCounter("handle", core.PerMinute(5)).WithOverrides()
+	for _, name := range []string{"dry", "handle"} { // a rule in DryRun obeys the overrides of its name
+		overrides, err := limiter.Overrides(name)
+		if err = errors.Join(err, overrides.Set(background, "s", core.Override{Max: 7})); err != nil {
+			t.Error(err)
+		}
+	}
+	var none *core.Limiter
+	if _, err := none.Overrides("n"); err == nil {
+		t.Error("a nil Limiter has overrides")
+	}
+	var zero core.Overrides
+	_, _, errGet := zero.Get(background, "s")
+	_, _, errList := zero.List(background, "", 1)
+	for _, err := range []error{zero.Set(background, "s", core.Override{Max: 1}), errGet, errorOf(zero.Remove(background, "s")), errList} {
+		if err == nil {
+			t.Error("zero Overrides work")
+		}
+	}
+}
+
+// An override that has ended is gone, and one that was made for another limit is shown as ignored.
+func TestOverridesThatEnd(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		overrides := overridable(t, limiter, "n", core.PerMinute(10))
+		if err := overrides.Set(background, "s", core.Override{Blocked: true, Until: time.Now().Add(50 * time.Millisecond)}); err != nil {
+			t.Fatal(err)
+		}
+		if !redistest.WaitUntil(func() bool { _, ok, err := overrides.Get(background, "s"); return err == nil && !ok }, patient) {
+			t.Error("it does not end")
+		}
+		if list := listOf(t, overrides, 10); len(list) > 0 {
+			t.Errorf("the list has %+v", list)
+		}
+		if existed, err := overrides.Remove(background, "s"); existed || err != nil {
+			t.Errorf("%v, %v", existed, err)
+		}
+	})
+}
+
+// Another program can write and list overrides as REDIS.md describes them.
+func TestOverridesOfAnotherProgram(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	overrides := overridable(t, limiter, "mail", core.PerSecond(10).Bucket(20))
+	write := `redis.call('ZADD', KEYS[2], 0, 'user:alice')
+		redis.call('SET', KEYS[1], struct.pack('<I1I7I7I7I7I7I7I7', 1, 0, 1795209600123456, 500, 1000, 2000, 1, 1) ..
+			struct.pack('<I1', #'tb2:1000000') .. 'tb2:1000000' .. struct.pack('<I1', 3) .. 'bob' .. struct.pack('<I2', 4) .. 'note')`
+	keys := []string{"accesslimit:{user:alice}:mail:ov1", "accesslimit:{%overrides}:mail:oi1"}
+	if err := client.Eval(background, write, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	want := core.Override{
+		Subject: "user:alice", Max: 500, Burst: 1000, Author: "bob", Note: "note", Since: time.UnixMicro(1795209600123456).UTC(),
+	}
+	if list := listOf(t, overrides, 10); len(list) != 1 || list[0] != want {
+		t.Errorf("%+v, want %+v", list, want)
+	}
+	if err := overrides.Set(background, "user:bob", core.Override{Max: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if got := client.ZRange(background, keys[1], 0, -1).Val(); !slices.Equal(got, []string{"user:alice", "user:bob"}) {
+		t.Errorf("the index has %q", got)
+	}
+}
+
+// Values that this library did not write, or wrote for another limit, are shown as ignored, and can
+// be replaced and removed.
+func TestOverridesThatAreIgnored(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	older := overridable(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), "n", core.PerHour(10))
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	overrides := overridable(t, limiter, "n", core.PerMinute(10))
+	for _, subject := range []string{"a", "b", "c"} {
+		if err := older.Set(background, subject, core.Override{Max: 500}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.Set(background, "accesslimit:{b}:n:ov1", "by hand", 0)
+	client.Del(background, "accesslimit:{c}:n:ov1")
+	client.RPush(background, "accesslimit:{c}:n:ov1", "a list")
+	list := listOf(t, overrides, 10)
+	if len(list) != 3 || list[0].Max != 500 || !strings.Contains(list[0].Ignored, "another window") ||
+		!strings.Contains(list[1].Ignored, "not an override") || !strings.Contains(list[2].Ignored, "not an override") {
+		t.Errorf("%+v", list)
+	}
+	if got, ok, err := overrides.Get(background, "b"); err != nil || !ok || got != list[1] {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+	var failed *core.StoreError
+	if err := overrides.Set(background, "c", core.Override{Max: 5}); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
+		t.Errorf("%v, want a foreign value, which is left as it is", err)
+	}
+	if existed, err := overrides.Remove(background, "c"); !existed || err != nil {
+		t.Errorf("%v, %v", existed, err)
+	}
+	for _, subject := range []string{"a", "b", "c"} {
+		if err := overrides.Set(background, subject, core.Override{Max: 5}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, o := range listOf(t, overrides, 10) {
+		if o.Max != 5 || o.Ignored != "" {
+			t.Errorf("%+v", o)
+		}
+	}
+	entries := auditOf(t, limiter)
+	if len(entries) != 7 || entries[4].Before != "500" || !strings.Contains(entries[5].Before, "not an override") {
+		t.Errorf("%+v", entries)
+	}
+}
+
+// Beyond the bound, Set returns a clear error, but what is there can be replaced.
+func TestOverridesAreBounded(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		core.SetMaxOverrides(limiter, 3)
+		overrides := overridable(t, limiter, "n", core.PerMinute(10))
+		for i := range 3 {
+			if err := overrides.Set(background, fmt.Sprint("s", i), core.Override{Max: 5}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wrong *core.RuleError
+		if err := overrides.Set(background, "s3", core.Override{Max: 5}); !errors.As(err, &wrong) || wrong.Value != 3 {
+			t.Errorf("%v", err)
+		}
+		if err := overrides.Set(background, "s1", core.Override{Max: 6}); err != nil {
+			t.Error(err)
+		}
+		if list := listOf(t, overrides, 2); len(list) != 3 || list[1].Max != 6 {
+			t.Errorf("%+v", list)
+		}
+	})
+}
+
+// Operators who act at once, and leave at any time, leave no override that the list misses.
+func TestConcurrentOverridesAreAllListed(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		overrides := overridable(t, limiter, "n", core.PerMinute(10))
+		if err := overrides.Set(background, "subject:stays", core.Override{Max: 5}); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 40 {
+					ctx, cancel := context.WithTimeout(background, time.Duration(rand.Int64N(int64(2*time.Millisecond))))
+					subject := fmt.Sprint("subject:", rand.IntN(20))
+					switch rand.IntN(3) {
+					case 0:
+						_ = overrides.Set(ctx, subject, core.Override{Max: 5})
+					case 1:
+						_, _ = overrides.Remove(ctx, subject)
+					default:
+						if page, _, err := overrides.List(ctx, "subject:9", 1000); err == nil &&
+							!slices.ContainsFunc(page, func(o core.Override) bool { return o.Subject == "subject:stays" }) {
+							t.Errorf("the list misses one: %+v", page)
+						}
+					}
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		limiter.Close() // what was sent is over
+		listed := make(map[string]bool)
+		for _, o := range listOf(t, overrides, 7) {
+			listed[o.Subject] = true
+		}
+		for i := range 20 {
+			subject := fmt.Sprint("subject:", i)
+			if _, ok, err := overrides.Get(background, subject); err != nil || ok != listed[subject] {
+				t.Errorf("%s exists: %v, %v; listed: %v", subject, ok, err, listed[subject])
+			}
+		}
+	})
+}

@@ -1,0 +1,226 @@
+package core
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// OwnLimits is the reply to callers who ask for their own limits. See [Guard.OwnLimits]. To send
+// it, an adapter calls SetHeader, and then sends what Reply returns.
+type OwnLimits struct {
+	// Limits has a Decision for each limit, in the order of the rules: the one that the next call
+	// would get if it took one permit. But Remaining is the number of permits left now.
+	Limits []Decision
+	// Refusal, if not nil, says why the limits cannot be shown. Limits is empty then.
+	Refusal *Refusal
+
+	body []byte // the limits as JSON
+}
+
+// SetHeader sets the headers of the reply: Content-Type, Cache-Control, and those of the Refusal.
+func (o OwnLimits) SetHeader(w HeaderWriter) {
+	if o.Refusal != nil {
+		o.Refusal.SetHeader(w)
+		return
+	}
+	w.Set("Content-Type", jsonType)
+	w.Set("Cache-Control", "no-store")
+}
+
+// Reply returns the reply in HTTP: 200 and the limits as JSON, or the Refusal.
+//
+//	{"limits":[{"name":"api","limit":100,"remaining":99,"reset":62,"window":60,"policy":"\"api\";q=100;w=60"}]}
+//
+// The numbers are those of the RateLimit headers. Times are in seconds. reset is the wait if no
+// permit is left, and otherwise the time until all are back. Concurrency has no window, and has a
+// reset only while no slot is free. A block without an end has no reset.
+func (o OwnLimits) Reply() (status int, contentType string, body []byte) {
+	if o.Refusal != nil {
+		return o.Refusal.Status, o.Refusal.ContentType, o.Refusal.Body
+	}
+	return http.StatusOK, jsonType, o.body
+}
+
+const jsonType = "application/json"
+
+// OwnLimits returns the limits of the guard's rules as they stand for the caller of v, and charges
+// nothing. It does not count as a call, as a strike of a ban, or in Stats. It always asks the
+// store, and does so once. The adapters have a handler for it.
+//
+// Paths, Except and Methods are ignored, because the call is not one of those that the rules limit.
+// Skip, Plan, LimitFor and overrides apply. These rules are left out:
+//
+//   - rules in DryRun, and rules that the caller is exempt from by Skip or Unlimited
+//   - rules without a Name or Paths, which count each route by itself
+//   - rules whose Key, Plan or LimitFor read the call's route or path, or a parameter that its
+//     route does not have, because what they return here is not what they return for a limited call
+//   - rules with NeedLogin, if the caller is not logged in
+//   - if the caller is blocked from one of the rules, all others
+//
+// The Refusal is a 401 if the caller is not logged in and only rules with NeedLogin could be shown.
+// It is a 503 if the caller or a subject could not be identified, if the context has ended, or if
+// Redis did not answer and the rule does not CountLocally.
+//
+// Asking is not limited. If strangers can reach the handler, limit it by a rule of its own.
+func (g *Guard) OwnLimits(v View) OwnLimits {
+	if !g.made() {
+		panic(errZeroGuard)
+	}
+	asking := &askingView{View: v}
+	c := g.limiter.open(asking)
+	defer g.limiter.close(c)
+	own := c.ownLimits(g.bound(), asking)
+	c.decided = true
+	return own
+}
+
+// askingView is the view of a call that asks for limits. It records whether a rule's functions read
+// something that is different in the calls that the rule limits.
+type askingView struct {
+	View
+	readsRoute bool
+}
+
+// Route implements View.
+func (v *askingView) Route() string {
+	v.readsRoute = true
+	return v.View.Route()
+}
+
+// Path implements View.
+func (v *askingView) Path() string {
+	v.readsRoute = true
+	return v.View.Path()
+}
+
+// Param implements View. The route of the handler may have the parameter too.
+func (v *askingView) Param(name string) string {
+	value := v.View.Param(name)
+	v.readsRoute = v.readsRoute || value == ""
+	return value
+}
+
+func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
+	if err := c.Context().Err(); err != nil {
+		return OwnLimits{Refusal: c.refuseOwn(ContextEnded, rules[0], err)}
+	}
+	if c.limiter.options.Identify != nil {
+		_, _ = c.User() // before the rules, so that what Identify reads is not taken for theirs
+	}
+	if refusal := c.applyOwn(rules); refusal != nil {
+		return OwnLimits{Refusal: refusal}
+	}
+	if refusal := c.addOwn(v); refusal != nil {
+		return OwnLimits{Refusal: refusal}
+	}
+	if len(c.counters) > 0 {
+		c.limiter.store.Decide(c.Context(), c.counters, false, c.verdicts)
+		c.obeyOverrides() // a cost of one is never too much
+		c.applyBans()
+		c.logStoreFailures()
+	}
+	return c.showOwn()
+}
+
+// applyOwn finds the rules to show. If there is none to show to this caller, or the caller cannot
+// be identified, it returns the refusal.
+func (c *call) applyOwn(rules []*boundRule) *Refusal {
+	var needLogin *boundRule
+	for _, rule := range rules {
+		if rule.fixed == nil || rule.DryRun || rule.Skip != nil && c.skips(rule) {
+			continue
+		}
+		if rule.NeedLogin {
+			switch user, err := c.User(); {
+			case err != nil:
+				return c.refuseOwn(IdentifyFailed, rule, err)
+			case user == "":
+				needLogin = rule
+				continue
+			}
+		}
+		c.applied = append(c.applied, appliedRule{rule: rule, named: rule.fixed})
+	}
+	if needLogin != nil && len(c.applied) == 0 {
+		return c.refuseOwn(NotLoggedIn, needLogin, nil)
+	}
+	return nil
+}
+
+// addOwn adds the counters of the rules to show, each with a cost of one.
+func (c *call) addOwn(v *askingView) *Refusal {
+	c.recalling = true // so that no notes are made
+	defer func() { c.recalling, c.deciding = false, nil }()
+	for i := range c.applied {
+		a := &c.applied[i]
+		c.deciding, v.readsRoute = a.named, false
+		in := ruleInputs{known: true, cost: 1, own: a.named.limits[0]}
+		err := c.findSubject(a, "")
+		if err == nil && (a.rule.Plan != nil || a.rule.LimitFor != nil) {
+			in.own = c.planned(a)
+		}
+		c.inputs = append(c.inputs, in)
+		switch {
+		case v.readsRoute:
+			continue
+		case err != nil:
+			return c.refuseOwn(IdentifyFailed, a.rule, err)
+		}
+		if reason, err := c.addRule(i, ""); reason != Allowed {
+			return c.refuseOwn(reason, a.rule, err)
+		}
+	}
+	return nil
+}
+
+// showOwn returns the store's verdicts as a reply.
+func (c *call) showOwn() (own OwnLimits) {
+	own.body = append(own.body, `{"limits":[`...)
+	for i := range c.limits {
+		a, v := &c.limits[i], &c.verdicts[i]
+		switch {
+		case v.Ended != nil:
+			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, a.rule, v.Ended)}
+		case v.Err != nil:
+			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, a.rule, v.Err)}
+		case !a.shown():
+			continue
+		}
+		if len(own.Limits) > 0 {
+			own.body = append(own.body, ',')
+		}
+		own.Limits = append(own.Limits, Decision{})
+		c.fillLimit(&own.Limits[len(own.Limits)-1], i)
+		own.body = a.appendOwn(own.body, v)
+	}
+	own.body = append(own.body, "]}"...)
+	return own
+}
+
+// appendOwn appends the limit and what is left of it.
+func (a *callLimit) appendOwn(body []byte, v *algorithm.Verdict) []byte {
+	slots := a.limit.Algorithm.properties().Slots
+	body = appendJSON(append(body, `{"name":`...), a.ruleLimit.title)
+	body = strconv.AppendInt(append(body, `,"limit":`...), int64(a.limit.atOnce()), 10)
+	body = strconv.AppendInt(append(body, `,"remaining":`...), v.Remaining, 10)
+	if v.RetryAfter != algorithm.Forever && (v.RetryAfter > 0 || !slots) {
+		body = strconv.AppendInt(append(body, `,"reset":`...), waitSeconds(v), 10)
+	}
+	if !slots {
+		body = strconv.AppendInt(append(body, `,"window":`...), ceilSeconds(a.limit.fullAgainAfter()), 10)
+	}
+	return append(appendJSON(append(body, `,"policy":`...), a.ruleLimit.draft10), '}')
+}
+
+// refuseOwn returns the reply to a caller whose limits cannot be shown. Nothing is counted, because
+// no call was decided.
+func (c *call) refuseOwn(reason Reason, rule *boundRule, cause error) *Refusal {
+	reason, cause = c.unidentified(reason, rule.displayName(), cause)
+	refusal := c.refusal(&Decision{Reason: reason, Rule: rule.displayName(), Limit: rule.limits[0], Source: FromNobody})
+	if reason == ContextEnded {
+		refusal.endedBy(cause)
+	}
+	return refusal
+}

@@ -1,0 +1,166 @@
+package core_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// referenceKey returns one of several keys.
+func referenceKey(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+
+// keyed are options with these reference keys.
+func keyed(keys ...byte) core.Options {
+	o := core.Options{Identify: whoSays}
+	for _, key := range keys {
+		o.ReferenceKeys = append(o.ReferenceKeys, referenceKey(key))
+	}
+	return o
+}
+
+// referenceIn returns the reference in a refusal's body.
+func referenceIn(t *testing.T, r *core.Refusal) string {
+	t.Helper()
+	var problem struct{ Reference string }
+	if err := json.Unmarshal(r.Body, &problem); err != nil || problem.Reference != r.Reference {
+		t.Fatalf("the body is %s, %v; want the reference %q", r.Body, err, r.Reference)
+	}
+	return problem.Reference
+}
+
+// Every refusal says what it was about, to any limiter with its key.
+func TestReferences(t *testing.T) {
+	limiter, elsewhere := newLimiter(t, keyed(1)), newLimiter(t, keyed(2, 1))
+	bucket := core.PerHour(60).Bucket(3)
+	failing := func(core.Request) (string, error) { return "", errVerify }
+	for _, test := range []struct {
+		rule    core.Rule
+		calls   int // which are made before the one that is refused
+		reason  core.Reason
+		limit   core.Limit
+		left    int
+		wait    time.Duration // at most
+		subject string
+	}{
+		{core.Rule{Name: "over", Seconds: 60, MaxCount: 2}, 2, core.LimitExceeded, core.PerMinute(2), 0, 62 * time.Second, "ip:192.0.2.1"},
+		{core.Rule{Name: "dear", Limit: bucket, Cost: cost(2)}, 1, core.LimitExceeded, bucket, 1, time.Minute, "ip:192.0.2.1"},
+		{core.Rule{Name: "user", Limit: core.PerCalendarDay(1, "Europe/Berlin"), NeedLogin: true}, 1, core.LimitExceeded, core.PerCalendarDay(1, "Europe/Berlin"), 0, 25 * time.Hour, "user:alice"},
+		{core.Rule{Name: "ban", Seconds: 60, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Hour}}, 2, core.Banned, core.PerMinute(1), 0, time.Hour, "ip:192.0.2.1"},
+		{core.Rule{Name: "too dear", Seconds: 60, MaxCount: 1, Cost: cost(2)}, 0, core.CostTooHigh, core.PerMinute(1), 0, 0, ""},
+		{core.Rule{Name: "whom", Seconds: 60, MaxCount: 1, Key: failing}, 0, core.IdentifyFailed, core.PerMinute(1), 0, time.Second, ""},
+	} {
+		guard, v := newGuard(t, limiter, test.rule), newView("GET", "/").as("alice")
+		for range test.calls {
+			guard.Check(v)
+		}
+		from := time.Now().Truncate(time.Microsecond)
+		refusal := guard.Check(v).Refusal
+		if refusal == nil {
+			t.Fatalf("%s: allowed", test.rule.Name)
+		}
+		got, err := elsewhere.ExplainReference(referenceIn(t, refusal))
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", test.rule.Name, err)
+		case got.Time.Before(from) || got.Time.After(time.Now()) || got.Rule != test.rule.Name || got.Reason != test.reason || got.Remaining != test.left:
+			t.Errorf("%s: %v", test.rule.Name, got)
+		case got.Limit.String() != test.limit.String() || got.Wait > test.wait || (got.Wait > 0) != (test.wait > 0) || got.Wait < refusal.Wait:
+			t.Errorf("%s: %v", test.rule.Name, got)
+		case (got.Digest != "") != (test.subject != "") || got.About(test.subject) != (test.subject != "") || got.About("user:bob") || got.About(""):
+			t.Errorf("%s: the digest %q is about %q: %v", test.rule.Name, got.Digest, test.subject, got.About(test.subject))
+		}
+	}
+	if (core.Reference{}).About("") {
+		t.Error("the zero Reference is about somebody")
+	}
+}
+
+// Every reason to refuse has a number of its own in references.
+func TestEveryReasonHasAReference(t *testing.T) {
+	for _, reason := range core.RefusingReasons() {
+		limiter := newLimiter(t, keyed(1))
+		text := core.ReferenceOf(limiter, core.Decision{Reason: reason, Rule: "n", Limit: core.PerMinute(5)})
+		if got, err := limiter.ExplainReference(text); err != nil || got.Reason != reason {
+			t.Errorf("%q is read as %+v, %v", reason, got, err)
+		}
+	}
+}
+
+func TestReferenceText(t *testing.T) {
+	at := time.Date(2026, 11, 22, 14, 3, 7, 123456000, time.UTC)
+	for _, test := range []struct {
+		r    core.Reference
+		want string
+	}{
+		{core.Reference{Time: at, Rule: "reply", Reason: core.LimitExceeded, Limit: core.PerMinute(5), Wait: 12500 * time.Millisecond},
+			`refused by "reply" at 2026-11-22T14:03:07.123456Z: limit_exceeded, 0 left of 5/m, wait 12.5s`},
+		{core.Reference{Time: at.Truncate(time.Second), Rule: "reply", Reason: core.NotLoggedIn, Limit: core.PerMinute(5)},
+			`refused by "reply" at 2026-11-22T14:03:07Z: not_logged_in, 5/m`},
+	} {
+		if got := test.r.String(); got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+	}
+}
+
+// A key is replaced in three steps, and at no moment a reference cannot be read. Without a key there
+// are none.
+func TestReferenceKeysRotate(t *testing.T) {
+	steps := [][]byte{{1}, {1, 2}, {2, 1}, {2}}
+	for i, makes := range steps {
+		text := core.ReferenceOf(newLimiter(t, keyed(makes...)), core.Decision{Reason: core.LimitExceeded, Rule: "n", Key: "s", Limit: core.PerMinute(5)})
+		for j, reads := range steps {
+			got, err := newLimiter(t, keyed(reads...)).ExplainReference(text)
+			if read := err == nil && got.About("s"); read != bytes.Contains(reads, makes[:1]) {
+				t.Errorf("step %d reads a reference of step %d: %v, %v", j, i, read, err)
+			}
+		}
+	}
+	without := newLimiter(t, core.Options{})
+	_, err := without.ExplainReference("x")
+	wantRuleError(t, err, "", "reference", "x")
+	if text := core.ReferenceOf(without, core.Decision{Reason: core.LimitExceeded}); text != "" {
+		t.Error(text)
+	}
+}
+
+func TestWrongReferenceKeys(t *testing.T) {
+	for _, test := range []struct {
+		keys  [][]byte
+		value string
+	}{
+		{[][]byte{{}}, "key 0 of 0 bytes"},
+		{[][]byte{referenceKey(1), []byte("secret")}, "key 1 of 6 bytes"},
+		{[][]byte{referenceKey(1)[:31]}, "key 0 of 31 bytes"},
+		{make([][]byte, 11), "11 keys"},
+	} {
+		_, err := core.New(core.Options{ReferenceKeys: test.keys})
+		wantRuleError(t, err, "", "Options.ReferenceKeys", test.value)
+		if strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("the error shows the key: %v", err)
+		}
+	}
+}
+
+// A key may be overwritten once the limiter is made, and a wrong text is an error.
+func TestWrongReferences(t *testing.T) {
+	options := keyed(1)
+	limiter := newLimiter(t, options)
+	clear(options.ReferenceKeys[0])
+	text := core.ReferenceOf(limiter, core.Decision{Reason: core.Banned, Rule: "n", Limit: core.PerMinute(5)})
+	if _, err := newLimiter(t, keyed(1)).ExplainReference(text); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{"", text[:20], text[1:], strings.Repeat("x", 1_000_000)} {
+		_, err := limiter.ExplainReference(wrong)
+		wantRuleError(t, err, "", "reference", fmt.Sprintf("%.300s", wrong))
+		if len(err.Error()) > 500 {
+			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package core
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+)
+
+// module is the path of this module, with a slash behind it.
+var module = strings.TrimSuffix(reflect.TypeFor[Limiter]().PkgPath(), "core")
+
+// callerPlace returns the line of the service's code that called this module, as file:line, or ""
+// if there is none.
+func callerPlace() string {
+	var callers [32]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for {
+		frame, more := frames.Next()
+		if frame.Function != "" && !isOurs(&frame) {
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// callerOnce returns a function that returns callerPlace. It looks for the place once, because that
+// takes longer than everything else about a Guard.
+func callerOnce() func(rule string) string {
+	place := ""
+	return func(string) string {
+		if place == "" {
+			place = callerPlace()
+		}
+		return place
+	}
+}
+
+// isOurs reports whether a frame is the code of this module, except its tests and examples, which
+// call it as services do.
+func isOurs(frame *runtime.Frame) bool {
+	within, ok := strings.CutPrefix(frame.Function, module)
+	return ok && !strings.HasPrefix(within, "examples/") && !strings.HasSuffix(frame.File, "_test.go")
+}

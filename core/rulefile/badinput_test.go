@@ -1,0 +1,167 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// badInput is what can stand where a rules file should: how it gets there, and what the error says
+// about it.
+var badInput = []struct {
+	name string
+	put  func(path string) error
+	want string
+}{
+	{"a limit of zero", ruleWith("limit: 0/h"), `:3:24: rule "api": limit = "0/h"`},
+	{"a plan that nobody registered", ruleWith("limit: 9/h, plan: gold, plans: {a: 9/h}"), `:3:35: rule "api": plan = "gold": is not registered`},
+	{"a key that nobody registered", ruleWith("limit: 9/h, key: team"), `:3:34: rule "api": key = "team": is no key`},
+	{"a zone that this machine lacks", ruleWith(`limit: "9/day@Mars/Base"`), `:3:24: rule "api": limit = "9/day@Mars/Base": is of a zone that`},
+	{"a bad pattern", ruleWith(`limit: 9/h, paths: ["/a["]`), `:3:37: rule "api": paths = "/a[": is not a pattern`},
+	{"an unknown field", ruleWith("limit: 9/h, limits: 9/h"), `:3:29: rule "api": unknown field "limits"`},
+	{"no limit", ruleWith("key: ip"), `:3:5: rule "api"`},
+	{"an attached name is missing", contents(oneRule("apo")), `:3:5: rule "api": name: is attached (`},
+	{"no rules", contents("version: 1\nrules: []\n"), ":2:8: rules: is empty"},
+	{"an empty file", contents(""), ":1:1: is empty: it must have rules"},
+	{"tabs", contents("version: 1\nrules:\n\t- {name: api, limit: 9/h}\n"), ":3:1: is indented with a tab"},
+	{"a byte order mark", contents("\ufeff" + oneRule("api")), ":1:1: begins with a byte order mark"},
+	{"CRLF", contents(strings.ReplaceAll(oneRule("api"), "\n", "\r\n")), ":1:11: has a carriage return"},
+	{"UTF-16", contents("\xff\xfev\x00e\x00r\x00"), ":1:1: is not UTF-8 (it looks like UTF-16"},
+	{"an anchor", contents("version: 1\nrules:\n  - &a {name: api, limit: 9/h}\n"), ":3:5: anchors (&name) are not read"},
+	{"an alias", contents("version: 1\nrules: *all\n"), ":1:1: unknown anchor 'all'"},
+	{"an alias bomb", contents(aliasBomb()), ":1:4: anchors (&name) are not read"},
+	{"100 MB", func(path string) error {
+		return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 100<<20))
+	}, ": has 104857600 bytes, want at most 1048576"},
+	{"a folder", func(path string) error { return os.Mkdir(path, 0o700) }, ": the folder has no file *.yaml"},
+	{"a FIFO", func(path string) error { return syscall.Mkfifo(path, 0o600) }, ": is not a regular file (p"},
+	{"a device", func(path string) error { return os.Symlink("/dev/zero", path) }, ": is not a regular file (D"},
+	{"no rights", unreadable, ": cannot be read: "},
+	{"nothing", func(string) error { return nil }, ": cannot be read: no such file"},
+	{"a link to nothing", func(path string) error { return os.Symlink("gone", path) }, ": cannot be read: no such file"},
+	{"no text", contents("\x00\x01"), ":1:1: is not UTF-8"},
+}
+
+// contents writes a file.
+func contents(text string) func(path string) error {
+	return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
+}
+
+// ruleWith writes a file with one rule, with the given fields.
+func ruleWith(fields string) func(path string) error {
+	return contents("version: 1\nrules:\n  - {name: api, " + fields + "}\n")
+}
+
+// unreadable makes a file that this process may not read. Root may read everything, except a link
+// to itself.
+func unreadable(path string) error {
+	if os.Geteuid() == 0 {
+		return os.Symlink(path, path)
+	}
+	return os.WriteFile(path, []byte(oneRule("api")), 0)
+}
+
+func TestBadInputAtTheStart(t *testing.T) {
+	path := write(t, "limits.yaml", "")
+	for _, bad := range badInput {
+		if strings.Contains(bad.want, "is attached") {
+			continue // nothing is, at the start
+		}
+		put(t, path, bad.put)
+		wantError(t, []string{path}, path+bad.want)
+	}
+}
+
+// Whatever takes the place of a rules file, the old limits stay in force, and the error says what
+// is wrong, once.
+func TestBadInputLater(t *testing.T) {
+	var log lines
+	limiter, err := core.New(core.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	path := write(t, "limits.yaml", oneRule("api"))
+	put(t, path, ruleWith("limit: 1/h"))
+	set := follow(t, limiter, filewatch.Config{Quiet: time.Millisecond, Poll: time.Millisecond}, path)
+	s := service{nethttplimit.With(set.MustGuard("api"))(http.NotFoundHandler())}
+	s.want(t, 404, alice, "/")
+	for i, bad := range badInput {
+		version := set.Version()
+		log.clear()
+		put(t, path, bad.put)
+		eventually(t, bad.name, func() bool { return strings.HasPrefix(lastError(limiter), path+bad.want) })
+		if err := set.Reload(); err == nil || !strings.HasPrefix(err.Error(), path+bad.want) {
+			t.Errorf("%s: Reload returns %v", bad.name, err)
+		}
+		if set.Version() != version {
+			t.Errorf("%s: is version %s", bad.name, set.Version())
+		}
+		s.want(t, 429, alice, "/")
+		if n := log.count(strings.ReplaceAll(path+bad.want, `"`, `\"`)); n != 1 {
+			t.Errorf("%s: logged %d times", bad.name, n)
+		}
+		put(t, path, ruleWith(fmt.Sprintf("limit: %d/h", i+2)))
+		eventually(t, "a good file", func() bool { return set.Version() != version })
+		s.want(t, 404, alice, "/")
+		s.want(t, 429, alice, "/")
+	}
+}
+
+// put replaces what is at a path.
+func put(t *testing.T, path string, by func(path string) error) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(path), by(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clear forgets what was logged so far.
+func (l *lines) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
+}
+
+// A file that grows while it is read is not used.
+func TestAFileThatGrows(t *testing.T) {
+	path := write(t, "limits.yaml", "")
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	writer.Go(func() {
+		for size := maxFileBytes; ; size += 100 {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if size >= maxFileBytes {
+				size = maxFileBytes / 2
+				_ = os.Truncate(path, int64(size))
+			}
+			_, _ = file.Write(make([]byte, 100))
+		}
+	})
+	eventually(t, "an error", func() bool {
+		data, err := readFile(path)
+		return data == nil && err != nil && strings.HasPrefix(err.Error(), "changed while it was read")
+	})
+}

@@ -1,0 +1,312 @@
+package rulefile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+var background = context.Background()
+
+// patient is a timeout that is not the subject of a test, and passes on a busy machine.
+const patient = 30 * time.Second
+
+// limitText returns a text with one rule, api, with this limit.
+func limitText(limit string) string {
+	return "version: 1\nrules:\n  - name: api\n    limit: " + limit + "\n"
+}
+
+// newDocument returns the document of the default prefix, which is looked at every few
+// milliseconds.
+func newDocument(t testing.TB, client redis.UniversalClient) *Document {
+	t.Helper()
+	if _, err := NewDocument(client, ""); err != nil {
+		t.Fatal(err)
+	}
+	d := &Document{store: ruledoc.NewStore(client, "accesslimit", patient), period: 4 * time.Millisecond}
+	t.Cleanup(d.store.Close)
+	return d
+}
+
+// publish writes a text as the version after another one.
+func publish(t testing.TB, d *Document, text string, after Version) Version {
+	t.Helper()
+	v, err := d.Write(core.WithActor(background, "alice", "for the test"), text, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func mustRead(t testing.TB, d *Document) Version {
+	t.Helper()
+	v, err := d.Read(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A version that was written is read, by every kind of client.
+func TestDocument(t *testing.T) {
+	for name, client := range map[string]redis.UniversalClient{
+		"single":   redistest.Start(t).Client(t),
+		"cluster":  redistest.StartCluster(t).Client(t),
+		"ring":     redistest.StartRing(t, 2).Client(t),
+		"sentinel": redistest.StartSentinel(t).Client(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDocument(t, client)
+			none := mustRead(t, d)
+			if none != (Version{}) || none.String() != "no version" {
+				t.Errorf("before the first: %+v", none)
+			}
+			before := time.Now().Add(-time.Hour)
+			for i, text := range []string{limitText("1/s"), limitText("2/s"), limitText("2/s")} {
+				wrote := publish(t, d, text, none)
+				read := mustRead(t, d)
+				want := Version{int64(i + 1), "alice", "for the test", read.Time, text}
+				if read != want || wrote != want || !read.Time.After(before) {
+					t.Fatalf("wrote %+v, read %+v, want %+v", wrote, read, want)
+				}
+				none, before = read, read.Time
+			}
+			// As an admin page would carry it from one request to the next.
+			var carried Version
+			if err := json.Unmarshal(must(json.Marshal(none)), &carried); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := d.Write(background, limitText("3/s"), carried); err != nil || v.Number != 4 || v.Author != "" {
+				t.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// Of authors who read the same version, exactly one publishes. The others learn who it was.
+func TestTwoAuthors(t *testing.T) {
+	d := newDocument(t, redistest.Start(t).Client(t))
+	for read := (Version{}); read.Number < 5; {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var won []Version
+		var lost []error
+		for i := range 8 {
+			all.Go(func() {
+				v, err := d.Write(core.WithActor(background, fmt.Sprint("author ", i), ""), limitText("1/s"), read)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					lost = append(lost, err)
+				} else {
+					won = append(won, v)
+				}
+			})
+		}
+		all.Wait()
+		if len(won) != 1 || len(lost) != 7 {
+			t.Fatalf("%d of 8 authors have published", len(won))
+		}
+		for _, err := range lost {
+			var conflict *ConflictError
+			if !errors.As(err, &conflict) {
+				t.Fatal(err)
+			}
+			found := won[0]
+			found.Text = ""
+			if conflict.Found != found || conflict.Read.Number != read.Number ||
+				!strings.Contains(err.Error(), fmt.Sprintf("version %d (%s, ", found.Number, found.Author)) {
+				t.Errorf("%v, want it to name %v", err, found)
+			}
+		}
+		read = mustRead(t, d)
+	}
+}
+
+// An author whose reply was lost repeats the call: the text is not written twice. Somebody else's
+// version is no such repetition, and nor is a version of another history of the same number.
+func TestWriteAgain(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	first := publish(t, d, limitText("1/s"), Version{})
+	second := publish(t, d, limitText("2/s"), first)
+	if again := publish(t, d, limitText("2/s"), first); again != second {
+		t.Errorf("the second time %+v, want %+v", again, second)
+	}
+	var conflict *ConflictError
+	if _, err := d.Write(background, limitText("2/s"), first); !errors.As(err, &conflict) {
+		t.Errorf("by somebody else: %v", err)
+	}
+	other := second
+	other.Time = other.Time.Add(-time.Second)
+	if _, err := d.Write(background, limitText("3/s"), other); !errors.As(err, &conflict) {
+		t.Errorf("after a version that was lost: %v", err)
+	}
+	if err := client.FlushAll(background).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Write(background, limitText("3/s"), second); !errors.As(err, &conflict) || conflict.Found != (Version{}) {
+		t.Errorf("after the document was lost: %v", err)
+	}
+}
+
+// What Load would refuse cannot be published, as far as that can be known without the functions of
+// a service.
+func TestWriteChecks(t *testing.T) {
+	d := newDocument(t, redistest.Start(t).Client(t))
+	for text, want := range map[string]string{
+		"":                                            "document:1:1: is empty",
+		limitText("0/s"):                              `document:4:12: rule "api": limit = "0/s"`,
+		limitText("1/s\n    burst: 3"):                `document:5:5: rule "api": unknown field "burst"`,
+		"version: 2\nrules: []\n":                     "document:1:10: version",
+		"version: 1\nrules:\n  - limit: [":            "document:3:1: ",
+		limitText("1/s\n    key: header:a b"):         "must name a header",
+		`{"version": 1, "rules": ]}`:                  "document:1:",
+		limitText("1/s") + strings.Repeat("#", 1<<20): "document: has 1048623 bytes, want at most 1048576",
+		"\ufeff" + limitText("1/s"):                   "byte order mark",
+		limitText("1/s\n    lease: 10\n    plan: a"):  "plan",
+	} {
+		_, err := d.Write(background, text, Version{})
+		var wrong *Error
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
+		}
+	}
+	if v := mustRead(t, d); v.Number != 0 {
+		t.Errorf("%v was published", v)
+	}
+	var last Version
+	for _, text := range []string{
+		limitText("1/s\n    key: [tenant, ip]\n    skip: is_probe\n    cost: by_size\n    need_login: true"),
+		limitText("1/s\n    plan: plan_of\n    plans: {free: 2/s}\n    skip: {function: is_probe}"),
+		limitText("5/m log\n    note: amount\n    count: failed"),
+		limitText("5/m\n    limit_for: contract"),
+		"\n{\"version\":\t1, \"rules\": [{\"name\": \"api\", \"limit\": \"1\\/s\"}]}",
+		limitText("1/s") + "#" + strings.Repeat("x", 1<<20-len(limitText("1/s"))-1),
+	} {
+		last = publish(t, d, text, last)
+		if mustRead(t, d).Text != text {
+			t.Errorf("%.60q is not read as it was written", text)
+		}
+	}
+}
+
+// Values that this release did not write are errors, and stay as they are.
+func TestForeignDocuments(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	publish(t, d, limitText("1/s"), Version{})
+	key := d.store.Key()
+	good := client.Get(background, key).Val()
+	head, _, _ := strings.Cut(good, "\n")
+	for value, want := range map[string]string{
+		"version: 1\nrules: []\n":               "it was not written by this library",
+		strings.Repeat("x", 3<<20):              "it was not written by this library",
+		strings.Replace(good, "rd1", "rd2", 1):  "it has the form rd2, of another release, and this release reads rd1",
+		head:                                    "it was not written by this library",
+		head + "\n":                             "changed by hand",
+		good + "#":                              "changed by hand",
+		strings.Replace(good, " 1 ", " 01 ", 1): "its first line cannot be read",
+		strings.Replace(good, "rd1 1", "rd1 -1", 1):    "its first line cannot be read",
+		good + strings.Repeat("#", 2<<20):              "more than",
+		signed(good, `{"author":"a","by":"b"}`+"\nx"):  "about its author is not one",
+		signed(good, `{"author":"a"}{}`+"\nx"):         "about its author is not one",
+		signed(good, `no json`+"\nx"):                  "about its author is not one",
+		signed(good, strings.Repeat("x", 5000)+"\nx"):  "no line about its author",
+		strings.Replace(good, head, head[:40], 1):      "its first line cannot be read",
+		strings.Replace(good, "rd1 1 ", "rd1 1e3 ", 1): "its first line cannot be read",
+	} {
+		if err := client.Set(background, key, value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Read(background)
+		if !isForeign(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%.40q: %v, want %q", value, err, want)
+		}
+		if strings.HasPrefix(value, head+"\n") { // only its first line is looked at when it is replaced
+			continue
+		}
+		if _, err := d.Write(background, limitText("2/s"), Version{}); !isForeign(err) {
+			t.Errorf("%.40q: written over with %v", value, err)
+		}
+		if client.Get(background, key).Val() != value {
+			t.Errorf("%.40q was changed", value)
+		}
+	}
+	if err := becomesHash(client, key); err != nil {
+		t.Fatal(err)
+	}
+	_, read := d.Read(background)
+	_, write := d.Write(background, limitText("2/s"), Version{})
+	for _, err := range []error{read, write} {
+		if !isForeign(err) || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Error(err)
+		}
+	}
+}
+
+// signed returns a value with this body behind the head of another one.
+func signed(value, body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return strings.Join(strings.Split(value, " ")[:3], " ") + " " + hex.EncodeToString(sum[:16]) + "\n" + body
+}
+
+func isForeign(err error) bool {
+	var failed *core.StoreError
+	return errors.As(err, &failed) && failed.Class == core.StoreForeignValue && errors.Is(err, core.ErrStore)
+}
+
+// The lines of REDIS.md publish a version from a shell.
+func TestPublishingFromAShell(t *testing.T) {
+	page := string(must(os.ReadFile("../REDIS.md")))
+	_, section, _ := strings.Cut(page, "## The rules of a fleet")
+	server := redistest.Start(t)
+	host, port, _ := strings.Cut(server.Addr(), ":")
+	script := ""
+	for line := range strings.Lines(section) {
+		if command, ok := strings.CutPrefix(line, "    $ "); ok {
+			script += strings.Replace(command, "redis-cli", fmt.Sprintf("redis-cli -h %s -p %s", host, port), 1)
+		}
+	}
+	dir := t.TempDir()
+	text := strings.TrimSpace(limitText("1/s")) // $(...) removes the last line end
+	err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text+"\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, "publish.lua"), must(os.ReadFile("../internal/ruledoc/publish.lua")), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.Command("sh", "-e", "-c", script)
+	shell.Dir = dir
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	v := mustRead(t, newDocument(t, server.Client(t)))
+	if want := (Version{1, "ci", "contract 17", v.Time, text}); v != want {
+		t.Errorf("read %+v, want %+v after\n%s", v, want, out)
+	}
+}

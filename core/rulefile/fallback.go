@@ -1,0 +1,66 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Fallback holds the rules that a process uses until it has read its document. Make one with
+// [Files] or [Rules]. See [Follow].
+type Fallback struct {
+	paths []string
+	rules []core.Rule
+	place Place // of the rules
+}
+
+// Files returns the rules of files and folders, as [Load] takes them. They are read once, by
+// [Follow].
+func Files(paths ...string) Fallback { return Fallback{paths: paths} }
+
+// Rules returns rules in Go. Each needs a Name.
+func Rules(rules ...core.Rule) Fallback {
+	_, file, line, _ := runtime.Caller(1)
+	return Fallback{rules: rules, place: Place{File: fmt.Sprintf("%s:%d", file, line)}}
+}
+
+// loadFallback loads the rules of all fallbacks together.
+func loadFallback(limiter *core.Limiter, functions Functions, fallback []Fallback) (*loaded, error) {
+	l, err := newLoader(limiter, functions)
+	if err != nil {
+		return nil, err
+	}
+	defer l.trial.Close()
+	var sources []source
+	for _, from := range fallback {
+		files := readAll(from.paths, &l.wrong)
+		for _, file := range files {
+			l.load(file)
+		}
+		sources = append(sources, files...)
+		l.addRules(from)
+	}
+	l.loaded.version = "fallback-" + hashOf(sources)
+	return l.finish()
+}
+
+// addRules adds rules in Go, or what is wrong with them.
+func (l *loader) addRules(from Fallback) {
+	for _, rule := range from.rules {
+		_, err := l.trial.Guard(rule)
+		first, taken := l.loaded.rules[rule.Name]
+		switch {
+		case rule.Name == "":
+			err = errors.New("a rule has no Name")
+		case taken:
+			err = fmt.Errorf("is also at %v: each name stands for one rule", first.place)
+		}
+		if err != nil {
+			l.wrong.add(&Error{Place: from.place, Rule: rule.Name, Err: err, within: "rule " + quote(rule.Name)})
+			continue
+		}
+		l.loaded.rules[rule.Name] = placedRule{rule, from.place, nil}
+	}
+}

@@ -1,0 +1,533 @@
+package rulefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// process is a process of a fleet: a Limiter, a Set that follows a document, and a handler with its
+// rule api.
+type process struct {
+	t       testing.TB
+	limiter *core.Limiter
+	set     *Set
+	handler http.Handler
+	log     *lines
+}
+
+// lines holds what a process has logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// count returns how many lines have all of some words.
+func (l *lines) count(words ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		all := true
+		for _, word := range words {
+			all = all && strings.Contains(line, word)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// start starts a process. Its counters are its own, because only its rules are the subject.
+func start(t testing.TB, document *Document, fallback ...Fallback) *process {
+	t.Helper()
+	p := &process{t: t, log: new(lines)}
+	var err error
+	p.limiter, err = core.New(core.Options{Logger: slog.New(slog.NewTextHandler(p.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.limiter.Close)
+	if p.set, err = Follow(p.limiter, registered, document, fallback...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.set.Close)
+	p.handler = nethttplimit.With(p.set.MustGuard("api"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return p
+}
+
+// policy calls the service and returns the limit that the answer names, such as 5 for 5/h.
+func (p *process) policy() (limit int) {
+	w := httptest.NewRecorder()
+	p.handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if _, err := fmt.Sscanf(w.Header().Get("RateLimit-Policy"), `"api";q=%d;w=3600`, &limit); err != nil {
+		p.t.Errorf("answered %v: %v", w.Header(), err)
+	}
+	return limit
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	if !redistest.WaitUntil(is, patient) {
+		t.Fatalf("after %v: %s", patient, what)
+	}
+}
+
+// await waits until calls are decided by a limit, and the Stats show an error with these words, or
+// none.
+func (p *process) await(limit int, words string) {
+	p.t.Helper()
+	redistest.WaitUntil(func() bool { return p.policy() == limit && p.has(words) }, patient)
+	if got := p.policy(); got != limit || !p.has(words) {
+		p.t.Fatalf("calls are decided by %d/h, want %d/h; the Stats have %+v, want an error with %q", got, limit, p.stats(), words)
+	}
+}
+
+func (p *process) stats() core.RuleSetStats { return p.limiter.Stats().RuleSets[0] }
+
+// has reports whether the Stats show an error with these words, or none if there are no words.
+func (p *process) has(words string) bool {
+	found := p.stats().LastError
+	return strings.Contains(found, words) && (found == "") == (words == "")
+}
+
+// stays fails unless calls are decided by this limit while the document is looked at some times.
+func (p *process) stays(limit int, looks func() int) {
+	p.t.Helper()
+	for end := looks() + 5; looks() < end; {
+		if got := p.policy(); got != limit {
+			p.t.Fatalf("calls are decided by %d/h, want %d/h still", got, limit)
+		}
+	}
+}
+
+func perHour(n int) string { return limitText(fmt.Sprintf("%d/h", n)) }
+
+// fallback is a rule in Go of 1/h.
+func fallback() Fallback { return Rules(core.Rule{Name: "api", Limit: core.PerHour(1)}) }
+
+// All processes of a fleet take up each version, one after the other.
+func TestFleet(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	v := publish(t, d, perHour(2), Version{})
+	var fleet []*process
+	for range 3 {
+		fleet = append(fleet, start(t, newDocument(t, client)))
+	}
+	for limit := 2; limit < 6; limit++ {
+		for _, p := range fleet {
+			p.await(limit, "")
+			if got := p.set.Document(); got != v || p.stats().Version != p.set.Version() || !strings.HasPrefix(p.set.Version(), fmt.Sprintf("%d@20", limit-1)) {
+				t.Errorf("the version in force is %+v, %q, and the Stats have %+v; want %+v", got, p.set.Version(), p.stats(), v)
+			}
+		}
+		v = publish(t, d, perHour(limit+1), v)
+	}
+	place := fleet[0].set.Place("api")
+	if !strings.HasPrefix(place.String(), "document@") || place.Line != 3 {
+		t.Errorf("the rule stands at %v", place)
+	}
+}
+
+// A process that looks at the document reads no more than its first line, unless that has changed.
+func TestLooksAreSmall(t *testing.T) {
+	server := redistest.Start(t)
+	d := newDocument(t, server.Client(t))
+	publish(t, d, perHour(2)+"#"+strings.Repeat("x", 1<<19), Version{})
+	start(t, d)
+	admin := server.Client(t)
+	sent := func() (bytes int) {
+		info := admin.Info(background, "stats").Val()
+		_, after, _ := strings.Cut(info, "total_net_output_bytes:")
+		_, _ = fmt.Sscan(after, &bytes)
+		return bytes
+	}
+	before, looks := sent(), server.Calls("getrange")
+	await(t, "the document is not looked at", func() bool { return server.Calls("getrange") >= looks+20 })
+	if grown := sent() - before; grown > 1<<19 {
+		t.Errorf("twenty looks took %d bytes", grown)
+	}
+}
+
+// A process starts while Redis is down, with its fallback, and takes up the document when Redis is
+// back.
+func TestStartWhileRedisIsDown(t *testing.T) {
+	server := redistest.Start(t)
+	d := newDocument(t, server.Client(t, hurried))
+	server.Kill()
+	if _, err := Follow(newLimiter(t), registered, d); !errors.Is(err, core.ErrStore) {
+		t.Errorf("without a fallback: %v", err)
+	}
+	file := write(t, "limits.yaml", perHour(3))
+	rules, files := start(t, d, fallback()), start(t, d, Files(file))
+	rules.await(1, "core: the store did not answer")
+	files.await(3, "core: the store did not answer")
+	if v := rules.set.Document(); v != (Version{}) || !strings.HasPrefix(rules.set.Version(), "fallback-") {
+		t.Errorf("the version in force is %+v, %q", v, rules.set.Version())
+	}
+	server.Restart()
+	rules.await(1, "there is no document")
+	publish(t, d, perHour(2), Version{})
+	rules.await(2, "")
+	files.await(2, "")
+}
+
+// hurried makes a client try a server that is down once.
+func hurried(o *redis.Options) { o.DialerRetries, o.DialerRetryTimeout = 1, time.Millisecond }
+
+// Without a document, the fallback is in force, and what is wrong with it is an error at the start.
+func TestFallback(t *testing.T) {
+	d := newDocument(t, redistest.Start(t).Client(t))
+	if _, err := Follow(newLimiter(t), registered, d); !errors.Is(err, errNoDocument) {
+		t.Errorf("without a document: %v", err)
+	}
+	file := write(t, "limits.yaml", limitText("1/h"))
+	for _, test := range []struct {
+		fallback []Fallback
+		want     string
+	}{
+		{[]Fallback{Files(file), fallback()}, "is also at " + file + ":3:5"},
+		{[]Fallback{Files(file + "l")}, "cannot be read"},
+		{[]Fallback{Rules(core.Rule{Limit: core.PerHour(1)})}, "a rule has no Name"},
+		{[]Fallback{Rules(core.Rule{Name: "api"})}, "follow_test.go:"},
+	} {
+		var wrong *Error
+		if _, err := Follow(newLimiter(t), registered, d, test.fallback...); !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
+		}
+	}
+	both := []Fallback{Files(file), Rules(core.Rule{Name: "other", Limit: core.PerHour(9)})}
+	p := start(t, d, both...)
+	p.await(1, "there is no document")
+	if _, err := p.set.Guard("other"); err != nil {
+		t.Error(err)
+	}
+	if p.log.count("level=ERROR") != 1 {
+		t.Error(p.log.text.String())
+	}
+	lacks := publish(t, d, perHour(2), Version{})
+	later := start(t, d, both...)
+	for _, p := range []*process{p, later} {
+		p.await(1, `rule "other": is in the fallback, and missing in version 1 of the document`)
+	}
+	publish(t, d, perHour(3)+"  - {name: other, limit: 8/h}\n", lacks)
+	later.await(3, "")
+}
+
+// Whatever becomes of the document, the last version stays in force until there is a later one that
+// is right. The Stats show what is wrong until then, and the log says it once.
+func TestBadDocuments(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	d := newDocument(t, client)
+	first := publish(t, d, perHour(2), Version{})
+	key := d.store.Key()
+	old := client.Get(background, key).Val()
+	p := start(t, newDocument(t, client))
+	second := publish(t, d, perHour(3), first)
+	p.await(3, "")
+	now := client.Get(background, key).Val()
+	third := strings.Replace(now, second.headText(), Version{Number: 3, Time: second.Time.Add(time.Second)}.headText(), 1)
+	looks := func() int { return server.Calls("getrange") }
+	set := func(value string) func() error {
+		return func() error { return client.Set(background, key, value, 0).Err() }
+	}
+	write := func(text string) func() error {
+		return func() error {
+			if err := client.Set(background, key, now, 0).Err(); err != nil {
+				return err
+			}
+			_, err := d.Write(background, text, second)
+			return err
+		}
+	}
+	for name, bad := range map[string]struct {
+		do   func() error
+		want string
+	}{
+		"lost":         {func() error { return client.FlushAll(background).Err() }, "Redis has lost the document"},
+		"older":        {set(old), "Redis has version 1@"},
+		"garbage":      {set("garbage"), "it was not written by this library"},
+		"of a release": {set("rd2" + now[3:]), "it has the form rd2, of another release"},
+		"cut off":      {set(third[:len(third)-1]), "changed by hand"},
+		"a hash":       {func() error { return becomesHash(client, key) }, "WRONGTYPE"},
+		"new field":    {set(signed(third, "{\"author\":\"a\",\"note\":\"b\"}\n"+perHour(5)+"    colour: red\n")), `document@3:5:5: rule "api": unknown field "colour"`},
+		"function":     {write(perHour(5) + "    skip: is_new\n"), `"is_new": is not registered in Functions.Skips`},
+		"name missing": {write(strings.Replace(perHour(5), "api", "apo", 1)), `rule "api": name: is attached`},
+	} {
+		p.await(3, "")
+		before := p.log.count("level=ERROR")
+		if err := bad.do(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		p.await(3, bad.want)
+		p.stays(3, looks)
+		if v := p.set.Document(); v.Number != 2 || p.stats().Version != p.set.Version() {
+			t.Errorf("%s: the version in force is %v, and the Stats have %+v", name, v, p.stats())
+		}
+		if n := p.log.count("level=ERROR") - before; n != 1 {
+			t.Errorf("%s: logged %d times: %s", name, n, p.log.text.String())
+		}
+		if err := set(now)(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// headText returns the beginning of the version as it stands in Redis.
+func (v Version) headText() string { return fmt.Sprintf("rd1 %d %d ", v.Number, v.Time.UnixMicro()) }
+
+// becomesHash replaces a value by one of another type, in one step.
+func becomesHash(client *redis.Client, key string) error {
+	_, err := client.TxPipelined(background, func(pipe redis.Pipeliner) error {
+		return errors.Join(pipe.Del(background, key).Err(), pipe.HSet(background, key, "text", "x").Err())
+	})
+	return err
+}
+
+// A document that was lost is published anew: its number is smaller, and its time is later. If
+// Redis then gets back what was there before, that is not taken, though its number is greater.
+func TestPublishingAnew(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	d := newDocument(t, client)
+	publish(t, d, perHour(3), publish(t, d, perHour(2), Version{}))
+	old := client.Get(background, d.store.Key()).Val()
+	p := start(t, d)
+	p.await(3, "")
+	server.Restart()
+	p.await(3, "has lost the document")
+	publish(t, d, perHour(4), Version{})
+	p.await(4, "")
+	if err := client.Set(background, d.store.Key(), old, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.await(4, "Redis has version 2@")
+	publish(t, d, perHour(5), mustRead(t, d))
+	p.await(5, "")
+	if v := p.set.Document(); v.Number != 3 {
+		t.Errorf("%v is in force", v)
+	}
+}
+
+// The log says once that Redis does not answer, and once that it does again. In the meantime the
+// last version stays in force.
+func TestOutages(t *testing.T) {
+	server := redistest.Start(t)
+	d := newDocument(t, server.Client(t, hurried))
+	publish(t, d, perHour(2), Version{})
+	text := server.Client(t).Get(background, d.store.Key()).Val()
+	p := start(t, d)
+	for outage := 1; outage <= 2; outage++ {
+		server.Kill()
+		p.await(2, "the store did not answer")
+		looks := 0
+		p.stays(2, func() int { looks++; time.Sleep(d.period); return looks })
+		server.Restart()
+		if err := server.Client(t).Set(background, d.store.Key(), text, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		p.await(2, "")
+		gone, back := p.log.count("level=ERROR", "the store did not answer"), p.log.count("level=INFO", "again")
+		if lost := p.log.count("has lost the document"); gone != outage || back != outage || lost > outage {
+			t.Errorf("after outage %d: %s", outage, p.log.text.String())
+		}
+	}
+}
+
+// Connections that are cut again and again, and calls from many goroutines, do not keep a process
+// from following. Each call is decided by one version.
+func TestFollowingUnderLoad(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	both := func(limit int) string {
+		return perHour(limit) + fmt.Sprintf("  - name: other\n    limit: %d/h\n    key: global\n", limit)
+	}
+	v := publish(t, d, both(1_000_000), Version{})
+	p := start(t, d)
+	guard := nethttplimit.With(p.set.MustGuard("api", "other"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	var load sync.WaitGroup
+	stop := make(chan struct{})
+	for range 8 {
+		load.Go(func() {
+			for running := true; running; {
+				w := httptest.NewRecorder()
+				guard.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+				var api, other int
+				policies := strings.Join(w.Header().Values("RateLimit-Policy"), ",")
+				_, err := fmt.Sscanf(policies, `"api";q=%d;w=3600, "other";q=%d;w=3600`, &api, &other)
+				if err != nil || api != other || w.Code != 200 {
+					t.Errorf("a call was decided by %q: %v", policies, err)
+				}
+				select {
+				case <-stop:
+					running = false
+				default:
+				}
+			}
+		})
+	}
+	for i := 1; i <= 10; i++ {
+		if err := client.ClientKillByFilter(background, "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		v = publish(t, d, both(1_000_000+i), v)
+		await(t, fmt.Sprintf("%v is not in force", v), func() bool { return p.set.Document() == v })
+	}
+	close(stop)
+	load.Wait()
+}
+
+// While Redis hangs, a process starts with its fallback, and a Set can be closed. It follows no
+// longer then.
+func TestCloseWhileRedisHangs(t *testing.T) {
+	server := redistest.Start(t)
+	d := newDocument(t, server.Client(t))
+	v := publish(t, d, perHour(2), Version{})
+	hurried := &Document{store: ruledoc.NewStore(server.Client(t), "accesslimit", 100*time.Millisecond), period: d.period}
+	p := start(t, hurried)
+	server.Stop()
+	p.await(2, "the store did not answer")
+	start(t, hurried, fallback()).await(1, "the store did not answer")
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(p.set.Close)
+	}
+	both.Wait()
+	server.Continue()
+	publish(t, d, perHour(3), v)
+	if err := p.set.Reload(); err == nil || p.policy() != 2 {
+		t.Errorf("after Close: %v, and calls are decided by %d/h", err, p.policy())
+	}
+}
+
+// Reload looks at the document at once, and tries a version again that was wrong.
+func TestReloadOfADocument(t *testing.T) {
+	d := newDocument(t, redistest.Start(t).Client(t))
+	d.period = time.Hour
+	v := publish(t, d, perHour(2), Version{})
+	p := start(t, d)
+	v = publish(t, d, perHour(3), v)
+	if err := p.set.Reload(); err != nil || p.policy() != 3 {
+		t.Errorf("%v, and calls are decided by %d/h", err, p.policy())
+	}
+	publish(t, d, perHour(4)+"    skip: is_new\n", v)
+	for range 2 {
+		var wrong *Error
+		if err := p.set.Reload(); !errors.As(err, &wrong) || p.policy() != 3 {
+			t.Errorf("%v, and calls are decided by %d/h", err, p.policy())
+		}
+	}
+}
+
+// The audit has one entry for each version, however many processes follow it, and however often its
+// author repeats the call.
+func TestAuditOfADocument(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	first := publish(t, d, perHour(2), Version{})
+	limiter := must(core.New(core.Options{Redis: client, Timeout: patient, Logger: slog.New(slog.DiscardHandler)}))
+	defer limiter.Close()
+	var fleet []*Set
+	for range 2 {
+		set := must(Follow(limiter, registered, newDocument(t, client)))
+		defer set.Close()
+		fleet = append(fleet, set)
+	}
+	second := publish(t, d, perHour(3), first)
+	for _, set := range fleet {
+		await(t, "the version is not in force", func() bool { return set.Document() == second })
+	}
+	publish(t, d, perHour(3), first)
+	limiter.Close() // waits for what is being written
+	reader := must(core.New(core.Options{Redis: client, Timeout: patient, Logger: slog.New(slog.DiscardHandler)}))
+	defer reader.Close()
+	entries := must(reader.Audit(background, "", 10))
+	if len(entries) != 2 {
+		t.Fatalf("the audit has %+v", entries)
+	}
+	for i, want := range []core.AuditEntry{
+		{Before: first.id(), After: second.id()},
+		{After: first.id()},
+	} {
+		want.ID, want.Time, want.Act, want.Author, want.Note = entries[i].ID, entries[i].Time, "rules", "alice", "for the test"
+		if entries[i] != want {
+			t.Errorf("the audit has %+v, want %+v", entries[i], want)
+		}
+	}
+}
+
+// id returns how Stats and the audit name a version.
+func (v Version) id() string { return v.head().String() }
+
+// Whatever has happened to the document before, a version that is published is in force in all
+// processes soon, and nothing that Redis shows in between takes its place.
+func TestAPublishedVersionWins(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	key := d.store.Key()
+	var past []string
+	fleet := []*process{start(t, newDocument(t, client), fallback()), start(t, newDocument(t, client), fallback())}
+	last := Version{}
+	for i := range rounds(20, 2000) {
+		limit := 2 + i%1000
+		for range rand.N(3) {
+			err := error(nil)
+			switch n := rand.N(4); {
+			case n == 0:
+				err = client.Del(background, key).Err()
+			case n == 1:
+				err = client.Set(background, key, "garbage", 0).Err()
+			case n == 2:
+				err = becomesHash(client, key)
+			case len(past) > 0:
+				err = client.Set(background, key, past[rand.N(len(past))], 0).Err()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(rand.N(2 * d.period)) // they may look at it, or not
+			for _, p := range fleet {
+				if got := p.set.Document(); got.head().Number != 0 && got != last {
+					t.Fatalf("%v is in force, want %v", got, last)
+				}
+			}
+		}
+		now, err := d.Read(background)
+		if isForeign(err) {
+			err = client.Del(background, key).Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = publish(t, d, perHour(limit), now)
+		past = append(past, client.Get(background, key).Val())
+		for _, p := range fleet {
+			await(t, fmt.Sprintf("%v is not in force, after %v", last, now), func() bool { return p.set.Document() == last })
+			p.await(limit, "")
+		}
+	}
+}

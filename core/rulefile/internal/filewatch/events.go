@@ -1,0 +1,163 @@
+package filewatch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// events follows folders, and signals when something has happened in them that may matter.
+type events struct {
+	signal   chan struct{} // has room for one signal, which stands for any number of events
+	open     func() (source, error)
+	degraded func(error)
+	warn     sync.Once
+
+	source  source                 // nil while there is none
+	drained sync.WaitGroup         // for the goroutine that reads the source's events
+	spots   atomic.Pointer[spots]  // what is followed
+	known   map[string]os.FileInfo // the folders as they were when they were added
+}
+
+// source is where events come from.
+type source interface {
+	Add(folder string) error
+	Remove(folder string) error
+	WatchList() []string
+	Close() error
+	channels() (<-chan fsnotify.Event, <-chan error)
+}
+
+// fsnotifySource is the source of the operating system.
+type fsnotifySource struct{ *fsnotify.Watcher }
+
+func (s fsnotifySource) channels() (<-chan fsnotify.Event, <-chan error) { return s.Events, s.Errors }
+
+func newSource() (source, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err // perhaps because a user has few instances of inotify
+	}
+	return fsnotifySource{w}, nil
+}
+
+func newEvents(open func() (source, error), degraded func(error)) *events {
+	return &events{
+		signal: make(chan struct{}, 1), open: open, degraded: degraded, known: make(map[string]os.FileInfo),
+	}
+}
+
+// follow follows the folders in which these paths can change, and no others. It reports whether a
+// change may have had no event, because it came before its folder was followed. What fails is tried
+// again the next time.
+func (e *events) follow(paths []string) (missed bool) {
+	if e.source == nil && !e.start() {
+		return false
+	}
+	spots := findSpots(paths)
+	missed = !spots.equal(e.spots.Swap(spots))
+	followed := e.source.WatchList() // a folder that was moved or removed is no longer in it
+	for folder, was := range e.known {
+		now, err := os.Stat(folder)
+		if spots.has(folder) && err == nil && os.SameFile(was, now) && slices.Contains(followed, folder) {
+			continue
+		}
+		_ = e.source.Remove(folder) // its last events may be lost
+		delete(e.known, folder)
+	}
+	for folder := range spots.names {
+		if e.known[folder] == nil {
+			missed = e.add(folder) || missed
+		}
+	}
+	return missed
+}
+
+// add follows one folder. It reports whether it did, or whether the folder has just been removed.
+func (e *events) add(folder string) bool {
+	info, err := os.Stat(folder)
+	if err == nil {
+		err = e.source.Add(folder)
+	}
+	switch {
+	case err == nil:
+		e.known[folder] = info
+		return true
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return true
+	}
+	e.fail(err)
+	return false
+}
+
+// start opens the source.
+func (e *events) start() bool {
+	source, err := e.open()
+	if err != nil {
+		e.fail(err)
+		return false
+	}
+	e.source = source
+	e.drained.Go(func() { e.drain(source) })
+	return true
+}
+
+// drain turns events into signals. It is a goroutine of its own, because fsnotify can hold a lock
+// while it waits for somebody to read an error, and Add and Remove wait for that lock.
+func (e *events) drain(s source) {
+	happened, failed := s.channels()
+	for happened != nil || failed != nil {
+		select {
+		case event, ok := <-happened:
+			if !ok {
+				happened = nil
+			} else if !e.spots.Load().matter(event.Name) {
+				continue
+			}
+		case _, ok := <-failed: // events were lost
+			if !ok {
+				failed = nil
+			}
+		}
+		select {
+		case e.signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// fail reports the first failure.
+func (e *events) fail(err error) {
+	e.warn.Do(func() {
+		if e.degraded != nil {
+			e.degraded(explain(err))
+		}
+	})
+}
+
+// explain adds advice to the errors of inotify that give none.
+func explain(err error) error {
+	switch {
+	case runtime.GOOS != "linux":
+	case errors.Is(err, syscall.EMFILE):
+		return fmt.Errorf("%w: raise the sysctl fs.inotify.max_user_instances, or the limit of open files", err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: raise the sysctl fs.inotify.max_user_watches", err)
+	}
+	return err
+}
+
+func (e *events) close() {
+	if e.source != nil {
+		_ = e.source.Close()
+		e.drained.Wait()
+	}
+}

@@ -1,0 +1,209 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// versionOfRules returns three rules whose limits, plans included, all end with one digit.
+func versionOfRules(digit int) []core.Rule {
+	plan := named("plan", core.PerHour(3_000_000+digit))
+	plan.Plan = func(core.Request) (string, error) { return "pro", nil }
+	plan.Plans = map[string]core.Limit{"pro": core.PerHour(4_000_000 + digit)}
+	also := named("also", core.PerHour(1_000_000+digit))
+	also.Also = []core.Limit{core.PerDay(2_000_000 + digit)}
+	return []core.Rule{also, plan, named("bucket", core.PerMinute(5_000_000+digit).Bucket(10+digit))}
+}
+
+// A call is decided by the rules of one version, however often they are replaced meanwhile.
+func TestACallUsesOneVersion(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var calls, seen [2]atomic.Int64
+		options.OnDecision = func(_ context.Context, e core.Event) {
+			digit := e.Decision.Limit.Max % 10
+			for _, d := range e.Decision.All {
+				if d.Limit.Max%10 != digit || d.Limit.Algorithm == core.TokenBucket && d.Limit.Burst%10 != digit {
+					t.Errorf("%s has %v in a call of version %d", d.Rule, d.Limit, digit)
+				}
+			}
+			if len(e.Decision.All) != 4 {
+				t.Errorf("%d limits decided", len(e.Decision.All))
+			}
+			seen[digit].Add(1)
+		}
+		limiter := newLimiter(t, options)
+		set := newRuleSet(t, limiter, versionOfRules(0)...)
+		guard, check := set.MustGuard("also", "plan", "bucket"), set.MustCheck("bucket", "also", "plan")
+		stop := make(chan struct{})
+		var callers sync.WaitGroup
+		for n := range 4 {
+			callers.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					v := newView("GET", "/").from(fmt.Sprintf("192.0.2.%d", n))
+					answer := guard.Check(v)
+					if n%2 == 1 {
+						answer = check.Allow(v, "account:7")
+					}
+					answer.Run(func() int { return 200 })
+					calls[n%2].Add(1)
+				}
+			})
+		}
+		for version := 1; version <= 300 || seen[0].Load() < 20 || seen[1].Load() < 20 || calls[0].Load() < 20 || calls[1].Load() < 20; version++ {
+			if err := set.Replace(fmt.Sprint(version), versionOfRules(version%2)...); err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		close(stop)
+		callers.Wait()
+	})
+}
+
+// inFlight returns a rule of so many calls at once, whose slots count for a while.
+func inFlight(n int, window time.Duration) core.Rule {
+	return named("n", core.InFlight(n).LostAfter(window))
+}
+
+func mustReplace(t *testing.T, set *core.RuleSet, rules ...core.Rule) {
+	t.Helper()
+	if err := set.Replace("next", rules...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Calls in flight keep the slots that they began with. A changed number counts them. A changed
+// window is another counter, which does not.
+func TestSlotsAcrossVersions(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		set := newRuleSet(t, limiter, inFlight(2, time.Minute))
+		guard := set.MustGuard("n")
+		serveInside(t, guard, func() {
+			serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
+			mustReplace(t, set, inFlight(1, time.Minute))
+			wantStatus(t, guard, newView("GET", "/"), 429)
+			mustReplace(t, set, inFlight(1, time.Hour))
+			serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
+			wantLeft(t, limiter, "n", me, inFlight(1, time.Minute).Limit, 0)
+		})
+		wantLeft(t, limiter, "n", me, inFlight(1, time.Minute).Limit, 1)
+		wantLeft(t, limiter, "n", me, inFlight(1, time.Hour).Limit, 1)
+	})
+}
+
+// A call in flight renews its slot where it took it, though the rule has another window now.
+func TestRenewalsAcrossVersions(t *testing.T) {
+	const window = 1500 * time.Millisecond
+	inside := func(t *testing.T, limiter *core.Limiter) {
+		set := newRuleSet(t, limiter, inFlight(1, window))
+		guard := set.MustGuard("n")
+		serveInside(t, guard, func() {
+			mustReplace(t, set, inFlight(1, time.Hour))
+			for end := time.Now().Add(window * 3 / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				wantLeft(t, limiter, "n", me, inFlight(1, window).Limit, 0)
+			}
+			wantLeft(t, limiter, "n", me, inFlight(1, time.Hour).Limit, 1)
+		})
+		wantLeft(t, limiter, "n", me, inFlight(1, window).Limit, 1)
+	}
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { inside(t, newLimiter(t, core.Options{})) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel() // it waits for real time
+		inside(t, newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}))
+	})
+}
+
+// Outcomes and refunds give back to the counter that was charged, whatever the rule says by then.
+func TestGivingBackAcrossVersions(t *testing.T) {
+	counted := func(limit core.Limit) core.Rule {
+		rule := named("n", limit)
+		rule.Count = is(401)
+		return rule
+	}
+	for name, next := range map[string]core.Limit{
+		"another Max": core.PerHour(9), "another Window": core.PerDay(9), "another Algorithm": core.PerHour(9).Log(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+				options.Expose = true
+				limiter, first := newLimiter(t, options), core.PerHour(5)
+				set := newRuleSet(t, limiter, counted(first))
+				guard := set.MustGuard("n")
+				counts, free := guard.Check(newView("POST", "/")), guard.Check(newView("POST", "/"))
+				refunded := guard.Check(newView("POST", "/"))
+				mustReplace(t, set, counted(next))
+				serve(guard, newView("POST", "/"), 401)
+				uncounted := named("n", next)
+				mustReplace(t, set, uncounted)
+				counts.Run(func() int { return 401 })
+				free.Run(func() int { return 200 })
+				d, _ := core.DecisionFrom(refunded.Context)
+				if err := limiter.Refund(context.Background(), d, 1); err != nil {
+					t.Error(err)
+				}
+				refunded.Run(func() int { return 200 }) // it has nothing left to give back
+				if next.Window == first.Window && next.Algorithm == first.Algorithm {
+					wantLeft(t, limiter, "n", me, first, 3)
+				} else {
+					wantLeft(t, limiter, "n", me, first, 4)
+					wantLeft(t, limiter, "n", me, next, 8)
+				}
+			})
+		})
+	}
+}
+
+// Permits that were leased under the old limit are given back, and count until then. So what passes
+// under both limits together is never more than the new one allows, and not less in the end.
+func TestLeasesAcrossVersions(t *testing.T) {
+	t.Parallel() // it waits for real time
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
+	leased := func(n int) core.Rule {
+		rule := named("n", core.PerHour(n))
+		rule.Lease = 100
+		return rule
+	}
+	set := newRuleSet(t, limiter, leased(100_000))
+	guard, passed := set.MustGuard("n"), 0
+	call := func() {
+		if guard.Check(newView("GET", "/")).Refusal == nil {
+			passed++
+		}
+	}
+	for range 500 {
+		call()
+	}
+	const limit = 800
+	mustReplace(t, set, leased(limit))
+	eventually(t, "all permits of the new limit are used", func() bool {
+		for range 50 {
+			call()
+		}
+		return passed >= limit
+	})
+	for range 100 {
+		call()
+	}
+	if passed != limit {
+		t.Errorf("%d calls passed, want %d", passed, limit)
+	}
+	if trips := limiter.Stats().Trips; trips > limit {
+		t.Errorf("%d trips: nothing was leased", trips)
+	}
+}

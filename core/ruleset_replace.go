@@ -1,0 +1,217 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/actor"
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
+)
+
+// Replace replaces all rules of the set. The version is any text that identifies them, which
+// [Limiter.Stats], the log and the audit show. Give changed rules another version. Rules that are
+// replaced under the present version are in force too, but neither the log nor the audit says so.
+//
+// Either all rules are replaced or none. The present ones stay if one of the new rules is wrong, if
+// the name of a Guard or a Check is not among them, or if a rule outside the set has the same name
+// and another limit. The error joins a *[RuleError] for each mistake. It is logged once, and Stats
+// show it until the next success.
+//
+// Counters keep their use as long as Name, Key, DryRun, and the Window and Algorithm of the limit
+// stay the same. If only Max or Burst changes, the use so far counts against the new limit at once.
+// In any other case the new counter starts empty. Permits that were leased under another limit are
+// given back within a second. A call in flight ends by the rules that it began with: its slots are
+// renewed and freed, and its charge is kept or refunded, in the counter that was charged. So if the
+// Window of a Concurrency changes, the calls in flight are not counted by the new limit.
+func (s *RuleSet) Replace(version string, rules ...Rule) error {
+	if s == nil || s.limiter == nil {
+		return errZeroRuleSet
+	}
+	log, err := s.replaceFrom(ruleorigin.Origin{}, version, rules)
+	if err != nil {
+		s.ReportError(err)
+		return err
+	}
+	log()
+	return nil
+}
+
+// replaceFrom is Replace for rules that come from somewhere. It leaves it to the caller to call
+// log, and to report an error.
+func (s *RuleSet) replaceFrom(from ruleorigin.Origin, version string, rules []Rule) (log func(), err error) {
+	before, inUse, err := s.take(from, version, rules)
+	if err != nil {
+		return nil, err
+	}
+	s.audit()
+	if !inUse || version == before {
+		return func() {}, nil
+	}
+	return func() { s.limiter.operatorLog.RulesReplaced(before, version, len(rules), from.Changes) }, nil
+}
+
+// originSet is a RuleSet as package rulefile uses it.
+type originSet struct{ *RuleSet }
+
+func init() {
+	ruleorigin.Of = func(set any) ruleorigin.Set { return originSet{set.(*RuleSet)} }
+}
+
+func (s originSet) Replace(from ruleorigin.Origin, version string, rules any) (log func(), err error) {
+	return s.replaceFrom(from, version, rules.([]Rule))
+}
+
+func (s originSet) ReportError(err error) (log func()) { return s.reportError(err) }
+
+func (s originSet) ReportPolled(why error, every time.Duration) {
+	s.limiter.operatorLog.RulesPolled(why, every)
+}
+
+// take replaces the rules, or returns why it cannot. It returns the version before, and whether a
+// guard follows the set.
+func (s *RuleSet) take(from ruleorigin.Origin, version string, rules []Rule) (before string, inUse bool, err error) {
+	byName, wrong := s.limiter.checkSet(rules)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wrong == nil {
+		wrong = s.replace(byName, from.Place)
+		if wrong != nil && s.anyDropped() {
+			wrong = s.replace(byName, from.Place)
+		}
+	}
+	if wrong != nil {
+		return "", false, joinRuleErrors(wrong)
+	}
+	before = s.stats.Version
+	s.stats = RuleSetStats{Version: version, Since: time.Now()}
+	s.reported, s.by = nil, actor.Actor{Author: from.Author, Note: from.Note}
+	return before, len(s.followers) > 0, nil
+}
+
+// audit writes the present version into the audit, unless that was done. It does nothing if no
+// guard follows the set, which may have been made only to be compared with another one.
+func (s *RuleSet) audit() {
+	if write := s.toAudit(); write != nil {
+		write() // without the lock, because it may log
+	}
+}
+
+// toAudit returns a function that writes the present version into the audit, or nil.
+func (s *RuleSet) toAudit() (write func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, now, earlier := s.audited, s.stats.Version, s.audits
+	if now == before || len(s.followers) == 0 {
+		return nil
+	}
+	ctx := actor.With(context.Background(), s.by.Author, s.by.Note)
+	written := make(chan struct{})
+	s.audited, s.audits = now, written
+	return func() { s.limiter.rulesChanged(ctx, before, now, earlier, written) }
+}
+
+// checkSet returns copies of the rules by name, or all that is wrong with them by themselves.
+func (l *Limiter) checkSet(rules []Rule) (byName map[string]Rule, wrong []*RuleError) {
+	byName = make(map[string]Rule, len(rules))
+	for _, r := range rules {
+		if err := l.checkRule(&r); err != nil {
+			wrong = append(wrong, err)
+		}
+		switch _, taken := byName[r.Name]; {
+		case r.Name == "":
+			wrong = append(wrong, r.wrong("Name", "", "must be set: a set knows its rules by their names"))
+		case taken:
+			wrong = append(wrong, r.wrong("Name", r.Name, "is that of another rule of the set"))
+		}
+		r = r.clone()
+		byName[r.Name] = r
+	}
+	return byName, wrong
+}
+
+// anyDropped reports whether the service has dropped guards since the garbage collector ran last.
+func (s *RuleSet) anyDropped() bool {
+	before := len(s.followers)
+	runtime.GC()
+	return len(s.living()) < before
+}
+
+// missing returns an error for each attached name that the rules lack.
+func (s *RuleSet) missing(attached map[string]string, rules map[string]Rule) (wrong []*RuleError) {
+	for _, name := range slices.Sorted(maps.Keys(attached)) {
+		if _, ok := rules[name]; !ok {
+			wrong = append(wrong, &RuleError{
+				Rule: name, Field: "Name", Value: name,
+				Why: "is attached" + inBrackets(attached[name]) + ", and is missing in the new rules",
+			})
+		}
+	}
+	return wrong
+}
+
+// replace hands new rules to all followers, or returns why it cannot be done.
+func (s *RuleSet) replace(rules map[string]Rule, place func(rule string) string) (wrong []*RuleError) {
+	living, attached := s.living(), s.attached()
+	if wrong = s.missing(attached, rules); wrong != nil {
+		return wrong
+	}
+	next := make(map[*Guard][]*boundRule, len(living))
+	var all []*boundRule
+	for key, g := range living {
+		bound, err := s.bind(key, rules)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		next[g], all = bound, append(all, bound...)
+	}
+	if wrong != nil {
+		return wrong
+	}
+	at := places{place, func(rule string) string { return attached[rule] }}
+	for _, conflict := range s.limiter.names.replace(s, all, at.of) {
+		wrong = append(wrong, at.error(conflict))
+	}
+	if wrong != nil {
+		return wrong
+	}
+	s.rules, s.place = rules, place
+	s.limiter.limits.forget() // those of the old rules, which may never be used again
+	s.holdTallies(attached)
+	for _, rule := range all {
+		rule.fixed.tally = s.tallies[rule.Name]
+	}
+	for g, bound := range next {
+		g.following.Store(&bound)
+	}
+	return nil
+}
+
+// holdTallies keeps the tallies of the attached names, and lets go of the others.
+func (s *RuleSet) holdTallies(attached map[string]string) {
+	for name, of := range s.tallies {
+		if _, ok := attached[name]; !ok {
+			s.limiter.tallies.Release(of)
+			delete(s.tallies, name)
+		}
+	}
+}
+
+// joinRuleErrors returns the errors in order of their rules and texts, each once: several guards of
+// a set may find the same.
+func joinRuleErrors(wrong []*RuleError) error {
+	var errs []error
+	seen := make(map[string]bool)
+	for _, err := range wrong {
+		if text := err.Error(); !seen[text] {
+			seen[text] = true
+			errs = append(errs, err)
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxReported bounds the errors that a set logs until the next success.
+const maxReported = 100
+
+// ReportError reports that a new version could not be loaded, so the present one stays in force.
+// [Limiter.Stats] show the error until the next success, and the log has it once until then. A nil
+// error is such a success: it reports that the present version is the latest one again. Replace
+// reports its own errors and successes.
+func (s *RuleSet) ReportError(err error) {
+	if s == nil || s.limiter == nil {
+		panic(errZeroRuleSet)
+	}
+	s.reportError(err)()
+}
+
+// reportError is ReportError, and leaves it to the caller to call log.
+func (s *RuleSet) reportError(err error) (log func()) {
+	switch {
+	case err == nil:
+		return s.clear()
+	case s.record(err.Error()):
+		version := s.version()
+		return func() { s.limiter.operatorLog.RulesRejected(version, err) }
+	default:
+		return func() {}
+	}
+}
+
+// record keeps an error for Stats, and reports whether it is a new one.
+func (s *RuleSet) record(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.LastError, s.stats.LastErrorAt = text, time.Now()
+	if s.reported[text] || len(s.reported) == maxReported {
+		return false
+	}
+	if s.reported == nil {
+		s.reported = make(map[string]bool)
+	}
+	s.reported[text] = true
+	return true
+}
+
+// clear forgets the errors. log says so if there were any.
+func (s *RuleSet) clear() (log func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wasWrong, version := s.stats.LastError != "", s.stats.Version
+	s.stats.LastError, s.stats.LastErrorAt, s.reported = "", time.Time{}, nil
+	if !wasWrong {
+		return func() {}
+	}
+	return func() { s.limiter.operatorLog.RulesCurrent(version) }
+}
+
+func (s *RuleSet) version() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats.Version
+}
+
+// ruleSets are the sets of a limiter that guards follow.
+type ruleSets struct {
+	mu   sync.Mutex
+	sets []*RuleSet
+}
+
+func (r *ruleSets) add(s *RuleSet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.sets, s) {
+		r.sets = append(r.sets, s)
+	}
+}
+
+func (r *ruleSets) stats() (all []RuleSetStats) {
+	r.mu.Lock()
+	sets := slices.Clone(r.sets)
+	r.mu.Unlock()
+	for _, s := range sets {
+		s.mu.Lock()
+		stats := s.stats
+		stats.Names = slices.Sorted(maps.Keys(s.tallies))
+		s.mu.Unlock()
+		all = append(all, stats)
+	}
+	return all
+}

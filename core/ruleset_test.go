@@ -1,0 +1,385 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+func named(name string, limit core.Limit) core.Rule { return core.Rule{Name: name, Limit: limit} }
+
+func newRuleSet(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.RuleSet {
+	t.Helper()
+	set, err := limiter.RuleSet(rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// A guard follows its set: the next call is decided by the new rules, and past use counts. A refusal
+// that was remembered under the old limit is not repeated.
+func TestAGuardFollowsItsSet(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
+		guard, check := set.MustGuard("api"), set.MustCheck("api")
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		wantStatus(t, guard, newView("GET", "/"), 429)
+		wantStatus(t, guard, newView("GET", "/"), 429)
+		if err := set.Replace("2", named("api", core.PerHour(2)), named("more", core.PerHour(9))); err != nil {
+			t.Fatal(err)
+		}
+		if rules := check.Rules(); len(rules) != 1 || rules[0].Limit != core.PerHour(2) {
+			t.Errorf("the check has %+v", rules)
+		}
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		wantStatus(t, guard, newView("GET", "/"), 429)
+		if changed, err := check.Reset(t.Context(), me); err != nil || !changed {
+			t.Errorf("Reset: %v, %v", changed, err)
+		}
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		stats := limiter.Stats().RuleSets
+		if len(stats) != 1 || stats[0].Version != "2" || stats[0].Since.IsZero() || stats[0].LastError != "" {
+			t.Errorf("the Stats have %+v", stats)
+		}
+		if set.MustGuard("more") == guard || set.MustGuard("api") != guard {
+			t.Error("guards of other rules are one, or guards of the same rules are not")
+		}
+	})
+}
+
+// Rules that cannot be used leave the present ones in force, and every mistake is named.
+func TestBadRulesDoNotReplace(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	set := newRuleSet(t, limiter, named("api", core.PerHour(1)), named("login", core.PerHour(5)))
+	guard := set.MustGuard("api")
+	check := set.MustCheck("login")
+	defer runtime.KeepAlive(check)
+	for _, test := range []struct {
+		name  string
+		rules []core.Rule
+		wants []string
+	}{
+		{"a wrong limit", []core.Rule{named("api", core.PerHour(0)), named("login", core.PerHour(-4))}, []string{`rule "api": Limit.Max`, `rule "login": Limit.Max`}},
+		{"no name", []core.Rule{{Seconds: 1}}, []string{"Name"}},
+		{"one name twice", []core.Rule{named("api", core.PerHour(2)), named("api", core.PerHour(2)), named("login", core.PerHour(5))}, []string{`rule "api": Name`}},
+		{"attached names missing", nil, []string{`rule "api": Name = "api": is attached (`, `rule "login": Name = "login": is attached (`, "ruleset_test.go:"}},
+		{"not for a handler", []core.Rule{named("api", core.PerHour(2)), named("login", core.InFlight(5))}, []string{`rule "login": Limit`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := set.Replace("bad", test.rules...)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range test.wants {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v does not have %q", err, want)
+				}
+			}
+			if rule := guard.Rules()[0]; rule.Limit != core.PerHour(1) {
+				t.Errorf("the guard has %+v", rule)
+			}
+			if stats := limiter.Stats().RuleSets[0]; stats.Version != "" || stats.LastError != err.Error() || stats.LastErrorAt.Before(stats.Since) {
+				t.Errorf("the Stats have %+v", stats)
+			}
+		})
+	}
+}
+
+// A guard that the service holds no longer refuses nothing, whatever it would refuse.
+func TestDroppedGuardsRefuseNothing(t *testing.T) {
+	for name, next := range map[string][]core.Rule{
+		"a missing name":            {},
+		"a rule for no handler":     {named("api", core.InFlight(5))},
+		"the limit of a rule in Go": {named("api", core.PerHour(2))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter := newLimiter(t, core.Options{})
+			set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
+			set.MustCheck("api")
+			if name == "the limit of a rule in Go" {
+				limiter.MustGuard(named("api", core.PerHour(1)))
+			}
+			if err := set.Replace("2", next...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An error is logged once, until a version succeeds or is found to be the latest. Stats show the
+// last one until then.
+func TestErrorsAreReportedOnce(t *testing.T) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
+	guard := set.MustGuard("api")
+	want := func(when string, zero, down int, lastError string) {
+		t.Helper()
+		if n := log.count("level=ERROR", "stay in force", "Limit.Max = 0"); n != zero {
+			t.Errorf("%s: %d lines about the limit, want %d", when, n, zero)
+		}
+		if n := log.count("level=ERROR", "stay in force", "database is down"); n != down {
+			t.Errorf("%s: %d lines about the database, want %d", when, n, down)
+		}
+		stats := limiter.Stats().RuleSets[0]
+		if !strings.Contains(stats.LastError, lastError) || (stats.LastError == "") != (lastError == "") || stats.LastErrorAt.IsZero() != (lastError == "") {
+			t.Errorf("%s: the Stats have %+v, want %q", when, stats, lastError)
+		}
+	}
+	for range 3 {
+		if set.Replace("2", named("api", core.PerHour(0))) == nil {
+			t.Error("no error")
+		}
+		set.ReportError(errors.New("the database is down"))
+	}
+	want("after errors", 1, 1, "database is down")
+	mustReplace(t, set, named("api", core.PerHour(2)))
+	want("after a success", 1, 1, "")
+	_ = set.Replace("4", named("api", core.PerHour(0)))
+	want("after another error", 2, 1, "Limit.Max = 0")
+	set.ReportError(nil)
+	want("after the latest version was found", 2, 1, "")
+	if n := log.count("level=INFO", "new rules are in force", "version=next"); n != 1 {
+		t.Errorf("%d lines about the new version", n)
+	}
+	runtime.KeepAlive(guard)
+}
+
+func TestZeroRuleSet(t *testing.T) {
+	for name, set := range map[string]*core.RuleSet{"nil": nil, "zero": new(core.RuleSet)} {
+		_, err := set.Guard("api")
+		wantRuleError(t, err, "", "set", "")
+		_, err = set.Check("api")
+		wantRuleError(t, err, "", "set", "")
+		wantRuleError(t, set.Replace("2"), "", "set", "")
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("ReportError of a %s set does not panic", name)
+				}
+			}()
+			set.ReportError(nil)
+		}()
+	}
+	set := newRuleSet(t, newLimiter(t, core.Options{}))
+	_, err := set.Guard()
+	wantRuleError(t, err, "", "names", "[]")
+	if _, err := set.Guard("api"); err == nil || err.Error() != `core: rule "api": Name = "api": is not in the set; its rules: none` {
+		t.Error(err)
+	}
+}
+
+// Sets and guards may be made, replaced and looked at from several goroutines.
+func TestRuleSetsAreSafeForConcurrentUse(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	set := newRuleSet(t, limiter, named("api", core.PerHour(1)), named("n0", core.PerHour(1)), named("n1", core.PerHour(1)))
+	var goroutines sync.WaitGroup
+	for g := range 4 {
+		goroutines.Go(func() {
+			for i := range 100 {
+				guard := set.MustGuard("api", fmt.Sprint("n", i%2))
+				guard.Check(newView("GET", "/"))
+				limit := core.PerHour(1 + i)
+				if err := set.Replace(fmt.Sprint(g, i), named("api", limit), named("n0", limit), named("n1", limit)); err != nil {
+					t.Error(err)
+				}
+				if i%25 == 0 && set.Replace("bad") == nil {
+					t.Error("rules without an attached name are accepted")
+				}
+				newGuard(t, limiter, named(fmt.Sprint("static", i), core.PerHour(1))).Check(newView("GET", "/"))
+				_, _ = limiter.Stats(), guard.Rules()
+			}
+		})
+	}
+	goroutines.Wait()
+}
+
+// A name stands for one limit, whoever attached it. The error names both places.
+func TestOneNameOneLimitAcrossSets(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	one, hour := named("one", core.PerHour(1)), named("one", core.PerHour(2))
+	set, other := newRuleSet(t, limiter, one), newRuleSet(t, limiter, hour)
+	guard := set.MustGuard("one")
+	_, err := limiter.Guard(hour)
+	wantPlaces(t, err, "1/h on this Limiter already (in a RuleSet, attached at ", "and here (", "for 2/h")
+	_, err = other.Guard("one")
+	wantPlaces(t, err, "1/h on this Limiter already (in a RuleSet, attached at ", "and here (in a RuleSet, attached at ", "for 2/h")
+
+	// The claims of a set are those of its present rules.
+	if err := set.Replace("2", hour); err != nil {
+		t.Fatal(err)
+	}
+	_, err = limiter.Guard(one)
+	wantPlaces(t, err, "2/h on this Limiter already (in a RuleSet, attached at ", "and here (", "for 1/h")
+	static := newGuard(t, limiter, hour)
+	err = set.Replace("3", one)
+	wantPlaces(t, err, "2/h on this Limiter already (", "and here (in a RuleSet, attached at ", "for 1/h")
+	if strings.Contains(err.Error(), "already (in a RuleSet") {
+		t.Errorf("the set is compared with itself: %v", err)
+	}
+	if err := set.Replace("4", hour); err != nil {
+		t.Error(err)
+	}
+	runtime.KeepAlive(guard)
+	runtime.KeepAlive(static)
+}
+
+func wantPlaces(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, part := range append(parts, "ruleset_test.go:") {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not have %q", err, part)
+		}
+	}
+}
+
+// A ban by hand needs a rule with Ban, as the rules are now.
+func TestBansFollowTheSet(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	with, without := named("api", core.PerHour(9)), named("api", core.PerHour(9))
+	with.Ban = core.Ban{ByHand: true}
+	set := newRuleSet(t, limiter, without)
+	guard := set.MustGuard("api")
+	if _, err := limiter.Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err == nil {
+		t.Error("a ban that nobody sees was accepted")
+	}
+	if err := set.Replace("2", with); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err != nil {
+		t.Error(err)
+	}
+	wantStatus(t, guard, newView("GET", "/"), 429)
+	if err := set.Replace("3", without); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, guard, newView("GET", "/"), 200)
+}
+
+// Overrides hold as the rules are now: for a rule that has Overrides, and the window that they were
+// made for.
+func TestOverridesFollowTheSet(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		with := func(limit core.Limit) core.Rule {
+			rule := named("api", limit)
+			rule.Overrides = true
+			return rule
+		}
+		set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
+		guard := set.MustGuard("api")
+		defer runtime.KeepAlive(guard)
+		if _, err := limiter.Overrides("api"); err == nil {
+			t.Error("overrides of a rule that has none")
+		}
+		mustReplace(t, set, with(core.PerHour(1)))
+		overrides, err := limiter.Overrides("api")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := overrides.Set(t.Context(), me, core.Override{Max: 3}); err != nil {
+			t.Fatal(err)
+		}
+		call := func(want ...int) {
+			t.Helper()
+			for _, status := range want {
+				wantStatus(t, guard, newView("GET", "/"), status)
+			}
+		}
+		call(200, 200)
+		mustReplace(t, set, with(core.PerHour(2)))
+		call(200, 429)
+		mustReplace(t, set, with(core.PerDay(1)))
+		call(200, 429)
+		mustReplace(t, set, named("api", core.PerHour(4)))
+		call(200, 429)
+		if _, err := limiter.Overrides("api"); err == nil {
+			t.Error("overrides of a rule that has none any more")
+		}
+		limiter.MustCounter("api", core.PerDay(5)).WithOverrides() // an override cannot hold for both
+		wantPlaces(t, set.Replace("hour", with(core.PerHour(4))), "5/24h on this Limiter already (", "and here (in a RuleSet", "for 4/h")
+		mustReplace(t, set, with(core.PerDay(4)))
+	})
+}
+
+// 1,000 versions with 5,000 names, each attached for a while, leave nothing behind.
+func TestManyReloads(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	static := newGuard(t, limiter, named("static", core.PerHour(1000)))
+	set := newRuleSet(t, limiter, named("api", core.PerHour(1)), named("tried", core.PerHour(1)))
+	api := set.MustGuard("api", "tried")
+	goroutines, heap, version := 0, uint64(0), 0
+	limitFor := func(core.Request) (core.Limit, error) { return core.PerSecond(1000 + version), nil }
+	replace := func(more ...core.Rule) {
+		version++
+		tried := named("tried", core.Per(5, time.Duration(version)*time.Second))
+		tried.DryRun = true
+		if err := set.Replace(fmt.Sprint(version), append(more, named("api", core.PerHour(version)), tried)...); err != nil {
+			t.Fatal(err)
+		}
+		api.Check(newView("GET", "/"))
+		static.Check(newView("GET", "/"))
+	}
+	for block := range 100 {
+		var rules []core.Rule
+		var guards []*core.Guard
+		for range 10 {
+			var names []string
+			for range 5 {
+				rule := named(fmt.Sprint("new", len(rules), "of", block), core.PerSecond(50))
+				rule.LimitFor = limitFor
+				rules, names = append(rules, rule), append(names, rule.Name)
+			}
+			replace(rules...)
+			// Two rules of one name share a counter, whose limit is prepared in the call.
+			guards = append(guards, set.MustGuard(append(names, names[0])...))
+			for _, guard := range guards {
+				guard.Check(newView("GET", "/"))
+			}
+		}
+		runtime.KeepAlive(guards)
+		if block == 5 {
+			goroutines, heap = runtime.NumGoroutine(), heapInUse()
+		}
+	}
+	replace()
+	stats := limiter.Stats()
+	for _, d := range stats.Decisions {
+		if !slices.Contains([]string{"api", "tried", "static"}, d.Rule) {
+			t.Errorf("the Stats have %+v", d)
+		}
+	}
+	if sets := stats.RuleSets; len(sets) != 1 || sets[0].Version != "1001" || !slices.Equal(sets[0].Names, []string{"api", "tried"}) {
+		t.Errorf("the Stats have %+v", sets)
+	}
+	if names, limits := core.KnownNames(limiter); names != 3 || limits > 10 {
+		t.Errorf("%d names and %d limits are known", names, limits)
+	}
+	if now := runtime.NumGoroutine(); now > goroutines {
+		t.Errorf("%d goroutines, after %d", now, goroutines)
+	}
+	if now := heapInUse(); now > heap+4<<20 {
+		t.Errorf("%d bytes in use, after %d", now, heap)
+	}
+}
+
+// heapInUse returns the memory that is in use.
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC() // sync.Pool gives up its objects in two steps
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

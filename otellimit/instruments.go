@@ -1,0 +1,65 @@
+package otellimit
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// instruments are the metrics of a limiter, except the store time, which no instrument can observe.
+type instruments struct {
+	decisions, calls, near                       metric.Int64ObservableCounter
+	evictions, trips, storeCalls, merged, losses metric.Int64ObservableCounter
+	errors, opened                               metric.Int64ObservableCounter
+	keys, breaker                                metric.Int64ObservableUpDownCounter
+	rulesInfo, rulesFailed                       metric.Int64ObservableGauge
+	rulesLoaded                                  metric.Float64ObservableGauge
+}
+
+// maker makes instruments, and collects the errors.
+type maker struct {
+	metric.Meter
+	all  []metric.Observable
+	errs []error
+}
+
+func (m *maker) counter(name, unit, text string) metric.Int64ObservableCounter {
+	c, err := m.Int64ObservableCounter("accesslimit."+name, metric.WithUnit(unit), metric.WithDescription(text))
+	m.all, m.errs = append(m.all, c), append(m.errs, err)
+	return c
+}
+
+func (m *maker) upDown(name, unit, text string) metric.Int64ObservableUpDownCounter {
+	c, err := m.Int64ObservableUpDownCounter("accesslimit."+name, metric.WithUnit(unit), metric.WithDescription(text))
+	m.all, m.errs = append(m.all, c), append(m.errs, err)
+	return c
+}
+
+func (m *maker) gauge(name, text string) metric.Int64ObservableGauge {
+	g, err := m.Int64ObservableGauge("accesslimit."+name, metric.WithDescription(text))
+	m.all, m.errs = append(m.all, g), append(m.errs, err)
+	return g
+}
+
+// makeInstruments makes the instruments, and returns all of them.
+func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, error) {
+	m := &maker{Meter: meter}
+	i.decisions = m.counter("decisions", "{decision}", "Decisions of each rule that took part in a call.")
+	i.calls = m.counter("calls", "{call}", "Calls that were answered with the decision of a rule.")
+	i.near = m.counter("near_limit", "{call}", "Calls that a rule allowed, after which at least 80 % of its limit was in use.")
+	i.keys = m.upDown("keys", "{key}", "Counters that this process keeps.")
+	i.evictions = m.counter("evictions", "{key}", "Counters that were forgotten though they still counted, because there were too many.")
+	i.trips = m.counter("store.trips", "{trip}", "Round trips to Redis that decided calls.")
+	i.storeCalls = m.counter("store.calls", "{call}", "Calls in these round trips.")
+	i.merged = m.counter("store.merged_calls", "{call}", "Calls that shared the script call of another on the same counters.")
+	i.losses = m.counter("store.losses", "{loss}", "Times that a server was restarted or replaced, and may have lost counters.")
+	i.errors = m.counter("store.errors", "{error}", "Failures of Redis to answer, by their class.")
+	i.breaker = m.upDown("breaker.state", "{breaker}", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.")
+	i.opened = m.counter("breaker.opened", "{time}", "Times that the breaker of a server opened.")
+	i.rulesInfo = m.gauge("rules.info", "1 for the version of a set of rules that is in force.")
+	i.rulesFailed = m.gauge("rules.failed", "1 if a newer version of a set of rules could not be taken up, 0 otherwise.")
+	loaded, err := m.Float64ObservableGauge("accesslimit.rules.loaded.timestamp", metric.WithUnit("s"),
+		metric.WithDescription("When the version in force was taken up, since the epoch."))
+	i.rulesLoaded, m.all = loaded, append(m.all, loaded)
+	return m.all, errors.Join(append(m.errs, err)...)
+}

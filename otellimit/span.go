@@ -1,0 +1,53 @@
+package otellimit
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// The attributes of spans, which those of metrics share.
+const (
+	ruleKey   = attribute.Key("accesslimit.rule")
+	reasonKey = attribute.Key("accesslimit.reason")
+	sourceKey = attribute.Key("accesslimit.source")
+)
+
+// SetAttributes sets attributes of the span in the context to a decision. It is for
+// [core.Options.OnDecision], as it is or called from a function of your own. It starts no span,
+// because most decisions take microseconds.
+//
+//	accesslimit.rule         the name of the rule or the handle
+//	accesslimit.reason       why the call is allowed or refused, as core.Reason
+//	accesslimit.source       what answered, as core.Source
+//	accesslimit.allowed      whether the call may go on
+//	accesslimit.remaining    permits left; left out if no counter answered
+//	accesslimit.retry_after  the wait in seconds; only for a refused call that may pass after it
+//
+// If several middlewares decide about a call, the attributes are those of the last one. A rule in
+// DryRun that would have refused the call only sets accesslimit.dry_run.rule to its name.
+func SetAttributes(ctx context.Context, e core.Event) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	d := &e.Decision
+	if d.Reason == core.DryRunExceeded {
+		span.SetAttributes(attribute.String("accesslimit.dry_run.rule", d.Rule))
+		return
+	}
+	attributes := append(make([]attribute.KeyValue, 0, 6), ruleKey.String(strings.ToValidUTF8(d.Rule, "\uFFFD")), reasonKey.String(string(d.Reason)),
+		sourceKey.String(string(d.Source)), attribute.Bool("accesslimit.allowed", d.Allowed))
+	if d.Source != core.FromNobody && d.Remaining != math.MaxInt {
+		attributes = append(attributes, attribute.Int("accesslimit.remaining", d.Remaining))
+	}
+	if d.RetryAfter > 0 {
+		attributes = append(attributes, attribute.Float64("accesslimit.retry_after", d.RetryAfter.Seconds()))
+	}
+	span.SetAttributes(attributes...)
+}

@@ -1,0 +1,54 @@
+package promlimit
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// descs describe the metrics. Package otellimit has the same ones under the names that
+// OpenTelemetry translates into these.
+type descs struct {
+	decisions, calls, near              *prometheus.Desc
+	keys, evictions                     *prometheus.Desc
+	trips, storeCalls, merged, losses   *prometheus.Desc
+	duration, errors, breaker, opened   *prometheus.Desc
+	rulesInfo, rulesLoaded, rulesFailed *prometheus.Desc
+}
+
+func newDescs(constant prometheus.Labels) descs {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("accesslimit_"+name, help, labels, constant)
+	}
+	return descs{
+		decisions: desc("decisions_total", "Decisions of each rule that took part in a call.", "rule", "reason", "source"),
+		calls:     desc("calls_total", "Calls that were answered with the decision of a rule.", "rule", "reason", "source"),
+		near:      desc("near_limit_total", "Calls that a rule allowed, after which at least 80 % of its limit was in use.", "rule", "source"),
+
+		keys:      desc("keys", "Counters that this process keeps."),
+		evictions: desc("evictions_total", "Counters that were forgotten though they still counted, because there were too many."),
+
+		trips:      desc("store_trips_total", "Round trips to Redis that decided calls."),
+		storeCalls: desc("store_calls_total", "Calls in these round trips."),
+		merged:     desc("store_merged_calls_total", "Calls that shared the script call of another on the same counters."),
+		losses:     desc("store_losses_total", "Times that a server was restarted or replaced, and may have lost counters."),
+		duration:   desc("store_duration_seconds", "Time that calls waited for Redis."),
+		errors:     desc("store_errors_total", "Failures of Redis to answer, by their class.", "error_type"),
+		breaker:    desc("breaker_state", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.", "server_address", "server_port", "state"),
+		opened:     desc("breaker_opened_total", "Times that the breaker of a server opened.", "server_address", "server_port"),
+
+		rulesInfo:   desc("rules_info", "1 for the version of a set of rules that is in force.", "set", "version"),
+		rulesLoaded: desc("rules_loaded_timestamp_seconds", "When the version in force was taken up, since the epoch.", "set"),
+		rulesFailed: desc("rules_failed", "1 if a newer version of a set of rules could not be taken up, 0 otherwise.", "set"),
+	}
+}
+
+func (d *descs) all() []*prometheus.Desc {
+	return []*prometheus.Desc{
+		d.decisions, d.calls, d.near, d.keys, d.evictions, d.trips, d.storeCalls, d.merged, d.losses,
+		d.duration, d.errors, d.breaker, d.opened, d.rulesInfo, d.rulesLoaded, d.rulesFailed,
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (d *descs) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range d.all() {
+		ch <- desc
+	}
+}

@@ -1,0 +1,135 @@
+// Package promlimit exports the metrics of a limiter to Prometheus.
+//
+//	limiter, err := core.New(core.Options{Redis: rdb})
+//	prometheus.MustRegister(promlimit.NewCollector(limiter, promlimit.Options{}))
+//
+// The metrics are the counts of [core.Limiter.Stats], read at each scrape, so calls pay nothing for
+// them. The folder also has a dashboard for Grafana and alert rules, and core/OPERATING.md explains
+// both.
+//
+// Every metric has the label limiter. The other labels are names that the service chose, and a few
+// constants. Subjects are never labels, so the number of series does not grow with the number of
+// callers. A rule without a Name counts each route by itself: give it one if callers can make up
+// routes, as they can for a gRPC proxy. At most 4,000 names of rules and 1,000 of handles are
+// shown, and the others together as core.OtherNames.
+package promlimit
+
+import (
+	"net"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Options are the settings of a collector.
+type Options struct {
+	// Name is the value of the label limiter of all metrics. It tells the limiters of a process
+	// apart: a registry refuses a second collector with the same Name. Default: "default".
+	Name string
+}
+
+// NewCollector returns a collector of a limiter's metrics. It is safe for concurrent use. It panics
+// if the limiter is nil.
+func NewCollector(limiter *core.Limiter, options Options) prometheus.Collector {
+	if limiter == nil {
+		panic("promlimit: the limiter is nil")
+	}
+	if options.Name == "" {
+		options.Name = "default"
+	}
+	return &collector{limiter, newDescs(prometheus.Labels{"limiter": options.Name})}
+}
+
+type collector struct {
+	limiter *core.Limiter
+	descs
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.limiter.Stats()
+	c.collectDecisions(ch, s.Decisions)
+	c.collectStore(ch, &s)
+	c.collectRules(ch, s.RuleSets)
+	gauge(ch, c.keys, float64(s.Keys))
+	counter(ch, c.evictions, s.Evictions)
+}
+
+func (c *collector) collectDecisions(ch chan<- prometheus.Metric, decisions []core.DecisionCount) {
+	for _, d := range decisions {
+		labels := []string{d.Rule, string(d.Reason), string(d.Source)}
+		counter(ch, c.decisions, d.Count, labels...)
+		counter(ch, c.calls, d.Bound, labels...)
+		if d.Reason == core.Allowed {
+			counter(ch, c.near, d.Near, d.Rule, string(d.Source))
+		}
+	}
+}
+
+func (c *collector) collectStore(ch chan<- prometheus.Metric, s *core.Stats) {
+	if s.StoreTime.Bounds == nil { // without Redis
+		return
+	}
+	counter(ch, c.trips, s.Trips)
+	counter(ch, c.storeCalls, s.Calls)
+	counter(ch, c.merged, s.Merged)
+	counter(ch, c.losses, s.Losses)
+	ch <- histogram(c.duration, &s.StoreTime)
+	for _, e := range s.StoreErrors {
+		counter(ch, c.errors, e.Count, string(e.Class))
+	}
+	for _, shard := range s.Shards {
+		host, port := splitAddr(shard.Addr)
+		for _, state := range [...]string{"closed", "half-open", "open"} {
+			gauge(ch, c.breaker, oneIf(shard.Breaker == state), host, port, state)
+		}
+		counter(ch, c.opened, shard.Opened, host, port)
+	}
+}
+
+func (c *collector) collectRules(ch chan<- prometheus.Metric, sets []core.RuleSetStats) {
+	for i, set := range sets {
+		number := strconv.Itoa(i + 1)
+		gauge(ch, c.rulesInfo, 1, number, set.Version)
+		gauge(ch, c.rulesLoaded, float64(set.Since.UnixMicro())/1e6, number)
+		gauge(ch, c.rulesFailed, oneIf(set.LastError != ""), number)
+	}
+}
+
+func counter(ch chan<- prometheus.Metric, desc *prometheus.Desc, n uint64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+}
+
+func gauge(ch chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+// histogram returns the histogram in the form of Prometheus, in which each bucket also counts what
+// is in the lower ones.
+func histogram(desc *prometheus.Desc, h *core.Histogram) prometheus.Metric {
+	buckets, sum := make(map[float64]uint64, len(h.Bounds)), uint64(0)
+	for i, bound := range h.Bounds {
+		sum += h.Counts[i]
+		buckets[bound] = sum
+	}
+	return prometheus.MustNewConstHistogram(desc, h.Count, h.Sum, buckets)
+}
+
+// splitAddr splits the address of a server into host and port. A master that Sentinel names has no
+// port.
+func splitAddr(addr string) (host, port string) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr, ""
+	}
+	return host, port
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,128 @@
+package promlimit_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/promlimit"
+)
+
+func newLimiter(t *testing.T, options core.Options) *core.Limiter {
+	t.Helper()
+	options.Logger = slog.New(slog.DiscardHandler)
+	limiter, err := core.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// values returns what a registry shows, by the metric and its labels.
+func values(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]float64)
+	for _, family := range families {
+		for _, m := range family.Metric {
+			name := family.GetName()
+			for _, label := range m.Label {
+				name += " " + label.GetName() + "=" + label.GetValue()
+			}
+			found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+		}
+	}
+	return found
+}
+
+// Two limiters of a process are shown beside each other. Without names, the registry refuses the
+// second one.
+func TestTwoLimiters(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	first, second := newLimiter(t, core.Options{}), newLimiter(t, core.Options{})
+	registry.MustRegister(promlimit.NewCollector(first, promlimit.Options{}))
+	if err := registry.Register(promlimit.NewCollector(second, promlimit.Options{})); err == nil {
+		t.Error("two limiters have one name")
+	}
+	registry.MustRegister(promlimit.NewCollector(second, promlimit.Options{Name: "second"}))
+	for range 3 {
+		_, _ = first.MustCounter("reply", core.PerHour(2)).Allow(context.Background(), "user:alice")
+	}
+	_, _ = second.MustCounter("reply", core.PerHour(1)).Allow(context.Background(), "user:bob")
+	found := values(t, registry)
+	for name, want := range map[string]float64{
+		"accesslimit_calls_total limiter=default reason=allowed rule=reply source=memory":        2,
+		"accesslimit_calls_total limiter=default reason=limit_exceeded rule=reply source=memory": 1,
+		"accesslimit_calls_total limiter=second reason=allowed rule=reply source=memory":         1,
+		"accesslimit_near_limit_total limiter=default rule=reply source=memory":                  1,
+		"accesslimit_keys limiter=default":                                                       1,
+	} {
+		if got, ok := found[name]; got != want || !ok {
+			t.Errorf("%s is %v, want %v, in %v", name, got, want, found)
+		}
+	}
+	for name := range found {
+		if strings.Contains(name, "alice") || strings.Contains(name, "_store_") || strings.Contains(name, "_breaker_") {
+			t.Errorf("there is %s", name)
+		}
+	}
+}
+
+// The names follow Prometheus's conventions, and scrapes may happen at any time.
+func TestNamesAndConcurrentScrapes(t *testing.T) {
+	dead := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
+	defer dead.Close()
+	limiter, registry := newLimiter(t, core.Options{Redis: dead}), prometheus.NewPedanticRegistry()
+	set, err := limiter.RuleSet(core.Rule{Name: "api", Seconds: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.MustGuard("api")
+	registry.MustRegister(promlimit.NewCollector(limiter, promlimit.Options{}))
+	replies := limiter.MustCounter("reply", core.PerHour(2)).WithStorePolicy(core.FailOpen)
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for range 20 {
+				_, _ = replies.Allow(context.Background(), "user:alice")
+				if _, err := registry.Gather(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if len(problems) > 0 || err != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+	found := values(t, registry)
+	for _, name := range []string{
+		"accesslimit_breaker_opened_total limiter=default server_address=127.0.0.1 server_port=1",
+		"accesslimit_decisions_total limiter=default reason=store_fail_open rule=reply source=none",
+		"accesslimit_rules_failed limiter=default set=1", "accesslimit_rules_info limiter=default set=1 version=",
+		"accesslimit_store_duration_seconds limiter=default", "accesslimit_store_errors_total error_type=unreachable limiter=default",
+	} {
+		if _, ok := found[name]; !ok {
+			t.Errorf("there is no %s in %v", name, found)
+		}
+	}
+	if since := found["accesslimit_rules_loaded_timestamp_seconds limiter=default set=1"]; since < 1e9 {
+		t.Errorf("the rules were loaded at %v", since)
+	}
+}
