@@ -28,6 +28,9 @@ type call struct {
 	holder    string     // names this call's slots of Concurrency, once it needs one
 	deciding  *namedRule // the rule whose functions are running
 	bySize    bool       // the cost was computed by CostBySize
+	hasSoft   bool       // a rule with Soft applies
+	showsSoft bool       // the headers show soft limits, because there are no others
+	hasCostly bool       // one of the limits is costly
 	recalling bool       // the counters only look up a remembered refusal
 	inputs    []ruleInputs
 	subjects  []byte // those of all rules, one after the other
@@ -72,6 +75,7 @@ type callLimit struct {
 	count  func(status int) bool
 	isBan  bool
 	banned bool // the ban holds, and is reported here
+	costly bool // the cost is above the limit of a lenient rule, so the call is not charged by it
 }
 
 // use makes a describe a limit of its rule.
@@ -79,9 +83,9 @@ func (a *callLimit) use(limit *ruleLimit) {
 	a.ruleLimit, a.limit, a.count = limit, &limit.limit, a.rule.Count
 }
 
-// shown reports whether the response describes this limit. It does not if the rule is in DryRun, or
-// if this is a silent ban.
-func (a *callLimit) shown() bool { return !a.rule.DryRun && !a.silent() }
+// shown reports whether the response describes this limit. It does not if the rule is lenient, or if
+// this is a silent ban. Soft limits are shown in the place of others: see call.showsSoft.
+func (a *callLimit) shown() bool { return !a.rule.lenient && !a.silent() }
 
 // silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
 // its rule is reported instead.
@@ -111,6 +115,9 @@ func (l *Limiter) close(c *call) {
 	if c.asked > 0 {
 		c.forgetOverrides()
 	}
+	if c.hasSoft || c.hasCostly {
+		c.hasSoft, c.showsSoft, c.hasCostly = false, false, false
+	}
 	c.readings.Clear()
 	c.View, c.decided, c.passed, c.clientKnown = nil, false, false, false
 	if c.inspects {
@@ -128,7 +135,7 @@ func (l *Limiter) close(c *call) {
 }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
-// call's. The caller must set Dry and Personal. Resetting them here as well took a fifth of a
+// call's. The caller must set Dry, Group and Personal. Resetting them here as well took a fifth of a
 // call's cycles: see BenchmarkCheck, "no headers". Override is nil already: see forgetOverrides.
 func (c *call) addCounter() *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {

@@ -51,8 +51,11 @@ func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 		if !c.inScope(&rule.scope) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		if rule.NeedLogin && login < 0 && !rule.DryRun {
+		if rule.NeedLogin && login < 0 && !rule.lenient {
 			login = len(c.applied)
+		}
+		if rule.Soft {
+			c.hasSoft = true
 		}
 		named := rule.namedFor(c)
 		c.applied = append(c.applied, appliedRule{})
@@ -91,6 +94,9 @@ func (c *call) askStore(charge bool) (costly *callLimit) {
 		if costly := c.obeyOverrides(); costly != nil {
 			return costly
 		}
+	}
+	if c.hasCostly {
+		c.exceedCostly()
 	}
 	if allFit(c.verdicts) { // nearly always, and then there is nothing else to do
 		c.passed = charge

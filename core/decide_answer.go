@@ -56,12 +56,17 @@ func (c *call) refusal(d *Decision) *Refusal {
 	return refusal
 }
 
-// letPass returns the Answer to an allowed call, with the decision for handlers if Expose is set.
+// letPass returns the Answer to an allowed call, with the decision for handlers if Expose is set, or
+// if a soft limit is exceeded.
 func (c *call) letPass(d *Decision) Answer {
-	if !c.limiter.options.Expose {
+	switch {
+	case c.limiter.options.Expose:
+		return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: strings.Clone(c.user)}}
+	case d.Reason == SoftExceeded:
+		return Answer{Context: &exposed{Context: c.Context(), decision: *d}}
+	default:
 		return Answer{}
 	}
-	return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: strings.Clone(c.user)}}
 }
 
 // reply returns the refusal as Options.Reply changes it.

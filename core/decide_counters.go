@@ -21,6 +21,8 @@ func (c *call) addCounters(anonymous bool, subject string) (stopped *appliedRule
 		case reason == Allowed:
 		case a.rule.DryRun:
 			c.reportUncounted(a)
+		case a.rule.Soft:
+			c.goOnUncounted(a, err)
 		default:
 			c.deciding = nil
 			return a, reason, err
@@ -44,8 +46,11 @@ func (c *call) reportUncounted(a *appliedRule) {
 // addRule adds the counters of the rule at i: one for each limit, and then its ban.
 func (c *call) addRule(i int, subject string) (Reason, error) {
 	a := &c.applied[i]
-	if a.rule.NeedLogin && a.rule.DryRun { // a rule in DryRun asks nobody to log in
-		if user, err := c.User(); err != nil || user == "" {
+	if a.rule.NeedLogin && a.rule.lenient { // a lenient rule asks nobody to log in
+		switch user, err := c.User(); {
+		case err != nil && a.rule.Soft:
+			return IdentifyFailed, err
+		case user == "":
 			return Allowed, nil
 		}
 	}
@@ -64,25 +69,46 @@ func (c *call) addRule(i int, subject string) (Reason, error) {
 		}
 	}
 	if in.own != nil {
-		for n, limit := range a.named.limits {
-			if n == 0 {
-				limit = in.own
-			}
-			at, reason := c.addLimit(a, limit, in.cost)
-			if reason != Allowed {
-				c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
-				return reason, nil
-			}
-			c.watched = append(c.watched, at)
-			if override != nil {
-				c.mayBeOverridden(at, override, n == 0, spared)
-			}
+		if reason := c.addLimits(a, in, override, spared); reason != Allowed {
+			c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
+			return reason, nil
 		}
 	}
 	if a.rule.ban != nil { // it also holds for calls that cost nothing
 		c.addBan(a)
 	}
 	return Allowed, nil
+}
+
+// addLimits adds the counters of a rule's limits, and notes the places of those that a ban watches.
+// The limits obey the override, unless it is nil.
+func (c *call) addLimits(a *appliedRule, in ruleInputs, override *algorithm.OverrideQuery, spared bool) Reason {
+	l := c.lenience(a, &in)
+	if l.costly && a.rule.DryRun {
+		return CostTooHigh
+	}
+	for n, limit := range a.named.limits {
+		if n == 0 {
+			limit = in.own
+		}
+		if l.costly {
+			in.cost = 0
+		}
+		at, reason := c.addLimit(a, limit, in.cost)
+		switch {
+		case reason != Allowed:
+			return reason
+		case at < 0:
+			continue
+		case a.rule.lenient:
+			c.beLenient(at, &l)
+		}
+		c.watched = append(c.watched, at)
+		if override != nil {
+			c.mayBeOverridden(at, override, n == 0, spared)
+		}
+	}
+	return Allowed
 }
 
 // ruleInputs holds what the functions of a rule returned for the call. It has no more than four
@@ -138,7 +164,8 @@ func (c *call) addBan(a *appliedRule) {
 		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.rule.ban, placesOf(c.watched), a.rule.DryRun, a.perUser()
+	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.rule.ban, placesOf(c.watched), a.rule.lenient, a.perUser()
+	counter.Group = 0
 	a.rule.OnStoreError.apply(counter)
 	c.limits = append(c.limits, callLimit{appliedRule: a, ruleLimit: a.named.limits[0], limit: &a.rule.limits[0], isBan: true})
 }
@@ -162,7 +189,8 @@ func placesOf(places []int) []int {
 }
 
 // addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the
-// same counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
+// same counter, addLimit merges the two: the call is charged once, and the stricter limit holds. The
+// place is -1 if the rule is soft and the earlier one is not.
 func (c *call) addLimit(a *appliedRule, limit *ruleLimit, cost int64) (at int, reason Reason) {
 	if limit.compiled.Properties().Slots {
 		cost = min(cost, 1)
@@ -172,12 +200,13 @@ func (c *call) addLimit(a *appliedRule, limit *ruleLimit, cost int64) (at int, r
 	}
 	counter := c.addCounter()
 	counter.Key = rediskey.Append(counter.Key, c.limiter.keyHead, c.subjects[a.from:a.to], limit.keyTail)
-	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.compiled, cost, a.rule.DryRun, a.perUser()
+	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.compiled, cost, a.rule.lenient, a.perUser()
+	counter.Group = 0
 	counter.Mark = c.mark(a, limit)
 	a.rule.OnStoreError.apply(counter)
 	at = c.earlier()
 	if at >= 0 {
-		return at, c.mergeLast(at, a, limit)
+		return c.mergeLast(at, a, limit)
 	}
 	c.limits = append(c.limits, callLimit{})
 	added := &c.limits[len(c.limits)-1] // filled in place: see addCounter

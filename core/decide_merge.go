@@ -3,9 +3,13 @@ package core
 import "bytes"
 
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
-// It returns the reason to refuse the call, or Allowed.
-func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) Reason {
+// It returns the place of the counter, or -1 if the limit has none now, and the reason to refuse the
+// call, or Allowed.
+func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) (at int, reason Reason) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
+	if into.Dry != last.Dry {
+		return c.keepHard(i, a, limit), Allowed
+	}
 	into.Cost = max(into.Cost, last.Cost)
 	into.Required = into.Required || last.Required
 	into.Personal = into.Personal || last.Personal
@@ -14,10 +18,32 @@ func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) Reason {
 	later := callLimit{appliedRule: a}
 	later.use(limit)
 	c.tighten(i, &later)
-	if into.Cost > into.Limit.Max && !a.rule.Overrides {
-		return CostTooHigh
+	switch {
+	case into.Cost <= into.Limit.Max || a.rule.Overrides:
+		return i, Allowed
+	case a.rule.lenient:
+		c.limits[i].costly = true
+		return i, Allowed
+	default:
+		return i, CostTooHigh
 	}
-	return Allowed
+}
+
+// keepHard merges the last counter with the one at i, one of which is a soft rule's. This happens if
+// the soft rule is named like the route or the patterns of an unnamed rule. Only the unnamed rule
+// counts then.
+func (c *call) keepHard(i int, a *appliedRule, limit *ruleLimit) (at int) {
+	last := len(c.counters) - 1
+	if c.counters[last].Dry {
+		c.dropLast()
+		return -1
+	}
+	c.counters[i], c.counters[last] = c.counters[last], c.counters[i] // they must not share the room of a Key
+	c.counters[last].Override = nil
+	c.dropLast()
+	c.limits[i] = callLimit{appliedRule: a}
+	c.limits[i].use(limit)
+	return i
 }
 
 // earlier returns the place of an earlier counter with the key of the last one, or -1.
@@ -41,7 +67,7 @@ func (c *call) dropLast() {
 // as large a burst, as both allow. Callers are shown the rule that allows fewer.
 func (c *call) tighten(i int, later *callLimit) {
 	earlier, both := *c.limits[i].limit, *later.limit
-	count := eitherCounts(c.limits[i].count, later.count)
+	count, costly := eitherCounts(c.limits[i].count, later.count), c.limits[i].costly
 	if both.Algorithm.properties().Burst {
 		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
 	}
@@ -50,7 +76,7 @@ func (c *call) tighten(i int, later *callLimit) {
 	} else {
 		c.limits[i] = *later
 	}
-	c.limits[i].count = count
+	c.limits[i].count, c.limits[i].costly = count, costly
 	if prepared := c.limiter.limits.of(both); prepared.err == nil {
 		c.counters[i].Limit, c.limits[i].limit = &prepared.compiled, &prepared.limit
 	}

@@ -117,10 +117,10 @@ func (c *call) tooCostly(i int) bool {
 }
 
 // dropUntried reports the rules in DryRun whose cost is above a limit in force, and removes their
-// limits. Nothing was counted for them.
+// limits. Nothing was counted for them. Those of soft rules remain, because they are exceeded.
 func (c *call) dropUntried() {
 	for i := 0; i < len(c.limits); i++ {
-		if !c.counters[i].Dry || !c.tooCostly(i) {
+		if !c.limits[i].rule.DryRun || !c.tooCostly(i) {
 			continue
 		}
 		a := c.limits[i].appliedRule

@@ -26,8 +26,8 @@ func (c *call) refusedForEveryone(subject string) bool {
 }
 
 // mayRepeatShared reports whether some rules count by user, and a shared limit may refuse the call
-// in their place. It may not if a rule in DryRun has to count the call, or if the call may cost too
-// much for a rule by user.
+// in their place. It may not if a lenient rule has to be asked about the call, or if the call may cost
+// too much for a rule by user.
 func (c *call) mayRepeatShared() bool {
 	if c.limiter.options.Identify == nil {
 		return false
@@ -36,7 +36,7 @@ func (c *call) mayRepeatShared() bool {
 	for i := range c.applied {
 		a := &c.applied[i]
 		perUser := a.perUser()
-		if a.rule.DryRun || perUser && a.rule.Cost != nil {
+		if a.rule.lenient || perUser && a.rule.Cost != nil {
 			return false
 		}
 		some = some || perUser
@@ -64,7 +64,7 @@ func (c *call) addShared(subject string) bool {
 	defer func() { c.deciding = nil }()
 	for i := range c.applied {
 		a := &c.applied[i]
-		if a.rule.DryRun || a.perUser() {
+		if a.rule.lenient || a.perUser() {
 			continue
 		}
 		c.deciding = a.named

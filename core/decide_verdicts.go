@@ -36,7 +36,7 @@ func (c *call) answerVerdicts() Answer {
 func (c *call) answerBinding(allowed bool) Answer {
 	at, options := c.binding(), &c.limiter.options
 	c.tallyRules(at)
-	if allowed && options.OnDecision == nil && !options.Expose {
+	if allowed && options.OnDecision == nil && !options.Expose && !c.softExceeded(at) {
 		return Answer{}
 	}
 	var d Decision
@@ -152,7 +152,7 @@ func (c *call) representative(i int, dryRun bool) (at int) {
 // sameRule reports whether the limits at i and j are of one rule, or of rules of one name.
 func (c *call) sameRule(i, j int) bool {
 	a, b := &c.limits[i], &c.limits[j]
-	return (a.named == b.named || a.named.name == b.named.name) && a.rule.DryRun == b.rule.DryRun
+	return (a.named == b.named || a.named.name == b.named.name) && a.rule.DryRun == b.rule.DryRun && a.rule.Soft == b.rule.Soft
 }
 
 // fillDecision fills d with the decision, the binding limit first. For a rule in DryRun it lists
@@ -177,7 +177,8 @@ func (c *call) fillDecision(d *Decision, at int) {
 	}
 }
 
-// binding returns the place of the limit that binds the call most, or -1 if callers are shown none.
+// binding returns the place of the limit that binds the call most, or -1 if all rules are in DryRun.
+// A soft limit binds only if it is exceeded and no other one refuses, or if there is no other.
 func (c *call) binding() (at int) {
 	at = -1
 	for i := range c.limits {
@@ -185,7 +186,29 @@ func (c *call) binding() (at int) {
 			at = i
 		}
 	}
+	if c.hasSoft && (at < 0 || !c.counters[at].Refuses(&c.verdicts[at])) {
+		if soft := c.bindingSoft(); at < 0 || c.softExceeded(soft) {
+			return soft
+		}
+	}
 	return at
+}
+
+// bindingSoft returns the place of the soft limit that binds the call most, or -1 if there is none.
+func (c *call) bindingSoft() (at int) {
+	at = -1
+	for i := range c.limits {
+		if c.limits[i].rule.Soft && !c.unanswered(i) && (at < 0 || c.bindsMore(i, at)) {
+			at = i
+		}
+	}
+	return at
+}
+
+// softExceeded reports whether there is a limit at i, and it is a soft one that the call does not
+// fit into.
+func (c *call) softExceeded(i int) bool {
+	return c.hasSoft && i >= 0 && c.limits[i].rule.Soft && c.verdicts[i].RetryAfter > 0
 }
 
 // unanswered reports whether the limit at i was not asked, because another one still refuses as it
@@ -231,6 +254,8 @@ func (c *call) outcome(i int) (Reason, Source) {
 		return StoreFailOpen, FromNobody
 	case a.rule.DryRun:
 		return DryRunExceeded, sourceOf(v, c.limiter.source)
+	case a.rule.Soft:
+		return SoftExceeded, sourceOf(v, c.limiter.source)
 	case c.blocked(i):
 		return Blocked, sourceOf(v, c.limiter.source)
 	case a.banned:
@@ -250,10 +275,11 @@ func (c *call) fillLimit(d *Decision, i int) {
 	case v.Err != nil:
 		d.Allowed = reason == StoreFailOpen
 		return
-	case reason == DryRunExceeded:
+	case reason == DryRunExceeded || reason == SoftExceeded:
 		d.Allowed, d.RetryAfter = true, 0
 	}
 	if c.passed {
 		d.receipt.fill(c.limiter, &c.counters[i], v, c.id+uint64(i))
+		d.receipt.dry = a.rule.DryRun
 	}
 }

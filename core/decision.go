@@ -53,7 +53,7 @@ type Decision struct {
 // Reason says why a call was allowed or refused. Its text is stable, for logs and metrics.
 type Reason string
 
-// The reasons. A call is allowed by Allowed, DryRunExceeded and StoreFailOpen only.
+// The reasons. A call is allowed by Allowed, DryRunExceeded, SoftExceeded and StoreFailOpen only.
 const (
 	// Allowed means that all limits had permits left.
 	Allowed Reason = "allowed"
@@ -65,6 +65,9 @@ const (
 	Blocked Reason = "blocked"
 	// DryRunExceeded means that a rule in DryRun would have refused the call.
 	DryRunExceeded Reason = "dry_run_exceeded"
+	// SoftExceeded means that a limit of a rule with Soft has no permits left. The call goes on, and
+	// that rule did not charge it.
+	SoftExceeded Reason = "soft_exceeded"
 	// NotLoggedIn means that NeedLogin is set, and the caller is not logged in.
 	NotLoggedIn Reason = "not_logged_in"
 	// IdentifyFailed means that Identify or a key function returned an error.

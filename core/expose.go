@@ -27,8 +27,8 @@ func (e *exposed) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// DecisionFrom returns the decision of the innermost limiter on this call, if Options.Expose is
-// set. The context is the request's own: r.Context(), c.Request.Context(), c.Request().Context(),
+// DecisionFrom returns the decision of the innermost limiter on this call, if Options.Expose is set.
+// If it is not, DecisionFrom returns only decisions with the Reason [SoftExceeded]. The context is the request's own: r.Context(), c.Request.Context(), c.Request().Context(),
 // c.UserContext(), or gRPC's ctx.
 func DecisionFrom(ctx context.Context) (Decision, bool) {
 	d, ok := ctx.Value(decisionKey{}).(Decision)

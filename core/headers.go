@@ -76,6 +76,9 @@ func (c *call) writeHeaders(w HeaderWriter) {
 	if style == NoHeaders {
 		return
 	}
+	if c.hasSoft {
+		c.showsSoft = !c.showsAny()
+	}
 	if style.has(HeadersDraft10) {
 		c.writeDraft10(w)
 	}
@@ -86,7 +89,18 @@ func (c *call) writeHeaders(w HeaderWriter) {
 
 // inHeaders reports whether headers have an entry for the limit at i.
 func (c *call) inHeaders(i int) bool {
-	return c.limits[i].shown() && c.verdicts[i].Err == nil && !c.unanswered(i)
+	a := &c.limits[i]
+	return (a.shown() || c.showsSoft && a.rule.Soft) && c.verdicts[i].Err == nil && !c.unanswered(i)
+}
+
+// showsAny reports whether headers have an entry for any limit.
+func (c *call) showsAny() bool {
+	for i := range c.limits {
+		if c.inHeaders(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitSeconds returns the wait if the call was refused, and otherwise the time until all permits

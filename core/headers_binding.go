@@ -10,7 +10,7 @@ import (
 )
 
 // writeBinding writes the headers that describe one limit only. It does not change them if they
-// already describe a limit of an outer middleware that binds more.
+// already describe a limit of an outer middleware that binds more. A soft limit replaces none.
 func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	at := c.bindingInTime()
 	if at < 0 {
@@ -18,7 +18,9 @@ func (c *call) writeBinding(w HeaderWriter, style HeaderStyle) {
 	}
 	q, v := c.limits[at].ruleLimit, &c.verdicts[at]
 	own := oneLimit{limit: int64(c.limits[at].limit.atOnce()), remaining: v.Remaining, reset: waitSeconds(v)}
-	outranks := func(present oneLimit, ok bool) bool { return ok && v.RetryAfter == 0 && !own.bindsMore(present) }
+	outranks := func(present oneLimit, ok bool) bool {
+		return ok && (c.limits[at].rule.Soft || v.RetryAfter == 0 && !own.bindsMore(present))
+	}
 	if style.has(HeadersDraft7) && !outranks(readDraft7(w)) {
 		w.Set(headerPolicy, q.draft7)
 		c.text = own.appendDraft7(c.text[:0])

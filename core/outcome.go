@@ -138,7 +138,7 @@ func (c *call) completion() *completion {
 
 func (c *call) collect() *completion {
 	options := &c.limiter.options
-	u := &completion{limiter: c.limiter, isRPC: c.Method() == "", shown: options.Expose || options.OnDecision != nil}
+	u := &completion{limiter: c.limiter, isRPC: c.Method() == "", shown: options.Expose || options.OnDecision != nil || c.hasSoft}
 	for i := range c.limits {
 		a, charge := &c.limits[i], c.counters[i].Charged(&c.verdicts[i])
 		if charge.Cost == 0 {

@@ -185,7 +185,7 @@ func (c *call) showOwn() (own OwnLimits) {
 			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, a.rule, v.Ended)}
 		case v.Err != nil:
 			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, a.rule, v.Err)}
-		case !a.shown():
+		case !a.shown() && !a.rule.Soft:
 			continue
 		}
 		if len(own.Limits) > 0 {

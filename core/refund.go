@@ -29,7 +29,7 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 		return
 	}
 	r.record(l, counter, v, id)
-	r.cost, r.mark, r.dry = counter.Taken(v), counter.Mark, counter.Dry
+	r.cost, r.mark = counter.Taken(v), counter.Mark
 	if v.From == algorithm.FromLocal {
 		r.local = counter.LocalShare
 	}

@@ -109,6 +109,22 @@ type Rule struct {
 	// rule has counters of its own, so nothing counted meanwhile is held against callers when
 	// DryRun is switched off. Callers do not notice it.
 	DryRun bool
+	// Soft refuses nobody either, but tells the handler. A call that fits is charged. One that does
+	// not fit goes on, is not charged by this rule, and does not keep other rules from being
+	// charged. If no other rule refuses it, its Decision has the Reason [SoftExceeded], and the
+	// handler finds that by [DecisionFrom], even without Options.Expose. So a service can answer
+	// with less, or later, instead of not at all. The limits of Also are charged with the rule's
+	// own, or none of them is.
+	//
+	// Callers see a soft limit in headers only if no other rule of the middleware is shown there,
+	// and never a Retry-After. With NeedLogin, callers who are not logged in are not counted. If Key
+	// or Identify fails, the call goes on uncounted. A cost above the limit, and a subject that is
+	// Blocked by an override, are SoftExceeded.
+	//
+	// The rule needs a Name, which no rule has that is not Soft. It cannot have DryRun, Ban, Lease,
+	// or OnStoreError: FailClosed. A call with a soft rule always asks the store, even if another
+	// rule refused the same call just before.
+	Soft bool
 
 	// Skip, if set, reports whether the rule ignores a call: allow lists, health checks. The call
 	// is then neither counted, nor refused for a ban or a missing login.

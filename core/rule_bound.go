@@ -18,6 +18,7 @@ import (
 // to call.
 type boundRule struct {
 	Rule
+	lenient bool             // DryRun or Soft: the rule refuses nobody
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
 	scope   pathmatch.Scope
@@ -101,7 +102,7 @@ func (l *Limiter) watchRoutes(rule *boundRule) {
 
 func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
 	r.OnStoreError = r.OnStoreError.or(FailOpen)
-	b := &boundRule{Rule: r, tallies: l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+	b := &boundRule{Rule: r, lenient: r.DryRun || r.Soft, tallies: l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].span())
 		b.ban = &ban

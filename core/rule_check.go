@@ -36,6 +36,9 @@ func (r *Rule) check() *RuleError {
 	if wrong := r.checkOverrides(); wrong != nil {
 		return wrong
 	}
+	if wrong := r.checkSoft(); wrong != nil {
+		return wrong
+	}
 	if wrong := r.Ban.check(); wrong != nil {
 		wrong.Rule = r.Name
 		return wrong
@@ -189,6 +192,25 @@ func (r *Rule) checkOverrides() *RuleError {
 		if limit := r.Plans[name]; limit != Unlimited && !limit.sharesCounter(r.limit()) {
 			return r.wrong(planField(name), limit, notOverridable)
 		}
+	}
+	return nil
+}
+
+// checkSoft returns what does not go with Soft, or nil.
+func (r *Rule) checkSoft() *RuleError {
+	switch {
+	case !r.Soft:
+		return nil
+	case r.Name == "":
+		return r.wrong("Soft", true, "needs a Name, which no rule has that is not Soft")
+	case r.DryRun:
+		return r.wrong("Soft", true, "cannot be combined with DryRun: set one or the other")
+	case r.Ban != Ban{}:
+		return r.wrong("Soft", true, "cannot be combined with Ban, because the rule refuses nobody")
+	case r.Lease != 0:
+		return r.wrong("Soft", true, "cannot be combined with Lease: leased permits cannot be spared if another rule refuses the call")
+	case r.OnStoreError == FailClosed:
+		return r.wrong("Soft", true, "cannot be combined with FailClosed, because the rule refuses nobody")
 	}
 	return nil
 }

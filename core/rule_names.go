@@ -24,6 +24,7 @@ type claim struct {
 	limits []Limit
 	// overrides is Rule.Overrides, in which all rules of this name agree.
 	overrides bool
+	soft      bool   // Rule.Soft, in which they agree too
 	bans      bool   // a rule of this name has Ban set
 	place     string // where the rule stands, or was attached
 }
@@ -89,7 +90,7 @@ func (n *ruleNames) compare(owner *RuleSet, rules []*boundRule, stays func(claim
 			continue
 		}
 		name, limits := rule.claims()
-		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, bans: rule.Ban != Ban{}}
+		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, soft: rule.Soft, bans: rule.Ban != Ban{}}
 		taken, among := fresh[name]
 		conflicts := func(c claim) bool { return stays(c) && own.differs(c) }
 		if at := slices.IndexFunc(n.claims[name], conflicts); at >= 0 {
@@ -107,7 +108,7 @@ func (n *ruleNames) compare(owner *RuleSet, rules []*boundRule, stays func(claim
 
 // differs reports whether a name cannot stand for both claims.
 func (c claim) differs(other claim) bool {
-	return !slices.Equal(c.limits, other.limits) || c.overrides != other.overrides
+	return !slices.Equal(c.limits, other.limits) || c.overrides != other.overrides || c.soft != other.soft
 }
 
 // find returns the claim of an owner to a name, or nil.
@@ -153,7 +154,11 @@ type nameConflict struct {
 // reader of the error knows that.
 func (c *nameConflict) error(here string) *RuleError {
 	taken, own, why := limitsText(c.taken.limits), limitsText(c.own.limits), "one name, one limit"
-	if slices.Equal(c.taken.limits, c.own.limits) {
+	switch {
+	case c.taken.soft != c.own.soft:
+		taken, own = fmt.Sprintf("Soft: %t", c.taken.soft), fmt.Sprintf("Soft: %t", c.own.soft)
+		why = "a rule that refuses nobody shares its counters with none that does"
+	case slices.Equal(c.taken.limits, c.own.limits):
 		taken, own = fmt.Sprintf("Overrides: %t", c.taken.overrides), fmt.Sprintf("Overrides: %t", c.own.overrides)
 		why = "rules of one name share their overrides"
 	}

@@ -66,6 +66,7 @@
 //	  - name: transfer
 //	    limit: 5/15m log
 //	    note: amount                      # Functions.Notes["amount"]
+//	    soft: true                        # let other calls pass too, marked for the handler
 //
 // A key is ip, user, host, route, global, header:NAME, query:NAME, param:NAME, value:NAME, the name
 // of a function in [Functions].Keys, or a list of these, which counts each combination by itself.

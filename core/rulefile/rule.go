@@ -54,6 +54,7 @@ var setters = map[string]func(*ruleReader, *yaml.Node){
 	"ban":            (*ruleReader).readBan,
 	"overrides":      func(r *ruleReader, n *yaml.Node) { r.rule.Overrides = n.Value == "true" },
 	"dry_run":        func(r *ruleReader, n *yaml.Node) { r.rule.DryRun = n.Value == "true" },
+	"soft":           func(r *ruleReader, n *yaml.Node) { r.rule.Soft = n.Value == "true" },
 	"skip":           (*ruleReader).readSkip,
 	"paths":          func(r *ruleReader, n *yaml.Node) { r.rule.Paths = textsOf(n) },
 	"except":         func(r *ruleReader, n *yaml.Node) { r.rule.Except = append(r.rule.Except, textsOf(n)...) },

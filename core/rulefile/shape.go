@@ -135,6 +135,7 @@ var rule = &shape{
 		{"ban", "Refuse subjects altogether for a while if they do not stop when they are refused.", banShape()},
 		{"overrides", "Let operators replace the limit for one subject at run time, lift it, or block the subject.", trueOrFalse()},
 		{"dry_run", "Count and decide, but refuse nobody.", trueOrFalse()},
+		{"soft", "Mark calls that do not fit for the handler, but refuse nobody.", trueOrFalse()},
 		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
 		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(pathShape())},
 		{"except", "Patterns of paths that the rule does not apply to.", listOf(pathShape())},

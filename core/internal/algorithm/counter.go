@@ -16,6 +16,9 @@ type Counter struct {
 	// Dry says that this counter refuses no call, though it is charged like any other. The counters
 	// that a ban watches are all Dry or all not, and the ban is as they are.
 	Dry bool
+	// Group says which Dry counters belong together: those of a call with the same Group are all
+	// charged, or none. They lie in one shard. 0: the counter is charged by itself.
+	Group uint16
 	// Personal says that the counter depends on who calls. A refusal by a counter that is not
 	// personal holds for every caller.
 	Personal bool
@@ -49,6 +52,7 @@ type Verdict struct {
 	Wait       int64 // of a reservation: until its turn
 	Position   int64 // of the charge: see Charge; 0 if nothing was charged
 	Struck     bool  // of a ban: it counted a refusal of this call
+	Withheld   bool  // the cost fits, but not into another counter of its Group, so it is not charged
 	From       Origin
 	// Part is the same for all counters of a call that one shard answered for.
 	Part    uint8
@@ -134,7 +138,7 @@ func (c *Counter) Charged(v *Verdict) Charge {
 // Taken returns the Cost of what a call that passed was charged.
 func (c *Counter) Taken(v *Verdict) int64 {
 	switch {
-	case v.RetryAfter > 0 || v.Err != nil || !c.Charges():
+	case v.RetryAfter > 0 || v.Withheld || v.Err != nil || !c.Charges():
 		return 0
 	case v.From == FromLocal:
 		return min(c.Cost, ceilPart(c.Limit.Max, c.LocalShare))

@@ -103,6 +103,20 @@ func Passes(counters []Counter, verdicts []Verdict) bool {
 	return true
 }
 
+// Withhold marks the verdicts on counters that are not charged, even if the call passes, because the
+// cost does not fit into another counter of their Group.
+func Withhold(counters []Counter, verdicts []Verdict) {
+	for i := range counters {
+		group := counters[i].Group
+		if group == 0 || verdicts[i].RetryAfter == 0 {
+			continue
+		}
+		for j := range counters {
+			verdicts[j].Withheld = verdicts[j].Withheld || counters[j].Group == group && verdicts[j].RetryAfter == 0
+		}
+	}
+}
+
 // Struck reports whether the counter at i has to count a refusal: it watches a counter that
 // refused, does not hold itself, and bans for refusals at all.
 func Struck(counters []Counter, verdicts []Verdict, i int) bool {

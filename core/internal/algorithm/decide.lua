@@ -3,7 +3,8 @@
 -- KEYS[i]   the counters, all in one cluster slot
 -- ARGV[1]   1 to charge, 0 to look only
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
---           to four. A ~ before the algorithm: this counter refuses no call
+--           to four. A ~ before the algorithm: this counter refuses no call. A number behind the ~:
+--           the group of the counter. All counters of a group are charged, or none
 -- ARGV      then for each ban how many counters it watches, and their places in KEYS
 -- reply     now (microseconds since the epoch); then four for each counter: retry after
 --           (microseconds, 0: its part fits), permits left, reset after (microseconds), and the
@@ -31,7 +32,7 @@
 -- A state to write is a string, or a function that changes a key of another type.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local reply, answers, fits = {now}, {}, true
+local reply, answers, fits, full = {now}, {}, true, {} -- full: the groups that are not charged
 
 local function write(key, state, lives)
   if type(state) == 'function' then
@@ -44,14 +45,21 @@ end
 
 for i = 1, #KEYS do
   local a = 6 * i - 4
-  local algorithm, cost, dry = algorithms[ARGV[a]], ARGV[a + 1] + 0, false
-  if not algorithm then algorithm, dry = algorithms[string.sub(ARGV[a], 2)], true end
+  local algorithm, cost, group = algorithms[ARGV[a]], ARGV[a + 1] + 0, nil
+  if not algorithm then
+    local number, name = string.match(ARGV[a], '^~(%d*)(.*)$')
+    algorithm, group = algorithms[name], number
+  end
   local answer = algorithm(KEYS[i], now, cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
   if not answer then return {now} end
   local retry = (cost > 0 or answer.watches) and answer.retry or 0
-  answers[i], answer.cost = answer, cost
+  answers[i], answer.cost, answer.group = answer, cost, group
   reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, answer.left), answer.reset, 0
-  fits = fits and (retry == 0 or dry)
+  if retry > 0 and not group then
+    fits = false
+  elseif retry > 0 and group ~= '' then
+    full[group] = true
+  end
 end
 if ARGV[1] ~= '1' then return reply end
 
@@ -66,7 +74,7 @@ for i = 1, #KEYS do
   if refused and answer.struck then
     write(KEYS[i], answer.struck, answer.struck_reset)
     reply[4 * i - 2], reply[#reply + 1] = answer.struck_retry, i
-  elseif cost > 0 and fits and answer.charged then
+  elseif cost > 0 and fits and answer.charged and not full[answer.group or ''] then
     write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
     reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, answer.charged_reset, answer.position or 0
   elseif answer.anchored and (cost > 0 or answer.watches) then

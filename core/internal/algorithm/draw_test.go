@@ -28,6 +28,7 @@ type member struct {
 	key     string
 	watches []bool // of a ban: which of the call's counters, by turns
 	dry     bool
+	group   uint16 // of a dry counter
 }
 
 // caller makes random calls on both engines. It often calls again at the moments at which, by the
@@ -50,10 +51,15 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 	c := &caller{T: t, jumps: jumps}
 	for i := range rapid.IntRange(1, 3).Draw(t, "counters") {
 		f := rapid.SampledFrom(from).Draw(t, "family")
-		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), dry: oneIn(t, 5, "dry")})
+		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), dry: oneIn(t, 3, "dry")})
 		if len(watchers) > 0 && rapid.Bool().Draw(t, "watched") {
 			f := rapid.SampledFrom(watchers).Draw(t, "ban")
 			c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), watches: rapid.SliceOfN(rapid.Bool(), 3, 3).Draw(t, "watches"), dry: oneIn(t, 8, "dry ban")})
+		}
+	}
+	for _, m := range c.members {
+		if m.dry && m.limit.Kind != algorithm.Ban {
+			m.group = uint16(rapid.IntRange(0, 1).Draw(t, "group"))
 		}
 	}
 	c.others = drawOthers(t)
@@ -162,7 +168,7 @@ func (c *caller) takeUpTo() {
 	}
 	algorithm.SetCost(counters, 1+upTo(c.T, counters[0].Limit.Max-1, "most"))
 	for i := range counters {
-		counters[i].Dry = false
+		counters[i].Dry, counters[i].Group = false, 0
 	}
 	verdicts := c.upTo(c.now, counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
@@ -178,7 +184,7 @@ func (c *caller) counters(members []*member) (counters []algorithm.Counter) {
 		if oneIn(c.T, 12, "another limit") {
 			m.limit = rapid.SampledFrom(m.family.limits).Draw(c.T, "limit")
 		}
-		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Dry: m.dry})
+		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Dry: m.dry, Group: m.group})
 	}
 	c.watch(members, counters)
 	return counters

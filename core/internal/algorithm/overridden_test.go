@@ -148,7 +148,7 @@ func (r *overridingRule) active(now int64) *algorithm.Override {
 
 // counters returns the counters of a call. The first of each rule has the rule's own limit.
 func (o *operator) counters() (all []algorithm.Counter) {
-	for _, r := range o.rules {
+	for n, r := range o.rules {
 		q := &algorithm.OverrideQuery{Key: []byte(r.key()), Limit: &r.own}
 		cost := upTo(o.T, 45, "cost")
 		if oneIn(o.T, 6, "largest cost") {
@@ -161,6 +161,9 @@ func (o *operator) counters() (all []algorithm.Counter) {
 			if l.Properties().Slots {
 				o.holders++
 				c.Cost, c.Mark = 1, fmt.Sprint("holder", o.holders)
+			}
+			if r.dry && r.further != nil {
+				c.Group = uint16(n + 1)
 			}
 			all = append(all, c)
 		}

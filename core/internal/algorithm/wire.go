@@ -3,6 +3,7 @@ package algorithm
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // The arguments and replies of the scripts are written and read here, and nowhere else. KEYS, ARGV
@@ -66,7 +67,10 @@ func appendCounters(argv []any, counters []Counter, at int64) []any {
 	for i := range counters {
 		c := &counters[i]
 		tag := c.Limit.tag
-		if c.Dry {
+		switch {
+		case c.Dry && c.Group != 0:
+			tag = "~" + strconv.Itoa(int(c.Group)) + c.Limit.Properties().Tag
+		case c.Dry:
 			tag = c.Limit.dry
 		}
 		argv = append(argv, tag, c.Cost)
@@ -155,6 +159,7 @@ func ReadDecided(reply []any, counters []Counter, verdicts []Verdict) error {
 	if n.wrong {
 		return fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
+	Withhold(counters, verdicts)
 	settle(counters, verdicts, now, ToDecide)
 	return nil
 }

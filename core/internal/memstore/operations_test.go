@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -185,6 +186,25 @@ func TestDryCounters(t *testing.T) {
 	other.Dry = true
 	if s.decide(true, other, full); s.left("other", minute(1)) != 1 {
 		t.Error("a dry counter is charged for a call that was refused")
+	}
+}
+
+// The counters of a group are charged together, or not at all, and stop no charge of others.
+func TestDryCountersOfAGroup(t *testing.T) {
+	s, _ := newStore(100)
+	few, many, other, free := counter("few", minute(1)), counter("many", minute(9)), counter("other", minute(9)), counter("free", minute(9))
+	for _, c := range []*algorithm.Counter{&few, &many, &other} {
+		c.Dry = true
+	}
+	few.Group, many.Group, other.Group = 1, 1, 2
+	for i, left := range [][]int64{{0, 8, 8, 8}, {0, 8, 7, 7}, {0, 8, 6, 6}} {
+		v := s.decide(true, many, few, other, free)
+		if got := []int64{v[1].Remaining, v[0].Remaining, v[2].Remaining, v[3].Remaining}; !slices.Equal(got, left) {
+			t.Errorf("call %d left %v, want %v", i, got, left)
+		}
+		if charged := many.Charged(&v[0]).Cost; v[0].RetryAfter != 0 || (charged > 0) != (i == 0) {
+			t.Errorf("call %d was charged %d of the counter with many left: %+v", i, charged, v[0])
+		}
 	}
 }
 

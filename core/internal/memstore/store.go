@@ -220,6 +220,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 			e.keepUntil(t.awake + verdicts[i].ResetAfter)
 		}
 	}
+	algorithm.Withhold(counters, verdicts)
 	if !charge {
 		return
 	}
@@ -233,7 +234,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 			if algorithm.Struck(counters, verdicts, i) {
 				s.strike(c, hashes[i], t, v, own)
 			}
-		case passes && v.RetryAfter == 0 && c.Cost > 0:
+		case passes && v.RetryAfter == 0 && !v.Withheld && c.Cost > 0:
 			s.charge(c, hashes[i], t, v, own)
 		}
 	}

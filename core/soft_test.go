@@ -1,0 +1,446 @@
+package core_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// gentle is a rule with Soft that lets two calls an hour pass unmarked.
+var gentle = core.Rule{Name: "soft", Seconds: 3600, MaxCount: 2, Soft: true}
+
+// wantSoft checks that a call goes on, and that its handler finds the reason, or nothing for "".
+func wantSoft(t *testing.T, guard *core.Guard, v core.View, reason core.Reason) core.Decision {
+	t.Helper()
+	answer := wantStatus(t, guard, v, 200)
+	if reason == "" {
+		if answer.Context != nil {
+			d, _ := core.DecisionFrom(answer.Context)
+			t.Fatalf("the handler finds %+v, want no decision", d)
+		}
+		return core.Decision{}
+	}
+	if answer.Context == nil {
+		t.Fatalf("the handler finds no decision, want %s", reason)
+	}
+	d, _ := core.DecisionFrom(answer.Context)
+	if d.Reason != reason || !d.Allowed || d.RetryAfter != 0 {
+		t.Fatalf("the handler finds %+v, want %s", d, reason)
+	}
+	return d
+}
+
+func TestSoftTellsTheHandler(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		var heard decisions
+		options.OnDecision, options.Identify = heard.note, whoSays
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, gentle)
+		for i, reason := range []core.Reason{"", "", core.SoftExceeded, core.SoftExceeded} {
+			v := newView("GET", "/").as("alice")
+			wantSoft(t, guard, v, reason)
+			d := heard.last(t, i+1)
+			want := core.Decision{Allowed: true, Reason: core.Allowed, Rule: "soft", Key: me, Limit: core.PerHour(2), Remaining: max(0, 1-i)}
+			if reason != "" {
+				want.Reason = reason
+			}
+			if d.Allowed != want.Allowed || d.Reason != want.Reason || d.Rule != want.Rule || d.Key != want.Key || d.Limit != want.Limit || d.Remaining != want.Remaining || d.RetryAfter != 0 || d.All != nil {
+				t.Errorf("call %d: %+v, want %+v", i, d, want)
+			}
+			if got := parseEntries(t, v.response["Ratelimit"], "r", "t"); len(got) != 1 || got[0].name != "soft" || got[0].a != int64(want.Remaining) || v.response.Get("Retry-After") != "" {
+				t.Errorf("call %d: the headers are %v", i, v.response)
+			}
+		}
+		wantLeft(t, limiter, "soft", me, core.PerHour(2), 0) // handles of the name have the same counter
+	})
+}
+
+// The user is in the context of a call only if Expose is set.
+func TestSoftExposesOnlyTheDecision(t *testing.T) {
+	for _, expose := range []bool{false, true} {
+		guard := newGuard(t, newLimiter(t, core.Options{Identify: whoSays, Expose: expose}), core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Soft: true, Key: core.ByUser})
+		wantStatus(t, guard, by("alice"), 200)
+		answer := wantStatus(t, guard, by("alice"), 200)
+		if d, _ := core.DecisionFrom(answer.Context); d.Reason != core.SoftExceeded || d.Key != "user:alice" {
+			t.Errorf("the handler finds %+v", d)
+		}
+		if user, ok := core.UserFrom(answer.Context); ok != expose || expose && user != "alice" {
+			t.Errorf("Expose %t: the handler finds the user %q", expose, user)
+		}
+	}
+}
+
+// A soft rule stops no charge of another rule, and a refusal by another rule none of its own kind.
+func TestSoftBesideOtherRules(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		global := gentle
+		global.Key, global.MaxCount = key("all"), 2 // elsewhere on a ring and a cluster
+		guard := newGuard(t, limiter, global, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 4})
+		for i, reason := range []core.Reason{core.Allowed, core.Allowed, core.SoftExceeded, core.SoftExceeded, core.LimitExceeded, core.LimitExceeded} {
+			v := newView("GET", "/")
+			answer := guard.Check(v)
+			d := heard.last(t, i+1)
+			if d.Reason != reason || d.Allowed != (answer.Refusal == nil) || len(d.All) != 2 {
+				t.Fatalf("call %d: %+v, want %s", i, d, reason)
+			}
+			if rule := map[bool]string{true: "soft", false: "hard"}[reason == core.SoftExceeded]; d.Rule != rule {
+				t.Errorf("call %d: the rule is %s, want %s", i, d.Rule, rule)
+			}
+			if names := titlesOf(t, v.response); !slices.Equal(names, []string{"hard"}) {
+				t.Errorf("call %d: the headers show %v", i, names)
+			}
+			if answer.Refusal != nil && !slices.Equal(answer.Refusal.Violated, []string{"hard"}) {
+				t.Errorf("call %d: violated are %v", i, answer.Refusal.Violated)
+			}
+			wantLeft(t, limiter, "hard", me, core.PerHour(4), max(0, 3-i))
+		}
+		reset, err := limiter.MustCounter("soft", core.PerHour(2)).Reset(background, "all")
+		if err != nil || !reset {
+			t.Fatal(err)
+		}
+		wantStatus(t, guard, newView("GET", "/"), 429)
+		wantLeft(t, limiter, "soft", "all", core.PerHour(2), 2)
+	})
+}
+
+func titlesOf(t *testing.T, headers http.Header) (names []string) {
+	t.Helper()
+	for _, e := range parseEntries(t, headers["Ratelimit-Policy"], "q", "w") {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// The limits of a soft rule, and of a rule in DryRun, are all charged or none.
+func TestLenientRulesChargeAllOrNone(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		soft, dry := gentle, tried
+		soft.MaxCount, soft.Also = 9, []core.Limit{core.PerDay(2), {Max: 8, Window: time.Minute * 90}}
+		dry.MaxCount, dry.Also = 1, []core.Limit{core.PerDay(9)}
+		guard := newGuard(t, limiter, dry, soft, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 5})
+		for i := range 4 {
+			wantStatus(t, guard, newView("GET", "/"), 200)
+			for n, left := range []int{9, 2, 8} {
+				wantLeft(t, limiter, "soft", me, append([]core.Limit{core.PerHour(9)}, soft.Also...)[n], left-min(2, i+1))
+			}
+			wantLeft(t, limiter, "hard", me, core.PerHour(5), 4-i)
+			if d := heard.heard[2*i].All[1]; d.Rule != "n" || d.Limit != core.PerDay(9) || d.Remaining != 8 {
+				t.Errorf("call %d: the rule in DryRun has %+v", i, d)
+			}
+		}
+	})
+}
+
+// What was not charged cannot be given back, neither by hand nor by the outcome.
+func TestSoftRefunds(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		soft := gentle
+		soft.Also = []core.Limit{core.PerDay(9)}
+		soft.Count = is(401)
+		guard := newGuard(t, limiter, soft, core.Rule{Name: "hard", Seconds: 3600})
+		wantServed(t, guard, newView("GET", "/"), 401, 401, 401)
+		wantServed(t, guard, newView("GET", "/"), 200, 200)
+		wantLeft(t, limiter, "soft", me, core.PerDay(9), 7)
+		wantLeft(t, limiter, "hard", me, core.PerHour(5), 2)
+		d := wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded)
+		refund(t, limiter, d, 1)
+		wantLeft(t, limiter, "hard", me, core.PerHour(5), 2)
+		wantLeft(t, limiter, "soft", me, core.PerHour(2), 0)
+		wantLeft(t, limiter, "soft", me, core.PerDay(9), 7)
+	})
+}
+
+// A handler that finds an exceeded soft limit may refund the call, and Count gives back no more
+// than what is left then.
+func TestSoftRefundsByHandAndOutcome(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Soft: true},
+		core.Rule{Name: "hard", Seconds: 3600, Cost: cost(2), Count: is(401)})
+	wantServed(t, guard, newView("GET", "/"), 401, 401)
+	answer := wantStatus(t, guard, newView("GET", "/"), 200)
+	answer.Run(func() int {
+		d, _ := core.DecisionFrom(answer.Context)
+		refund(t, limiter, d, 2)
+		return 200
+	})
+	wantLeft(t, limiter, "hard", me, core.PerHour(5), 3)
+}
+
+// A refund of a charged soft rule reaches its counter.
+func TestSoftRefundOfACharge(t *testing.T) {
+	var heard decisions
+	limiter := newLimiter(t, core.Options{OnDecision: heard.note})
+	wantStatus(t, newGuard(t, limiter, gentle), newView("GET", "/"), 200)
+	refund(t, limiter, heard.last(t, 1), 1)
+	wantLeft(t, limiter, "soft", me, core.PerHour(2), 2)
+}
+
+// A soft rule whose subject cannot be determined does not count the call, and logs that.
+func TestSoftWithErrorsRefusesNobody(t *testing.T) {
+	failing, login := gentle, gentle
+	failing.Key = func(core.Request) (string, error) { return "", errVerify }
+	login.NeedLogin = true
+	for name, rule := range map[string]core.Rule{"key": failing, "login": login} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(core.Request) (string, error) { return "", errVerify }})
+			guard := newGuard(t, limiter, rule, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 2})
+			for range 2 {
+				wantSoft(t, guard, newView("GET", "/"), "")
+			}
+			wantStatus(t, guard, newView("GET", "/"), 429)
+			wantSoft(t, newGuard(t, limiter, rule), newView("GET", "/"), "")
+			if log.count("soft", errVerify.Error()) == 0 {
+				t.Errorf("nothing is logged: %s", log.text.String())
+			}
+		})
+	}
+}
+
+// Callers who are not logged in are neither asked to nor counted.
+func TestSoftOfALogin(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	rule := gentle
+	rule.NeedLogin = true
+	guard := newGuard(t, limiter, rule)
+	for i := range 4 {
+		wantSoft(t, guard, newView("GET", "/"), "")
+		reason := core.SoftExceeded
+		if i < 2 {
+			reason = ""
+		}
+		wantSoft(t, guard, by("alice"), reason)
+	}
+	if status := newGuard(t, limiter, rule, core.Rule{Name: "login", Seconds: 60, NeedLogin: true}).Check(newView("GET", "/")).Refusal.Status; status != 401 {
+		t.Errorf("a rule beside the soft one asks for a login with %d", status)
+	}
+}
+
+// A cost that never fits is marked, and charged to none of the rule's limits.
+func TestSoftOfACostThatNeverFits(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		for name, overrides := range map[string]bool{"plain": false, "overridable": true} {
+			limiter := newLimiter(t, options)
+			rule := core.Rule{
+				Name: name, Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(2)}, Soft: true, Overrides: overrides,
+				Cost: func(r core.Request) int { return int(r.Size()) },
+			}
+			guard := newGuard(t, limiter, rule, core.Rule{Name: name + " hard", Seconds: 3600})
+			v := newView("GET", "/")
+			v.size = 3
+			if d := wantSoft(t, guard, v, core.SoftExceeded); d.Rule != name || d.Key != me || d.Source != source {
+				t.Errorf("%+v", d)
+			}
+			wantLeft(t, limiter, name, me, core.PerHour(10), 10)
+			wantLeft(t, limiter, name, me, core.PerDay(2), 2)
+			wantLeft(t, limiter, name+" hard", me, core.PerHour(5), 4)
+			v.size = 2
+			wantSoft(t, guard, v, "")
+			wantLeft(t, limiter, name, me, core.PerHour(10), 8)
+		}
+	})
+}
+
+// Two rules of one name whose plans differ have one counter. A cost that the smaller one never lets
+// through is charged to no limit of either.
+func TestLenientRulesInOneCounterWithACostThatNeverFits(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for name, base := range map[string]core.Rule{"soft": gentle, "dry": tried} {
+			var heard decisions
+			options.OnDecision = heard.note
+			limiter := newLimiter(t, options)
+			base.Name, base.MaxCount, base.Also = name, 9, []core.Limit{core.PerDay(9)}
+			planned := base
+			planned.Cost, planned.LimitFor = cost(5), func(core.Request) (core.Limit, error) { return core.PerHour(4), nil }
+			for _, rules := range [][]core.Rule{{base, planned}, {planned, base}} {
+				wantServed(t, newGuard(t, limiter, append(rules, core.Rule{Name: "hard " + name, Seconds: 3600})...), newView("GET", "/"), ok, 200)
+			}
+			wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 3)
+			if name == "soft" {
+				wantLeft(t, limiter, name, me, core.PerHour(9), 9)
+				wantLeft(t, limiter, name, me, core.PerDay(9), 9)
+			}
+			if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.SoftExceeded || d.Reason == core.DryRunExceeded }) {
+				t.Errorf("%s: no decision of %+v is marked", name, heard.heard)
+			}
+		}
+	})
+}
+
+// An operator's override holds for a soft rule too. A subject that is blocked is marked.
+func TestSoftOverrides(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		rule := gentle
+		rule.Overrides, rule.Also = true, []core.Limit{core.PerDay(99)}
+		guard := newGuard(t, limiter, rule, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 100})
+		o := operator{t, limiter, "soft", core.PerHour(2)}
+		o.block(me, time.Time{})
+		if d := wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded); d.Rule != "soft" || d.ResetAfter != 0 {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, limiter, "hard", me, core.PerHour(100), 99)
+		o.max(me, 3)
+		for _, reason := range []core.Reason{"", "", "", core.SoftExceeded} {
+			wantSoft(t, guard, newView("GET", "/"), reason)
+		}
+		o.lift(me)
+		wantSoft(t, guard, newView("GET", "/"), "")
+		wantLeft(t, limiter, "soft", me, core.PerDay(99), 96)
+		wantLeft(t, limiter, "hard", me, core.PerHour(100), 94)
+	})
+}
+
+func TestSoftSlots(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		rule := atOnce(1)
+		rule.Soft = true
+		guard := newGuard(t, limiter, rule)
+		serveInside(t, guard, func() {
+			wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded)
+			wantServed(t, guard, newView("GET", "/"), ok, 200)
+			wantLeft(t, limiter, "n", me, slots(1), 0)
+		})
+		wantLeft(t, limiter, "n", me, slots(1), 1)
+	})
+}
+
+// If the store does not answer, a soft rule lets the call pass uncounted, or counts here.
+func TestSoftWithoutAStore(t *testing.T) {
+	locally := gentle
+	locally.Name, locally.OnStoreError = "local", core.CountLocally(1)
+	locally.Also = []core.Limit{core.PerDay(9)}
+	limiter := newLimiter(t, deadRedis(t))
+	guard := newGuard(t, limiter, gentle, locally)
+	for i := range 4 {
+		answer := wantStatus(t, guard, newView("GET", "/"), 200)
+		if (answer.Context != nil) != (i >= 2) {
+			t.Errorf("call %d: the context is %v", i, answer.Context)
+		}
+	}
+	closed := core.Rule{Name: "closed", Seconds: 60, OnStoreError: core.FailClosed}
+	wantStatus(t, newGuard(t, limiter, locally, closed), newView("GET", "/"), 503)
+}
+
+func TestSoftInStats(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, gentle, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 20})
+	for range 5 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	wantCounts(t, limiter, map[core.DecisionCount]tallied{
+		counted("soft", core.Allowed, core.FromMemory):      {2, 0},
+		counted("soft", core.SoftExceeded, core.FromMemory): {3, 3},
+		counted("hard", core.Allowed, core.FromMemory):      {5, 2},
+	})
+}
+
+// A soft rule that has the name which an unnamed rule takes from its route has the counter of that
+// rule. Only that rule counts then, and refuses.
+func TestSoftNamedLikeARoute(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		soft, hard := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Soft: true, Overrides: true}, core.Rule{Seconds: 3600, MaxCount: 3}
+		soft.Also = []core.Limit{core.PerDay(1)}
+		other := core.Rule{Name: "other", Seconds: 3600, MaxCount: 99, Overrides: true, Key: key("x")}
+		for i, rules := range [][]core.Rule{{soft, hard, other}, {hard, soft, other}} {
+			limiter := newLimiter(t, options)
+			guard := newGuard(t, limiter, rules...)
+			v := newView("GET", "/").from([]string{"192.0.2.7", "192.0.2.8"}[i])
+			wantServed(t, guard, v, ok, 200, 200, 200, 429)
+			wantLeft(t, limiter, "GET /", "ip:"+v.peer.String(), core.PerHour(3), 0)
+			wantLeft(t, limiter, "GET /", "ip:"+v.peer.String(), core.PerDay(1), 0)
+		}
+	})
+}
+
+// The headers with room for one limit keep what an outer middleware wrote, unless that is a soft
+// limit too and this one is not.
+func TestSoftInOlderHeaders(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
+	outer, inner := newGuard(t, limiter, core.Rule{Name: "hard", Limit: core.PerHour(9).Fixed()}), newGuard(t, limiter, core.Rule{Name: "soft", Limit: core.PerHour(1).Fixed(), Soft: true})
+	for i := range int64(3) {
+		v := newView("GET", "/")
+		wantStatus(t, outer, v, 200)
+		wantStatus(t, inner, v, 200)
+		if got := v.response.Get("X-RateLimit-Limit"); got != "9" || v.response.Get("Ratelimit-Policy") != "9;w=3600" {
+			t.Errorf("call %d: the headers are %v", i, v.response)
+		}
+	}
+	v := newView("GET", "/")
+	wantStatus(t, inner, v, 200)
+	if got := v.response.Get("X-RateLimit-Limit"); got != "1" || v.response.Get("X-RateLimit-Remaining") != "0" {
+		t.Errorf("alone: the headers are %v", v.response)
+	}
+}
+
+// A caller's own limits include the soft ones.
+func TestSoftInOwnLimits(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, gentle, core.Rule{Name: "hard", Seconds: 3600})
+	for range 3 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	own := guard.OwnLimits(newView("GET", "/"))
+	if len(own.Limits) != 2 || own.Limits[0].Rule != "soft" || own.Limits[0].Reason != core.SoftExceeded || own.Limits[0].Remaining != 0 || own.Limits[1].Remaining != 2 {
+		t.Errorf("%+v", own)
+	}
+}
+
+func TestSoftRulesRefused(t *testing.T) {
+	for name, rule := range map[string]core.Rule{
+		"without a name":  {Seconds: 1, Soft: true},
+		"with DryRun":     {Name: "n", Seconds: 1, Soft: true, DryRun: true},
+		"with a ban":      {Name: "n", Seconds: 1, Soft: true, Ban: core.Ban{ByHand: true}},
+		"with a lease":    {Name: "n", Seconds: 1, Soft: true, Lease: 1},
+		"with FailClosed": {Name: "n", Seconds: 1, Soft: true, OnStoreError: core.FailClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newLimiter(t, core.Options{}).Guard(rule)
+			wantRuleError(t, err, rule.Name, "Soft", "true")
+		})
+	}
+}
+
+// A name is one of soft rules, or of others.
+func TestSoftNamesAreTheirOwn(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	newGuard(t, limiter, gentle, gentle)
+	hard := gentle
+	hard.Soft = false
+	_, err := limiter.Guard(hard)
+	wantRuleError(t, err, "soft", "Name", "soft")
+	_, err = newLimiter(t, core.Options{}).Guard(hard, gentle)
+	wantRuleError(t, err, "soft", "Name", "soft")
+
+	mine := core.Rule{Name: "mine", Seconds: 60}
+	set, err := limiter.RuleSet(mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := set.MustGuard("mine")
+	mine.Soft = true
+	if err := set.Replace("2", mine); err != nil {
+		t.Error(err)
+	}
+	newGuard(t, limiter, mine)
+	mine.Soft = false
+	var wrong *core.RuleError
+	if err := set.Replace("3", mine); !errors.As(err, &wrong) || wrong.Field != "Name" {
+		t.Errorf("%v, want an error about the name", err)
+	}
+	wantStatus(t, guard, newView("GET", "/"), 200)
+}
