@@ -69,6 +69,7 @@ func (c *call) tallyLimit(i int, bound bool) {
 	}
 	if c.passed && c.isNear(i) {
 		traits |= tally.Near
+		c.noteNear(i)
 	}
 	if v := &c.verdicts[i]; v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
 		counts.CountUsual(traits, &c.place)
@@ -76,6 +77,7 @@ func (c *call) tallyLimit(i int, bound bool) {
 	}
 	reason, source := c.outcome(i)
 	counts.Count(string(reason), string(source), traits, &c.place)
+	c.noteRefusal(i)
 }
 
 // isNear reports whether a call that passed left few permits of a limit of the rule that the limit

@@ -211,3 +211,6 @@ func StoredOverride(own Limit, maxPermits, burst int, unlimited, blocked bool, e
 	}
 	return string(text)
 }
+
+// FlushTop adds to the lists of Top what was noted so far.
+func FlushTop(l *Limiter) { l.tops.Flush() }

@@ -129,6 +129,9 @@ func (c *directCall) answer(d *Decision, q *handleCall) error {
 	traits := tally.Bound
 	if passed && c.isNear() {
 		traits |= tally.Near
+		if q.charge {
+			c.noteNear(q)
+		}
 	}
 	if usual && q.charge {
 		q.tally.CountUsual(traits, &c.place)
@@ -139,6 +142,7 @@ func (c *directCall) answer(d *Decision, q *handleCall) error {
 	}
 	if !usual && q.charge {
 		c.count(q, d, traits)
+		c.noteRefusal(q, at)
 	}
 	return nil
 }

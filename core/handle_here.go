@@ -34,11 +34,13 @@ func (h *handle) chargeHere(ctx context.Context, subject string, n int, d *Decis
 		traits := tally.Bound
 		if isNear(counter, v) {
 			traits |= tally.Near
+			h.noteUse(c.id, subject, shareInUse(counter, v))
 		}
 		h.tally.CountUsual(traits, &c.place)
 		d.receipt.record(l, counter, v, c.id)
 	} else {
 		h.tally.Count(string(LimitExceeded), string(l.source), tally.Bound, &c.place)
+		h.noteRefusal(c.id, subject)
 	}
 	d.fill(h.name, &limit.limit, v, l.source)
 	d.Key = subject

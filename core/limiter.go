@@ -21,6 +21,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/slotretry"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
 // Limiter decides whether calls may go on. Make one for a service with [New] and share it. It is
@@ -44,6 +45,7 @@ type Limiter struct {
 	directs     sync.Pool // of *directCall
 	limits      limitCache
 	tallies     *tally.Table
+	tops        *toplist.Table
 	names       ruleNames
 	ruleSets    ruleSets
 	audits      audits
@@ -117,6 +119,7 @@ func New(options Options) (*Limiter, error) {
 		l.memory = memstore.New(options.MaxKeys, nil)
 		l.store, l.source = l.memory, FromMemory
 		l.audits.trail = new(audit.Ring)
+		l.tops = l.newTops(new(toplist.Memory))
 		l.keyHead = "" // nobody else writes to this process's table
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
@@ -129,8 +132,9 @@ func New(options Options) (*Limiter, error) {
 		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 		l.store, l.source = l.local, FromRedis
 		l.audits.trail = audit.NewStream(l.redis, options.Prefix)
+		l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
 	}
-	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source))
+	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
 	l.logEngine()
 	return l, nil
 }
@@ -153,12 +157,14 @@ func (l *Limiter) logEngine() {
 }
 
 // Close ends the work in the background: sweeping, renewing the slots of calls in flight, and
-// giving back charges and leases, for at most Timeout each. The Redis client stays open. Call Close
+// giving back charges and leases, and adding to the lists of [Limiter.Top], for at most Timeout each.
+// The Redis client stays open. Call Close
 // when no call is in flight any more. Slots that are held then, or taken later, are free after
 // their Window, though their calls go on.
 func (l *Limiter) Close() {
 	l.mustBeMade()
 	l.closed.Store(true)
+	l.tops.Close()
 	l.slotRetries.Close()
 	l.store.Close()
 	l.operatorLog.Close()

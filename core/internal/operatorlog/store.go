@@ -41,6 +41,19 @@ func (l *Log) AuditOff(err error) {
 	}
 }
 
+// TopFailed reports that something is missing in the lists of refused subjects.
+func (l *Log) TopFailed(err error) {
+	l.failedAfterwards(&l.topErrors, "accesslimit: the lists of the most refused subjects are not complete", err)
+}
+
+// TopOff reports, once, that a right is missing for the lists of refused subjects.
+func (l *Log) TopOff(err error) {
+	if l.missingTops.first("") {
+		l.logger.Warn("accesslimit: the lists of the most refused subjects are off, because the Redis user lacks a right. Everything else works as before",
+			slog.String("error", textOf(err)), slog.String("change", "give the Redis user the rights that SECURITY.md lists, for all keys that begin with Options.Prefix"))
+	}
+}
+
 // failedAfterwards reports a failure of the store after it had answered the call itself.
 func (l *Log) failedAfterwards(t *throttle, message string, err error) {
 	class, text := failure.ClassOf(err), textOf(err)

@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -70,6 +71,25 @@ func OverrideIndex(head, name string) (inOrder, byTime string) {
 	begin := string(appendName([]byte(head+"%overrides"), name, false))
 	return begin + ":oi1", begin + ":ot1"
 }
+
+// allRules stands for the name in the keys of the lists of all rules. No name is the same, because
+// in an escaped name two hex digits follow a %.
+const allRules = "%all"
+
+// TopList returns the key of a rule's list of subjects for a minute since the epoch, or that of the
+// list of all rules if the name is empty. No subject has the hash tag of these keys.
+func TopList(head, name, tag string, minute int64) string {
+	key := []byte(head + "%top")
+	if name == "" {
+		key = append(append(key, "}:"...), allRules...)
+	} else {
+		key = appendName(key, name, false)
+	}
+	return string(strconv.AppendInt(append(append(append(key, ':'), tag...), ':'), minute, 10))
+}
+
+// TopIndex returns the key under which the rules are listed that have such lists.
+func TopIndex(head string) string { return head + "%top}:ti1" }
 
 // Append returns a key made of a head, a subject and a tail, written into room, which must be
 // empty.

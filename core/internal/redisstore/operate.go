@@ -12,7 +12,7 @@ import (
 )
 
 // Operate runs commands that decide nothing. Together they take no longer than Timeout. The
-// context that do receives is for the methods Script, Command and GetAll. Its error is the context's
+// context that do receives is for the methods Script, Command, CommandEach and GetAll. Its error is the context's
 // own if that has ended, and otherwise a *failure.Error.
 func (s *Store) Operate(ctx context.Context, do func(ctx context.Context) error) error {
 	return s.withTimeout(ctx, do)
@@ -56,11 +56,33 @@ type Value struct {
 // GetAll returns the values of keys that may lie on several shards, in one trip to each. It is
 // called within Operate. The errors of single values are as classified as those of Operate.
 func (s *Store) GetAll(ctx context.Context, keys []string) []Value {
-	values := make([]Value, len(keys))
-	byShard := make(map[*shard][]int)
+	commands := make([][]any, len(keys))
 	for i, key := range keys {
-		if shard, err := s.router.shard(ctx, []byte(key)); err != nil {
-			values[i].Err = toFailure(err, s.timeout)
+		commands[i] = []any{"get", key}
+	}
+	values := make([]Value, len(keys))
+	for i, reply := range s.CommandEach(ctx, commands) {
+		values[i].Err = reply.Err
+		values[i].Text, values[i].Ok = reply.Value.(string)
+	}
+	return values
+}
+
+// CommandReply is the reply to a command, nil if Redis has none, or why there is none.
+type CommandReply struct {
+	Value any
+	Err   error
+}
+
+// CommandEach runs commands that only read, each on a key, which is its second word. The keys may
+// lie on several shards, and there is one trip to each. It is called within Operate. The errors of
+// single replies are as classified as those of Operate.
+func (s *Store) CommandEach(ctx context.Context, commands [][]any) []CommandReply {
+	replies := make([]CommandReply, len(commands))
+	byShard := make(map[*shard][]int)
+	for i, command := range commands {
+		if shard, err := s.router.shard(ctx, []byte(command[1].(string))); err != nil {
+			replies[i].Err = toFailure(err, s.timeout)
 		} else {
 			byShard[shard] = append(byShard[shard], i)
 		}
@@ -70,24 +92,24 @@ func (s *Store) GetAll(ctx context.Context, keys []string) []Value {
 		places := byShard[shards[i]]
 		cmds := make([]redis.Cmder, len(places))
 		for n, at := range places {
-			cmds[n] = &valueCommand{Cmd: redis.NewCmd(ctx, "get", keys[at])}
+			cmds[n] = &valueCommand{Cmd: redis.NewCmd(ctx, commands[at]...)}
 		}
 		shards[i].processEach(ctx, cmds)
 		for n, at := range places {
-			values[at] = s.readValue(cmds[n].(*valueCommand), keys[at])
+			replies[at] = s.readReply(cmds[n].(*valueCommand), commands[at][1].(string))
 		}
 	})
-	return values
+	return replies
 }
 
-func (s *Store) readValue(cmd *valueCommand, key string) (v Value) {
+func (s *Store) readReply(cmd *valueCommand, key string) (r CommandReply) {
 	switch err := cmd.Err(); {
 	case err == nil:
-		v.Text, v.Ok = cmd.Val().(string)
+		r.Value = cmd.Val()
 	case !errors.Is(err, redis.Nil):
-		v.Err = toFailure(nameForeignKeys(err, func() []string { return []string{key} }), s.timeout)
+		r.Err = toFailure(nameForeignKeys(err, func() []string { return []string{key} }), s.timeout)
 	}
-	return v
+	return r
 }
 
 // processEach runs commands in one trip if the server can, and leaves each one's error in it.

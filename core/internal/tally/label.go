@@ -9,10 +9,10 @@ import (
 // maxLabel is the length of the longest name in a snapshot.
 const maxLabel = 200
 
-// label returns a name as snapshots show it: in UTF-8, and cut if it is too long. Metrics servers
+// Label returns a name as snapshots show it: in UTF-8, and cut if it is too long. Metrics servers
 // reject other texts, and callers can make up the routes of gRPC, of any length. Different long
 // names nearly always have different labels.
-func label(name string) string {
+func Label(name string) string {
 	valid := strings.ToValidUTF8(name, "\uFFFD")
 	if len(valid) <= maxLabel {
 		return valid

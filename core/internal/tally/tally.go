@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
 // MaxHandles bounds the names of handles, and maxRules those of rules. Callers may choose names if
@@ -37,21 +38,24 @@ type Table struct {
 	others  *Tally // of all names beyond the bounds
 	// The reason and the source of most decisions.
 	usualReason, usualSource string
+	tops                     *toplist.Table
 }
 
 // New returns an empty table. Names beyond the bounds are counted under the name others. Decisions
-// with the usual reason and source can be counted by [Tally.CountUsual].
-func New(others, usualReason, usualSource string) *Table {
+// with the usual reason and source can be counted by [Tally.CountUsual]. tops is the table of
+// [Tally.Top].
+func New(others, usualReason, usualSource string, tops *toplist.Table) *Table {
 	t := &Table{
 		stripes:     1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1)),
-		usualReason: usualReason, usualSource: usualSource,
+		usualReason: usualReason, usualSource: usualSource, tops: tops,
 	}
 	t.others = t.newTally(others)
 	return t
 }
 
 func (t *Table) newTally(name string) *Tally {
-	of := &Tally{table: t, name: name, label: label(name), usual: t.newCell(t.usualReason, t.usualSource)}
+	of := &Tally{table: t, name: name, label: Label(name), usual: t.newCell(t.usualReason, t.usualSource)}
+	of.Top = t.tops.Rule(of.label)
 	of.cells.Store(&[]*cell{of.usual})
 	return of
 }
@@ -118,6 +122,9 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 
 // Tally holds the counts of one name: a cell for each of the few pairs of a reason and a source.
 type Tally struct {
+	// Top notes who is refused.
+	Top *toplist.Rule
+
 	table *Table
 	name  string
 	label string // the name in snapshots

@@ -1,0 +1,105 @@
+package toplist
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxInMemory bounds the entries of all slots in a process. Beyond it, the oldest minutes are
+// forgotten.
+const maxInMemory = 50_000
+
+// Memory are the slots of this process, if there is no Redis. The zero value is empty.
+type Memory struct {
+	mu      sync.Mutex
+	minutes map[int64]map[slot]map[string]float64 // since the epoch
+	size    int                                   // of all slots
+}
+
+// slot is a list of a minute.
+type slot struct {
+	list string
+	of   kind
+}
+
+// Add implements Slots. There is no error.
+func (s *Memory) Add(_ context.Context, list string, of kind, entries []Entry) (added int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := minuteOf(time.Now())
+	s.forget(func(minute int64) bool { return minute <= now-keptFor || minute > now })
+	numbers := s.slot(now, slot{list, of})
+	s.size -= len(numbers)
+	for _, e := range entries {
+		numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
+	}
+	cutMap(numbers)
+	s.size += len(numbers)
+	for oldest := now - keptFor; s.size > maxInMemory && oldest < now; oldest++ {
+		s.forget(func(minute int64) bool { return minute == oldest })
+	}
+	return len(entries), nil
+}
+
+// slot returns the numbers of a list in a minute, by their subjects.
+func (s *Memory) slot(minute int64, of slot) map[string]float64 {
+	if s.minutes == nil {
+		s.minutes = make(map[int64]map[slot]map[string]float64)
+	}
+	lists := s.minutes[minute]
+	if lists == nil {
+		lists = make(map[slot]map[string]float64)
+		s.minutes[minute] = lists
+	}
+	if lists[of] == nil {
+		lists[of] = make(map[string]float64)
+	}
+	return lists[of]
+}
+
+// forget removes some minutes.
+func (s *Memory) forget(which func(minute int64) bool) {
+	for minute, lists := range s.minutes {
+		if which(minute) {
+			for _, numbers := range lists {
+				s.size -= len(numbers)
+			}
+			delete(s.minutes, minute)
+		}
+	}
+}
+
+// Read implements Slots.
+func (s *Memory) Read(_ context.Context, list string, minutes int) (m Minutes, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := minuteOf(time.Now())
+	m.Since = time.Unix(60*(now-int64(minutes)), 0)
+	for of := range kinds {
+		for minute := now - int64(minutes); minute <= now; minute++ {
+			m.Slots[of] = append(m.Slots[of], entriesOf(s.minutes[minute][slot{list, of}]))
+		}
+	}
+	return m, nil
+}
+
+func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+
+// cutMap keeps the entries with the highest numbers.
+func cutMap(numbers map[string]float64) {
+	if len(numbers) <= MaxEntries {
+		return
+	}
+	entries := entriesOf(numbers)
+	for _, e := range entries[len(greatest(entries, MaxEntries)):] {
+		delete(numbers, e.Subject)
+	}
+}
+
+func entriesOf(numbers map[string]float64) (entries []Entry) {
+	for subject, number := range numbers {
+		entries = append(entries, Entry{subject, number})
+	}
+	return entries
+}

@@ -1,0 +1,151 @@
+package toplist
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxSubject is the length of the longest subject in a list, in bytes.
+const MaxSubject = 255
+
+// The kinds of lists.
+const (
+	Refused = kind(iota) // numbers of refusals; they are added
+	Near                 // shares of limits that were in use; the highest counts
+	kinds
+)
+
+type kind int
+
+// join returns one number for two of a subject.
+func (k kind) join(a, b float64) float64 {
+	if k == Near {
+		return max(a, b)
+	}
+	return a + b
+}
+
+// sizes are how many subjects of a rule a process watches.
+var sizes = [kinds]int{Refused: 256, Near: MaxEntries}
+
+// Rule is what a process notes of the calls that a rule decides. Its methods are safe for concurrent
+// use. It is a few words until there is something to note.
+type Rule struct {
+	table    *Table
+	name     string
+	samplers [kinds]sampler
+
+	mu     sync.Mutex
+	active bool // the table knows the rule, and there are sketches
+	idle   bool // nothing was noted since the latest rest
+	found  [kinds]sketch
+	room   []byte // for a subject
+}
+
+// Weight returns how many observations this one stands for, or 0 if it is not to be noted. Each
+// observation of a rule comes with another number.
+func (r *Rule) Weight(of kind, number uint64) uint64 { return r.samplers[of].weight(number) }
+
+// NoteRefusal notes that a subject was refused, with the weight of this observation.
+func (r *Rule) NoteRefusal(weight uint64, subject []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begin(Refused) {
+		r.found[Refused].count(r.cut(subject), float64(weight))
+	}
+}
+
+// NoteUse notes that a subject has this share of its limit in use.
+func (r *Rule) NoteUse(share float64, subject []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begin(Near) {
+		r.found[Near].raise(r.cut(subject), share)
+	}
+}
+
+// begin counts an observation of the locked rule, and reports whether there is room to note it.
+func (r *Rule) begin(of kind) bool {
+	r.samplers[of].count(r.table.now())
+	if !r.active && r.table.activate(r) {
+		r.active = true
+		for of := range r.found {
+			r.found[of].size = sizes[of]
+		}
+	}
+	r.idle = false
+	return r.active
+}
+
+// cut returns a subject as lists show it. Callers may choose subjects of any length.
+func (r *Rule) cut(subject []byte) []byte {
+	if len(subject) <= MaxSubject {
+		return subject
+	}
+	digest := fnv.New32a()
+	digest.Write(subject)
+	mark := fmt.Sprintf("...%08x", digest.Sum32())
+	end := MaxSubject - len(mark)
+	for most := end; end > most-utf8.UTFMax && !utf8.RuneStart(subject[end]); {
+		end--
+	}
+	r.room = append(append(r.room[:0], subject[:end]...), mark...)
+	return r.room
+}
+
+// take takes out what was noted since the last time, at most MaxEntries.
+func (r *Rule) take(of kind) []Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.found[of].take(MaxEntries)
+	if of == Near { // the next list begins afresh
+		r.found[of] = sketch{size: sizes[of]}
+	}
+	return taken
+}
+
+// putBack notes again what was taken and could not be written.
+func (r *Rule) putBack(of kind, entries []Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		if of == Near {
+			r.found[of].raise([]byte(e.Subject), e.Number)
+		} else {
+			r.found[of].count([]byte(e.Subject), e.Number)
+		}
+	}
+}
+
+// rest frees the memory of a rule for which nothing was noted since the last call, and nothing waits
+// to be taken. It reports whether it did.
+func (r *Rule) rest(now time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	idle := r.idle
+	r.idle = true
+	for of := range r.samplers {
+		idle = r.samplers[of].slow(now) && !r.found[of].waits() && idle
+	}
+	if idle {
+		r.active, r.found, r.room = false, [kinds]sketch{}, nil
+	}
+	return idle
+}
+
+// joined returns a rule and a subject as one text, for the list of all rules.
+func joined(rule, subject string) string { return fmt.Sprint(len(rule), ":", rule, subject) }
+
+// split returns the rule and the subject of an entry in the list of all rules.
+func split(text string) (rule, subject string, ok bool) {
+	var n int
+	length, rest, found := strings.Cut(text, ":")
+	if _, err := fmt.Sscanf(length, "%d", &n); err != nil || !found || n < 0 || n > len(rest) || joined(rest[:n], rest[n:]) != text {
+		return "", "", false
+	}
+	return rest[:n], rest[n:], true
+}

@@ -1,0 +1,185 @@
+// Package toplist finds, over all processes, the subjects that a rule refused most, and those that
+// are nearest to their limits.
+//
+// A process notes what it sees in a sketch for each rule, of bounded size. If a rule refuses
+// thousands of calls a second, it notes only one in so many, which stands for all of these. Within
+// ten seconds after the first observation, the process adds the greatest of each rule to a list of
+// the present minute, in Redis or in this process. After a while without any observation, nothing
+// is left in memory, and nothing runs.
+//
+// A number is added at most once. If Redis may have added it and did not say so, it is not sent
+// again. If Redis certainly did not, it waits in the sketch.
+package toplist
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxEntries is the number of entries of a list.
+	MaxEntries = 100
+	// maxRules is how many rules have lists at the same time.
+	maxRules = 200
+	// all is the name of the list of all rules. No rule has an empty name.
+	all = ""
+	// maxAdded is how many entries a flush adds, or a few more. Rules beyond that wait for the next
+	// flush, so a process takes at most 10 ms of Redis's time in 5 seconds.
+	maxAdded = 4_000
+	// flushTime bounds a flush.
+	flushTime = time.Second
+	// A flush begins between minWait and twice that after the first observation.
+	minWait = 5 * time.Second
+)
+
+// Slots hold the lists, a slot for each minute.
+type Slots interface {
+	// Add adds entries to a list of the present minute, and returns how many were added, or may
+	// have been.
+	Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error)
+	// Read returns what a list had in the present minute and in so many minutes before it.
+	Read(ctx context.Context, list string, minutes int) (Minutes, error)
+}
+
+// Minutes are the slots of some minutes.
+type Minutes struct {
+	Since time.Time // when the first minute began
+	Slots [kinds][][]Entry
+	Odd   bool // something was left out, because no process of ours wrote it
+}
+
+// Lists are what the slots of some minutes have together, the highest numbers first.
+type Lists struct {
+	Since         time.Time // when the first minute began
+	Refused, Near []Ruled
+}
+
+// Ruled is an entry of a rule.
+type Ruled struct {
+	Rule string
+	Entry
+}
+
+// Table holds what a process noted of all rules. Make one with New. It is safe for concurrent use.
+type Table struct {
+	slots      Slots
+	background func(do func())
+	failed     func(error)
+	start      time.Time
+
+	mu     sync.Mutex
+	active []*Rule     // at most maxRules
+	timer  *time.Timer // of the next flush, or nil
+	closed bool
+
+	flushing sync.Mutex     // protects the fields below
+	turn     int            // the rule that the next flush begins with, in active
+	waiting  [kinds][]Entry // for the list of all rules
+}
+
+// New returns a table that adds to these slots, in the background. It reports errors to failed.
+func New(slots Slots, background func(do func()), failed func(error)) *Table {
+	return &Table{slots: slots, background: background, failed: failed, start: time.Now()}
+}
+
+// Rule returns what is noted of a rule. The name must not be empty.
+func (t *Table) Rule(name string) *Rule { return &Rule{table: t, name: name} }
+
+func (t *Table) now() time.Duration { return time.Since(t.start) }
+
+// activate reports whether there is room for a rule. If there is, the next flush includes it.
+func (t *Table) activate(r *Rule) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.active) == maxRules {
+		return false
+	}
+	t.active = append(t.active, r)
+	t.schedule()
+	return true
+}
+
+// schedule makes sure that a flush will run. The table must be locked.
+func (t *Table) schedule() {
+	if t.timer == nil && !t.closed {
+		t.timer = time.AfterFunc(minWait+rand.N(minWait), func() { t.background(t.flushSoon) })
+	}
+}
+
+// flushSoon flushes, and later again if something may be noted by then.
+func (t *Table) flushSoon() {
+	if t.isClosed() {
+		return
+	}
+	t.Flush()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer = nil; len(t.active) > 0 {
+		t.schedule()
+	}
+}
+
+func (t *Table) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+// Close flushes once more. Nothing runs afterwards.
+func (t *Table) Close() {
+	t.mu.Lock()
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.mu.Unlock()
+	t.Flush()
+}
+
+// Read returns what a list had in the present minute and in so many minutes before it. The name of
+// the list of all rules is "".
+func (t *Table) Read(ctx context.Context, list string, minutes int) (Lists, error) {
+	m, err := t.slots.Read(ctx, list, minutes)
+	if err != nil {
+		return Lists{}, err
+	}
+	lists := Lists{Since: m.Since}
+	lists.Refused = named(list, merge(m.Slots[Refused], Refused), &m.Odd)
+	lists.Near = named(list, merge(m.Slots[Near], Near), &m.Odd)
+	if m.Odd {
+		t.failed(ErrOdd)
+	}
+	return lists, nil
+}
+
+// named returns the entries of a list with the names of their rules.
+func named(list string, entries []Entry, odd *bool) (ruled []Ruled) {
+	for _, e := range entries {
+		rule, ok := list, true
+		if list == all {
+			rule, e.Subject, ok = split(e.Subject)
+		}
+		if *odd = *odd || !ok; ok {
+			ruled = append(ruled, Ruled{rule, e})
+		}
+	}
+	slices.SortFunc(ruled, func(a, b Ruled) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject))
+	})
+	return ruled
+}
+
+// merge returns the entries of all slots as one list.
+func merge(slots [][]Entry, of kind) []Entry {
+	numbers := make(map[string]float64)
+	for _, entries := range slots {
+		for _, e := range entries {
+			numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
+		}
+	}
+	return greatest(entriesOf(numbers), MaxEntries)
+}

@@ -1,0 +1,142 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/toplist"
+)
+
+// TopList is what [Limiter.Top] returns. Both lists have at most 100 entries, the greatest first.
+type TopList struct {
+	// Since is the time from which calls are in the lists: the beginning of a minute.
+	Since time.Time
+	// Refused are the subjects that were refused most.
+	Refused []TopEntry
+	// Near are the subjects that had the most of their limits in use, at least 80 %.
+	Near []TopEntry
+}
+
+// TopEntry is a subject in a [TopList].
+type TopEntry struct {
+	// Rule is the name of the rule or the handle, as in Stats.
+	Rule string
+	// Subject is the Decision's Key, such as user:alice. If it is longer than 255 bytes, it is cut,
+	// and ends with "..." and eight hex digits of a digest. Callers may choose its bytes.
+	Subject string
+	// Refused is about how often the rule refused the subject, or would have refused it if it is in
+	// DryRun. It is 0 in Near.
+	Refused int64
+	// Used is the largest share of a limit of the rule that the subject had in use after a call that
+	// passed, from 0.8 to 1. It is 0 in Refused.
+	Used float64
+}
+
+// Top returns the subjects that a rule refused most, and those that were nearest to its limits, over
+// all processes with this Prefix. An empty name stands for all rules and handles together. The span
+// is time.Minute, 10*time.Minute or time.Hour: the present minute, and so many whole minutes before
+// it. A call is in the lists ten seconds later at the latest, if Redis answers.
+//
+// Every subject with more than 1 % of a rule's refusals is in the list of the rule, and its number is
+// within 10 %, if there were some thousand refusals. All refusals by a limit count, also repeated
+// ones ([FromDenyCache]), bans, blocks and those of rules in DryRun. If a rule refuses more than
+// 2,048 calls a second in a process, samples of them are counted. A number may be too low after an
+// outage of Redis, which is not told twice what it may have counted.
+//
+// There are lists for at most 200 rules at the same time. Further rules are left out until another
+// was not written to for an hour. In Redis, the lists need no further rights, and are forgotten after
+// an hour. Without Redis, a process keeps 50,000 entries, and forgets the oldest minutes beyond that.
+//
+// The error is a *[RuleError] if the span is another one. Others are those of [Counter].
+func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
+	switch {
+	case l == nil:
+		return TopList{}, errNilLimiter
+	case span != time.Minute && span != 10*time.Minute && span != time.Hour:
+		return TopList{}, &RuleError{Rule: rule, Field: "span", Value: span, Why: "must be time.Minute, 10*time.Minute or time.Hour"}
+	case ctx.Err() != nil:
+		return TopList{}, ctx.Err()
+	}
+	if l.redis == nil {
+		l.tops.Flush()
+	}
+	name := ""
+	if rule != "" {
+		name = tally.Label(rule)
+	}
+	found, err := l.tops.Read(ctx, name, int(span/time.Minute))
+	if err != nil {
+		return TopList{}, l.storeError("top", err)
+	}
+	list := TopList{Since: found.Since}
+	for _, e := range found.Refused {
+		list.Refused = append(list.Refused, TopEntry{Rule: e.Rule, Subject: e.Subject, Refused: int64(e.Number)})
+	}
+	for _, e := range found.Near {
+		list.Near = append(list.Near, TopEntry{Rule: e.Rule, Subject: e.Subject, Used: e.Number})
+	}
+	return list, nil
+}
+
+// String returns the lists as a table for a terminal. Subjects with bytes that do not print are
+// quoted.
+//
+//	refused most since 14:03:
+//	    1234  reply  user:alice
+//	nearest to their limits since 14:03:
+//	    97 %  reply  user:bob
+func (l TopList) String() string {
+	var text strings.Builder
+	since := l.Since.Format("15:04")
+	fmt.Fprintf(&text, "refused most since %s:\n", since)
+	writeTop(&text, l.Refused, func(e TopEntry) string { return strconv.FormatInt(e.Refused, 10) })
+	fmt.Fprintf(&text, "nearest to their limits since %s:\n", since)
+	writeTop(&text, l.Near, func(e TopEntry) string { return strconv.Itoa(int(100*e.Used+1e-9)) + " %" })
+	return text.String()
+}
+
+func writeTop(text *strings.Builder, entries []TopEntry, number func(TopEntry) string) {
+	if len(entries) == 0 {
+		text.WriteString("    nobody\n")
+		return
+	}
+	longest := 0
+	for _, e := range entries {
+		longest = max(longest, len(readable(e.Rule)))
+	}
+	for _, e := range entries {
+		fmt.Fprintf(text, "%8s  %-*s  %s\n", number(e), longest, readable(e.Rule), readable(e.Subject))
+	}
+}
+
+// readable returns a text that callers may have chosen, in a form that a terminal does not take for
+// a command.
+func readable(text string) string {
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		return quoted
+	}
+	return text
+}
+
+// newTops returns the table of what is noted for Top.
+func (l *Limiter) newTops(slots toplist.Slots) *toplist.Table {
+	return toplist.New(slots, func(do func()) { l.store.InBackground(do) }, l.topFailed)
+}
+
+// topFailed logs why something is missing in the lists. While Redis does not answer, nothing is
+// missing yet, and calls say so.
+func (l *Limiter) topFailed(err error) {
+	switch {
+	case redisstore.IsNoPermission(err):
+		l.operatorLog.TopOff(err)
+	case errors.Is(err, toplist.ErrOdd), errors.Is(err, toplist.ErrTooManyRules), failure.ClassOf(err).Lasting():
+		l.operatorLog.TopFailed(err)
+	}
+}
