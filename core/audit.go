@@ -2,12 +2,10 @@ package core
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 // AuditEntry is one act of an operator: see [Limiter.Audit]. Texts that are longer than 255 bytes
@@ -70,13 +68,9 @@ func (l *Limiter) Audit(ctx context.Context, before string, n int) ([]AuditEntry
 
 // audits holds where a Limiter writes what operators do.
 type audits struct {
-	trail    audit.Trail
-	offUntil atomic.Int64 // UnixNano; nothing is written before, because a right is missing
+	trail audit.Trail
+	optional
 }
-
-// auditPause is how long nothing is written after a right was found to be missing. An operator may
-// grant it in the meantime.
-const auditPause = time.Minute
 
 // record writes an entry. It waits for the reply, so that Audit returns the entry afterwards, but
 // only until the context ends or Timeout has passed since the act began.
@@ -84,10 +78,16 @@ func (l *Limiter) record(ctx context.Context, began time.Time, e audit.Entry) {
 	e = e.By(ctx)
 	written := make(chan struct{})
 	l.writeAudit(ctx, written, func(ctx context.Context) error { return l.audits.trail.Append(ctx, e) })
+	l.await(ctx, began, written)
+}
+
+// await waits for what an act does in the background, but only until the context ends or Timeout
+// has passed since the act began.
+func (l *Limiter) await(ctx context.Context, began time.Time, done <-chan struct{}) {
 	patience := time.NewTimer(time.Until(began.Add(l.options.Timeout)))
 	defer patience.Stop()
 	select {
-	case <-written:
+	case <-done:
 	case <-ctx.Done():
 	case <-patience.C:
 	}
@@ -112,12 +112,11 @@ func (l *Limiter) rulesChanged(ctx context.Context, before, now string, earlier 
 func (l *Limiter) writeAudit(ctx context.Context, written chan<- struct{}, write func(context.Context) error) {
 	l.store.InBackground(func() {
 		defer close(written)
-		if time.Now().UnixNano() < l.audits.offUntil.Load() {
+		if l.audits.isOff() {
 			return
 		}
 		switch err := write(context.WithoutCancel(ctx)); {
-		case redisstore.IsNoPermission(err):
-			l.audits.offUntil.Store(time.Now().Add(auditPause).UnixNano())
+		case l.audits.turnOff(err):
 			l.operatorLog.AuditOff(err)
 		case err != nil:
 			l.operatorLog.AuditFailed(err)

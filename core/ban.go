@@ -3,10 +3,12 @@ package core
 import (
 	"context"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -65,7 +67,8 @@ func (b Ban) compile(window time.Duration) algorithm.Limit {
 //
 // A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
 // Ban set, the error is a *[RuleError]. Handles do not look at bans. A bare address as the subject
-// is a *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor].
+// is a *[RuleError]: use [IPSubject]. Other errors are those of [Counter]. See [WithActor] and
+// [Limiter.Bans].
 func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	began := time.Now()
 	if err := l.checkOperated(name, subject); err != nil {
@@ -79,7 +82,15 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
-	changed, err = l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds())
+	ends, changed, err := l.store.Ban(ctx, l.banKey(name, subject), span.Microseconds())
+	perhaps := mayHaveActed(err)
+	if perhaps {
+		ends = began.Add(span).UnixMicro()
+	}
+	if err == nil || perhaps {
+		listed := l.listByHand(ctx, banlist.Sighting{Rule: name, Subject: subject, Ends: ends}, changed || perhaps)
+		defer l.await(ctx, began, listed)
+	}
 	l.operated(ctx, act{
 		began: began, what: audit.Ban, rule: name, subject: subject, after: "banned for " + span.String(),
 	}, changed, err)
@@ -89,10 +100,16 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 // Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
 // Errors are those of [Limiter.Ban].
 func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
+	began := time.Now()
 	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
-	return l.reset(ctx, audit.Unban, name, subject, l.banKey(name, subject))
+	changed, err = l.reset(ctx, audit.Unban, name, subject, l.banKey(name, subject))
+	if err == nil || mayHaveActed(err) {
+		subject := strings.Clone(subject)
+		l.await(ctx, began, l.changeBanList(ctx, func(ctx context.Context) error { return l.bans.list.Remove(ctx, name, subject) }))
+	}
+	return changed, err
 }
 
 // checkOperated checks the name and the subject that an operator passes. A bare address is likely

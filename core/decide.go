@@ -119,13 +119,14 @@ func allFit(verdicts []algorithm.Verdict) bool {
 	return true
 }
 
-// applyBans lets the first limit that a ban in force watches report the ban.
+// applyBans lets the first limit that a ban in force watches report the ban, which is listed.
 func (c *call) applyBans() {
 	for i := range c.limits {
 		wait := c.verdicts[i].RetryAfter
 		if !c.limits[i].isBan || wait == 0 {
 			continue
 		}
+		c.noteBan(i)
 		first := i
 		if watched := c.counters[i].Watched; len(watched) > 0 {
 			first = watched[0]

@@ -44,6 +44,7 @@
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
 //   - [Rule].Ban bans subjects that keep calling when they are refused. A ban must be arranged
 //     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
+//     [Limiter.Bans] lists those in force.
 //   - [Rule].Overrides lets an operator change the limit of one subject at run time: see
 //     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.

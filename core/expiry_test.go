@@ -55,7 +55,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 	if _, err := limiter.MustPacer("n", core.PerMinute(1).Bucket(1)).Reserve(background, "user:a", 3); err != nil {
 		t.Fatal(err)
 	}
-	wantAllToDie("a ban and a reservation", 2)
+	wantAllToDie("a ban, its note and a reservation", 3)
 }
 
 // A counter that had lost its time to live (through a copy, a PERSIST, an old release) stayed at

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -48,6 +49,7 @@ func SetMaxOverrides(l *Limiter, most int) { l.maxOverrides = most }
 func UseClock(l *Limiter, now func() int64) {
 	l.memory = memstore.New(l.options.MaxKeys, now)
 	l.store = l.memory
+	l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
 }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
@@ -214,3 +216,8 @@ func StoredOverride(own Limit, maxPermits, burst int, unlimited, blocked bool, e
 
 // FlushTop adds to the lists of Top what was noted so far.
 func FlushTop(l *Limiter) { l.tops.Flush() }
+
+// BanIndex returns the Redis keys of the list of a rule's bans.
+func BanIndex(rule string) (inOrder, byEnd string) {
+	return rediskey.BanIndex(rediskey.Head(defaultPrefix), rule)
+}

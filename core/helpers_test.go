@@ -201,12 +201,9 @@ func onEveryDeployment(t *testing.T, test func(t *testing.T, options core.Option
 	}
 }
 
-// counterKeys returns the keys of a server, except that of the audit, which stays, and those of the
-// lists of refused subjects, which are not about one subject.
+// counterKeys returns the keys of a server, except those of the audit and of lists, which stay.
 func counterKeys(server *redis.Client) []string {
-	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool {
-		return key == core.AuditKey || strings.HasPrefix(key, "accesslimit:{%top}:")
-	})
+	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.Contains(key, ":{%") })
 }
 
 // deadRedis are options with a Redis whose port refuses connections.

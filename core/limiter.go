@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
@@ -49,6 +50,7 @@ type Limiter struct {
 	names       ruleNames
 	ruleSets    ruleSets
 	audits      audits
+	bans        bans
 
 	maxOverrides int // of a rule, or without Redis of all rules
 	refunds      refunds
@@ -80,9 +82,9 @@ type store interface {
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	// Records returns the calls that count in a log now, newest first.
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
-	// longer. The key is that of its ban.
-	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
+	// Ban bans a subject by hand, for so many microseconds. It returns when the ban ends, in
+	// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
 	// Reset forgets keys of one subject, and reports whether any was there.
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	// InBackground runs a task that nobody waits for, except Close.
@@ -110,6 +112,7 @@ func New(options Options) (*Limiter, error) {
 		maxOverrides: overrides.Most,
 	}
 	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) })
+	l.bans.seen = banlist.NewSightings(l.listBans, func(do func()) { l.store.InBackground(do) })
 	l.calls.New = func() any {
 		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace()}
 	}
@@ -120,6 +123,7 @@ func New(options Options) (*Limiter, error) {
 		l.store, l.source = l.memory, FromMemory
 		l.audits.trail = new(audit.Ring)
 		l.tops = l.newTops(new(toplist.Memory))
+		l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
 		l.keyHead = "" // nobody else writes to this process's table
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
@@ -133,6 +137,7 @@ func New(options Options) (*Limiter, error) {
 		l.store, l.source = l.local, FromRedis
 		l.audits.trail = audit.NewStream(l.redis, options.Prefix)
 		l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
+		l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
 	}
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
 	l.logEngine()
@@ -166,6 +171,7 @@ func (l *Limiter) Close() {
 	l.closed.Store(true)
 	l.tops.Close()
 	l.slotRetries.Close()
+	l.bans.seen.Close()
 	l.store.Close()
 	l.operatorLog.Close()
 }

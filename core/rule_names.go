@@ -26,6 +26,7 @@ type claim struct {
 	overrides bool
 	soft      bool   // Rule.Soft, in which they agree too
 	bans      bool   // a rule of this name has Ban set
+	banAfter  int    // the Ban.After of that rule
 	place     string // where the rule stands, or was attached
 }
 
@@ -50,7 +51,7 @@ func (n *ruleNames) claim(owner *RuleSet, rules []*boundRule, place func(rule st
 	}
 	for name, claim := range fresh {
 		if known := n.find(name, owner); known != nil {
-			known.bans = known.bans || claim.bans
+			known.bans, known.banAfter = known.bans || claim.bans, max(known.banAfter, claim.banAfter)
 		} else if n.hasRoom(name) {
 			claim.place = place(claim.rule)
 			n.add(name, claim)
@@ -90,7 +91,7 @@ func (n *ruleNames) compare(owner *RuleSet, rules []*boundRule, stays func(claim
 			continue
 		}
 		name, limits := rule.claims()
-		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, soft: rule.Soft, bans: rule.Ban != Ban{}}
+		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, soft: rule.Soft, bans: rule.Ban != Ban{}, banAfter: rule.Ban.After}
 		taken, among := fresh[name]
 		conflicts := func(c claim) bool { return stays(c) && own.differs(c) }
 		if at := slices.IndexFunc(n.claims[name], conflicts); at >= 0 {
@@ -100,7 +101,7 @@ func (n *ruleNames) compare(owner *RuleSet, rules []*boundRule, stays func(claim
 		} else if handle, ok := n.handles[name]; ok && own.overrides && !limits[0].sharesCounter(handle.limits[0]) {
 			wrong = append(wrong, &nameConflict{handle, own}) // no override could hold for both
 		}
-		own.bans = own.bans || taken.bans
+		own.bans, own.banAfter = own.bans || taken.bans, max(own.banAfter, taken.banAfter)
 		fresh[name] = own
 	}
 	return fresh, wrong
@@ -205,6 +206,16 @@ func (n *ruleNames) ignoresBans(name string) bool {
 	defer n.mu.Unlock()
 	claims := n.claims[name]
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c claim) bool { return c.bans })
+}
+
+// banAfter returns the Ban.After of the rules of this name, or 0 if none is known that has it.
+func (n *ruleNames) banAfter(name string) (after int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.claims[name] {
+		after = max(after, c.banAfter)
+	}
+	return after
 }
 
 // claimHandle takes a name for a handle with overrides. It reports whether it could: not if the

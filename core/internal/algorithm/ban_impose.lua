@@ -3,7 +3,8 @@
 --
 -- KEYS[1]   the ban
 -- ARGV[1]   the span (microseconds)
--- reply     how long the ban lasts from now (microseconds); 1 if that is longer than before, else 0
+-- reply     how long the ban lasts from now (microseconds); 1 if that is longer than before, else 0;
+--           now (microseconds)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local span = ARGV[1] + 0
@@ -21,4 +22,4 @@ local changed = 0
 if now + span > ends then ends, changed = now + span, 1 end
 forgotten = math.max(forgotten, ends)
 redis.call('SET', KEYS[1], struct.pack('<I7I7I2I1I7', ends, now, 0, bans, forgotten), 'PXAT', math.floor(forgotten / 1000) + 1)
-return {ends - now, changed}
+return {ends - now, changed, now}

@@ -143,7 +143,7 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 }
 
 func (e *engines) ban(key string, span int64) {
-	_, _ = e.process.Ban(context.Background(), []byte(key), span)
+	_, _, _ = e.process.Ban(context.Background(), []byte(key), span)
 	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: algorithm.ImposeBan, keys: []string{key}, argv: algorithm.AppendImpose(nil, span), writes: []string{key}})
 }
 

@@ -246,14 +246,15 @@ func ReadReserved(reply []any, c *Counter) (Verdict, error) {
 	return verdicts[0], nil
 }
 
-// ReadImposed reads what ban_impose.lua replied: whether the ban lasts longer than before.
-func ReadImposed(reply []any) (changed bool, err error) {
+// ReadImposed reads what ban_impose.lua replied: when the ban ends, in microseconds since the epoch,
+// and whether that is later than before.
+func ReadImposed(reply []any) (ends int64, changed bool, err error) {
 	n := numbers{left: reply}
-	_, longer := n.next(), n.next()
+	lasts, later, now := n.next(), n.next(), n.next()
 	if n.wrong || len(n.left) > 0 {
-		return false, fmt.Errorf("the script replied %.200v for a ban", reply)
+		return 0, false, fmt.Errorf("the script replied %.200v for a ban", reply)
 	}
-	return longer == 1, nil
+	return now + lasts, later == 1, nil
 }
 
 // ReadRecords reads what sliding_log_records.lua replied.

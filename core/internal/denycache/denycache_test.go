@@ -149,7 +149,7 @@ func TestOwnChangesAreSeenAtOnce(t *testing.T) {
 		"give back": func(v algorithm.Verdict) {
 			_ = p.GiveBack(ctx, []algorithm.Charge{{Key: c.Key, Limit: limit, Cost: 1, At: v.At}})
 		},
-		"ban":   func(algorithm.Verdict) { _, _ = p.Ban(ctx, ban.Key, Hour) },
+		"ban":   func(algorithm.Verdict) { _, _, _ = p.Ban(ctx, ban.Key, Hour) },
 		"unban": func(algorithm.Verdict) { p.MustReset(t, ban) },
 		"reserve": func(algorithm.Verdict) {
 			if v := p.Reserve(ctx, &c, 2*Hour); v.RetryAfter != 0 {

@@ -30,7 +30,7 @@ type Shared interface {
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	Ban(ctx context.Context, key []byte, span int64) (changed bool, err error)
+	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	InBackground(do func())
 	// GiveBackBy sets the function that gives back the charges of some shards, soon, if another
@@ -187,8 +187,8 @@ func (s *Store) whereMade(ctx context.Context, charges []algorithm.Charge, share
 	return errors.Join(err, shared(ctx, others))
 }
 
-// Ban bans a subject by hand, and reports whether that made its ban longer.
-func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
+// Ban bans a subject by hand. It returns when the ban ends, and whether that is later than before.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	defer s.denied.Invalidate(key)
 	return s.Shared.Ban(ctx, key, span)
 }

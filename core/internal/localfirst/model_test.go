@@ -148,8 +148,8 @@ func (p *pair) play(s *step) error {
 		_, _ = p.plain.Reset(ctx, last.Key)
 	case "ban":
 		if last.Limit.Kind == algorithm.Ban {
-			_, _ = p.process.Ban(ctx, last.Key, Second/2)
-			_, _ = p.plain.Ban(ctx, last.Key, Second/2)
+			_, _, _ = p.process.Ban(ctx, last.Key, Second/2)
+			_, _, _ = p.plain.Ban(ctx, last.Key, Second/2)
 		}
 	case "reserve":
 		for i := range s.counters {

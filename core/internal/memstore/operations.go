@@ -87,16 +87,24 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 	return records, nil
 }
 
-// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
-// longer. The key is that of its ban.
-func (s *Store) Ban(_ context.Context, key []byte, span int64) (changed bool, err error) {
+// Ban bans a subject by hand, for so many microseconds. It returns when the ban ends, in
+// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, key, hash, t, nil)
 		var resetAfter int64
 		resetAfter, changed = e.state.Impose(t.now, span)
 		e.freshAt = t.awake + resetAfter
+		ends = e.state.BanAt(t.now).Ends
 	})
-	return changed, nil
+	return ends, changed, nil
+}
+
+// BanOf returns what is known of the ban with a key, and the time, in microseconds since the epoch.
+func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
+	now = s.Now()
+	s.change(key, func(e *entry, t instant) { b, now = e.state.BanAt(t.now), t.now })
+	return b, now
 }
 
 // Reset forgets keys, and reports whether there was anything to forget.

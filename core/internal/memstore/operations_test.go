@@ -154,7 +154,7 @@ func TestBans(t *testing.T) {
 	if s.sweep(); s.Len() != 0 {
 		t.Errorf("%d keys, the ban is to be forgotten", s.Len())
 	}
-	_, _ = s.Ban(context.Background(), []byte("ban"), second)
+	_, _, _ = s.Ban(context.Background(), []byte("ban"), second)
 	s.sweep()
 	if v := s.decide(true, counter("ban", &limit), counter("free", minute(100))); v[0].RetryAfter != second || s.Len() != 1 {
 		t.Errorf("banned by hand: %+v, %d keys", v, s.Len())
@@ -252,7 +252,7 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {
 			case 0:
-				_, _ = s.Ban(ctx, call[1].Key, second/1000)
+				_, _, _ = s.Ban(ctx, call[1].Key, second/1000)
 			case 1:
 				_ = s.Renew(ctx, []algorithm.Charge{charge("slots "+name, &slots, "other")})
 			case 2:

@@ -18,11 +18,11 @@ type Log struct {
 	logger *slog.Logger
 
 	// By kind of error or rule.
-	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, ignoredOverrides, topErrors throttle
+	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
 	// By server.
 	breakers, connections, versions, evictions throttle
 
-	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingTops once
+	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingBans, missingTops once
 }
 
 // New returns a Log that writes to a logger.
@@ -31,7 +31,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 // Close writes the messages that wait for the end of their minute.
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
-		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.ignoredOverrides, &l.topErrors,
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
 		&l.breakers, &l.connections, &l.versions, &l.evictions,
 	} {
 		t.close()

@@ -54,6 +54,19 @@ func (l *Log) TopOff(err error) {
 	}
 }
 
+// BansFailed reports that bans could not be listed.
+func (l *Log) BansFailed(err error) {
+	l.failedAfterwards(&l.banErrors, "accesslimit: bans are in force, but could not be listed", err)
+}
+
+// BansOff reports, once, that a right is missing for the list of bans.
+func (l *Log) BansOff(err error) {
+	if l.missingBans.first("") {
+		l.logger.Warn("accesslimit: the list of bans is off, because the Redis user lacks a right. Everything else works as before",
+			slog.String("error", textOf(err)), slog.String("change", "give the Redis user the rights that SECURITY.md lists"))
+	}
+}
+
 // failedAfterwards reports a failure of the store after it had answered the call itself.
 func (l *Log) failedAfterwards(t *throttle, message string, err error) {
 	class, text := failure.ClassOf(err), textOf(err)

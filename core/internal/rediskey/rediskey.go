@@ -7,7 +7,8 @@
 // cluster slot, so one script can decide over them. Subject and name are escaped, so that no two
 // counters share a key, and nothing that a caller sends ends the braces or chooses the slot.
 //
-// An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1.
+// An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1, and the author
+// of a ban by hand under PREFIX:{SUBJECT}:NAME:by1.
 package rediskey
 
 import (
@@ -90,6 +91,19 @@ func TopList(head, name, tag string, minute int64) string {
 
 // TopIndex returns the key under which the rules are listed that have such lists.
 func TopIndex(head string) string { return head + "%top}:ti1" }
+
+// BanIndex returns the keys under which the banned subjects of a name are listed: in their order,
+// and by when their bans end. No subject has their hash tag, because two hex digits follow a %
+// there.
+func BanIndex(head, name string) (inOrder, byEnd string) {
+	begin := string(appendName([]byte(head+"%bans"), name, false))
+	return begin + ":bi1", begin + ":be1"
+}
+
+// BanNoteTail returns the end of the keys that hold the authors of bans by hand.
+func BanNoteTail(name string) string {
+	return string(append(appendName(nil, name, false), ":by1"...))
+}
 
 // Append returns a key made of a head, a subject and a tail, written into room, which must be
 // empty.

@@ -81,18 +81,18 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 	return records, err
 }
 
-// Ban bans a subject by hand, for so many microseconds, and reports whether that made its ban
-// longer. The key is that of its ban.
-func (s *Store) Ban(ctx context.Context, key []byte, span int64) (changed bool, err error) {
+// Ban bans a subject by hand, for so many microseconds. It returns when the ban ends, in
+// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
 		args := algorithm.AppendImpose(onKey(algorithm.ImposeBan, key), span)
 		reply, err := s.runScript(deadline, newOperation(algorithm.ImposeBan, args))
 		if err == nil {
-			changed, err = algorithm.ReadImposed(reply)
+			ends, changed, err = algorithm.ReadImposed(reply)
 		}
 		return err
 	})
-	return changed, err
+	return ends, changed, err
 }
 
 // Reset deletes keys of one hash tag, and reports whether any existed. One command for all of them

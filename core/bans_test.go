@@ -1,0 +1,317 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// strict bans a subject that is refused once. Calls name theirs in a header.
+var strict = core.Rule{
+	Name: "n", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour},
+	Key: func(r core.Request) (string, error) { return r.Header("Subject")[0], nil },
+}
+
+// bansOf returns all bans of a rule, read in pages.
+func bansOf(t *testing.T, limiter *core.Limiter, rule string, page int) (all []core.BanEntry) {
+	t.Helper()
+	for after, more := "", true; more; more = after != "" {
+		found, next, err := limiter.Bans(background, rule, after, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, after = append(all, found...), next
+	}
+	return all
+}
+
+// subjectsOf returns the subjects of bans.
+func subjectsOf(bans []core.BanEntry) (subjects []string) {
+	for _, b := range bans {
+		subjects = append(subjects, b.Subject)
+	}
+	return subjects
+}
+
+// refuse makes a guard refuse a subject, which bans it if the rule is strict.
+func refuse(t *testing.T, guard *core.Guard, subjects ...string) {
+	t.Helper()
+	for _, subject := range subjects {
+		v := newView("GET", "/")
+		v.request["Subject"] = []string{subject}
+		wantServed(t, guard, v, ok, 200, 429)
+	}
+}
+
+// Bans are listed with their causes and ends, in pages, and those that have ended are not.
+func TestBansAreListed(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, strict)
+		refuse(t, guard, "b", "d")
+		bob := core.WithActor(background, "bob", "ticket 7")
+		for _, err := range []error{
+			errorOf(limiter.Ban(bob, "n", "c", 2*time.Hour)),
+			errorOf(limiter.Ban(background, "n", "a", 2*time.Hour)),
+			errorOf(limiter.Ban(background, "other", "x", time.Hour)),
+			errorOf(limiter.Ban(background, "n", "brief", time.Millisecond)),
+			errorOf(limiter.Ban(background, "n", "forgiven", time.Hour)),
+			errorOf(limiter.Unban(background, "n", "forgiven")),
+			errorOf(limiter.Ban(bob, "n", "b", time.Minute)), // changes nothing
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "the brief ban has ended", func() bool { return !slices.Contains(subjectsOf(bansOf(t, limiter, "n", 10)), "brief") })
+		refused := "refused in 1 window"
+		want := []core.BanEntry{
+			{Subject: "a", Cause: "by hand"},
+			{Subject: "b", Cause: refused, Bans: 1},
+			{Subject: "c", Cause: "by hand", Author: "bob", Note: "ticket 7"},
+			{Subject: "d", Cause: refused, Bans: 1},
+		}
+		for i := range want {
+			want[i].Rule = "n"
+		}
+		for _, page := range []int{1, 2, 3, 1000} {
+			got := bansOf(t, limiter, "n", page)
+			for i := range got {
+				lasts := time.Hour
+				if got[i].Cause == "by hand" {
+					lasts = 2 * time.Hour
+				}
+				if left := time.Until(got[i].Until); left > lasts+time.Second || left < lasts-time.Minute {
+					t.Errorf("the ban of %s lasts for %v, want %v", got[i].Subject, left, lasts)
+				}
+				got[i].Until = time.Time{}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("in pages of %d: %+v, want %+v", page, got, want)
+			}
+		}
+		if got := subjectsOf(bansOf(t, limiter, "other", 10)); !slices.Equal(got, []string{"x"}) {
+			t.Errorf("the other rule has %v", got)
+		}
+		if got, next, err := limiter.Bans(background, "no such rule", "", 10); len(got) > 0 || next != "" || err != nil {
+			t.Errorf("%v, %q, %v", got, next, err)
+		}
+	})
+}
+
+// A process lists the bans that it reads in replies of the store, also those that began elsewhere.
+func TestACallGetsItsBanListed(t *testing.T) {
+	server := redistest.Start(t)
+	first := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	refuse(t, newGuard(t, first, strict), "s")
+	second := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	guard := newGuard(t, second, strict)
+	if got := bansOf(t, second, "n", 10); len(got) > 0 {
+		t.Fatalf("listed before anybody wrote it: %v", got)
+	}
+	v := newView("GET", "/").with("Subject", "s")
+	for range 3 { // the later ones are remembered refusals
+		wantStatus(t, guard, v, 429)
+	}
+	if got := bansOf(t, second, "n", 10); len(got) != 1 || got[0].Subject != "s" {
+		t.Errorf("%+v", got)
+	}
+	third := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	if got := bansOf(t, third, "n", 10); len(got) != 1 || got[0].Cause != "refused in several windows in a row" {
+		t.Errorf("a process without the rule lists %+v", got)
+	}
+}
+
+// Nobody asks for the list, and still the ban is listed: in the background, and when the limiter is
+// closed.
+func TestBansAreWrittenInTheBackground(t *testing.T) {
+	server := redistest.Start(t)
+	reader := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	writer := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	guard := newGuard(t, writer, strict)
+	refuse(t, guard, "a")
+	eventually(t, "the ban is listed", func() bool { return len(bansOf(t, reader, "n", 10)) == 1 })
+	refuse(t, guard, "b")
+	writer.Close()
+	if got := subjectsOf(bansOf(t, reader, "n", 10)); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("after Close: %v", got)
+	}
+}
+
+// Rules in DryRun ban nobody, and bans that have no place in the list do no harm.
+func TestBansThatAreNotListed(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		dry := strict
+		dry.DryRun = true
+		guard, long := newGuard(t, limiter, dry), strings.Repeat("x", 256)
+		for range 3 {
+			wantStatus(t, guard, newView("GET", "/").with("Subject", "s"), 200)
+		}
+		refuse(t, newGuard(t, limiter, strict), long, long[1:])
+		if _, err := limiter.Ban(background, "n", long, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if got := subjectsOf(bansOf(t, limiter, "n", 10)); !slices.Equal(got, []string{long[1:]}) {
+			t.Errorf("listed: %q", got)
+		}
+	})
+}
+
+// Subjects with every byte value are listed, in order, and can be unbanned as they are listed.
+func TestBannedSubjectsOfEveryByte(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, strict)
+		var want []string
+		for b := range 256 {
+			want = append(want, fmt.Sprintf("%c", b)+string([]byte{byte(b)})+"x")
+		}
+		refuse(t, guard, want...)
+		slices.Sort(want)
+		got := subjectsOf(bansOf(t, limiter, "n", 100))
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, subject := range got {
+			if changed, err := limiter.Unban(background, "n", subject); !changed || err != nil {
+				t.Errorf("%q: %v, %v", subject, changed, err)
+			}
+		}
+		if left := bansOf(t, limiter, "n", 100); len(left) > 0 {
+			t.Errorf("left: %+v", left)
+		}
+	})
+}
+
+func TestArgumentsOfBans(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for _, call := range []struct {
+		rule string
+		n    int
+	}{{"", 1}, {"n", 0}, {"n", 1001}, {"n", -1}} {
+		var wrong *core.RuleError
+		if _, _, err := limiter.Bans(background, call.rule, "", call.n); !errors.As(err, &wrong) {
+			t.Errorf("Bans(%q, %d): %v", call.rule, call.n, err)
+		}
+	}
+	if _, _, err := (*core.Limiter)(nil).Bans(background, "n", "", 1); err == nil {
+		t.Error("a nil limiter lists bans")
+	}
+	ended, end := context.WithCancel(background)
+	end()
+	if _, _, err := limiter.Bans(ended, "n", "", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// While Redis hangs, Bans says so within Timeout, and a ban that waits to be listed is listed later.
+func TestBansWhileRedisHangs(t *testing.T) {
+	server := redistest.Start(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second})
+	guard := newGuard(t, limiter, strict)
+	refuse(t, guard, "s")
+	server.Stop()
+	began := time.Now()
+	_, _, err := limiter.Bans(background, "n", "", 10)
+	took := time.Since(began)
+	server.Continue()
+	var failed *core.StoreError
+	if !errors.As(err, &failed) || took > 10*time.Second {
+		t.Fatalf("%v after %v, want a *StoreError after a second", err, took)
+	}
+	// The breaker lets the server rest for a while.
+	eventually(t, "the ban is listed", func() bool {
+		guard.Check(newView("GET", "/").with("Subject", "s"))
+		page, _, err := limiter.Bans(background, "n", "", 10)
+		return err == nil && len(page) == 1
+	})
+	server.Kill()
+	if _, _, err := limiter.Bans(background, "n", "", 10); !errors.As(err, &failed) {
+		t.Errorf("after Redis was lost: %v", err)
+	}
+}
+
+// A user who may not touch the list decides and bans as before, and the log says once that the list
+// is off.
+func TestBansWithoutTheRight(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	line := []any{"acl", "setuser", "u", "on", ">p", "~accesslimit:{s*", "~accesslimit:{%audit}*", "+@all"}
+	if err := admin.Do(background, line...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var log logbook
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+		o.Username, o.Password = "u", "p"
+	})})
+	guard := newGuard(t, limiter, strict)
+	refuse(t, guard, "s1", "s2")
+	for _, subject := range []string{"s3", "s4"} {
+		if changed, err := limiter.Ban(background, "n", subject, time.Hour); !changed || err != nil {
+			t.Errorf("%v, %v", changed, err)
+		}
+	}
+	if changed, err := limiter.Unban(background, "n", "s3"); !changed || err != nil {
+		t.Errorf("%v, %v", changed, err)
+	}
+	if _, _, err := limiter.Bans(background, "n", "", 10); !isRefused(err) {
+		t.Errorf("Bans: %v, want that Redis refuses", err)
+	}
+	limiter.Close()
+	if log.count("list of bans is off", "SECURITY.md") != 1 || log.count("could not be listed") > 0 {
+		t.Error(log.text.String())
+	}
+}
+
+// What somebody else wrote to the keys of the list changes no decision. What is no ban is not
+// listed.
+func TestForeignBans(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	var log logbook
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	guard := newGuard(t, limiter, strict)
+	refuse(t, guard, "a", "b", "c", "d")
+	if got := subjectsOf(bansOf(t, limiter, "n", 10)); len(got) != 4 {
+		t.Fatalf("%v", got)
+	}
+	later := string([]byte{1, 0, 0, 0, 0, 0, 0, 255}) // a note of another version
+	for _, err := range []error{
+		client.Set(background, "accesslimit:{a}:n:bn1:0", "hello", 0).Err(),
+		client.Del(background, "accesslimit:{b}:n:bn1:0").Err(),
+		client.LPush(background, "accesslimit:{c}:n:by1", "hello").Err(),
+		client.Set(background, "accesslimit:{d}:n:by1", later, 0).Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, entry := range bansOf(t, limiter, "n", 10) {
+		if entry.Subject < "c" || entry.Cause != "refused in 1 window" || entry.Author != "" {
+			t.Errorf("%+v", entry)
+		}
+	}
+	inOrder, _ := core.BanIndex("n")
+	if err := client.Set(background, inOrder, "in the way", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := limiter.Ban(background, "n", "e", time.Hour); !changed || err != nil {
+		t.Errorf("%v, %v", changed, err)
+	}
+	if log.count("could not be listed", "WRONGTYPE") != 1 {
+		t.Error(log.text.String())
+	}
+	var failed *core.StoreError
+	if _, _, err := limiter.Bans(background, "n", "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
+		t.Errorf("%v, want a foreign value", err)
+	}
+}

@@ -1,0 +1,68 @@
+package algorithm
+
+import "errors"
+
+// BanState is what a ban's state says about a subject. Times are in microseconds since the epoch.
+type BanState struct {
+	Ends int64 // when the ban ends; it is not in force from then on
+	Bans int64 // how often the subject was banned so far, except by hand
+}
+
+// errNoBan is the error of a string that is no state of a ban.
+var errNoBan = errors.New("is not the state of a ban")
+
+// banStateLength is the length of a ban's state in Redis.
+const banStateLength = 24
+
+// ReadBan reads the state of a ban as ban.lua writes it. If the clock stepped back, the rest of the
+// ban is as long as before.
+func ReadBan(state string, now int64) (BanState, error) {
+	if len(state) != banStateLength {
+		return BanState{}, errNoBan
+	}
+	ends, last, bans, forgotten := littleEndian(state[:7]), littleEndian(state[7:14]), int64(state[16]), littleEndian(state[17:])
+	if last >= never || ends > forgotten || forgotten >= never {
+		return BanState{}, errNoBan
+	}
+	back := max(0, last-now)
+	return banStateAt(max(0, ends-back), max(0, forgotten-back), bans, now), nil
+}
+
+// BanAt returns what the state of a ban says.
+func (s *State) BanAt(now int64) BanState {
+	if s.More == nil || s.More.ban == nil {
+		return BanState{}
+	}
+	h, back := s.More.ban, max(0, s.At-now)
+	return banStateAt(h.ends-back, h.forgotten-back, h.bans, now)
+}
+
+func banStateAt(ends, forgotten, bans, now int64) BanState {
+	if forgotten <= now {
+		return BanState{}
+	}
+	return BanState{Ends: ends, Bans: bans}
+}
+
+// BanNote is what is kept of a ban by hand, beside the ban.
+type BanNote struct {
+	Ends         int64  // when the ban ends; another ban than this one has no note
+	Author, Note string // of at most 255 bytes each
+}
+
+// Append appends the stored form.
+func (n *BanNote) Append(dst []byte) []byte {
+	dst = append(append(appendNumber(dst, n.Ends), byte(len(n.Author))), n.Author...)
+	return append(append(dst, byte(len(n.Note))), n.Note...)
+}
+
+// ReadBanNote reads the stored form. ok is false if the text is none.
+func ReadBanNote(text string) (n BanNote, ok bool) {
+	if len(text) < 7 {
+		return n, false
+	}
+	n.Ends = littleEndian(text[:7])
+	rest := text[7:]
+	ok = cutText(&n.Author, &rest, 1) && cutText(&n.Note, &rest, 1) && rest == ""
+	return n, ok
+}

@@ -1,0 +1,191 @@
+package banlist
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+// The scripts are here, and not with those that decide, because they know nothing of algorithms.
+var (
+	//go:embed add.lua
+	addText string
+	//go:embed remove.lua
+	removeText string
+	//go:embed list.lua
+	listText string
+
+	addScript    = algorithm.NewScript(addText)
+	removeScript = algorithm.NewScript(removeText)
+	listScript   = algorithm.NewScript(listText)
+)
+
+const (
+	// batch is how many bans are entered in one script call, and part how many are listed, so that
+	// neither takes the server longer than 250 us.
+	batch, part = 20, 100
+	// keptFor is how long an entry stays in the index after its ban has ended, in microseconds.
+	keptFor = int64(time.Minute / time.Microsecond)
+)
+
+// Index is the List of all processes, in Redis: an index of the subjects of each rule, in a slot of
+// its own, which expires soon after the last ban in it has ended. Its errors are those of the
+// context, and *failure.Error.
+type Index struct {
+	redis   *redisstore.Store
+	keyHead string
+	most    int // [Most], except in tests
+}
+
+// NewIndex returns the index of at most most bans of each rule. All keys begin with keyHead.
+func NewIndex(redis *redisstore.Store, keyHead string, most int) *Index {
+	return &Index{redis, keyHead, most}
+}
+
+func (x *Index) keys(rule string) []string {
+	inOrder, byEnd := rediskey.BanIndex(x.keyHead, rule)
+	return []string{inOrder, byEnd}
+}
+
+func (x *Index) key(subject, tail string) string {
+	return string(rediskey.Append(nil, x.keyHead, subject, tail))
+}
+
+// Add implements List. Each script call takes no longer than Timeout.
+func (x *Index) Add(ctx context.Context, bans []Sighting) error {
+	bans = slices.SortedStableFunc(slices.Values(bans), func(a, b Sighting) int { return strings.Compare(a.Rule, b.Rule) })
+	for len(bans) > 0 {
+		n := 1
+		for n < min(len(bans), batch) && bans[n].Rule == bans[0].Rule {
+			n++
+		}
+		if err := x.redis.Operate(ctx, func(ctx context.Context) error { return x.add(ctx, bans[:n]) }); err != nil {
+			return err
+		}
+		bans = bans[n:]
+	}
+	return nil
+}
+
+// add enters bans of one rule. It is called within Operate.
+func (x *Index) add(ctx context.Context, bans []Sighting) error {
+	args := []any{x.most, keptFor}
+	for _, ban := range bans {
+		args = append(args, ban.Ends, ban.Subject)
+	}
+	_, err := x.redis.Script(ctx, addScript, x.keys(bans[0].Rule), args...)
+	return err
+}
+
+// AddByHand implements List. The note is first: without an entry it does no harm, and it expires
+// with the ban.
+func (x *Index) AddByHand(ctx context.Context, ban Sighting, author, note string) error {
+	kept := algorithm.BanNote{Ends: ban.Ends, Author: author, Note: note}
+	return x.redis.Operate(ctx, func(ctx context.Context) error {
+		key, until := x.key(ban.Subject, rediskey.BanNoteTail(ban.Rule)), ban.Ends/1000+1
+		if _, err := x.redis.Command(ctx, "set", key, kept.Append(nil), "pxat", until); err != nil {
+			return err
+		}
+		return x.add(ctx, []Sighting{ban})
+	})
+}
+
+// Remove implements List.
+func (x *Index) Remove(ctx context.Context, rule, subject string) error {
+	return x.redis.Operate(ctx, func(ctx context.Context) error {
+		if _, err := x.redis.Script(ctx, removeScript, x.keys(rule), subject); err != nil {
+			return err
+		}
+		_, err := x.redis.Command(ctx, "del", x.key(subject, rediskey.BanNoteTail(rule)))
+		return err
+	})
+}
+
+// Page implements List. It takes a trip for each hundred bans, and one to each server that holds
+// some of them.
+func (x *Index) Page(ctx context.Context, rule, after string, n int) (page []Entry, next string, err error) {
+	err = x.redis.Operate(ctx, func(ctx context.Context) error {
+		now, subjects, err := x.list(ctx, rule, after, n)
+		if err != nil {
+			return err
+		}
+		if len(subjects) == n {
+			next = subjects[n-1]
+		}
+		page, err = x.inForce(ctx, rule, subjects, now)
+		return err
+	})
+	return page, next, err
+}
+
+// list returns n subjects of the index, and the time.
+func (x *Index) list(ctx context.Context, rule, after string, n int) (now int64, subjects []string, err error) {
+	for more := true; more; {
+		from, wanted := "-", min(part, n-len(subjects))
+		if after != "" {
+			from = "(" + after
+		}
+		reply, err := x.redis.Script(ctx, listScript, x.keys(rule)[:1], from, wanted)
+		if err != nil {
+			return 0, nil, err
+		}
+		var found []string
+		if now, found, err = readList(reply); err != nil {
+			return 0, nil, err
+		}
+		subjects = append(subjects, found...)
+		if more = len(found) == wanted && len(subjects) < n; more {
+			after = subjects[len(subjects)-1]
+		}
+	}
+	return now, subjects, nil
+}
+
+// readList reads the reply of list.lua.
+func readList(reply []any) (now int64, subjects []string, err error) {
+	ok := len(reply) > 0
+	if ok {
+		now, ok = reply[0].(int64)
+		for _, item := range reply[1:] {
+			subject, isText := item.(string)
+			subjects, ok = append(subjects, subject), ok && isText
+		}
+	}
+	if !ok {
+		return 0, nil, &failure.Error{Class: failure.Unexpected, Err: fmt.Errorf("a reply cannot be read: %v", reply)}
+	}
+	return now, subjects, nil
+}
+
+// inForce returns the bans of subjects that are in force now. Keys that hold something else are no
+// bans.
+func (x *Index) inForce(ctx context.Context, rule string, subjects []string, now int64) (page []Entry, err error) {
+	bans, notes := make([]string, len(subjects)), make([]string, len(subjects))
+	banTail, noteTail := rediskey.BanTail(rule, false), rediskey.BanNoteTail(rule)
+	for i, subject := range subjects {
+		bans[i], notes[i] = x.key(subject, banTail), x.key(subject, noteTail)
+	}
+	values := x.redis.GetAll(ctx, append(bans, notes...))
+	var failed []error
+	for i, subject := range subjects {
+		ban, note := values[i], values[len(subjects)+i]
+		if err := ban.Err; err != nil && failure.ClassOf(err) != failure.Foreign {
+			failed = append(failed, err)
+		}
+		if state, err := algorithm.ReadBan(ban.Text, now); ban.Ok && err == nil && state.Ends > now {
+			e := Entry{Subject: subject, BanState: state}
+			e.annotate(algorithm.ReadBanNote(note.Text))
+			page = append(page, e)
+		}
+	}
+	return page, errors.Join(failed...)
+}
