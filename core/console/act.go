@@ -1,0 +1,298 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// act is something that operators can do to a subject.
+type act struct {
+	name string // as in core.AuditEntry
+	do   func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error)
+}
+
+// acts are the acts by the last words of their paths.
+var acts = map[string]act{
+	"ban": {"ban", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+		span, err := a.span("for")
+		if err != nil {
+			return false, err
+		}
+		return limiter.Ban(ctx, a.rule, a.subject, span)
+	}},
+	"unban": {"unban", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+		return limiter.Unban(ctx, a.rule, a.subject)
+	}},
+	"override":        {"override", setOverride},
+	"remove-override": {"override removed", removeOverride},
+}
+
+// notices are what the page says after an act.
+var notices = map[string]string{
+	"ban":             "The subject is banned.",
+	"unban":           "The ban has ended.",
+	"reset":           "The counters start afresh.",
+	"override":        "The override is set.",
+	"remove-override": "The override is removed.",
+	"nothing":         "Nothing changed: it was so already.",
+}
+
+func setOverride(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+	overrides, err := limiter.Overrides(a.rule)
+	if err != nil {
+		return false, err
+	}
+	override, err := a.override(time.Now())
+	if err != nil {
+		return false, err
+	}
+	err = overrides.Set(ctx, a.subject, override)
+	return err == nil, err
+}
+
+func removeOverride(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+	overrides, err := limiter.Overrides(a.rule)
+	if err != nil {
+		return false, err
+	}
+	return overrides.Remove(ctx, a.subject)
+}
+
+// action is an act that somebody tries.
+type action struct {
+	fields        url.Values
+	rule, subject string
+	note          string
+}
+
+// maxBody bounds the body of an act.
+const maxBody = 64 << 10
+
+// act carries out an act, or says why it does not. Either is in the audit.
+func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, who Identity, act act) {
+	a, status, err := h.read(w, r, where.api)
+	if err != nil {
+		h.refuse(w, r, who, status, sentence(err), "")
+		return
+	}
+	ctx := core.WithActor(r.Context(), who.Name, a.note)
+	back := "subject?subject=" + url.QueryEscape(show(a.subject))
+	if why := h.forbids(r, where.api, who, a); why != "" {
+		if d, err := h.forbidden.Allow(ctx, "name:"+who.Name); err == nil && d.Allowed {
+			h.record(ctx, act, a, why)
+		}
+		h.log(r, slog.LevelWarn, "an act was forbidden", slog.String("act", act.name), slog.String("author", who.Name), slog.String("why", why))
+		h.refuse(w, r, who, http.StatusForbidden, why, back)
+		return
+	}
+	changed, err := h.try(ctx, act, a)
+	switch {
+	case err != nil:
+		h.refuse(w, r, who, statusOf(err), problem(err), back)
+	case where.api:
+		h.sendJSON(w, r, http.StatusOK, done{act.name, show(a.rule), show(a.subject), changed})
+	default:
+		done := where.name
+		if !changed {
+			done = "nothing"
+		}
+		w.Header().Set("Location", back+"&done="+done)
+		w.WriteHeader(http.StatusSeeOther)
+	}
+}
+
+// done is the reply to an act in JSON.
+type done struct {
+	Act     string `json:"act"`
+	Rule    string `json:"rule"`
+	Subject string `json:"subject"`
+	Changed bool   `json:"changed"`
+}
+
+// read reads an act from the body of a request, and never from its URL.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, api bool) (a *action, status int, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body must have at most %d bytes", maxBody)
+	}
+	wanted, parse := "application/x-www-form-urlencoded", url.ParseQuery
+	if api {
+		wanted, parse = "application/json", parseJSON
+	}
+	if sent, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || sent != wanted {
+		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be " + wanted)
+	}
+	fields, err := parse(string(body))
+	if err != nil {
+		return nil, http.StatusBadRequest, errors.New("the body cannot be read as " + wanted)
+	}
+	return h.actionOf(fields)
+}
+
+func (h *Handler) actionOf(fields url.Values) (a *action, status int, err error) {
+	a = &action{fields: fields, note: strings.TrimSpace(fields.Get("note"))}
+	a.rule, err = parse(fields.Get("rule"))
+	if err == nil {
+		a.subject, err = h.parseSubject(fields.Get("subject"))
+	}
+	return a, http.StatusBadRequest, err
+}
+
+// parseJSON reads an object of texts and numbers.
+func parseJSON(body string) (url.Values, error) {
+	var fields map[string]any
+	decoder := json.NewDecoder(strings.NewReader(body))
+	decoder.UseNumber()
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("more than an object")
+	}
+	values := make(url.Values)
+	for name, value := range fields {
+		switch value := value.(type) {
+		case string:
+			values.Set(name, value)
+		case json.Number:
+			values.Set(name, value.String())
+		default:
+			return nil, fmt.Errorf("%q is neither a text nor a number", name)
+		}
+	}
+	return values, nil
+}
+
+// forbids returns why somebody may not act, or "".
+//
+// A form needs the token, and must say that it comes from the page. The API has no token: another
+// site cannot send its type of content without asking first, and the page never agrees.
+func (h *Handler) forbids(r *http.Request, api bool, who Identity, a *action) (why string) {
+	switch {
+	case !sameOrigin(r, api):
+		return "The request does not come from this page: open the page again."
+	case !api && !hasToken(r, a.fields.Get(tokenField)):
+		return "The form is out of date: open the page again."
+	case h.options.ReadOnly:
+		return "This page is read-only."
+	case who.Role != Operator:
+		return "Only operators may act."
+	default:
+		return ""
+	}
+}
+
+// try carries out an act that is not forbidden. core writes acts that changed something into the
+// audit, and those that may have; try writes all others.
+func (h *Handler) try(ctx context.Context, act act, a *action) (changed bool, err error) {
+	if a.note == "" {
+		err = errors.New("the note must say why, because the audit shows it")
+	} else {
+		changed, err = act.do(ctx, h.limiter, a)
+	}
+	store := new(core.StoreError)
+	switch {
+	case err == nil && !changed:
+		h.record(ctx, act, a, "nothing to change")
+	case errors.As(err, &store) && store.Class.MayHaveCharged():
+	case err != nil:
+		h.record(ctx, act, a, err.Error())
+	}
+	return changed, err
+}
+
+// record writes an act that was not done into the audit.
+func (h *Handler) record(ctx context.Context, act act, a *action, why string) {
+	h.limiter.RecordAttempt(ctx, core.AuditEntry{Act: act.name, Rule: a.rule, Subject: a.subject, After: "not done: " + why})
+}
+
+// refuse sends why an act was not done.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why, back string) {
+	if place(r.URL.Path).api {
+		h.fail(w, r, status, why)
+		return
+	}
+	h.sendPage(w, r, status, who, page{name: "problem", title: "Not done"}, notDone{why, back}, "")
+}
+
+// notDone is what the page about a failed request shows.
+type notDone struct{ Why, Back string }
+
+// statusOf returns the status of an act that failed.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, core.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// isWrong reports whether an error says that an argument is wrong.
+func isWrong(err error) bool {
+	wrong := new(core.RuleError)
+	return errors.As(err, &wrong)
+}
+
+// span returns a field that holds a duration: one of Go, or a number of days such as 7d.
+func (a *action) span(name string) (time.Duration, error) {
+	text := strings.TrimSpace(a.fields.Get(name))
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 12); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	span, err := time.ParseDuration(text)
+	if err != nil || span <= 0 {
+		return 0, fmt.Errorf("%q = %q: must be a duration such as 30m, 24h or 7d", name, text)
+	}
+	return span, nil
+}
+
+// override returns the override that the fields describe.
+func (a *action) override(now time.Time) (o core.Override, err error) {
+	o.Note = a.note
+	switch kind := a.fields.Get("kind"); kind {
+	case "unlimited":
+		o.Unlimited = true
+	case "blocked":
+		o.Blocked = true
+	case "max", "":
+		if o.Max, err = a.number("max"); err != nil {
+			return o, err
+		}
+		if strings.TrimSpace(a.fields.Get("burst")) != "" {
+			if o.Burst, err = a.number("burst"); err != nil {
+				return o, err
+			}
+		}
+	default:
+		return o, fmt.Errorf("kind = %q: must be max, unlimited or blocked", kind)
+	}
+	if strings.TrimSpace(a.fields.Get("for")) == "" {
+		return o, nil // until it is removed
+	}
+	span, err := a.span("for")
+	o.Until = now.Add(span)
+	return o, err
+}
+
+func (a *action) number(name string) (int, error) {
+	n, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(a.fields.Get(name)), ",", ""))
+	if err != nil {
+		return 0, fmt.Errorf("%s = %q: must be a whole number", name, a.fields.Get(name))
+	}
+	return n, nil
+}

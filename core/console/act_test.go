@@ -1,0 +1,301 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+)
+
+// steered is a rule that all acts are about.
+var steered = core.Rule{Name: "api", Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
+
+// Acts are carried out, and are in the audit with their author and note.
+func TestActs(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		limiter.MustGuard(steered)
+		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+		act := func(name string, more ...string) {
+			t.Helper()
+			got := operator.send(name, http.StatusSeeOther, fields(append(more, "rule", "api", "subject", "user:bob", "note", "ticket 7")...))
+			if want := "subject?subject=user%3Abob&done=" + name; got.Header.Get("Location") != want {
+				t.Errorf("after %s, the browser goes to %q, want %q", name, got.Header.Get("Location"), want)
+			}
+		}
+		act("ban", "for", "2h")
+		act("unban")
+		act("override", "kind", "max", "max", "500")
+		act("override", "kind", "blocked")
+		act("remove-override")
+		by := core.AuditEntry{Rule: "api", Subject: "user:bob", Author: "alice", Note: "ticket 7"}
+		var want []core.AuditEntry
+		for _, did := range [][3]string{
+			{"ban", "", "banned for 2h0m0s"}, {"unban"}, {"override", "", "500"}, {"override", "500", "blocked"}, {"override removed", "blocked"},
+		} {
+			by.Act, by.Before, by.After = did[0], did[1], did[2]
+			want = append(want, by)
+		}
+		if got := audit(t, limiter); !reflect.DeepEqual(got, want) {
+			t.Errorf("the audit is %+v, want %+v", got, want)
+		}
+		if body := operator.wantPage("subject?subject=user%3Abob&done=ban"); !strings.Contains(body, "The subject is banned.") {
+			t.Errorf("the page does not say that it was done:\n%s", body)
+		}
+	})
+}
+
+// An act that changes nothing, or fails, is in the audit too.
+func TestFailedActsAreInTheAudit(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		limiter.MustGuard(steered, core.Rule{Name: "plain", Seconds: 1})
+		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+		try := func(name string, status int, after string, sent ...string) {
+			t.Helper()
+			all := fields("rule", "api", "subject", "user:bob", "note", "ticket 7", "for", "1h", "kind", "max", "max", "5")
+			for name, values := range fields(sent...) {
+				all[name] = values
+			}
+			operator.send(name, status, all)
+			entries := audit(t, limiter)
+			last := entries[len(entries)-1]
+			if last.Author != "alice" || last.Note != strings.TrimSpace(all.Get("note")) || last.Rule != all.Get("rule") || !strings.HasPrefix(last.After, "not done: "+after) {
+				t.Errorf("after %s of %v, the audit ends with %+v", name, sent, last)
+			}
+		}
+		try("unban", 303, "nothing to change")
+		try("remove-override", 303, "nothing to change")
+		try("ban", 400, "the note must say why", "note", " ")
+		try("ban", 400, `"for" = "soon": must be a duration`, "for", "soon")
+		try("ban", 400, `"for" = "-1h": must be a duration`, "for", "-1h")
+		try("ban", 400, "core: rule \"api\": span", "for", "4000d")
+		try("ban", 400, "core: rule \"plain\": Ban", "rule", "plain")
+		try("ban", 400, "core: name", "rule", "")
+		try("ban", 400, "core: rule \"api\": subject", "subject", "")
+		try("override", 400, `max = "many"`, "max", "many")
+		try("override", 400, `kind = "less"`, "kind", "less")
+		try("override", 400, `core: rule "api": Override.Burst`, "burst", "7")
+		try("override", 400, "core: rule \"plain\": Overrides", "rule", "plain")
+	})
+}
+
+// Viewers, and everybody on a read-only page, are refused, and that is in the audit. The pages do
+// not offer them acts.
+func TestForbiddenActs(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		limiter.MustGuard(steered)
+		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+		operator.token()
+		for _, c := range []struct {
+			role string
+			says string
+			with console.Options
+		}{
+			{"viewer", "Only operators may act", console.Options{}},
+			{"operator", "read-only", console.Options{ReadOnly: true}},
+		} {
+			page := newPage(t, limiter, c.with)
+			somebody := as(t, c.role, page)
+			if html := somebody.wantPage("subject?subject=user:bob"); strings.Contains(html, `method="post"`) || len(somebody.cookies) > 0 {
+				t.Errorf("%s: the page offers to act", c.says)
+			}
+			somebody.cookies = operator.cookies // of somebody who may
+			got := somebody.send("ban", http.StatusForbidden, fields(
+				"rule", "api", "subject", "user:bob", "for", "1h", "note", "mine", "token", operator.token()))
+			last := audit(t, limiter)
+			if want := (core.AuditEntry{Act: "ban", Rule: "api", Subject: "user:bob", Author: "alice", Note: "mine"}); !sameAct(last[len(last)-1], want) {
+				t.Errorf("the audit ends with %+v", last[len(last)-1])
+			}
+			if !strings.Contains(got.body, c.says) || !strings.Contains(last[len(last)-1].After, c.says) {
+				t.Errorf("the page says %q, and the audit %q, want %q", got.body, last[len(last)-1].After, c.says)
+			}
+		}
+		if changed, err := limiter.Unban(t.Context(), "api", "user:bob"); err != nil || changed {
+			t.Errorf("the subject was banned: %v, %v", changed, err)
+		}
+	})
+}
+
+func sameAct(got, want core.AuditEntry) bool {
+	got.After, got.Before = "", ""
+	return got == want
+}
+
+// Forbidden acts cannot push everything else out of the audit.
+func TestForbiddenActsInTheAuditAreBounded(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	for range 40 {
+		viewer.send("ban", http.StatusForbidden, fields("token", "none"))
+	}
+	if n := len(audit(t, limiter)); n != 30 {
+		t.Errorf("the audit has %d entries, want 30", n)
+	}
+}
+
+// A form of another site, or without the token of the browser's cookie, does nothing.
+func TestForgedForms(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	limiter.MustGuard(steered)
+	page := newPage(t, limiter, console.Options{})
+	ban := fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "forged")
+	for name, forge := range map[string]func(b *browser, r *http.Request){
+		"cross-site":         func(_ *browser, r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"a sibling":          func(_ *browser, r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		"typed":              func(_ *browser, r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") },
+		"two headers":        func(_ *browser, r *http.Request) { r.Header.Add("Sec-Fetch-Site", "same-origin") },
+		"no headers":         func(_ *browser, r *http.Request) { r.Header.Del("Sec-Fetch-Site") },
+		"another origin":     func(_ *browser, r *http.Request) { replace(r, "Origin", "http://evil.example") },
+		"no origin":          func(_ *browser, r *http.Request) { replace(r, "Origin", "null") },
+		"an origin's prefix": func(_ *browser, r *http.Request) { replace(r, "Origin", "http://example.com.evil") },
+		"no cookie":          func(b *browser, _ *http.Request) { b.cookies = nil },
+		"another cookie": func(b *browser, _ *http.Request) {
+			b.cookies = []*http.Cookie{{Name: b.cookies[0].Name, Value: strings.Repeat("A", 43)}}
+		},
+	} {
+		operator := as(t, "operator", page)
+		r := operator.form("ban", maps.Clone(ban))
+		forge(operator, r)
+		if got := operator.do(r); got.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: status %d: %s", name, got.StatusCode, got.body)
+		}
+	}
+	for _, token := range []string{"x", strings.Repeat("A", 43), " "} {
+		forged := maps.Clone(ban)
+		forged.Set("token", token)
+		as(t, "operator", page).send("ban", http.StatusForbidden, forged)
+	}
+	if changed, err := limiter.Unban(context.Background(), "api", "user:bob"); err != nil || changed {
+		t.Errorf("a forged form has banned: %v, %v", changed, err)
+	}
+	// Over plain HTTP, browsers send the origin only.
+	operator := as(t, "operator", page)
+	r := operator.form("ban", maps.Clone(ban))
+	replace(r, "Origin", "http://example.com")
+	if got := operator.do(r); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("a form of the page itself: status %d", got.StatusCode)
+	}
+}
+
+func replace(r *http.Request, name, value string) {
+	r.Header.Del("Sec-Fetch-Site")
+	r.Header.Set(name, value)
+}
+
+// Tokens are of one browser, last, and are sent to the page only.
+func TestTheTokensCookie(t *testing.T) {
+	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
+	one, other := as(t, "operator", page), as(t, "operator", page)
+	if one.token() == other.token() {
+		t.Error("two browsers have one token")
+	}
+	if one.token() != one.token() || len(one.cookies) != 1 {
+		t.Errorf("a browser gets another token each time: %v", one.cookies)
+	}
+	cookie := one.cookies[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "" || cookie.Domain != "" || cookie.MaxAge != 0 || cookie.Secure {
+		t.Errorf("the cookie is %v", cookie)
+	}
+	secure := httptest.NewRequest(http.MethodGet, "https://example.com/limits/", nil)
+	if got := as(t, "operator", page).do(secure); !got.Cookies()[0].Secure {
+		t.Errorf("over TLS, the cookie is %v", got.Cookies())
+	}
+}
+
+// Bodies are bounded, and of the right type.
+func TestBadBodies(t *testing.T) {
+	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
+	for _, c := range []struct {
+		path, kind, body string
+		status           int
+	}{
+		{"ban", "application/x-www-form-urlencoded", strings.Repeat("x", 64<<10+1), 413},
+		{"ban", "multipart/form-data; boundary=x", "--x--", 415},
+		{"ban", "application/json", "{}", 415},
+		{"ban", "", "", 415},
+		{"ban", "application/x-www-form-urlencoded", "a=%zz", 400},
+		{"ban", "application/x-www-form-urlencoded", "subject=%22%5Cx", 400},
+		{"api/ban", "text/plain", "{}", 415},
+		{"api/ban", "application/x-www-form-urlencoded", "a=b", 415},
+		{"api/ban", "application/json", "[]", 400},
+		{"api/ban", "application/json", `{"for": {}}`, 400},
+		{"api/ban", "application/json", `{} {}`, 400},
+		{"api/ban", "application/json", `{`, 400},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/limits/"+c.path, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", c.kind)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		if got := as(t, "operator", page).do(r); got.StatusCode != c.status {
+			t.Errorf("%s with %.20q of %q: status %d, want %d: %s", c.path, c.body, c.kind, got.StatusCode, c.status, got.body)
+		}
+	}
+}
+
+// The JSON API acts as the forms do, without a token, because another site cannot send JSON.
+func TestActsInJSON(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		limiter.MustGuard(steered)
+		page := newPage(t, limiter, console.Options{})
+		post := func(role, name, body string, header ...string) answer {
+			r := httptest.NewRequest(http.MethodPost, "/limits/api/"+name, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json; charset=utf-8")
+			for i := 0; i < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			return as(t, role, page).do(r)
+		}
+		const about = `"rule": "api", "subject": "198.51.100.7", "note": "ticket 7"`
+		for _, c := range []struct {
+			name, body string
+			changed    bool
+		}{
+			{"ban", `{"for": "1h", ` + about + `}`, true},
+			{"unban", `{` + about + `}`, true},
+			{"unban", `{` + about + `}`, false},
+			{"override", `{"max": 500, "for": "7d", ` + about + `}`, true},
+			{"remove-override", `{` + about + `}`, true},
+		} {
+			got := post("operator", c.name, c.body)
+			want := fmt.Sprintf(`"rule":"api","subject":"ip:198.51.100.7","changed":%t}`, c.changed)
+			if got.StatusCode != 200 || !strings.HasSuffix(got.body, want+"\n") {
+				t.Errorf("%s: status %d: %s", c.name, got.StatusCode, got.body)
+			}
+		}
+		before := len(audit(t, limiter))
+		for name, got := range map[string]answer{
+			"viewer":         post("viewer", "unban", `{`+about+`}`),
+			"another site":   post("operator", "unban", `{`+about+`}`, "Sec-Fetch-Site", "cross-site"),
+			"another origin": post("operator", "unban", `{`+about+`}`, "Origin", "https://evil.example"),
+		} {
+			if got.StatusCode != http.StatusForbidden || !strings.HasPrefix(got.body, `{"error":"`) {
+				t.Errorf("%s: status %d: %s", name, got.StatusCode, got.body)
+			}
+		}
+		if n := len(audit(t, limiter)) - before; n != 3 {
+			t.Errorf("the audit has %d entries about forbidden acts, want 3", n)
+		}
+		if got := post("operator", "ban", `{"for": "0s", `+about+`}`); got.StatusCode != 400 || !strings.Contains(got.body, "must be a duration") {
+			t.Errorf("a wrong act: status %d: %s", got.StatusCode, got.body)
+		}
+	})
+}
+
+// While Redis is down, an act fails with 503, within Timeout.
+func TestActsWithoutRedis(t *testing.T) {
+	options := deadRedis(t)
+	options.Timeout = 50 * time.Millisecond
+	limiter := newLimiter(t, options)
+	limiter.MustGuard(steered)
+	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+	got := operator.send("ban", http.StatusServiceUnavailable, fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "n"))
+	if !strings.Contains(got.body, "Redis did not answer") {
+		t.Errorf("the page says %s", got.body)
+	}
+}

@@ -1,0 +1,81 @@
+package console
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+const (
+	// maxStrangers bounds the requests of strangers from one address in a minute, so that nobody
+	// can try many tokens.
+	maxStrangers = 30
+	// maxForbidden bounds the entries about forbidden acts of one person in a minute, so that nobody
+	// can push everything else out of the audit.
+	maxForbidden = 30
+)
+
+// limitStrangers makes the handler's own limits. They count in this process.
+func (h *Handler) limitStrangers() (err error) {
+	h.own, err = core.New(core.Options{
+		ClientIP: h.options.ClientIP, Headers: core.NoHeaders, MaxKeys: 10_000, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	h.forbidden = h.own.MustCounter("forbidden", core.PerMinute(maxForbidden))
+	h.strangers = h.own.MustGuard(core.Rule{
+		Name: "strangers", Limit: core.PerMinute(maxStrangers),
+		Count:   func(status int) bool { return status != http.StatusOK },
+		Message: "Too many requests were not authorized. Try again in a minute.",
+	})
+	return nil
+}
+
+// authorize returns who makes a request. If that is a stranger, or too many from this address have
+// been, it writes the reply and returns false.
+func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identity, ok bool) {
+	answer := h.strangers.Check(&view{r, w.Header()})
+	if refusal := answer.Refusal; refusal != nil {
+		refusal.SetHeader(w.Header())
+		h.fail(w, r, refusal.Status, refusal.Message)
+		return Identity{}, false
+	}
+	var err error
+	answer.Run(func() (status int) {
+		who, err = h.options.Authorize(r)
+		if err == nil && !who.Role.sees() {
+			return http.StatusForbidden
+		}
+		return http.StatusOK
+	})
+	switch {
+	case err != nil:
+		h.log(r, slog.LevelError, "it could not be found out who makes a request", slog.Any("error", err))
+		h.fail(w, r, http.StatusServiceUnavailable, "Your rights could not be checked. Try again shortly.")
+	case who.Role.sees():
+		return who, true
+	case h.options.Challenge != "":
+		h.log(r, slog.LevelWarn, "a request was not authorized")
+		w.Header().Set("WWW-Authenticate", h.options.Challenge)
+		h.fail(w, r, http.StatusUnauthorized, "Log in to see this page.")
+	default:
+		h.log(r, slog.LevelWarn, "a request was not authorized")
+		h.fail(w, r, http.StatusForbidden, "You may not see this page.")
+	}
+	return Identity{}, false
+}
+
+func (r Role) sees() bool { return r == Viewer || r == Operator }
+
+// acts reports whether somebody may act.
+func (h *Handler) acts(who Identity) bool { return who.Role == Operator && !h.options.ReadOnly }
+
+// redacts reports whether somebody sees digests in place of subjects.
+func (h *Handler) redacts(who Identity) bool { return h.options.RedactSubjects && who.Role != Operator }
+
+func (h *Handler) log(r *http.Request, level slog.Level, text string, more ...slog.Attr) {
+	more = append(more, slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("peer", r.RemoteAddr))
+	h.options.Logger.LogAttrs(r.Context(), level, "accesslimit: console: "+text, more...)
+}

@@ -1,0 +1,209 @@
+package console_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// patient is a Timeout that a healthy Redis never needs, however busy the machine.
+const patient = 20 * time.Second
+
+func newLimiter(t testing.TB, options core.Options) *core.Limiter {
+	t.Helper()
+	options.Logger = slog.New(slog.DiscardHandler)
+	limiter, err := core.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// onBothEngines runs a test in process and on a real Redis that no other test uses.
+func onBothEngines(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
+	t.Run("memory", func(t *testing.T) { test(t, newLimiter(t, core.Options{})) })
+	t.Run("redis", func(t *testing.T) {
+		test(t, newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}))
+	})
+}
+
+// deadRedis are options with a Redis whose port refuses connections.
+func deadRedis(t testing.TB) core.Options {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	return core.Options{Redis: client}
+}
+
+// byHeader authorizes by the headers Role and Name, which tests send.
+func byHeader(r *http.Request) (console.Identity, error) {
+	who := console.Identity{Name: r.Header.Get("Name")}
+	switch r.Header.Get("Role") {
+	case "viewer":
+		who.Role = console.Viewer
+	case "operator":
+		who.Role = console.Operator
+	case "unknown":
+		return who, io.ErrUnexpectedEOF
+	}
+	return who, nil
+}
+
+func newPage(t testing.TB, limiter *core.Limiter, options console.Options) *console.Handler {
+	t.Helper()
+	if options.Authorize == nil {
+		options.Authorize = byHeader
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	page, err := console.New(limiter, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(page.Close)
+	return page
+}
+
+// browser makes requests to a handler as a browser does, which keeps cookies.
+type browser struct {
+	t       testing.TB
+	handler http.Handler
+	role    string
+	cookies []*http.Cookie
+	mount   string
+}
+
+// as returns a browser of somebody with a role. All names are alice.
+func as(t testing.TB, role string, handler http.Handler) *browser {
+	return &browser{t: t, handler: handler, role: role, mount: "/limits/"}
+}
+
+// answer is a reply.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (b *browser) do(r *http.Request) answer {
+	b.t.Helper()
+	if b.role != "" {
+		r.Header.Set("Role", b.role)
+		r.Header.Set("Name", "alice")
+	}
+	for _, cookie := range b.cookies {
+		r.AddCookie(cookie)
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	reply := readAll(b.t, w.Result())
+	b.cookies = append(b.cookies, reply.Cookies()...)
+	return reply
+}
+
+func readAll(t testing.TB, reply *http.Response) answer {
+	t.Helper()
+	defer func() { _ = reply.Body.Close() }()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{reply, string(body)}
+}
+
+func (b *browser) get(path string) answer {
+	b.t.Helper()
+	return b.do(httptest.NewRequest(http.MethodGet, b.mount+path, nil))
+}
+
+// wantPage gets a page that must be there.
+func (b *browser) wantPage(path string) string {
+	b.t.Helper()
+	got := b.get(path)
+	if got.StatusCode != http.StatusOK {
+		b.t.Fatalf("GET %s: status %d: %s", path, got.StatusCode, got.body)
+	}
+	return got.body
+}
+
+var tokenIn = regexp.MustCompile(`name="token" value="([^"]+)"`)
+
+// form returns the request by which a browser sends a form of the page.
+func (b *browser) form(path string, fields url.Values) *http.Request {
+	b.t.Helper()
+	if fields.Get("token") == "" {
+		fields.Set("token", b.token())
+	}
+	r := httptest.NewRequest(http.MethodPost, b.mount+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return r
+}
+
+// token returns the token of the page's forms, or "none" if there are no forms.
+func (b *browser) token() string {
+	b.t.Helper()
+	found := tokenIn.FindStringSubmatch(b.wantPage("subject?subject=somebody"))
+	if found == nil {
+		return "none"
+	}
+	return found[1]
+}
+
+// send sends a form and checks the status of the reply.
+func (b *browser) send(path string, status int, fields url.Values) answer {
+	b.t.Helper()
+	got := b.do(b.form(path, fields))
+	if got.StatusCode != status {
+		b.t.Fatalf("POST %s %v: status %d, want %d: %s", path, fields, got.StatusCode, status, got.body)
+	}
+	return got
+}
+
+// json gets a reply of the JSON API into a value.
+func (b *browser) json(path string, into any) {
+	b.t.Helper()
+	got := b.get(path)
+	if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "application/json" {
+		b.t.Fatalf("GET %s: status %d, %s: %s", path, got.StatusCode, got.Header.Get("Content-Type"), got.body)
+	}
+	if err := json.Unmarshal([]byte(got.body), into); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// audit returns the entries of the audit, oldest first, without what differs from run to run.
+func audit(t testing.TB, limiter *core.Limiter) (entries []core.AuditEntry) {
+	t.Helper()
+	found, err := limiter.Audit(t.Context(), "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found {
+		e := found[len(found)-1-i]
+		e.ID, e.Time = "", time.Time{}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func fields(pairs ...string) url.Values {
+	values := make(url.Values)
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return values
+}

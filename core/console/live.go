@@ -1,0 +1,101 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	liveName = "live"
+	// maxStreams bounds the streams of events, each of which holds a connection.
+	maxStreams = 64
+	// streamLife is how long a stream lasts. Browsers then open the next one, so that rights are
+	// checked again, and a proxy that holds back a reply until it is complete shows it at last.
+	streamLife = time.Minute
+	// streamPatience is how long a reader may take for an event.
+	streamPatience = 10 * time.Second
+)
+
+// padding fills the buffers of proxies that pass nothing on until they hold some kilobytes.
+var padding = ":" + strings.Repeat(" ", 4<<10) + "\n\n"
+
+// stream sends the first page's figures as server-sent events, until the reader leaves, the page is
+// closed, or streamLife has passed. Each event is a piece of HTML, as a string in JSON, which has
+// no line breaks.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
+	select {
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
+	default:
+		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages are live. This one shows its figures when it is loaded again.")
+		return
+	}
+	if !flushes(w) {
+		h.fail(w, r, http.StatusNotImplemented, "The service cannot send a stream through its middlewares.")
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodGet {
+		h.sendEvents(w, r)
+	}
+}
+
+// flushes reports whether a reply can be sent in parts, as http.ResponseController finds it out.
+func flushes(w http.ResponseWriter) bool {
+	for {
+		switch inner := w.(type) {
+		case http.Flusher, interface{ FlushError() error }:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = inner.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// sendEvents sends events until the stream ends.
+func (h *Handler) sendEvents(w http.ResponseWriter, r *http.Request) {
+	to := http.NewResponseController(w)
+	defer func() { _ = to.SetWriteDeadline(time.Time{}) }() // not every server has one
+	ended := time.NewTimer(streamLife)
+	defer ended.Stop()
+	ticker := time.NewTicker(samplePause)
+	defer ticker.Stop()
+	for text := padding + "retry: 2000\n\n"; ; text = "" {
+		_ = to.SetWriteDeadline(time.Now().Add(streamPatience))
+		event, err := h.event()
+		if err == nil {
+			_, err = w.Write([]byte(text + "data: " + event + "\n\n"))
+		}
+		if err != nil || to.Flush() != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ended.C:
+			return
+		case <-r.Context().Done():
+			return
+		case <-h.closed:
+			return
+		}
+	}
+}
+
+// event returns the figures as a string in JSON.
+func (h *Handler) event() (string, error) {
+	var body bytes.Buffer
+	if err := templates.ExecuteTemplate(&body, "figures", h.now()); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(body.String())
+	return string(text), err
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// now is what the first page shows.
+type now struct {
+	Time    time.Time `json:"time"`
+	Seconds float64   `json:"seconds"` // the time that the rates are about
+	All     figure    `json:"all"`
+	Rules   []figure  `json:"rules"`
+	Health  health    `json:"health"`
+	Sets    []ruleSet `json:"rule_sets"`
+	Chart   *chart    `json:"-"`
+}
+
+// figure is what is counted of a rule, or of all calls.
+type figure struct {
+	Rule      string  `json:"rule,omitempty"`
+	Allowed   float64 `json:"allowed_per_second"`
+	Refused   float64 `json:"refused_per_second"`
+	Near      float64 `json:"near_limit_per_second"`
+	Uncounted float64 `json:"uncounted_per_second"`
+	Total     counts  `json:"total"` // since the process started
+}
+
+func figureOf(rule string, now, then counts, passed time.Duration) figure {
+	return figure{
+		Rule:      show(rule),
+		Allowed:   perSecond(now.Allowed, then.Allowed, passed),
+		Refused:   perSecond(now.Refused, then.Refused, passed),
+		Near:      perSecond(now.Near, then.Near, passed),
+		Uncounted: perSecond(now.Uncounted, then.Uncounted, passed),
+		Total:     now,
+	}
+}
+
+// health is how the counting is.
+type health struct {
+	Redis     bool                   `json:"redis"` // counts are in Redis, and not in this process
+	Problem   string                 `json:"problem,omitempty"`
+	Took      string                 `json:"took,omitempty"` // the time for a reply
+	Shards    []core.ShardStats      `json:"servers,omitempty"`
+	Errors    []core.StoreErrorCount `json:"errors,omitempty"`
+	Losses    uint64                 `json:"losses"`
+	Slow      string                 `json:"slow,omitempty"` // the wait that 99 % of calls do not exceed
+	Keys      int                    `json:"keys"`
+	Evictions uint64                 `json:"evictions"`
+}
+
+// ruleSet is the state of a set of rules.
+type ruleSet struct {
+	Names     []string  `json:"rules"`
+	Version   string    `json:"version"`
+	Since     time.Time `json:"since"`
+	Age       string    `json:"age"`
+	LastError string    `json:"last_error,omitempty"`
+	ErrorAt   time.Time `json:"last_error_at,omitzero"`
+}
+
+func (h *Handler) loadNow(_ *query) (any, error) { return h.now(), nil }
+
+func (h *Handler) now() *now {
+	stats, at := h.limiter.Stats(), time.Now()
+	fresh, then := sampleOf(stats, at), h.figures.minute()
+	passed := at.Sub(then.at)
+	n := &now{
+		Time: at, Seconds: passed.Seconds(), All: figureOf("", fresh.all, then.all, passed), Rules: []figure{},
+		Health: h.health(stats), Sets: ruleSets(stats, at), Chart: drawChart(h.figures.history()),
+	}
+	for rule, counts := range fresh.rules {
+		n.Rules = append(n.Rules, figureOf(rule, counts, then.rules[rule], passed))
+	}
+	slices.SortFunc(n.Rules, func(a, b figure) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Allowed, a.Allowed), strings.Compare(a.Rule, b.Rule))
+	})
+	return n
+}
+
+func (h *Handler) health(stats core.Stats) health {
+	answer := h.probed.get(h.ask)
+	of := health{
+		Redis: answer.redis, Problem: problem(answer.err), Shards: stats.Shards, Errors: stats.StoreErrors, Losses: stats.Losses,
+		Slow: quantile(stats.StoreTime, 0.99), Keys: stats.Keys, Evictions: stats.Evictions,
+	}
+	if answer.redis && answer.err == nil {
+		of.Took = span(answer.took)
+	}
+	return of
+}
+
+func ruleSets(stats core.Stats, at time.Time) (sets []ruleSet) {
+	for _, s := range stats.RuleSets {
+		sets = append(sets, ruleSet{
+			Names: s.Names, Version: readable(s.Version), Since: s.Since, Age: span(at.Sub(s.Since).Truncate(time.Second)),
+			LastError: readable(s.LastError), ErrorAt: s.LastErrorAt,
+		})
+	}
+	return sets
+}
+
+// probeName is the name of the counter that the page looks at to find out whether Redis answers.
+// Nothing is charged to it.
+const probeName = "console"
+
+// probe is an answer of the store.
+type probe struct {
+	redis bool
+	took  time.Duration
+	err   error
+}
+
+// probed holds an answer for as long as a stream takes for an event, so that many readers ask the
+// store no more often than one.
+type probed struct {
+	mu   sync.Mutex
+	at   time.Time
+	last probe
+}
+
+func (p *probed) get(ask func() probe) probe {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) >= samplePause/2 {
+		p.last = ask()
+		p.at = time.Now()
+	}
+	return p.last
+}
+
+// ask asks the store. It returns within the limiter's Timeout.
+func (h *Handler) ask() probe {
+	began := time.Now()
+	d, err := h.probe.Peek(context.Background(), probeName)
+	return probe{redis: err != nil || d.Source != core.FromMemory, took: time.Since(began), err: err}
+}
+
+// quantile returns an upper bound of what a share of the observations took, or "" without any.
+func quantile(of core.Histogram, share float64) string {
+	if of.Count == 0 {
+		return ""
+	}
+	seen := uint64(0)
+	for i, bound := range of.Bounds {
+		if seen += of.Counts[i]; float64(seen) >= share*float64(of.Count) {
+			return span(time.Duration(bound * float64(time.Second)))
+		}
+	}
+	return "over " + span(time.Duration(of.Bounds[len(of.Bounds)-1]*float64(time.Second)))
+}

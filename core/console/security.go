@@ -1,0 +1,80 @@
+package console
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+)
+
+// secure sets the headers that every reply has. The policy allows no inline script and no inline
+// style. The Referrer-Policy is same-origin and not no-referrer, because with that browsers send
+// "Origin: null" with the page's own forms, and over plain HTTP they send nothing else that tells
+// where a form comes from.
+func secure(header http.Header) {
+	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+}
+
+const (
+	tokenField  = "token"
+	tokenCookie = "accesslimit-console"
+	tokenBytes  = 32
+)
+
+// hasTokenInURL reports whether a URL has a token, which would end up in logs.
+func hasTokenInURL(query url.Values) bool { return query.Has(tokenField) || query.Has("access_token") }
+
+// token returns the token that the page's forms must send, and sets the cookie that it is compared
+// with, unless the browser has one. The token is the cookie's value, so that any process of a
+// service behind a balancer can check it. Another origin can neither read nor send the cookie.
+func token(w http.ResponseWriter, r *http.Request) string {
+	if known := cookie(r); known != "" {
+		return known
+	}
+	fresh := base64.RawURLEncoding.EncodeToString(random(tokenBytes))
+	http.SetCookie(w, &http.Cookie{ // for the folder of the page, and for this session
+		Name: tokenCookie, Value: fresh, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
+	})
+	return fresh
+}
+
+// cookie returns the value of the page's cookie, or "" if the browser has none that the page can
+// have made.
+func cookie(r *http.Request) string {
+	sent, err := r.Cookie(tokenCookie)
+	if err != nil {
+		return ""
+	}
+	if value, err := base64.RawURLEncoding.DecodeString(sent.Value); err != nil || len(value) != tokenBytes {
+		return ""
+	}
+	return sent.Value
+}
+
+// hasToken reports whether a form sent the token of the browser's cookie.
+func hasToken(r *http.Request, sent string) bool {
+	known := cookie(r)
+	return known != "" && subtle.ConstantTimeCompare([]byte(known), []byte(sent)) == 1
+}
+
+// sameOrigin reports whether a request comes from the page itself. Browsers say so in
+// Sec-Fetch-Site, or over plain HTTP in Origin. If neither is there, it is not a browser's, and
+// sameOrigin returns otherwise.
+func sameOrigin(r *http.Request, otherwise bool) bool {
+	if site := r.Header.Values("Sec-Fetch-Site"); len(site) > 0 {
+		return len(site) == 1 && site[0] == "same-origin"
+	}
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return otherwise
+	}
+	origin, err := url.Parse(origins[0])
+	return err == nil && len(origins) == 1 && origin.Host != "" && origin.Host == r.Host
+}
