@@ -16,6 +16,11 @@ type Guard struct {
 	rules   []*boundRule // nil if the guard follows a RuleSet
 	// following holds the present rules of a guard that follows a RuleSet.
 	following atomic.Pointer[[]*boundRule]
+
+	// The fields below are for Explain and Inspect.
+	calls   atomic.Pointer[guardCalls] // nil before the first call
+	set     *RuleSet                   // that the guard follows, or nil
+	callers []uintptr                  // of the function that made the guard
 }
 
 // Guard returns a Guard of these rules. They are decided together, all charged or none. The error
@@ -52,6 +57,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 			l.watchRoutes(rule)
 		}
 	}
+	l.attached.add(g)
 	return g, nil
 }
 
@@ -150,6 +156,9 @@ func (g *Guard) check(v View, subject string) Answer {
 	}
 	c := g.limiter.open(v)
 	defer g.limiter.close(c)
+	if c.inspects || g.calls.Load() == nil {
+		g.note(c, subject)
+	}
 	answer := c.decide(g.bound(), subject)
 	c.decided = true
 	return answer

@@ -48,6 +48,7 @@ type Limiter struct {
 	tallies     *tally.Table
 	tops        *toplist.Table
 	names       ruleNames
+	attached    attachedGuards
 	ruleSets    ruleSets
 	audits      audits
 	bans        bans

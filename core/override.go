@@ -13,29 +13,29 @@ import (
 type Override struct {
 	// Max is the number of permits in the Window of the rule's own limit, counted by its Algorithm.
 	// It has the same bounds as Limit.Max.
-	Max int
+	Max int `json:"max,omitzero"`
 	// Burst is the Burst of a bucket. Unset, it is Max. Other algorithms have none.
-	Burst int
+	Burst int `json:"burst,omitzero"`
 	// Unlimited lets all calls of the subject pass. Neither the rule's own limit nor its Also
 	// counts them. A ban still holds.
-	Unlimited bool
+	Unlimited bool `json:"unlimited,omitzero"`
 	// Blocked refuses all calls of the subject, with the Reason [Blocked].
-	Blocked bool
+	Blocked bool `json:"blocked,omitzero"`
 	// Until is when the override ends, by the clock of Redis. Unset, it holds until it is removed.
-	Until time.Time
+	Until time.Time `json:"until,omitzero"`
 	// Note says why, in at most 1024 bytes. Unset, it is the note of [WithActor].
-	Note string
+	Note string `json:"note,omitzero"`
 
 	// The fields below are filled in by Get and List. Set ignores them.
 
 	// Subject is the subject that the override is for.
-	Subject string
+	Subject string `json:"subject,omitzero"`
 	// Author is that of [WithActor]. Since is when the override was set, by the clock of Redis.
-	Author string
-	Since  time.Time
+	Author string    `json:"author,omitzero"`
+	Since  time.Time `json:"since,omitzero"`
 	// Ignored says why the override does not apply, or is empty: it was made for another Window or
 	// Algorithm than those of the rule's own limit, or it was not written by this library.
-	Ignored string
+	Ignored string `json:"ignored,omitzero"`
 }
 
 // String returns a short description, such as "500 burst 1000 until 2026-12-01T00:00:00Z".

@@ -14,7 +14,12 @@ var module = strings.TrimSuffix(reflect.TypeFor[Limiter]().PkgPath(), "core")
 // if there is none.
 func callerPlace() string {
 	var callers [32]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	return placeOf(callers[:runtime.Callers(2, callers[:])])
+}
+
+// placeOf returns the first line of the service's code among these callers, or "".
+func placeOf(callers []uintptr) string {
+	frames := runtime.CallersFrames(callers)
 	for {
 		frame, more := frames.Next()
 		if frame.Function != "" && !isOurs(&frame) {

@@ -44,10 +44,15 @@ func (c *call) namedPlan(a *appliedRule) (*ruleLimit, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.named.plan(name)
+}
+
+// plan returns the limit of a plan, and the rule's own for "".
+func (p *namedRule) plan(name string) (*ruleLimit, error) {
 	if name == "" {
-		return a.named.limits[0], nil
+		return p.limits[0], nil
 	}
-	q, ok := a.named.plans[name]
+	q, ok := p.plans[name]
 	if !ok {
 		return nil, fmt.Errorf("the rule's Plans have no plan %.64q", name)
 	}

@@ -22,6 +22,24 @@ func (b *boundRule) namedFor(c *call) *namedRule {
 	return b.routes.of(routeKey{countedMethod(c.Method()), route}, b.meet)
 }
 
+// knownAs returns the rule under the name that it counts a call by. Other than namedFor, it keeps
+// nothing of a route that was not called.
+func (b *boundRule) knownAs(method, route string) *namedRule {
+	key := routeKey{countedMethod(method), route}
+	switch p, known := b.routes.known.Get(key); {
+	case b.fixed != nil:
+		return b.fixed
+	case known:
+		return p
+	case route != "" && len(route) <= maxRoute && !b.routes.full.Load():
+		return b.newNamed(strings.Clone(routeName(method, route)))
+	}
+	if p, known := b.routes.known.Get(routeKey{}); known {
+		return p
+	}
+	return b.newNamed(noRoute)
+}
+
 // lookForRoute warns if there is no route because it is not known yet.
 func (b *boundRule) lookForRoute(c *call) {
 	if v, ok := c.View.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {

@@ -147,8 +147,9 @@ func (s *RuleSet) attach(key followerKey) (*Guard, error) {
 		}
 		rule.fixed.tally = s.tallies[rule.Name]
 	}
-	g := &Guard{limiter: s.limiter}
+	g := &Guard{limiter: s.limiter, set: s}
 	g.following.Store(&rules)
+	s.limiter.attached.add(g)
 	s.followers[key] = follower{weak.Make(g), here}
 	s.limiter.ruleSets.add(s)
 	return g, nil

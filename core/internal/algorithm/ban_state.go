@@ -6,6 +6,8 @@ import "errors"
 type BanState struct {
 	Ends int64 // when the ban ends; it is not in force from then on
 	Bans int64 // how often the subject was banned so far, except by hand
+
+	strikes, struck int64 // in a row since then, and when the last one was
 }
 
 // errNoBan is the error of a string that is no state of a ban.
@@ -21,11 +23,12 @@ func ReadBan(state string, now int64) (BanState, error) {
 		return BanState{}, errNoBan
 	}
 	ends, last, bans, forgotten := littleEndian(state[:7]), littleEndian(state[7:14]), int64(state[16]), littleEndian(state[17:])
+	strikes := littleEndian(state[14:16])
 	if last >= never || ends > forgotten || forgotten >= never {
 		return BanState{}, errNoBan
 	}
 	back := max(0, last-now)
-	return banStateAt(max(0, ends-back), max(0, forgotten-back), bans, now), nil
+	return banStateAt(BanState{max(0, ends-back), bans, strikes, last - back}, max(0, forgotten-back), now), nil
 }
 
 // BanAt returns what the state of a ban says.
@@ -34,14 +37,22 @@ func (s *State) BanAt(now int64) BanState {
 		return BanState{}
 	}
 	h, back := s.More.ban, max(0, s.At-now)
-	return banStateAt(h.ends-back, h.forgotten-back, h.bans, now)
+	return banStateAt(BanState{h.ends - back, h.bans, h.strikes, s.At - back}, h.forgotten-back, now)
 }
 
-func banStateAt(ends, forgotten, bans, now int64) BanState {
+func banStateAt(b BanState, forgotten, now int64) BanState {
 	if forgotten <= now {
 		return BanState{}
 	}
-	return BanState{Ends: ends, Bans: bans}
+	return b
+}
+
+// Strikes returns how many strikes in a row the next one continues, under the limit of a ban.
+func (b *BanState) Strikes(l *Limit, now int64) int64 {
+	if now/l.Window-b.struck/l.Window > 1 {
+		return 0
+	}
+	return b.strikes
 }
 
 // BanNote is what is kept of a ban by hand, beside the ban.

@@ -36,11 +36,7 @@ func (r *Readings) Clear() {
 // Read adds the readings of a call's route, which may be "", and of its path.
 func (r *Readings) Read(route, routed string, loose Looseness) {
 	r.loose = loose
-	decoded, err := url.PathUnescape(routed)
-	if err != nil {
-		decoded = routed
-	}
-	for _, text := range [...]string{route, routed, decoded, path.Clean(rooted(decoded))} {
+	for _, text := range spellings(route, routed) {
 		if text == "" {
 			continue
 		}
@@ -49,6 +45,15 @@ func (r *Readings) Read(route, routed string, loose Looseness) {
 			r.texts = append(r.texts, text)
 		}
 	}
+}
+
+// spellings returns the readings of a call before they are folded. Some may be equal.
+func spellings(route, routed string) [len(kinds)]string {
+	decoded, err := url.PathUnescape(routed)
+	if err != nil {
+		decoded = routed
+	}
+	return [...]string{route, routed, decoded, path.Clean(rooted(decoded))}
 }
 
 // fold returns the same text for all spellings that the router does not distinguish. It lowers

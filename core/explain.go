@@ -1,0 +1,186 @@
+package core
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// CallInfo describes a call to [Limiter.Explain]. Unset fields are those of a call that lacks them.
+type CallInfo struct {
+	// Method is the HTTP method. It is "" for gRPC, where Path is the full method.
+	Method string
+	// Host is the host that the call is made to. Unset, it is the Header's.
+	Host string
+	// Path is the path as it is sent, and may have a query behind a question mark.
+	Path string
+	// Route is the pattern that the framework matches, such as /users/:id. Unset, it is the Path if
+	// this process was called for such a route, or if this is gRPC. The text that a wildcard of the
+	// route matches is found in Path, if the wildcard is a whole segment: :id or {id}.
+	Route string
+	// RemoteAddr is the address of the connection's peer, with or without a port. If this is a
+	// proxy that Options.ClientIP trusts, Header says who calls.
+	RemoteAddr string
+	// Header has the headers of the request.
+	Header http.Header
+	// User is the user who calls, in place of what Options.Identify returns. Unset, Identify runs.
+	User string
+}
+
+// Explanation says how the rules attached to a Limiter would decide a call ([Limiter.Explain],
+// [Limiter.ExplainView]), or what they have counted for a subject ([Limiter.Inspect]). String
+// returns it as a report for a terminal. As JSON, times are in seconds, and bytes of a subject that
+// are not UTF-8 are replaced. Fields may be added later.
+type Explanation struct {
+	// Time is when the store was asked, by the clock of Redis.
+	Time time.Time `json:"time"`
+	// Method, Route, Path, ClientIP and User are those of the call, or "" if they are not known.
+	// User is known if a rule needs it.
+	Method   string `json:"method,omitempty"`
+	Route    string `json:"route,omitempty"`
+	Path     string `json:"path,omitempty"`
+	ClientIP string `json:"client_ip,omitempty"`
+	User     string `json:"user,omitempty"`
+	// Subject is the subject that Inspect was asked about.
+	Subject string `json:"subject,omitempty"`
+	// Reason is the one that the call would get: that of the first rule that would refuse it,
+	// otherwise SoftExceeded if a soft limit is exceeded, and otherwise Allowed. It is "" in an
+	// Inspect, and if it is not known. Rule is the name of the rule that gives a Reason other than
+	// Allowed, and RetryAfter how long it would refuse.
+	Reason     Reason        `json:"reason,omitempty"`
+	Rule       string        `json:"rule,omitempty"`
+	RetryAfter time.Duration `json:"-"`
+	// Rules are the attached rules, in the order in which they were attached.
+	Rules []ExplainedRule `json:"rules"`
+	// NotListed is how many Guards, Checks and rules are attached beyond the first 4,000, and not
+	// listed.
+	NotListed int `json:"not_listed,omitempty"`
+}
+
+// ExplainedRule is what an [Explanation] says of one rule.
+type ExplainedRule struct {
+	// Name is the name by which the rule counts: that of Rule.Name, or one made of its patterns, or
+	// of the call's route.
+	Name string `json:"name"`
+	// Place is where the rule was attached, as file:line, or where it stands, if a file with rules
+	// says so. Version is that of its RuleSet, or "".
+	Place   string `json:"place,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Routes are the routes that this process was called for by the rule's Guard, such as
+	// "POST /reply". The first 16 are noted: each when it was called first, or some calls later.
+	Routes []string `json:"routes,omitempty"`
+	// Elsewhere reports whether the Guard was called for other routes than that of the call, and
+	// for no more than 16. Then the rule probably is not attached to the call's route, and the
+	// Explanation ignores it where it says which rule would refuse.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+	// InHandler reports whether the rule is one of a Check.
+	InHandler bool `json:"in_handler,omitempty"`
+	// Applies reports whether the rule applies to the call, and Because says why or why not. If it
+	// does not, the fields below are zero.
+	Applies bool   `json:"applies"`
+	Because string `json:"because,omitempty"`
+	// Subject is the subject as counted, such as user:alice.
+	Subject string `json:"subject,omitempty"`
+	// Plan is what the rule's Plan returned.
+	Plan string `json:"plan,omitempty"`
+	// Cost is how many permits the call takes.
+	Cost int `json:"cost,omitempty"`
+	// Limits are the limits in force, with what is used of them.
+	Limits []ExplainedLimit `json:"limits,omitempty"`
+	// Override is what an operator set for the subject, or nil. Its Ignored says if, and why, it
+	// does not apply.
+	Override *Override `json:"override,omitempty"`
+	// BannedUntil is when the subject's ban ends, or zero if it is not banned. Bans is how often it
+	// was banned before that is forgotten, without bans by hand. Strikes is in how many consecutive
+	// windows it was refused since, of Ban.After, which begin the next ban.
+	BannedUntil time.Time `json:"banned_until,omitzero"`
+	Bans        int       `json:"bans,omitempty"`
+	Strikes     int       `json:"strikes,omitempty"`
+	// DryRun and Soft are those of the Rule.
+	DryRun bool `json:"dry_run,omitempty"`
+	Soft   bool `json:"soft,omitempty"`
+	// Reason is the one that the call would get if there were no other rule, and RetryAfter how
+	// long the rule would refuse it. Reason is "" if it is not known.
+	Reason     Reason        `json:"reason,omitempty"`
+	RetryAfter time.Duration `json:"-"`
+	// Refuses reports whether this is the rule that would refuse the call.
+	Refuses bool `json:"refuses,omitempty"`
+	// Errors are those of the rule's functions and of Identify, and of counters that Redis cannot
+	// read.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// ExplainedLimit is a limit of an [ExplainedRule], with what its subject has used of it.
+type ExplainedLimit struct {
+	Limit Limit `json:"limit"`
+	// Source is where the limit comes from: "rule", "also", "plan pro", "override", "override until
+	// 2026-12-01T00:00:00Z", or "computed" by LimitFor.
+	Source string `json:"source"`
+	// Known reports whether the store was asked, and answered. If not, the fields below are zero.
+	// Unlimited is never asked for, nor is a computed limit that this process has not met.
+	Known bool `json:"known"`
+	// Used is how many permits are in use, and Remaining how many are left.
+	Used      int `json:"used"`
+	Remaining int `json:"remaining"`
+	// RetryAfter is the time until the call fits, if nobody else is charged. It is 0 if it fits now,
+	// or never. ResetAfter is the time until nothing is in use.
+	RetryAfter time.Duration `json:"-"`
+	ResetAfter time.Duration `json:"-"`
+}
+
+// Explain says how the attached rules would decide a call now: for every rule of a Guard or a Check,
+// whether it applies and why, the subject, the limits in force and where they come from, what is
+// used of them, and which rule would refuse. Nothing is charged. It does not count as a call, as a
+// strike of a ban, or in Stats, and OnDecision does not hear of it. It always asks the store.
+//
+// The functions of the rules and Identify run as in a call. Value finds what is in the context. If
+// they fail or panic, that is the rule's error. Which Guards a call passes, and in which order,
+// only the framework knows. Explain assumes that it is the order in which they were attached, and
+// leaves out those that are Elsewhere. A Check whose handler passes subjects of its own is not
+// decided: use Inspect with the subject.
+//
+// Redis gets one trip for the overrides and bans, and one for each 16 counters, of at most 4,000,
+// to each server that has them. If it does not answer within Timeout, the error is a *[StoreError],
+// and the Explanation has what is known without it. The other errors are that of the context and,
+// for a nil Limiter, a *[RuleError].
+func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, error) {
+	if l == nil {
+		return Explanation{}, errNilLimiter
+	}
+	guards, unlisted := l.attached.all()
+	return l.explain(ctx, newInfoView(ctx, call, guards), call.User, guards, unlisted)
+}
+
+// ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from
+// the view.
+func (l *Limiter) ExplainView(v View) (Explanation, error) {
+	if l == nil {
+		return Explanation{}, errNilLimiter
+	}
+	guards, unlisted := l.attached.all()
+	return l.explain(v.Context(), v, "", guards, unlisted)
+}
+
+// Inspect says what the attached rules have counted for a subject, such as user:alice or the result
+// of [Limiter.IPSubject]: what is used of the rule's own limit, of Also, and of each of Plans, the
+// override, and the ban. It shows every rule of a Guard or a Check, but rules of one name only
+// once, and a rule without a name for each route that this process was called for. Of limits by
+// LimitFor, it shows those of a window that the rule's other limits do not have, if LimitFor has
+// returned them in this process, and one without a number for all others. Counters of handles are
+// not included.
+//
+// Rules that do not count by this subject show that nothing is used. Reason is the one of a call
+// that takes one permit. It is "" if that depends on the plan or on LimitFor.
+//
+// Inspect charges nothing, and takes as many trips as Explain. Its errors are those of
+// [Limiter.Explain], and a *[RuleError] for a subject that is "" or a bare address.
+func (l *Limiter) Inspect(ctx context.Context, subject string) (Explanation, error) {
+	if l == nil {
+		return Explanation{}, errNilLimiter
+	}
+	if err := checkSubject("", subject); err != nil {
+		return Explanation{}, err
+	}
+	guards, unlisted := l.attached.all()
+	return l.inspect(ctx, subject, guards, unlisted)
+}

@@ -1,0 +1,310 @@
+package core
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+const (
+	// askedTogether is how many counters one script looks at for an Explanation, so that it does
+	// not delay calls.
+	askedTogether = 16
+	// askedAtOnce is how many of these scripts are under way at once.
+	askedAtOnce = 8
+)
+
+// askedLimit is a limit in force, and what the store is asked about it.
+type askedLimit struct {
+	sourcedLimit
+	own bool // it is in place of the rule's own
+	*question
+}
+
+// question asks the store for one counter, of which several rules may want to know. A nil question
+// is not asked.
+type question struct {
+	counter algorithm.Counter
+	verdict algorithm.Verdict
+}
+
+// answer returns the store's answer, or nil if there is none.
+func (q *question) answer() *algorithm.Verdict {
+	if q == nil || q.verdict.Err != nil || q.verdict.Ended != nil {
+		return nil
+	}
+	return &q.verdict
+}
+
+// ask asks the store about all rules: first for overrides and bans, which say what limits are in
+// force, then for the counters.
+func (x *explanation) ask(ctx context.Context) error {
+	x.Time = time.Now().UTC()
+	if err := ctx.Err(); err != nil {
+		for _, e := range x.rules {
+			e.asked = false
+		}
+		return err
+	}
+	deadline, cancel := context.WithTimeout(ctx, x.limiter.options.Timeout)
+	defer cancel()
+	x.readStored(deadline)
+	all := make(questions)
+	x.findLimits(all)
+	x.limiter.askAll(deadline, all.inOrder())
+	return x.failure(ctx)
+}
+
+// key returns a key of the rule's subject.
+func (e *explained) key(l *Limiter, tail string) string {
+	return string(rediskey.Append(nil, l.keyHead, e.Subject, tail))
+}
+
+// readStored reads the overrides and bans.
+func (x *explanation) readStored(ctx context.Context) {
+	l := x.limiter
+	var values map[string]redisstore.Value
+	if l.memory == nil {
+		values = l.readAll(ctx, x.rules)
+	}
+	for _, e := range x.rules {
+		if !e.asked {
+			continue
+		}
+		if key := e.key(l, e.named.overrideKey); e.rule.Overrides && l.memory != nil {
+			o, ok := l.memory.Override([]byte(key))
+			e.takeOverride(redisstore.Value{Text: stored(&o.Override, ok), Ok: ok})
+		} else if e.rule.Overrides {
+			e.takeOverride(values[key])
+		}
+		if e.rule.ban != nil {
+			e.ban = values[e.key(l, e.named.banKey)].Text
+		}
+	}
+}
+
+// readAll returns what Redis holds about the overrides and bans of rules, by their keys.
+func (l *Limiter) readAll(ctx context.Context, rules []*explained) map[string]redisstore.Value {
+	values := make(map[string]redisstore.Value)
+	var keys []string
+	want := func(key string) {
+		if _, ok := values[key]; !ok {
+			keys, values[key] = append(keys, key), redisstore.Value{}
+		}
+	}
+	for _, e := range rules {
+		if e.asked && e.rule.Overrides {
+			want(e.key(l, e.named.overrideKey))
+		}
+		if e.asked && e.rule.ban != nil {
+			want(e.key(l, e.named.banKey))
+		}
+	}
+	for i, value := range l.redis.GetAll(ctx, keys) {
+		values[keys[i]] = value
+	}
+	return values
+}
+
+// takeOverride takes what the store has for the override of the rule's subject.
+func (e *explained) takeOverride(v redisstore.Value) {
+	own := e.named.limits[0].compiled
+	switch {
+	case v.Ok || failure.ClassOf(v.Err) == failure.Foreign && v.Err != nil:
+		o := readOverride(e.Subject, v.Text, own)
+		e.stored = &o
+	case v.Err != nil:
+		e.failed = v.Err
+	}
+}
+
+// questions are all questions of an Explanation, each once.
+type questions map[questionKey]*question
+
+type questionKey struct {
+	key   string
+	limit Limit // zero for a ban
+	cost  int64
+}
+
+func (all questions) add(key questionKey, limit *algorithm.Limit) *question {
+	q := all[key]
+	if q == nil {
+		// No counter refuses a call, so that each rule gets an answer whatever the others say.
+		q = &question{counter: algorithm.Counter{Key: []byte(key.key), Limit: limit, Cost: key.cost, Dry: true}}
+		all[key] = q
+	}
+	return q
+}
+
+// inOrder returns the questions in order of their keys: those of one subject are on one server.
+func (all questions) inOrder() []*question {
+	keys := make([]questionKey, 0, len(all))
+	for key := range all {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b questionKey) int { return strings.Compare(a.key, b.key) })
+	list := make([]*question, len(keys))
+	for i, key := range keys {
+		list[i] = all[key]
+	}
+	return list
+}
+
+// findLimits finds the limits in force, and adds the questions about them.
+func (x *explanation) findLimits(all questions) {
+	for _, e := range x.rules {
+		if !e.asked {
+			continue
+		}
+		e.findLimits()
+		e.lowerCost()
+		if e.failed != nil { // it is not known which limits are in force
+			continue
+		}
+		for i := range e.limits {
+			if a := &e.limits[i]; a.ruleLimit != nil && a.compiled != nil {
+				key := questionKey{e.key(x.limiter, a.keyTail), a.limit, min(e.costOf(a), a.compiled.Max)}
+				a.question = all.add(key, a.compiled)
+			}
+		}
+		if e.rule.ban != nil {
+			e.banned = all.add(questionKey{key: e.key(x.limiter, e.named.banKey)}, e.rule.ban)
+		}
+	}
+}
+
+// findLimits finds the limits in force, by the rule, the plan and the override.
+func (e *explained) findLimits() {
+	owns, also := e.owns, e.also
+	if o := e.stored; o != nil && o.Ignored == "" && !o.Blocked {
+		source := fromOverride
+		if !o.Until.IsZero() {
+			source += " until " + o.Until.Format(time.RFC3339Nano)
+		}
+		owns = []sourcedLimit{{e.overridden(), source}}
+	}
+	if len(owns) == 1 && owns[0].ruleLimit == nil { // Unlimited lifts all limits of the rule
+		also = nil
+	}
+	for _, own := range owns {
+		e.limits = append(e.limits, askedLimit{sourcedLimit: own, own: true})
+	}
+	for _, further := range also {
+		e.limits = append(e.limits, askedLimit{sourcedLimit: further})
+	}
+}
+
+// overridden returns the limit that the override makes of the rule's own, or nil for Unlimited.
+func (e *explained) overridden() *ruleLimit {
+	if e.stored.Unlimited {
+		return nil
+	}
+	own := e.named.limits[0]
+	prepared := prepare(own.limit.overridden(&algorithm.FoundOverride{Max: int64(e.stored.Max), Burst: int64(e.stored.Burst)}))
+	return &ruleLimit{limit: prepared.limit, compiled: &prepared.compiled, keyTail: own.keyTail}
+}
+
+// lowerCost gives a call whose size is not known the largest cost that fits.
+func (e *explained) lowerCost() {
+	if e.cost != unknownSize {
+		return
+	}
+	e.cost = algorithm.MaxPermits
+	for _, a := range e.limits {
+		if a.ruleLimit != nil && !a.compiled.Properties().Slots {
+			e.cost = min(e.cost, a.compiled.Max)
+		}
+	}
+}
+
+// costOf returns what the call costs by a limit.
+func (e *explained) costOf(a *askedLimit) int64 {
+	if a.compiled.Properties().Slots {
+		return min(e.cost, 1)
+	}
+	return e.cost
+}
+
+// askAll asks the store, in several scripts at once.
+func (l *Limiter) askAll(ctx context.Context, all []*question) {
+	parts := slices.Collect(slices.Chunk(all, askedTogether))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(askedAtOnce, len(parts)) {
+		workers.Go(func() {
+			for at := next.Add(1) - 1; at < int64(len(parts)); at = next.Add(1) - 1 {
+				l.askPart(ctx, parts[at])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// askPart asks the store for some counters together, or one by one if it cannot read one of them.
+func (l *Limiter) askPart(ctx context.Context, part []*question) {
+	counters, verdicts := make([]algorithm.Counter, len(part)), make([]algorithm.Verdict, len(part))
+	for i, q := range part {
+		counters[i] = q.counter
+	}
+	l.store.Decide(ctx, counters, false, verdicts)
+	for i, q := range part {
+		q.verdict = verdicts[i]
+	}
+	isForeign := func(v algorithm.Verdict) bool { return v.Err != nil && failure.ClassOf(v.Err) == failure.Foreign }
+	if len(part) > 1 && slices.ContainsFunc(verdicts, isForeign) {
+		for i := range part {
+			l.askPart(ctx, part[i:i+1])
+		}
+	}
+}
+
+// failure returns the error of the Explanation: why the store did not answer for one of the rules.
+// A counter that is none is an error of its rule only.
+func (x *explanation) failure(ctx context.Context) error {
+	var failed error
+	for _, e := range x.rules {
+		for _, q := range append(e.questions(), e.banned) {
+			if q == nil || q.answer() != nil || e.failed != nil {
+				continue
+			}
+			if e.failed = q.verdict.Err; e.failed == nil {
+				e.failed = failure.NoAnswer(failure.Timeout, x.limiter.options.Timeout, q.verdict.Ended)
+			}
+		}
+		switch {
+		case e.failed == nil:
+		case failure.ClassOf(e.failed) == failure.Foreign:
+			e.Errors = append(e.Errors, "Redis: "+e.failed.Error())
+		case failed == nil:
+			failed = e.failed
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	if ended := failure.CallersEnd(ctx); ended != nil {
+		return ended
+	}
+	return &StoreError{StoreErrorClass(failure.ClassOf(failed)), failed}
+}
+
+// questions returns what is asked about the limits.
+func (e *explained) questions() (list []*question) {
+	for i := range e.limits {
+		list = append(list, e.limits[i].question)
+	}
+	return list
+}
+
+// atMost returns a number of permits as an int.
+func atMost(n int64) int { return int(min(n, math.MaxInt)) }

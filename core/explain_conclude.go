@@ -1,0 +1,232 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// conclude fills in what follows from the store's answers, and for a call which rule would refuse.
+func (x *explanation) conclude() {
+	for _, e := range x.rules {
+		if !e.asked {
+			continue
+		}
+		for i := range e.limits {
+			e.Limits = append(e.Limits, e.limits[i].explained())
+			x.observe(e.limits[i].question)
+		}
+		x.observe(e.banned)
+		e.Cost, e.Override = atMost(e.cost), e.stored
+		x.describeBan(e)
+		if e.Reason = e.reason(); e.overLimit() || e.rule.lenient {
+			e.RetryAfter = e.wait(x.Time)
+		}
+	}
+	if x.Subject == "" {
+		x.decide()
+	}
+	x.Rules = make([]ExplainedRule, len(x.rules))
+	for i, e := range x.rules {
+		x.Rules[i] = e.ExplainedRule
+	}
+}
+
+// observe takes the time from an answer.
+func (x *explanation) observe(q *question) {
+	if v := q.answer(); v != nil {
+		x.Time = time.UnixMicro(v.At).UTC()
+	}
+}
+
+// explained returns the limit with the store's answer.
+func (a *askedLimit) explained() ExplainedLimit {
+	out := ExplainedLimit{Source: a.source}
+	if a.ruleLimit == nil {
+		out.Limit = Unlimited
+		return out
+	}
+	out.Limit = a.limit
+	if v := a.answer(); v != nil {
+		out.Known, out.Remaining, out.ResetAfter = true, atMost(v.Remaining), micros(v.ResetAfter)
+		out.Used = max(0, a.limit.atOnce()-out.Remaining)
+		if v.RetryAfter != algorithm.Forever {
+			out.RetryAfter = micros(v.RetryAfter)
+		}
+	}
+	return out
+}
+
+// describeBan fills in what is known of the subject's ban.
+func (x *explanation) describeBan(e *explained) {
+	v := e.banned.answer()
+	if v == nil {
+		return
+	}
+	ban, _ := algorithm.ReadBan(e.ban, v.At) // there may be none, and a foreign value is no answer
+	if memory := x.limiter.memory; memory != nil {
+		ban, _ = memory.BanOf(e.banned.counter.Key)
+	}
+	e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.rule.ban, v.At))
+	if v.RetryAfter > 0 {
+		e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
+	}
+}
+
+// reason returns the reason that a call would get by this rule alone, or "" if it is not known.
+func (e *explained) reason() Reason {
+	certain, possible := e.exceeded()
+	switch banned := e.banned.answer(); {
+	case e.isBlocked():
+		return e.wouldBe(Blocked)
+	case e.tooCostly():
+		return e.wouldBe(CostTooHigh)
+	case banned != nil && banned.RetryAfter > 0:
+		return e.wouldBe(Banned)
+	case certain:
+		return e.wouldBe(LimitExceeded)
+	case e.failed != nil:
+		return e.withoutStore()
+	case possible:
+		return ""
+	default:
+		return Allowed
+	}
+}
+
+func (e *explained) isBlocked() bool {
+	return e.stored != nil && e.stored.Blocked && e.stored.Ignored == ""
+}
+
+// exceeded reports whether the limits refuse the call. An Inspect does not know the plan: then it
+// is certain only if every limit that may be in force refuses.
+func (e *explained) exceeded() (certain, possible bool) {
+	certain = len(e.limits) > 0
+	for i := range e.limits {
+		a := &e.limits[i]
+		v := a.answer()
+		switch refused := v != nil && v.RetryAfter > 0; {
+		case refused && !a.own:
+			return true, true
+		case a.own:
+			certain, possible = certain && refused, possible || refused || a.isUnknown()
+		}
+	}
+	return certain, possible
+}
+
+// isUnknown reports whether LimitFor computes the limit for each call.
+func (a *askedLimit) isUnknown() bool { return a.ruleLimit != nil && a.compiled == nil }
+
+// tooCostly reports whether the cost is above a limit in force.
+func (e *explained) tooCostly() bool {
+	return slices.ContainsFunc(e.limits, func(a askedLimit) bool {
+		return a.ruleLimit != nil && a.compiled != nil && e.costOf(&a) > a.compiled.Max
+	})
+}
+
+// withoutStore returns the reason of a call that the store does not answer. A count in this process
+// is not asked for.
+func (e *explained) withoutStore() Reason {
+	switch policy := e.rule.OnStoreError; {
+	case policy.mode == countLocally:
+		return ""
+	case policy == FailClosed && !e.DryRun:
+		return StoreFailClosed
+	default:
+		return StoreFailOpen
+	}
+}
+
+// wait returns how long the rule refuses the call.
+func (e *explained) wait(now time.Time) (wait time.Duration) {
+	if e.isBlocked() {
+		if e.stored.Until.IsZero() {
+			return 0
+		}
+		return e.stored.Until.Sub(now)
+	}
+	if v := e.banned.answer(); v != nil {
+		wait = micros(v.RetryAfter)
+	}
+	for _, limit := range e.Limits {
+		wait = max(wait, limit.RetryAfter)
+	}
+	return wait
+}
+
+// decide says which rule would refuse the call: of the first Guard that refuses it, the one that
+// the Guard's answer would name. Checks follow the Guards, because they run in handlers.
+func (x *explanation) decide() {
+	for _, inHandler := range [...]bool{false, true} {
+		for i, e := range x.rules {
+			if e.InHandler == inHandler && e.refusal() > 0 {
+				x.refusedBy(i)
+				return
+			}
+		}
+	}
+	x.Reason = Allowed
+	for _, e := range x.rules {
+		switch {
+		case !e.Applies || e.Elsewhere:
+		case e.Reason == "" && (e.asked || len(e.Errors) > 0):
+			x.Reason, x.Rule = "", ""
+			return
+		case e.Reason == SoftExceeded && x.Rule == "", e.Reason == StoreFailOpen && x.Reason == Allowed:
+			x.Reason, x.Rule = e.Reason, e.Name
+		}
+	}
+}
+
+// refusedBy says that the Guard of the rule at i refuses the call.
+func (x *explanation) refusedBy(first int) {
+	at := first
+	for i, e := range x.rules {
+		other := x.rules[at]
+		if e.guard != other.guard || e.refusal() < other.refusal() {
+			continue
+		}
+		if e.refusal() > other.refusal() || e.RetryAfter > other.RetryAfter {
+			at = i
+		}
+	}
+	e := x.rules[at]
+	e.Refuses = true
+	x.Reason, x.Rule, x.RetryAfter = e.Reason, e.Name, e.RetryAfter
+}
+
+// refusal returns how much the refusal by the rule precedes those of others in its Guard, or 0 if
+// it refuses nothing.
+func (e *explained) refusal() int {
+	if !e.Applies || e.Elsewhere {
+		return 0
+	}
+	switch {
+	case e.Reason == CostTooHigh:
+		return 7
+	case e.Reason == IdentifyFailed && !e.perUser():
+		return 6
+	case e.Reason == Blocked:
+		return 5
+	case e.overLimit():
+		return 4
+	case e.Reason == IdentifyFailed:
+		return 3
+	case e.Reason == NotLoggedIn:
+		return 2
+	case e.Reason == StoreFailClosed:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// perUser reports whether the rule counts by user.
+func (e *explained) perUser() bool { return e.rule.NeedLogin || e.named.readsUser.Load() }
+
+// overLimit reports whether a limit, a ban or a block refuses the call.
+func (e *explained) overLimit() bool {
+	return e.Reason == LimitExceeded || e.Reason == Banned || e.Reason == Blocked
+}

@@ -1,0 +1,85 @@
+package core
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// infoView is a CallInfo as a View.
+type infoView struct {
+	ctx    context.Context
+	info   CallInfo
+	path   string // without the query
+	query  url.Values
+	header http.Header // with names in canonical form
+}
+
+func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView {
+	path, query, _ := strings.Cut(info.Path, "?")
+	v := &infoView{ctx: ctx, info: info, path: path, header: make(http.Header, len(info.Header))}
+	v.query, _ = url.ParseQuery(query) // what is wrong in it is not there, as in net/http
+	for name, lines := range info.Header {
+		for _, line := range lines {
+			v.header.Add(name, line)
+		}
+	}
+	if v.info.Host == "" {
+		v.info.Host = v.header.Get("Host")
+	}
+	if info.Route == "" && (info.Method == "" || wasCalledFor(guards, info.Method, path)) {
+		v.info.Route = path
+	}
+	return v
+}
+
+// wasCalledFor reports whether a route is noted of any of the guards.
+func wasCalledFor(guards []*Guard, method, route string) bool {
+	for _, g := range guards {
+		noted := g.noted()
+		if noted.has(method, route) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *infoView) Context() context.Context    { return v.ctx }
+func (v *infoView) Method() string              { return v.info.Method }
+func (v *infoView) Path() string                { return v.path }
+func (v *infoView) Route() string               { return v.info.Route }
+func (v *infoView) RemoteAddr() netip.Addr      { return PeerAddr(v.info.RemoteAddr) }
+func (v *infoView) Host() string                { return v.info.Host }
+func (v *infoView) Header(name string) []string { return v.header[name] }
+func (v *infoView) Query(name string) string    { return v.query.Get(name) }
+func (v *infoView) Value(key any) any           { return v.ctx.Value(key) }
+
+// Param implements View. It knows the parameters that all frameworks have: a segment of the path.
+func (v *infoView) Param(name string) string {
+	segments := strings.Split(v.path, "/")
+	for i, pattern := range strings.Split(v.info.Route, "/") {
+		if i < len(segments) && (pattern == ":"+name || pattern == "{"+name+"}") {
+			text, err := url.PathUnescape(segments[i])
+			if err != nil {
+				return segments[i]
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// Size implements View.
+func (v *infoView) Size() int64 {
+	size, err := strconv.ParseInt(v.header.Get("Content-Length"), 10, 64)
+	if err != nil || size < 0 {
+		return -1
+	}
+	return size
+}
+
+// ResponseHeader implements View. There is no reply.
+func (v *infoView) ResponseHeader() HeaderWriter { return http.Header{} }

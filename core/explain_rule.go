@@ -1,0 +1,294 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// explanation is an Explanation while it is made: first by what the rules say of the call
+// (explain_rule.go), or all that they can count for a subject (explain_inspect.go), then by what
+// the store says (explain_ask.go), and last by what follows from both (explain_conclude.go).
+type explanation struct {
+	Explanation
+	limiter *Limiter
+	rules   []*explained
+	room    int // for so many counters more
+}
+
+// explained is an ExplainedRule while it is made.
+type explained struct {
+	ExplainedRule
+	guard int // its index among the guards
+	rule  *boundRule
+	named *namedRule
+	// owns are the limits in place of the rule's own: one for a call, and all possible ones for an
+	// Inspect. also are further ones.
+	owns, also []sourcedLimit
+	cost       int64 // unknownSize stands for the largest that fits
+	asked      bool  // the store is asked about it
+	// stored is what an operator set, or nil.
+	stored *Override
+	ban    string       // the state of a ban in Redis
+	limits []askedLimit // those in force
+	banned *question
+	failed error // why the store did not answer for one of the limits
+}
+
+// sourcedLimit is a limit and where it comes from. If it has no limit, it is Unlimited, or one that
+// LimitFor computes for each call.
+type sourcedLimit struct {
+	*ruleLimit
+	source string
+}
+
+// The sources of limits.
+const (
+	fromRule     = "rule"
+	fromAlso     = "also"
+	fromPlan     = "plan "
+	fromLimitFor = "computed"
+	fromOverride = "override"
+)
+
+// maxExplained is how many rules and counters an Explanation has.
+const maxExplained = maxAttached
+
+func (l *Limiter) newExplanation(unlisted int) *explanation {
+	x := &explanation{limiter: l, room: maxExplained}
+	x.NotListed = unlisted
+	return x
+}
+
+// add adds a rule, if there is room for it.
+func (x *explanation) add(e *explained) {
+	counters := len(e.owns) + len(e.also) + 1
+	if len(x.rules) == maxExplained || counters > x.room {
+		x.NotListed++
+		return
+	}
+	x.room -= counters
+	x.rules = append(x.rules, e)
+}
+
+func newExplained(at int, g *Guard, rule *boundRule, version string, place func(rule string) string) *explained {
+	e := &explained{guard: at, rule: rule, cost: 1}
+	noted := g.noted()
+	e.Place, e.Version = place(rule.displayName()), version
+	e.Routes, e.InHandler, e.DryRun, e.Soft = noted.names(), rule.inHandler, rule.DryRun, rule.Soft
+	return e
+}
+
+// explain explains a call. The user, if not "", is the one who calls.
+func (l *Limiter) explain(ctx context.Context, v View, user string, guards []*Guard, unlisted int) (Explanation, error) {
+	x := l.newExplanation(unlisted)
+	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
+	// no notes are made.
+	c := &call{View: v, limiter: l, recalling: true, user: user, userKnown: user != ""}
+	failed := identify(c)
+	x.describe(c)
+	for at, g := range guards {
+		rules, version, place := g.inForce()
+		for _, rule := range rules {
+			e := newExplained(at, g, rule, version, place)
+			e.consider(c, g.noted(), failed)
+			x.add(e)
+		}
+	}
+	err := x.ask(ctx)
+	x.conclude()
+	return x.Explanation, err
+}
+
+// identify runs Identify once for all rules. A panic is an error.
+func identify(c *call) (err error) {
+	if c.limiter.options.Identify == nil {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			c.user, c.userErr = "", err
+		}
+	}()
+	return tried(func() error {
+		_, err := c.User()
+		return err
+	})
+}
+
+// describe copies what identifies the call.
+func (x *explanation) describe(c *call) {
+	x.Method, x.Route, x.Path = strings.Clone(c.Method()), strings.Clone(c.Route()), strings.Clone(c.Path())
+	x.User = strings.Clone(c.user)
+	if addr := c.ClientIP(); addr.IsValid() {
+		x.ClientIP = addr.String()
+	}
+}
+
+// errPanicked is in the error of a function that panicked.
+var errPanicked = errors.New("panicked")
+
+// tried calls a function of the service. If it panics, that is its error.
+func tried(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanicked, p)
+		}
+	}()
+	return do()
+}
+
+// try is tried for a function of the rule. It notes its error.
+func (e *explained) try(c *call, name string, do func() error) error {
+	c.deciding = e.named
+	defer func() { c.deciding = nil }()
+	err := tried(do)
+	if err != nil {
+		e.Errors = append(e.Errors, name+": "+err.Error())
+	}
+	return err
+}
+
+// consider finds out what the rule says of a call, without the store. notIdentified is the error of
+// Identify.
+func (e *explained) consider(c *call, noted guardCalls, notIdentified error) {
+	rule := e.rule
+	e.named = rule.knownAs(c.Method(), c.Route())
+	e.Name, e.Elsewhere = e.named.name, noted.isElsewhere(c.Method(), c.Route())
+	e.Applies, e.Because = rule.scope.Explain(c.Method(), c.Route(), c.Path(), loosenessOf(c.View)|noted.loose)
+	if !e.Applies || e.skips(c) {
+		return
+	}
+	switch {
+	case rule.inHandler && noted.subjects:
+		e.but("its handler passes subjects of its own, so use Inspect")
+	case rule.fixed == nil && e.Elsewhere:
+		e.but("it counts each route by itself, and was called for others")
+	case rule.fixed == nil && c.Route() == "" && len(noted.routes) > 0:
+		e.but("it counts each route by itself, and the call's route is not known")
+	case rule.NeedLogin && notIdentified != nil:
+		e.Errors = append(e.Errors, "Identify: "+notIdentified.Error())
+		e.unidentified(notIdentified)
+	case rule.NeedLogin && c.user == "" && rule.lenient:
+		e.Reason = Allowed
+		e.but("it refuses nobody, and so does not count callers who are not logged in")
+	case rule.NeedLogin && c.user == "":
+		e.Reason = NotLoggedIn
+	default:
+		e.count(c)
+	}
+}
+
+// but adds to the reason why the rule applies.
+func (e *explained) but(why string) { e.Because += "; " + why }
+
+// unidentified is the end of a rule whose call cannot be counted. If a function panicked, callers
+// get no answer by this rule.
+func (e *explained) unidentified(err error) {
+	switch {
+	case errors.Is(err, errPanicked):
+	case e.Soft:
+		e.Reason = Allowed
+		e.but("the call goes on uncounted")
+	default:
+		e.Reason = e.wouldBe(IdentifyFailed)
+	}
+}
+
+// wouldBe returns the reason to refuse a call as the rule gives it.
+func (e *explained) wouldBe(reason Reason) Reason {
+	switch {
+	case e.DryRun:
+		return DryRunExceeded
+	case e.Soft:
+		return SoftExceeded
+	default:
+		return reason
+	}
+}
+
+// skips reports whether the rule's Skip ignores the call.
+func (e *explained) skips(c *call) (skips bool) {
+	if e.rule.Skip == nil {
+		return false
+	}
+	_ = e.try(c, "Skip", func() error {
+		skips = e.rule.Skip(c)
+		return nil
+	})
+	if skips {
+		e.Applies, e.Because = false, "Skip returned true"
+	}
+	return skips
+}
+
+// count finds the subject, the limits and the cost.
+func (e *explained) count(c *call) {
+	rule := e.rule
+	if rule.Cost != nil && e.try(c, "Cost", func() error { return e.findCost(c) }) != nil {
+		return
+	}
+	if e.cost == 0 && rule.ban == nil && !rule.Overrides {
+		e.Reason = Allowed
+		e.but("it costs nothing")
+		return
+	}
+	a := &appliedRule{rule: rule, named: e.named}
+	if err := e.try(c, "Key", func() error { return c.findSubject(a, "") }); err != nil {
+		e.unidentified(err)
+		return
+	}
+	e.Subject = string(c.subjects[a.from:a.to])
+	e.owns = []sourcedLimit{e.planned(c, a)}
+	for _, q := range e.named.limits[1:] {
+		e.also = append(e.also, sourcedLimit{q, fromAlso})
+	}
+	e.asked = true
+}
+
+func (e *explained) findCost(c *call) error {
+	c.bySize = false
+	cost := e.rule.Cost(c)
+	switch {
+	case cost < 0:
+		e.Errors = append(e.Errors, fmt.Sprintf("Cost: returned %d, which counts as 1", cost))
+		cost = 1
+	case cost == unknownSize && !c.bySize:
+		cost-- // beyond all limits, too
+	}
+	e.cost = int64(cost)
+	return nil
+}
+
+// planned returns the limit in place of the rule's own, for a call.
+func (e *explained) planned(c *call, a *appliedRule) sourcedLimit {
+	own := sourcedLimit{e.named.limits[0], fromRule}
+	var q *ruleLimit
+	switch {
+	case e.rule.Plan != nil:
+		err := e.try(c, "Plan", func() (err error) {
+			name, err := e.rule.Plan(c)
+			if err != nil {
+				return err
+			}
+			e.Plan = strings.Clone(name)
+			q, err = e.named.plan(name)
+			return err
+		})
+		if err != nil || e.Plan == "" {
+			return own
+		}
+		return sourcedLimit{q, fromPlan + e.Plan}
+	case e.rule.LimitFor != nil:
+		err := e.try(c, "LimitFor", func() (err error) {
+			q, err = c.plan(a)
+			return err
+		})
+		if err != nil || q == own.ruleLimit {
+			return own
+		}
+		return sourcedLimit{q, fromLimitFor}
+	}
+	return own
+}

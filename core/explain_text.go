@@ -1,0 +1,238 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// String returns the report as text of several lines, for a terminal:
+//
+//	POST /reply from 203.0.113.7: refused by "reply": limit_exceeded. It passes in 42 s.
+//
+//	"reply" at main.go:42, for POST /reply
+//	    it is for every call
+//	    subject "ip:203.0.113.7"
+//	    5/m (rule): 5 used, 0 left, passes in 42 s, all back in 42 s
+//	    limit_exceeded  <- refuses the call
+//
+// Rules that do not apply or are Elsewhere, and for Inspect those of which nothing is used, follow
+// with a line each. Subjects are quoted, so that they cannot forge lines.
+func (x Explanation) String() string {
+	var text, rest strings.Builder
+	x.writeHead(&text)
+	for i := range x.Rules {
+		r := &x.Rules[i]
+		switch {
+		case r.isIdle(x.Subject != ""):
+			fmt.Fprintf(&rest, "\n%s: nothing used", r.title())
+		case !r.Applies:
+			fmt.Fprintf(&rest, "\n%s does not apply: %s", r.title(), r.Because)
+		case r.Elsewhere:
+			fmt.Fprintf(&rest, "\n%s, but not for this route: %s", r.title(), r.verdict())
+		default:
+			text.WriteString("\n\n")
+			r.write(&text, x.Time)
+		}
+	}
+	if rest.Len() > 0 {
+		text.WriteString("\n" + rest.String())
+	}
+	if x.NotListed > 0 {
+		fmt.Fprintf(&text, "\n\n%d more are not listed", x.NotListed)
+	}
+	text.WriteByte('\n')
+	return text.String()
+}
+
+// writeHead writes what the report is about, and the outcome.
+func (x *Explanation) writeHead(w *strings.Builder) {
+	if x.Subject != "" {
+		fmt.Fprintf(w, "%q at %s", x.Subject, x.Time.Format(time.RFC3339))
+		return
+	}
+	w.WriteString(printableText(strings.TrimSpace(x.Method + " " + x.Path)))
+	if x.ClientIP != "" {
+		w.WriteString(" from " + x.ClientIP)
+	}
+	if x.User != "" {
+		fmt.Fprintf(w, " by user %q", x.User)
+	}
+	switch {
+	case x.Reason == "":
+		w.WriteString(": not known")
+	case x.Rule == "":
+		fmt.Fprintf(w, ": %s", x.Reason)
+	case x.Reason == SoftExceeded || x.Reason == StoreFailOpen:
+		fmt.Fprintf(w, ": allowed by %q: %s", x.Rule, x.Reason)
+	default:
+		fmt.Fprintf(w, ": refused by %q: %s", x.Rule, x.Reason)
+	}
+	if x.RetryAfter > 0 {
+		fmt.Fprintf(w, ". It passes in %s.", waitText(x.RetryAfter))
+	}
+}
+
+// isIdle reports whether an Inspect has nothing to say of the rule.
+func (r *ExplainedRule) isIdle(inspect bool) bool {
+	if !inspect || r.Override != nil || !r.BannedUntil.IsZero() || r.Bans+r.Strikes+len(r.Errors) > 0 {
+		return false
+	}
+	for i := range r.Limits {
+		if l := &r.Limits[i]; l.Used > 0 || !l.Known && l.asksStore() {
+			return false
+		}
+	}
+	return true
+}
+
+// asksStore reports whether the limit has a counter.
+func (l *ExplainedLimit) asksStore() bool { return l.Limit != Unlimited && l.Limit != Limit{} }
+
+// title returns the rule's name and place.
+func (r *ExplainedRule) title() string {
+	text := strconv.Quote(r.Name)
+	if r.Place != "" {
+		text += " at " + path.Base(r.Place)
+	}
+	if r.Version != "" {
+		text += fmt.Sprintf(" in version %q", r.Version)
+	}
+	if len(r.Routes) > 0 {
+		text += ", called for " + printableText(strings.Join(r.Routes, ", "))
+	}
+	return text
+}
+
+// write writes all about a rule that applies.
+func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
+	line := func(format string, args ...any) { fmt.Fprintf(w, "\n    "+format, args...) }
+	w.WriteString(r.title())
+	if r.Because != "" {
+		line("%s", r.Because)
+	}
+	switch {
+	case r.Subject != "" && r.Plan != "":
+		line("subject %q, plan %q", r.Subject, r.Plan)
+	case r.Subject != "":
+		line("subject %q", r.Subject)
+	}
+	if r.Cost != 1 && r.Subject != "" {
+		line("the call takes %d permits", r.Cost)
+	}
+	for i := range r.Limits {
+		line("%s", r.Limits[i].text())
+	}
+	if r.Override != nil {
+		line("%s", r.Override.report())
+	}
+	if !r.BannedUntil.IsZero() {
+		line("banned for %s, until %s", waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
+	}
+	if r.Bans+r.Strikes > 0 {
+		line("strikes: %d, bans so far: %d", r.Strikes, r.Bans)
+	}
+	for _, text := range r.Errors {
+		line("error: %q", text)
+	}
+	line("%s", r.verdict())
+}
+
+// verdict returns the reason in words.
+func (r *ExplainedRule) verdict() string {
+	text := string(r.Reason)
+	switch {
+	case r.Reason == "":
+		text = "not known"
+	case r.Refuses:
+		text += "  <- refuses the call"
+	}
+	return text
+}
+
+// text returns the limit with what is used of it.
+func (l *ExplainedLimit) text() string {
+	switch {
+	case l.Limit == Limit{}:
+		return "any other limit (" + l.Source + ")"
+	case l.Limit == Unlimited:
+		return "unlimited (" + printableText(l.Source) + ")"
+	}
+	text := fmt.Sprintf("%v (%s): ", l.Limit, printableText(l.Source))
+	if !l.Known {
+		return text + "not known"
+	}
+	text += fmt.Sprintf("%d used, %d left", l.Used, l.Remaining)
+	if l.RetryAfter > 0 {
+		text += ", passes in " + waitText(l.RetryAfter)
+	}
+	if l.ResetAfter > 0 {
+		text += ", all back in " + waitText(l.ResetAfter)
+	}
+	return text
+}
+
+// report returns the override with its author and note.
+func (o *Override) report() string {
+	text := "override: " + o.String()
+	if o.Author != "" {
+		text += fmt.Sprintf(", by %q", o.Author)
+	}
+	if o.Note != "" {
+		text += fmt.Sprintf(", %q", o.Note)
+	}
+	if o.Ignored != "" && o.Max != 0 {
+		text += ", is ignored: it " + o.Ignored
+	}
+	return text
+}
+
+func waitText(wait time.Duration) string { return string(appendWait(nil, wait)) }
+
+// printableText quotes a text that has control characters or bytes that are not UTF-8.
+func printableText(text string) string {
+	quoted := strconv.Quote(text)
+	if quoted[1:len(quoted)-1] == text || strings.ReplaceAll(text, `"`, `\"`) == quoted[1:len(quoted)-1] {
+		return text
+	}
+	return quoted
+}
+
+// seconds is a duration that is a number of seconds as JSON.
+type seconds time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (s seconds) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
+}
+
+// MarshalJSON implements json.Marshaler. It adds retry_after in seconds.
+func (x Explanation) MarshalJSON() ([]byte, error) {
+	type plain Explanation
+	return json.Marshal(struct {
+		plain
+		RetryAfter seconds `json:"retry_after,omitzero"`
+	}{plain(x), seconds(x.RetryAfter)})
+}
+
+// MarshalJSON implements json.Marshaler. It adds retry_after in seconds.
+func (r ExplainedRule) MarshalJSON() ([]byte, error) {
+	type plain ExplainedRule
+	return json.Marshal(struct {
+		plain
+		RetryAfter seconds `json:"retry_after,omitzero"`
+	}{plain(r), seconds(r.RetryAfter)})
+}
+
+// MarshalJSON implements json.Marshaler. It adds retry_after and reset_after in seconds.
+func (l ExplainedLimit) MarshalJSON() ([]byte, error) {
+	type plain ExplainedLimit
+	return json.Marshal(struct {
+		plain
+		RetryAfter seconds `json:"retry_after,omitzero"`
+		ResetAfter seconds `json:"reset_after,omitzero"`
+	}{plain(l), seconds(l.RetryAfter), seconds(l.ResetAfter)})
+}

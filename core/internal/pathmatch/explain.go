@@ -1,0 +1,110 @@
+package pathmatch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// kinds are the names of the readings, in the order of spellings.
+var kinds = [...]string{"route", "path", "decoded path", "cleaned path"}
+
+// reading is one reading of a path.
+type reading struct{ kind, text, folded string }
+
+func (r reading) String() string { return r.kind + " " + strconv.Quote(r.text) }
+
+// Explain reports whether a call is in the scope, and says in words why. Its arguments are those of
+// MatchesMethod and Read.
+func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches bool, because string) {
+	if s.HasMethods() && !s.MatchesMethod(method) {
+		return false, fmt.Sprintf("method %s is not %s", method, strings.Join(s.methods, " or "))
+	}
+	because = "it is for every call"
+	if s.HasMethods() && method != "" {
+		because = fmt.Sprintf("method %s matches %s", method, strings.Join(s.methods, " or "))
+	}
+	if !s.HasPatterns() {
+		return true, because
+	}
+	readings := read(route, routed, loose)
+	if len(s.paths[0]) > 0 {
+		if matches, because = s.paths.explain(readings, loose); !matches {
+			return false, because
+		}
+	}
+	excepted, why := s.except.explainAll(readings, loose)
+	if excepted || why != "" && len(s.paths[0]) == 0 {
+		return !excepted, why
+	}
+	if why != "" {
+		because += "; " + why
+	}
+	return true, because
+}
+
+func read(route, routed string, loose Looseness) (readings []reading) {
+	for i, text := range spellings(route, routed) {
+		r := reading{kinds[i], text, loose.fold(text)}
+		isSame := func(other reading) bool { return other.folded == r.folded }
+		if text != "" && !slices.ContainsFunc(readings, isSame) {
+			readings = append(readings, r)
+		}
+	}
+	return readings
+}
+
+// explain reports whether any reading matches, and says which one.
+func (p *patterns) explain(readings []reading, loose Looseness) (matches bool, because string) {
+	for _, r := range readings {
+		if at := p.match(r, loose); at >= 0 {
+			return true, fmt.Sprintf("%v matches %q", r, p[0][at])
+		}
+	}
+	return false, fmt.Sprintf("%v %s", readings[0], p.noMatch())
+}
+
+// explainAll reports whether all readings match. It says what matches, or which reading does not
+// although others do, or nothing if none does.
+func (p *patterns) explainAll(readings []reading, loose Looseness) (all bool, because string) {
+	var matched []int
+	var other *reading
+	for i, r := range readings {
+		if at := p.match(r, loose); at >= 0 {
+			matched = append(matched, at)
+		} else {
+			other = &readings[i]
+		}
+	}
+	switch {
+	case len(matched) == 0:
+		return false, ""
+	case other != nil:
+		return false, fmt.Sprintf("it is not excepted, because the %v %s", *other, p.noMatch())
+	}
+	slices.Sort(matched)
+	var texts []string
+	for _, at := range slices.Compact(matched) {
+		texts = append(texts, strconv.Quote(p[0][at]))
+	}
+	return true, "excepted: every reading matches " + strings.Join(texts, " or ")
+}
+
+// match returns the index of the first pattern that matches a reading, or -1.
+func (p *patterns) match(r reading, loose Looseness) int {
+	return slices.IndexFunc(p[loose], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, r.folded) })
+}
+
+func (p *patterns) noMatch() string {
+	if len(p[0]) == 1 {
+		return "does not match " + strconv.Quote(p[0][0])
+	}
+	texts := make([]string, len(p[0]))
+	for i, pattern := range p[0] {
+		texts[i] = strconv.Quote(pattern)
+	}
+	return "matches none of " + strings.Join(texts, ", ")
+}
