@@ -14,7 +14,7 @@ func (x *explanation) conclude() {
 			continue
 		}
 		for i := range e.limits {
-			e.Limits = append(e.Limits, e.limits[i].explained())
+			e.Limits = append(e.Limits, e.explainLimit(&e.limits[i]))
 			x.observe(e.limits[i].question)
 		}
 		x.observe(e.banned)
@@ -40,8 +40,8 @@ func (x *explanation) observe(q *question) {
 	}
 }
 
-// explained returns the limit with the store's answer.
-func (a *askedLimit) explained() ExplainedLimit {
+// explainLimit returns a limit with the store's answer.
+func (e *explained) explainLimit(a *askedLimit) ExplainedLimit {
 	out := ExplainedLimit{Source: a.source}
 	if a.ruleLimit == nil {
 		out.Limit = Unlimited
@@ -51,7 +51,7 @@ func (a *askedLimit) explained() ExplainedLimit {
 	if v := a.answer(); v != nil {
 		out.Known, out.Remaining, out.ResetAfter = true, atMost(v.Remaining), micros(v.ResetAfter)
 		out.Used = max(0, a.limit.atOnce()-out.Remaining)
-		if v.RetryAfter != algorithm.Forever {
+		if !e.exceeds(a) { // otherwise no wait helps
 			out.RetryAfter = micros(v.RetryAfter)
 		}
 	}
@@ -121,9 +121,12 @@ func (a *askedLimit) isUnknown() bool { return a.ruleLimit != nil && a.compiled 
 
 // tooCostly reports whether the cost is above a limit in force.
 func (e *explained) tooCostly() bool {
-	return slices.ContainsFunc(e.limits, func(a askedLimit) bool {
-		return a.ruleLimit != nil && a.compiled != nil && e.costOf(&a) > a.compiled.Max
-	})
+	return slices.ContainsFunc(e.limits, func(a askedLimit) bool { return e.exceeds(&a) })
+}
+
+// exceeds reports whether the cost is more than the limit ever lets through.
+func (e *explained) exceeds(a *askedLimit) bool {
+	return a.ruleLimit != nil && a.compiled != nil && e.costOf(a) > a.compiled.Max
 }
 
 // withoutStore returns the reason of a call that the store does not answer. A count in this process
@@ -174,7 +177,7 @@ func (x *explanation) decide() {
 		case e.Reason == "" && (e.asked || len(e.Errors) > 0):
 			x.Reason, x.Rule = "", ""
 			return
-		case e.Reason == SoftExceeded && x.Rule == "", e.Reason == StoreFailOpen && x.Reason == Allowed:
+		case e.Reason == SoftExceeded && x.Reason != SoftExceeded, e.Reason == StoreFailOpen && x.Reason == Allowed:
 			x.Reason, x.Rule = e.Reason, e.Name
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,14 @@ func inspect(t *testing.T, limiter *core.Limiter, subject string) core.Explanati
 		t.Fatal(err)
 	}
 	return x
+}
+
+// attach makes a guard that the service holds, as a router would, until the test ends.
+func attach(t *testing.T, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
+	t.Helper()
+	guard := newGuard(t, limiter, rules...)
+	t.Cleanup(func() { runtime.KeepAlive(guard) })
+	return guard
 }
 
 // ruleOf returns what an Explanation says of a rule, which it has once.
@@ -67,7 +76,7 @@ func TestExplainChargesNothing(t *testing.T) {
 		heard, notes := 0, 0
 		options.OnDecision = func(context.Context, core.Event) { heard++ }
 		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{
+		guard := attach(t, limiter, core.Rule{
 			Name: "api", Limit: core.PerHour(2).Log(), Also: []core.Limit{core.PerDay(3)}, Ban: core.Ban{After: 2, For: 3 * time.Hour},
 			Note: func(core.Request) string { notes++; return "" },
 		}, core.Rule{Name: "slot", Limit: core.InFlight(2)})
@@ -108,7 +117,7 @@ func TestExplainChargesNothing(t *testing.T) {
 func TestExplanationInWords(t *testing.T) {
 	limiter, now := newLimiter(t, core.Options{Identify: whoSays}), time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro()
 	core.UseClock(limiter, func() int64 { return now })
-	guard := newGuard(t, limiter,
+	guard := attach(t, limiter,
 		core.Rule{Name: "api", Limit: core.PerMinute(2).Fixed(), Also: []core.Limit{core.PerCalendarDay(9, "UTC")}, Paths: []string{"/api/**"}},
 		core.Rule{Name: "post", Limit: core.PerSecond(1).Bucket(5), Methods: []string{"POST", "PUT"}},
 	)
@@ -155,7 +164,7 @@ func TestCallInfo(t *testing.T) {
 		ClientIP: core.ClientIP{TrustedProxies: []string{"10.0.0.0/8"}},
 	})
 	type key struct{}
-	newGuard(t, limiter, core.Rule{Name: "api", Seconds: 1, Key: func(r core.Request) (string, error) {
+	attach(t, limiter, core.Rule{Name: "api", Seconds: 1, Key: func(r core.Request) (string, error) {
 		user, err := r.User()
 		return strings.Join([]string{
 			r.Method(), r.Path(), r.Route(), r.Host(), r.ClientIP().String(), r.RemoteAddr().String(), r.Query("a"), r.Param("id"), r.Cookie("c"),
