@@ -123,7 +123,7 @@ func New(options Options) (*Limiter, error) {
 		l.memory = memstore.New(options.MaxKeys, nil)
 		l.store, l.source = l.memory, FromMemory
 		l.audits.trail = new(audit.Ring)
-		l.tops = l.newTops(new(toplist.Memory))
+		l.tops = l.newTops(toplist.NewMemory())
 		l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
 		l.keyHead = "" // nobody else writes to this process's table
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():

@@ -109,20 +109,11 @@ func writeTop(text *strings.Builder, entries []TopEntry, number func(TopEntry) s
 	}
 	longest := 0
 	for _, e := range entries {
-		longest = max(longest, len(readable(e.Rule)))
+		longest = max(longest, len(printableText(e.Rule)))
 	}
 	for _, e := range entries {
-		fmt.Fprintf(text, "%8s  %-*s  %s\n", number(e), longest, readable(e.Rule), readable(e.Subject))
+		fmt.Fprintf(text, "%8s  %-*s  %s\n", number(e), longest, printableText(e.Rule), printableText(e.Subject))
 	}
-}
-
-// readable returns a text that callers may have chosen, in a form that a terminal does not take for
-// a command.
-func readable(text string) string {
-	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
-		return quoted
-	}
-	return text
 }
 
 // newTops returns the table of what is noted for Top.

@@ -1,21 +1,27 @@
 package toplist
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
 // maxInMemory bounds the entries of all slots in a process. Beyond it, the oldest minutes are
-// forgotten.
+// forgotten. With subjects of 255 bytes they take 15 MB.
 const maxInMemory = 50_000
 
-// Memory are the slots of this process, if there is no Redis. The zero value is empty.
+// Memory are the slots of this process, if there is no Redis. Make them with NewMemory.
 type Memory struct {
+	clock   func() time.Time
 	mu      sync.Mutex
 	minutes map[int64]map[slot]map[string]float64 // since the epoch
 	size    int                                   // of all slots
 }
+
+// NewMemory returns empty slots.
+func NewMemory() *Memory { return &Memory{clock: time.Now} }
 
 // slot is a list of a minute.
 type slot struct {
@@ -27,14 +33,16 @@ type slot struct {
 func (s *Memory) Add(_ context.Context, list string, of kind, entries []Entry) (added int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := minuteOf(time.Now())
+	now := s.minute()
 	s.forget(func(minute int64) bool { return minute <= now-keptFor || minute > now })
 	numbers := s.slot(now, slot{list, of})
 	s.size -= len(numbers)
-	for _, e := range entries {
-		numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
+	for part := range slices.Chunk(entries, maxTogether) { // as in Redis, so that both keep the same
+		for _, e := range part {
+			numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
+		}
+		cut(numbers)
 	}
-	cutMap(numbers)
 	s.size += len(numbers)
 	for oldest := now - keptFor; s.size > maxInMemory && oldest < now; oldest++ {
 		s.forget(func(minute int64) bool { return minute == oldest })
@@ -74,7 +82,7 @@ func (s *Memory) forget(which func(minute int64) bool) {
 func (s *Memory) Read(_ context.Context, list string, minutes int) (m Minutes, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := minuteOf(time.Now())
+	now := s.minute()
 	m.Since = time.Unix(60*(now-int64(minutes)), 0)
 	for of := range kinds {
 		for minute := now - int64(minutes); minute <= now; minute++ {
@@ -84,15 +92,18 @@ func (s *Memory) Read(_ context.Context, list string, minutes int) (m Minutes, e
 	return m, nil
 }
 
-func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+func (s *Memory) minute() int64 { return s.clock().Unix() / 60 }
 
-// cutMap keeps the entries with the highest numbers.
-func cutMap(numbers map[string]float64) {
+// cut keeps the entries with the highest numbers, as ZRANGE orders them.
+func cut(numbers map[string]float64) {
 	if len(numbers) <= MaxEntries {
 		return
 	}
 	entries := entriesOf(numbers)
-	for _, e := range entries[len(greatest(entries, MaxEntries)):] {
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(b.Subject, a.Subject))
+	})
+	for _, e := range entries[MaxEntries:] {
 		delete(numbers, e.Subject)
 	}
 }

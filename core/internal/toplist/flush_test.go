@@ -1,0 +1,302 @@
+package toplist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// scripted are slots whose errors the test sets. After each error, done says how many entries of
+// that call may have been added.
+type scripted struct {
+	*Memory
+	err  error
+	done int
+	adds int // calls
+}
+
+func (s *scripted) Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error) {
+	if s.adds++; s.err != nil {
+		done := min(s.done, len(entries))
+		_, _ = s.Memory.Add(ctx, list, of, entries[:done])
+		return done, s.err
+	}
+	return s.Memory.Add(ctx, list, of, entries)
+}
+
+// newScripted returns a table with such slots, and the errors that it reports.
+func newScripted(t *testing.T) (*Table, *scripted, *[]error) {
+	slots, failed := &scripted{Memory: NewMemory()}, new([]error)
+	table := New(slots, func(do func()) { do() }, func(err error) { *failed = append(*failed, err) })
+	t.Cleanup(table.Close)
+	return table, slots, failed
+}
+
+func wantRefused(t *testing.T, table *Table, list string, want ...Entry) {
+	t.Helper()
+	lists, err := table.Read(background, list, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []Entry
+	for _, e := range lists.Refused {
+		got = append(got, e.Entry)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the list is %v, want %v", got, want)
+	}
+}
+
+// While the slots fail, refusals wait. Each is added once in the end, and those that may have been
+// added are not added again.
+func TestRefusalsWait(t *testing.T) {
+	table, slots, failed := newScripted(t)
+	r, other := table.Rule("api"), table.Rule("other")
+	for of, n := range map[*Rule]int{r: 3, other: 2} {
+		for range n {
+			of.NoteRefusal(1, []byte("a"))
+		}
+	}
+	r.NoteRefusal(1, []byte("b"))
+	slots.err = &failure.Error{Class: failure.Unreachable, Err: errors.New("down")}
+	for range 20 {
+		table.Flush()
+	}
+	slots.done = 1 // the greatest may have been added
+	table.Flush()
+	r.NoteRefusal(1, []byte("b"))
+	slots.err = nil
+	table.Flush()
+	wantRefused(t, table, "api", Entry{"a", 3}, Entry{"b", 2})
+	wantRefused(t, table, "other", Entry{"a", 2})
+	wantRefused(t, table, all, Entry{"a", 3}, Entry{"b", 2}, Entry{"a", 2})
+	if len(*failed) != 21 {
+		t.Errorf("%d errors were reported", len(*failed))
+	}
+}
+
+// A list that somebody else's value is in the way of does not keep others from being written.
+func TestAForeignValueConcernsOneList(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	slots := newRedis(t, client)
+	var failed []error
+	table := New(slots, func(do func()) { do() }, func(err error) { failed = append(failed, err) })
+	defer table.Close()
+	now := time.Now().Unix() / 60
+	for minute := range int64(3) {
+		client.Set(background, slots.key("api", Refused, now+minute), "text", 0)
+	}
+	table.Rule("api").NoteRefusal(1, []byte("a"))
+	table.Rule("other").NoteRefusal(1, []byte("a"))
+	table.Flush()
+	if len(failed) != 1 || failure.ClassOf(failed[0]) != failure.Foreign {
+		t.Errorf("reported: %v", failed)
+	}
+	wantRefused(t, table, "other", Entry{"a", 1})
+	if got := client.Get(background, slots.key("api", Refused, now)).Val(); got != "text" {
+		t.Errorf("the value is now %q", got)
+	}
+}
+
+// lossy is a client whose replies to scripts get lost.
+type lossy struct {
+	redis.UniversalClient
+	lost atomic.Int64
+}
+
+func (c *lossy) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := c.UniversalClient.Process(ctx, cmd)
+	if name := cmd.Name(); (name == "eval" || name == "evalsha") && err == nil && c.lost.Add(-1) >= 0 {
+		err = fmt.Errorf("the connection broke")
+		cmd.SetErr(err)
+	}
+	return err
+}
+
+// A refusal whose reply was lost is not added twice.
+func TestALostReplyAddsNothingTwice(t *testing.T) {
+	client := &lossy{UniversalClient: redistest.Start(t).Client(t)}
+	table := New(newRedis(t, client), func(do func()) { do() }, func(error) {})
+	defer table.Close()
+	r := table.Rule("api")
+	for range 5 {
+		r.NoteRefusal(1, []byte("a"))
+		client.lost.Store(1)
+		table.Flush()
+		client.lost.Store(0)
+		table.Flush()
+	}
+	wantRefused(t, table, "api", Entry{"a", 5})
+}
+
+// A flush is bounded, and the rules that it leaves out have their turn in the next one.
+func TestAFlushIsBounded(t *testing.T) {
+	table, slots, _ := newScripted(t)
+	for i := range maxRules {
+		r := table.Rule(fmt.Sprint("rule", i))
+		for n := range MaxEntries {
+			r.NoteRefusal(1, []byte(user(n)))
+		}
+	}
+	flushes := 0
+	for before := -1; before != slots.adds; flushes++ {
+		before = slots.adds
+		table.Flush()
+		if added := slots.adds - before; added > maxAdded/MaxEntries+2 {
+			t.Errorf("a flush made %d calls", added)
+		}
+	}
+	if want := maxRules * MaxEntries / maxAdded; flushes < want || flushes > want+2 {
+		t.Errorf("%d flushes were needed, want %d", flushes, want)
+	}
+	for i := range maxRules {
+		if m, _ := slots.Read(background, fmt.Sprint("rule", i), 60); len(merge(m.Slots[Refused], Refused)) != MaxEntries {
+			t.Errorf("the list of rule %d is not complete", i)
+		}
+	}
+}
+
+// Ten million subjects in a minute, in more rules than have lists: the memory is bounded. When they
+// stop, it is given back, and nothing runs.
+func TestMemoryIsBounded(t *testing.T) {
+	slots := &scripted{Memory: NewMemory(), err: &failure.Error{Class: failure.Unreachable, Err: errors.New("down")}}
+	background := 0
+	table := New(slots, func(func()) { background++ }, func(error) {})
+	defer table.Close()
+	clock := time.Duration(0)
+	table.now = func() time.Duration { return clock }
+	rules := make([]*Rule, maxRules+50)
+	for i := range rules {
+		rules[i] = table.Rule(fmt.Sprint("rule", i))
+	}
+	before := heap()
+	long := strings.Repeat("x", 2*MaxSubject)
+	var number uint64
+	for n := range 1_500 {
+		clock += 40 * time.Millisecond
+		for _, r := range rules {
+			number++
+			subject := []byte(fmt.Sprint(number, long))
+			r.NoteRefusal(1, subject)
+			r.NoteUse(0.8+float64(n%100)/1_000, subject)
+		}
+	}
+	table.Flush() // which fails
+	if len(table.active) != maxRules {
+		t.Errorf("%d rules are active", len(table.active))
+	}
+	if used := heap() - before; used > 32<<20 || used < 10<<20 {
+		t.Errorf("the sketches take %d bytes", used)
+	} else {
+		t.Logf("the sketches take %.1f MB", float64(used)/1e6)
+	}
+	slots.err = nil
+	for range 30 {
+		clock += 10 * time.Second
+		table.Flush()
+	}
+	if len(table.active) != 0 || len(table.waiting[Refused]) > 0 {
+		t.Errorf("%d rules are active after a while", len(table.active))
+	}
+	if used := heap() - before; used > 20<<20 || slots.size > maxInMemory {
+		t.Errorf("the lists take %d bytes for %d entries", used, slots.size)
+	} else {
+		t.Logf("the lists of %d entries take %.1f MB", slots.size, float64(used)/1e6)
+	}
+	runtime.KeepAlive(rules)
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// In this process, the lists are bounded too: the oldest minutes are forgotten.
+func TestMemorySlotsAreBounded(t *testing.T) {
+	now := time.Now()
+	slots := &Memory{clock: func() time.Time { return now }}
+	before := heap()
+	for minute := range 100 {
+		now = now.Add(time.Minute)
+		for rule := range 60 {
+			var entries []Entry
+			for n := range MaxEntries {
+				entries = append(entries, Entry{fmt.Sprint("user:", minute, ".", n), 1})
+			}
+			add(t, slots, fmt.Sprint(rule), Refused, entries...)
+		}
+		if slots.size > maxInMemory {
+			t.Fatalf("%d entries", slots.size)
+		}
+	}
+	if got := len(read(t, slots, "7", Refused, 1)); got != MaxEntries {
+		t.Errorf("the latest list has %d entries", got)
+	}
+	t.Logf("%d entries take %.1f MB", slots.size, float64(heap()-before)/1e6)
+	now = now.Add(2 * time.Hour)
+	add(t, slots, "api", Refused, Entry{"a", 1})
+	if slots.size != 1 || len(slots.minutes) != 1 {
+		t.Errorf("%d entries in %d minutes are left", slots.size, len(slots.minutes))
+	}
+}
+
+// A table flushes some seconds after it has begun to note something, in the background, as long as
+// there is something to flush.
+func TestFlushesAreScheduled(t *testing.T) {
+	table, slots, _ := newScripted(t)
+	if table.timer != nil {
+		t.Error("a flush is scheduled though nothing was noted")
+	}
+	r := table.Rule("api")
+	r.NoteRefusal(1, []byte("a"))
+	for flushes := range 2 {
+		if table.timer == nil || !table.timer.Stop() {
+			t.Fatalf("no flush is scheduled after %d", flushes)
+		}
+		table.flushSoon()
+	}
+	if table.timer != nil || r.found[Refused].entries != nil || slots.adds != 2 {
+		t.Errorf("after %d additions, there is still something to do", slots.adds)
+	}
+	r.NoteRefusal(1, []byte("a"))
+	table.Close()
+	r.NoteRefusal(1, []byte("a"))
+	if table.timer.Stop() {
+		t.Error("a flush is scheduled after Close")
+	}
+	wantRefused(t, table, "api", Entry{"a", 2})
+}
+
+// Long subjects are cut, and stay different.
+func TestLongSubjectsAreCut(t *testing.T) {
+	table, _, _ := newScripted(t)
+	r := table.Rule("api")
+	for _, subject := range []string{strings.Repeat("é", 1000), strings.Repeat("é", 1001), strings.Repeat("\x80", 256), strings.Repeat("y", 255)} {
+		r.NoteRefusal(1, []byte(subject))
+		r.NoteUse(1, []byte(subject))
+	}
+	table.Flush()
+	lists, err := table.Read(background, all, 1)
+	if err != nil || len(lists.Refused) != 4 || len(lists.Near) != 4 {
+		t.Fatalf("%v, %v", lists, err)
+	}
+	for _, e := range append(lists.Refused, lists.Near...) {
+		if n := len(e.Subject); n > MaxSubject || n < MaxSubject-4 || strings.Contains(e.Subject, "...") != (e.Subject[0] != 'y') {
+			t.Errorf("%d bytes: %q", n, e.Subject)
+		}
+	}
+}
