@@ -84,5 +84,8 @@ func (c *call) addShared(subject string) bool {
 
 // dropCounters removes all counters of the call.
 func (c *call) dropCounters() {
+	if c.asked > 0 { // others take the places of these counters
+		c.forgetOverrides()
+	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
 }

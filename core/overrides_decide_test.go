@@ -572,3 +572,19 @@ func TestComputedPlansOfARuleWithOverrides(t *testing.T) {
 		t.Error("nothing was logged")
 	}
 }
+
+// An override of one rule does not hold for another rule of the call, also if the limiter first
+// looked whether the call is refused for everybody, with the first rule alone.
+func TestAnOverrideHoldsForItsRuleOnly(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		user := core.Rule{Name: "user", Limit: core.PerHour(1), NeedLogin: true}
+		guard := newGuard(t, limiter, user, core.Rule{Name: "ip", Limit: core.PerHour(1), Overrides: true})
+		operator{t, limiter, "ip", core.PerHour(1)}.lift("ip:192.0.2.1")
+		for _, want := range []int{200, 429, 429} {
+			wantStatus(t, guard, newView("GET", "/").as("alice"), want)
+		}
+		wantLeft(t, limiter, "user", "user:alice", user.Limit, 0)
+	})
+}
