@@ -20,8 +20,9 @@ func (x *explanation) conclude() {
 		x.observe(e.banned)
 		e.Cost, e.Override = atMost(e.cost), e.stored
 		x.describeBan(e)
-		if e.Reason = e.reason(); e.overLimit() || e.rule.lenient {
-			e.RetryAfter = e.wait(x.Time)
+		e.Reason, e.bound = e.reason(), e.binding(x.Time)
+		if wait := e.bound.RetryAfter; wait != algorithm.Forever && (e.isBlocked() || !e.tooCostly()) {
+			e.RetryAfter = micros(wait)
 		}
 	}
 	if x.Subject == "" {
@@ -142,21 +143,30 @@ func (e *explained) withoutStore() Reason {
 	}
 }
 
-// wait returns how long the rule refuses the call.
-func (e *explained) wait(now time.Time) (wait time.Duration) {
+// binding returns the verdict that binds the call most of those on the rule's limits. The first
+// limit reports a ban, as in a call.
+func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 	if e.isBlocked() {
-		if e.stored.Until.IsZero() {
-			return 0
+		most.RetryAfter = algorithm.Forever
+		if until := e.stored.Until; !until.IsZero() {
+			most.RetryAfter = until.Sub(now).Microseconds()
 		}
-		return e.stored.Until.Sub(now)
+		return most
 	}
 	if v := e.banned.answer(); v != nil {
-		wait = micros(v.RetryAfter)
+		most.RetryAfter = v.RetryAfter
 	}
-	for _, limit := range e.Limits {
-		wait = max(wait, limit.RetryAfter)
+	for i := range e.limits {
+		v := e.limits[i].answer()
+		switch {
+		case v == nil:
+		case i == 0 && most.RetryAfter > 0:
+			most.RetryAfter, most.ResetAfter = max(most.RetryAfter, v.RetryAfter), v.ResetAfter
+		case i == 0 || bindsMore(v, &most, v.RetryAfter > 0, most.RetryAfter > 0):
+			most = *v
+		}
 	}
-	return wait
+	return most
 }
 
 // decide says which rule would refuse the call: of the first Guard that refuses it, the one that
@@ -188,10 +198,9 @@ func (x *explanation) refusedBy(first int) {
 	at := first
 	for i, e := range x.rules {
 		other := x.rules[at]
-		if e.guard != other.guard || e.refusal() < other.refusal() {
-			continue
-		}
-		if e.refusal() > other.refusal() || e.RetryAfter > other.RetryAfter {
+		switch weight := e.refusal() - other.refusal(); {
+		case e.guard != other.guard || weight < 0:
+		case weight > 0 || bindsMore(&e.bound, &other.bound, true, true):
 			at = i
 		}
 	}

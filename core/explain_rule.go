@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // explanation is an Explanation while it is made: first by what the rules say of the call
@@ -33,7 +35,8 @@ type explained struct {
 	ban    string       // the state of a ban in Redis
 	limits []askedLimit // those in force
 	banned *question
-	failed error // why the store did not answer for one of the limits
+	bound  algorithm.Verdict // of the limit that binds the call most
+	failed error             // why the store did not answer for one of the limits
 }
 
 // sourcedLimit is a limit and where it comes from. If it has no limit, it is Unlimited, or one that

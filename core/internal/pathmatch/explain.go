@@ -75,7 +75,7 @@ func (p *patterns) explainAll(readings []reading, loose Looseness) (all bool, be
 	for i, r := range readings {
 		if at := p.match(r, loose); at >= 0 {
 			matched = append(matched, at)
-		} else {
+		} else if other == nil {
 			other = &readings[i]
 		}
 	}

@@ -1,6 +1,7 @@
 package pathmatch_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
@@ -17,23 +18,34 @@ type call struct {
 
 func at(route, path string) call { return call{method: "GET", route: route, path: path} }
 
-// applies reports whether a rule applies to a call.
+// applies reports whether a rule applies to a call. It panics if Explain says otherwise.
 func applies(r rule, c call) bool {
 	scope := pathmatch.NewScope(r.Methods, r.Paths, r.Except)
-	if scope.HasMethods() && !scope.MatchesMethod(c.method) {
-		return false
+	want := matches(&scope, c)
+	if got, because := scope.Explain(c.method, c.route, c.path, c.loose()); got != want || because == "" {
+		panic(fmt.Sprintf("%+v of %+v: Explain says %t because %q, want %t", c, r, got, because, want))
 	}
-	var loose pathmatch.Looseness
+	return want
+}
+
+func (c *call) loose() (loose pathmatch.Looseness) {
 	if c.anyCase {
 		loose |= pathmatch.AnyCase
 	}
 	if c.anySlash {
 		loose |= pathmatch.AnySlash
 	}
+	return loose
+}
+
+func matches(scope *pathmatch.Scope, c call) bool {
+	if scope.HasMethods() && !scope.MatchesMethod(c.method) {
+		return false
+	}
 	var readings pathmatch.Readings
 	readings.Read("/another", "/call", 0)
 	readings.Clear()
-	readings.Read(c.route, c.path, loose)
+	readings.Read(c.route, c.path, c.loose())
 	return !scope.HasPatterns() || scope.MatchesPath(&readings)
 }
 
@@ -204,6 +216,37 @@ func TestLooseRouters(t *testing.T) {
 			if got := applies(test.rule, v); got != want {
 				t.Errorf("paths %q, except %q, call %q, any case %v, any slash %v: applies %v", test.rule.Paths, test.rule.Except, test.path, v.anyCase, v.anySlash, got)
 			}
+		}
+	}
+}
+
+// Explain says which reading decided.
+func TestExplain(t *testing.T) {
+	for _, test := range []struct {
+		rule rule
+		call call
+		want string
+	}{
+		{rule{}, at("/x", "/x"), "it is for every call"},
+		{rule{Methods: []string{"POST", "PUT"}}, at("/x", "/x"), "method GET is not POST or PUT"},
+		{rule{Methods: []string{"GET"}}, call{method: "HEAD"}, "method HEAD matches GET"},
+		{rule{Methods: []string{"POST"}}, call{path: "/pkg.Service/Do"}, "it is for every call"},
+		{rule{Paths: []string{"/limit/**"}}, at("", "/limit/x"), `path "/limit/x" matches "/limit/**"`},
+		{rule{Paths: []string{"/a", "/limit/:id"}}, at("/limit/:id", "/limit/x"), `route "/limit/:id" matches "/limit/:id"`},
+		{rule{Paths: []string{"/limit/x"}}, at("/*any", "/limit/%78"), `decoded path "/limit/x" matches "/limit/x"`},
+		{rule{Paths: []string{"/limit/x"}}, at("/*any", "/a/../limit//x"), `cleaned path "/limit/x" matches "/limit/x"`},
+		{rule{Paths: []string{"/Limit"}}, call{method: "GET", path: "/LIMIT/", anyCase: true, anySlash: true}, `path "/LIMIT/" matches "/Limit"`},
+		{rule{Paths: []string{"/limit/**"}}, at("/x", "/x"), `route "/x" does not match "/limit/**"`},
+		{rule{Paths: []string{"/a", "/b"}}, at("", "/x"), `path "/x" matches none of "/a", "/b"`},
+		{rule{Except: []string{"/healthz"}}, at("/healthz", "/healthz"), `excepted: every reading matches "/healthz"`},
+		{rule{Except: []string{"/healthz"}}, at("/x", "/x"), "it is for every call"},
+		{rule{Paths: []string{"/**"}, Except: []string{"/a/*", "/b"}}, at("/a/*", "/b"), `excepted: every reading matches "/a/*" or "/b"`},
+		{rule{Paths: []string{"/**"}, Except: []string{"/a"}}, at("/a", "/a%2f"), `route "/a" matches "/**"; it is not excepted, because the path "/a%2f" does not match "/a"`},
+		{rule{Methods: []string{"GET"}, Except: []string{"/a"}}, at("", "/b/../a"), `it is not excepted, because the path "/b/../a" does not match "/a"`},
+	} {
+		scope := pathmatch.NewScope(test.rule.Methods, test.rule.Paths, test.rule.Except)
+		if _, got := scope.Explain(test.call.method, test.call.route, test.call.path, test.call.loose()); got != test.want {
+			t.Errorf("%+v of %+v:\ngot  %s\nwant %s", test.call, test.rule, got, test.want)
 		}
 	}
 }

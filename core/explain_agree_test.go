@@ -1,0 +1,142 @@
+package core_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// An explanation says what the next call gets, by whatever rules: the reason, the rule and the wait.
+func TestExplainAgreesWithCheck(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		random := rand.New(rand.NewPCG(14, 2026))
+		var heard decisions
+		options.OnDecision = heard.note
+		options.Identify = func(r core.Request) (string, error) {
+			user, _ := whoSays(r)
+			if user == "error" {
+				return "", errVerify
+			}
+			return user, nil
+		}
+		seen := make(map[core.Reason]int)
+		for round := range 60 {
+			limiter := newLimiter(t, options)
+			rules := drawRules(random, round)
+			guard := attach(t, limiter, rules...)
+			for _, r := range rules {
+				operate(t, random, limiter, r)
+			}
+			for range 12 {
+				explainThenCheck(t, random, limiter, guard, &heard, seen)
+			}
+		}
+		for _, reason := range []core.Reason{
+			core.Allowed, core.LimitExceeded, core.Banned, core.Blocked, core.SoftExceeded, core.NotLoggedIn, core.IdentifyFailed, core.CostTooHigh,
+		} {
+			if seen[reason] == 0 {
+				t.Errorf("no call was %s: the test shows too little: %v", reason, seen)
+			}
+		}
+	})
+}
+
+// drawRules returns rules of many kinds. Their windows do not end during the test.
+func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
+	limits := []core.Limit{core.PerDay(2).Fixed(), core.PerDay(3).Log(), core.PerDay(4).Bucket(2), core.PerDay(5).Fixed()}
+	chance := func(n int) bool { return random.IntN(n) == 0 }
+	for i := range 1 + random.IntN(3) {
+		r := core.Rule{Name: fmt.Sprintf("%d-%d", round, i), Limit: limits[random.IntN(len(limits))], NeedLogin: chance(4)}
+		if chance(3) {
+			r.Also = []core.Limit{core.Per(3, 20*time.Hour).Fixed()}
+		}
+		switch random.IntN(6) {
+		case 0:
+			r.Ban = core.Ban{ByHand: true}
+		case 1:
+			r.DryRun = true
+		case 2:
+			r.Soft = true
+		}
+		if r.Overrides = chance(3); chance(4) {
+			r.Plans = map[string]core.Limit{"pro": {Max: r.Limit.Max + 1, Window: r.Limit.Window, Algorithm: r.Limit.Algorithm, Burst: r.Limit.Burst}, "free": core.Unlimited}
+			r.Plan = func(r core.Request) (string, error) { return r.Query("plan"), nil }
+		}
+		if chance(4) {
+			r.Cost = func(r core.Request) int { return int(r.Size()) }
+		}
+		if chance(5) {
+			r.Key = func(r core.Request) (string, error) {
+				if r.Query("fail") != "" {
+					return "", errVerify
+				}
+				return core.ByUser(r)
+			}
+		}
+		if chance(4) {
+			r.Paths = []string{"/a/**"}
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// operate bans or overrides a subject of the rule, if it can.
+func operate(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule) {
+	subject := []string{"ip:192.0.2.1", "user:alice"}[random.IntN(2)]
+	if r.Ban != (core.Ban{}) {
+		if _, err := limiter.Ban(background, r.Name, subject, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !r.Overrides {
+		return
+	}
+	overrides, err := limiter.Overrides(r.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := []core.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(48 * time.Hour)}}[random.IntN(5)]
+	if err := overrides.Set(background, subject, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// explainThenCheck compares the explanation of a call with what it gets.
+func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, guard *core.Guard, heard *decisions, seen map[core.Reason]int) {
+	t.Helper()
+	v := newView("POST", []string{"/a/b", "/c"}[random.IntN(2)])
+	v.route = "" // in front of a router
+	v.as([]string{"", "alice", "alice", "error"}[random.IntN(4)]).asking("plan=" + []string{"", "pro", "free"}[random.IntN(3)])
+	if random.IntN(8) == 0 {
+		v.query.Set("fail", "yes")
+	}
+	v.size = []int64{1, 1, 2, 99}[random.IntN(4)]
+	x, err := limiter.ExplainView(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard.heard = nil
+	answer := guard.Check(v)
+	dry := func(d core.Decision) bool {
+		return slices.ContainsFunc(guard.Rules(), func(r core.Rule) bool { return r.Name == d.Rule && r.DryRun })
+	}
+	heard.heard = slices.DeleteFunc(heard.heard, dry)
+	d := core.Decision{Reason: core.Allowed}
+	if len(heard.heard) > 0 {
+		d = heard.last(t, 1)
+	}
+	seen[d.Reason]++
+	name, wait := d.Rule, d.RetryAfter
+	if d.Reason == core.Allowed {
+		name = ""
+	}
+	if x.Reason != d.Reason || x.Rule != name || (x.RetryAfter-wait).Abs() > patient {
+		t.Fatalf("%s %s by %v: got %+v, refused %t; explained as %s by %q, wait %v:\n%v\n%+v",
+			v.method, v.path, v.values, d, answer.Refusal != nil, x.Reason, x.Rule, x.RetryAfter, x, guard.Rules())
+	}
+}
