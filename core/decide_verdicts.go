@@ -19,6 +19,9 @@ func (c *call) answerVerdicts() Answer {
 			}
 		}
 	}
+	if c.passed && c.limiter.thresholds != nil {
+		c.warn()
+	}
 	c.writeHeaders(c.ResponseHeader())
 	c.reportDryRuns()
 	answer := c.answerBinding(c.passed)

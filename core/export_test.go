@@ -32,6 +32,18 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 // AuditKey is the Redis key of the audit stream.
 const AuditKey = defaultPrefix + ":{%audit}:as1"
 
+// NoticeKey is the Redis key of the notice that a fraction of a limit was reached.
+func NoticeKey(subject, name string, limit Limit, fraction float64) string {
+	compiled, err := limit.compile()
+	if err != nil {
+		panic(err)
+	}
+	return string(rediskey.Append(nil, rediskey.Head(defaultPrefix), subject, rediskey.NoticeTail(name, false, &compiled, fraction)))
+}
+
+// AwaitReports returns when the thresholds that calls have reached so far are reported.
+func AwaitReports(l *Limiter) { l.thresholds.Await(context.Background()) }
+
 // RulesChanged writes a change of rules into the audit, and returns when that is done.
 func RulesChanged(l *Limiter, before, now string) {
 	written := make(chan struct{})
@@ -50,6 +62,7 @@ func UseClock(l *Limiter, now func() int64) {
 	l.memory = memstore.New(l.options.MaxKeys, now)
 	l.store = l.memory
 	l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
+	l.thresholds = l.newThresholds()
 }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in

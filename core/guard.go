@@ -128,13 +128,18 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	if err := checkSubject(name, subject); err != nil {
 		return false, err
 	}
-	var keys [][]byte
+	var keys, notices [][]byte
 	for _, rule := range rules {
 		for _, named := range rule.namedRules() {
-			for _, tail := range named.keyTails() {
-				keys = append(keys, rediskey.Append(nil, g.limiter.keyHead, subject, tail))
+			for _, limit := range named.countedLimits() {
+				keys = append(keys, rediskey.Append(nil, g.limiter.keyHead, subject, limit.keyTail))
 			}
+			notices = rule.appendNotices(notices, named, g.limiter.keyHead, subject)
 		}
+	}
+	if len(notices) > 0 {
+		defer g.limiter.thresholds.Forget(notices...)
+		keys = append(keys, notices...)
 	}
 	return g.limiter.reset(ctx, audit.Reset, name, subject, keys...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -52,6 +53,8 @@ type Limiter struct {
 	ruleSets    ruleSets
 	audits      audits
 	bans        bans
+
+	thresholds *notices.Queue // nil without Options.OnThreshold
 
 	maxOverrides int // of a rule, or without Redis of all rules
 	refunds      refunds
@@ -140,6 +143,7 @@ func New(options Options) (*Limiter, error) {
 		l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
 		l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
 	}
+	l.thresholds = l.newThresholds()
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
 	l.logEngine()
 	return l, nil
@@ -162,17 +166,19 @@ func (l *Limiter) logEngine() {
 	}
 }
 
-// Close ends the work in the background: sweeping, renewing the slots of calls in flight, and
-// giving back charges and leases, and adding to the lists of [Limiter.Top], for at most Timeout each.
-// The Redis client stays open. Call Close
-// when no call is in flight any more. Slots that are held then, or taken later, are free after
-// their Window, though their calls go on.
+// Close ends the work in the background: sweeping, renewing the slots of calls in flight, reporting
+// thresholds, giving back charges and leases, and adding to the lists of [Limiter.Top], for at most
+// Timeout each. The Redis client stays open. Call Close when no call is in flight any more. Slots
+// that are held then, or taken later, are free after their Window, though their calls go on.
 func (l *Limiter) Close() {
 	l.mustBeMade()
 	l.closed.Store(true)
 	l.tops.Close()
 	l.slotRetries.Close()
 	l.bans.seen.Close()
+	if l.thresholds != nil {
+		l.thresholds.Close(l.options.Timeout)
+	}
 	l.store.Close()
 	l.operatorLog.Close()
 }

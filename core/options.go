@@ -81,6 +81,11 @@ type Options struct {
 	// If it panics, the call ends as if its handler had: its slots are free, and Count receives 500
 	// or 13. Danger: every call waits for it.
 	OnDecision func(context.Context, Event)
+	// OnThreshold, if set, receives the thresholds of rules with [Rule].Warn, one after the other,
+	// in a goroutine of its own. Its context ends with the Limiter. A panic in it is logged. Danger:
+	// reports wait for each other, and when 4,096 wait, further ones are dropped and logged. So send
+	// messages from a goroutine of yours.
+	OnThreshold func(context.Context, Threshold)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
 	Expose bool
 }

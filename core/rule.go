@@ -126,6 +126,27 @@ type Rule struct {
 	// rule refused the same call just before.
 	Soft bool
 
+	// Warn are fractions of the limit that are reported to [Options].OnThreshold when a call reaches
+	// them, such as 0.8 and 1: at most four, above 0 and up to 1, in ascending order. The default is
+	// none. Each limit of the rule, also those of Also, Plans, LimitFor and Overrides, has thresholds
+	// of its own, at the given fraction of its Max, rounded up; for a TokenBucket, of its Burst.
+	//
+	// All processes together report a threshold at most once for each subject in a window, however
+	// often use falls below it and rises again. With FixedWindow and CalendarWindow, that is the
+	// window in which it was reached. With a TokenBucket, it is the time in which an empty one fills,
+	// and otherwise the Window, from the call that reached the threshold. Use that stays above the
+	// threshold is not reported again. Only a charge of this rule reaches a threshold, and neither a
+	// lower limit does, nor a charge of a Counter with the rule's name. A rule in DryRun reports the
+	// use of its own counters. Calls wait for none of this.
+	//
+	// A threshold is not reported if the process or Redis fails just then, if the window ends before
+	// Redis knows, or if too many reports wait. It may be reported again if Redis loses its memory,
+	// or, without Redis, if there are more than MaxKeys counters and notices. Guard.Reset forgets
+	// what was reported; in other processes, that takes up to a second.
+	//
+	// Warn needs Options.OnThreshold, and cannot be combined with Lease.
+	Warn []float64
+
 	// Skip, if set, reports whether the rule ignores a call: allow lists, health checks. The call
 	// is then neither counted, nor refused for a ban or a missing login.
 	Skip func(Request) bool
@@ -184,7 +205,7 @@ func (r Rule) clone() Rule {
 	r.Name, r.Message = strings.Clone(r.Name), strings.Clone(r.Message)
 	r.Limit = r.Limit.clone()
 	r.Paths, r.Except, r.Methods = cloneTexts(r.Paths), cloneTexts(r.Except), cloneTexts(r.Methods)
-	r.Also = slices.Clone(r.Also)
+	r.Also, r.Warn = slices.Clone(r.Also), slices.Clone(r.Warn)
 	for i, limit := range r.Also {
 		r.Also[i] = limit.clone()
 	}

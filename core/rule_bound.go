@@ -70,6 +70,9 @@ func (l *Limiter) checkRule(r *Rule) *RuleError {
 	if r.NeedLogin && l.options.Identify == nil {
 		return r.wrong("NeedLogin", true, "needs Options.Identify, to know who is logged in")
 	}
+	if len(r.Warn) > 0 && l.options.OnThreshold == nil {
+		return r.wrong("Warn", r.Warn, "needs Options.OnThreshold, which receives the reports")
+	}
 	return nil
 }
 
@@ -130,17 +133,15 @@ func (b *boundRule) displayName() string {
 	return ""
 }
 
-// keyTails returns the ends of the keys of the rule's counters, including those of its plans.
-func (p *namedRule) keyTails() (tails []string) {
-	for _, q := range p.limits {
-		tails = append(tails, q.keyTail)
-	}
+// countedLimits returns the limits that are known before the call, including those of plans.
+func (p *namedRule) countedLimits() (limits []*ruleLimit) {
+	limits = slices.Clone(p.limits)
 	for _, q := range p.plans {
 		if q != nil {
-			tails = append(tails, q.keyTail)
+			limits = append(limits, q)
 		}
 	}
-	return tails
+	return limits
 }
 
 // fixedName returns the rule's Name, or one made of its methods and patterns; "" if it is named

@@ -39,6 +39,9 @@ func (r *Rule) check() *RuleError {
 	if wrong := r.checkSoft(); wrong != nil {
 		return wrong
 	}
+	if wrong := r.checkWarn(); wrong != nil {
+		return wrong
+	}
 	if wrong := r.Ban.check(); wrong != nil {
 		wrong.Rule = r.Name
 		return wrong

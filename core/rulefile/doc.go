@@ -42,6 +42,7 @@
 //	    ban: {after: 5, for: 15m, max: 24h}
 //	    overrides: true                   # operators may set other limits for a subject
 //	    dry_run: true
+//	    warn: [0.8, 1]                    # report these fractions to Options.OnThreshold
 //	    skip:
 //	      addresses: [10.0.0.0/8, 192.0.2.7]
 //	      paths: [/health]                # the same as except

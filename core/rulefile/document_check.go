@@ -10,7 +10,7 @@ import (
 // checkDocument returns what is wrong with the text of a document, as far as that can be known
 // without the functions and the Limiter of a service.
 func checkDocument(text string) error {
-	trial, err := newTrialThat(true)
+	trial, err := newTrialThat(true, true)
 	if err != nil {
 		return err
 	}

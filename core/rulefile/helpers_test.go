@@ -30,7 +30,7 @@ func contract(core.Request) (core.Limit, error) { return core.PerSecond(7), nil 
 func newLimiter(t testing.TB) *core.Limiter {
 	t.Helper()
 	verify := func(_ context.Context, token string) (string, error) { return token, nil }
-	limiter, err := core.New(core.Options{Identify: core.BearerToken(verify), Logger: slog.New(slog.DiscardHandler)})
+	limiter, err := core.New(core.Options{Identify: core.BearerToken(verify), OnThreshold: func(context.Context, core.Threshold) {}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

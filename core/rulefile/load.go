@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -106,20 +107,39 @@ func newLoaderOn(trial *core.Limiter, functions Functions) *loader {
 // newTrial returns a Limiter that refuses the rules that the given one refuses, because rules that
 // are only tried must leave no names on that.
 func newTrial(limiter *core.Limiter) (*core.Limiter, error) {
-	var wrong *core.RuleError
-	_, err := limiter.Check(core.Rule{Seconds: 1, NeedLogin: true})
-	if err != nil && (!errors.As(err, &wrong) || wrong.Field != "NeedLogin") {
+	identifies, err := accepts(limiter, core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin")
+	if err != nil {
 		return nil, err
 	}
-	return newTrialThat(err == nil)
+	warns, err := accepts(limiter, core.Rule{Seconds: 1, Warn: []float64{1}}, "Warn")
+	if err != nil {
+		return nil, err
+	}
+	return newTrialThat(identifies, warns)
 }
 
-// newTrialThat returns a Limiter for rules that are only tried, which may be able to identify
-// users.
-func newTrialThat(identifies bool) (*core.Limiter, error) {
+// accepts reports whether a limiter has the option that a rule with this field needs.
+func accepts(limiter *core.Limiter, rule core.Rule, field string) (bool, error) {
+	var wrong *core.RuleError
+	switch _, err := limiter.Check(rule); {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &wrong) && wrong.Field == field:
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// newTrialThat returns a Limiter for rules that are only tried, which may be able to identify users,
+// and to report thresholds.
+func newTrialThat(identifies, warns bool) (*core.Limiter, error) {
 	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: 1}
 	if identifies {
 		options.Identify = func(core.Request) (string, error) { return "", nil }
+	}
+	if warns {
+		options.OnThreshold = func(context.Context, core.Threshold) {}
 	}
 	return core.New(options)
 }

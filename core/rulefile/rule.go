@@ -55,6 +55,7 @@ var setters = map[string]func(*ruleReader, *yaml.Node){
 	"overrides":      func(r *ruleReader, n *yaml.Node) { r.rule.Overrides = n.Value == "true" },
 	"dry_run":        func(r *ruleReader, n *yaml.Node) { r.rule.DryRun = n.Value == "true" },
 	"soft":           func(r *ruleReader, n *yaml.Node) { r.rule.Soft = n.Value == "true" },
+	"warn":           func(r *ruleReader, n *yaml.Node) { r.rule.Warn = fractionsOf(n) },
 	"skip":           (*ruleReader).readSkip,
 	"paths":          func(r *ruleReader, n *yaml.Node) { r.rule.Paths = textsOf(n) },
 	"except":         func(r *ruleReader, n *yaml.Node) { r.rule.Except = append(r.rule.Except, textsOf(n)...) },
@@ -89,6 +90,13 @@ func textsOf(n *yaml.Node) (texts []string) {
 		texts = append(texts, item.Value)
 	}
 	return texts
+}
+
+func fractionsOf(n *yaml.Node) (fractions []float64) {
+	for _, item := range n.Content {
+		fractions = append(fractions, fractionOf(item.Value))
+	}
+	return fractions
 }
 
 func limitsOf(n *yaml.Node) (limits []core.Limit) {

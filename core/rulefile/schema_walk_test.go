@@ -35,10 +35,13 @@ var words map[string]func(argument, value any, schema map[string]any) string
 func init() {
 	words = map[string]func(argument, value any, schema map[string]any) string{
 		"$schema": nil, "title": nil, "description": nil,
-		"type":      hasType,
-		"const":     func(a, v any, _ map[string]any) string { return unless(number64(v) == a, "const") },
-		"minimum":   func(a, v any, _ map[string]any) string { return unless(number64(v) >= a.(float64), "minimum") },
-		"maximum":   func(a, v any, _ map[string]any) string { return unless(number64(v) <= a.(float64), "maximum") },
+		"type":    hasType,
+		"const":   func(a, v any, _ map[string]any) string { return unless(number64(v) == a, "const") },
+		"minimum": func(a, v any, _ map[string]any) string { return unless(number64(v) >= a.(float64), "minimum") },
+		"maximum": func(a, v any, _ map[string]any) string { return unless(number64(v) <= a.(float64), "maximum") },
+		"exclusiveMinimum": func(a, v any, _ map[string]any) string {
+			return unless(number64(v) > a.(float64), "exclusiveMinimum")
+		},
 		"minLength": func(a, v any, _ map[string]any) string { return unless(size(v) >= a.(float64), "minLength") },
 		"maxLength": func(a, v any, _ map[string]any) string { return unless(size(v) <= a.(float64), "maxLength") },
 		"pattern": func(a, v any, _ map[string]any) string {
@@ -118,7 +121,7 @@ func hasType(argument, value any, _ map[string]any) string {
 	case map[string]any:
 		got = "object"
 	}
-	return unless(got == argument, fmt.Sprintf("type %s, not %v", got, argument))
+	return unless(got == argument || got == "integer" && argument == "number", fmt.Sprintf("type %s, not %v", got, argument))
 }
 
 func matches(schemas, value any) (n int) {

@@ -97,6 +97,7 @@ func TestValues(t *testing.T) {
 		"policy":    {api.OnStoreError, core.CountLocally(0.25)},
 		"message":   {api.Message, "Please slow down."},
 		"flags":     {[]bool{api.DryRun, api.NeedLogin, api.Overrides, login.Overrides}, []bool{true, true, true, false}},
+		"warn":      {api.Warn, []float64{0.8, 1}},
 		"seconds":   {[]int{login.Seconds, login.MaxCount}, []int{900, 5}},
 		"by hand":   {login.Ban, core.Ban{ByHand: true}},
 		"closed":    {login.OnStoreError, core.FailClosed},

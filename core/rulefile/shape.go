@@ -39,6 +39,7 @@ type kind int
 const (
 	text kind = iota
 	number
+	fraction
 	truth
 	listing
 	mapping
@@ -63,6 +64,9 @@ func textLike(like string) *shape { return &shape{kind: text, like: like} }
 func numberFrom(least, most int64) *shape {
 	return &shape{kind: number, like: "a whole number", least: least, most: most}
 }
+
+// fractionShape is a number above 0, up to 1.
+func fractionShape() *shape { return &shape{kind: fraction, like: "a fraction such as 0.8"} }
 
 func trueOrFalse() *shape { return &shape{kind: truth, like: "true or false"} }
 
@@ -136,6 +140,8 @@ var rule = &shape{
 		{"overrides", "Let operators replace the limit for one subject at run time, lift it, or block the subject.", trueOrFalse()},
 		{"dry_run", "Count and decide, but refuse nobody.", trueOrFalse()},
 		{"soft", "Mark calls that do not fit for the handler, but refuse nobody.", trueOrFalse()},
+		{"warn", "Fractions of the limit that are reported to Options.OnThreshold when a call reaches them, in ascending order.",
+			&shape{kind: listing, like: "a list of fractions such as [0.8, 1]", item: fractionShape(), most: 4}},
 		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
 		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(pathShape())},
 		{"except", "Patterns of paths that the rule does not apply to.", listOf(pathShape())},

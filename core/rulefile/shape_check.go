@@ -55,7 +55,11 @@ func (c *checker) check(n *yaml.Node, s *shape, label string) (ok bool) {
 	if s.kind == choice {
 		s = s.chosen(n)
 	}
-	switch kindOf(n) {
+	kind := kindOf(n)
+	if s.kind == fraction && kind == number {
+		kind = fraction
+	}
+	switch kind {
 	case s.kind:
 		ok = c.checkers()[s.kind](n, s, label)
 	case nothing:
@@ -70,7 +74,7 @@ func (c *checker) check(n *yaml.Node, s *shape, label string) (ok bool) {
 }
 
 func (c *checker) checkers() [choice]func(*yaml.Node, *shape, string) bool {
-	return [...]func(*yaml.Node, *shape, string) bool{c.text, c.number, c.truth, c.list, c.mapping}
+	return [...]func(*yaml.Node, *shape, string) bool{c.text, c.number, c.fraction, c.truth, c.list, c.mapping}
 }
 
 // chosen returns the shape of a choice that is of the value's kind, or the choice itself.

@@ -30,6 +30,9 @@ func kindOf(n *yaml.Node) kind {
 		if decimal.MatchString(n.Value) {
 			return number
 		}
+		if decimalFraction.MatchString(n.Value) {
+			return fraction
+		}
 		return unknown
 	case "!!bool":
 		return truth
@@ -48,7 +51,7 @@ func hint(n *yaml.Node, s *shape) string {
 		return ""
 	case s.quotable && !quoted:
 		return ": write it in quotes"
-	case (s.kind == number || s.kind == truth) && quoted:
+	case (s.kind == number || s.kind == fraction || s.kind == truth) && quoted:
 		return ": leave out the quotes"
 	}
 	return ""
@@ -91,6 +94,17 @@ func (c *checker) number(n *yaml.Node, s *shape, label string) bool {
 		return true
 	}
 	return false
+}
+
+// decimalFraction is a number with a fraction as JSON writes it, without an exponent.
+var decimalFraction = regexp.MustCompile(`^-?(0|[1-9][0-9]*)\.[0-9]+$`)
+
+func (c *checker) fraction(n *yaml.Node, _ *shape, label string) bool {
+	if value := fractionOf(n.Value); !(0 < value && value <= 1) || !decimal.MatchString(n.Value) && !decimalFraction.MatchString(n.Value) {
+		c.fail(n, valued(label, n), "must be above 0 and up to 1, such as 0.8")
+		return false
+	}
+	return true
 }
 
 func (c *checker) truth(n *yaml.Node, _ *shape, label string) bool {

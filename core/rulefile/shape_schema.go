@@ -18,6 +18,8 @@ type schema struct {
 	MaxLength int    `json:"maxLength,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
 
+	ExclusiveMinimum *int64 `json:"exclusiveMinimum,omitempty"`
+
 	Items       *schema `json:"items,omitempty"`
 	MinItems    int     `json:"minItems,omitempty"`
 	MaxItems    int64   `json:"maxItems,omitempty"`
@@ -57,6 +59,9 @@ func (s *shape) schema() *schema {
 			return &schema{Type: "integer", Const: s.least}
 		}
 		return &schema{Type: "integer", Minimum: &s.least, Maximum: &s.most}
+	case fraction:
+		least, most := int64(0), int64(1)
+		return &schema{Type: "number", ExclusiveMinimum: &least, Maximum: &most}
 	case truth:
 		return &schema{Type: "boolean"}
 	case listing:

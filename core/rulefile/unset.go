@@ -27,6 +27,8 @@ func (r *ruleReader) unset(name string, wrong *core.RuleError) bool {
 		rule.Lease = 0
 	case "overrides":
 		rule.Overrides = false
+	case "warn":
+		rule.Warn = nil
 	case "on_store_error":
 		rule.OnStoreError = core.StorePolicy{}
 	case "limit", "seconds", "max_count":

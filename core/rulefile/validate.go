@@ -127,7 +127,7 @@ func limitIn(list *yaml.Node, limit core.Limit) *yaml.Node {
 
 // goNames are words of core's messages that a file spells in another way.
 var goNames = regexp.MustCompile(`\b(?:(?:SlidingWindow or FixedWindow|SlidingLog|Limit\.Max|` +
-	`Overrides|Seconds|MaxCount|LimitFor|Limit|Plans|Plan|For|ByHand|Max)\b|Log\(\))`)
+	`Overrides|Warn|Seconds|MaxCount|LimitFor|Limit|Plans|Plan|For|ByHand|Max)\b|Log\(\))`)
 
 // inFile returns a message of core in the words of a file.
 func inFile(why string) string {

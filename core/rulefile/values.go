@@ -84,6 +84,11 @@ func numberOf(text string) int {
 	return n
 }
 
+func fractionOf(text string) float64 {
+	f, _ := strconv.ParseFloat(text, 64)
+	return f
+}
+
 // prefixOf returns the addresses that a text stands for: one, or all with a prefix.
 func prefixOf(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {

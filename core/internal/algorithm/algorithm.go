@@ -139,6 +139,9 @@ type definition interface {
 	leaseLife(l *Limit, v *Verdict) int64
 	// leasedTogether is as Limit.LeasedTogether. By default no two leases are joined.
 	leasedTogether(l *Limit, a, b *Verdict) bool
+	// noticeLife returns for how long a threshold that was reached with this verdict is not reported
+	// again; see Limit.NoticeLife. By default that is the window.
+	noticeLife(l *Limit, v *Verdict) int64
 	// word returns the state as a Word, and back writes the word into the state again; see
 	// Limit.AsWord. By default there is none.
 	word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
@@ -191,6 +194,8 @@ func (defaults) steady(*Limit, *Verdict, int64) int64 { return 0 }
 func (defaults) leaseLife(*Limit, *Verdict) int64 { return 0 }
 
 func (defaults) leasedTogether(*Limit, *Verdict, *Verdict) bool { return false }
+
+func (defaults) noticeLife(l *Limit, _ *Verdict) int64 { return l.Window }
 
 func (defaults) word(*Limit, *State, int64) (w Word, value int64, ok bool) { return w, 0, false }
 

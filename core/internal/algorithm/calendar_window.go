@@ -73,6 +73,8 @@ func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string)
 	return effect{resetAfter: l.endOf(t.place, t.now) - t.now}
 }
 
+func (calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
+
 func (calendarWindow) giveBack(s *State, _ int64, c *Charge) {
 	if s.At <= c.At {
 		s.Used = max(0, s.Used-c.Cost)

@@ -69,6 +69,8 @@ func (fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool {
 	return a.At+a.ResetAfter == b.At+b.ResetAfter
 }
 
+func (fixedWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
+
 func (fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := s.At + l.Window
 	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true

@@ -33,6 +33,11 @@ func (l *Limit) Leasable() bool { return registry[l.Kind].Leases }
 // be leased.
 func (l *Limit) LeaseLife(v *Verdict) int64 { return registry[l.Kind].leaseLife(l, v) }
 
+// NoticeLife returns for how long after v.At a threshold that a charge with this verdict reached is
+// not reported again: until the window is over, if all permits come back at its end, and otherwise
+// for a whole window. The window of a bucket is the time in which an empty one is filled.
+func (l *Limit) NoticeLife(v *Verdict) int64 { return registry[l.Kind].noticeLife(l, v) }
+
 // LeasedTogether reports whether permits that were charged at two times can be used and given back
 // as if they had been charged together.
 func (l *Limit) LeasedTogether(a, b *Verdict) bool {

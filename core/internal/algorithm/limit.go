@@ -109,6 +109,9 @@ func shareMax(l *Limit, part float64) (*Limit, error) {
 	return &shared, err
 }
 
+// Reaches returns the smallest use of a limit that reaches a fraction of it.
+func (l *Limit) Reaches(fraction float64) int64 { return ceilPart(l.Max, fraction) }
+
 // ceilPart returns a part of n, rounded up. Errors of floating point are not rounded up: a tenth of
 // 30 is 3.
 func ceilPart(n int64, part float64) int64 {

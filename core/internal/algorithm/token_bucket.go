@@ -171,6 +171,10 @@ func (l *Limit) refilledAfter(units int64, t moment) int64 {
 	return (t.place+ceilDiv(units, l.Refill))*l.Tick - t.now
 }
 
+func (tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
+	return ceilDiv(l.Max*l.Permit, l.Refill) * l.Tick
+}
+
 func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64) {
 	t := moment{now, tokenBucket{}.place(now, l)}
 	if s.At > t.place {

@@ -107,6 +107,20 @@ func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
 	return b, now
 }
 
+// Post leaves a notice under a key until a time by the store's clock, in microseconds since the
+// epoch. It reports whether there was none, and the time has not come. The key is not that of a
+// counter.
+func (s *Store) Post(key []byte, ends int64) (posted bool) {
+	s.locked(key, func(shard *shard, hash uint64, t instant) {
+		if e := shard.find(key, tag(hash)); ends <= t.now || e != nil && e.freshAt > t.awake {
+			return
+		}
+		s.entry(shard, key, hash, t, nil).freshAt = t.awake + ends - t.now
+		posted = true
+	})
+	return posted
+}
+
 // Reset forgets keys, and reports whether there was anything to forget.
 func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err error) {
 	for _, key := range keys {

@@ -19,10 +19,11 @@ type Log struct {
 
 	// By kind of error or rule.
 	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
+	noticeErrors, thresholdPanics, droppedNotices                                                                                                throttle
 	// By server.
 	breakers, connections, versions, evictions throttle
 
-	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingBans, missingTops once
+	untrustedProxies, missingAddresses, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingBans, missingTops, missingNotices once
 }
 
 // New returns a Log that writes to a logger.
@@ -32,6 +33,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
 		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
+		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices,
 		&l.breakers, &l.connections, &l.versions, &l.evictions,
 	} {
 		t.close()

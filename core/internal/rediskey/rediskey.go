@@ -8,7 +8,8 @@
 // counters share a key, and nothing that a caller sends ends the braces or chooses the slot.
 //
 // An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1, and the author
-// of a ban by hand under PREFIX:{SUBJECT}:NAME:by1.
+// of a ban by hand under PREFIX:{SUBJECT}:NAME:by1. So does the notice that a fraction of a limit was
+// reached, under PREFIX:{SUBJECT}:NAME%n1-0.8:sw1:60000000.
 package rediskey
 
 import (
@@ -37,6 +38,9 @@ const (
 // because in an escaped name two hex digits follow a %.
 const dryMark = "%dry"
 
+// noticeMark follows the name in the keys of notices, with a version and the fraction behind it.
+const noticeMark = "%n1-"
+
 // IsPrefix reports whether keys can begin with a text: at most 40 letters, digits and -._~:/@, so
 // that it neither opens a brace nor needs an escape.
 func IsPrefix(text string) bool {
@@ -64,6 +68,18 @@ func BanTail(name string, dry bool) string {
 // its name.
 func OverrideTail(name string) string {
 	return string(append(appendName(nil, name, false), ":ov1"...))
+}
+
+// NoticeTail returns the end of the keys of the notices that a fraction of a limit was reached. They
+// lie beside the counter of the limit. No name contains the mark, because in an escaped name two hex
+// digits follow a %.
+func NoticeTail(name string, dry bool, limit *algorithm.Limit, fraction float64) string {
+	tail := append(appendName(nil, name, false), noticeMark...)
+	tail = strconv.AppendFloat(tail, fraction, 'g', -1, 64)
+	if dry {
+		tail = append(tail, dryMark...)
+	}
+	return string(append(append(tail, ':'), limit.Span()...))
 }
 
 // OverrideIndex returns the keys under which the subjects of a name's overrides are listed: in
@@ -144,7 +160,7 @@ func shorten(key []byte) []byte {
 }
 
 // hashName replaces the name by a hash, which is shorter. Only rules in DryRun with the longest
-// prefixes, subjects and names of a zone need this. It was added when other keys were in use, so it
+// prefixes, subjects and names of a zone need this, and notices with long ones. It was added when other keys were in use, so it
 // does not change those. No other name begins with ##.
 func hashName(key []byte) []byte {
 	start := bytes.IndexByte(key, '}') + len("}:")

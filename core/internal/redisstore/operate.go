@@ -74,9 +74,10 @@ type CommandReply struct {
 	Err   error
 }
 
-// CommandEach runs commands that only read, each on a key, which is its second word. The keys may
-// lie on several shards, and there is one trip to each. It is called within Operate. The errors of
-// single replies are as classified as those of Operate.
+// CommandEach runs commands, each once and on a key, which is its second word. The keys may lie on
+// several shards, and there is one trip to each, in which the commands run in their order. Those of
+// others may come in between. It is called within Operate. The errors of single replies are as
+// classified as those of Operate.
 func (s *Store) CommandEach(ctx context.Context, commands [][]any) []CommandReply {
 	replies := make([]CommandReply, len(commands))
 	byShard := make(map[*shard][]int)

@@ -1,0 +1,180 @@
+// Package notices reports, once in a whole fleet, that the use of a limit has reached a threshold.
+//
+// A process that sees it leaves a notice beside the counter: a key that nobody can leave a second
+// time while it lives. If it could, it reports. The call itself waits for none of this.
+package notices
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+const (
+	// maxWaiting is how many notices wait at most. Further ones are dropped.
+	maxWaiting = 4_096
+	// maxBatch is how many are left in one trip.
+	maxBatch = 64
+	// offPause is how long no notice is left after a right was found to be missing. An operator may
+	// grant it in the meantime.
+	offPause = time.Minute
+)
+
+// Notice says that a threshold was reached. Times are in microseconds since the epoch, by the clock
+// that counts.
+type Notice struct {
+	Key    string
+	At     int64 // when it was reached
+	Ends   int64 // when it may be reported again
+	Report func(context.Context)
+}
+
+// Board is where notices are left.
+type Board interface {
+	// Post leaves notices, and returns for each of them whether there was none of its key, or an
+	// error. A notice whose end has come is not left.
+	Post(ctx context.Context, batch []Notice) []Posted
+}
+
+// Posted is what became of a notice.
+type Posted struct {
+	First bool
+	Err   error
+}
+
+// Log receives what an operator should know.
+type Log interface {
+	NoticesDropped()
+	NoticeFailed(err error)
+	NoticesOff(err error)
+}
+
+// Queue leaves notices and reports them, one after the other, in a goroutine of its own. It is safe
+// for concurrent use.
+type Queue struct {
+	board    Board
+	log      Log
+	ctx      context.Context // that of the reports
+	cancel   context.CancelFunc
+	offUntil atomic.Int64 // UnixNano
+
+	mu      sync.Mutex
+	waiting []Notice
+	recent  recent
+	working chan struct{} // closed when the goroutine ends; nil if there is none
+	closed  bool
+}
+
+// NewQueue returns a queue without a goroutine. It has one while notices wait.
+func NewQueue(board Board, log Log) *Queue {
+	q := &Queue{board: board, log: log}
+	q.ctx, q.cancel = context.WithCancel(context.Background())
+	return q
+}
+
+// Knows reports whether a notice of the key would be useless, because this process has left one, or
+// has found one, less than a second ago.
+func (q *Queue) Knows(key []byte, at int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed || q.recent.has(key, at)
+}
+
+// Add adds a notice that the queue does not know. It does not wait.
+func (q *Queue) Add(n Notice) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed || q.recent.has([]byte(n.Key), n.At) || time.Now().UnixNano() < q.offUntil.Load():
+		return
+	case len(q.waiting) >= maxWaiting:
+		q.log.NoticesDropped()
+		return
+	}
+	q.recent.add(&n)
+	q.waiting = append(q.waiting, n)
+	if q.working == nil {
+		q.working = make(chan struct{})
+		go q.work(q.working)
+	}
+}
+
+// Forget makes the queue leave new notices of these keys. Those that wait are still left.
+func (q *Queue) Forget(keys ...[]byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		q.recent.forget(key)
+	}
+}
+
+// Close drops further notices, and returns when those that wait are reported, or when patience is
+// over. Then it ends the context of the report that still runs.
+func (q *Queue) Close(patience time.Duration) {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	q.Await(ctx)
+	q.cancel()
+}
+
+// Await returns when no notice waits and no report runs, or when the context ends.
+func (q *Queue) Await(ctx context.Context) {
+	q.mu.Lock()
+	working := q.working
+	q.mu.Unlock()
+	if working == nil {
+		return
+	}
+	select {
+	case <-working:
+	case <-ctx.Done():
+	}
+}
+
+// work reports notices as long as some wait.
+func (q *Queue) work(ended chan<- struct{}) {
+	defer close(ended)
+	for batch := q.next(); batch != nil; batch = q.next() {
+		if time.Now().UnixNano() < q.offUntil.Load() {
+			continue
+		}
+		for i, posted := range q.board.Post(q.ctx, batch) {
+			switch {
+			case q.ctx.Err() != nil: // closed, and nobody waits any more
+			case posted.First:
+				batch[i].Report(q.ctx)
+			case posted.Err != nil:
+				q.failed(posted.Err)
+			}
+		}
+	}
+}
+
+// next takes the notices that have waited for longest, or returns nil if none waits.
+func (q *Queue) next() (batch []Notice) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(maxBatch, len(q.waiting))
+	if n == 0 {
+		q.waiting, q.working = nil, nil
+		return nil
+	}
+	batch, q.waiting = q.waiting[:n:n], q.waiting[n:]
+	return batch
+}
+
+// failed logs why a notice could not be left. Then nobody reports it.
+func (q *Queue) failed(err error) {
+	if redisstore.IsNoPermission(err) {
+		q.offUntil.Store(time.Now().Add(offPause).UnixNano())
+		q.log.NoticesOff(err)
+		return
+	}
+	q.log.NoticeFailed(err)
+}

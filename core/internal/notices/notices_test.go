@@ -1,0 +1,162 @@
+package notices
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+// patient is a timeout that a healthy Redis never needs, however busy the machine.
+const patient = 20 * time.Second
+
+func newStore(t *testing.T, server *redistest.Server, timeout time.Duration) *redisstore.Store {
+	t.Helper()
+	store := redisstore.New(server.Client(t), timeout)
+	t.Cleanup(store.Close)
+	return store
+}
+
+// post leaves one notice that ends after a span.
+func post(board Board, key string, span time.Duration) Posted {
+	now := time.Now()
+	return board.Post(context.Background(), []Notice{{Key: key, At: now.UnixMicro(), Ends: now.Add(span).UnixMicro()}})[0]
+}
+
+// A notice is left once, by whichever process is the first, and again when its time is over. One
+// that comes too late is nobody's.
+func TestANoticeIsLeftOnce(t *testing.T) {
+	server := redistest.Start(t)
+	memory := Memory{memstore.New(1000, nil)}
+	t.Cleanup(memory.Store.Close)
+	for name, boards := range map[string][]Board{
+		"memory": {memory, memory},
+		"redis":  {NewRedis(newStore(t, server, patient)), NewRedis(newStore(t, server, patient))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := func(n int, key string, span time.Duration, first bool) {
+				t.Helper()
+				if got := post(boards[n], key, span); got.Err != nil || got.First != first {
+					t.Errorf("%s for %v: %+v", key, span, got)
+				}
+			}
+			for i := range boards {
+				want(i, "late", -time.Hour, false)
+				want(i, "late", -time.Millisecond, false)
+			}
+			want(1, "late", time.Hour, true) // the late ones were not left
+			want(0, "late", -time.Hour, false)
+			want(0, "k", time.Hour, true)
+			want(0, "k", time.Hour, false)
+			want(1, "k", 2*time.Hour, false)
+			want(1, "other", time.Hour, true)
+			for !post(boards[0], "short", 20*time.Millisecond).First { // unless the machine is too busy
+			}
+			again := func() bool { return post(boards[1], "short", time.Hour).First }
+			if !redistest.WaitUntil(again, patient) {
+				t.Error("a notice lives for longer than its time")
+			}
+		})
+	}
+}
+
+// In one batch, every notice has its own answer.
+func TestABatchOfNotices(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	if err := client.RPush(context.Background(), "list", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ends := time.Now().Add(time.Hour).UnixMicro()
+	posted := NewRedis(newStore(t, server, patient)).Post(context.Background(), []Notice{
+		{Key: "a", Ends: ends}, {Key: "a", Ends: ends}, {Key: "list", Ends: ends}, {Key: "b", Ends: 0}, {Key: "c", Ends: ends},
+	})
+	for i, first := range []bool{true, false, false, false, true} {
+		if posted[i].First != first || (posted[i].Err != nil) != (i == 2) {
+			t.Errorf("notice %d: %+v", i, posted[i])
+		}
+	}
+	for _, key := range []string{"a", "c"} {
+		if ttl := client.PTTL(context.Background(), key).Val(); ttl <= 0 || ttl > time.Hour {
+			t.Errorf("%s lives for %v", key, ttl)
+		}
+	}
+}
+
+// A server that hangs, or is gone, keeps nobody for longer than the timeout, and nothing is left.
+func TestAServerThatHangs(t *testing.T) {
+	server := redistest.Start(t)
+	board := NewRedis(newStore(t, server, 50*time.Millisecond))
+	server.Stop()
+	if got := post(board, "k", time.Hour); got.Err == nil || got.First {
+		t.Errorf("a server that hangs: %+v", got)
+	}
+	server.Continue()
+	server.Kill()
+	if got := post(board, "k", time.Hour); got.Err == nil || got.First {
+		t.Errorf("a server that is gone: %+v", got)
+	}
+}
+
+// silent is a Log that nobody reads.
+type silent struct{}
+
+func (silent) NoticesDropped()    {}
+func (silent) NoticeFailed(error) {}
+func (silent) NoticesOff(error)   {}
+
+// Use that moves up and down asks Redis once a second.
+func TestRecentNoticesAreNotLeftAgain(t *testing.T) {
+	server := redistest.Start(t)
+	queue := NewQueue(NewRedis(newStore(t, server, patient)), silent{})
+	reported, now := 0, time.Now().UnixMicro()
+	notice := Notice{Key: "k", At: now, Ends: now + 3600*1_000_000, Report: func(context.Context) { reported++ }}
+	for range 1000 {
+		if queue.Knows([]byte("k"), notice.At) != (notice.At > now) {
+			t.Errorf("after %d us, the notice is known: %v", notice.At-now, notice.At == now)
+		}
+		queue.Add(notice)
+		queue.Await(context.Background())
+		notice.At += 999
+	}
+	if sets := server.Calls("set"); sets != 1 {
+		t.Errorf("%d notices were left", sets)
+	}
+	for _, at := range []int64{now + remembered, now - 1} { // later, and after the clock stepped back
+		if notice.At = at; queue.Knows([]byte("k"), at) {
+			t.Error("the notice is known")
+		}
+		queue.Add(notice)
+		queue.Await(context.Background())
+	}
+	queue.Forget([]byte("k"))
+	if queue.Add(notice); queue.Knows([]byte("x"), notice.At) {
+		t.Error("an unknown notice is known")
+	}
+	queue.Close(patient)
+	queue.Add(notice)
+	if sets := server.Calls("set"); sets != 4 || reported != 1 || !queue.Knows([]byte("x"), notice.At) {
+		t.Errorf("%d notices were left, and %d reported", sets, reported)
+	}
+}
+
+// What is remembered is bounded.
+func TestRecentIsBounded(t *testing.T) {
+	var r recent
+	for i := range 10 * maxRecent {
+		r.add(&Notice{Key: fmt.Sprint(i), At: 1, Ends: 9})
+	}
+	if len(r.newer) > maxRecent || len(r.older) > maxRecent || !r.has(fmt.Append(nil, 10*maxRecent-1), 1) || r.has([]byte("0"), 1) {
+		t.Errorf("%d and %d are remembered", len(r.newer), len(r.older))
+	}
+	if last := fmt.Append(nil, 10*maxRecent-1); r.has(last, 9) || !r.has(last, 8) {
+		t.Error("a notice is known for longer than its time")
+	}
+}
