@@ -326,21 +326,23 @@ func TestThresholdOfTheNextWindow(t *testing.T) {
 
 // Use that stays above a threshold is reported once, however many windows pass.
 func TestThresholdThatStaysReached(t *testing.T) {
-	for name, limit := range map[string]core.Limit{"log": core.PerHour(8).Log(), "sliding": core.PerHour(8), "bucket": core.PerHour(8).Bucket(8)} {
+	for name, test := range map[string]struct {
+		limit core.Limit
+		began int // how many calls come at once in the beginning
+	}{"log": {core.PerHour(8).Log(), 1}, "sliding": {core.PerHour(8), 1}, "bucket": {core.PerHour(6).Bucket(8), 5}} {
 		t.Run(name, func(t *testing.T) {
 			options, heard := warning(core.Options{})
 			limiter, clock := atTestTime(t, options)
-			check := limiter.MustCheck(core.Rule{Name: "n", Limit: limit, Warn: []float64{0.5}})
-			for range 6 {
-				check.Allow(newView("GET", "/"), "s")
+			guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: test.limit, Warn: []float64{0.5}})
+			for range test.began - 1 {
+				wantStatus(t, guard, newView("GET", "/"), 200)
 			}
-			heard.await(t, 1)
-			for range 40 {
+			for range 40 { // six in an hour
+				wantStatus(t, guard, newView("GET", "/"), 200)
+				core.AwaitReports(limiter)
 				clock.add(10 * time.Minute)
-				check.Allow(newView("GET", "/"), "s")
 			}
-			limiter.Close()
-			wantReports(t, heard.all(), "n s "+limit.String()+": 0.5, 4 used")
+			wantReports(t, heard.all(), "n "+me+" "+test.limit.String()+": 0.5, 4 used")
 		})
 	}
 }
