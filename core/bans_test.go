@@ -72,6 +72,10 @@ func TestBansAreListed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		ending := strict
+		ending.Name, ending.Ban = "ending", core.Ban{After: 1, For: time.Millisecond, Max: time.Hour}
+		refuse(t, newGuard(t, limiter, ending), "e")
+		eventually(t, "the first ban has ended", func() bool { return len(bansOf(t, limiter, "ending", 10)) == 0 })
 		eventually(t, "the brief ban has ended", func() bool { return !slices.Contains(subjectsOf(bansOf(t, limiter, "n", 10)), "brief") })
 		refused := "refused in 1 window"
 		want := []core.BanEntry{
@@ -163,6 +167,10 @@ func TestBansThatAreNotListed(t *testing.T) {
 		}
 		if got := subjectsOf(bansOf(t, limiter, "n", 10)); !slices.Equal(got, []string{long[1:]}) {
 			t.Errorf("listed: %q", got)
+		}
+		inOrder, _ := core.BanIndex("n")
+		if options.Redis != nil && options.Redis.ZCard(background, inOrder).Val() != 1 {
+			t.Errorf("in the index: %q", options.Redis.ZRange(background, inOrder, 0, -1))
 		}
 	})
 }
@@ -267,6 +275,15 @@ func TestBansWithoutTheRight(t *testing.T) {
 	if _, _, err := limiter.Bans(background, "n", "", 10); !isRefused(err) {
 		t.Errorf("Bans: %v, want that Redis refuses", err)
 	}
+	if err := admin.Do(background, "acl", "setuser", "u", "~*").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Ban(background, "n", "s5", time.Hour); err != nil {
+		t.Error(err)
+	}
+	if got := bansOf(t, limiter, "n", 10); len(got) > 0 {
+		t.Errorf("%v is listed within a minute after a right was missing", got)
+	}
 	limiter.Close()
 	if log.count("list of bans is off", "SECURITY.md") != 1 || log.count("could not be listed") > 0 {
 		t.Error(log.text.String())
@@ -281,22 +298,27 @@ func TestForeignBans(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
 	guard := newGuard(t, limiter, strict)
 	refuse(t, guard, "a", "b", "c", "d")
-	if got := subjectsOf(bansOf(t, limiter, "n", 10)); len(got) != 4 {
+	if _, err := limiter.Ban(core.WithActor(background, "bob", ""), "n", "e", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := subjectsOf(bansOf(t, limiter, "n", 10)); len(got) != 5 {
 		t.Fatalf("%v", got)
 	}
-	later := string([]byte{1, 0, 0, 0, 0, 0, 0, 255}) // a note of another version
+	earlier := "\x01\x00\x00\x00\x00\x00\x00\x03bob\x00" // the note of a ban with another end
 	for _, err := range []error{
 		client.Set(background, "accesslimit:{a}:n:bn1:0", "hello", 0).Err(),
 		client.Del(background, "accesslimit:{b}:n:bn1:0").Err(),
 		client.LPush(background, "accesslimit:{c}:n:by1", "hello").Err(),
-		client.Set(background, "accesslimit:{d}:n:by1", later, 0).Err(),
+		client.Set(background, "accesslimit:{d}:n:by1", earlier, 0).Err(),
+		client.Del(background, "accesslimit:{e}:n:by1").Err(), // an older release writes none
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, entry := range bansOf(t, limiter, "n", 10) {
-		if entry.Subject < "c" || entry.Cause != "refused in 1 window" || entry.Author != "" {
+		causes := map[string]string{"c": "refused in 1 window", "d": "refused in 1 window", "e": "by hand"}
+		if entry.Cause != causes[entry.Subject] || entry.Author != "" {
 			t.Errorf("%+v", entry)
 		}
 	}
@@ -304,7 +326,7 @@ func TestForeignBans(t *testing.T) {
 	if err := client.Set(background, inOrder, "in the way", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := limiter.Ban(background, "n", "e", time.Hour); !changed || err != nil {
+	if changed, err := limiter.Ban(background, "n", "f", time.Hour); !changed || err != nil {
 		t.Errorf("%v, %v", changed, err)
 	}
 	if log.count("could not be listed", "WRONGTYPE") != 1 {
