@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -240,5 +241,71 @@ func TestVersionsOfASetAreAudited(t *testing.T) {
 	want := []core.AuditEntry{{Act: "rules", After: "1"}, {Act: "rules", Before: "1", After: "2"}, {Act: "rules", Before: "2", After: "3"}}
 	if got := auditOf(t, newLimiter(t, core.Options{Redis: client, Timeout: patient})); !slices.Equal(got, want) {
 		t.Errorf("the audit is %+v, want %+v", got, want)
+	}
+}
+
+// Every method by which operators change something writes one entry with their name, and nothing
+// else does. A method that is added must be tried here, or named among those that are no acts.
+func TestEveryActIsAudited(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule, limit := core.Rule{Name: "n", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true}, core.PerHour(5)
+	guard, check := newGuard(t, limiter, rule), limiter.MustCheck(rule)
+	overrides, err := limiter.Overrides(rule.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter, pacer, log, slots := limiter.MustCounter("c", limit), limiter.MustPacer("p", limit.Bucket(5)), limiter.MustLog("l", limit.Log()), limiter.MustSlots("s", 1)
+	const subject = "ip:192.0.2.1"
+	use := func() error {
+		_, charged := counter.Allow(background, subject)
+		_, reserved := pacer.Reserve(background, subject, 1)
+		_, logged := log.Allow(background, subject, "")
+		_, _, held := slots.Hold(background, subject)
+		return errors.Join(charged, reserved, logged, held)
+	}
+	call := func() { wantStatus(t, guard, newView("GET", "/"), 200) }
+	bob := core.WithActor(background, "bob", "ticket 7")
+	acts := []struct {
+		method, act string
+		do          func() (changed bool, err error)
+	}{
+		{"Guard.Reset", "reset", func() (bool, error) { call(); return guard.Reset(bob, subject) }},
+		{"Check.Reset", "reset", func() (bool, error) { call(); return check.Reset(bob, subject) }},
+		{"Limiter.Ban", "ban", func() (bool, error) { return limiter.Ban(bob, rule.Name, subject, time.Hour) }},
+		{"Limiter.Unban", "unban", func() (bool, error) { return limiter.Unban(bob, rule.Name, subject) }},
+		{"Overrides.Set", "override", func() (bool, error) { return true, overrides.Set(bob, subject, core.Override{Max: 7}) }},
+		{"Overrides.Remove", "override removed", func() (bool, error) { return overrides.Remove(bob, subject) }},
+		{"Counter.Reset", "reset", func() (bool, error) { return counter.Reset(bob, subject) }},
+		{"Pacer.Reset", "reset", func() (bool, error) { return pacer.Reset(bob, subject) }},
+		{"Log.Reset", "reset", func() (bool, error) { return log.Reset(bob, subject) }},
+		{"Slots.Reset", "reset", func() (bool, error) { return slots.Reset(bob, subject) }},
+	}
+	if err := use(); err != nil {
+		t.Fatal(err)
+	}
+	tried := strings.Fields("Limiter.Audit Limiter.Bans Limiter.Explain Limiter.Inspect Limiter.RecordAttempt Limiter.Refund Limiter.Top Guard.OwnLimits " +
+		"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Peek Log.Allow Log.AllowN Log.Records " +
+		"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek")
+	for _, act := range acts {
+		tried = append(tried, act.method)
+		before := len(auditOf(t, limiter))
+		if changed, err := act.do(); !changed || err != nil {
+			t.Errorf("%s: %v, %v", act.method, changed, err)
+		}
+		entries := auditOf(t, limiter)
+		if len(entries) != before+1 {
+			t.Fatalf("%s: %d entries more", act.method, len(entries)-before)
+		}
+		if newest := entries[before]; newest.Act != act.act || newest.Subject != subject || newest.Author != "bob" || newest.Note != "ticket 7" {
+			t.Errorf("%s: %+v", act.method, newest)
+		}
+	}
+	for _, made := range []any{limiter, guard, check, overrides, counter, pacer, log, slots} {
+		for method := range reflect.TypeOf(made).Methods() {
+			name := reflect.Indirect(reflect.ValueOf(made)).Type().Name() + "." + method.Name
+			if method.Type.NumIn() > 1 && method.Type.In(1) == reflect.TypeFor[context.Context]() && !slices.Contains(tried, name) {
+				t.Errorf("%s may be an act of an operator, and is not tried here", name)
+			}
+		}
 	}
 }

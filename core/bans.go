@@ -29,6 +29,17 @@ type BanEntry struct {
 	Author, Note string
 }
 
+// String returns the ban as a line for a terminal. Texts with bytes that do not print are quoted.
+//
+//	search  ip:203.0.113.7  until 2026-11-22T15:03:07Z, by hand (alice@ops: scraper)
+func (b BanEntry) String() string {
+	text := fmt.Sprintf("%s  %s  until %s, %s", readable(b.Rule), readable(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
+	if b.Author != "" || b.Note != "" {
+		text += fmt.Sprintf(" (%s: %s)", readable(b.Author), readable(b.Note))
+	}
+	return text
+}
+
 // maxBanPage is the largest number of bans that Bans looks at.
 const maxBanPage = 1_000
 
