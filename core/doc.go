@@ -48,6 +48,7 @@
 //   - [Rule].Overrides lets an operator change the limit of one subject at run time: see
 //     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
+//   - [Rule].Soft marks calls for the handler instead of refusing them.
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //
 // # Redis
@@ -97,6 +98,7 @@
 //	  User                  call_request.go             runs Identify
 //	  addCounters           decide_counters.go          subject, plan and cost become counters
 //	    mergeLast           decide_merge.go             two rules with one counter charge it once
+//	    beLenient           decide_lenient.go           counters of rules that refuse nobody
 //	  askStore              decide.go                   asks for a verdict on each counter
 //	    localfirst.Decide   internal/localfirst         deny cache, lease, Redis, fallback
 //	      redisstore.Decide internal/redisstore         a round trip: pipeline, deadline, breaker

@@ -155,6 +155,29 @@ func ExampleRule_dryRun() {
 	// would refuse 2
 }
 
+// Two searches an hour are fresh. The handler answers further ones with less.
+func ExampleRule_soft() {
+	limiter, _ := core.New(core.Options{})
+	defer limiter.Close()
+
+	search := nethttplimit.New(limiter, core.Rule{
+		Name: "search", Seconds: 3600, MaxCount: 2, Soft: true,
+	})(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if d, _ := core.DecisionFrom(r.Context()); d.Reason == core.SoftExceeded {
+			fmt.Println("from the cache:", d.Rule, d.Limit)
+			return
+		}
+		fmt.Println("fresh")
+	}))
+	for range 3 {
+		get(search, "/")
+	}
+	// Output:
+	// fresh
+	// fresh
+	// from the cache: search 2/h
+}
+
 // What was it that filled the window?
 func ExampleRule_note() {
 	limiter, _ := core.New(core.Options{})

@@ -87,6 +87,7 @@ type Options struct {
 	// messages from a goroutine of yours.
 	OnThreshold func(context.Context, Threshold)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
+	// Without it, DecisionFrom finds only the decisions with the Reason SoftExceeded.
 	Expose bool
 }
 

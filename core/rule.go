@@ -112,9 +112,9 @@ type Rule struct {
 	// Soft refuses nobody either, but tells the handler. A call that fits is charged. One that does
 	// not fit goes on, is not charged by this rule, and does not keep other rules from being
 	// charged. If no other rule refuses it, its Decision has the Reason [SoftExceeded], and the
-	// handler finds that by [DecisionFrom], even without Options.Expose. So a service can answer
-	// with less, or later, instead of not at all. The limits of Also are charged with the rule's
-	// own, or none of them is.
+	// handler finds that by [DecisionFrom], even without Options.Expose. Inside a handler,
+	// [Check.Allow] returns it in Answer.Context. So a service can answer with less, or later,
+	// instead of not at all. The limits of Also are charged with the rule's own, or none of them is.
 	//
 	// Callers see a soft limit in headers only if no other rule of the middleware is shown there,
 	// and never a Retry-After. With NeedLogin, callers who are not logged in are not counted. If Key

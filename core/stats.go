@@ -80,7 +80,7 @@ type DecisionCount struct {
 	Count uint64
 	// Bound is the number of these calls that were answered with this decision. If several
 	// rules decide a call, the answer is that of the rule that refused or, if all allowed it, of
-	// the rule with the fewest permits left. OnDecision receives the same one. The sum of Bound
+	// a rule with Soft that is exceeded, or else of the rule with the fewest permits left. OnDecision receives the same one. The sum of Bound
 	// over all rules is the number of calls that were decided. A rule in DryRun never binds, so
 	// calls that only such rules looked at are not in the sum.
 	Bound uint64

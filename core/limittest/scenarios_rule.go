@@ -18,6 +18,8 @@ var ruleScenarios = []scenario{
 	{name: "another limit for who has a plan", run: plans},
 	{name: "who does not stop is banned", run: banned},
 	{name: "DryRun refuses nobody", run: dryRun},
+	{name: "a soft limit only tells the handler", run: soft},
+	{name: "soft limits in headers", run: softAlone},
 	{name: "a log says who called", run: recorded},
 	{name: "a calendar's day", run: calendarDay},
 }
@@ -116,6 +118,50 @@ func dryRun(t *testing.T, s *site) {
 	}
 	if n := tried.Load(); n != 3 {
 		t.Errorf("OnDecision was called for %d calls that would have been refused, want 3", n)
+	}
+}
+
+// tell replies with the decision that the handler finds.
+func tell(h Handling) {
+	d, ok := core.DecisionFrom(h.Context())
+	if !ok {
+		h.Text("nothing")
+		return
+	}
+	h.Text(string(d.Reason) + " " + d.Rule + " " + d.Key)
+}
+
+func soft(t *testing.T, s *site) {
+	limiter := s.limiter(t)
+	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Soft: true, Also: []core.Limit{core.PerDay(9)}}
+	hard := core.Rule{Name: "hard", Seconds: 600, MaxCount: 3}
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule, hard), Handle: tell}}})
+	for i, want := range []string{"nothing", "soft_exceeded soft ip:127.0.0.1", "soft_exceeded soft ip:127.0.0.1"} {
+		reply := s.want(t, 200, "/shop/list")
+		if reply.Body != want {
+			t.Errorf("the handler saw %q, want %q", reply.Body, want)
+		}
+		wantEntries(t, reply, `"hard";r=`+strconv.Itoa(2-i)+`;t=`)
+		wantHeader(t, reply, "Retry-After", "")
+	}
+	reply := s.want(t, 429, "/shop/list")
+	if !slices.Equal(reply.Violated, []string{"hard"}) || strings.Contains(reply.Body, "soft") {
+		t.Errorf("the refusal is %+v", reply)
+	}
+	wantEntries(t, reply, `"hard";r=0;t=`)
+}
+
+func softAlone(t *testing.T, s *site) {
+	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Soft: true}
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule), Handle: tell}}})
+	for _, want := range []string{"nothing", "soft_exceeded soft ip:127.0.0.1", "soft_exceeded soft ip:127.0.0.1"} {
+		reply := s.want(t, 200, "/shop/list")
+		wantEntries(t, reply, `"soft";r=0;t=`)
+		wantHeader(t, reply, "Ratelimit-Policy", `"soft";q=1;w=600`)
+		wantHeader(t, reply, "Retry-After", "")
+		if reply.Body != want {
+			t.Errorf("the handler saw %q, want %q", reply.Body, want)
+		}
 	}
 }
 

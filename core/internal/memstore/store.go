@@ -212,15 +212,19 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 
 // decideLocked decides over counters whose shards are locked.
 func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, charge bool, t instant, verdicts []algorithm.Verdict) {
+	groups := uint16(0)
 	for i := range counters {
 		c := &counters[i]
+		groups |= c.Group
 		e, state := s.shard(hashes[i]).lookUp(c.Key, tag(hashes[i]))
 		c.Limit.Look(state, t.of(c.Limit), c.Cost, charge, &verdicts[i])
 		if charge && e != nil {
 			e.keepUntil(t.awake + verdicts[i].ResetAfter)
 		}
 	}
-	algorithm.Withhold(counters, verdicts)
+	if groups != 0 {
+		algorithm.Withhold(counters, verdicts)
+	}
 	if !charge {
 		return
 	}
