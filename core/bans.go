@@ -33,9 +33,9 @@ type BanEntry struct {
 //
 //	search  ip:203.0.113.7  until 2026-11-22T15:03:07Z, by hand (alice@ops: scraper)
 func (b BanEntry) String() string {
-	text := fmt.Sprintf("%s  %s  until %s, %s", readable(b.Rule), readable(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
+	text := fmt.Sprintf("%s  %s  until %s, %s", printableText(b.Rule), printableText(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
 	if b.Author != "" || b.Note != "" {
-		text += fmt.Sprintf(" (%s: %s)", readable(b.Author), readable(b.Note))
+		text += fmt.Sprintf(" (%s: %s)", printableText(b.Author), printableText(b.Note))
 	}
 	return text
 }
