@@ -47,6 +47,8 @@
 //     [Limiter.Bans] lists those in force.
 //   - [Rule].Overrides lets an operator change the limit of one subject at run time: see
 //     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
+//   - [Rule].Warn reports to [Options].OnThreshold that a caller has used a part of a limit, once in
+//     a whole fleet.
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
 //   - [Rule].Soft marks calls for the handler instead of refusing them.
 //   - [Limiter.Refund] gives back the charge of a direct call.
@@ -106,6 +108,7 @@
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
 //	    obeyOverrides       decide_overrides.go         what operators set for the subject
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
+//	    warn                threshold.go                thresholds: internal/notices reports them later
 //	    answer              decide_answer.go            the Answer: headers.go, refusal.go
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count

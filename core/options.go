@@ -40,7 +40,8 @@ type Options struct {
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.
-	// If one call needs more than MaxKeys, the process keeps that many. Danger: beyond this number,
+	// Without Redis, a threshold that was reported takes a place as well. If one call needs more than
+	// MaxKeys, the process keeps that many. Danger: beyond this number,
 	// the counters that were not used for longest are forgotten, and start afresh.
 	MaxKeys int
 

@@ -135,8 +135,8 @@ type Rule struct {
 	// often use falls below it and rises again. With FixedWindow and CalendarWindow, that is the
 	// window in which it was reached. With a TokenBucket, it is the time in which an empty one fills,
 	// and otherwise the Window, from the call that reached the threshold. Use that stays above the
-	// threshold is not reported again. Only a charge of this rule reaches a threshold, and neither a
-	// lower limit does, nor a charge of a Counter with the rule's name. A rule in DryRun reports the
+	// threshold is not reported again. Only a charge of this rule reaches a threshold. A lower
+	// limit does not, nor a charge of a Counter with the rule's name. A rule in DryRun reports the
 	// use of its own counters. Calls wait for none of this.
 	//
 	// A threshold is not reported if the process or Redis fails just then, if the window ends before

@@ -74,6 +74,8 @@ func TestDiffAgreesWithReload(t *testing.T) {
 		{"soft", "limit: 10/h", "limit: 11/h\nsoft: true", core.PerHour(11), kept,
 			[]string{"limit 10/h becomes 11/h: counters keep their use", "soft true is new: counters keep their use"}},
 		{"soft's end", "limit: 10/h\nsoft: true", "limit: 10/h", core.PerHour(10), kept, []string{"soft true is gone"}},
+		{"warn", "limit: 10/h", "limit: 10/h\nwarn: [0.8, 1]", core.PerHour(10), kept,
+			[]string{"warn [0.8, 1] is new: counters keep their use"}},
 		{"also", "limit: 10/h\nalso: [20/24h]", "limit: 10/h\nalso: [30/24h]", core.PerDay(30), kept,
 			[]string{"also 20/24h becomes 30/24h: counters keep their use"}},
 		{"a new limit beside it", "limit: 10/h", "limit: 10/h\nalso: [30/24h]", core.PerDay(30), fresh,
