@@ -51,7 +51,9 @@ func (x *explanation) ask(ctx context.Context) error {
 	x.Time = time.Now().UTC()
 	if err := ctx.Err(); err != nil {
 		for _, e := range x.rules {
-			e.asked = false
+			if e.asked {
+				e.asked, e.failed = false, err
+			}
 		}
 		return err
 	}

@@ -184,7 +184,7 @@ func (x *explanation) decide() {
 	for _, e := range x.rules {
 		switch {
 		case !e.Applies || e.Elsewhere:
-		case e.Reason == "" && (e.asked || len(e.Errors) > 0):
+		case e.Reason == "" && (e.failed != nil || len(e.Errors) > 0):
 			x.Reason, x.Rule = "", ""
 			return
 		case e.Reason == SoftExceeded && x.Reason != SoftExceeded, e.Reason == StoreFailOpen && x.Reason == Allowed:
@@ -200,7 +200,7 @@ func (x *explanation) refusedBy(first int) {
 		other := x.rules[at]
 		switch weight := e.refusal() - other.refusal(); {
 		case e.guard != other.guard || weight < 0:
-		case weight > 0 || bindsMore(&e.bound, &other.bound, true, true):
+		case weight > 0 || e.overLimit() && bindsMore(&e.bound, &other.bound, true, true):
 			at = i
 		}
 	}

@@ -66,7 +66,10 @@ func (l *Limiter) newExplanation(unlisted int) *explanation {
 
 // add adds a rule, if there is room for it.
 func (x *explanation) add(e *explained) {
-	counters := len(e.owns) + len(e.also) + 1
+	counters := len(e.owns) + len(e.also)
+	if e.rule.ban != nil {
+		counters++
+	}
 	if len(x.rules) == maxExplained || counters > x.room {
 		x.NotListed++
 		return
@@ -171,8 +174,7 @@ func (e *explained) consider(c *call, noted guardCalls, notIdentified error) {
 	case rule.fixed == nil && c.Route() == "" && len(noted.routes) > 0:
 		e.but("it counts each route by itself, and the call's route is not known")
 	case rule.NeedLogin && notIdentified != nil:
-		e.Errors = append(e.Errors, "Identify: "+notIdentified.Error())
-		e.unidentified(notIdentified)
+		e.notIdentified(notIdentified)
 	case rule.NeedLogin && c.user == "" && rule.lenient:
 		e.Reason = Allowed
 		e.but("it refuses nobody, and so does not count callers who are not logged in")
@@ -185,6 +187,14 @@ func (e *explained) consider(c *call, noted guardCalls, notIdentified error) {
 
 // but adds to the reason why the rule applies.
 func (e *explained) but(why string) { e.Because += "; " + why }
+
+// notIdentified notes the error of Identify for a rule with NeedLogin.
+func (e *explained) notIdentified(err error) {
+	e.Errors = append(e.Errors, "Identify: "+err.Error())
+	if e.unidentified(err); e.Reason == DryRunExceeded { // it does not count callers who are not logged in
+		e.Reason = Allowed
+	}
+}
 
 // unidentified is the end of a rule whose call cannot be counted. If a function panicked, callers
 // get no answer by this rule.

@@ -199,3 +199,184 @@ func TestCallInfo(t *testing.T) {
 		}
 	}
 }
+
+// A Guard that was called for other routes only does not refuse the call. The first 16 routes are
+// noted.
+func TestExplainRoutes(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	hourly := core.PerHour(1)
+	reply := attach(t, limiter, core.Rule{Name: "reply", Limit: hourly})
+	unnamed := attach(t, limiter, core.Rule{Limit: hourly, NeedLogin: true})
+	attach(t, limiter, core.Rule{Name: "uncalled", Limit: core.PerHour(2)})
+	group := attach(t, limiter, core.Rule{Name: "group", Limit: core.PerHour(1_000_000)})
+	front := attach(t, limiter, core.Rule{Name: "front", Limit: core.PerHour(2)})
+	for range 2 {
+		reply.Check(newView("POST", "/reply"))
+		unnamed.Check(newView("GET", "/posts/:id").as("alice"))
+		front.Check(newView("GET", ""))
+	}
+	for i := range 20 * 127 { // a guard notes one of so many calls
+		group.Check(newView("GET", fmt.Sprint("/", i%20)))
+	}
+	for _, test := range []struct {
+		info core.CallInfo
+		rule string // that would refuse
+		want string // the rules that are not elsewhere
+	}{
+		{core.CallInfo{Method: "POST", Path: "/reply"}, "reply", "reply uncalled group front"},
+		{core.CallInfo{Method: "GET", Path: "/reply", Route: "/reply"}, "front", "uncalled group front"},
+		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id uncalled group front"},
+		{core.CallInfo{Method: "HEAD", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id uncalled group front"},
+		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "bob"}, "front", "GET /posts/:id uncalled group front"},
+		{core.CallInfo{Method: "GET", Path: "/posts/7", User: "alice"}, "reply", "reply (no route) uncalled group front"},
+	} {
+		test.info.RemoteAddr = from1
+		x := explain(t, limiter, test.info)
+		var here []string
+		for _, r := range x.Rules {
+			if !r.Elsewhere {
+				here = append(here, r.Name)
+			}
+			if r.Refuses != (r.Name == test.rule) {
+				t.Errorf("%+v: %+v", test.info, r)
+			}
+		}
+		if got := strings.Join(here, " "); got != test.want || x.Rule != test.rule {
+			t.Errorf("%+v: refused by %q, here are %s, want %+v\n%v", test.info, x.Rule, got, test, x)
+		}
+	}
+	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/posts/7", User: "alice"})
+	if r := ruleOf(t, x, "(no route)"); len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {
+		t.Errorf("%+v", r)
+	}
+	if r := ruleOf(t, x, "group"); len(r.Routes) != 16 || !slices.IsSorted(r.Routes) {
+		t.Errorf("%+v", r)
+	}
+	before := len(limiter.Stats().Decisions)
+	explain(t, limiter, core.CallInfo{Method: "GET", Path: "/new", Route: "/new"})
+	if x := inspect(t, limiter, "user:alice"); len(limiter.Stats().Decisions) != before || slices.ContainsFunc(x.Rules, func(r core.ExplainedRule) bool { return r.Name == "GET /new" }) {
+		t.Errorf("explaining a call made its route known: %v", x)
+	}
+}
+
+// The rules of a Check follow those of Guards. If a handler passes subjects, they are not known.
+func TestExplainChecks(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	hourly := core.PerHour(1)
+	own, passed := limiter.MustCheck(core.Rule{Name: "own", Limit: hourly}), limiter.MustCheck(core.Rule{Name: "passed", Limit: hourly})
+	guard := attach(t, limiter, core.Rule{Name: "guard", Limit: core.PerHour(2)})
+	v := newView("POST", "/login")
+	for _, want := range []string{"own", "guard"} {
+		guard.Check(v)
+		own.Allow(v, "")
+		passed.Allow(v, "account:alice")
+		x, err := limiter.ExplainView(v)
+		if err != nil || x.Rule != want {
+			t.Errorf("%v, %v", err, x)
+		}
+		if r := ruleOf(t, x, "own"); !r.InHandler || r.Reason != core.LimitExceeded {
+			t.Errorf("%+v", r)
+		}
+		if r := ruleOf(t, x, "passed"); !r.InHandler || !r.Applies || len(r.Limits) > 0 || r.Reason != "" || !strings.Contains(r.Because, "use Inspect") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := ruleOf(t, inspect(t, limiter, "account:alice"), "passed"); r.Reason != core.LimitExceeded || r.Limits[0].Used != 1 {
+		t.Errorf("%+v", r)
+	}
+	runtime.KeepAlive(own)
+	runtime.KeepAlive(passed)
+}
+
+// looseFakeView is a call in a framework whose router ignores case.
+type looseFakeView struct{ *fakeView }
+
+func (looseFakeView) Loose() (anyCase, anySlash bool) { return true, false }
+
+// A call is read as the framework of the guard reads it, once the guard was called.
+func TestExplainLooseRouters(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(1), Paths: []string{"/API/*"}})
+	guard.Check(looseFakeView{newView("GET", "/api/x")})
+	for path, applies := range map[string]bool{"/Api/x": true, "/other": false} {
+		r := ruleOf(t, explain(t, limiter, core.CallInfo{Method: "GET", Path: path, RemoteAddr: from1}), "api")
+		if r.Applies != applies || (r.Reason == core.LimitExceeded) != applies {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+}
+
+// The rules of a set are shown in their present version, with the place where the Guard was made.
+func TestExplainRuleSet(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	set, err := limiter.RuleSet(core.Rule{Name: "api", Limit: core.PerHour(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := set.MustGuard("api")
+	for i, version := range []string{"", "7", "8"} {
+		if err := set.Replace(version, core.Rule{Name: "api", Limit: core.PerHour(1 + i)}); err != nil {
+			t.Fatal(err)
+		}
+		guard.Check(newView("GET", "/"))
+		x := inspect(t, limiter, "ip:192.0.2.1")
+		r := ruleOf(t, x, "api")
+		if r.Version != version || limitsText(r) != fmt.Sprintf("%d/h rule %d+0", 1+i, 1+i) || !strings.Contains(r.Place, "/explain_test.go:") {
+			t.Errorf("%+v", r)
+		}
+		if text := x.String(); strings.Contains(text, `in version "`+version+`"`) != (version != "") {
+			t.Errorf("%s", text)
+		}
+	}
+	runtime.KeepAlive(guard)
+}
+
+// Skip, costs, plans, and limits that are computed.
+func TestExplainLimits(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		daily := core.PerDay(5).Fixed()
+		query := func(r core.Request) (string, error) { return r.Query("plan"), nil }
+		plans := map[string]core.Limit{"pro": core.PerDay(9).Fixed(), "vip": core.Unlimited}
+		guard := attach(t, limiter,
+			core.Rule{Name: "plan", Limit: daily, Also: []core.Limit{core.InFlight(2)}, Plan: query, Plans: plans},
+			core.Rule{Name: "computed", Limit: daily, LimitFor: func(r core.Request) (core.Limit, error) { return core.ParseLimit(r.Query("limit")) }},
+			core.Rule{Name: "cost", Limit: daily, Also: []core.Limit{core.InFlight(2)}, Cost: func(r core.Request) int { return int(r.Size()) }},
+			core.Rule{Name: "size", Limit: daily, Cost: core.CostBySize(10)},
+			core.Rule{Name: "skip", Limit: daily, Skip: func(r core.Request) bool { return r.Query("skip") != "" }},
+		)
+		v := newView("GET", "/").asking("limit=7/24h+fixed")
+		v.size = 1
+		guard.Check(v)
+		for _, test := range []struct {
+			query, size string
+			want        map[string]string
+			reason      core.Reason
+		}{
+			{"plan=&limit=7/24h+fixed", "1", map[string]string{
+				"plan": "5/24h fixed rule 1+4, 2 at once also 1+1", "computed": "7/24h fixed computed 1+6", "skip": "5/24h fixed rule 1+4",
+			}, core.Allowed},
+			{"plan=pro&limit=unlimited&skip=1", "4", map[string]string{
+				"plan": "9/24h fixed plan pro 1+8, 2 at once also 1+1", "computed": "unlimited computed", "cost": "5/24h fixed rule 1+4, 2 at once also 1+1", "skip": "",
+			}, core.Allowed},
+			{"plan=vip&limit=5/24h+fixed", "77", map[string]string{"plan": "unlimited plan vip", "computed": "5/24h fixed rule 1+4", "size": "5/24h fixed rule 1+4"}, core.CostTooHigh},
+		} {
+			x := explain(t, limiter, core.CallInfo{
+				Method: "GET", Path: "/?" + test.query, RemoteAddr: from1, Header: http.Header{"Content-Length": {test.size}},
+			})
+			for name, want := range test.want {
+				if r := ruleOf(t, x, name); limitsText(r) != want || r.Applies != (want != "") {
+					t.Errorf("%s of %s: %s, want %s; %+v", name, test.query, limitsText(r), want, r)
+				}
+			}
+			if r := ruleOf(t, x, "cost"); x.Reason != test.reason || r.Refuses != (test.reason == core.CostTooHigh) || fmt.Sprint(r.Cost) != test.size || r.RetryAfter != 0 {
+				t.Errorf("%s: %v", test.query, x)
+			}
+		}
+		// A body of unknown length costs as much as fits.
+		x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/?limit=7/24h+fixed", RemoteAddr: from1})
+		if r := ruleOf(t, x, "size"); r.Cost != 5 || r.Reason != core.LimitExceeded || !r.Refuses {
+			t.Errorf("%v", x)
+		}
+	})
+}

@@ -120,7 +120,7 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	case r.Subject != "":
 		line("subject %q", r.Subject)
 	}
-	if r.Cost != 1 && r.Subject != "" {
+	if r.Cost != 1 && len(r.Limits) > 0 {
 		line("the call takes %d permits", r.Cost)
 	}
 	for i := range r.Limits {

@@ -1,0 +1,279 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// wantUnanswered checks an explanation that the store gave no answer for: it has all that is known
+// without the store.
+func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.StoreErrorClass) {
+	t.Helper()
+	x, err := limiter.Explain(background, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+	var failed *core.StoreError
+	if !errors.Is(err, want) || class != "" && (!errors.As(err, &failed) || failed.Class != class) {
+		t.Errorf("the error is %v, want %v of class %q", err, want, class)
+	}
+	for _, name := range []string{"open", "closed", "local"} {
+		r := ruleOf(t, x, name)
+		if !r.Applies || r.Because != "it is for every call" || r.Subject != "ip:192.0.2.1" || limitsText(r) != "5/h rule" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if ruleOf(t, x, "open").Reason != core.StoreFailOpen || ruleOf(t, x, "local").Reason != "" {
+		t.Errorf("%v", x)
+	}
+	if x.Reason != core.StoreFailClosed || x.Rule != "closed" || !strings.Contains(x.String(), "not known") {
+		t.Errorf("%v", x)
+	}
+	x, err = limiter.Inspect(background, "user:alice")
+	if !errors.Is(err, want) || limitsText(ruleOf(t, x, "open")) != "5/h rule" {
+		t.Errorf("%v, %v", err, x)
+	}
+}
+
+// attachPolicies attaches a rule of each StorePolicy.
+func attachPolicies(t *testing.T, limiter *core.Limiter) *core.Guard {
+	t.Helper()
+	hourly := core.PerHour(5)
+	return attach(t, limiter,
+		core.Rule{Name: "open", Limit: hourly, Overrides: true}, core.Rule{Name: "closed", Limit: hourly, OnStoreError: core.FailClosed},
+		core.Rule{Name: "local", Limit: hourly, OnStoreError: core.CountLocally(1), Ban: core.Ban{ByHand: true}},
+	)
+}
+
+// While Redis does not answer, the error says so.
+func TestExplainWithoutRedis(t *testing.T) {
+	t.Run("down", func(t *testing.T) {
+		limiter := newLimiter(t, deadRedis(t))
+		attachPolicies(t, limiter)
+		wantUnanswered(t, limiter, core.ErrStore, "")
+	})
+	t.Run("slow", func(t *testing.T) {
+		server := redistest.Start(t)
+		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 50 * time.Millisecond})
+		guard := attachPolicies(t, limiter)
+		server.Stop()
+		began := time.Now()
+		wantUnanswered(t, limiter, core.ErrStore, "")
+		if took := time.Since(began); took > patient {
+			t.Errorf("two answers took %v", took)
+		}
+		server.Continue()
+		redistest.WaitUntil(func() bool {
+			_, err := limiter.Inspect(background, "user:alice")
+			return err == nil
+		}, patient)
+		guard.Check(newView("GET", "/"))
+		if x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != core.Allowed {
+			t.Errorf("%v", x)
+		}
+	})
+	t.Run("lost", func(t *testing.T) {
+		server := redistest.Start(t)
+		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+		guard := attachPolicies(t, limiter)
+		guard.Check(newView("GET", "/"))
+		server.Kill()
+		wantUnanswered(t, limiter, core.ErrStore, "")
+	})
+}
+
+// A context that has ended is the caller's error, on both engines.
+func TestExplainWhenTheContextEnds(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5)})
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		x, err := limiter.Explain(ctx, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+		if r := ruleOf(t, x, "api"); !errors.Is(err, context.Canceled) || !r.Applies || r.Subject != "ip:192.0.2.1" || r.Reason != "" || x.Reason != "" {
+			t.Errorf("%v, %v", err, x)
+		}
+		if _, err := limiter.Inspect(ctx, "user:alice"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		var none *core.Limiter
+		for _, err := range []error{errorIn(none.Explain(ctx, core.CallInfo{})), errorIn(none.ExplainView(newView("", ""))), errorIn(none.Inspect(ctx, "s"))} {
+			var wrong *core.RuleError
+			if !errors.As(err, &wrong) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func errorIn(_ core.Explanation, err error) error { return err }
+
+// A key that holds something else is an error of the rules that have it, and of no others.
+func TestExplainForeignValues(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	limit := core.PerHour(5)
+	attach(t, limiter,
+		core.Rule{Name: "counter", Limit: limit}, core.Rule{Name: "ban", Limit: limit, Ban: core.Ban{ByHand: true}, OnStoreError: core.FailClosed},
+		core.Rule{Name: "override", Limit: limit, Overrides: true}, core.Rule{Name: "text", Limit: limit, Overrides: true}, core.Rule{Name: "good", Limit: limit},
+	)
+	const head = "accesslimit:{ip:192.0.2.1}:"
+	for _, err := range []error{
+		client.HSet(background, core.CounterKey("accesslimit", "ip:192.0.2.1", "counter", limit), "a", "b").Err(),
+		client.Set(background, head+"ban:bn1:0", "somebody's", 0).Err(),
+		client.RPush(background, head+"override:ov1", "a").Err(), client.Set(background, head+"text:ov1", "somebody's", 0).Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+	for name, want := range map[string]struct {
+		reason core.Reason
+		text   string
+	}{
+		"counter": {core.StoreFailOpen, "choose a Prefix"}, "ban": {core.StoreFailClosed, "choose a Prefix"},
+		"override": {core.Allowed, "not an override"}, "text": {core.Allowed, "not an override"}, "good": {core.Allowed, ""},
+	} {
+		r := ruleOf(t, x, name)
+		text := strings.Join(r.Errors, ", ")
+		if r.Override != nil {
+			text += r.Override.Ignored
+		}
+		if r.Reason != want.reason || !strings.Contains(text, want.text) || (text == "") != (want.text == "") || name != "counter" && limitsText(r) != "5/h rule 0+5" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if x.Reason != core.StoreFailClosed || x.Rule != "ban" {
+		t.Errorf("%v", x)
+	}
+}
+
+// What fails or panics in a function of a rule is an error of that rule.
+func TestExplainFailingFunctions(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: func(r core.Request) (string, error) {
+		if r.Header("Authorization") != nil {
+			return "", errVerify
+		}
+		return r.Value("user").(string), nil
+	}})
+	limit := core.PerHour(5)
+	fails := func(r core.Request) (string, error) { return "", errVerify }
+	panics := func(r core.Request) (string, error) { panic("on purpose") }
+	plans := map[string]core.Limit{"pro": core.PerHour(9)}
+	attach(t, limiter,
+		core.Rule{Name: "good", Limit: limit},
+		core.Rule{Name: "key", Limit: limit, Key: fails}, core.Rule{Name: "dry key", Limit: limit, Key: fails, DryRun: true},
+		core.Rule{Name: "soft key", Limit: limit, Key: fails, Soft: true}, core.Rule{Name: "panic", Limit: limit, Key: panics},
+		core.Rule{Name: "plan", Limit: limit, Plan: fails, Plans: plans}, core.Rule{Name: "no plan", Limit: limit, Plan: func(core.Request) (string, error) { return "free", nil }, Plans: plans},
+		core.Rule{Name: "limit", Limit: limit, LimitFor: func(core.Request) (core.Limit, error) { return core.Limit{Max: -5}, nil }},
+		core.Rule{Name: "cost", Limit: limit, Cost: func(core.Request) int { return -3 }}, core.Rule{Name: "cost panics", Limit: limit, Cost: func(core.Request) int { panic("on purpose") }},
+		core.Rule{Name: "skip", Limit: limit, Skip: func(core.Request) bool { panic("on purpose") }},
+		core.Rule{Name: "login", Limit: limit, NeedLogin: true}, core.Rule{Name: "dry login", Limit: limit, NeedLogin: true, DryRun: true},
+	)
+	for user, identify := range map[string]string{"": "Identify: panicked: interface conversion", "alice": "", "error": "Identify: " + errVerify.Error()} {
+		info := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1, User: user}
+		if user == "error" {
+			info.User, info.Header = "", map[string][]string{"Authorization": {"Bearer x"}}
+		}
+		x := explain(t, limiter, info)
+		type failure struct {
+			reason core.Reason
+			text   string
+		}
+		failing := map[string]failure{
+			"good": {core.Allowed, ""}, "key": {core.IdentifyFailed, "Key: " + errVerify.Error()}, "dry key": {core.DryRunExceeded, "Key: "},
+			"soft key": {core.Allowed, "Key: "}, "panic": {"", "Key: panicked: on purpose"}, "plan": {core.Allowed, "Plan: " + errVerify.Error()},
+			"no plan": {core.Allowed, `no plan "free"`}, "limit": {core.Allowed, "LimitFor: core: Max = -5"}, "cost": {core.Allowed, "Cost: returned -3"},
+			"cost panics": {"", "Cost: panicked: on purpose"}, "skip": {core.Allowed, "Skip: panicked"}, "login": {core.Allowed, identify}, "dry login": {core.Allowed, identify},
+		}
+		switch user {
+		case "":
+			failing["login"], failing["dry login"] = failure{"", identify}, failure{"", identify}
+		case "error":
+			failing["login"] = failure{core.IdentifyFailed, identify}
+		}
+		for name, want := range failing {
+			r := ruleOf(t, x, name)
+			if text := strings.Join(r.Errors, ", "); r.Reason != want.reason || !strings.Contains(text, want.text) || (text == "") != (want.text == "") {
+				t.Errorf("%s by %q: %s, %q; want %+v", name, user, r.Reason, text, want)
+			}
+		}
+		if x.Reason != core.IdentifyFailed || x.Rule != "key" {
+			t.Errorf("%v", x)
+		}
+	}
+}
+
+// An explanation asks the store, and neither repeats an earlier refusal nor takes a leased permit.
+func TestExplainAsksTheStore(t *testing.T) {
+	server := redistest.Start(t)
+	limiters := make([]*core.Limiter, 2)
+	for i := range limiters {
+		limiters[i] = newLimiter(t, core.Options{Redis: server.Client(t, func(o *redis.Options) { o.PoolSize = 5 }), Timeout: patient})
+	}
+	rules := []core.Rule{{Name: "api", Limit: core.PerHour(2)}, {Name: "leased", Limit: core.PerDay(50), Lease: 50}}
+	guards := []*core.Guard{attach(t, limiters[0], rules[0]), attach(t, limiters[0], rules[1]), attach(t, limiters[1], rules[0])}
+	call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}
+	for range 5 { // the last ones are refused by what the process remembers
+		guards[0].Check(newView("GET", "/"))
+	}
+	for range 20 {
+		guards[1].Check(newView("GET", "/"))
+	}
+	before := explain(t, limiters[0], call)
+	if _, err := guards[2].Reset(background, "ip:192.0.2.1"); err != nil { // in another process
+		t.Fatal(err)
+	}
+	after := explain(t, limiters[0], call)
+	if before.Reason != core.LimitExceeded || after.Reason != core.Allowed || ruleOf(t, after, "api").Limits[0].Used != 0 {
+		t.Errorf("before: %v\nafter: %v", before, after)
+	}
+	if a, b := ruleOf(t, before, "leased").Limits[0].Used, ruleOf(t, after, "leased").Limits[0].Used; a < 20 || a != b {
+		t.Errorf("leased: %d used, then %d", a, b)
+	}
+}
+
+// Explanations, calls and new rules do not disturb each other.
+func TestExplainWhileRulesChange(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		set, err := limiter.RuleSet(core.Rule{Name: "api", Limit: core.PerHour(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard := set.MustGuard("api")
+		var all sync.WaitGroup
+		for worker := range 4 {
+			all.Go(func() {
+				for i := range 50 {
+					switch worker {
+					case 0:
+						if err := set.Replace(fmt.Sprint(i+1), core.Rule{Name: "api", Limit: core.PerHour(i + 1)}); err != nil {
+							t.Error(err)
+						}
+					case 1:
+						guard.Check(newView("GET", fmt.Sprint("/", i)))
+					case 2:
+						x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/1"})
+						r := x.Rules[0]
+						if want := fmt.Sprint(r.Limits[0].Limit.Max); r.Version != want && r.Version != "" {
+							t.Errorf("version %s has a limit of %s", r.Version, want)
+						}
+					case 3:
+						inspect(t, limiter, "ip:192.0.2.1")
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
