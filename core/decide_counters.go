@@ -83,9 +83,11 @@ func (c *call) addRule(i int, subject string) (Reason, error) {
 // addLimits adds the counters of a rule's limits, and notes the places of those that a ban watches.
 // The limits obey the override, unless it is nil.
 func (c *call) addLimits(a *appliedRule, in ruleInputs, override *algorithm.OverrideQuery, spared bool) Reason {
-	l := c.lenience(a, &in)
-	if l.costly && a.rule.DryRun {
-		return CostTooHigh
+	var l lenience
+	if a.rule.lenient {
+		if l = c.lenience(a, in.own, in.cost); l.costly && a.rule.DryRun {
+			return CostTooHigh
+		}
 	}
 	for n, limit := range a.named.limits {
 		if n == 0 {
@@ -101,7 +103,7 @@ func (c *call) addLimits(a *appliedRule, in ruleInputs, override *algorithm.Over
 		case at < 0:
 			continue
 		case a.rule.lenient:
-			c.beLenient(at, &l)
+			l = c.beLenient(at, l)
 		}
 		c.watched = append(c.watched, at)
 		if override != nil {

@@ -11,21 +11,19 @@ type lenience struct {
 	costly bool   // the cost is above one of the limits, so none of them is charged
 }
 
-// lenience returns that of a rule whose counters are about to be added. Most rules have none.
-func (c *call) lenience(a *appliedRule, in *ruleInputs) (l lenience) {
-	if !a.rule.lenient {
-		return l
-	}
+// lenience returns that of a lenient rule whose counters are about to be added.
+func (c *call) lenience(a *appliedRule, own *ruleLimit, cost int64) (l lenience) {
 	if len(a.named.limits) > 1 {
 		l.group = uint16(len(c.counters) + 1)
 	}
-	l.costly = !a.rule.Overrides && in.cost > largestCost(in.own, a.named.limits)
+	l.costly = !a.rule.Overrides && cost > largestCost(own, a.named.limits)
 	return l
 }
 
 // beLenient applies the lenience of a rule to its counter at a place. If another rule has that
-// counter too, the two rules share one group.
-func (c *call) beLenient(at int, l *lenience) {
+// counter too, the two rules share one group, and what is too costly for one of them is so for both.
+// It returns the lenience of the rule's further counters.
+func (c *call) beLenient(at int, l lenience) lenience {
 	counter := &c.counters[at]
 	if counter.Group == 0 || l.group == 0 {
 		counter.Group = max(counter.Group, l.group)
@@ -36,6 +34,7 @@ func (c *call) beLenient(at int, l *lenience) {
 	if l.costly = l.costly || c.limits[at].costly; l.costly {
 		c.spare(at)
 	}
+	return l
 }
 
 // unite makes the counters of one group those of another.

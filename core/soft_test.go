@@ -59,6 +59,22 @@ func TestSoftTellsTheHandler(t *testing.T) {
 	})
 }
 
+// Inside a handler, the answer of a Check has the decision.
+func TestSoftInACheck(t *testing.T) {
+	check := newLimiter(t, core.Options{}).MustCheck(gentle)
+	for i := range 3 {
+		answer := check.Allow(newView("POST", "/login"), "account:alice")
+		if status(answer) != 200 || (answer.Context != nil) != (i == 2) {
+			t.Fatalf("call %d: %+v", i, answer)
+		}
+		if i == 2 {
+			if d, _ := core.DecisionFrom(answer.Context); d.Reason != core.SoftExceeded || d.Key != "account:alice" {
+				t.Errorf("%+v", d)
+			}
+		}
+	}
+}
+
 // The user is in the context of a call only if Expose is set.
 func TestSoftExposesOnlyTheDecision(t *testing.T) {
 	for _, expose := range []bool{false, true} {
