@@ -48,6 +48,7 @@ type Limiter struct {
 	limits      limitCache
 	tallies     *tally.Table
 	tops        *toplist.Table
+	topOff      optional
 	names       ruleNames
 	attached    attachedGuards
 	ruleSets    ruleSets

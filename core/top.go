@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
@@ -42,17 +41,18 @@ type TopEntry struct {
 // Top returns the subjects that a rule refused most, and those that were nearest to its limits, over
 // all processes with this Prefix. An empty name stands for all rules and handles together. The span
 // is time.Minute, 10*time.Minute or time.Hour: the present minute, and so many whole minutes before
-// it. A call is in the lists ten seconds later at the latest, if Redis answers.
+// it. A call is in the lists about ten seconds later, if Redis answers.
 //
 // Every subject with more than 1 % of a rule's refusals is in the list of the rule, and its number is
-// within 10 %, if there were some thousand refusals. All refusals by a limit count, also repeated
-// ones ([FromDenyCache]), bans, blocks and those of rules in DryRun. If a rule refuses more than
-// 2,048 calls a second in a process, samples of them are counted. A number may be too low after an
+// within 10 %. All refusals by a limit count: also repeated ones ([FromDenyCache]), bans, blocks, and
+// those of rules in DryRun and with Soft. If a rule refuses more than 8,192 calls a second in a
+// process, that counts samples of them. Then the number of a subject with 1 % of the refusals is
+// typically 4 % off after ten seconds, and 2 % after a minute. A number may be too low after an
 // outage of Redis, which is not told twice what it may have counted.
 //
-// There are lists for at most 200 rules at the same time. Further rules are left out until another
-// was not written to for an hour. In Redis, the lists need no further rights, and are forgotten after
-// an hour. Without Redis, a process keeps 50,000 entries, and forgets the oldest minutes beyond that.
+// At most 200 rules have lists. Others are left out until one of these was not refused, or near its
+// limits, for an hour. In Redis, the lists need no further right, and a minute is forgotten after an
+// hour. Without Redis, a process keeps 50,000 entries, and forgets the oldest minutes beyond that.
 //
 // The error is a *[RuleError] if the span is another one. Others are those of [Counter].
 func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
@@ -118,14 +118,14 @@ func writeTop(text *strings.Builder, entries []TopEntry, number func(TopEntry) s
 
 // newTops returns the table of what is noted for Top.
 func (l *Limiter) newTops(slots toplist.Slots) *toplist.Table {
-	return toplist.New(slots, func(do func()) { l.store.InBackground(do) }, l.topFailed)
+	return toplist.New(slots, func(do func()) { l.store.InBackground(do) }, l.topOff.isOff, l.topFailed)
 }
 
 // topFailed logs why something is missing in the lists. While Redis does not answer, nothing is
 // missing yet, and calls say so.
 func (l *Limiter) topFailed(err error) {
 	switch {
-	case redisstore.IsNoPermission(err):
+	case l.topOff.turnOff(err):
 		l.operatorLog.TopOff(err)
 	case errors.Is(err, toplist.ErrOdd), errors.Is(err, toplist.ErrTooManyRules), failure.ClassOf(err).Lasting():
 		l.operatorLog.TopFailed(err)

@@ -1,12 +1,22 @@
 package core_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 var spans = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
@@ -98,4 +108,282 @@ func TestTop(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every refusal by a limit counts, for whatever reason and from wherever the answer came. What is no
+// refusal by a limit does not.
+func TestTopCountsRefusalsByLimits(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		rule := func(name string) core.Rule { return core.Rule{Name: name, Limit: core.PerHour(100), Key: bySubject} }
+		one := func(name string) core.Rule { r := rule(name); r.Limit = core.PerHour(1); return r }
+		dry, soft, banned, blocked, also, costly := one("dry"), one("soft"), one("banned"), rule("blocked"), rule("also"), rule("costly")
+		dry.DryRun, soft.Soft, banned.Ban, blocked.Overrides = true, true, core.Ban{After: 1, For: time.Hour}, true
+		also.Also, costly.Cost = []core.Limit{core.PerDay(1)}, cost(101)
+		rules := []core.Rule{one("limit"), dry, soft, banned, blocked, also, costly}
+		guards := make([]*core.Guard, len(rules))
+		for i, r := range rules {
+			guards[i] = newGuard(t, limiter, r)
+		}
+		overrides, err := limiter.Overrides("blocked")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := overrides.Set(background, "a", core.Override{Blocked: true}); err != nil {
+			t.Fatal(err)
+		}
+		for range 11 { // in Redis, most refusals are remembered
+			for _, guard := range guards {
+				guard.Check(about("a"))
+			}
+		}
+		want := []core.TopEntry{{Rule: "blocked", Subject: "a", Refused: 11}}
+		for _, name := range []string{"also", "banned", "dry", "limit", "soft"} {
+			want = append(want, core.TopEntry{Rule: name, Subject: "a", Refused: 10})
+		}
+		if got := topOf(t, "", limiter).Refused; !slices.Equal(got, want) {
+			t.Errorf("the list is %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Subjects are opaque: every byte counts, none is interpreted, and a long one is cut.
+func TestTopOfSubjectsOfEveryByte(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		name := "}{: 1:\x00\xff"
+		counter := limiter.MustCounter(name, core.PerHour(1))
+		want := make(map[string]bool)
+		for b := range 100 {
+			want[string([]byte{byte(b), ':', byte(255 - b), byte(b), '1', ':'})] = true
+		}
+		delete(want, "\x00:\xff\x001:")
+		want[strings.Repeat("\x80", 255)] = true
+		for subject := range want {
+			for range 2 {
+				if _, err := counter.Allow(background, subject); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, rule := range []string{name, ""} {
+			list := topOf(t, rule, limiter)
+			if len(list.Refused) != 100 || len(list.Near) != 100 {
+				t.Fatalf("%q has %d and %d entries, want 100", rule, len(list.Refused), len(list.Near))
+			}
+			for _, e := range append(list.Refused, list.Near...) {
+				if !want[e.Subject] || e.Rule != "}{: 1:\x00\uFFFD" {
+					t.Errorf("%q lists %q of %q", rule, e.Subject, e.Rule)
+				}
+			}
+		}
+	})
+}
+
+// Frameworks lend strings for one call.
+func TestTopKeepsCopies(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	buffer := []byte("user:a")
+	lent := unsafe.String(&buffer[0], len(buffer))
+	guard := newGuard(t, limiter, core.Rule{Name: "rule", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return lent, nil }})
+	counter := limiter.MustCounter("handle", core.PerHour(1))
+	for range 2 {
+		guard.Check(newView("GET", "/"))
+		_, _ = counter.Allow(background, lent)
+	}
+	copy(buffer, "xxxxxx")
+	for _, list := range [][]core.TopEntry{topOf(t, "", limiter).Refused, topOf(t, "", limiter).Near} {
+		for _, e := range list {
+			if e.Subject != "user:a" || len(list) != 2 {
+				t.Errorf("the list is %+v", list)
+			}
+		}
+	}
+}
+
+// Three processes under load, with Zipf traffic: every subject with more than 1 % of the refusals is
+// listed, with at most 10 % more or less than it had.
+func TestTopOfThreeProcesses(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	var limiters [3]*core.Limiter
+	var refused [3]map[string]int64
+	var all sync.WaitGroup
+	for i := range limiters {
+		limiters[i], refused[i] = newLimiter(t, core.Options{Redis: client, Timeout: patient}), make(map[string]int64)
+		guard := newGuard(t, limiters[i], core.Rule{Name: "api", Limit: core.PerDay(2), Key: bySubject})
+		all.Go(func() {
+			draw := rand.NewZipf(rand.New(rand.NewPCG(1, uint64(i))), 1.2, 1, 100_000)
+			for call := range 6_000 {
+				subject := fmt.Sprint("user:", draw.Uint64())
+				if guard.Check(about(subject)).Refusal != nil {
+					refused[i][subject]++
+				}
+				if call == 3_000 {
+					core.FlushTop(limiters[i])
+				}
+			}
+		})
+	}
+	all.Wait()
+	limiters[1].Close() // adds what it has not added yet
+	listed := make(map[string]int64)
+	for _, e := range topOf(t, "api", limiters[0], limiters[2]).Refused {
+		listed[e.Subject] = e.Refused
+	}
+	total, sums := int64(0), make(map[string]int64)
+	for i := range refused {
+		for subject, n := range refused[i] {
+			sums[subject] += n
+			total += n
+		}
+	}
+	some := 0
+	for subject, n := range sums {
+		if n > total/100 {
+			some++
+			if off := 100 * (listed[subject] - n) / n; off < -10 || off > 10 {
+				t.Errorf("%s was refused %d times, and is listed with %d", subject, n, listed[subject])
+			}
+		}
+	}
+	if some < 9 || total < 9_000 {
+		t.Errorf("%d of %d refusals, %d subjects: the test shows nothing", total, 3*6_000, some)
+	}
+}
+
+// While Redis is down, calls do not notice and refusals wait. Top says within Timeout that Redis does
+// not answer.
+func TestTopWhileRedisIsDown(t *testing.T) {
+	server := redistest.Start(t)
+	var log logbook
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second, Logger: log.logger()})
+	counter := limiter.MustCounter("api", core.PerHour(2)).WithStorePolicy(core.CountLocally(1))
+	server.Kill()
+	for range 12 {
+		if _, err := counter.Allow(background, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		core.FlushTop(limiter)
+	}
+	began := time.Now()
+	var failed *core.StoreError
+	if _, err := limiter.Top(background, "api", time.Minute); !errors.As(err, &failed) || time.Since(began) > 10*time.Second {
+		t.Errorf("%v after %v, want a *StoreError", err, time.Since(began))
+	}
+	server.Restart()
+	var list core.TopList
+	eventually(t, "Redis answers", func() bool {
+		core.FlushTop(limiter)
+		found, err := limiter.Top(background, "api", time.Hour)
+		list = found
+		return err == nil && len(found.Refused) > 0
+	})
+	if want := []core.TopEntry{{Rule: "api", Subject: "a", Refused: 10}}; !slices.Equal(list.Refused, want) || list.Near != nil {
+		t.Errorf("the lists are %+v, want %+v", list, want)
+	}
+	server.Stop()
+	began = time.Now()
+	_, err := limiter.Top(background, "api", time.Minute)
+	took := time.Since(began)
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	_, ended := limiter.Top(ctx, "api", time.Minute)
+	server.Continue()
+	if !errors.As(err, &failed) || took > 10*time.Second || !errors.Is(ended, context.Canceled) {
+		t.Errorf("%v after %v, want a *StoreError; %v", err, took, ended)
+	}
+	if log.count("refused subjects") > 0 {
+		t.Error(log.text.String())
+	}
+}
+
+// Without the right to the keys, the lists are off. The log says so once, and calls are decided as
+// before.
+func TestTopWithoutTheRight(t *testing.T) {
+	server := redistest.Start(t)
+	line := []any{"acl", "setuser", "u", "on", ">p", "~accesslimit:{a*", "+@all"}
+	if err := server.Client(t).Do(background, line...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var log logbook
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+		o.Username, o.Password = "u", "p"
+	})})
+	counter := limiter.MustCounter("api", core.PerHour(2))
+	for i := range 6 {
+		d, err := counter.Allow(background, "a")
+		if err != nil || d.Allowed != (i < 2) {
+			t.Errorf("%v, %v", d, err)
+		}
+		core.FlushTop(limiter)
+	}
+	if _, err := limiter.Top(background, "api", time.Minute); !isRefused(err) {
+		t.Errorf("%v, want that Redis refuses", err)
+	}
+	limiter.Close()
+	if log.count("refused subjects are off", "SECURITY.md") != 1 || log.count("refused subjects") != 1 {
+		t.Error(log.text.String())
+	}
+}
+
+// topKey returns the key of a list of a minute.
+func topKey(list string, minute int64) string {
+	return "accesslimit:{%top}:" + list + ":" + strconv.FormatInt(minute, 10)
+}
+
+// What somebody else wrote to the keys of the lists is left out, and logged once. Lists of another
+// version have other keys.
+func TestForeignTopLists(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	var log logbook
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	counter := limiter.MustCounter("api", core.PerHour(1))
+	for range 3 {
+		if _, err := counter.Allow(background, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().Unix() / 60
+	client.ZAdd(background, topKey("api:tr2", now), redis.Z{Score: 7, Member: "of another version"})
+	wantTop(t, topOf(t, "api", limiter), core.TopList{
+		Refused: []core.TopEntry{{Rule: "api", Subject: "a", Refused: 2}}, Near: []core.TopEntry{{Rule: "api", Subject: "a", Used: 1}},
+	})
+	client.Set(background, topKey("api:tr1", now-1), "text", 0)
+	for _, member := range []string{"", "a", "3:a", "-1:a", "01:ab", "1 :ab", "+1:ab"} {
+		client.ZAdd(background, topKey("%all:tr1", now-1), redis.Z{Score: 7, Member: member})
+	}
+	for range 2 {
+		for _, rule := range []string{"api", ""} {
+			if got := topOf(t, rule, limiter).Refused; len(got) != 1 || got[0].Refused != 2 {
+				t.Errorf("the list is %+v", got)
+			}
+		}
+	}
+	limiter.Close()
+	if log.count("refused subjects are not complete") != 2 { // at once, and how often since
+		t.Error(log.text.String())
+	}
+}
+
+// A table for a terminal must not let callers' bytes control it.
+func TestTopAsText(t *testing.T) {
+	list := core.TopList{
+		Since:   time.Date(2026, 11, 22, 14, 3, 0, 0, time.UTC),
+		Refused: []core.TopEntry{{Rule: "reply", Subject: "user:alice", Refused: 1234}, {Rule: "long name", Subject: "user:\x1b[31m\n", Refused: 7}},
+		Near:    []core.TopEntry{{Rule: "reply", Subject: "user:bob", Used: 0.979}},
+	}
+	const want = `refused most since 14:03:
+    1234  reply      user:alice
+       7  long name  "user:\x1b[31m\n"
+nearest to their limits since 14:03:
+    97 %  reply  user:bob
+`
+	if got := list.String(); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+	if got := (core.TopList{}).String(); strings.Count(got, "nobody") != 2 {
+		t.Errorf("got\n%s", got)
+	}
 }

@@ -13,6 +13,9 @@ import (
 func (t *Table) Flush() {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
+	if t.off() {
+		return
+	}
 	rules := t.inTurn()
 	if err := t.flushRules(rules); err == nil {
 		t.flushAll()

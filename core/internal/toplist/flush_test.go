@@ -38,7 +38,7 @@ func (s *scripted) Add(ctx context.Context, list string, of kind, entries []Entr
 // newScripted returns a table with such slots, and the errors that it reports.
 func newScripted(t *testing.T) (*Table, *scripted, *[]error) {
 	slots, failed := &scripted{Memory: NewMemory()}, new([]error)
-	table := New(slots, func(do func()) { do() }, func(err error) { *failed = append(*failed, err) })
+	table := New(slots, func(do func()) { do() }, on, func(err error) { *failed = append(*failed, err) })
 	t.Cleanup(table.Close)
 	return table, slots, failed
 }
@@ -91,7 +91,7 @@ func TestAForeignValueConcernsOneList(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	slots := newRedis(t, client)
 	var failed []error
-	table := New(slots, func(do func()) { do() }, func(err error) { failed = append(failed, err) })
+	table := New(slots, func(do func()) { do() }, on, func(err error) { failed = append(failed, err) })
 	defer table.Close()
 	now := time.Now().Unix() / 60
 	for minute := range int64(3) {
@@ -127,7 +127,7 @@ func (c *lossy) Process(ctx context.Context, cmd redis.Cmder) error {
 // A refusal whose reply was lost is not added twice.
 func TestALostReplyAddsNothingTwice(t *testing.T) {
 	client := &lossy{UniversalClient: redistest.Start(t).Client(t)}
-	table := New(newRedis(t, client), func(do func()) { do() }, func(error) {})
+	table := New(newRedis(t, client), func(do func()) { do() }, on, func(error) {})
 	defer table.Close()
 	r := table.Rule("api")
 	for range 5 {
@@ -172,7 +172,7 @@ func TestAFlushIsBounded(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	slots := &scripted{Memory: NewMemory(), err: &failure.Error{Class: failure.Unreachable, Err: errors.New("down")}}
 	background := 0
-	table := New(slots, func(func()) { background++ }, func(error) {})
+	table := New(slots, func(func()) { background++ }, on, func(error) {})
 	defer table.Close()
 	clock := time.Duration(0)
 	table.now = func() time.Duration { return clock }

@@ -35,7 +35,7 @@ func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 // newTable returns a table that adds to slots when the test flushes it, and whose clock the test
 // sets. Errors fail the test.
 func newTable(t testing.TB, slots Slots, clock *time.Duration) *Table {
-	table := New(slots, func(do func()) { do() }, func(err error) { t.Error(err) })
+	table := New(slots, func(do func()) { do() }, on, func(err error) { t.Error(err) })
 	table.now = func() time.Duration { return *clock }
 	t.Cleanup(table.Close)
 	return table
@@ -47,6 +47,9 @@ func observe(r *Rule, number uint64, n int) {
 		r.NoteRefusal(weight, []byte(user(n)))
 	}
 }
+
+// on is for a table that is not off.
+func on() bool { return false }
 
 func user(n int) string { return fmt.Sprint("user:", n) }
 

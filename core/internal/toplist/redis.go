@@ -34,16 +34,12 @@ const (
 	// keptFor is how many minutes a slot is kept from the beginning of its minute: the oldest one
 	// that Read needs is 61 minutes old when its last minute ends.
 	keptFor = 62
-	// pause is how long nothing is sent after a right was found to be missing.
-	pause = time.Minute
 )
 
 // aMinute is a minute in microseconds.
 const aMinute = int64(time.Minute / time.Microsecond)
 
 var (
-	// ErrOff is the error while nothing is sent, because a right is missing.
-	ErrOff = errors.New("the lists of refused subjects are off, because the Redis user lacks a right")
 	// ErrTooManyRules is the error if a rule can have no list because too many others have.
 	ErrTooManyRules = errors.New("there are too many rules with lists of refused subjects")
 	// ErrOdd is reported if a list was found that no process of ours wrote, or a part of one.
@@ -52,10 +48,9 @@ var (
 
 // Redis are the slots of all processes with a prefix, in Redis.
 type Redis struct {
-	redis    *redisstore.Store
-	keyHead  string
-	ahead    atomic.Int64 // the clock of Redis, less that of this process, in microseconds
-	offUntil atomic.Int64 // UnixNano
+	redis   *redisstore.Store
+	keyHead string
+	ahead   atomic.Int64 // the clock of Redis, less that of this process, in microseconds
 }
 
 // NewRedis returns the slots in Redis. All keys begin with keyHead.
@@ -69,17 +64,11 @@ func (s *Redis) key(list string, of kind, minute int64) string {
 
 // Add implements Slots. Its errors are those above and *failure.Error.
 func (s *Redis) Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error) {
-	if time.Now().UnixNano() < s.offUntil.Load() {
-		return 0, ErrOff
-	}
 	for added < len(entries) {
 		part := entries[added:min(added+maxTogether, len(entries))]
 		err := s.add(ctx, list, of, part)
 		if err == nil || !errors.Is(err, ErrTooManyRules) && failure.ClassOf(err).MayHaveCharged() {
 			added += len(part)
-		}
-		if redisstore.IsNoPermission(err) {
-			s.offUntil.Store(time.Now().Add(pause).UnixNano())
 		}
 		if err != nil {
 			return added, err

@@ -69,6 +69,7 @@ type Ruled struct {
 type Table struct {
 	slots      Slots
 	background func(do func())
+	off        func() bool
 	failed     func(error)
 	now        func() time.Duration // since the table was made
 
@@ -82,10 +83,11 @@ type Table struct {
 	waiting  [kinds][]Entry // for the list of all rules
 }
 
-// New returns a table that adds to these slots, in the background. It reports errors to failed.
-func New(slots Slots, background func(do func()), failed func(error)) *Table {
+// New returns a table that adds to these slots, in the background. It reports errors to failed, and
+// adds nothing while off returns true.
+func New(slots Slots, background func(do func()), off func() bool, failed func(error)) *Table {
 	start := time.Now()
-	return &Table{slots: slots, background: background, failed: failed, now: func() time.Duration { return time.Since(start) }}
+	return &Table{slots: slots, background: background, off: off, failed: failed, now: func() time.Duration { return time.Since(start) }}
 }
 
 // Rule returns what is noted of a rule. The name must not be empty.
