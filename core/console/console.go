@@ -26,6 +26,7 @@
 package console
 
 import (
+	"crypto/cipher"
 	"crypto/rand"
 	"errors"
 	"log/slog"
@@ -108,7 +109,8 @@ type Handler struct {
 	own       *core.Limiter // of both
 	probe     core.Counter  // which is only looked at, to find out whether Redis answers
 	probed    probed
-	redactKey []byte
+	redactKey []byte      // of digests
+	seal      cipher.AEAD // of texts that a viewer may send back, and not see
 	figures   *figures
 	streams   chan struct{} // holds a value for each stream of events
 	closed    chan struct{}
@@ -135,7 +137,7 @@ func New(limiter *core.Limiter, o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		limiter: limiter, options: o, probe: probe, redactKey: random(32),
+		limiter: limiter, options: o, probe: probe, redactKey: random(32), seal: newSeal(random(32)),
 		figures: newFigures(limiter), streams: make(chan struct{}, maxStreams), closed: make(chan struct{}),
 	}
 	if err := h.limitStrangers(); err != nil {

@@ -62,6 +62,7 @@ var menu = func() (links []link) {
 // stands.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text": readable, "show": show, "moment": moment, "span": span, "number": number, "rate": rate,
+	"count":   func(n int64) string { return number(uint64(max(0, n))) },
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(web, "web/*.html"))
 

@@ -11,15 +11,29 @@ import (
 // style. The Referrer-Policy is same-origin and not no-referrer, because with that browsers send
 // "Origin: null" with the page's own forms, and over plain HTTP they send nothing else that tells
 // where a form comes from.
-func secure(header http.Header) {
+func secure(header http.Header, r *http.Request) {
 	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "same-origin")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
+	if r.TLS != nil || r.Header.Get("Sec-Fetch-Site") != "" { // over plain HTTP, browsers complain about it
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	}
+}
+
+// isForeign reports whether another site makes a browser load something of the page, other than by
+// a link to it. Without credentials such requests are a stranger's, so somebody who opens that site
+// would be locked out.
+func isForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	default:
+		return r.Method != http.MethodPost && (r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document")
+	}
 }
 
 const (

@@ -21,7 +21,9 @@ type page struct {
 // pages are the pages in the order of the menu.
 var pages = []page{
 	{"", "Now", (*Handler).loadNow},
+	{"offenders", "Offenders", (*Handler).loadOffenders},
 	{"subject", "Subject", (*Handler).loadSubject},
+	{"bans", "Bans", (*Handler).loadBans},
 	{"audit", "Audit", (*Handler).loadAudit},
 }
 
@@ -37,9 +39,13 @@ func (q *query) get(name string) string { return q.values.Get(name) }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	secure(w.Header(), r)
 	if hasTokenInURL(r.URL.Query()) {
 		h.fail(w, r, http.StatusBadRequest, "A token does not belong in a URL, which ends up in logs.")
+		return
+	}
+	if isForeign(r) {
+		h.fail(w, r, http.StatusForbidden, "Other sites may only link to this page.")
 		return
 	}
 	where := place(r.URL.Path)

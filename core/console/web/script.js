@@ -33,13 +33,22 @@
     state.textContent = text;
   };
 
+  // A page that nobody sees holds no connection: browsers have six for a host, over all its pages.
+  let paused = false;
+  const follow = () => {
+    const wanted = !paused && !document.hidden;
+    if (wanted && !events) start();
+    if (!wanted && events) stop(paused ? "paused" : "not live");
+  };
+
   pause.hidden = false;
   pause.addEventListener("click", () => {
-    const paused = events !== null;
+    paused = !paused;
     pause.textContent = paused ? "Resume" : "Pause";
-    paused ? stop("paused") : start();
+    follow();
   });
+  document.addEventListener("visibilitychange", follow);
   window.addEventListener("pagehide", () => stop("not live"));
-  window.addEventListener("pageshow", (event) => { if (event.persisted) start(); });
-  start();
+  window.addEventListener("pageshow", follow);
+  follow();
 })();

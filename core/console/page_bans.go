@@ -1,0 +1,98 @@
+package console
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"errors"
+	"time"
+)
+
+// bansPage is what the page about the bans of a rule shows.
+type bansPage struct {
+	Rule    string    `json:"rule"`
+	Rules   []string  `json:"rules"` // to choose from
+	Bans    []banLine `json:"bans"`
+	Next    string    `json:"next,omitempty"` // the parameter after of the next page
+	After   string    `json:"-"`              // that of this page
+	Problem string    `json:"problem,omitempty"`
+}
+
+// banLine is a ban.
+type banLine struct {
+	Subject string    `json:"subject"`
+	Link    bool      `json:"-"` // the subject can be opened
+	Until   time.Time `json:"until"`
+	Left    string    `json:"left"` // the time until then
+	Cause   string    `json:"cause"`
+	Bans    int       `json:"bans"`
+	Author  string    `json:"author"`
+	Note    string    `json:"note"`
+}
+
+func (h *Handler) loadBans(q *query) (any, error) {
+	shown := &bansPage{Rules: h.ruleNames(), Bans: []banLine{}, After: q.get("after")}
+	rule, err := parse(q.get("rule"))
+	if err != nil {
+		return nil, err
+	}
+	after, err := h.openCursor(q.who, shown.After)
+	if err != nil {
+		return nil, err
+	}
+	if rule == "" {
+		return shown, nil
+	}
+	found, next, err := h.limiter.Bans(q.Context(), rule, after, pageSize)
+	if isWrong(err) {
+		return nil, err
+	}
+	shown.Rule, shown.Problem, shown.Next = show(rule), problem(err), h.cursor(q.who, next)
+	for _, e := range found {
+		shown.Bans = append(shown.Bans, banLine{
+			Subject: h.subject(q.who, e.Subject), Link: !h.redacts(q.who), Until: e.Until, Left: span(time.Until(e.Until).Round(time.Second)),
+			Cause: e.Cause, Bans: e.Bans, Author: show(e.Author), Note: h.about(q.who, e.Subject, e.Note),
+		})
+	}
+	return shown, nil
+}
+
+// cursor returns where the next page begins, which is a subject. Viewers who may not see it get it
+// encrypted.
+func (h *Handler) cursor(who Identity, next string) string {
+	switch {
+	case next == "":
+		return ""
+	case h.redacts(who):
+		return base64.RawURLEncoding.EncodeToString(h.seal.Seal(nil, nil, []byte(next), nil))
+	default:
+		return show(next)
+	}
+}
+
+// openCursor reads what cursor returned.
+func (h *Handler) openCursor(who Identity, cursor string) (after string, err error) {
+	if cursor == "" || !h.redacts(who) {
+		return parse(cursor)
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		sealed, err = h.seal.Open(nil, nil, sealed, nil)
+	}
+	if err != nil {
+		return "", errors.New("this page of the list is another process's: begin with the first one")
+	}
+	return string(sealed), nil
+}
+
+func newSeal(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // the key has another length
+	}
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return seal
+}

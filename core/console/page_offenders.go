@@ -1,0 +1,72 @@
+package console
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// offendersPage is what the page about the subjects that are refused most shows.
+type offendersPage struct {
+	Rule    string     `json:"rule"` // "" for all
+	Span    string     `json:"span"`
+	Spans   []string   `json:"-"`
+	Rules   []string   `json:"-"` // to choose from
+	Since   time.Time  `json:"since,omitzero"`
+	Refused []offender `json:"refused"`
+	Near    []offender `json:"near_limit"`
+	Problem string     `json:"problem,omitempty"`
+}
+
+// offender is a subject in one of the lists.
+type offender struct {
+	Rule    string  `json:"rule"`
+	Subject string  `json:"subject"`
+	Link    bool    `json:"-"` // the subject can be opened
+	Refused int64   `json:"refused,omitempty"`
+	Used    float64 `json:"used,omitempty"` // the share of the limit
+}
+
+// Percent returns the share in use.
+func (o offender) Percent() string { return fmt.Sprintf("%d %%", int(100*o.Used+1e-9)) }
+
+// The spans that a list may be about, and their names.
+var (
+	spanNames = []string{"1m", "10m", "1h"}
+	spans     = map[string]time.Duration{"1m": time.Minute, "10m": 10 * time.Minute, "1h": time.Hour}
+)
+
+func (h *Handler) loadOffenders(q *query) (any, error) {
+	shown := &offendersPage{Span: q.get("span"), Spans: spanNames, Rules: h.ruleNames(), Refused: []offender{}, Near: []offender{}}
+	if shown.Span == "" {
+		shown.Span = "10m"
+	}
+	span, ok := spans[shown.Span]
+	if !ok {
+		return nil, fmt.Errorf("span = %q: must be 1m, 10m or 1h", shown.Span)
+	}
+	rule, err := parse(q.get("rule"))
+	if err != nil {
+		return nil, err
+	}
+	top, err := h.limiter.Top(q.Context(), rule, span)
+	if rule != "" {
+		shown.Rule = show(rule)
+	}
+	shown.Since, shown.Problem = top.Since, problem(err)
+	for _, e := range top.Refused {
+		shown.Refused = append(shown.Refused, h.offender(q.who, e))
+	}
+	for _, e := range top.Near {
+		shown.Near = append(shown.Near, h.offender(q.who, e))
+	}
+	return shown, nil
+}
+
+func (h *Handler) offender(who Identity, e core.TopEntry) offender {
+	const longest = 255 // beyond that, the list has only the beginning of a subject
+	return offender{
+		Rule: show(e.Rule), Subject: h.subject(who, e.Subject), Link: !h.redacts(who) && len(e.Subject) < longest, Refused: e.Refused, Used: e.Used,
+	}
+}
