@@ -35,6 +35,9 @@ var acts = map[string]act{
 	"unban": {"unban", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
 		return limiter.Unban(ctx, a.rule, a.subject)
 	}},
+	"reset": {"reset", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+		return limiter.Reset(ctx, a.rule, a.subject)
+	}},
 	"override":        {"override", setOverride},
 	"remove-override": {"override removed", removeOverride},
 }
@@ -87,7 +90,7 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, wh
 		h.refuse(w, r, who, status, sentence(err), "")
 		return
 	}
-	ctx := core.WithActor(r.Context(), who.Name, a.note)
+	ctx := core.WithActor(steady(r), who.Name, a.note)
 	back := "subject?subject=" + url.QueryEscape(show(a.subject))
 	if why := h.forbids(r, where.api, who, a); why != "" {
 		if d, err := h.forbidden.Allow(ctx, "name:"+who.Name); err == nil && d.Allowed {

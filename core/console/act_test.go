@@ -21,7 +21,7 @@ var steered = core.Rule{Name: "api", Limit: core.PerHour(100), Ban: core.Ban{ByH
 // Acts are carried out, and are in the audit with their author and note.
 func TestActs(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		limiter.MustGuard(steered)
+		attach(t, limiter, steered)
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		act := func(name string, more ...string) {
 			t.Helper()
@@ -55,7 +55,7 @@ func TestActs(t *testing.T) {
 // An act that changes nothing, or fails, is in the audit too.
 func TestFailedActsAreInTheAudit(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		limiter.MustGuard(steered, core.Rule{Name: "plain", Seconds: 1})
+		attach(t, limiter, steered, core.Rule{Name: "plain", Seconds: 1})
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		try := func(name string, status int, after string, sent ...string) {
 			t.Helper()
@@ -90,7 +90,7 @@ func TestFailedActsAreInTheAudit(t *testing.T) {
 // not offer them acts.
 func TestForbiddenActs(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		limiter.MustGuard(steered)
+		attach(t, limiter, steered)
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		operator.token()
 		for _, c := range []struct {
@@ -143,7 +143,7 @@ func TestForbiddenActsInTheAuditAreBounded(t *testing.T) {
 // A form of another site, or without the token of the browser's cookie, does nothing.
 func TestForgedForms(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	limiter.MustGuard(steered)
+	attach(t, limiter, steered)
 	page := newPage(t, limiter, console.Options{})
 	ban := fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "forged")
 	for name, forge := range map[string]func(b *browser, r *http.Request){
@@ -241,7 +241,7 @@ func TestBadBodies(t *testing.T) {
 // The JSON API acts as the forms do, without a token, because another site cannot send JSON.
 func TestActsInJSON(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		limiter.MustGuard(steered)
+		attach(t, limiter, steered)
 		page := newPage(t, limiter, console.Options{})
 		post := func(role, name, body string, header ...string) answer {
 			r := httptest.NewRequest(http.MethodPost, "/limits/api/"+name, strings.NewReader(body))
@@ -292,7 +292,7 @@ func TestActsWithoutRedis(t *testing.T) {
 	options := deadRedis(t)
 	options.Timeout = 50 * time.Millisecond
 	limiter := newLimiter(t, options)
-	limiter.MustGuard(steered)
+	attach(t, limiter, steered)
 	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 	got := operator.send("ban", http.StatusServiceUnavailable, fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "n"))
 	if !strings.Contains(got.body, "Redis did not answer") {

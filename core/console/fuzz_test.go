@@ -32,7 +32,7 @@ func FuzzHandler(f *testing.F) {
 	f.Add("viewer", "POST", "/limits/api/unban", "", `{"rule":"api","subject":"s","note":"n","max":1e400}`, "application/json", "", "null")
 
 	limiter := newLimiter(f, core.Options{MaxKeys: 1000})
-	limiter.MustGuard(steered)
+	attach(f, limiter, steered)
 	page := newPage(f, limiter, console.Options{RedactSubjects: true, Authorize: func(r *http.Request) (console.Identity, error) {
 		who, _ := byHeader(r)
 		return who, nil

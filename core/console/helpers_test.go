@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -35,10 +36,39 @@ func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.
 func onBothEngines(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
-	t.Run("memory", func(t *testing.T) { test(t, newLimiter(t, core.Options{})) })
-	t.Run("redis", func(t *testing.T) {
-		test(t, newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}))
-	})
+	withBothEngines(t, func(t *testing.T, options core.Options) { test(t, newLimiter(t, options)) })
+}
+
+func withBothEngines(t *testing.T, test func(t *testing.T, options core.Options)) {
+	t.Run("memory", func(t *testing.T) { test(t, core.Options{}) })
+	t.Run("redis", func(t *testing.T) { test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}) })
+}
+
+// after returns a limiter whose lists have the calls made by do, without waiting for it: those of
+// another process that has ended, if there is Redis.
+func after(t *testing.T, options core.Options, do func(limiter *core.Limiter)) *core.Limiter {
+	t.Helper()
+	limiter := newLimiter(t, options)
+	if options.Redis == nil {
+		do(limiter)
+		return limiter
+	}
+	options.Logger = slog.New(slog.DiscardHandler)
+	other, err := core.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(other)
+	other.Close()
+	return limiter
+}
+
+// attach makes a guard, and holds it as long as the test runs, as a service holds its guards.
+func attach(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
+	t.Helper()
+	guard := limiter.MustGuard(rules...)
+	t.Cleanup(func() { runtime.KeepAlive(guard) })
+	return guard
 }
 
 // deadRedis are options with a Redis whose port refuses connections.
@@ -206,4 +236,14 @@ func fields(pairs ...string) url.Values {
 		values.Set(pairs[i], pairs[i+1])
 	}
 	return values
+}
+
+// await waits until something is so.
+func await(t *testing.T, isSo func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !isSo(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not so")
+		}
+	}
 }

@@ -69,6 +69,7 @@ func (h *Handler) sendEvents(w http.ResponseWriter, r *http.Request) {
 	defer ended.Stop()
 	ticker := time.NewTicker(samplePause)
 	defer ticker.Stop()
+	gone := left(r)
 	for text := padding + "retry: 2000\n\n"; ; text = "" {
 		_ = to.SetWriteDeadline(time.Now().Add(streamPatience))
 		event, err := h.event()
@@ -82,12 +83,21 @@ func (h *Handler) sendEvents(w http.ResponseWriter, r *http.Request) {
 		case <-ticker.C:
 		case <-ended.C:
 			return
-		case <-r.Context().Done():
+		case <-gone:
 			return
 		case <-h.closed:
 			return
 		}
 	}
+}
+
+// left returns a channel that is closed when the reader leaves. Only net/http notices that, so it is
+// nil under other servers, where the next event cannot be written.
+func left(r *http.Request) <-chan struct{} {
+	if r.Context().Value(http.ServerContextKey) == nil {
+		return nil
+	}
+	return r.Context().Done()
 }
 
 // event returns the figures as a string in JSON.

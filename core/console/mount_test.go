@@ -69,7 +69,7 @@ func TestMounting(t *testing.T) {
 	for name, mount := range mounts {
 		t.Run(name, func(t *testing.T) {
 			limiter := newLimiter(t, core.Options{})
-			limiter.MustGuard(steered)
+			attach(t, limiter, steered)
 			page := newPage(t, limiter, console.Options{Authorize: func(*http.Request) (console.Identity, error) {
 				return console.Identity{Name: "alice", Role: console.Operator}, nil
 			}})

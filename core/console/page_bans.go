@@ -5,7 +5,10 @@ import (
 	"crypto/cipher"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core"
 )
 
 // bansPage is what the page about the bans of a rule shows.
@@ -31,7 +34,7 @@ type banLine struct {
 }
 
 func (h *Handler) loadBans(q *query) (any, error) {
-	shown := &bansPage{Rules: h.ruleNames(), Bans: []banLine{}, After: q.get("after")}
+	shown := &bansPage{Rules: h.banningRules(), Bans: []banLine{}, After: q.get("after")}
 	rule, err := parse(q.get("rule"))
 	if err != nil {
 		return nil, err
@@ -41,20 +44,39 @@ func (h *Handler) loadBans(q *query) (any, error) {
 		return nil, err
 	}
 	if rule == "" {
-		return shown, nil
+		if len(shown.Rules) == 0 {
+			return shown, nil
+		}
+		rule, _ = parse(shown.Rules[0])
 	}
-	found, next, err := h.limiter.Bans(q.Context(), rule, after, pageSize)
+	found, next, err := h.limiter.Bans(q.ctx, rule, after, pageSize)
 	if isWrong(err) {
 		return nil, err
 	}
 	shown.Rule, shown.Problem, shown.Next = show(rule), problem(err), h.cursor(q.who, next)
 	for _, e := range found {
 		shown.Bans = append(shown.Bans, banLine{
-			Subject: h.subject(q.who, e.Subject), Link: !h.redacts(q.who), Until: e.Until, Left: span(time.Until(e.Until).Round(time.Second)),
+			Subject: h.subject(q.who, e.Subject), Link: !h.redacts(q.who), Until: e.Until, Left: waitOf(time.Until(e.Until)),
 			Cause: e.Cause, Bans: e.Bans, Author: show(e.Author), Note: h.about(q.who, e.Subject, e.Note),
 		})
 	}
 	return shown, nil
+}
+
+// banningRules returns the names of the attached rules that see bans.
+func (h *Handler) banningRules() []string {
+	names := []string{}
+	rules, _ := h.limiter.Rules()
+	for _, of := range rules {
+		if (of.Rule.Ban == core.Ban{}) || of.Rule.DryRun {
+			continue
+		}
+		for _, name := range of.Names {
+			names = append(names, show(name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // cursor returns where the next page begins, which is a subject. Viewers who may not see it get it

@@ -50,7 +50,7 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := h.limiter.Top(q.Context(), rule, span)
+	top, err := h.limiter.Top(q.ctx, rule, span)
 	if rule != "" {
 		shown.Rule = show(rule)
 	}

@@ -63,7 +63,15 @@ var menu = func() (links []link) {
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text": readable, "show": show, "moment": moment, "span": span, "number": number, "rate": rate,
 	"count":   func(n int64) string { return number(uint64(max(0, n))) },
+	"join":    func(page layout, rule explainedRule, at int) quickActs { return quickActs{page, rule, at} },
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(web, "web/*.html"))
+
+// quickActs is what the forms for acts beside a rule need.
+type quickActs struct {
+	Page layout
+	Rule explainedRule
+	At   int
+}
 
 func templateOf(name string) string { return cmp.Or(name, "now") + ".html" }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -23,13 +24,15 @@ var pages = []page{
 	{"", "Now", (*Handler).loadNow},
 	{"offenders", "Offenders", (*Handler).loadOffenders},
 	{"subject", "Subject", (*Handler).loadSubject},
+	{"explain", "Explain", (*Handler).loadExplain},
+	{"rules", "Rules", (*Handler).loadRules},
 	{"bans", "Bans", (*Handler).loadBans},
 	{"audit", "Audit", (*Handler).loadAudit},
 }
 
 // query is a request to see a page, by somebody who may.
 type query struct {
-	*http.Request
+	ctx    context.Context
 	values url.Values
 	who    Identity
 }
@@ -60,6 +63,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.serve(w, r, where, who)
 }
+
+// steady returns the context of a request without its end. All that the page does with it ends within
+// the limiter's Timeout, and an act should be done whole. The end of fasthttp's context is that of
+// the server, and a server that shuts down changes it without a lock.
+func steady(r *http.Request) context.Context { return context.WithoutCancel(r.Context()) }
 
 // serve serves somebody who is authorized.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, where location, who Identity) {
@@ -156,7 +164,7 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request, where location, w
 		h.refuse(w, r, who, http.StatusBadRequest, "The query cannot be read.", "")
 		return
 	}
-	model, err := p.load(h, &query{r, values, who})
+	model, err := p.load(h, &query{steady(r), values, who})
 	if err != nil {
 		h.refuse(w, r, who, http.StatusBadRequest, sentence(err), "")
 		return

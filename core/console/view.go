@@ -15,7 +15,7 @@ type view struct {
 	header http.Header
 }
 
-func (v *view) Context() context.Context          { return v.r.Context() }
+func (v *view) Context() context.Context          { return steady(v.r) }
 func (v *view) Method() string                    { return v.r.Method }
 func (v *view) Path() string                      { return v.r.URL.Path }
 func (v *view) Route() string                     { return "" }

@@ -1,0 +1,65 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// While Redis is down or hangs, every page comes, says so, and shows what this process knows. When
+// Redis is back, so are the pages.
+func TestPagesWithoutRedis(t *testing.T) {
+	for name, fault := range map[string]func(*redistest.Server){"down": (*redistest.Server).Kill, "hung": (*redistest.Server).Stop} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			client := server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 })
+			limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond})
+			guard := attach(t, limiter, steered)
+			viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+			fault(server)
+			guard.Check(callView{method: "GET", route: "/"})
+			for path, shows := range map[string]string{
+				"":                           "not counted", // this process's figures
+				"offenders":                  "Offenders",
+				"bans":                       "Bans",
+				"audit":                      "Audit",
+				"subject?subject=user:alice": "api, 100/h",
+				"explain?method=GET&path=/&address=192.0.2.7": "The subject is ip:192.0.2.7",
+			} {
+				wantParts(t, viewer.wantPage(path), "Redis did not answer (", shows)
+			}
+			wantParts(t, viewer.wantPage("rules"), "api 100/h all calls 1 0")
+			if name == "down" {
+				server.Restart()
+			} else {
+				server.Continue()
+			}
+			await(t, func() bool { return strings.Contains(viewer.wantPage(""), "Redis answers, in") })
+			await(t, func() bool { return !strings.Contains(viewer.wantPage("audit"), "Redis did not answer") })
+		})
+	}
+}
+
+// If a right is missing, the part that needs it says which, and the others work.
+func TestPagesWithoutARight(t *testing.T) {
+	server := redistest.Start(t)
+	if err := server.Client(t).Do(t.Context(), "acl", "setuser", "some", "on", ">p", "~*", "+@all", "-xrevrange").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "some", "p" })
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	attach(t, limiter, steered)
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	wantParts(t, viewer.wantPage("audit"), "Redis refuses this part, and the other parts may work: NOPERM", "xrevrange")
+	for _, path := range []string{"", "offenders", "bans", "subject?subject=user:alice"} {
+		if text := lines(viewer.wantPage(path)); strings.Contains(text, "Redis refuses") {
+			t.Errorf("%q: %s", path, text)
+		}
+	}
+}

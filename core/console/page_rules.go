@@ -1,0 +1,122 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// rulesPage is what the page about the rules in force shows.
+type rulesPage struct {
+	Sets      []ruleSet     `json:"rule_sets"`
+	Rules     []ruleInForce `json:"rules"`
+	NotListed int           `json:"not_listed,omitempty"`
+}
+
+// ruleInForce is a rule, at all places where it is attached.
+type ruleInForce struct {
+	Names   []string `json:"names"`
+	Limits  []string `json:"limits"`
+	Plans   []string `json:"plans,omitempty"`
+	Places  []string `json:"places"` // at most maxPlaces
+	More    int      `json:"more_places,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Calls   string   `json:"calls,omitempty"` // those that it applies to, unless that is all
+	Traits  []string `json:"traits,omitempty"`
+	DryRun  bool     `json:"dry_run,omitempty"`
+	Total   counts   `json:"total"` // since the process started
+}
+
+// maxPlaces bounds the places that are shown of a rule.
+const maxPlaces = 5
+
+// Decided returns the number of calls that the rule decided.
+func (r ruleInForce) Decided() uint64 { return r.Total.Allowed + r.Total.Refused }
+
+func (h *Handler) loadRules(_ *query) (any, error) {
+	stats := h.limiter.Stats()
+	attached, notListed := h.limiter.Rules()
+	shown := &rulesPage{Sets: ruleSets(stats, time.Now()), Rules: []ruleInForce{}, NotListed: notListed}
+	totals, known := sampleOf(stats, time.Time{}).rules, make(map[string]int)
+	for _, of := range attached {
+		rule := inForce(of, totals)
+		key := fmt.Sprint(rule.Names, rule.Limits, rule.Plans, rule.Version, rule.Calls, rule.Traits)
+		at, ok := known[key]
+		if !ok || len(rule.Names) == 0 {
+			at = len(shown.Rules)
+			known[key], shown.Rules = at, append(shown.Rules, rule)
+		}
+		shown.Rules[at].addPlace(readable(of.Place))
+	}
+	return shown, nil
+}
+
+func (r *ruleInForce) addPlace(place string) {
+	switch {
+	case place == "" || slices.Contains(r.Places, place):
+	case len(r.Places) < maxPlaces:
+		r.Places = append(r.Places, place)
+	default:
+		r.More++
+	}
+}
+
+func inForce(of core.AttachedRule, totals map[string]counts) ruleInForce {
+	r := &of.Rule
+	shown := ruleInForce{
+		Names: []string{}, Limits: []string{r.Limit.String()}, Places: []string{}, Version: readable(of.Version), DryRun: r.DryRun,
+		Calls: callsOf(r), Traits: traits(of),
+	}
+	for _, limit := range r.Also {
+		shown.Limits = append(shown.Limits, limit.String())
+	}
+	for _, plan := range slices.Sorted(maps.Keys(r.Plans)) {
+		shown.Plans = append(shown.Plans, readable(plan)+": "+r.Plans[plan].String())
+	}
+	for _, name := range of.Names {
+		shown.Names = append(shown.Names, show(name))
+		total := totals[name]
+		shown.Total.Allowed += total.Allowed
+		shown.Total.Refused += total.Refused
+		shown.Total.Near += total.Near
+		shown.Total.Uncounted += total.Uncounted
+		shown.Total.WouldRefuse += total.WouldRefuse
+	}
+	return shown
+}
+
+// callsOf returns the calls that a rule applies to, or "" for all.
+func callsOf(r *core.Rule) string {
+	text := strings.Join(append(slices.Clone(r.Methods), r.Paths...), " ")
+	if len(r.Except) > 0 {
+		text = strings.TrimSpace(text + " except " + strings.Join(r.Except, " "))
+	}
+	return readable(text)
+}
+
+// traits returns what else a rule does, in words.
+func traits(of core.AttachedRule) (traits []string) {
+	r := &of.Rule
+	add := func(is bool, text string) {
+		if is {
+			traits = append(traits, text)
+		}
+	}
+	add(r.DryRun, "dry run")
+	add(r.Soft, "soft")
+	add(of.InHandler, "checked in a handler")
+	add(r.NeedLogin, "needs a login")
+	add(r.Key != nil, "counts by a function of its own")
+	add(r.LimitFor != nil, "computes limits")
+	add(r.Count != nil, "counts by outcome")
+	add(r.Ban.ByHand, "bans by hand")
+	add(r.Ban.After > 0, fmt.Sprintf("bans after %d windows, for %s", r.Ban.After, span(r.Ban.For)))
+	add(r.Overrides, "overrides")
+	add(r.Lease > 0, fmt.Sprintf("leases %d", r.Lease))
+	add(r.OnStoreError != core.StorePolicy{} && r.OnStoreError != core.FailOpen, "without Redis: "+strings.ReplaceAll(r.OnStoreError.String(), "_", " "))
+	return traits
+}

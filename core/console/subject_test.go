@@ -1,0 +1,201 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+)
+
+// callView is a call to a route of the service.
+type callView struct {
+	core.View // nil
+	method    string
+	route     string
+}
+
+func (v callView) Context() context.Context          { return context.Background() }
+func (v callView) Method() string                    { return v.method }
+func (v callView) Path() string                      { return v.route }
+func (v callView) Route() string                     { return v.route }
+func (v callView) RemoteAddr() netip.Addr            { return netip.MustParseAddr("198.51.100.7") }
+func (v callView) Header(string) []string            { return nil }
+func (v callView) Host() string                      { return "" }
+func (v callView) Size() int64                       { return -1 }
+func (v callView) ResponseHeader() core.HeaderWriter { return http.Header{} }
+
+// lines is what a page shows, without tags, on one line.
+func lines(html string) string {
+	var text strings.Builder
+	for part := range strings.SplitSeq(html, "<") {
+		_, after, _ := strings.Cut(part, ">")
+		text.WriteString(" " + after)
+	}
+	return strings.NewReplacer(" .", ".", " ,", ",").Replace(strings.Join(strings.Fields(text.String()), " "))
+}
+
+func wantParts(t *testing.T, html string, parts ...string) {
+	t.Helper()
+	text := lines(html)
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the page lacks %q:\n%s", part, text)
+		}
+	}
+}
+
+// The page of a subject has what all rules counted for it, its ban and its override, and can undo
+// all of it.
+func TestSubject(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		guard := attach(t, limiter, core.Rule{
+			Name: "api", Limit: core.PerHour(4), Also: []core.Limit{core.PerMinute(50)}, Ban: core.Ban{ByHand: true}, Overrides: true,
+		}, core.Rule{Name: "trial", Limit: core.PerHour(1), DryRun: true})
+		attach(t, limiter, core.Rule{Name: "idle", Limit: core.PerHour(7)})
+		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+		for range 3 {
+			guard.Check(callView{method: "GET", route: "/x"})
+		}
+		wantParts(t, operator.wantPage("subject?subject=198.51.100.7"),
+			"ip:198.51.100.7", "api The next call: allowed", "4/h rule 3 1 3 of 4", "50/m also 3 47", "trial dry run The next call: dry run exceeded",
+			"1 further rule, of which nothing is used idle, 7/h", "helpers_test.go:", "Called for GET /x")
+		about := func(more ...string) []string {
+			return append(more, "rule", "api", "subject", "ip:198.51.100.7", "note", "ticket 7")
+		}
+		operator.send("ban", 303, fields(about("for", "1h")...))
+		operator.send("override", 303, fields(about("kind", "max", "max", "9")...))
+		wantParts(t, operator.wantPage("subject?subject=198.51.100.7&done=ban"),
+			"The subject is banned.", "api The next call: banned, for another", "Banned for another", "Override: 9, by alice, since", "ticket 7",
+			"9/h override 3 6", "Unban from api", "Remove the override of api", "Reset api")
+		operator.send("unban", 303, fields(about()...))
+		operator.send("remove-override", 303, fields(about()...))
+		operator.send("reset", 303, fields(about()...))
+		wantParts(t, operator.wantPage("subject?subject=198.51.100.7&done=reset"), "The counters start afresh.", "2 further rules", "api, 4/h, 50/m")
+	})
+}
+
+// A subject that nothing is known of, and none at all, are no errors.
+func TestSubjectOfNothing(t *testing.T) {
+	viewer := as(t, "viewer", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
+	wantParts(t, viewer.wantPage("subject?subject=user:nobody"), "No rule has counted, banned or overridden anything")
+	if body := viewer.wantPage("subject"); !strings.Contains(body, "Look up") {
+		t.Errorf("without a subject: %s", body)
+	}
+}
+
+// A call is explained, and a reference is read.
+func TestExplain(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		guard := attach(t, limiter,
+			core.Rule{Name: "api", Limit: core.PerHour(2), Methods: []string{"GET"}}, core.Rule{Name: "post", Limit: core.PerHour(2), Methods: []string{"POST"}})
+		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+		const call = "explain?method=get&path=/users/7%3Fx&route=/users/:id&address=198.51.100.7&header=X-A:%20b%0AX-C:d"
+		wantParts(t, viewer.wantPage(call), "It would pass.", "The address is 198.51.100.7. The route is /users/:id", "api Applies", "post: method GET is not POST")
+		for range 2 {
+			guard.Check(callView{method: "GET", route: "/users/:id"})
+		}
+		body := viewer.wantPage(call)
+		wantParts(t, body, "limit exceeded, by the rule api, for another", "api refuses the call", "The subject is ip:198.51.100.7", "2/h rule 2 0")
+		if !strings.Contains(body, `<a href="subject?subject=ip%3a198.51.100.7">`) {
+			t.Error("the page does not lead to the subject")
+		}
+		wantParts(t, viewer.wantPage("explain?reference=abc"), "cannot be read without Options.ReferenceKeys")
+		if got := viewer.get("explain?path=/&header=nothing"); got.StatusCode != 400 || !strings.Contains(got.body, "must be a line such as") {
+			t.Errorf("a wrong header: status %d: %s", got.StatusCode, got.body)
+		}
+	})
+}
+
+// The reference of a refusal says what it was, and whether it is about a subject.
+func TestReference(t *testing.T) {
+	limiter := newLimiter(t, core.Options{ReferenceKeys: [][]byte{[]byte(strings.Repeat("k", 32))}})
+	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(1)})
+	guard.Check(callView{method: "GET", route: "/"})
+	refusal := guard.Check(callView{method: "GET", route: "/"}).Refusal
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	wantParts(t, viewer.wantPage("explain?of=198.51.100.7&reference="+refusal.Reference),
+		"the rule api refused a call: limit exceeded, limit 1/h, 0 left, to wait", "It is about ip:198.51.100.7.")
+	wantParts(t, viewer.wantPage("explain?of=user:bob&reference="+refusal.Reference), "It is not about user:bob.")
+}
+
+// The page of the rules has what is in force, where it stands, and what dry runs would have done.
+func TestRules(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		shared := core.Rule{Name: "api", Limit: core.PerHour(100), Except: []string{"/healthz"}, Ban: core.Ban{After: 3, For: time.Minute}, Overrides: true}
+		trial := attach(t, limiter, core.Rule{Name: "trial", Limit: core.PerHour(1), Methods: []string{"GET"}, DryRun: true})
+		for range 3 {
+			attach(t, limiter, shared)
+		}
+		set, err := limiter.RuleSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans := map[string]core.Limit{"pro": core.PerHour(9)}
+		withPlans := core.Rule{Name: "set", Seconds: 60, Plans: plans, Plan: func(core.Request) (string, error) { return "", nil }, OnStoreError: core.FailClosed}
+		if err := set.Replace("v7", withPlans); err != nil {
+			t.Fatal(err)
+		}
+		following := set.MustGuard("set")
+		defer runtime.KeepAlive(following)
+		if err := set.Replace("v8"); err == nil {
+			t.Fatal("rules that lack an attached name are in force")
+		}
+		for range 5 {
+			trial.Check(callView{method: "GET", route: "/"})
+		}
+		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+		body := viewer.wantPage("rules")
+		wantParts(t, body,
+			"trial 1/h GET 5 0 would have refused 4 of 5 dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1 min, overrides",
+			"set 5/m plan pro: 9/h", "without Redis: fail closed", "version v7", "Version v7, in force for", "A newer version could not be used:", "is missing in the new rules")
+		if n := strings.Count(body, `<th scope="row">api</th>`); n != 1 {
+			t.Errorf("a rule that three guards have is shown %d times", n)
+		}
+		wantParts(t, viewer.wantPage(""), "Version v7", "trial")
+	})
+}
+
+// Viewers see digests in place of subjects, on every page, and operators see the subjects.
+func TestRedaction(t *testing.T) {
+	withBothEngines(t, func(t *testing.T, options core.Options) {
+		const secret = "user:mallory\xff"
+		limiter := after(t, options, func(limiter *core.Limiter) {
+			refuse(t, limiter.MustCounter("api", core.PerHour(1)), secret, 3)
+		})
+		attach(t, limiter, steered, core.Rule{Name: "login", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return secret, nil }},
+			core.Rule{Name: "wrong", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return "", errors.New("of " + secret) }})
+		if _, err := limiter.Ban(core.WithActor(t.Context(), "bob", "n"), "api", secret, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		limiter.RecordAttempt(t.Context(), core.AuditEntry{Act: "ban", Subject: secret, After: `not done: "` + secret + `"`})
+		page := newPage(t, limiter, console.Options{RedactSubjects: true})
+		viewer, operator := as(t, "viewer", page), as(t, "operator", page)
+		for _, path := range []string{"", "offenders", "bans", "audit", "rules", "explain?path=/"} {
+			for _, api := range []string{"", "api/"} {
+				if path == "" && api != "" {
+					path = "now"
+				}
+				body := viewer.wantPage(api + path)
+				if strings.Contains(body, "mallory") {
+					t.Errorf("%s%s shows the subject to a viewer:\n%s", api, path, lines(body))
+				}
+				if n := strings.Count(body, "subject-"); (n > 0) != (path != "" && path != "now" && path != "rules") {
+					t.Errorf("%s%s has %d digests", api, path, n)
+				}
+				if strings.Contains(operator.wantPage(api+path), "subject-") {
+					t.Errorf("%s%s shows digests to an operator", api, path)
+				}
+			}
+		}
+		if body := operator.wantPage("offenders"); !strings.Contains(body, "mallory") {
+			t.Error("operators do not see the subject")
+		}
+	})
+}
