@@ -3,9 +3,6 @@ package core
 import (
 	"context"
 	"slices"
-
-	"github.com/accesslimit/accesslimit/core/internal/audit"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // AttachedRule is a rule of a Guard or a Check: see [Limiter.Rules].
@@ -52,32 +49,25 @@ func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool
 	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
-	tails := l.keyTailsOf(name)
-	if len(tails) == 0 {
+	forget, ok := l.forget(name, subject)
+	if !ok {
 		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be that of a rule that is attached to this Limiter"}
 	}
-	var keys [][]byte
-	for tail := range tails {
-		keys = append(keys, rediskey.Append(nil, l.keyHead, subject, tail))
-	}
-	return l.reset(ctx, audit.Reset, name, subject, keys...)
+	return forget.reset(ctx, l, name, subject)
 }
 
-// keyTailsOf returns the ends of the keys of all attached rules of a name.
-func (l *Limiter) keyTailsOf(name string) map[string]bool {
-	tails := make(map[string]bool)
+// forget returns what a reset of the attached rules of a name forgets, or false if there are none.
+func (l *Limiter) forget(name, subject string) (forget forgotten, ok bool) {
 	guards, _ := l.attached.all()
 	for _, g := range guards {
 		for _, rule := range g.bound() {
 			for _, named := range rule.namedRules() {
-				if named.name != name {
-					continue
-				}
-				for _, tail := range named.keyTails() {
-					tails[tail] = true
+				if named.name == name {
+					forget.add(l, rule, named, subject)
+					ok = true
 				}
 			}
 		}
 	}
-	return tails
+	return forget, ok
 }

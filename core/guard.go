@@ -1,7 +1,9 @@
 package core
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/audit"
@@ -128,20 +130,33 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	if err := checkSubject(name, subject); err != nil {
 		return false, err
 	}
-	var keys, notices [][]byte
+	var forget forgotten
 	for _, rule := range rules {
 		for _, named := range rule.namedRules() {
-			for _, limit := range named.countedLimits() {
-				keys = append(keys, rediskey.Append(nil, g.limiter.keyHead, subject, limit.keyTail))
-			}
-			notices = rule.appendNotices(notices, named, g.limiter.keyHead, subject)
+			forget.add(g.limiter, rule, named, subject)
 		}
 	}
-	if len(notices) > 0 {
-		defer g.limiter.thresholds.Forget(notices...)
-		keys = append(keys, notices...)
+	return forget.reset(ctx, g.limiter, name, subject)
+}
+
+// forgotten are the keys of counters, and of reports of their thresholds, that a reset forgets.
+type forgotten struct{ counters, notices [][]byte }
+
+// add adds those of a rule under one of its names.
+func (f *forgotten) add(l *Limiter, rule *boundRule, named *namedRule, subject string) {
+	for _, limit := range named.countedLimits() {
+		f.counters = append(f.counters, rediskey.Append(nil, l.keyHead, subject, limit.keyTail))
 	}
-	return g.limiter.reset(ctx, audit.Reset, name, subject, keys...)
+	f.notices = rule.appendNotices(f.notices, named, l.keyHead, subject)
+}
+
+func (f *forgotten) reset(ctx context.Context, l *Limiter, name, subject string) (changed bool, err error) {
+	if len(f.notices) > 0 {
+		defer l.thresholds.Forget(f.notices...)
+	}
+	keys := append(f.counters, f.notices...)
+	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
+	return l.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
 }
 
 // bound returns the rules that decide a call which begins now.
