@@ -106,7 +106,7 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool
 	}
 	changed, err = l.reset(ctx, audit.Unban, name, subject, l.banKey(name, subject))
 	if err == nil || mayHaveActed(err) {
-		subject := strings.Clone(subject)
+		name, subject := strings.Clone(name), strings.Clone(subject)
 		l.await(ctx, began, l.changeBanList(ctx, func(ctx context.Context) error { return l.bans.list.Remove(ctx, name, subject) }))
 	}
 	return changed, err

@@ -142,7 +142,7 @@ func (l *Limiter) listBans(ctx context.Context, met []banlist.Sighting) error {
 // listByHand lists the ban that an operator has made, in the background. The channel is closed
 // afterwards. If changed is not set, a longer ban was in force.
 func (l *Limiter) listByHand(ctx context.Context, ban banlist.Sighting, changed bool) (listed <-chan struct{}) {
-	ban.Subject = strings.Clone(ban.Subject) // a framework may have lent it for one call
+	ban.Rule, ban.Subject = strings.Clone(ban.Rule), strings.Clone(ban.Subject) // a framework may have lent them for one call
 	by, _ := actor.Of(ctx)
 	return l.changeBanList(ctx, func(ctx context.Context) error {
 		switch {

@@ -252,8 +252,12 @@ func TestNothingLentIsKept(t *testing.T) {
 		check("Allow of Unlimited")
 		_, _ = resetOf(limiter, background, name(), subject(), limit())
 		check("Reset")
-		_, _ = limiter.Ban(background, lent.lend("rule"), subject(), time.Hour)
-		check("Ban")
+		for _, rule := range []string{"rule", "elsewhere"} {
+			_, _ = limiter.Ban(core.WithActor(background, lent.lend("bob"), lent.lend("scraper")), lent.lend(rule), subject(), time.Hour)
+			check("Ban")
+		}
+		_, _, _ = limiter.Bans(background, lent.lend("rule"), lent.lend("user:"), 10)
+		check("Bans")
 		_, _ = limiter.Unban(background, lent.lend("rule"), subject())
 		check("Unban")
 		newGuard(t, limiter, core.Rule{Name: lent.lend("overridden"), Seconds: 60, Overrides: true})

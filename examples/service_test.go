@@ -59,7 +59,7 @@ func (b built) Run() (code int) {
 // otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "DRAIN=0s")
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEY=", "DRAIN=0s")
 	c.Env = append(c.Env, env...)
 	return c
 }
@@ -219,6 +219,18 @@ func (s *service) wantFixed(status, times int, lines ...string) {
 			s.t.Fatalf("GET /fixed %v, call %d: status %d, want %d", lines, i+1, got.status, status)
 		}
 	}
+}
+
+// eventually asks as an operator until the answer matches a regular expression.
+func (s *service) eventually(call, want string) {
+	s.t.Helper()
+	var got answer
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if got = s.call(call, asOperator); regexp.MustCompile(want).MatchString(got.body) {
+			return
+		}
+	}
+	s.t.Fatalf("%s: status %d, %s, want %s", call, got.status, got.body, want)
 }
 
 // waitUntilCounted waits for the first call that the store answers again.

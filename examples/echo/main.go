@@ -34,7 +34,10 @@ func routes(limiter *core.Limiter) http.Handler {
 
 	// In Use, not in Pre: there echo does not know the route yet.
 	e.Use(echolimit.New(limiter,
-		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
+		},
 		core.Rule{
 			Seconds: 10, MaxCount: 10,
 			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
@@ -59,6 +62,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	get("/fixed", say("fixed"), echolimit.New(limiter, fixed))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	e.POST("/reply", reply, echolimit.New(limiter, replies))
+	e.Any("/operator/*", echo.WrapHandler(example.Operator(limiter)))
 	return e
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/examples/internal/example"
@@ -49,7 +50,10 @@ func routes(limiter *core.Limiter) *fiber.App {
 
 	// In Use fiber does not know the route yet, so these rules need a Name or Paths.
 	app.Use(fiberlimit.New(limiter,
-		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
+		},
 		core.Rule{
 			Seconds: 10, MaxCount: 10,
 			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
@@ -70,6 +74,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 	app.Get("/fixed", fiberlimit.New(limiter, fixed), say("fixed"))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	app.Post("/reply", fiberlimit.New(limiter, replies), reply)
+	app.All("/operator/*", adaptor.HTTPHandler(example.Operator(limiter)))
 	return app
 }
 

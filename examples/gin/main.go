@@ -37,7 +37,10 @@ func routes(limiter *core.Limiter) http.Handler {
 
 	// gin's Use covers only the routes that are added after it.
 	router.Use(ginlimit.New(limiter,
-		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
+		},
 		core.Rule{
 			Seconds: 10, MaxCount: 10,
 			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},
@@ -62,6 +65,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	get("/fixed", ginlimit.New(limiter, fixed), say("fixed"))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	router.POST("/reply", ginlimit.New(limiter, replies), reply)
+	router.Any("/operator/*question", gin.WrapH(example.Operator(limiter)))
 	return router
 }
 

@@ -45,10 +45,14 @@ func routes(limiter *core.Limiter) http.Handler {
 	mux.Handle("GET /fixed", nethttplimit.New(limiter, fixed)(say("fixed")))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
+	mux.Handle("/operator/", example.Operator(limiter))
 
 	// Around the mux the rules hold for every route, those that do not exist included.
 	everywhere := nethttplimit.New(limiter,
-		core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+		core.Rule{
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
+		},
 		core.Rule{
 			Seconds: 10, MaxCount: 10,
 			Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"},

@@ -8,9 +8,11 @@
 //	                 believed; none unless set
 //	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
 //	                 X-Forwarded-For unless set
+//	OPERATOR_TOKEN   the secret of whoever may use the routes under /operator/; none unless set
+//	REFERENCE_KEY    a secret of 32 bytes or more, for the references of refusals; none unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 //
-// The example quickstart does the same in one file.
+// The example quickstart does the same in one file, without the operator.
 package example
 
 import (
@@ -36,6 +38,9 @@ func Limiter() (*core.Limiter, error) {
 			Header:         os.Getenv("CLIENT_IP_HEADER"),
 		},
 		Expose: true, // so that POST /reply can ask who is calling
+	}
+	if key := os.Getenv("REFERENCE_KEY"); key != "" {
+		options.ReferenceKeys = [][]byte{[]byte(key)}
 	}
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		server, err := redis.ParseURL(url)
