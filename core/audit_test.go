@@ -271,6 +271,7 @@ func TestEveryActIsAudited(t *testing.T) {
 	}{
 		{"Guard.Reset", "reset", func() (bool, error) { call(); return guard.Reset(bob, subject) }},
 		{"Check.Reset", "reset", func() (bool, error) { call(); return check.Reset(bob, subject) }},
+		{"Limiter.Reset", "reset", func() (bool, error) { call(); return limiter.Reset(bob, rule.Name, subject) }},
 		{"Limiter.Ban", "ban", func() (bool, error) { return limiter.Ban(bob, rule.Name, subject, time.Hour) }},
 		{"Limiter.Unban", "unban", func() (bool, error) { return limiter.Unban(bob, rule.Name, subject) }},
 		{"Overrides.Set", "override", func() (bool, error) { return true, overrides.Set(bob, subject, core.Override{Max: 7}) }},
