@@ -20,7 +20,7 @@ const (
 	// not delay calls.
 	askedTogether = 16
 	// askedAtOnce is how many of these scripts are under way at once.
-	askedAtOnce = 8
+	askedAtOnce = 4
 )
 
 // askedLimit is a limit in force, and what the store is asked about it.
