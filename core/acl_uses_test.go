@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -216,6 +217,9 @@ func (e *everything) rules() {
 			}
 			answer.Run(func() int { return 200 })
 		}
+		_, err := e.limiter.Inspect(background, "rules"+e.of)
+		e.note(err)
+		runtime.KeepAlive(guard)
 	}
 }
 

@@ -52,6 +52,8 @@
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
 //   - [Rule].Soft marks calls for the handler instead of refusing them.
 //   - [Limiter.Refund] gives back the charge of a direct call.
+//   - [Limiter.Explain] says how the attached rules would decide a call, and why. [Limiter.Inspect]
+//     says what they have counted for a subject. Neither charges anything.
 //
 // # Redis
 //
@@ -123,6 +125,16 @@
 //	  Guard.following       guard.go                    each Guard gets its rules
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_stats.go            if that failed: log and Stats
+//
+// Explain and Inspect take a path of their own, which charges nothing:
+//
+//	Limiter.Explain         explain.go                  takes the guards from the list (attached.go)
+//	  explained.consider    explain_rule.go             asks each rule: internal/pathmatch, Skip, Key
+//	Limiter.Inspect         explain.go                  the same, for a subject
+//	  explained.inspect     explain_inspect.go          the limits that each rule can have
+//	explanation.ask         explain_ask.go              overrides and bans, then looks at counters
+//	explanation.conclude    explain_conclude.go         the reasons, and which rule would refuse
+//	Explanation.String      explain_text.go             the report, in words or as JSON
 //
 // The package comment of internal/redisstore has the part of the path within that package. A handle
 // takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store

@@ -35,7 +35,6 @@ type Explanation struct {
 	// Time is when the store was asked, by the clock of Redis.
 	Time time.Time `json:"time"`
 	// Method, Route, Path, ClientIP and User are those of the call, or "" if they are not known.
-	// User is known if a rule needs it.
 	Method   string `json:"method,omitempty"`
 	Route    string `json:"route,omitempty"`
 	Path     string `json:"path,omitempty"`
@@ -128,16 +127,17 @@ type ExplainedLimit struct {
 	ResetAfter time.Duration `json:"-"`
 }
 
-// Explain says how the attached rules would decide a call now: for every rule of a Guard or a Check,
-// whether it applies and why, the subject, the limits in force and where they come from, what is
-// used of them, and which rule would refuse. Nothing is charged. It does not count as a call, as a
-// strike of a ban, or in Stats, and OnDecision does not hear of it. It always asks the store.
+// Explain says how the attached rules would decide a call now. For every rule of a Guard or a Check
+// it says whether the rule applies and why, the subject, the limits in force and where they come
+// from, what is used of them, and which rule would refuse. Nothing is charged. It does not count as
+// a call, as a strike of a ban, or in Stats, and OnDecision is not called. The store is always
+// asked: neither a refusal that is remembered nor a leased permit is the answer.
 //
 // The functions of the rules and Identify run as in a call. Value finds what is in the context. If
 // they fail or panic, that is the rule's error. Which Guards a call passes, and in which order,
 // only the framework knows. Explain assumes that it is the order in which they were attached, and
 // leaves out those that are Elsewhere. A Check whose handler passes subjects of its own is not
-// decided: use Inspect with the subject.
+// decided: use Inspect with the subject. A Guard that the service has dropped is not shown.
 //
 // Redis gets one trip for the overrides and bans, and one for each 16 counters, of at most 4,000,
 // to each server that has them. If it does not answer within Timeout, the error is a *[StoreError],

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// An explanation says what the next call gets, by whatever rules: the reason, the rule and the wait.
+// An explanation says what the next call gets, by any rules: the reason, the rule and the wait.
 func TestExplainAgreesWithCheck(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		random := rand.New(rand.NewPCG(14, 2026))

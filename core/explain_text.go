@@ -13,7 +13,7 @@ import (
 //
 //	POST /reply from 203.0.113.7: refused by "reply": limit_exceeded. It passes in 42 s.
 //
-//	"reply" at main.go:42, for POST /reply
+//	"reply" at main.go:42, called for POST /reply
 //	    it is for every call
 //	    subject "ip:203.0.113.7"
 //	    5/m (rule): 5 used, 0 left, passes in 42 s, all back in 42 s
@@ -56,7 +56,7 @@ func (x *Explanation) writeHead(w *strings.Builder) {
 	}
 	w.WriteString(printableText(strings.TrimSpace(x.Method + " " + x.Path)))
 	if x.ClientIP != "" {
-		w.WriteString(" from " + x.ClientIP)
+		w.WriteString(" from " + printableText(x.ClientIP))
 	}
 	if x.User != "" {
 		fmt.Fprintf(w, " by user %q", x.User)

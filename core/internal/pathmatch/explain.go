@@ -21,11 +21,11 @@ func (r reading) String() string { return r.kind + " " + strconv.Quote(r.text) }
 // MatchesMethod and Read.
 func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches bool, because string) {
 	if s.HasMethods() && !s.MatchesMethod(method) {
-		return false, fmt.Sprintf("method %s is not %s", method, strings.Join(s.methods, " or "))
+		return false, fmt.Sprintf("method %s is not %s", readable(method), strings.Join(s.methods, " or "))
 	}
 	because = "it is for every call"
 	if s.HasMethods() && method != "" {
-		because = fmt.Sprintf("method %s matches %s", method, strings.Join(s.methods, " or "))
+		because = fmt.Sprintf("method %s matches %s", readable(method), strings.Join(s.methods, " or "))
 	}
 	if !s.HasPatterns() {
 		return true, because
@@ -44,6 +44,14 @@ func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches 
 		because += "; " + why
 	}
 	return true, because
+}
+
+// readable quotes a method that nobody uses.
+func readable(method string) string {
+	if CheckMethod(method) != "" {
+		return strconv.Quote(method)
+	}
+	return method
 }
 
 func read(route, routed string, loose Looseness) (readings []reading) {

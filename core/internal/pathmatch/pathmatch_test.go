@@ -230,6 +230,7 @@ func TestExplain(t *testing.T) {
 		{rule{}, at("/x", "/x"), "it is for every call"},
 		{rule{Methods: []string{"POST", "PUT"}}, at("/x", "/x"), "method GET is not POST or PUT"},
 		{rule{Methods: []string{"GET"}}, call{method: "HEAD"}, "method HEAD matches GET"},
+		{rule{Methods: []string{"GET"}}, call{method: "P\nUT"}, `method "P\nUT" is not GET`},
 		{rule{Methods: []string{"POST"}}, call{path: "/pkg.Service/Do"}, "it is for every call"},
 		{rule{Paths: []string{"/limit/**"}}, at("", "/limit/x"), `path "/limit/x" matches "/limit/**"`},
 		{rule{Paths: []string{"/a", "/limit/:id"}}, at("/limit/:id", "/limit/x"), `route "/limit/:id" matches "/limit/:id"`},
