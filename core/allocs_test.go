@@ -5,6 +5,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -78,6 +79,18 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 		guard := newGuard(t, newLimiter(t, core.Options{Headers: core.NoHeaders}), core.Rule{Seconds: 60, MaxCount: plenty})
 		v := newView("GET", "/x")
 		wantAllocs(t, 0, func() { guard.Check(v) })
+	})
+}
+
+// A rule with Warn costs a call nothing more, unless the call reaches a threshold.
+func TestAllocationsWithThresholds(t *testing.T) {
+	limiter := newLimiter(t, core.Options{OnThreshold: func(context.Context, core.Threshold) {}})
+	guard := newGuard(t, limiter, core.Rule{Name: "a", Seconds: 60, MaxCount: plenty, Warn: []float64{1e-6, 0.8, 1}})
+	v := newView("GET", "/x")
+	wantStatus(t, guard, v, 200)
+	wantAllocs(t, 0, func() {
+		clear(v.response)
+		wantStatus(t, guard, v, 200)
 	})
 }
 

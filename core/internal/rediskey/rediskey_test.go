@@ -3,6 +3,7 @@ package rediskey_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -112,6 +113,36 @@ func checked(t *testing.T, c counter) (key, tag string) {
 		t.Fatalf("%+v has a key of another form, with %d bytes: %q", c, len(key), key)
 	}
 	return key, match[1]
+}
+
+// No notice has the key of a counter, of another notice, or of another subject or name.
+func TestNotices(t *testing.T) {
+	seen := make(map[string]string)
+	add := func(key []byte, of string) {
+		t.Helper()
+		if match := form.FindSubmatch(key); match == nil || len(key) > 200 {
+			t.Errorf("%s has a key of another form, with %d bytes: %q", of, len(key), key)
+		}
+		if other, taken := seen[string(key)]; taken {
+			t.Errorf("%s and %s share the key %s", of, other, key)
+		}
+		seen[string(key)] = of
+	}
+	long, zone := strings.Repeat("n", 64), algorithm.InCalendar(1, algorithm.NewCalendar(calendars[3], time.UTC, false))
+	hour := algorithm.Windowed(algorithm.SlidingWindow, 1, 3600e6)
+	for _, subject := range []string{"s", strings.Repeat("s", 64), "s%n1-1", "}"} {
+		for _, name := range []string{"n", "n%n1-1", "n%n1-0.5", "n%dry", long, long[1:], long + "n"} {
+			for _, limit := range []*algorithm.Limit{&hour, &zone} {
+				for _, dry := range []bool{false, true} {
+					of := fmt.Sprint(subject, name, limit.Span(), dry)
+					add(rediskey.Append(nil, rediskey.Head(prefix), subject, rediskey.LimitTail(name, dry, limit)), of)
+					for _, fraction := range []float64{1, 0.5, 0.8, 1. / 3, 2. / 3, 1e-5, math.SmallestNonzeroFloat64, 0.30000000000000004} {
+						add(rediskey.Append(nil, rediskey.Head(prefix), subject, rediskey.NoticeTail(name, dry, limit, fraction)), fmt.Sprint(of, fraction))
+					}
+				}
+			}
+		}
+	}
 }
 
 // FuzzKey checks that a key is what its documentation says, and that two counters never share one:
