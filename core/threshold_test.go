@@ -195,6 +195,23 @@ func TestThresholdsOfADryRun(t *testing.T) {
 	})
 }
 
+// A soft rule reports what it charges. A call that fits into one of its limits and not into another
+// is charged to neither.
+func TestThresholdsOfASoftRule(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options, heard := warning(options)
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{
+			Name: "n", Limit: core.PerHour(4), Also: []core.Limit{core.PerDay(1)}, Soft: true, Warn: []float64{0.5, 1},
+		})
+		wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 200, 200)
+		charge(t, limiter, "n", me, core.PerHour(4), 1) // half of it is used, and not by the rule
+		wantServed(t, guard, newView("GET", "/"), 200, 200, 200)
+		limiter.Close()
+		wantReports(t, heard.all(), "n "+me+" 1/24h: 0.5, 1 used", "n "+me+" 1/24h: 1, 1 used")
+	})
+}
+
 // Three processes under load report each threshold of each subject once.
 func TestThresholdsOnceInAFleet(t *testing.T) {
 	for name, client := range map[string]func(t *testing.T) redis.UniversalClient{
