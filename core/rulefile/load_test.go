@@ -270,6 +270,20 @@ func TestFunctionsThatAreNone(t *testing.T) {
 	}
 }
 
+// A rule that warns needs a Limiter that reports.
+func TestWarnWithoutOnThreshold(t *testing.T) {
+	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	path := write(t, "limits.yaml", "version: 1\nrules:\n  - name: api\n    limit: 1/s\n    warn: [0.8]\n")
+	_, err = Load(limiter, Functions{}, path)
+	if err == nil || !strings.HasSuffix(err.Error(), `:5:11: rule "api": warn: needs Options.OnThreshold, which receives the reports`) {
+		t.Error(err)
+	}
+}
+
 // A rule for users needs a Limiter that knows them.
 func TestNeedLoginWithoutIdentify(t *testing.T) {
 	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})

@@ -83,23 +83,30 @@ func (q *Queue) Knows(key []byte, at int64) bool {
 	return q.closed || q.recent.has(key, at)
 }
 
-// Add adds a notice that the queue does not know. It does not wait.
+// Add adds a notice, unless the queue knows it. It does not wait.
 func (q *Queue) Add(n Notice) {
+	if time.Now().UnixNano() >= q.offUntil.Load() && !q.add(&n) {
+		q.log.NoticesDropped()
+	}
+}
+
+// add is Add without the log. It reports whether there was room.
+func (q *Queue) add(n *Notice) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.closed || q.recent.has([]byte(n.Key), n.At) || time.Now().UnixNano() < q.offUntil.Load():
-		return
+	case q.closed || q.recent.has([]byte(n.Key), n.At):
+		return true
 	case len(q.waiting) >= maxWaiting:
-		q.log.NoticesDropped()
-		return
+		return false
 	}
-	q.recent.add(&n)
-	q.waiting = append(q.waiting, n)
+	q.recent.add(n)
+	q.waiting = append(q.waiting, *n)
 	if q.working == nil {
 		q.working = make(chan struct{})
 		go q.work(q.working)
 	}
+	return true
 }
 
 // Forget makes the queue leave new notices of these keys. Those that wait are still left.
