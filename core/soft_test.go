@@ -383,6 +383,32 @@ func TestSoftNamedLikeARoute(t *testing.T) {
 	})
 }
 
+// The override of such a soft rule holds neither for the unnamed rule nor for one behind it.
+func TestSoftOverrideNamedLikeARoute(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	soft := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Soft: true, Overrides: true}
+	guard := newGuard(t, limiter, soft, core.Rule{Seconds: 3600, MaxCount: 2}, core.Rule{Name: "other", Seconds: 3600})
+	operator{t, limiter, "GET /", core.PerHour(1)}.lift(me)
+	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
+	wantLeft(t, limiter, "other", me, core.PerHour(5), 3)
+}
+
+// Two rules of one name share a further limit, but not their own, because a plan has another span.
+// If the shared one is used up, neither rule is charged.
+func TestLenientRulesShareAFurtherLimit(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		base := gentle
+		base.MaxCount, base.Also = 9, []core.Limit{core.PerDay(1)}
+		planned := base
+		planned.LimitFor = func(core.Request) (core.Limit, error) { return core.Per(9, 2*time.Hour), nil }
+		wantServed(t, newGuard(t, limiter, base, planned), newView("GET", "/"), ok, 200, 200, 200)
+		wantLeft(t, limiter, "soft", me, core.PerHour(9), 8)
+		wantLeft(t, limiter, "soft", me, core.Per(9, 2*time.Hour), 8)
+		wantLeft(t, limiter, "soft", me, core.PerDay(1), 0)
+	})
+}
+
 // The headers with room for one limit keep what an outer middleware wrote, unless that is a soft
 // limit too and this one is not.
 func TestSoftInOlderHeaders(t *testing.T) {
