@@ -10,7 +10,7 @@ import (
 type chart struct {
 	Allowed, Refused string  // the points of a polyline
 	Most             float64 // the top of the scale, in calls per second
-	Text             string  // the same in words
+	Words            string  // the same in words
 }
 
 // The size of the chart, without room for texts.
@@ -23,7 +23,7 @@ func drawChart(allowed, refused []float64) *chart {
 	most := scale(max(slices.Max(allowed), slices.Max(refused)))
 	return &chart{
 		Allowed: points(allowed, most), Refused: points(refused, most), Most: most,
-		Text: "Calls per second in the last five minutes. Allowed: " + inWords(allowed) + ". Refused: " + inWords(refused) + ".",
+		Words: "Allowed: " + inWords(allowed) + ". Refused: " + inWords(refused) + ".",
 	}
 }
 

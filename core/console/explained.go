@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type explainedRule struct {
 	Banned    bool             `json:"banned,omitempty"`
 	Until     time.Time        `json:"banned_until,omitzero"`
 	Left      string           `json:"ban_ends_in,omitempty"`
+	Ban       *banLine         `json:"ban,omitempty"` // how it came about, if that is known
 	Bans      int              `json:"bans,omitempty"`
 	Strikes   int              `json:"strikes,omitempty"`
 	DryRun    bool             `json:"dry_run,omitempty"`
@@ -112,7 +114,7 @@ func (h *Handler) explainedRule(who Identity, r *core.ExplainedRule, now time.Ti
 		e.Banned, e.Left = true, waitOf(e.Until.Sub(now))
 	}
 	if o := r.Override; o != nil {
-		e.Override = &override{Text: readable(o.String()), Author: show(o.Author), Note: about(o.Note), Since: o.Since, Ignored: readable(o.Ignored)}
+		e.Override = &override{Text: readable(humane(o.String())), Author: shownName(o.Author), Note: about(o.Note), Since: o.Since, Ignored: readable(o.Ignored)}
 	}
 	for _, route := range r.Routes {
 		e.Routes = append(e.Routes, readable(route))
@@ -131,13 +133,31 @@ func (h *Handler) explainedRule(who Identity, r *core.ExplainedRule, now time.Ti
 
 func explainLimit(l *core.ExplainedLimit) explainedLimit {
 	e := explainedLimit{
-		Limit: l.Limit.String(), Source: readable(l.Source), Known: l.Known, Used: l.Used, Remaining: l.Remaining,
+		Limit: l.Limit.String(), Source: readable(humane(l.Source)), Known: l.Known, Used: l.Used, Remaining: l.Remaining,
 		Wait: waitOf(l.RetryAfter), Reset: waitOf(l.ResetAfter),
 	}
 	if (l.Limit == core.Limit{}) {
 		e.Limit = "any other"
 	}
 	return e
+}
+
+// addBans adds how the bans of a subject came about, for the first few of them.
+func (h *Handler) addBans(ctx context.Context, who Identity, x core.Explanation, e *explanation) {
+	const most = 8 // each takes a trip or two
+	found := 0
+	for i := range e.Rules {
+		rule := &e.Rules[i]
+		if !rule.Banned || found == most {
+			continue
+		}
+		name, _ := parse(rule.Name)
+		if ban, ok, err := h.limiter.BanOf(ctx, name, x.Subject); ok && err == nil {
+			line := h.banLine(who, ban)
+			rule.Ban = &line
+		}
+		found++
+	}
 }
 
 // isIdle reports whether there is nothing to say of a rule: it does not apply to the call, or it has

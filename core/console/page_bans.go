@@ -55,12 +55,16 @@ func (h *Handler) loadBans(q *query) (any, error) {
 	}
 	shown.Rule, shown.Problem, shown.Next = show(rule), problem(err), h.cursor(q.who, next)
 	for _, e := range found {
-		shown.Bans = append(shown.Bans, banLine{
-			Subject: h.subject(q.who, e.Subject), Link: !h.redacts(q.who), Until: e.Until, Left: waitOf(time.Until(e.Until)),
-			Cause: e.Cause, Bans: e.Bans, Author: show(e.Author), Note: h.about(q.who, e.Subject, e.Note),
-		})
+		shown.Bans = append(shown.Bans, h.banLine(q.who, e))
 	}
 	return shown, nil
+}
+
+func (h *Handler) banLine(who Identity, e core.BanEntry) banLine {
+	return banLine{
+		Subject: h.subject(who, e.Subject), Link: !h.redacts(who), Until: e.Until, Left: waitOf(time.Until(e.Until)),
+		Cause: e.Cause, Bans: e.Bans, Author: shownName(e.Author), Note: h.about(who, e.Subject, e.Note),
+	}
 }
 
 // banningRules returns the names of the attached rules that see bans.

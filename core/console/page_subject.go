@@ -28,6 +28,9 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return nil, err
 	}
 	shown.Counted, shown.Problem = h.explained(q.who, counted), problem(err)
+	if err == nil {
+		h.addBans(q.ctx, q.who, counted, shown.Counted)
+	}
 	return shown, nil
 }
 

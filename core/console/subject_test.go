@@ -72,7 +72,7 @@ func TestSubject(t *testing.T) {
 		operator.send("ban", 303, fields(about("for", "1h")...))
 		operator.send("override", 303, fields(about("kind", "max", "max", "9")...))
 		wantParts(t, operator.wantPage("subject?subject=198.51.100.7&done=ban"),
-			"The subject is banned.", "api The next call: banned, for another", "Banned for another", "Override: 9, by alice, since", "ticket 7",
+			"The subject is banned.", "api The next call: banned, for another", "Banned for another", ": by hand, by alice. ticket 7", "Override: 9, by alice, since", "ticket 7",
 			"9/h override 3 6", "Unban from api", "Remove the override of api", "Reset api")
 		operator.send("unban", 303, fields(about()...))
 		operator.send("remove-override", 303, fields(about()...))

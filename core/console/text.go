@@ -24,6 +24,30 @@ func show(text string) string {
 	return strconv.Quote(text)
 }
 
+// shownName is show for a name that may be missing.
+func shownName(name string) string {
+	if name == "" {
+		return ""
+	}
+	return show(name)
+}
+
+// humane returns a text of core, about a ban or an override, with its duration or its time as people
+// write them.
+func humane(text string) string {
+	if length, ok := strings.CutPrefix(text, "banned for "); ok {
+		if d, err := time.ParseDuration(length); err == nil {
+			return "banned for " + span(d)
+		}
+	}
+	if at := strings.LastIndex(text, " until "); at >= 0 {
+		if until, err := time.Parse(time.RFC3339Nano, text[at+len(" until "):]); err == nil {
+			return text[:at] + " until " + moment(until)
+		}
+	}
+	return text
+}
+
 func isPlain(text string) bool {
 	unprintable := func(r rune) bool { return !strconv.IsPrint(r) }
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
@@ -66,7 +90,7 @@ func (h *Handler) parseSubject(text string) (string, error) {
 // subject returns a subject as somebody may see it.
 func (h *Handler) subject(who Identity, subject string) string {
 	if subject == "" || !h.redacts(who) {
-		return show(subject)
+		return shownName(subject)
 	}
 	return h.digest(subject)
 }

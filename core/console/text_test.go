@@ -38,6 +38,9 @@ func TestTexts(t *testing.T) {
 
 		readable("two\nlines"): "two\nlines", readable("a\x00\"b"): `a\x00\"b`,
 
+		humane("banned for 168h0m0s"): "banned for 7 days", humane("banned for long"): "banned for long",
+		humane("500 until 2026-11-29T20:37:02.260966759Z"): "500 until 2026-11-29 20:37:02 UTC", humane("500 until then"): "500 until then",
+
 		span(0): "0s", span(1234567 * time.Nanosecond): "1.23ms", span(time.Second): "1 s", span(90 * time.Second): "1 min 30 s",
 		span(2 * time.Hour): "2 h", span(25 * time.Hour): "1 day 1 h", span(72*time.Hour + time.Minute): "3 days", span(-time.Minute): "-1 min",
 
@@ -136,8 +139,8 @@ func TestChart(t *testing.T) {
 	if c.Most != 50 || c.Allowed != "591.9,120.0 596.0,24.0 600.0,72.0" || !strings.HasSuffix(c.Refused, " 600.0,108.0") {
 		t.Errorf("the chart is %+v", c)
 	}
-	if !strings.Contains(c.Text, "Allowed: between 0 and 40, now 20. Refused: between 0 and 5, now 5.") {
-		t.Errorf("the text is %q", c.Text)
+	if !strings.Contains(c.Words, "Allowed: between 0 and 40, now 20. Refused: between 0 and 5, now 5.") {
+		t.Errorf("the text is %q", c.Words)
 	}
 	for most, want := range map[float64]float64{0: 1, 1: 1, 1.1: 2, 3: 5, 6: 10, 199: 200, 4e9: 5e9} {
 		if got := scale(most); got != want {

@@ -49,6 +49,8 @@ type List interface {
 	// after, and returns those that are in force. next is the after of the next page, or "" if this
 	// is the last one.
 	Page(ctx context.Context, rule, after string, n int) (page []Entry, next string, err error)
+	// Of returns the ban of a subject, listed or not, or false if none is in force.
+	Of(ctx context.Context, rule, subject string) (e Entry, ok bool, err error)
 }
 
 // annotate fills in how the ban came about, by the note beside it.

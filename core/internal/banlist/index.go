@@ -127,6 +127,22 @@ func (x *Index) Page(ctx context.Context, rule, after string, n int) (page []Ent
 	return page, next, err
 }
 
+// Of implements List. It takes a trip for the time, and one for the ban.
+func (x *Index) Of(ctx context.Context, rule, subject string) (e Entry, ok bool, err error) {
+	err = x.redis.Operate(ctx, func(ctx context.Context) error {
+		now, _, err := x.list(ctx, rule, "", 1)
+		if err != nil {
+			return err
+		}
+		found, err := x.inForce(ctx, rule, []string{subject}, now)
+		if len(found) > 0 {
+			e, ok = found[0], true
+		}
+		return err
+	})
+	return e, ok, err
+}
+
 // list returns n subjects of the index, and the time.
 func (x *Index) list(ctx context.Context, rule, after string, n int) (now int64, subjects []string, err error) {
 	for more := true; more; {

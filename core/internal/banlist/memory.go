@@ -128,14 +128,25 @@ func (m *Memory) Page(_ context.Context, rule, after string, n int) (page []Entr
 		subjects = subjects[:n]
 		next = subjects[n-1]
 	}
-	tail := rediskey.BanTail(rule, false)
 	for _, subject := range subjects {
-		state, now := m.bans.BanOf(rediskey.Append(nil, "", subject, tail))
-		if state.Ends > now {
-			e, l := Entry{Subject: subject, BanState: state}, m.rules[rule][subject]
-			e.annotate(l.BanNote, l.byHand)
+		if e, ok := m.of(rule, subject); ok {
 			page = append(page, e)
 		}
 	}
 	return page, next, nil
+}
+
+// Of implements List.
+func (m *Memory) Of(_ context.Context, rule, subject string) (e Entry, ok bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok = m.of(rule, subject)
+	return e, ok, nil
+}
+
+func (m *Memory) of(rule, subject string) (e Entry, ok bool) {
+	state, now := m.bans.BanOf(rediskey.Append(nil, "", subject, rediskey.BanTail(rule, false)))
+	e, listed := Entry{Subject: subject, BanState: state}, m.rules[rule][subject]
+	e.annotate(listed.BanNote, listed.byHand)
+	return e, state.Ends > now
 }
