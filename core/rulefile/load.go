@@ -118,11 +118,12 @@ func newTrial(limiter *core.Limiter) (*core.Limiter, error) {
 	return newTrialThat(identifies, warns)
 }
 
-// accepts reports whether a limiter has the option that a rule with this field needs.
+// accepts reports whether a limiter has the option that a rule with this field needs. The rule
+// behind it is wrong in any case, so that none is attached.
 func accepts(limiter *core.Limiter, rule core.Rule, field string) (bool, error) {
 	var wrong *core.RuleError
-	switch _, err := limiter.Check(rule); {
-	case err == nil:
+	switch _, err := limiter.Check(rule, core.Rule{Seconds: -1}); {
+	case errors.As(err, &wrong) && wrong.Field == "Seconds":
 		return true, nil
 	case errors.As(err, &wrong) && wrong.Field == field:
 		return false, nil

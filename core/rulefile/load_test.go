@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -295,5 +296,17 @@ func TestNeedLoginWithoutIdentify(t *testing.T) {
 	_, err = Load(limiter, Functions{}, path)
 	if err == nil || !strings.HasSuffix(err.Error(), `:5:17: rule "api": need_login = true: needs Options.Identify, to know who is logged in`) {
 		t.Error(err)
+	}
+}
+
+// Reading rules attaches none: only a guard does.
+func TestLoadAttachesNothing(t *testing.T) {
+	limiter := newLimiter(t)
+	if _, err := Load(limiter, registered, write(t, "limits.yaml", oneRule("api"))); err != nil {
+		t.Fatal(err)
+	}
+	explanation, err := limiter.Explain(context.Background(), core.CallInfo{Method: "GET", Path: "/"})
+	if err != nil || len(explanation.Rules) > 0 {
+		t.Errorf("%v, %v", explanation, err)
 	}
 }
