@@ -54,6 +54,7 @@
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //   - [Limiter.Explain] says how the attached rules would decide a call, and why. [Limiter.Inspect]
 //     says what they have counted for a subject. Neither charges anything.
+//   - [Limiter.Top] returns who is refused most, and who is nearest to a limit.
 //
 // # Redis
 //
@@ -110,6 +111,7 @@
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
 //	    obeyOverrides       decide_overrides.go         what operators set for the subject
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
+//	    tallyLimit          decide_verdicts.go          counts it, and notes it for Top (top_notes.go)
 //	    warn                threshold.go                thresholds: internal/notices reports them later
 //	    answer              decide_answer.go            the Answer: headers.go, refusal.go
 //	Answer.Run              guard.go                    runs the handler

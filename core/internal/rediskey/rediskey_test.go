@@ -213,3 +213,22 @@ func TestEscaping(t *testing.T) {
 		}
 	})
 }
+
+// The lists of all rules share a hash tag that no subject has, and no two rules share a list,
+// whatever their names are.
+func TestTopListsHaveKeysOfTheirOwn(t *testing.T) {
+	head := rediskey.Head(strings.Repeat("p", rediskey.MaxPrefix))
+	seen := map[string]string{rediskey.TopIndex(head): "the index"}
+	for _, name := range []string{"", "all", "%all", "%25all", "ti1", "}", "}:api", "api", "api:tr1", strings.Repeat("n", 65), strings.Repeat("\xff", 1000)} {
+		for _, tag := range []string{"tr1", "tn1"} {
+			key := rediskey.TopList(head, name, tag, 1<<40)
+			if other, ok := seen[key]; ok || len(key) > rediskey.MaxLen || !strings.HasPrefix(key, head+"%top}:") || strings.Count(key, "}") != 1 {
+				t.Errorf("%q has the key %s of %q, with %d bytes", name, key, other, len(key))
+			}
+			seen[key] = name
+		}
+	}
+	if key := string(rediskey.Append(nil, head, "%top", "}:x")); strings.HasPrefix(key, head+"%top}") {
+		t.Errorf("a subject has the key %s", key)
+	}
+}

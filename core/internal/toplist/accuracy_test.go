@@ -41,8 +41,8 @@ func TestAccuracy(t *testing.T) {
 	}{
 		{"zipf", zipf, 200_000, 1_000},
 		{"uniform tail", uniform, 200_000, 1_000},
-		{"zipf, sampled", zipf, 5_000_000, 200_000},
-		{"uniform tail, sampled", uniform, 5_000_000, 200_000},
+		{"zipf, sampled", zipf, 2_000_000, 100_000},
+		{"uniform tail, sampled", uniform, 2_000_000, 100_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

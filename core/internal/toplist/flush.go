@@ -62,7 +62,7 @@ func (t *Table) flush(r *Rule, of kind) (added int, err error) {
 // flushAll adds to the list of all rules what was added to those of single rules.
 func (t *Table) flushAll() {
 	for of := range kinds {
-		greatest := greatest(t.waiting[of], MaxEntries)
+		greatest := greatest(t.waiting[of], maxEntries)
 		added, _ := t.add(all, of, greatest)
 		t.waiting[of] = slices.Clone(greatest[added:])
 	}

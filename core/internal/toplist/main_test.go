@@ -32,10 +32,10 @@ func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 	return NewRedis(store, head)
 }
 
-// newTable returns a table that adds to slots when the test flushes it, and whose clock the test
+// newTable returns a table that adds to slots only when the test flushes it, and whose clock the test
 // sets. Errors fail the test.
 func newTable(t testing.TB, slots Slots, clock *time.Duration) *Table {
-	table := New(slots, func(do func()) { do() }, on, func(err error) { t.Error(err) })
+	table := New(slots, func(func()) {}, on, func(err error) { t.Error(err) })
 	table.now = func() time.Duration { return *clock }
 	t.Cleanup(table.Close)
 	return table

@@ -96,14 +96,14 @@ func (s *Memory) minute() int64 { return s.clock().Unix() / 60 }
 
 // cut keeps the entries with the highest numbers, as ZRANGE orders them.
 func cut(numbers map[string]float64) {
-	if len(numbers) <= MaxEntries {
+	if len(numbers) <= maxEntries {
 		return
 	}
 	entries := entriesOf(numbers)
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(b.Subject, a.Subject))
 	})
-	for _, e := range entries[MaxEntries:] {
+	for _, e := range entries[maxEntries:] {
 		delete(numbers, e.Subject)
 	}
 }

@@ -83,7 +83,7 @@ func (s *Redis) add(ctx context.Context, list string, of kind, entries []Entry) 
 	how := [kinds]string{Refused: "INCR", Near: "GT"}[of]
 	minute := (time.Now().UnixMicro() + s.ahead.Load()) / aMinute
 	for range 3 {
-		args := []any{minute, list, how, MaxEntries, maxRules + 1, keptFor, 2 * len(entries)}
+		args := []any{minute, list, how, maxEntries, maxRules + 1, keptFor, 2 * len(entries)}
 		for _, e := range entries {
 			args = append(args, strconv.FormatFloat(e.Number, 'f', -1, 64), e.Subject)
 		}

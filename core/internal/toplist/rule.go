@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSubject is the length of the longest subject in a list, in bytes.
-const MaxSubject = 255
+// maxSubject is the length of the longest subject in a list, in bytes.
+const maxSubject = 255
 
 // The kinds of lists.
 const (
@@ -30,7 +30,7 @@ func (k kind) join(a, b float64) float64 {
 }
 
 // sizes are how many subjects of a rule a process watches.
-var sizes = [kinds]int{Refused: 256, Near: MaxEntries}
+var sizes = [kinds]int{Refused: 256, Near: maxEntries}
 
 // Rule is what a process notes of the calls that a rule decides. Its methods are safe for concurrent
 // use. It is a few words until there is something to note.
@@ -83,13 +83,13 @@ func (r *Rule) begin(of kind) bool {
 
 // cut returns a subject as lists show it. Callers may choose subjects of any length.
 func (r *Rule) cut(subject []byte) []byte {
-	if len(subject) <= MaxSubject {
+	if len(subject) <= maxSubject {
 		return subject
 	}
 	digest := fnv.New32a()
 	digest.Write(subject)
 	mark := fmt.Sprintf("...%08x", digest.Sum32())
-	end := MaxSubject - len(mark)
+	end := maxSubject - len(mark)
 	for most := end; end > most-utf8.UTFMax && !utf8.RuneStart(subject[end]); {
 		end--
 	}
@@ -97,11 +97,11 @@ func (r *Rule) cut(subject []byte) []byte {
 	return r.room
 }
 
-// take takes out what was noted since the last time, at most MaxEntries.
+// take takes out what was noted since the last time, at most maxEntries.
 func (r *Rule) take(of kind) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	taken := r.found[of].take(MaxEntries)
+	taken := r.found[of].take(maxEntries)
 	if of == Near { // the next list begins afresh
 		r.found[of] = sketch{size: sizes[of]}
 	}

@@ -83,7 +83,7 @@ func TestBothEnginesKeepTheSame(t *testing.T) {
 		client.now = now
 		list, of := []string{"api", "%all", ""}[random.IntN(3)], kind(random.IntN(int(kinds)))
 		var entries []Entry
-		for subject := range random.IntN(MaxEntries) {
+		for subject := range random.IntN(maxEntries) {
 			number := float64(1 + random.IntN(9))
 			if of == Near {
 				number /= 10
@@ -112,7 +112,7 @@ func TestSlotsAreBounded(t *testing.T) {
 	}
 	add(t, slots, "api", Refused, entries...)
 	got := read(t, slots, "api", Refused, 1)
-	if len(got) != MaxEntries || got[0].Number != 250 || got[99].Number != 151 {
+	if len(got) != maxEntries || got[0].Number != 250 || got[99].Number != 151 {
 		t.Errorf("%d entries, from %v to %v", len(got), got[0], got[len(got)-1])
 	}
 	for _, key := range client.Keys(background, "*").Val() {

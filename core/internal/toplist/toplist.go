@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// MaxEntries is the number of entries of a list.
-	MaxEntries = 100
+	// maxEntries is the number of entries of a list.
+	maxEntries = 100
 	// maxRules is how many rules have lists at the same time. With subjects of 255 bytes, the sketches
 	// of so many take 25 MB of a process.
 	maxRules = 200
@@ -183,5 +183,5 @@ func merge(slots [][]Entry, of kind) []Entry {
 			numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
 		}
 	}
-	return greatest(entriesOf(numbers), MaxEntries)
+	return greatest(entriesOf(numbers), maxEntries)
 }
