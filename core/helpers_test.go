@@ -206,11 +206,12 @@ func counterKeys(server *redis.Client) []string {
 	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.Contains(key, ":{%") })
 }
 
-// deadRedis are options with a Redis whose port refuses connections.
+// deadRedis are options with a Redis whose port refuses connections. A call ends by the refusal,
+// however busy this machine is, and not by its Timeout, which would be another failure.
 func deadRedis(t testing.TB) core.Options {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
-	return core.Options{Redis: client, Timeout: 5 * time.Millisecond}
+	return core.Options{Redis: client, Timeout: patient}
 }
 
 // decisions notes what OnDecision receives.

@@ -64,11 +64,8 @@ func TestOnStoreError(t *testing.T) {
 
 func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 	var log logbook
-	// The refused connection ends each call, however busy this machine is: a call that ended by its
-	// Timeout would be another failure, with a line of its own.
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = client.Close() })
-	options := core.Options{Redis: client, Timeout: patient, Logger: log.logger()}
+	options := deadRedis(t)
+	options.Logger = log.logger()
 	guard := newGuard(t, newLimiter(t, options), closed)
 	for range 3 {
 		wantStatus(t, guard, newView("GET", "/"), 503)
