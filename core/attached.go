@@ -78,40 +78,54 @@ type guardCalls struct {
 	loose    pathmatch.Looseness
 }
 
-// note notes a call. It runs for the first call, and for those that inspect, so that the others pay
-// nothing for it.
+// noteFirst is how many of a guard's first calls are noted. Of the others, only those that inspect
+// are noted, so that the rest pays nothing for it.
+const noteFirst = 1_000
+
+// note notes a call.
 func (g *Guard) note(c *call, subject string) {
-	route := routeKey{countedMethod(c.Method()), c.Route()}
+	if g.noting.Load() < noteFirst {
+		g.noting.Add(1)
+	}
+	route, loose := routeKey{countedMethod(c.Method()), c.Route()}, loosenessOf(c.View)
 	for {
 		before := g.calls.Load()
-		var noted guardCalls
-		if before != nil {
-			noted = *before
-		}
-		if !noted.add(route, subject != "", loosenessOf(c.View)) && before != nil {
+		if before != nil && before.knows(route, subject != "", loose) {
 			return
 		}
-		if g.calls.CompareAndSwap(before, &noted) {
+		noted := new(guardCalls)
+		if before != nil {
+			*noted = *before
+		}
+		noted.add(route, subject != "", loose)
+		if g.calls.CompareAndSwap(before, noted) {
 			return
 		}
 	}
 }
 
-// add adds a call, and reports whether that changed anything.
-func (n *guardCalls) add(route routeKey, subject bool, loose pathmatch.Looseness) (changed bool) {
-	changed = subject && !n.subjects || n.loose != n.loose|loose
+// knows reports whether a call like this one is noted.
+func (n *guardCalls) knows(route routeKey, subject bool, loose pathmatch.Looseness) bool {
+	if subject && !n.subjects || n.loose != n.loose|loose {
+		return false
+	}
+	if route.route == "" || len(route.route) > maxRoute {
+		return n.unrouted
+	}
+	return n.full || slices.Contains(n.routes, route)
+}
+
+func (n *guardCalls) add(route routeKey, subject bool, loose pathmatch.Looseness) {
 	n.subjects, n.loose = n.subjects || subject, n.loose|loose
 	switch {
 	case route.route == "" || len(route.route) > maxRoute:
-		changed, n.unrouted = changed || !n.unrouted, true
+		n.unrouted = true
 	case slices.Contains(n.routes, route):
 	case len(n.routes) == maxNoted:
-		changed, n.full = changed || !n.full, true
+		n.full = true
 	default:
-		route = routeKey{strings.Clone(route.method), strings.Clone(route.route)}
-		n.routes, changed = append(slices.Clip(n.routes), route), true
+		n.routes = append(slices.Clip(n.routes), routeKey{strings.Clone(route.method), strings.Clone(route.route)})
 	}
-	return changed
 }
 
 // names returns the routes that are noted, as unnamed rules are named after them.
@@ -123,13 +137,29 @@ func (n *guardCalls) names() (names []string) {
 	return names
 }
 
-// isElsewhere reports whether all calls so far were on other routes.
-func (n *guardCalls) isElsewhere(method, route string) bool {
-	return route != "" && len(n.routes) > 0 && !n.full && !n.unrouted && !n.has(method, route)
+// breadth returns for how many routes the guard was called. A guard in front of a router, which knows
+// no routes, is called for all of them.
+func (n *guardCalls) breadth() int {
+	if n.full || n.unrouted {
+		return maxNoted + 1
+	}
+	return len(n.routes)
 }
 
-func (n *guardCalls) has(method, route string) bool {
-	return slices.Contains(n.routes, routeKey{countedMethod(method), route})
+// isElsewhere reports whether no call so far was on the route of this one, or on a route that its
+// path can match if its route is not known. Then the guard is probably not attached there. If other
+// guards were called and this one was not, it probably is not either.
+func (n *guardCalls) isElsewhere(v View, othersCalled bool) bool {
+	switch {
+	case n.full || n.unrouted:
+		return false
+	case len(n.routes) == 0:
+		return othersCalled
+	}
+	method, route, path := countedMethod(v.Method()), v.Route(), v.Path()
+	return !slices.ContainsFunc(n.routes, func(noted routeKey) bool {
+		return noted.method == method && (noted.route == route || route == "" && canMatch(noted.route, path, n.loose))
+	})
 }
 
 // noted returns what is noted of the guard's calls.

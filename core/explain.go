@@ -14,9 +14,10 @@ type CallInfo struct {
 	Host string
 	// Path is the path as it is sent, and may have a query behind a question mark.
 	Path string
-	// Route is the pattern that the framework matches, such as /users/:id. Unset, it is the Path if
-	// this process was called for such a route, or if this is gRPC. The text that a wildcard of the
-	// route matches is found in Path, if the wildcard is a whole segment: :id or {id}.
+	// Route is the pattern that the framework matches, such as /users/:id. Unset, it is the route
+	// that the Path matches, if there is only one among those that this process was called for; in
+	// gRPC it is the Path. The text that a wildcard of the route matches is found in Path, if the
+	// wildcard is a whole segment: :id or {id}.
 	Route string
 	// RemoteAddr is the address of the connection's peer, with or without a port. If this is a
 	// proxy that Options.ClientIP trusts, Header says who calls.
@@ -65,12 +66,14 @@ type ExplainedRule struct {
 	// says so. Version is that of its RuleSet, or "".
 	Place   string `json:"place,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Routes are the routes that this process was called for by the rule's Guard, such as
-	// "POST /reply". The first 16 are noted: each when it was called first, or some calls later.
+	// Routes are the routes that the rule's Guard was called for in this process, such as
+	// "POST /reply". Up to 16 are noted: those of its first 1,000 calls, and of one in 127 later.
 	Routes []string `json:"routes,omitempty"`
-	// Elsewhere reports whether the Guard was called for other routes than that of the call, and
-	// for no more than 16. Then the rule probably is not attached to the call's route, and the
-	// Explanation ignores it where it says which rule would refuse.
+	// Elsewhere reports whether the rule is probably not attached to the route of the call, because
+	// its Guard was not called for that route in this process, but for others, or not at all while
+	// other Guards were. The Explanation ignores it where it says which rule would refuse. Rules with
+	// Paths or Except are never Elsewhere, because they are for whole routers, nor are those of a
+	// Guard that was called for more than 16 routes.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	// InHandler reports whether the rule is one of a Check.
 	InHandler bool `json:"in_handler,omitempty"`
@@ -135,8 +138,9 @@ type ExplainedLimit struct {
 //
 // The functions of the rules and Identify run as in a call. Value finds what is in the context. If
 // they fail or panic, that is the rule's error. Which Guards a call passes, and in which order,
-// only the framework knows. Explain assumes that it is the order in which they were attached, and
-// leaves out those that are Elsewhere. A Check whose handler passes subjects of its own is not
+// only the framework knows. Explain assumes that Guards which were called for more routes come
+// first, then those that were attached earlier, and last the Checks. It leaves out those that are
+// Elsewhere. A Check whose handler passes subjects of its own is not
 // decided: use Inspect with the subject. A Guard that the service has dropped is not shown.
 //
 // Redis gets one trip for the overrides and bans, and one for each 16 counters, of at most 4,000,

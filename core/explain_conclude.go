@@ -170,15 +170,17 @@ func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 }
 
 // decide says which rule would refuse the call: of the first Guard that refuses it, the one that
-// the Guard's answer would name. Checks follow the Guards, because they run in handlers.
+// the Guard's answer would name.
 func (x *explanation) decide() {
-	for _, inHandler := range [...]bool{false, true} {
-		for i, e := range x.rules {
-			if e.InHandler == inHandler && e.refusal() > 0 {
-				x.refusedBy(i)
-				return
-			}
+	first := -1
+	for i, e := range x.rules {
+		if e.refusal() > 0 && (first < 0 || e.precedes(x.rules[first])) {
+			first = i
 		}
+	}
+	if first >= 0 {
+		x.refusedBy(first)
+		return
 	}
 	x.Reason = Allowed
 	for _, e := range x.rules {
@@ -191,6 +193,16 @@ func (x *explanation) decide() {
 			x.Reason, x.Rule = e.Reason, e.Name
 		}
 	}
+}
+
+// precedes reports whether a call passes the Guard of the rule before that of an earlier rule.
+// Checks follow the Guards, because they run in handlers. A Guard that was called for more routes is
+// probably outside of one that was called for fewer.
+func (e *explained) precedes(earlier *explained) bool {
+	if e.InHandler != earlier.InHandler {
+		return !e.InHandler
+	}
+	return e.breadth > earlier.breadth
 }
 
 // refusedBy says that the Guard of the rule at i refuses the call.

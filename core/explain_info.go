@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // infoView is a CallInfo as a View.
@@ -30,21 +32,55 @@ func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView 
 	if v.info.Host == "" {
 		v.info.Host = v.header.Get("Host")
 	}
-	if info.Route == "" && (info.Method == "" || wasCalledFor(guards, info.Method, path)) {
-		v.info.Route = path
+	if info.Route == "" {
+		v.info.Route = findRoute(guards, info.Method, path)
 	}
 	return v
 }
 
-// wasCalledFor reports whether a route is noted of any of the guards.
-func wasCalledFor(guards []*Guard, method, route string) bool {
+// findRoute returns the route of a path by the calls so far: the path itself if it is a route, as
+// always in gRPC, or else the only route that it can match, or "".
+func findRoute(guards []*Guard, method, path string) (found string) {
+	if method == "" {
+		return path
+	}
+	method = countedMethod(method)
+	several := false
 	for _, g := range guards {
 		noted := g.noted()
-		if noted.has(method, route) {
-			return true
+		for _, r := range noted.routes {
+			switch {
+			case r.method != method || r.route == found || !canMatch(r.route, path, noted.loose):
+			case r.route == path:
+				return path
+			default:
+				several, found = found != "", r.route
+			}
 		}
 	}
-	return false
+	if several {
+		return ""
+	}
+	return found
+}
+
+// canMatch reports whether a path may be one of a route, in any of the frameworks. A segment with
+// one of the characters by which they mark wildcards is taken for one.
+func canMatch(route, path string, loose pathmatch.Looseness) bool {
+	patterns := strings.Split(strings.TrimRight(route, "/"), "/")
+	segments := strings.Split(strings.TrimRight(path, "/"), "/")
+	for i, pattern := range patterns {
+		switch {
+		case strings.ContainsAny(pattern, "*+?") || strings.Contains(pattern, "..."):
+			return true // it may match any number of segments
+		case i == len(segments):
+			return false
+		case strings.ContainsAny(pattern, ":{<("), pattern == segments[i]:
+		case loose&pathmatch.AnyCase == 0 || !strings.EqualFold(pattern, segments[i]):
+			return false
+		}
+	}
+	return len(patterns) == len(segments)
 }
 
 func (v *infoView) Context() context.Context    { return v.ctx }

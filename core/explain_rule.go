@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -23,8 +24,10 @@ type explanation struct {
 type explained struct {
 	ExplainedRule
 	guard int // its index among the guards
-	rule  *boundRule
-	named *namedRule
+	// breadth is for how many routes the guard was called.
+	breadth int
+	rule    *boundRule
+	named   *namedRule
 	// owns are the limits in place of the rule's own: one for a call, and all possible ones for an
 	// Inspect. also are further ones.
 	owns, also []sourcedLimit
@@ -94,11 +97,15 @@ func (l *Limiter) explain(ctx context.Context, v View, user string, guards []*Gu
 	c := &call{View: v, limiter: l, recalling: true, user: user, userKnown: user != ""}
 	failed := identify(c)
 	x.describe(c)
+	anyCalled := slices.ContainsFunc(guards, func(g *Guard) bool { return g.calls.Load() != nil })
 	for at, g := range guards {
 		rules, version, place := g.inForce()
 		for _, rule := range rules {
-			e := newExplained(at, g, rule, version, place)
-			e.consider(c, g.noted(), failed)
+			e, noted := newExplained(at, g, rule, version, place), g.noted()
+			// Patterns are for whole routers.
+			e.breadth = noted.breadth()
+			e.Elsewhere = !rule.scope.HasPatterns() && noted.isElsewhere(v, anyCalled)
+			e.consider(c, noted, failed)
 			x.add(e)
 		}
 	}
@@ -161,7 +168,7 @@ func (e *explained) try(c *call, name string, do func() error) error {
 func (e *explained) consider(c *call, noted guardCalls, notIdentified error) {
 	rule := e.rule
 	e.named = rule.knownAs(c.Method(), c.Route())
-	e.Name, e.Elsewhere = e.named.name, noted.isElsewhere(c.Method(), c.Route())
+	e.Name = e.named.name
 	e.Applies, e.Because = rule.scope.Explain(c.Method(), c.Route(), c.Path(), loosenessOf(c.View)|noted.loose)
 	if !e.Applies || e.skips(c) {
 		return

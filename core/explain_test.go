@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -213,24 +214,26 @@ func TestExplainRoutes(t *testing.T) {
 	for range 2 {
 		reply.Check(newView("POST", "/reply"))
 		unnamed.Check(newView("GET", "/posts/:id").as("alice"))
-		front.Check(newView("GET", ""))
+		front.Check(newView("GET", "").from("192.0.2.9"))
 	}
-	for i := range 20 * 127 { // a guard notes one of so many calls
-		group.Check(newView("GET", fmt.Sprint("/", i%20)))
+	for i := range 20 {
+		group.Check(newView("GET", fmt.Sprint("/", i)))
 	}
 	for _, test := range []struct {
 		info core.CallInfo
 		rule string // that would refuse
 		want string // the rules that are not elsewhere
 	}{
-		{core.CallInfo{Method: "POST", Path: "/reply"}, "reply", "reply uncalled group front"},
-		{core.CallInfo{Method: "GET", Path: "/reply", Route: "/reply"}, "front", "uncalled group front"},
-		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id uncalled group front"},
-		{core.CallInfo{Method: "HEAD", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id uncalled group front"},
-		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "bob"}, "front", "GET /posts/:id uncalled group front"},
-		{core.CallInfo{Method: "GET", Path: "/posts/7", User: "alice"}, "reply", "reply (no route) uncalled group front"},
+		{core.CallInfo{Method: "POST", Path: "/reply"}, "reply", "reply group front"},
+		{core.CallInfo{Method: "POST", Path: "/reply", RemoteAddr: "192.0.2.9"}, "front", "reply group front"},
+		{core.CallInfo{Method: "GET", Path: "/reply", Route: "/reply"}, "", "group front"},
+		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id group front"},
+		{core.CallInfo{Method: "HEAD", Path: "/posts/7", User: "alice"}, "GET /posts/:id", "GET /posts/:id group front"},
+		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "bob"}, "", "GET /posts/:id group front"},
+		{core.CallInfo{Method: "GET", Path: "/posts", User: "alice"}, "", "group front"},
+		{core.CallInfo{Method: "GET", Path: "/7", User: "alice"}, "", "group front"},
 	} {
-		test.info.RemoteAddr = from1
+		test.info.RemoteAddr = cmp.Or(test.info.RemoteAddr, from1)
 		x := explain(t, limiter, test.info)
 		var here []string
 		for _, r := range x.Rules {
@@ -245,12 +248,30 @@ func TestExplainRoutes(t *testing.T) {
 			t.Errorf("%+v: refused by %q, here are %s, want %+v\n%v", test.info, x.Rule, got, test, x)
 		}
 	}
+	unnamed.Check(newView("GET", "/posts/{slug}").as("alice")) // now there are two for a path
 	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/posts/7", User: "alice"})
-	if r := ruleOf(t, x, "(no route)"); len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {
+	if r := ruleOf(t, x, "(no route)"); r.Elsewhere || len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {
 		t.Errorf("%+v", r)
 	}
 	if r := ruleOf(t, x, "group"); len(r.Routes) != 16 || !slices.IsSorted(r.Routes) {
 		t.Errorf("%+v", r)
+	}
+	late := attach(t, limiter, core.Rule{Name: "late", Limit: hourly})
+	for range 1_000 {
+		late.Check(newView("GET", "/early"))
+	}
+	for range 2 * 127 { // one of so many calls is noted
+		late.Check(newView("GET", "/late"))
+	}
+	if r := ruleOf(t, explain(t, limiter, core.CallInfo{Method: "GET", Path: "/late"}), "late"); r.Elsewhere || len(r.Routes) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if x := explain(t, limiter, core.CallInfo{Method: "POST", Path: "/x", Route: "/x", RemoteAddr: "192.0.2.2"}); x.Reason != core.Allowed || !strings.HasPrefix(x.String(), "POST /x from 192.0.2.2: allowed\n") {
+		t.Errorf("%v", x)
+	}
+	reply.Check(newView("POST", "/reply").from("192.0.2.3"))
+	if x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/x", RemoteAddr: "192.0.2.3"}); x.Reason != core.Allowed || !strings.Contains(x.String(), `allowed, unless "reply" is attached to this route`) {
+		t.Errorf("%v", x)
 	}
 	before := len(limiter.Stats().Decisions)
 	explain(t, limiter, core.CallInfo{Method: "GET", Path: "/new", Route: "/new"})
@@ -379,4 +400,24 @@ func TestExplainLimits(t *testing.T) {
 			t.Errorf("%v", x)
 		}
 	})
+}
+
+// A route of any framework is found by a path.
+func TestExplainFindsTheRoute(t *testing.T) {
+	for _, test := range []struct {
+		route, path string
+		want        bool
+	}{
+		{"/", "/", true}, {"/", "/a", false}, {"/a", "/", false}, {"/a", "/a/", true}, {"/a/", "/a", true}, {"/a", "/b", false}, {"/a", "/A", false},
+		{"/:id", "/7", true}, {"/:id", "/7/8", false}, {"/posts/{id}", "/posts/7", true}, {"/posts/{id}", "/users/7", false}, {"/posts/{id}", "/posts", false},
+		{"/:id<int>", "/7", true}, {"/a/:id?", "/a", true}, {"/a/*file", "/a/b/c", true}, {"/a/{file...}", "/a/b/c", true}, {"/a/{$}", "/a/", false},
+		{"/*", "/anything/at/all", true}, {"/a/+", "/a/b/c", true}, {"/a/*file", "/b", false},
+	} {
+		if got := core.CanMatch(test.route, test.path, false); got != test.want {
+			t.Errorf("%s for %s: %t, want %t", test.route, test.path, got, test.want)
+		}
+	}
+	if !core.CanMatch("/Posts/:id", "/posts/7", true) {
+		t.Error("the case of letters is not ignored")
+	}
 }

@@ -71,9 +71,27 @@ func (x *Explanation) writeHead(w *strings.Builder) {
 	default:
 		fmt.Fprintf(w, ": refused by %q: %s", x.Rule, x.Reason)
 	}
+	if other := x.refusingElsewhere(); x.Reason == Allowed && other != "" {
+		fmt.Fprintf(w, ", unless %q is attached to this route", other)
+	}
 	if x.RetryAfter > 0 {
 		fmt.Fprintf(w, ". It passes in %s.", waitText(x.RetryAfter))
 	}
+}
+
+// refusingElsewhere returns the name of a rule that would refuse the call if it was attached to its
+// route, or "".
+func (x *Explanation) refusingElsewhere() string {
+	for i := range x.Rules {
+		switch r := &x.Rules[i]; r.Reason {
+		case Allowed, SoftExceeded, DryRunExceeded, StoreFailOpen, "":
+		default:
+			if r.Elsewhere {
+				return r.Name
+			}
+		}
+	}
+	return ""
 }
 
 // isIdle reports whether an Inspect has nothing to say of the rule.

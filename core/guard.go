@@ -21,6 +21,7 @@ type Guard struct {
 
 	// The fields below are for Explain and Inspect.
 	calls   atomic.Pointer[guardCalls] // nil before the first call
+	noting  atomic.Int32               // how many of the first calls were noted
 	set     *RuleSet                   // that the guard follows, or nil
 	callers []uintptr                  // of the function that made the guard
 }
@@ -176,7 +177,7 @@ func (g *Guard) check(v View, subject string) Answer {
 	}
 	c := g.limiter.open(v)
 	defer g.limiter.close(c)
-	if c.inspects || g.calls.Load() == nil {
+	if c.inspects || g.noting.Load() < noteFirst {
 		g.note(c, subject)
 	}
 	answer := c.decide(g.bound(), subject)
