@@ -56,6 +56,9 @@ func (t *Table) flush(r *Rule, of kind) (added int, err error) {
 	for _, e := range taken[:added] {
 		t.waiting[of] = append(t.waiting[of], Entry{joined(r.name, e.Subject), e.Number})
 	}
+	if len(t.waiting[of]) > 2*maxAdded { // the list of all rules could not be written for long
+		t.waiting[of] = greatest(t.waiting[of], maxEntries)
+	}
 	return added, err
 }
 

@@ -106,6 +106,30 @@ func TestATableThatIsOff(t *testing.T) {
 	wantRefused(t, table, "api", Entry{"a", 1})
 }
 
+// If single rules can be written to and other rules never can, what waits for the list of all is
+// bounded.
+func TestWhatWaitsIsBounded(t *testing.T) {
+	table, slots, _ := newScripted(t)
+	slots.only, slots.err = "last", &failure.Error{Class: failure.Refused, Err: errors.New("OOM")}
+	var rules []*Rule
+	for i := range 30 {
+		rules = append(rules, table.Rule(fmt.Sprint("rule", i)))
+	}
+	for range 10 {
+		for _, r := range append(rules, table.Rule("last")) {
+			for n := range maxEntries {
+				r.NoteRefusal(1, []byte(user(n)))
+			}
+		}
+		if table.Flush(); len(table.waiting[Refused]) > 2*maxAdded {
+			t.Fatalf("%d entries wait", len(table.waiting[Refused]))
+		}
+	}
+	if len(table.waiting[Refused]) < maxEntries {
+		t.Errorf("%d entries wait: the test shows nothing", len(table.waiting[Refused]))
+	}
+}
+
 // A list that somebody else's value is in the way of does not keep others from being written.
 func TestAForeignValueConcernsOneList(t *testing.T) {
 	client := redistest.Start(t).Client(t)
