@@ -71,7 +71,7 @@ func (h *Handler) loadNow(_ *query) (any, error) { return h.now(), nil }
 func (h *Handler) now() *now {
 	stats, at := h.limiter.Stats(), time.Now()
 	fresh, then := sampleOf(stats, at), h.figures.minute()
-	passed := at.Sub(then.at)
+	passed := max(at.Sub(then.at), samplePause) // in less time, a few calls would look like many
 	n := &now{
 		Time: at, Seconds: passed.Seconds(), All: figureOf("", fresh.all, then.all, passed), Rules: []figure{},
 		Health: h.health(stats), Sets: ruleSets(stats, at), Chart: drawChart(h.figures.history()),
