@@ -30,15 +30,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
 func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool,
-	signIn, search gin.HandlerFunc, rdb redis.UniversalClient, functions rulefile.Functions, set *rulefile.Set, rules []core.Rule, text, commit string) {
+	signIn, search gin.HandlerFunc, rdb redis.UniversalClient, functions rulefile.Functions, set *rulefile.Set, rules []core.Rule, text, commit string,
+	mux *http.ServeMux, server *http.Server, isOperator func(name, password string) bool) {
 	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
-	_ = fmt.Print
+	_, _ = fmt.Print, console.New
 	{
 %s
 	}
@@ -56,6 +58,7 @@ func TestPagesCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	below = append(below, "../core/console/README.md")
 	programs, fragments := 0, map[string]string{}
 	for _, page := range append(pages, below...) {
 		for i, snippet := range snippets(t, page) {

@@ -35,7 +35,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	// In Use, not in Pre: there echo does not know the route yet.
 	e.Use(echolimit.New(limiter,
 		core.Rule{
-			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**", "/console/**"},
 			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
 		},
 		core.Rule{
@@ -63,6 +63,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	e.POST("/reply", reply, echolimit.New(limiter, replies))
 	e.Any("/operator/*", echo.WrapHandler(example.Operator(limiter)))
+	e.Any("/console/*", echo.WrapHandler(example.Console(limiter)))
 	return e
 }
 

@@ -51,7 +51,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 	// In Use fiber does not know the route yet, so these rules need a Name or Paths.
 	app.Use(fiberlimit.New(limiter,
 		core.Rule{
-			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**", "/console/**"},
 			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
 		},
 		core.Rule{
@@ -75,6 +75,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	app.Post("/reply", fiberlimit.New(limiter, replies), reply)
 	app.All("/operator/*", adaptor.HTTPHandler(example.Operator(limiter)))
+	app.All("/console/*", adaptor.HTTPHandler(example.Console(limiter)))
 	return app
 }
 

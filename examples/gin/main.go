@@ -38,7 +38,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	// gin's Use covers only the routes that are added after it.
 	router.Use(ginlimit.New(limiter,
 		core.Rule{
-			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**", "/console/**"},
 			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
 		},
 		core.Rule{
@@ -66,6 +66,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	router.POST("/reply", ginlimit.New(limiter, replies), reply)
 	router.Any("/operator/*question", gin.WrapH(example.Operator(limiter)))
+	router.Any("/console/*page", gin.WrapH(example.Console(limiter)))
 	return router
 }
 

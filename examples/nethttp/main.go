@@ -46,11 +46,12 @@ func routes(limiter *core.Limiter) http.Handler {
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	mux.Handle("POST /reply", nethttplimit.New(limiter, replies)(http.HandlerFunc(reply)))
 	mux.Handle("/operator/", example.Operator(limiter))
+	mux.Handle("/console/", example.Console(limiter))
 
 	// Around the mux the rules hold for every route, those that do not exist included.
 	everywhere := nethttplimit.New(limiter,
 		core.Rule{
-			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**"},
+			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**", "/console/**"},
 			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
 		},
 		core.Rule{

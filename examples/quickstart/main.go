@@ -9,12 +9,15 @@
 //	                 X-Forwarded-For unless set
 //	RULES            a file with the limits, such as limits.yaml beside this one, which may change
 //	                 while the service runs; the limits are those in Go unless set
+//	CONSOLE_ADDR     where the operator's page listens: a free port of 127.0.0.1 unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 package main
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log"
@@ -30,6 +33,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -55,11 +59,44 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("DRAIN: %w", err)
 	}
+	page, closePage, err := serveConsole(limiter)
+	if err != nil {
+		return err
+	}
+	defer closePage()
 	listener, err := listen(cmp.Or(os.Getenv("ADDR"), ":8080"))
 	if err != nil {
 		return err
 	}
-	return serve(listener, routes(guard), drain)
+	return serve(listener, routes(guard), drain, page)
+}
+
+// serveConsole serves the operator's page at an address that only this machine reaches. It returns
+// how to open it.
+func serveConsole(limiter *core.Limiter) (about string, stop func(), err error) {
+	token := rand.Text()
+	page, err := console.New(limiter, console.Options{
+		Challenge: `Basic realm="limits"`, // browsers ask for a name and a password
+		Authorize: func(r *http.Request) (console.Identity, error) {
+			name, password, _ := r.BasicAuth()
+			if subtle.ConstantTimeCompare([]byte(password), []byte(token)) == 0 {
+				return console.Identity{}, nil // a stranger
+			}
+			return console.Identity{Name: name, Role: console.Operator}, nil
+		},
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("CONSOLE_ADDR"), "127.0.0.1:0"))
+	if err != nil {
+		page.Close()
+		return "", nil, fmt.Errorf("CONSOLE_ADDR: %w", err)
+	}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = server.Serve(listener) }() // until stop
+	about = fmt.Sprintf("The operator's page is http://%v/ (your name, and the password %s)\n\n", listener.Addr(), token)
+	return about, func() { _ = server.Close(); page.Close() }, nil
 }
 
 func listen(addr string) (net.Listener, error) {
@@ -113,7 +150,7 @@ func isComma(r rune) bool { return r == ',' || r == ' ' }
 // rules are the limits by their names in a rules file. Those without a Name count their route:
 // /users/1 and /users/2 have one counter.
 var rules = map[string]core.Rule{
-	"api":   {Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
+	"api":   {Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}, Ban: core.Ban{ByHand: true}},
 	"paths": {Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
 	"users": {Seconds: 10, MaxCount: 3},
 	"burst": {Limit: core.PerSecond(5).Bucket(10)},
@@ -168,7 +205,7 @@ func reply(w http.ResponseWriter, r *http.Request) {
 // serve serves until SIGINT or SIGTERM. Then health checks fail and each reply is the last of its
 // connection for the time drain, so that a proxy makes its next call elsewhere. Finally calls under
 // way have five seconds to end.
-func serve(listener net.Listener, handler http.Handler, drain time.Duration) error {
+func serve(listener net.Listener, handler http.Handler, drain time.Duration, page string) error {
 	var draining atomic.Bool
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +220,7 @@ func serve(listener net.Listener, handler http.Handler, drain time.Duration) err
 	})
 	signalled, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
-	explain(listener.Addr())
+	explain(listener.Addr(), page)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {
@@ -199,12 +236,12 @@ func serve(listener net.Listener, handler http.Handler, drain time.Duration) err
 	return server.Shutdown(patience)
 }
 
-func explain(addr net.Addr) {
+func explain(addr net.Addr, page string) {
 	url := "http://" + strings.Replace(addr.String(), "[::]", "localhost", 1) // [::] is all of this machine's addresses
 	if addr.Network() == "unix" {
 		url = "--unix-socket " + addr.String() + " http://localhost"
 	}
-	fmt.Printf("listening on %v\n%s", addr, strings.ReplaceAll(about, "URL", url))
+	fmt.Printf("listening on %v\n%s%s", addr, strings.ReplaceAll(about, "URL", url), page)
 }
 
 const about = `

@@ -8,7 +8,8 @@
 //	                 believed; none unless set
 //	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
 //	                 X-Forwarded-For unless set
-//	OPERATOR_TOKEN   the secret of whoever may use the routes under /operator/; none unless set
+//	OPERATOR_TOKEN   the secret of whoever may use the routes under /operator/, and the page at /console/; none
+//	                 unless set
 //	REFERENCE_KEY    a secret of 32 bytes or more, for the references of refusals; none unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 //
@@ -33,11 +34,8 @@ func Limiter() (*core.Limiter, error) {
 			core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
 			core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
 		),
-		ClientIP: core.ClientIP{
-			TrustedProxies: list(os.Getenv("TRUSTED_PROXIES")),
-			Header:         os.Getenv("CLIENT_IP_HEADER"),
-		},
-		Expose: true, // so that POST /reply can ask who is calling
+		ClientIP: clientIP(),
+		Expose:   true, // so that POST /reply can ask who is calling
 	}
 	if key := os.Getenv("REFERENCE_KEY"); key != "" {
 		options.ReferenceKeys = [][]byte{[]byte(key)}
@@ -53,6 +51,10 @@ func Limiter() (*core.Limiter, error) {
 		options.Redis = redis.NewClient(server) // connects on the first call
 	}
 	return core.New(options)
+}
+
+func clientIP() core.ClientIP {
+	return core.ClientIP{TrustedProxies: list(os.Getenv("TRUSTED_PROXIES")), Header: os.Getenv("CLIENT_IP_HEADER")}
 }
 
 // known stands for a service's own check of tokens or sessions, which returns an error if it cannot

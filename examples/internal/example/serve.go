@@ -30,7 +30,7 @@ Try:
   for i in 1 2 3 4; do curl -s -o /dev/null -w '%{http_code}\n' URL/users/$i; done   # the fourth: 429
   for i in 1 2 3 4 5 6; do curl -si -X POST -H 'Authorization: Bearer alice-token' URL/reply; echo; done   # the sixth: 429
 
-With OPERATOR_TOKEN=secret in the environment, an operator asks:
+With OPERATOR_TOKEN=secret in the environment, an operator opens URL/console/ (any name, and the password secret), or asks:
 
   ask() { curl -s -H 'Authorization: Bearer secret' "$@"; }
   ask URL/operator/top                                                   # who is refused most?
@@ -93,6 +93,7 @@ func Serve(about string, serve func(net.Listener) error, stop func(context.Conte
 	time.Sleep(drain)
 	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	closePages()
 	return stop(patience)
 }
 
