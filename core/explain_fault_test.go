@@ -61,7 +61,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 	})
 	t.Run("slow", func(t *testing.T) {
 		server := redistest.Start(t)
-		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 50 * time.Millisecond})
+		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 500 * time.Millisecond})
 		guard := attachPolicies(t, limiter)
 		server.Stop()
 		began := time.Now()

@@ -81,9 +81,9 @@ func TestNewConnectsToNothing(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
 		dials.Add(1)
 		return nil, errors.New("nobody is there")
-	}})
+	}, DialerRetries: 1})
 	defer func() { _ = client.Close() }()
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 5 * time.Millisecond})
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	guard := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 1}, core.Rule{Seconds: 1})
 	if n := dials.Load(); n != 0 {
 		t.Fatalf("%d connections were tried before any call", n)
