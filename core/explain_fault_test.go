@@ -159,7 +159,8 @@ func TestExplainForeignValues(t *testing.T) {
 
 // What fails or panics in a function of a rule is an error of that rule.
 func TestExplainFailingFunctions(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Identify: func(r core.Request) (string, error) {
+	var log logbook
+	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
 		if r.Header("Authorization") != nil {
 			return "", errVerify
 		}
@@ -210,6 +211,10 @@ func TestExplainFailingFunctions(t *testing.T) {
 		if x.Reason != core.IdentifyFailed || x.Rule != "key" {
 			t.Errorf("%v", x)
 		}
+	}
+	explain(t, limiter, core.CallInfo{}) // a call without an address
+	if n := log.count("level=WARN"); n > 0 {
+		t.Errorf("%d warnings about calls that were only explained: %s", n, log.text.String())
 	}
 }
 
