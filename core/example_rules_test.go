@@ -119,6 +119,11 @@ func ExampleLimiter_Ban() {
 		panic(err)
 	}
 	fmt.Println(get(service, "/").StatusCode)
+	bans, _, err := limiter.Bans(ctx, "api", "", 100)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(len(bans), bans[0].Subject, bans[0].Cause)
 	if _, err := limiter.Unban(ctx, "api", "ip:192.0.2.1"); err != nil {
 		panic(err)
 	}
@@ -126,6 +131,7 @@ func ExampleLimiter_Ban() {
 	// Output:
 	// 200
 	// 429
+	// 1 ip:192.0.2.1 by hand
 	// 200
 }
 

@@ -20,7 +20,7 @@ redis.call('ZADD', KEYS[1], unpack(subjects))
 redis.call('ZADD', KEYS[2], 'GT', unpack(ends))
 
 -- More can go than came, so ended ones do not pile up; but no more than a call has time for.
-local most = #subjects + 10
+local most = #subjects / 2 + 10
 local function remove(gone)
   if #gone > 0 then
     redis.call('ZREM', KEYS[1], unpack(gone))

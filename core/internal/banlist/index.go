@@ -32,7 +32,7 @@ var (
 const (
 	// batch is how many bans are entered in one script call, and part how many are listed, so that
 	// neither takes the server longer than 250 us.
-	batch, part = 20, 100
+	batch, part = 10, 100
 	// keptFor is how long an entry stays in the index after its ban has ended, in microseconds.
 	keptFor = int64(time.Minute / time.Microsecond)
 )
