@@ -196,7 +196,7 @@ func TestTheTokensCookie(t *testing.T) {
 	if one.token() == other.token() {
 		t.Error("two browsers have one token")
 	}
-	if one.token() != one.token() || len(one.cookies) != 1 {
+	if first := one.token(); first != one.token() || len(one.cookies) != 1 {
 		t.Errorf("a browser gets another token each time: %v", one.cookies)
 	}
 	cookie := one.cookies[0]
