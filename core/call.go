@@ -73,6 +73,7 @@ type callLimit struct {
 	limit *Limit
 	// The rule's Count; if several rules have this counter, it counts what either counts.
 	count  func(status int) bool
+	warn   []float64 // if several rules have this counter, the Warn of all of them; otherwise nil
 	isBan  bool
 	banned bool // the ban holds, and is reported here
 	costly bool // the cost is above the limit of a lenient rule, so the call is not charged by it

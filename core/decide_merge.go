@@ -1,6 +1,9 @@
 package core
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
 // It returns the place of the counter, or -1 if the limit has none now, and the reason to refuse the
@@ -68,6 +71,7 @@ func (c *call) dropLast() {
 func (c *call) tighten(i int, later *callLimit) {
 	earlier, both := *c.limits[i].limit, *later.limit
 	count, costly := eitherCounts(c.limits[i].count, later.count), c.limits[i].costly
+	warn := bothWarn(c.limits[i].warnings(), later.warnings())
 	if both.Algorithm.properties().Burst {
 		both.Burst = min(earlier.atOnce(), later.limit.atOnce())
 	}
@@ -76,7 +80,7 @@ func (c *call) tighten(i int, later *callLimit) {
 	} else {
 		c.limits[i] = *later
 	}
-	c.limits[i].count, c.limits[i].costly = count, costly
+	c.limits[i].count, c.limits[i].costly, c.limits[i].warn = count, costly, warn
 	if prepared := c.limiter.limits.of(both); prepared.err == nil {
 		c.counters[i].Limit, c.limits[i].limit = &prepared.compiled, &prepared.limit
 	}
@@ -89,4 +93,18 @@ func eitherCounts(a, b func(status int) bool) func(status int) bool {
 		return nil
 	}
 	return func(status int) bool { return a(status) || b(status) }
+}
+
+// bothWarn returns the fractions of two lists, which are ascending, in one such list. It must not be
+// written to.
+func bothWarn(a, b []float64) []float64 {
+	switch {
+	case len(b) == 0 || slices.Equal(a, b):
+		return a
+	case len(a) == 0:
+		return b
+	}
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
 }

@@ -84,8 +84,8 @@ type Options struct {
 	OnDecision func(context.Context, Event)
 	// OnThreshold, if set, receives the thresholds of rules with [Rule].Warn, one after the other,
 	// in a goroutine of its own. Its context ends with the Limiter. A panic in it is logged. Danger:
-	// reports wait for each other, and when 4,096 wait, further ones are dropped and logged. So send
-	// messages from a goroutine of yours.
+	// reports wait for each other, and when 4,096 wait, or 8 MiB of subjects, further ones are
+	// dropped and logged. So send messages from a goroutine of yours.
 	OnThreshold func(context.Context, Threshold)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
 	// Without it, DecisionFrom finds only the decisions with the Reason SoftExceeded.

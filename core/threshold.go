@@ -71,10 +71,18 @@ func (l *Limiter) newThresholds() *notices.Queue {
 // passed.
 func (c *call) warn() {
 	for i := range c.limits {
-		if a := &c.limits[i]; len(a.rule.Warn) > 0 {
+		if a := &c.limits[i]; len(a.rule.Warn) > 0 || a.warn != nil {
 			c.warnOf(a, &c.counters[i], &c.verdicts[i])
 		}
 	}
+}
+
+// warnings returns the fractions of the limit that are reported.
+func (a *callLimit) warnings() []float64 {
+	if a.warn != nil {
+		return a.warn
+	}
+	return a.rule.Warn
 }
 
 // warnOf reports the thresholds of one limit. Only a charge by the store counts: a local count has
@@ -84,7 +92,7 @@ func (c *call) warnOf(a *callLimit, counter *algorithm.Counter, v *algorithm.Ver
 		return
 	}
 	used, charged := counter.Limit.Max-v.Remaining, counter.Taken(v)
-	for _, fraction := range a.rule.Warn {
+	for _, fraction := range a.warnings() {
 		reached := counter.Limit.Reaches(fraction)
 		if used < reached {
 			return
@@ -108,7 +116,7 @@ func (c *call) reached(a *callLimit, counter *algorithm.Counter, v *algorithm.Ve
 		ResetAfter: micros(v.ResetAfter), Time: time.UnixMicro(v.At),
 	}
 	l.thresholds.Add(notices.Notice{
-		Key: string(key), At: v.At, Ends: v.At + counter.Limit.NoticeLife(v),
+		Key: string(key), At: v.At, Ends: v.At + counter.Limit.NoticeLife(v), Size: len(key) + len(subject),
 		Report: func(ctx context.Context) { l.reportThreshold(ctx, reached) },
 	})
 }

@@ -573,3 +573,42 @@ func TestWarnRefused(t *testing.T) {
 		t.Errorf("Warn is %v", got)
 	}
 }
+
+// If several rules of one name decide a call together, the thresholds of all of them are reported,
+// each once.
+func TestThresholdsOfRulesThatShareACounter(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for n, warn := range [][2][]float64{{{0.5, 1}, nil}, {nil, {0.5, 1}}, {{0.5}, {0.5, 1}}, {{1}, {0.5}}} {
+			options, heard := warning(options)
+			limiter, name := newLimiter(t, options), fmt.Sprint("n", n)
+			guard := newGuard(t, limiter,
+				core.Rule{Name: name, Limit: core.PerHour(4), Warn: warn[0]}, core.Rule{Name: name, Limit: core.PerHour(4), Warn: warn[1]})
+			for range 6 {
+				guard.Check(newView("GET", "/"))
+			}
+			limiter.Close()
+			wantReports(t, heard.all(), name+" "+me+" 4/h: 0.5, 2 used", name+" "+me+" 4/h: 1, 4 used")
+		}
+	})
+}
+
+// Reports that wait hold a bounded part of the memory, however long subjects are.
+func TestThresholdsOfLongSubjects(t *testing.T) {
+	var logged logbook
+	stop := make(chan struct{})
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: logged.logger(), OnThreshold: func(context.Context, core.Threshold) { <-stop }})
+	t.Cleanup(limiter.Close)
+	t.Cleanup(func() { close(stop) })
+	long, subjects := strings.Repeat("x", 1<<20), 0
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(1), Warn: []float64{1}, Key: func(core.Request) (string, error) {
+		subjects++
+		return long + fmt.Sprint(subjects), nil
+	}})
+	before := heapInUse()
+	for range 100 {
+		guard.Check(newView("GET", "/"))
+	}
+	if grown := int64(heapInUse()) - int64(before); grown > 32<<20 || logged.count("too many reports wait") == 0 {
+		t.Errorf("reports of 100 subjects of a megabyte hold %d bytes", grown)
+	}
+}

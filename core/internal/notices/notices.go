@@ -6,6 +6,7 @@ package notices
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,8 @@ import (
 const (
 	// maxWaiting is how many notices wait at most. Further ones are dropped.
 	maxWaiting = 4_096
+	// maxBytes is how many bytes of texts wait at most, because callers may choose long ones.
+	maxBytes = 8 << 20
 	// maxBatch is how many are left in one trip.
 	maxBatch = 64
 	// offPause is how long no notice is left after a right was found to be missing. An operator may
@@ -29,6 +32,7 @@ type Notice struct {
 	Key    string
 	At     int64 // when it was reached
 	Ends   int64 // when it may be reported again
+	Size   int   // the bytes of texts that the notice keeps
 	Report func(context.Context)
 }
 
@@ -63,6 +67,8 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []Notice
+	size    int // of those that wait or are being reported
+	taken   int // of those that are being reported
 	recent  recent
 	working chan struct{} // closed when the goroutine ends; nil if there is none
 	closed  bool
@@ -97,9 +103,10 @@ func (q *Queue) add(n *Notice) bool {
 	switch {
 	case q.closed || q.recent.has([]byte(n.Key), n.At):
 		return true
-	case len(q.waiting) >= maxWaiting:
+	case len(q.waiting) >= maxWaiting || q.size > 0 && q.size+n.Size > maxBytes:
 		return false
 	}
+	q.size += n.Size
 	q.recent.add(n)
 	q.waiting = append(q.waiting, *n)
 	if q.working == nil {
@@ -146,7 +153,14 @@ func (q *Queue) Await(ctx context.Context) {
 
 // work reports notices as long as some wait.
 func (q *Queue) work(ended chan<- struct{}) {
-	defer close(ended)
+	done := false
+	defer func() {
+		if !done { // a report called runtime.Goexit, as FailNow of a test does
+			go q.work(ended)
+			return
+		}
+		close(ended)
+	}()
 	for batch := q.next(); batch != nil; batch = q.next() {
 		if time.Now().UnixNano() < q.offUntil.Load() {
 			continue
@@ -161,18 +175,25 @@ func (q *Queue) work(ended chan<- struct{}) {
 			}
 		}
 	}
+	done = true
 }
 
 // next takes the notices that have waited for longest, or returns nil if none waits.
 func (q *Queue) next() (batch []Notice) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.size, q.taken = q.size-q.taken, 0
 	n := min(maxBatch, len(q.waiting))
 	if n == 0 {
 		q.waiting, q.working = nil, nil
 		return nil
 	}
-	batch, q.waiting = q.waiting[:n:n], q.waiting[n:]
+	batch = slices.Clone(q.waiting[:n])
+	clear(q.waiting[:n]) // what was reported must not remain in memory until all are
+	q.waiting = q.waiting[n:]
+	for i := range batch {
+		q.taken += batch[i].Size
+	}
 	return batch
 }
 

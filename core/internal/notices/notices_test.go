@@ -3,6 +3,8 @@ package notices
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,5 +160,70 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 	if last := fmt.Append(nil, 10*maxRecent-1); r.has(last, 9) || !r.has(last, 8) {
 		t.Error("a notice is known for longer than its time")
+	}
+}
+
+// atOnce is a Board in which every notice is the first.
+type atOnce struct{}
+
+func (atOnce) Post(_ context.Context, batch []Notice) []Posted {
+	posted := make([]Posted, len(batch))
+	for i := range posted {
+		posted[i].First = true
+	}
+	return posted
+}
+
+// counted is a Log that counts what was dropped.
+type counted struct {
+	silent
+	dropped atomic.Int64
+}
+
+func (c *counted) NoticesDropped() { c.dropped.Add(1) }
+
+// Notices that keep much memory are dropped before there are many, and there is room again when they
+// are reported.
+func TestLongNoticesAreBounded(t *testing.T) {
+	var log counted
+	queue := NewQueue(atOnce{}, &log)
+	var reported atomic.Int64
+	for round := range 3 {
+		reporting, goOn := make(chan struct{}), make(chan struct{})
+		queue.Add(Notice{Key: fmt.Sprint("first", round), Size: maxBytes / 4, Report: func(context.Context) {
+			close(reporting)
+			<-goOn
+		}})
+		<-reporting
+		for i := range 10 {
+			queue.Add(Notice{Key: fmt.Sprint(round, i), Size: maxBytes / 4, Report: func(context.Context) { reported.Add(1) }})
+		}
+		close(goOn)
+		queue.Await(context.Background())
+		if reports, dropped := reported.Load(), log.dropped.Load(); reports != 3*int64(round+1) || dropped != 7*int64(round+1) {
+			t.Errorf("round %d: %d notices were reported and %d dropped, want 3 and 7 in each round", round, reports, dropped)
+		}
+	}
+	queue.Add(Notice{Key: "huge", Size: 2 * maxBytes, Report: func(context.Context) { reported.Add(1) }})
+	queue.Close(patient)
+	if reported.Load() != 10 {
+		t.Error("a notice that waits alone was dropped")
+	}
+}
+
+// A report that ends its goroutine ends no other report.
+func TestAReportEndsItsGoroutine(t *testing.T) {
+	queue := NewQueue(atOnce{}, silent{})
+	var reported atomic.Int64
+	for i := range 3 {
+		queue.Add(Notice{Key: fmt.Sprint(i), Report: func(context.Context) {
+			reported.Add(1)
+			runtime.Goexit()
+		}})
+		queue.Await(context.Background())
+	}
+	queue.Close(patient)
+	if reported.Load() != 3 {
+		t.Errorf("%d of 3 notices were reported", reported.Load())
 	}
 }
