@@ -61,7 +61,7 @@ func (c *call) refusal(d *Decision) *Refusal {
 func (c *call) letPass(d *Decision) Answer {
 	switch {
 	case c.limiter.options.Expose:
-		return Answer{Context: &exposed{Context: c.Context(), decision: *d, user: strings.Clone(c.user)}}
+		return Answer{Context: &exposed{Context: c.Context(), decision: d.inside(c.Context()), user: strings.Clone(c.user)}}
 	case d.Reason == SoftExceeded:
 		return Answer{Context: &exposed{Context: c.Context(), decision: *d}}
 	default:

@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // exposed is a context that carries the decision and the user to the handler.
 type exposed struct {
@@ -12,6 +15,7 @@ type exposed struct {
 type (
 	decisionKey struct{}
 	userKey     struct{}
+	exposedKey  struct{}
 )
 
 // Value implements context.Context.
@@ -19,6 +23,8 @@ func (e *exposed) Value(key any) any {
 	switch key {
 	case decisionKey{}:
 		return e.decision
+	case exposedKey{}:
+		return e
 	case userKey{}:
 		if e.user != "" {
 			return e.user
@@ -27,9 +33,30 @@ func (e *exposed) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// DecisionFrom returns the decision of the innermost limiter on this call, if Options.Expose is set.
-// If it is not, DecisionFrom returns only decisions with the Reason [SoftExceeded]. The context is the request's own: r.Context(), c.Request.Context(), c.Request().Context(),
-// c.UserContext(), or gRPC's ctx.
+// inside returns the decision for handlers of a call that one middleware inside another lets pass. A
+// soft limit that is exceeded outside remains the decision, because handlers look for that.
+func (d Decision) inside(ctx context.Context) Decision {
+	outer, _ := ctx.Value(exposedKey{}).(*exposed)
+	if outer == nil || outer.decision.Reason != SoftExceeded || d.Reason == SoftExceeded {
+		return d
+	}
+	both := outer.decision
+	both.All = slices.Concat(both.each(), d.each())
+	return both
+}
+
+// each returns the decisions of all limits.
+func (d Decision) each() []Decision {
+	if d.All != nil {
+		return d.All
+	}
+	return []Decision{d}
+}
+
+// DecisionFrom returns the decision of the innermost middleware on this call, if Options.Expose is
+// set, or one with the Reason [SoftExceeded] of any middleware, even if it is not set. If that comes
+// from outside of the innermost one, its All has the limits of both. The context is the request's
+// own: r.Context(), c.Request.Context(), c.Request().Context(), c.UserContext(), or gRPC's ctx.
 func DecisionFrom(ctx context.Context) (Decision, bool) {
 	d, ok := ctx.Value(decisionKey{}).(Decision)
 	return d, ok

@@ -61,11 +61,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	}
 	var charges []algorithm.Charge
 	var receipts []receipt
-	decisions := d.All
-	if decisions == nil {
-		decisions = []Decision{d}
-	}
-	for _, d := range decisions {
+	for _, d := range d.each() {
 		if r := d.receipt; r.cost > 0 {
 			if r.of != l {
 				return &RuleError{Rule: d.Rule, Field: "decision", Value: d.Key, Why: "is one of another Limiter, which alone can refund it"}

@@ -486,3 +486,30 @@ func TestSoftNamesAreTheirOwn(t *testing.T) {
 	}
 	wantStatus(t, guard, newView("GET", "/"), 200)
 }
+
+// A handler finds that a soft limit of an outer middleware is exceeded, whatever inner ones decide,
+// and may refund what both charged.
+func TestSoftOutsideOfOtherMiddleware(t *testing.T) {
+	for _, expose := range []bool{false, true} {
+		limiter := newLimiter(t, core.Options{Expose: expose})
+		soft := core.Rule{Name: "soft", Seconds: 3600, MaxCount: 1, Soft: true}
+		outer := newGuard(t, limiter, soft, core.Rule{Name: "outer", Seconds: 3600})
+		inner := newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600})
+		wantStatus(t, outer, newView("GET", "/"), 200)
+		v := newView("GET", "/")
+		v.ctx = wantStatus(t, outer, v, 200).Context
+		if answer := wantStatus(t, inner, v, 200); answer.Context != nil {
+			v.ctx = answer.Context
+		}
+		d, _ := core.DecisionFrom(v.ctx)
+		if d.Reason != core.SoftExceeded || d.Rule != "soft" || expose && len(d.All) != 3 {
+			t.Errorf("Expose %t: the handler finds %+v", expose, d)
+		}
+		refund(t, limiter, d, 1)
+		wantLeft(t, limiter, "soft", me, core.PerHour(1), 0)
+		wantLeft(t, limiter, "outer", me, core.PerHour(5), 4)
+		if expose {
+			wantLeft(t, limiter, "inner", me, core.PerHour(5), 5)
+		}
+	}
+}
