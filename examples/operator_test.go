@@ -123,7 +123,7 @@ func TestPrintedOperatorCommands(t *testing.T) {
 	wantCurl(t)
 	s := start(t, "nethttp", "OPERATOR_TOKEN=secret", "REFERENCE_KEY=0123456789abcdef0123456789abcdef")
 	s.until("POST /reply", 429)
-	_, commands, _ := strings.Cut(s.about, "an operator asks:\n")
+	_, commands, _ := strings.Cut(s.about, " asks:\n")
 	ask, commands, _ := strings.Cut(strings.TrimSpace(commands), "\n")
 	wants := []string{
 		"1  POST /reply  user:alice", "5 used, 0 left", `refused by "POST /reply"`, "core: reference", "1  limit_exceeded   POST /reply",
