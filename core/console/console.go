@@ -32,6 +32,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -102,19 +103,20 @@ type Options struct {
 // All links are relative, so it works under any path, whether or not http.StripPrefix removes it. A
 // request without the slash at the end is redirected. The last word of the path must not be "api".
 type Handler struct {
-	limiter   *core.Limiter
-	options   Options
-	strangers *core.Guard   // the limit on requests that are not authorized
-	forbidden core.Counter  // bounds the entries in the audit about forbidden acts
-	own       *core.Limiter // of both
-	probe     core.Counter  // which is only looked at, to find out whether Redis answers
-	probed    probed
-	redactKey []byte      // of digests
-	seal      cipher.AEAD // of texts that a viewer may send back, and not see
-	figures   *figures
-	streams   chan struct{} // holds a value for each stream of events
-	closed    chan struct{}
-	close     func()
+	limiter    *core.Limiter
+	options    Options
+	strangers  *core.Guard   // the limit on requests that are not authorized
+	forbidden  core.Counter  // bounds the entries in the audit about forbidden acts
+	own        *core.Limiter // of both
+	probe      core.Counter  // which is only looked at, to find out whether Redis answers
+	probed     probed
+	redactKey  []byte      // of digests
+	seal       cipher.AEAD // of texts that a viewer may send back, and not see
+	figures    *figures
+	streams    chan struct{} // holds a value for each stream of events
+	streamLife time.Duration
+	closed     chan struct{}
+	close      func()
 }
 
 // New returns the page of a limiter. Close ends what it does in the background: every two seconds
@@ -138,7 +140,7 @@ func New(limiter *core.Limiter, o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		limiter: limiter, options: o, probe: probe, redactKey: random(32), seal: newSeal(random(32)),
-		figures: newFigures(limiter), streams: make(chan struct{}, maxStreams), closed: make(chan struct{}),
+		figures: newFigures(limiter), streams: make(chan struct{}, maxStreams), streamLife: streamLife, closed: make(chan struct{}),
 	}
 	if err := h.limitStrangers(); err != nil {
 		return nil, err

@@ -65,6 +65,22 @@ func TestOffenders(t *testing.T) {
 	})
 }
 
+// However many subjects are refused, a page has at most a hundred lines of each list.
+func TestOffendersAreBounded(t *testing.T) {
+	withBothEngines(t, func(t *testing.T, options core.Options) {
+		limiter := after(t, options, func(limiter *core.Limiter) {
+			counter := limiter.MustCounter("api", core.PerHour(1))
+			for i := range 1000 {
+				refuse(t, counter, fmt.Sprint("user:", i), 1)
+			}
+		})
+		body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("offenders")
+		if n := strings.Count(body, `<th scope="row">`); n < 100 || n > 200 {
+			t.Errorf("the page has %d lines", n)
+		}
+	})
+}
+
 var nextIn = regexp.MustCompile(`href="([^"]+)" rel="next"`)
 
 // follow follows the links to further pages, and returns what an expression finds on all of them.

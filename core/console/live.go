@@ -65,7 +65,7 @@ func flushes(w http.ResponseWriter) bool {
 func (h *Handler) sendEvents(w http.ResponseWriter, r *http.Request) {
 	to := http.NewResponseController(w)
 	defer func() { _ = to.SetWriteDeadline(time.Time{}) }() // not every server has one
-	ended := time.NewTimer(streamLife)
+	ended := time.NewTimer(h.streamLife)
 	defer ended.Stop()
 	ticker := time.NewTicker(samplePause)
 	defer ticker.Stop()

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
@@ -113,6 +114,19 @@ func TestReadersAreBounded(t *testing.T) {
 		if again := read(t, url); again.StatusCode == http.StatusOK {
 			break
 		}
+	}
+}
+
+// A stream ends by itself, so that rights are checked again.
+func TestStreamsEnd(t *testing.T) {
+	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
+	page.EndStreamsAfter(time.Millisecond)
+	live := read(t, serve(t, page))
+	if _, ok := live.event(); !ok {
+		t.Error("the stream has no event")
+	}
+	if _, ok := live.event(); ok {
+		t.Error("the stream goes on")
 	}
 }
 
