@@ -81,6 +81,18 @@ func TestOffendersAreBounded(t *testing.T) {
 	})
 }
 
+// The first page has the busiest rules, and says how many more there are.
+func TestNowIsBounded(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for i := range 250 {
+		refuse(t, limiter.MustCounter(fmt.Sprint("rule-", i), core.PerHour(1)), "user:bob", 1)
+	}
+	body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("")
+	if n := strings.Count(body, `<th scope="row">`); n != 200 || !strings.Contains(body, "50 more rules") {
+		t.Errorf("the page has %d lines", n)
+	}
+}
+
 var nextIn = regexp.MustCompile(`href="([^"]+)" rel="next"`)
 
 // follow follows the links to further pages, and returns what an expression finds on all of them.

@@ -16,7 +16,8 @@ type now struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"` // the time that the rates are about
 	All     figure    `json:"all"`
-	Rules   []figure  `json:"rules"`
+	Rules   []figure  `json:"rules"` // the busiest ones, at most maxFigures
+	More    int       `json:"more_rules,omitempty"`
 	Health  health    `json:"health"`
 	Sets    []ruleSet `json:"rule_sets"`
 	Chart   *chart    `json:"-"`
@@ -82,8 +83,14 @@ func (h *Handler) now() *now {
 	slices.SortFunc(n.Rules, func(a, b figure) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Allowed, a.Allowed), strings.Compare(a.Rule, b.Rule))
 	})
+	if n.More = max(0, len(n.Rules)-maxFigures); n.More > 0 {
+		n.Rules = n.Rules[:maxFigures]
+	}
 	return n
 }
+
+// maxFigures bounds the rules of an event, because a limiter counts up to 5,000 names.
+const maxFigures = 200
 
 func (h *Handler) health(stats core.Stats) health {
 	answer := h.probed.get(h.ask)
