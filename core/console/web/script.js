@@ -15,12 +15,18 @@
       selected && !selected.isCollapsed && live.contains(selected.anchorNode);
   };
 
+  const show = (html) => {
+    const scrolled = live.querySelector(".scroll")?.scrollLeft ?? 0;
+    live.innerHTML = html;
+    live.querySelector(".scroll")?.scrollTo(scrolled, 0);
+  };
+
   const start = () => {
     state.textContent = "connecting";
     events = new EventSource("live");
     events.onmessage = (event) => {
       state.textContent = "live";
-      if (!inUse()) live.innerHTML = JSON.parse(event.data);
+      if (!inUse()) show(JSON.parse(event.data));
     };
     events.onerror = () => {
       state.textContent = events.readyState === EventSource.CLOSED ? "not live: load the page again" : "connecting";
