@@ -5,7 +5,6 @@ import (
 	"crypto/cipher"
 	"encoding/base64"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -14,7 +13,7 @@ import (
 // bansPage is what the page about the bans of a rule shows.
 type bansPage struct {
 	Rule    string    `json:"rule"`
-	Rules   []string  `json:"rules"` // to choose from
+	Rules   choice    `json:"rules"` // to choose from
 	Bans    []banLine `json:"bans"`
 	Next    string    `json:"next,omitempty"` // the parameter after of the next page
 	After   string    `json:"-"`              // that of this page
@@ -68,19 +67,8 @@ func (h *Handler) banLine(who Identity, e core.BanEntry) banLine {
 }
 
 // banningRules returns the names of the attached rules that see bans.
-func (h *Handler) banningRules() []string {
-	names := []string{}
-	rules, _ := h.limiter.Rules()
-	for _, of := range rules {
-		if (of.Rule.Ban == core.Ban{}) || of.Rule.DryRun {
-			continue
-		}
-		for _, name := range of.Names {
-			names = append(names, show(name))
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+func (h *Handler) banningRules() choice {
+	return h.attachedNames(func(r *core.Rule) bool { return r.Ban != core.Ban{} && !r.DryRun })
 }
 
 // cursor returns where the next page begins, which is a subject. Viewers who may not see it get it

@@ -12,7 +12,7 @@ type offendersPage struct {
 	Rule    string     `json:"rule"` // "" for all
 	Span    string     `json:"span"`
 	Spans   []string   `json:"-"`
-	Rules   []string   `json:"-"` // to choose from
+	Rules   choice     `json:"-"` // to choose from
 	Since   time.Time  `json:"since,omitzero"`
 	Refused []offender `json:"refused"`
 	Near    []offender `json:"near_limit"`

@@ -2,13 +2,17 @@ package console
 
 import (
 	"slices"
+
+	"github.com/accesslimit/accesslimit/core"
 )
 
 // subjectPage is what the page about one subject shows.
 type subjectPage struct {
 	Subject string       `json:"subject"` // as somebody may see it
 	Typed   string       `json:"-"`       // as it can be typed
-	Rules   []string     `json:"-"`       // the names that acts may be about
+	Rules   choice       `json:"-"`       // the names that acts may be about
+	Banning choice       `json:"-"`       // those of rules that see bans
+	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
 	Problem string       `json:"problem,omitempty"`
 }
@@ -18,7 +22,11 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := &subjectPage{Rules: h.ruleNames()}
+	shown := &subjectPage{
+		Rules:   h.ruleNames(),
+		Banning: h.banningRules(),
+		Over:    h.attachedNames(func(r *core.Rule) bool { return r.Overrides }),
+	}
 	if subject == "" {
 		return shown, nil
 	}
@@ -34,15 +42,36 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	return shown, nil
 }
 
+// choice are the names of rules that somebody may choose from, as the page shows them.
+type choice []string
+
+// Only returns the name if there is no other to choose.
+func (c choice) Only() string {
+	if len(c) == 1 {
+		return c[0]
+	}
+	return ""
+}
+
 // ruleNames returns the names of the attached rules, and of all handles that have decided a call.
-func (h *Handler) ruleNames() []string {
-	names := []string{}
+func (h *Handler) ruleNames() choice {
+	names := h.attachedNames(func(*core.Rule) bool { return true })
 	for _, d := range h.limiter.Stats().Decisions {
 		names = append(names, show(d.Rule))
 	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// attachedNames returns the names of those attached rules that are wanted.
+func (h *Handler) attachedNames(wanted func(*core.Rule) bool) choice {
+	names := choice{}
 	rules, _ := h.limiter.Rules()
-	for _, rule := range rules {
-		for _, name := range rule.Names {
+	for i := range rules {
+		if !wanted(&rules[i].Rule) {
+			continue
+		}
+		for _, name := range rules[i].Names {
 			names = append(names, show(name))
 		}
 	}
