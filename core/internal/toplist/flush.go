@@ -90,10 +90,6 @@ func (t *Table) add(list string, of kind, entries []Entry) (added int, err error
 // retire ends the work for rules that are idle.
 func (t *Table) retire(rules []*Rule) {
 	for _, r := range rules {
-		if r.rest(t.now()) {
-			t.mu.Lock()
-			t.active = slices.DeleteFunc(t.active, func(other *Rule) bool { return other == r })
-			t.mu.Unlock()
-		}
+		r.rest(t.now())
 	}
 }

@@ -121,9 +121,9 @@ func (r *Rule) putBack(of kind, entries []Entry) {
 	}
 }
 
-// rest frees the memory of a rule for which nothing was noted since the last call, and nothing waits
-// to be taken. It reports whether it did.
-func (r *Rule) rest(now time.Duration) bool {
+// rest frees the memory of an active rule for which nothing was noted since the last call, and
+// nothing waits to be taken. The table forgets the rule before the next observation can activate it.
+func (r *Rule) rest(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	idle := r.idle
@@ -131,10 +131,10 @@ func (r *Rule) rest(now time.Duration) bool {
 	for of := range r.samplers {
 		idle = r.samplers[of].slow(now) && !r.found[of].waits() && idle
 	}
-	if idle {
+	if idle && r.active {
 		r.active, r.found, r.room = false, [kinds]sketch{}, nil
+		r.table.deactivate(r)
 	}
-	return idle
 }
 
 // joined returns a rule and a subject as one text, for the list of all rules.

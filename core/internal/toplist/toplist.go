@@ -105,6 +105,13 @@ func (t *Table) activate(r *Rule) bool {
 	return true
 }
 
+// deactivate leaves a rule out of later flushes.
+func (t *Table) deactivate(r *Rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.active = slices.DeleteFunc(t.active, func(other *Rule) bool { return other == r })
+}
+
 // schedule makes sure that a flush will run. The table must be locked.
 func (t *Table) schedule() {
 	if t.timer == nil && !t.closed {
