@@ -1,7 +1,8 @@
 # The one command that tests everything is "make test"; it needs Go, git, make and a network, and fetches the rest itself.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod))
+MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod core/*/*/go.mod))
+BROWSERTEST = core/console/browsertest
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=15m
 FUZZTIME    = 10m
@@ -12,13 +13,13 @@ export RAPID_CHECKS ?= 40
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race";
 
-.PHONY: help test redis compiler curl prometheus faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test web redis compiler curl prometheus chromium axe faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis compiler curl prometheus format cross race staticcheck newest ## run all of the checks and tests below, in this order
+test: redis compiler curl prometheus chromium format cross race staticcheck newest ## run all of the checks and tests below, in this order
 
 redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
@@ -30,6 +31,13 @@ curl: ## install curl unless it is there (the examples' own commands are tried w
 prometheus: ## install prometheus and promtool unless they are there (the dashboard and the alert rules are tried with them)
 	@sh .ci/install prometheus
 	@sh .ci/install promtool
+
+chromium: ## install Chromium unless it is there (the operator's page is tried in it)
+	@sh .ci/install chromium
+
+axe: ## install axe-core with npm, by its hash (the operator's pages are checked with it)
+	@sh .ci/install npm
+	@cd $(BROWSERTEST) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 compiler: ## install a C compiler unless it is there (the race detector needs one)
 	@sh .ci/install "$$(go env CC)"
@@ -48,12 +56,15 @@ staticcheck: ## run staticcheck in every module
 # With nothing cached, this takes 80 s of CPU time for each processor: 180 s with optimizations and gin's codec (see NEWEST).
 ARCHS       = 386 arm
 
-cross: ## compile every module but the example for metrics, tests included, for two processors of 32 bits
-	@for arch in $(ARCHS); do for module in $(filter-out examples/%,$(MODULES)); do (cd "$$module" && \
+cross: ## compile every module but the example for metrics and the tests in a browser, tests included, for two processors of 32 bits
+	@for arch in $(ARCHS); do for module in $(filter-out examples/% $(BROWSERTEST)/,$(MODULES)); do (cd "$$module" && \
 	CGO_ENABLED=0 GOARCH=$$arch go list -export -deps -test -tags=nomsgpack -gcflags='all=-N -l' ./... >/dev/null) || exit 1; done; done
 
 race: ## vet every module, and run its tests under the race detector with the oldest dependencies allowed
 	@$(RACE) for module in $(MODULES); do (set -x; cd "$$module" && $(TEST) -vet=all ./...) || exit 1; done
+
+web: redis compiler chromium axe ## try the operator's page in a browser at length, and make its screenshots anew ("make race" takes one short journey)
+	@$(RACE) export ACCESSLIMIT_WEB=1; cd $(BROWSERTEST) && $(TEST) .
 
 servers: ## run the suites on each server named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
 	@[ -n "$(SERVERS)" ] || { echo 'name them: make servers SERVERS="/path/to/redis-server /path/to/valkey-server"' >&2; exit 1; }
