@@ -191,4 +191,11 @@ func (r explainedRule) Words() string { return reasonWords(r.Reason) }
 // Words returns the reason as a person reads it.
 func (e explanation) Words() string { return reasonWords(e.Reason) }
 
+// Passes reports whether the call would pass.
+func (e explanation) Passes() bool {
+	var c counts
+	c.add(core.Reason(e.Reason), 1, 0)
+	return c.Allowed > 0
+}
+
 func reasonWords(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

@@ -109,7 +109,7 @@ func TestExplain(t *testing.T) {
 			guard.Check(callView{method: "GET", route: "/users/:id"})
 		}
 		body := viewer.wantPage(call)
-		wantParts(t, body, "limit exceeded, by the rule api, for another", "api refuses the call", "The subject is ip:198.51.100.7", "2/h rule 2 0")
+		wantParts(t, body, "It would be refused by the rule api: limit exceeded, for another", "api refuses the call", "The subject is ip:198.51.100.7", "2/h rule 2 0")
 		if !strings.Contains(body, `<a href="subject?subject=ip%3a198.51.100.7">`) {
 			t.Error("the page does not lead to the subject")
 		}
