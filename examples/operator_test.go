@@ -2,6 +2,8 @@ package examples_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"regexp"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/examples/internal/example"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -98,6 +102,40 @@ func TestOperatorsRoutesAreGuarded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A page of bans says how to get the next one, whatever bytes its last subject has, and shows a
+// terminal none of them.
+func TestOperatorsPagesOfBans(t *testing.T) {
+	t.Setenv("OPERATOR_TOKEN", "secret")
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { limiter.Close() })
+	for i := range 99 {
+		mustBan(t, limiter, fmt.Sprintf("user:%02d", i))
+	}
+	mustBan(t, limiter, "user:A&b\n\x1b[2J\xff+")
+	mustBan(t, limiter, "user:Z")
+	routes, after := example.Operator(limiter), ""
+	for _, want := range []string{`(?s)^api  user:00 .*\nmore: after=\S+\n\n$`, `^api  user:Z .*\n\n$`} {
+		r := httptest.NewRequest("GET", "/operator/bans?rule=api&"+after, nil)
+		r.Header.Set("Authorization", "Bearer secret")
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, r)
+		if body := w.Body.String(); !regexp.MustCompile(want).MatchString(body) || strings.Contains(body, "\x1b") {
+			t.Errorf("the page at %q is %q", after, body)
+		}
+		_, after, _ = strings.Cut(strings.TrimSpace(w.Body.String()), "more: ")
+	}
+}
+
+func mustBan(t *testing.T, limiter *core.Limiter, subject string) {
+	t.Helper()
+	if _, err := limiter.Ban(t.Context(), "api", subject, time.Hour); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func (o operator) bans(r *http.Request) (any, error) {
 		fmt.Fprintln(&text, ban)
 	}
 	if next != "" {
-		fmt.Fprintf(&text, "more: after=%s\n", next)
+		fmt.Fprintf(&text, "more: after=%s\n", url.QueryEscape(next)) // callers may choose its bytes
 	}
 	return text.String(), err
 }
