@@ -14,13 +14,13 @@ import (
 // maxAttached bounds the list of guards, because handlers may make one in each call.
 const maxAttached = 4_000
 
-// attachedGuards lists the guards of a limiter, with those of checks, in the order in which they
-// were made. Explain and Inspect read it. The pointers are weak, so that a guard which the service
-// drops is forgotten.
+// attachedGuards lists the guards of a limiter, including those of checks, in the order in which
+// they were made. Explain and Inspect read it. The pointers are weak, so the list does not keep a
+// guard that the service has dropped.
 type attachedGuards struct {
 	mu       sync.Mutex
 	guards   []weak.Pointer[Guard]
-	sweepAt  int // the length at which the guards that were dropped are removed next
+	sweepAt  int // the length of the list at which dropped guards are removed next
 	rejected int // how many guards found no room since the list was swept
 
 	unlisted atomic.Int64 // the guards in use that found no room
@@ -43,14 +43,15 @@ func (a *attachedGuards) add(g *Guard) {
 	runtime.AddCleanup(g, func(unlisted *atomic.Int64) { unlisted.Add(-1) }, &a.unlisted)
 }
 
-// sweep removes the guards that were dropped. The next sweep is due when the list has doubled, or
-// when it is full and has turned away many guards, so that sweeping costs each guard little.
+// sweep removes dropped guards from the list. The next sweep is due when the list has doubled, or
+// when it is full and many guards found no room in it. So sweeping costs little for each guard.
 func (a *attachedGuards) sweep() {
 	a.guards = slices.DeleteFunc(a.guards, func(g weak.Pointer[Guard]) bool { return g.Value() == nil })
 	a.rejected, a.sweepAt = 0, min(max(64, 2*len(a.guards)), max(maxAttached, len(a.guards)+1))
 }
 
-// all returns the guards that the service holds, and how many more there are.
+// all returns the listed guards that are still in use, and the number of guards in use that are not
+// listed.
 func (a *attachedGuards) all() (guards []*Guard, unlisted int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,11 +63,11 @@ func (a *attachedGuards) all() (guards []*Guard, unlisted int) {
 	return guards, int(a.unlisted.Load())
 }
 
-// maxNoted bounds the routes that are noted of a guard.
+// maxNoted is the largest number of routes that are noted for a guard.
 const maxNoted = 16
 
-// guardCalls is what a guard has noted of the calls that it decided. It is not changed once it is
-// in use.
+// guardCalls holds what a guard has noted about the calls that it decided. It does not change once
+// the guard refers to it.
 type guardCalls struct {
 	routes []routeKey
 	// full is set when there were more routes than are noted.
@@ -78,11 +79,11 @@ type guardCalls struct {
 	loose    pathmatch.Looseness
 }
 
-// noteFirst is how many of a guard's first calls are noted. Of the others, only those that inspect
-// are noted, so that the rest pays nothing for it.
+// noteFirst is how many of the first calls of a guard are noted. Of later calls, only those that
+// inspect (call.inspects) are noted, so that the others pay nothing.
 const noteFirst = 1_000
 
-// note notes a call.
+// note notes the route of a call, and whether a subject was passed with it.
 func (g *Guard) note(c *call, subject string) {
 	if g.noting.Load() < noteFirst {
 		g.noting.Add(1)
@@ -128,7 +129,7 @@ func (n *guardCalls) add(route routeKey, subject bool, loose pathmatch.Looseness
 	}
 }
 
-// names returns the routes that are noted, as unnamed rules are named after them.
+// names returns the noted routes, as they appear in the names of unnamed rules.
 func (n *guardCalls) names() (names []string) {
 	for _, r := range n.routes {
 		names = append(names, routeName(r.method, r.route))
@@ -137,8 +138,8 @@ func (n *guardCalls) names() (names []string) {
 	return names
 }
 
-// breadth returns for how many routes the guard was called. A guard in front of a router, which knows
-// no routes, is called for all of them.
+// breadth returns the number of routes that the guard was called for. A guard in front of a router
+// does not know routes, and counts as called for all of them.
 func (n *guardCalls) breadth() int {
 	if n.full || n.unrouted {
 		return maxNoted + 1
@@ -146,9 +147,9 @@ func (n *guardCalls) breadth() int {
 	return len(n.routes)
 }
 
-// isElsewhere reports whether no call so far was on the route of this one, or on a route that its
-// path can match if its route is not known. Then the guard is probably not attached there. If other
-// guards were called and this one was not, it probably is not either.
+// isElsewhere reports whether the guard is probably not attached to the route of a call, because it
+// was called only for other routes, or not at all while other guards were. If the route is not
+// known, every noted route that the path can match is taken for it.
 func (n *guardCalls) isElsewhere(v View, othersCalled bool) bool {
 	switch {
 	case n.full || n.unrouted:
@@ -162,7 +163,7 @@ func (n *guardCalls) isElsewhere(v View, othersCalled bool) bool {
 	})
 }
 
-// noted returns what is noted of the guard's calls.
+// noted returns what the guard has noted about its calls.
 func (g *Guard) noted() guardCalls {
 	if noted := g.calls.Load(); noted != nil {
 		return *noted
@@ -170,8 +171,8 @@ func (g *Guard) noted() guardCalls {
 	return guardCalls{}
 }
 
-// inForce returns the rules that the next call is decided by, their version, and where each of them
-// stands, or was attached.
+// inForce returns the rules that decide the next call, their version, and a function that returns
+// where a rule is written or was attached.
 func (g *Guard) inForce() (rules []*boundRule, version string, place func(rule string) string) {
 	attachedAt := ""
 	place = func(string) string {

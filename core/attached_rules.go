@@ -12,16 +12,16 @@ type AttachedRule struct {
 	// Names are the names by which the rule counts, sorted. A rule that is named after its routes
 	// has one for each route that this process was called for.
 	Names []string
-	// Place is where the rule was attached, as file:line, or where it stands, if a file with rules
-	// says so. Version is that of its RuleSet, or "".
+	// Place is where the rule was attached, as file:line, or where it is written, if it comes from
+	// a file with rules. Version is that of its RuleSet, or "".
 	Place, Version string
-	// InHandler reports whether the rule is one of a Check.
+	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool
 }
 
 // Rules returns the rules in force of all Guards and Checks that the service holds, in the order in
-// which they were attached, and how many Guards and Checks beyond the first 4,000 are left out. A
-// rule that several of them have is returned for each.
+// which they were attached. A rule that several of them have is returned for each. notListed is the
+// number of Guards and Checks beyond the first 4,000, which are left out.
 func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
 	l.mustBeMade()
 	guards, notListed := l.attached.all()
@@ -40,23 +40,25 @@ func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
 	return rules, notListed
 }
 
-// Reset forgets what a subject used of the attached rules of a name, as [Guard.Reset] does for the
-// rules of a Guard: of the limits themselves, Also and Plans, but not of LimitFor, and no ban. It
-// reports whether there was anything to forget. The error is a *[RuleError] if no attached rule
-// counts by this name; the counters of handles have a Reset of their own. Other errors are those of
-// [Limiter.Ban].
+// Reset forgets what a subject has used of the attached rules of a name, as [Guard.Reset] does for
+// the rules of a Guard. It covers a rule's own limit, Also and Plans. It neither resets limits from
+// LimitFor nor ends a ban (see [Limiter.Unban]). It reports whether there was anything to forget.
+//
+// The error is a *[RuleError] if no attached rule counts by this name. The counters of handles have
+// a Reset of their own. Other errors are those of [Limiter.Ban].
 func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool, err error) {
 	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
 	forget, ok := l.forget(name, subject)
 	if !ok {
-		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be that of a rule that is attached to this Limiter"}
+		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be the name of a rule that is attached to this Limiter"}
 	}
 	return forget.reset(ctx, l, name, subject)
 }
 
-// forget returns what a reset of the attached rules of a name forgets, or false if there are none.
+// forget returns the keys that Reset deletes for the attached rules of a name. ok is false if there
+// are no such rules.
 func (l *Limiter) forget(name, subject string) (forget forgotten, ok bool) {
 	guards, _ := l.attached.all()
 	for _, g := range guards {

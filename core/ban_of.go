@@ -7,9 +7,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 )
 
-// BanOf returns the ban of a subject from a rule, as [Limiter.Bans] returns it, and whether one is in
-// force. It finds bans that the list misses, too. Without Redis, it does not know who made those.
-// Errors are those of [Limiter.Ban].
+// BanOf returns the ban of a subject from a rule, as [Limiter.Bans] would. ok reports whether a ban
+// is in force. BanOf also finds bans that are missing from the list. Without Redis, these have no
+// author and no note. Errors are those of [Limiter.Ban].
 func (l *Limiter) BanOf(ctx context.Context, rule, subject string) (ban BanEntry, ok bool, err error) {
 	if err := l.checkOperated(rule, subject); err != nil {
 		return BanEntry{}, false, err

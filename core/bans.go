@@ -22,8 +22,8 @@ type BanEntry struct {
 	// subject was refused, such as "refused in 3 windows in a row", or "refused in several windows in
 	// a row" if this Limiter has no such rule.
 	Cause string
-	// Bans is how often the rule banned the subject, this time included, until all of that is
-	// forgotten: see [Ban]. Bans by hand do not count.
+	// Bans is how often the rule has banned the subject, including this time, since its earlier
+	// bans were last forgotten: see [Ban]. Bans by hand do not count.
 	Bans int
 	// Author and Note are those of [WithActor] for a ban by hand, or empty.
 	Author, Note string
@@ -40,7 +40,7 @@ func (b BanEntry) String() string {
 	return text
 }
 
-// maxBanPage is the largest number of bans that Bans looks at.
+// maxBanPage is the largest number of bans that one call of Bans looks at.
 const maxBanPage = 1_000
 
 // Bans returns a page of the bans in force of a rule, in the order of the bytes of their subjects.
@@ -87,7 +87,7 @@ func (l *Limiter) banEntry(rule string, e banlist.Entry) BanEntry {
 	return entry
 }
 
-// refusedIn returns the cause of a ban after so many windows, or 0 if that is not known.
+// refusedIn returns the cause of a ban after a number of windows, which is 0 if it is not known.
 func refusedIn(windows int) string {
 	switch windows {
 	case 0:
@@ -99,14 +99,15 @@ func refusedIn(windows int) string {
 	}
 }
 
-// bans holds the list of the bans in force, and what calls have seen of them.
+// bans holds the list of the bans in force, and the bans that calls of this process have met.
 type bans struct {
 	list banlist.List
 	seen *banlist.Sightings
 	optional
 }
 
-// page lists the bans that calls of this process have met, and then returns a page, within Timeout.
+// page writes the bans that calls of this process have met into the list, and then returns a page
+// of it, all within Timeout.
 func (b *bans) page(ctx context.Context, l *Limiter, rule, after string, n int) (page []banlist.Entry, next string, err error) {
 	do := func(ctx context.Context) (err error) {
 		b.seen.Flush(ctx)
@@ -121,11 +122,11 @@ func (b *bans) page(ctx context.Context, l *Limiter, rule, after string, n int) 
 	return page, next, err
 }
 
-// errBanListOff is the error while a right is missing for the list of bans.
+// errBanListOff is the error while a right for the list of bans is missing.
 var errBanListOff = errors.New("the list of bans is off")
 
-// noteBan gets the ban at i listed, if the store has just said that it is in force. In this process,
-// only the call that begins a ban need do so.
+// noteBan passes on the ban at i, so that it is listed, if the store has just reported that it is
+// in force. Without Redis, only the call that begins a ban needs to do so.
 func (c *call) noteBan(i int) {
 	a, v, l := &c.limits[i], &c.verdicts[i], c.limiter
 	if a.rule.DryRun || v.From != algorithm.FromStore || l.memory != nil && !v.Struck {
@@ -139,8 +140,8 @@ func (l *Limiter) listBans(ctx context.Context, met []banlist.Sighting) error {
 	return l.writeBanList(ctx, func(ctx context.Context) error { return l.bans.list.Add(ctx, met) })
 }
 
-// listByHand lists the ban that an operator has made, in the background. The channel is closed
-// afterwards. If changed is not set, a longer ban was in force.
+// listByHand lists a ban that an operator has imposed, in the background, and closes the channel
+// afterwards. If changed is false, a longer ban was in force before, and keeps its author.
 func (l *Limiter) listByHand(ctx context.Context, ban banlist.Sighting, changed bool) (listed <-chan struct{}) {
 	ban.Rule, ban.Subject = strings.Clone(ban.Rule), strings.Clone(ban.Subject) // a framework may have lent them for one call
 	by, _ := actor.Of(ctx)
@@ -156,8 +157,8 @@ func (l *Limiter) listByHand(ctx context.Context, ban banlist.Sighting, changed 
 	})
 }
 
-// changeBanList changes the list of bans in the background, also after the context has ended. The
-// channel is closed afterwards.
+// changeBanList changes the list of bans in the background, even after the context has ended, and
+// closes the channel afterwards.
 func (l *Limiter) changeBanList(ctx context.Context, change func(context.Context) error) (done <-chan struct{}) {
 	changed := make(chan struct{})
 	l.store.InBackground(func() {

@@ -103,7 +103,7 @@ func (c *call) addLimits(a *appliedRule, in ruleInputs, override *algorithm.Over
 		case at < 0:
 			continue
 		case a.rule.lenient:
-			l = c.beLenient(at, l)
+			l = c.applyLenience(at, l)
 		}
 		c.watched = append(c.watched, at)
 		if override != nil {

@@ -2,16 +2,16 @@ package core
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// A lenient rule is in DryRun or Soft: it refuses nobody. The store charges its counters if the call
-// passes and fits into them, all of the rule's or none.
+// A lenient rule has DryRun or Soft, so it refuses nobody. If the call passes, the store charges
+// either all counters of the rule or, if the call does not fit into one of them, none.
 
-// lenience is what the limits of a lenient rule have in common in a call.
+// lenience is what a lenient rule's counters have in common in a call.
 type lenience struct {
 	group  uint16 // Counter.Group; 0: none, or the rule has a single limit
 	costly bool   // the cost is above one of the limits, so none of them is charged
 }
 
-// lenience returns that of a lenient rule whose counters are about to be added.
+// lenience returns the lenience of a rule whose counters are about to be added.
 func (c *call) lenience(a *appliedRule, own *ruleLimit, cost int64) (l lenience) {
 	if len(a.named.limits) > 1 {
 		l.group = uint16(len(c.counters) + 1)
@@ -20,10 +20,10 @@ func (c *call) lenience(a *appliedRule, own *ruleLimit, cost int64) (l lenience)
 	return l
 }
 
-// beLenient applies the lenience of a rule to its counter at a place. If another rule has that
-// counter too, the two rules share one group, and what is too costly for one of them is so for both.
-// It returns the lenience of the rule's further counters.
-func (c *call) beLenient(at int, l lenience) lenience {
+// applyLenience applies the lenience of a rule to its counter at a place. If another rule has the
+// same counter, the groups of both rules are united, and a cost that is too high for one of them is
+// too high for both. It returns the lenience for the further counters of the rule.
+func (c *call) applyLenience(at int, l lenience) lenience {
 	counter := &c.counters[at]
 	if counter.Group == 0 || l.group == 0 {
 		counter.Group = max(counter.Group, l.group)
@@ -37,7 +37,7 @@ func (c *call) beLenient(at int, l lenience) lenience {
 	return l
 }
 
-// unite makes the counters of one group those of another.
+// unite moves all counters of one group into another.
 func (c *call) unite(from, to uint16) {
 	for i := range c.counters {
 		if c.counters[i].Group == from {
@@ -46,7 +46,8 @@ func (c *call) unite(from, to uint16) {
 	}
 }
 
-// spare makes the store only look at the counter at a place and those of its group.
+// spare makes the store look at the counter at a place and at those of its group, without charging
+// them.
 func (c *call) spare(at int) {
 	c.hasCostly = true
 	for i := range c.counters {
@@ -56,8 +57,8 @@ func (c *call) spare(at int) {
 	}
 }
 
-// exceedCostly makes the limits that the cost never fits into refuse it. The store only looked at
-// them.
+// exceedCostly marks the limits that the cost never fits into as exceeded. The store has only
+// looked at their counters, so it does not report that.
 func (c *call) exceedCostly() {
 	for i := range c.limits {
 		if v := &c.verdicts[i]; c.limits[i].costly && v.Err == nil && v.Ended == nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
-// It returns the place of the counter, or -1 if the limit has none now, and the reason to refuse the
-// call, or Allowed.
+// It returns the place of the counter, or -1 if the limit has no counter any more. The reason is
+// Allowed, or the reason to refuse the call.
 func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) (at int, reason Reason) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
 	if into.Dry != last.Dry {
@@ -32,16 +32,16 @@ func (c *call) mergeLast(i int, a *appliedRule, limit *ruleLimit) (at int, reaso
 	}
 }
 
-// keepHard merges the last counter with the one at i, one of which is a soft rule's. This happens if
-// the soft rule is named like the route or the patterns of an unnamed rule. Only the unnamed rule
-// counts then.
+// keepHard keeps one of two counters with the same key, the last one and the one at i, of which one
+// belongs to a soft rule: it keeps the other. This happens only if the soft rule has the name that
+// an unnamed rule takes from its route or its patterns.
 func (c *call) keepHard(i int, a *appliedRule, limit *ruleLimit) (at int) {
 	last := len(c.counters) - 1
 	if c.counters[last].Dry {
 		c.dropLast()
 		return -1
 	}
-	c.counters[i], c.counters[last] = c.counters[last], c.counters[i] // they must not share the room of a Key
+	c.counters[i], c.counters[last] = c.counters[last], c.counters[i] // swapped, so that each keeps a buffer of its own for Key
 	c.counters[last].Override = nil
 	c.dropLast()
 	c.limits[i] = callLimit{appliedRule: a}

@@ -26,8 +26,8 @@ func (c *call) refusedForEveryone(subject string) bool {
 }
 
 // mayRepeatShared reports whether some rules count by user, and a shared limit may refuse the call
-// in their place. It may not if a lenient rule has to be asked about the call, or if the call may cost
-// too much for a rule by user.
+// in their place. It may not if a lenient rule has to be asked about the call, or if the cost of
+// the call may be too high for a rule by user.
 func (c *call) mayRepeatShared() bool {
 	if c.limiter.options.Identify == nil {
 		return false
@@ -84,7 +84,7 @@ func (c *call) addShared(subject string) bool {
 
 // dropCounters removes all counters of the call.
 func (c *call) dropCounters() {
-	if c.asked > 0 { // others take the places of these counters
+	if c.asked > 0 { // other counters will take these places
 		c.forgetOverrides()
 	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]

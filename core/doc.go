@@ -103,7 +103,7 @@
 //	  User                  call_request.go             runs Identify
 //	  addCounters           decide_counters.go          subject, plan and cost become counters
 //	    mergeLast           decide_merge.go             two rules with one counter charge it once
-//	    beLenient           decide_lenient.go           counters of rules that refuse nobody
+//	    applyLenience       decide_lenient.go           counters of rules that refuse nobody
 //	  askStore              decide.go                   asks for a verdict on each counter
 //	    localfirst.Decide   internal/localfirst         deny cache, lease, Redis, fallback
 //	      redisstore.Decide internal/redisstore         a round trip: pipeline, deadline, breaker

@@ -54,9 +54,10 @@ func (d Decision) each() []Decision {
 }
 
 // DecisionFrom returns the decision of the innermost middleware on this call, if Options.Expose is
-// set, or one with the Reason [SoftExceeded] of any middleware, even if it is not set. If that comes
-// from outside of the innermost one, its All has the limits of both. The context is the request's
-// own: r.Context(), c.Request.Context(), c.Request().Context(), c.UserContext(), or gRPC's ctx.
+// set. A decision of any middleware with the Reason [SoftExceeded] goes before it, even without
+// Expose. If that middleware is outside of the innermost one, All has the limits of both. The
+// context is the request's own: r.Context(), c.Request.Context(), c.Request().Context(),
+// c.UserContext(), or gRPC's ctx.
 func DecisionFrom(ctx context.Context) (Decision, bool) {
 	d, ok := ctx.Value(decisionKey{}).(Decision)
 	return d, ok

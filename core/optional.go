@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// optional is a feature without which everything else works. It is off while the Redis user lacks a
-// right for it.
+// optional is the state of a feature without which everything else works. It is off while the Redis
+// user lacks a right for it.
 type optional struct {
 	offUntil atomic.Int64 // UnixNano
 }

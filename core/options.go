@@ -83,9 +83,9 @@ type Options struct {
 	// or 13. Danger: every call waits for it.
 	OnDecision func(context.Context, Event)
 	// OnThreshold, if set, receives the thresholds of rules with [Rule].Warn, one after the other,
-	// in a goroutine of its own. Its context ends with the Limiter. A panic in it is logged. Danger:
-	// reports wait for each other, and when 4,096 wait, or 8 MiB of subjects, further ones are
-	// dropped and logged. So send messages from a goroutine of yours.
+	// in a goroutine of its own. Its context ends with the Limiter. A panic in it is logged.
+	// Danger: reports wait for each other. When 4,096 wait, or 8 MiB of subjects, further ones are
+	// dropped, and the log says so. So start a goroutine of your own to send messages.
 	OnThreshold func(context.Context, Threshold)
 	// Expose makes DecisionFrom and UserFrom work in handlers, for two or three allocations a call.
 	// Without it, DecisionFrom finds only the decisions with the Reason SoftExceeded.

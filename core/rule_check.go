@@ -205,13 +205,13 @@ func (r *Rule) checkSoft() *RuleError {
 	case !r.Soft:
 		return nil
 	case r.Name == "":
-		return r.wrong("Soft", true, "needs a Name, which no rule has that is not Soft")
+		return r.wrong("Soft", true, "needs a Name, and all rules of this Name must be Soft")
 	case r.DryRun:
 		return r.wrong("Soft", true, "cannot be combined with DryRun: set one or the other")
 	case r.Ban != Ban{}:
 		return r.wrong("Soft", true, "cannot be combined with Ban, because the rule refuses nobody")
 	case r.Lease != 0:
-		return r.wrong("Soft", true, "cannot be combined with Lease: leased permits cannot be spared if another rule refuses the call")
+		return r.wrong("Soft", true, "cannot be combined with Lease: permits are leased before it is known whether another rule refuses the call")
 	case r.OnStoreError == FailClosed:
 		return r.wrong("Soft", true, "cannot be combined with FailClosed, because the rule refuses nobody")
 	}

@@ -158,7 +158,7 @@ func (c *nameConflict) error(here string) *RuleError {
 	switch {
 	case c.taken.soft != c.own.soft:
 		taken, own = fmt.Sprintf("Soft: %t", c.taken.soft), fmt.Sprintf("Soft: %t", c.own.soft)
-		why = "a rule that refuses nobody shares its counters with none that does"
+		why = "a Soft rule refuses nobody, so it cannot share counters with a rule that does"
 	case slices.Equal(c.taken.limits, c.own.limits):
 		taken, own = fmt.Sprintf("Overrides: %t", c.taken.overrides), fmt.Sprintf("Overrides: %t", c.own.overrides)
 		why = "rules of one name share their overrides"

@@ -22,7 +22,7 @@ func (b *boundRule) namedFor(c *call) *namedRule {
 	return b.routes.of(routeKey{countedMethod(c.Method()), route}, b.meet)
 }
 
-// knownAs returns the rule under the name that it counts a call by. Other than namedFor, it keeps
+// knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
 // nothing of a route that was not called.
 func (b *boundRule) knownAs(method, route string) *namedRule {
 	key := routeKey{countedMethod(method), route}

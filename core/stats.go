@@ -78,11 +78,12 @@ type DecisionCount struct {
 	Source Source
 	// Count is the number of calls that the rule decided in this way.
 	Count uint64
-	// Bound is the number of these calls that were answered with this decision. If several
-	// rules decide a call, the answer is that of the rule that refused or, if all allowed it, of
-	// a rule with Soft that is exceeded, or else of the rule with the fewest permits left. OnDecision receives the same one. The sum of Bound
-	// over all rules is the number of calls that were decided. A rule in DryRun never binds, so
-	// calls that only such rules looked at are not in the sum.
+	// Bound is the number of these calls that were answered with this decision. If several rules
+	// decide a call, the answer is that of the rule that refused. If all allowed it, the answer is
+	// that of an exceeded rule with Soft, or else of the rule with the fewest permits left.
+	// OnDecision receives the same one. The sum of Bound over all rules is the number of calls that
+	// were decided. A rule in DryRun never binds, so calls that only such rules looked at are not
+	// in the sum.
 	Bound uint64
 	// Near is the number of these calls that left a limit of the rule nearly used up: after the
 	// charge, at least 80 % of its Max, or of its Burst for a TokenBucket, was in use. Only charged

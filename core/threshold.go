@@ -54,8 +54,7 @@ func (r *Rule) checkWarn() *RuleError {
 	return nil
 }
 
-// newThresholds returns where a limiter leaves the notices of its thresholds, or nil if nobody
-// receives reports.
+// newThresholds returns the queue for the notices of thresholds, or nil if nobody receives reports.
 func (l *Limiter) newThresholds() *notices.Queue {
 	switch {
 	case l.options.OnThreshold == nil:

@@ -19,7 +19,7 @@ type TopList struct {
 	Since time.Time
 	// Refused are the subjects that were refused most.
 	Refused []TopEntry
-	// Near are the subjects that had the most of their limits in use, at least 80 %.
+	// Near are the subjects that had the largest shares of a limit in use, at least 80 %.
 	Near []TopEntry
 }
 
@@ -38,21 +38,22 @@ type TopEntry struct {
 	Used float64
 }
 
-// Top returns the subjects that a rule refused most, and those that were nearest to its limits, over
-// all processes with this Prefix. An empty name stands for all rules and handles together. The span
-// is time.Minute, 10*time.Minute or time.Hour: the present minute, and so many whole minutes before
-// it. A call is in the lists about ten seconds later, if Redis answers.
+// Top returns the subjects that a rule refused most, and those that were nearest to its limits,
+// over all processes with this Prefix. An empty name stands for all rules and handles together. The
+// span is time.Minute, 10*time.Minute or time.Hour: the present minute, and that many whole minutes
+// before it. A call is in the lists about ten seconds later, if Redis answers.
 //
-// Every subject with more than 1 % of a rule's refusals is in the list of the rule, and its number is
-// within 10 %. All refusals by a limit count: also repeated ones ([FromDenyCache]), bans, blocks, and
-// those of rules in DryRun and with Soft. If a rule refuses more than 8,192 calls a second in a
-// process, that counts samples of them. Then the number of a subject with 1 % of the refusals is
-// typically 4 % off after ten seconds, and 2 % after a minute. A number may be too low after an
-// outage of Redis, which is not told twice what it may have counted.
+// Every subject with more than 1 % of the refusals of a rule is in its list, with a number that is
+// within 10 %. All refusals by a limit count: also repeated ones ([FromDenyCache]), bans, blocks,
+// and calls that rules in DryRun or with Soft would have refused. If a process refuses more than
+// 8,192 calls of a rule in a second, it counts samples of them. Then the number of a subject with 1
+// % of the refusals is typically 4 % off after ten seconds, and 2 % after a minute. After an outage
+// of Redis a number may be too low, because nothing is sent again that Redis may have counted.
 //
-// At most 200 rules have lists. Others are left out until one of these was not refused, or near its
-// limits, for an hour. In Redis, the lists need no further right, and a minute is forgotten after an
-// hour. Without Redis, a process keeps 50,000 entries, and forgets the oldest minutes beyond that.
+// At most 200 rules have lists. Others are left out until one of these has refused nobody, and
+// nobody has been near its limits, for an hour. The lists need no further right in Redis, which
+// forgets each minute after an hour. Without Redis, a process keeps 50,000 entries, and forgets the
+// oldest minutes beyond that.
 //
 // The error is a *[RuleError] if the span is another one. Others are those of [Counter].
 func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
@@ -121,8 +122,8 @@ func (l *Limiter) newTops(slots toplist.Slots) *toplist.Table {
 	return toplist.New(slots, func(do func()) { l.store.InBackground(do) }, l.topOff.isOff, l.topFailed)
 }
 
-// topFailed logs why something is missing in the lists. While Redis does not answer, nothing is
-// missing yet, and calls say so.
+// topFailed logs why entries are missing in the lists. It logs nothing while Redis does not answer:
+// calls log that, and the entries are only late.
 func (l *Limiter) topFailed(err error) {
 	switch {
 	case l.topOff.turnOff(err):

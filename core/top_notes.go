@@ -5,7 +5,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
-// noteRefusal notes for Top that the limit at i refused the call, if it did, or would have.
+// noteRefusal notes for Top that the limit at i refused the call or, if its rule is lenient, would
+// have refused it.
 func (c *call) noteRefusal(i int) {
 	if v := &c.verdicts[i]; v.RetryAfter == 0 || v.Err != nil {
 		return
@@ -17,7 +18,8 @@ func (c *call) noteRefusal(i int) {
 	}
 }
 
-// noteNear notes for Top how much is in use of the limits of a rule that the limit at i represents.
+// noteNear notes for Top the largest share in use among a rule's limits. The rule is that of the
+// limit at i.
 func (c *call) noteNear(i int) {
 	a := &c.limits[i]
 	top := a.named.tally.Top
@@ -40,7 +42,7 @@ func (c *directCall) noteRefusal(q *handleCall, binding int) {
 	}
 }
 
-// noteNear notes for Top how much is in use of the limits of the handle.
+// noteNear notes for Top the largest share in use among the limits of the handle.
 func (c *directCall) noteNear(q *handleCall) {
 	most := 0.0
 	for i := range c.counters {

@@ -160,8 +160,8 @@ func shorten(key []byte) []byte {
 }
 
 // hashName replaces the name by a hash, which is shorter. Only rules in DryRun with the longest
-// prefixes, subjects and names of a zone need this, and notices with long ones. It was added when other keys were in use, so it
-// does not change those. No other name begins with ##.
+// prefixes, subjects and names of a zone need this, and notices whose keys would be too long. It
+// was added when other keys were in use, so it does not change those. No other name begins with ##.
 func hashName(key []byte) []byte {
 	start := bytes.IndexByte(key, '}') + len("}:")
 	end := bytes.LastIndexByte(key, ':') // before the window

@@ -11,9 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Operate runs commands that decide nothing. Together they take no longer than Timeout. The
-// context that do receives is for the methods Script, Command, CommandEach and GetAll. Its error is the context's
-// own if that has ended, and otherwise a *failure.Error.
+// Operate runs commands that decide nothing. Together they take no longer than Timeout. The context
+// that do receives is for the methods Script, Command, CommandEach and GetAll. The error is the
+// context's own if the context has ended, and otherwise a *failure.Error.
 func (s *Store) Operate(ctx context.Context, do func(ctx context.Context) error) error {
 	return s.withTimeout(ctx, do)
 }
