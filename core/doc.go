@@ -10,7 +10,8 @@
 //	router.POST("/reply", ginlimit.New(limiter, limit), reply)
 //
 // Rules can also stand in files, or in one document for a fleet: see package rulefile. A [RuleSet]
-// replaces rules while the service runs, wherever they come from.
+// replaces rules while the service runs, wherever they come from. Package console is a page on which
+// operators see what a Limiter does, and act.
 //
 // Without a framework, make a handle once, when the service starts: a [Counter], [Pacer], [Log] or
 // [Slots].
