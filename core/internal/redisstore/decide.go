@@ -94,7 +94,7 @@ func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, ve
 	defer shard.recycle(c)
 	switch {
 	case c.err == nil:
-		return c.reply.readVerdicts(&c.request, c.ahead, verdicts, &c.scratch)
+		return c.reply.readVerdicts(&r, c.ahead, verdicts, &c.scratch)
 	case shard.mustFollowSlot(c.err):
 		// A pipeline neither waits nor follows a slot, because other calls are in it and behind it.
 		rest, cancel := context.WithDeadline(ctx, shard.start.Add(c.queuedAt+s.timeout))

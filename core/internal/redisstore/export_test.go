@@ -77,3 +77,14 @@ func (s *Store) Prove() bool {
 func (s *Store) IsProved() bool {
 	return !slices.ContainsFunc(s.router.all(), func(shard *shard) bool { return shard.proof != nil && !shard.proof.holds() })
 }
+
+// OnTheirWay returns how many calls have been sent by themselves, and how many in pipelines.
+func (s *Store) OnTheirWay() (direct, inFlight int) {
+	shard, _ := s.router.shard(context.Background(), nil)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for i := range shard.lanes {
+		inFlight += len(shard.lanes[i].inFlight)
+	}
+	return len(shard.direct), inFlight
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 const (
@@ -34,9 +36,10 @@ func (l *lane) len() int { return len(l.waiting) + len(l.inFlight) }
 // laneCall is a call in a lane. Its request is a copy, because it may outlive its caller.
 type laneCall struct {
 	request
-	ctx      context.Context // the caller's
-	keys     []byte          // of the request, one after the other
-	queuedAt time.Duration   // since the shard's start
+	ctx      context.Context            // the caller's
+	keys     []byte                     // of the request, one after the other
+	queries  []*algorithm.OverrideQuery // the first of them are those of the request
+	queuedAt time.Duration              // since the shard's start
 
 	group int   // in the pipeline
 	ahead int64 // how many equal calls are before it in the group
@@ -102,6 +105,28 @@ func (c *laneCall) copyRequest(r request) {
 	}
 	c.request, c.keys = r, keys
 	c.counters = counters
+	if algorithm.MayHaveOverrides(counters) {
+		c.copyQueries()
+	}
+}
+
+// copyQueries gives the counters queries of their own. Those of the request belong to another call
+// of its caller, about another subject, as soon as the caller has left.
+func (c *laneCall) copyQueries() {
+	var room [4]*algorithm.OverrideQuery
+	for n, q := range algorithm.AppendQueries(room[:0], c.counters) {
+		if n == len(c.queries) {
+			c.queries = append(c.queries, new(algorithm.OverrideQuery))
+		}
+		own := c.queries[n]
+		own.Ask(q.Limit)
+		own.Key = append(own.Key, q.Key...)
+		for i := range c.counters {
+			if c.counters[i].Override == q {
+				c.counters[i].Override = own
+			}
+		}
+	}
 }
 
 // await returns when the call is finished. If its caller's context ends first, it returns that

@@ -316,3 +316,42 @@ func TestCrowdLooksWithoutCharging(t *testing.T) {
 		}
 	})
 }
+
+// A call in a pipeline outlives its caller, who uses the query of the override for another subject
+// then. The call still asks for the override of its own subject.
+func TestACallKeepsItsOverrideQuery(t *testing.T) {
+	server, client := startOne(t)
+	s, limit := newStore(t, client, patient), daily(t, 5)
+	unlimited, err := (&algorithm.Override{What: algorithm.OverrideUnlimited, Set: 1, Span: limit.Span()}).Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Set(context.Background(), "test:{s}:of-other:ov1", unlimited, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.mustTake(t, counter("warm", limit))
+	server.Stop()
+	var alone sync.WaitGroup
+	alone.Go(func() { s.mustTake(t, counter("s", limit)) })
+	wantSoon(t, "a call is on its way by itself", func() bool { direct, _ := s.OnTheirWay(); return direct == 1 })
+	ctx, leave := context.WithCancel(context.Background())
+	go func() {
+		redistest.WaitUntil(func() bool { _, inFlight := s.OnTheirWay(); return inFlight == 1 }, patient)
+		leave()
+	}()
+	q, c := new(algorithm.OverrideQuery), counter("s", limit)
+	q.Ask(limit)
+	q.Key = append(q.Key, "test:{s}:of-mine:ov1"...)
+	c.Override, c.Own = q, true
+	if v := s.take(ctx, c); v[0].Ended == nil {
+		t.Errorf("%+v, want the caller's end", v)
+	}
+	q.Ask(limit)
+	q.Key = append(q.Key, "test:{s}:of-other:ov1"...)
+	server.Continue()
+	alone.Wait()
+	wantSoon(t, "the pipeline has ended", func() bool { _, inFlight := s.OnTheirWay(); return inFlight == 0 })
+	if left := s.left(t, counter("s", limit)); left != 3 {
+		t.Errorf("%d of 5 left, want 3: a call obeyed the override of another subject", left)
+	}
+}
