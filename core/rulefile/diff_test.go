@@ -102,6 +102,7 @@ func TestDiffAgreesWithReload(t *testing.T) {
 		}
 		for engine, options := range map[string]core.Options{"memory": {}, "redis": {Redis: redis, Prefix: fmt.Sprint("diff", i)}} {
 			t.Run(test.name+"/"+engine, func(t *testing.T) {
+				options.OnThreshold = func(context.Context, core.Threshold) {}
 				s := newDiffed(t, options, test.before)
 				var changes []string
 				used := uncounted
