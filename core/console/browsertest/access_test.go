@@ -32,6 +32,7 @@ const runAxe = `axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2
 func TestPagesAreAccessible(t *testing.T) {
 	source, f := axe(t), newSeeded(t)
 	b := newTab(t, f.page(0), "olga")
+	b.expect("status of 400")
 	b.openOffenders("mallory")
 	paths := b.pages("mallory", "trudy", "nobody")
 	for _, scheme := range []string{"light", "dark"} {
@@ -40,12 +41,21 @@ func TestPagesAreAccessible(t *testing.T) {
 			b.size(width, 800)
 			for _, path := range paths {
 				b.open(path)
-				b.do("load axe-core", chromedp.Evaluate[chromedp.Void](source))
-				for _, found := range eval[[]string](b, runAxe) {
-					t.Errorf("%s, %s, %d pixels: %s", path, scheme, width, found)
-				}
+				b.wantAccessible(source, fmt.Sprintf("%s, %s, %d pixels", path, scheme, width))
 			}
+			b.open(subjectPath("mallory"))
+			wantStatus(t, "a ban for nonsense", b.send("ban", "rule", "orders", "for", "nonsense", "note", "because"), http.StatusBadRequest)
+			b.wantAccessible(source, fmt.Sprintf("the page of a problem, %s, %d pixels", scheme, width))
 		}
+	}
+}
+
+// wantAccessible checks the present page with axe-core.
+func (b *tab) wantAccessible(source, name string) {
+	b.t.Helper()
+	b.do("load axe-core", chromedp.Evaluate[chromedp.Void](source))
+	for _, found := range eval[[]string](b, runAxe) {
+		b.t.Errorf("%s: %s", name, found)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // fleet is some processes of one service, which share a Redis.
 type fleet struct {
 	t     testing.TB
+	redis *redistest.Server
 	addrs []string // where they listen
 }
 
@@ -27,9 +28,9 @@ type fleet struct {
 // the test.
 func startFleet(t testing.TB, processes int, rules string) *fleet {
 	t.Helper()
-	f, redis := &fleet{t: t}, redistest.Start(t)
+	f := &fleet{t: t, redis: redistest.Start(t)}
 	for range processes {
-		f.addrs = append(f.addrs, startService(t, redis.Addr(), rules))
+		f.addrs = append(f.addrs, startService(t, f.redis.Addr(), rules))
 	}
 	return f
 }

@@ -238,10 +238,16 @@ func (b *tab) wants(texts ...string) {
 // reloadUntil loads the present page again until it shows a text.
 func (b *tab) reloadUntil(text string) {
 	b.t.Helper()
-	for !strings.Contains(b.text(), text) {
+	b.reloadWhile(func(shown string) bool { return !strings.Contains(shown, text) })
+}
+
+// reloadWhile loads the present page again while it shows something wrong.
+func (b *tab) reloadWhile(wrong func(shown string) bool) {
+	b.t.Helper()
+	for wrong(b.text()) {
 		select {
 		case <-b.ctx.Done():
-			b.t.Fatalf("the page never showed %q:\n%s", text, b.shown())
+			b.t.Fatalf("the page never changed:\n%s", b.shown())
 		case <-time.After(250 * time.Millisecond):
 		}
 		b.load("reload", chromedp.Reload())
