@@ -48,14 +48,16 @@
 //     [Limiter.Bans] lists those in force.
 //   - [Rule].Overrides lets an operator change the limit of one subject at run time: see
 //     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
-//   - [Rule].Warn reports to [Options].OnThreshold that a caller has used a part of a limit, once in
-//     a whole fleet.
+//   - [Rule].Warn reports to [Options].OnThreshold that a caller has used a fraction of a limit, once
+//     in a whole fleet.
 //   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
 //   - [Rule].Soft marks calls for the handler instead of refusing them.
 //   - [Limiter.Refund] gives back the charge of a direct call.
-//   - [Limiter.Explain] says how the attached rules would decide a call, and why. [Limiter.Inspect]
-//     says what they have counted for a subject. Neither charges anything.
+//   - [Limiter.Explain] reports how the attached rules would decide a call, and why.
+//     [Limiter.Inspect] reports what they have counted for a subject. Neither charges anything.
 //   - [Limiter.Top] returns who is refused most, and who is nearest to a limit.
+//   - [Limiter.Rules] returns the attached rules, and [Limiter.Reset] forgets what a subject has
+//     used of those of a name. Package console shows all of this on a web page.
 //
 // # Redis
 //
@@ -111,9 +113,10 @@
 //	      memstore.Decide   internal/memstore           without Redis: the counters of this process
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
 //	    obeyOverrides       decide_overrides.go         what operators set for the subject
+//	    applyBans           decide.go                   bans in force, which bans.go gets listed
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
 //	    tallyLimit          decide_verdicts.go          counts it, and notes it for Top (top_notes.go)
-//	    warn                threshold.go                thresholds: internal/notices reports them later
+//	    warn                threshold.go                thresholds, which internal/notices reports later
 //	    answer              decide_answer.go            the Answer: headers.go, refusal.go
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count

@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// CallInfo describes a call to [Limiter.Explain]. Unset fields are those of a call that lacks them.
+// CallInfo describes a call to [Limiter.Explain]. If a field is unset, the call lacks it, except
+// where the field has another default.
 type CallInfo struct {
 	// Method is the HTTP method. It is "" for gRPC, where Path is the full method.
 	Method string
-	// Host is the host that the call is made to. Unset, it is the Header's.
+	// Host is the host that the call is made to. By default it is the one in Header.
 	Host string
 	// Path is the path as it is sent, and may have a query behind a question mark.
 	Path string
-	// Route is the pattern that the framework matches, such as /users/:id. Unset, it is the route
-	// that the Path matches, if there is only one among those that this process was called for; in
-	// gRPC it is the Path. The text that a wildcard of the route matches is found in Path, if the
-	// wildcard is a whole segment: :id or {id}.
+	// Route is the pattern that the framework matches, such as /users/:id. By default, it is the
+	// only route matching Path that this process was called for; if there are several or none, the
+	// route is not known. In gRPC it is Path. A wildcard that is a whole segment, :id or {id},
+	// takes its text from Path.
 	Route string
 	// RemoteAddr is the address of the connection's peer, with or without a port. If this is a
 	// proxy that Options.ClientIP trusts, Header says who calls.
 	RemoteAddr string
 	// Header has the headers of the request.
 	Header http.Header
-	// User is the user who calls, in place of what Options.Identify returns. Unset, Identify runs.
+	// User is the user who calls. If it is unset, Options.Identify runs.
 	User string
 }
 
-// Explanation says how the rules attached to a Limiter would decide a call ([Limiter.Explain],
+// Explanation reports how the rules attached to a Limiter would decide a call ([Limiter.Explain],
 // [Limiter.ExplainView]), or what they have counted for a subject ([Limiter.Inspect]). String
-// returns it as a report for a terminal. As JSON, times are in seconds, and bytes of a subject that
-// are not UTF-8 are replaced. Fields may be added later.
+// returns it as a report for a terminal. In JSON, durations are in seconds, and bytes of a subject
+// that are not UTF-8 are replaced. Fields may be added later.
 type Explanation struct {
 	// Time is when the store was asked, by the clock of Redis.
 	Time time.Time `json:"time"`
@@ -57,13 +58,13 @@ type Explanation struct {
 	NotListed int `json:"not_listed,omitempty"`
 }
 
-// ExplainedRule is what an [Explanation] says of one rule.
+// ExplainedRule is the part of an [Explanation] about one rule.
 type ExplainedRule struct {
 	// Name is the name by which the rule counts: that of Rule.Name, or one made of its patterns, or
 	// of the call's route.
 	Name string `json:"name"`
-	// Place is where the rule was attached, as file:line, or where it stands, if a file with rules
-	// says so. Version is that of its RuleSet, or "".
+	// Place is where the rule was attached, as file:line, or where it is written, if it comes from
+	// a file with rules. Version is that of its RuleSet, or "".
 	Place   string `json:"place,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Routes are the routes that the rule's Guard was called for in this process, such as
@@ -75,7 +76,7 @@ type ExplainedRule struct {
 	// Paths or Except are never Elsewhere, because they are for whole routers, nor are those of a
 	// Guard that was called for more than 16 routes.
 	Elsewhere bool `json:"elsewhere,omitempty"`
-	// InHandler reports whether the rule is one of a Check.
+	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool `json:"in_handler,omitempty"`
 	// Applies reports whether the rule applies to the call, and Because says why or why not. If it
 	// does not, the fields below are zero.
@@ -92,9 +93,10 @@ type ExplainedRule struct {
 	// Override is what an operator set for the subject, or nil. Its Ignored says if, and why, it
 	// does not apply.
 	Override *Override `json:"override,omitempty"`
-	// BannedUntil is when the subject's ban ends, or zero if it is not banned. Bans is how often it
-	// was banned before that is forgotten, without bans by hand. Strikes is in how many consecutive
-	// windows it was refused since, of Ban.After, which begin the next ban.
+	// BannedUntil is when the subject's ban ends, or zero if it is not banned. Bans is how often
+	// the rule has banned it since its earlier bans were last forgotten, without bans by hand.
+	// Strikes is the number of consecutive windows in which it was refused since the last ban.
+	// Ban.After of them begin the next one.
 	BannedUntil time.Time `json:"banned_until,omitzero"`
 	Bans        int       `json:"bans,omitempty"`
 	Strikes     int       `json:"strikes,omitempty"`
@@ -130,18 +132,18 @@ type ExplainedLimit struct {
 	ResetAfter time.Duration `json:"-"`
 }
 
-// Explain says how the attached rules would decide a call now. For every rule of a Guard or a Check
-// it says whether the rule applies and why, the subject, the limits in force and where they come
-// from, what is used of them, and which rule would refuse. Nothing is charged. It does not count as
-// a call, as a strike of a ban, or in Stats, and OnDecision is not called. The store is always
-// asked: neither a refusal that is remembered nor a leased permit is the answer.
+// Explain reports how the attached rules would decide a call now. For every rule of a Guard or a
+// Check it shows whether the rule applies and why, the subject, the limits in force and where they
+// come from, what is used of them, and which rule would refuse. Nothing is charged. It does not
+// count as a call, as a strike of a ban, or in Stats, and OnDecision is not called. The store is
+// always asked: neither a refusal that is remembered nor a leased permit is the answer.
 //
 // The functions of the rules and Identify run as in a call. Value finds what is in the context. If
-// they fail or panic, that is the rule's error. Which Guards a call passes, and in which order,
-// only the framework knows. Explain assumes that Guards which were called for more routes come
+// they fail or panic, that is the rule's error. Only the framework knows which Guards a call
+// passes, and in which order. Explain assumes that Guards which were called for more routes come
 // first, then those that were attached earlier, and last the Checks. It leaves out those that are
-// Elsewhere. A Check whose handler passes subjects of its own is not
-// decided: use Inspect with the subject. A Guard that the service has dropped is not shown.
+// Elsewhere. A Check whose handler passes subjects of its own is not decided: use Inspect with the
+// subject. A Guard that the service has dropped is not shown.
 //
 // Redis gets one trip for the overrides and bans, and one for each 16 counters, of at most 4,000,
 // to each server that has them. If it does not answer within Timeout, the error is a *[StoreError],
@@ -165,13 +167,13 @@ func (l *Limiter) ExplainView(v View) (Explanation, error) {
 	return l.explain(v.Context(), v, "", guards, unlisted)
 }
 
-// Inspect says what the attached rules have counted for a subject, such as user:alice or the result
-// of [Limiter.IPSubject]: what is used of the rule's own limit, of Also, and of each of Plans, the
-// override, and the ban. It shows every rule of a Guard or a Check, but rules of one name only
-// once, and a rule without a name for each route that this process was called for. Of limits by
-// LimitFor, it shows those of a window that the rule's other limits do not have, if LimitFor has
-// returned them in this process, and one without a number for all others. Counters of handles are
-// not included.
+// Inspect reports what the attached rules have counted for a subject, such as user:alice or the
+// result of [Limiter.IPSubject]: what is used of the rule's own limit, of Also, and of each of
+// Plans, the override, and the ban. It shows every rule of a Guard or a Check, but rules of one
+// name only once, and a rule without a name for each route that this process was called for. If
+// LimitFor has returned limits in this process, Inspect shows those whose window no other limit of
+// the rule has. One entry without a number stands for all other results of LimitFor. Counters of
+// handles are not included.
 //
 // Rules that do not count by this subject show that nothing is used. Reason is the one of a call
 // that takes one permit. It is "" if that depends on the plan or on LimitFor.

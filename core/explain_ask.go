@@ -26,7 +26,7 @@ const (
 // askedLimit is a limit in force, and what the store is asked about it.
 type askedLimit struct {
 	sourcedLimit
-	own bool // it is in place of the rule's own
+	own bool // it is the rule's own, or replaces that
 	*question
 }
 
@@ -117,7 +117,7 @@ func (l *Limiter) readAll(ctx context.Context, rules []*explained) map[string]re
 	return values
 }
 
-// takeOverride takes what the store has for the override of the rule's subject.
+// takeOverride uses what the store has for the override of the rule's subject.
 func (e *explained) takeOverride(v redisstore.Value) {
 	own := e.named.limits[0].compiled
 	switch {
@@ -271,7 +271,7 @@ func (l *Limiter) askPart(ctx context.Context, part []*question) {
 }
 
 // failure returns the error of the Explanation: why the store did not answer for one of the rules.
-// A counter that is none is an error of its rule only.
+// A key that does not hold a counter is only an error of its rule.
 func (x *explanation) failure(ctx context.Context) error {
 	var failed error
 	for _, e := range x.rules {

@@ -130,8 +130,8 @@ func (e *explained) exceeds(a *askedLimit) bool {
 	return a.ruleLimit != nil && a.compiled != nil && e.costOf(a) > a.compiled.Max
 }
 
-// withoutStore returns the reason of a call that the store does not answer. A count in this process
-// is not asked for.
+// withoutStore returns the reason that a call gets if the store does not answer. It does not look
+// at counts in this process.
 func (e *explained) withoutStore() Reason {
 	switch policy := e.rule.OnStoreError; {
 	case policy.mode == countLocally:
@@ -143,8 +143,8 @@ func (e *explained) withoutStore() Reason {
 	}
 }
 
-// binding returns the verdict that binds the call most of those on the rule's limits. The first
-// limit reports a ban, as in a call.
+// binding returns, of the verdicts on the rule's limits, the one that binds the call most. The
+// first limit reports a ban, as in a call.
 func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 	if e.isBlocked() {
 		most.RetryAfter = algorithm.Forever
@@ -169,8 +169,8 @@ func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 	return most
 }
 
-// decide says which rule would refuse the call: of the first Guard that refuses it, the one that
-// the Guard's answer would name.
+// decide finds the rule that would refuse the call. In the first Guard that refuses it, this is the
+// rule that the answer of the Guard would name.
 func (x *explanation) decide() {
 	first := -1
 	for i, e := range x.rules {
@@ -205,7 +205,8 @@ func (e *explained) precedes(earlier *explained) bool {
 	return e.breadth > earlier.breadth
 }
 
-// refusedBy says that the Guard of the rule at i refuses the call.
+// refusedBy marks the rule that refuses the call. It belongs to the same Guard as the rule at
+// first.
 func (x *explanation) refusedBy(first int) {
 	at := first
 	for i, e := range x.rules {

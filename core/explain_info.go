@@ -23,7 +23,7 @@ type infoView struct {
 func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView {
 	path, query, _ := strings.Cut(info.Path, "?")
 	v := &infoView{ctx: ctx, info: info, path: path, header: make(http.Header, len(info.Header))}
-	v.query, _ = url.ParseQuery(query) // what is wrong in it is not there, as in net/http
+	v.query, _ = url.ParseQuery(query) // malformed parts are left out, as in net/http
 	for name, lines := range info.Header {
 		for _, line := range lines {
 			v.header.Add(name, line)
@@ -38,8 +38,9 @@ func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView 
 	return v
 }
 
-// findRoute returns the route of a path by the calls so far: the path itself if it is a route, as
-// always in gRPC, or else the only route that it can match, or "".
+// findRoute returns the route of a path, as far as the calls so far show it. It is the path itself
+// if that is a route, as always in gRPC. Otherwise it is the only route that the path can match, or
+// "".
 func findRoute(guards []*Guard, method, path string) (found string) {
 	if method == "" {
 		return path

@@ -10,21 +10,22 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// explanation is an Explanation while it is made: first by what the rules say of the call
-// (explain_rule.go), or all that they can count for a subject (explain_inspect.go), then by what
-// the store says (explain_ask.go), and last by what follows from both (explain_conclude.go).
+// explanation is an Explanation in the making. First come the results of the rules' functions for
+// the call (explain_rule.go), or all that the rules can count for a subject (explain_inspect.go),
+// then the answers of the store (explain_ask.go), and last what follows from both
+// (explain_conclude.go).
 type explanation struct {
 	Explanation
 	limiter *Limiter
 	rules   []*explained
-	room    int // for so many counters more
+	room    int // the number of counters that may still be added
 }
 
-// explained is an ExplainedRule while it is made.
+// explained is an ExplainedRule in the making.
 type explained struct {
 	ExplainedRule
 	guard int // its index among the guards
-	// breadth is for how many routes the guard was called.
+	// breadth is the number of routes that the guard was called for.
 	breadth int
 	rule    *boundRule
 	named   *namedRule
@@ -192,7 +193,7 @@ func (e *explained) consider(c *call, noted guardCalls, notIdentified error) {
 	}
 }
 
-// but adds to the reason why the rule applies.
+// but appends a clause to Because.
 func (e *explained) but(why string) { e.Because += "; " + why }
 
 // notIdentified notes the error of Identify for a rule with NeedLogin.
@@ -203,8 +204,8 @@ func (e *explained) notIdentified(err error) {
 	}
 }
 
-// unidentified is the end of a rule whose call cannot be counted. If a function panicked, callers
-// get no answer by this rule.
+// unidentified sets the outcome for a call that the rule cannot count, because a function failed.
+// If it panicked, callers would get no answer by this rule.
 func (e *explained) unidentified(err error) {
 	switch {
 	case errors.Is(err, errPanicked):

@@ -28,13 +28,13 @@ func (h *Handler) limitStrangers() (err error) {
 	h.strangers = h.own.MustGuard(core.Rule{
 		Name: "strangers", Limit: core.PerMinute(maxStrangers),
 		Count:   func(status int) bool { return status != http.StatusOK },
-		Message: "Too many requests were not authorized. Try again in a minute.",
+		Message: "Too many requests without authorization. Try again in a minute.",
 	})
 	return nil
 }
 
-// authorize returns who makes a request. If that is a stranger, or too many from this address have
-// been, it writes the reply and returns false.
+// authorize returns the person who makes a request. For strangers, and for addresses with too many
+// requests by strangers, it writes the reply and returns false.
 func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identity, ok bool) {
 	answer := h.strangers.Check(&view{r, w.Header()})
 	if refusal := answer.Refusal; refusal != nil {
@@ -52,7 +52,7 @@ func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identit
 	})
 	switch {
 	case err != nil:
-		h.log(r, slog.LevelError, "it could not be found out who makes a request", slog.Any("error", err))
+		h.log(r, slog.LevelError, "Authorize failed", slog.Any("error", err))
 		h.fail(w, r, http.StatusServiceUnavailable, "Your rights could not be checked. Try again shortly.")
 	case who.Role.sees():
 		return who, true

@@ -30,11 +30,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	case h.streams <- struct{}{}:
 		defer func() { <-h.streams }()
 	default:
-		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages are live. This one shows its figures when it is loaded again.")
+		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages are live. Reload this page to see new figures.")
 		return
 	}
 	if !flushes(w) {
-		h.fail(w, r, http.StatusNotImplemented, "The service cannot send a stream through its middlewares.")
+		h.fail(w, r, http.StatusNotImplemented, "A middleware of this service prevents live figures.")
 		return
 	}
 	header := w.Header()

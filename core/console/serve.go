@@ -76,12 +76,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, where location, 
 	switch {
 	case acts && r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		h.refuse(w, r, who, http.StatusMethodNotAllowed, "Acting needs a POST.", "")
+		h.refuse(w, r, who, http.StatusMethodNotAllowed, "Use POST to act.", "")
 	case acts:
 		h.act(w, r, where, who, act)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		h.refuse(w, r, who, http.StatusMethodNotAllowed, "Seeing needs a GET.", "")
+		h.refuse(w, r, who, http.StatusMethodNotAllowed, "Use GET to see this page.", "")
 	case shows:
 		h.show(w, r, where, who, page)
 	case where.name == liveName && !where.api:

@@ -71,8 +71,8 @@ func run() error {
 	return serve(listener, routes(guard), drain, page)
 }
 
-// serveConsole serves the operator's page at an address that only this machine reaches. It returns
-// how to open it.
+// serveConsole serves the operator's page at CONSOLE_ADDR. By default, only this machine reaches
+// it. It returns a text that says how to open it.
 func serveConsole(limiter *core.Limiter) (about string, stop func(), err error) {
 	token := rand.Text()
 	page, err := console.New(limiter, console.Options{

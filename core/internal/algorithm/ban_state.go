@@ -10,7 +10,7 @@ type BanState struct {
 	strikes, struck int64 // in a row since then, and when the last one was
 }
 
-// errNoBan is the error of a string that is no state of a ban.
+// errNoBan is the error of a string that is not the state of a ban.
 var errNoBan = errors.New("is not the state of a ban")
 
 // banStateLength is the length of a ban's state in Redis.

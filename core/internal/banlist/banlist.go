@@ -31,8 +31,8 @@ type Sighting struct {
 type Entry struct {
 	Subject string
 	algorithm.BanState
-	// ByHand says that an operator banned the subject, whom Author names, if he is known, with a
-	// Note.
+	// ByHand reports whether an operator imposed the ban. Author and Note are then the operator's,
+	// or "" if they are not known.
 	ByHand       bool
 	Author, Note string
 }

@@ -30,9 +30,9 @@ var (
 )
 
 const (
-	// batch is how many bans are entered in one script call, and part how many are listed, so that
-	// neither takes the server longer than 250 us.
-	batch, part = 10, 100
+	// addedAtOnce is how many bans one script call enters, and listedAtOnce how many it lists, so
+	// that neither takes the server longer than 250 us.
+	addedAtOnce, listedAtOnce = 10, 100
 	// keptFor is how long an entry stays in the index after its ban has ended, in microseconds.
 	keptFor = int64(time.Minute / time.Microsecond)
 )
@@ -65,7 +65,7 @@ func (x *Index) Add(ctx context.Context, bans []Sighting) error {
 	bans = slices.SortedStableFunc(slices.Values(bans), func(a, b Sighting) int { return strings.Compare(a.Rule, b.Rule) })
 	for len(bans) > 0 {
 		n := 1
-		for n < min(len(bans), batch) && bans[n].Rule == bans[0].Rule {
+		for n < min(len(bans), addedAtOnce) && bans[n].Rule == bans[0].Rule {
 			n++
 		}
 		if err := x.redis.Operate(ctx, func(ctx context.Context) error { return x.add(ctx, bans[:n]) }); err != nil {
@@ -146,7 +146,7 @@ func (x *Index) Of(ctx context.Context, rule, subject string) (e Entry, ok bool,
 // list returns n subjects of the index, and the time.
 func (x *Index) list(ctx context.Context, rule, after string, n int) (now int64, subjects []string, err error) {
 	for more := true; more; {
-		from, wanted := "-", min(part, n-len(subjects))
+		from, wanted := "-", min(listedAtOnce, n-len(subjects))
 		if after != "" {
 			from = "(" + after
 		}

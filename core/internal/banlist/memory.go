@@ -90,8 +90,8 @@ func (m *Memory) remove(rule, subject string) {
 	}
 }
 
-// sweep makes room: it removes the bans that have ended, and a hundredth of the others if there are
-// still too many, those that end first. The list must be locked.
+// sweep makes room. It removes the bans that have ended. If there are still too many, it also
+// removes a hundredth of the others, beginning with those that end first. The list must be locked.
 func (m *Memory) sweep() {
 	now, all := m.bans.Now(), make([]Sighting, 0, m.count)
 	for rule, subjects := range m.rules {

@@ -35,7 +35,7 @@ type Sightings struct {
 	timer         *time.Timer // runs while bans wait
 	closed        bool
 	known, former map[uint64]int64 // the ends of bans that are listed, by the hashes of their keys
-	turned        time.Time        // when known became empty
+	turned        time.Time        // when known was last emptied
 
 	writing chan struct{} // holds a value while bans are being written
 }
@@ -76,9 +76,9 @@ func (s *Sightings) knows(hash uint64, ends int64) bool {
 	return false
 }
 
-// Flush passes on the bans that wait, and returns when they are written, those of an earlier Flush
-// too, or when the context ends. If that fails, they are forgotten, so that later calls of their
-// subjects get them listed.
+// Flush passes on the bans that wait. It returns when they and those of an earlier Flush are
+// written, or when the context ends. If writing fails, they are forgotten, so that later calls of
+// their subjects get them listed.
 func (s *Sightings) Flush(ctx context.Context) {
 	select {
 	case s.writing <- struct{}{}:

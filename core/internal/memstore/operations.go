@@ -87,7 +87,7 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 	return records, nil
 }
 
-// Ban bans a subject by hand, for so many microseconds. It returns when the ban ends, in
+// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
 // microseconds since the epoch, and whether that is later than before. The key is that of its ban.
 func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
@@ -107,9 +107,9 @@ func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
 	return b, now
 }
 
-// Post leaves a notice under a key until a time by the store's clock, in microseconds since the
-// epoch. It reports whether there was none, and the time has not come. The key is not that of a
-// counter.
+// Post leaves a notice under a key until a time by the clock of the store, in microseconds since
+// the epoch. It reports whether there was no notice under this key yet. It leaves none if that time
+// has passed. The key must not be that of a counter.
 func (s *Store) Post(key []byte, ends int64) (posted bool) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		if e := shard.find(key, tag(hash)); ends <= t.now || e != nil && e.freshAt > t.awake {

@@ -31,10 +31,10 @@ type Redis struct {
 // NewRedis returns a board in Redis.
 func NewRedis(store *redisstore.Store) *Redis { return &Redis{store: store, own: rand.Text()} }
 
-// Post implements Board. A notice is a key that SET NX makes. To be the first is to find one's own
-// value in it afterwards. The reply to SET would not do: for a key whose time is over it is OK, and
-// two processes that are late would both report. The key ends a millisecond early, so that it is
-// gone when the next window begins.
+// Post implements Board. A notice is a key that SET NX makes. It was the first if the key holds
+// this process's own value afterwards. The reply to SET is not enough: it is OK even if the end of
+// the key has passed, so two processes that are late would both report. The key ends a millisecond
+// early, so that it is gone when the next window begins.
 func (r *Redis) Post(ctx context.Context, batch []Notice) []Posted {
 	values, commands := make([]string, len(batch)), make([][]any, 0, 2*len(batch))
 	for i, n := range batch {

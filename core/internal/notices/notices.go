@@ -1,7 +1,7 @@
 // Package notices reports, once in a whole fleet, that the use of a limit has reached a threshold.
 //
-// A process that sees it leaves a notice beside the counter: a key that nobody can leave a second
-// time while it lives. If it could, it reports. The call itself waits for none of this.
+// A process that sees this leaves a notice beside the counter: a key that can be made only once
+// while it lives. The process that made it reports. The call itself waits for none of this.
 package notices
 
 import (
@@ -38,12 +38,12 @@ type Notice struct {
 
 // Board is where notices are left.
 type Board interface {
-	// Post leaves notices, and returns for each of them whether there was none of its key, or an
-	// error. A notice whose end has come is not left.
+	// Post leaves notices, and returns for each of them whether it is the first of its key, or an
+	// error. A notice whose end has passed is not left.
 	Post(ctx context.Context, batch []Notice) []Posted
 }
 
-// Posted is what became of a notice.
+// Posted is the result of leaving a notice.
 type Posted struct {
 	First bool
 	Err   error
@@ -116,7 +116,8 @@ func (q *Queue) add(n *Notice) bool {
 	return true
 }
 
-// Forget makes the queue leave new notices of these keys. Those that wait are still left.
+// Forget makes the queue accept new notices of these keys. Notices that already wait are still
+// left.
 func (q *Queue) Forget(keys ...[]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,7 +198,7 @@ func (q *Queue) next() (batch []Notice) {
 	return batch
 }
 
-// failed logs why a notice could not be left. Then nobody reports it.
+// failed logs why a notice could not be left. Nobody reports its threshold then.
 func (q *Queue) failed(err error) {
 	if redisstore.IsNoPermission(err) {
 		q.offUntil.Store(time.Now().Add(offPause).UnixNano())

@@ -16,7 +16,7 @@ func (l *Log) NoticesDropped() {
 // NoticeFailed reports that a threshold is not reported, because the store cannot be asked whether
 // another process has done so.
 func (l *Log) NoticeFailed(err error) {
-	l.failedAfterwards(&l.noticeErrors, "accesslimit: a threshold is not reported, because the store does not tell whether it was", err)
+	l.failedAfterwards(&l.noticeErrors, "accesslimit: a threshold is not reported, because it is not known whether another process has reported it", err)
 }
 
 // NoticesOff reports, once, that a right is missing for the reports of thresholds.

@@ -46,7 +46,7 @@ func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches 
 	return true, because
 }
 
-// readable quotes a method that nobody uses.
+// readable quotes a method that is not a valid one.
 func readable(method string) string {
 	if CheckMethod(method) != "" {
 		return strconv.Quote(method)

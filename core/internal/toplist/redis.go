@@ -41,9 +41,9 @@ const aMinute = int64(time.Minute / time.Microsecond)
 
 var (
 	// ErrTooManyRules is the error if a rule can have no list because too many others have.
-	ErrTooManyRules = errors.New("there are too many rules with lists of refused subjects")
+	ErrTooManyRules = errors.New("too many rules have lists of refused subjects")
 	// ErrOdd is reported if a list was found that no process of ours wrote, or a part of one.
-	ErrOdd = errors.New("a list of refused subjects has something that this library does not write")
+	ErrOdd = errors.New("a list of refused subjects has an entry that this library does not write")
 )
 
 // Redis are the slots of all processes with a prefix, in Redis.
@@ -99,7 +99,7 @@ func (s *Redis) add(ctx context.Context, list string, of kind, entries []Entry) 
 		s.ahead.Store(now - time.Now().UnixMicro())
 		minute = now / aMinute
 	}
-	return &failure.Error{Class: failure.NotReady, Err: errors.New("the clock of Redis does not stand still for a minute")}
+	return &failure.Error{Class: failure.NotReady, Err: errors.New("the clock of Redis showed another minute on each attempt")}
 }
 
 func (s *Redis) runFlush(ctx context.Context, keys []string, args []any) (now, code int64, err error) {

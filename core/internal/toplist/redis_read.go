@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Read implements Slots. It takes two trips, and 12 µs of Redis's time for each of two lists of a
-// minute. What no process of ours wrote is left out.
+// Read implements Slots. It takes two trips, and 12 µs of the time of Redis for each list. There
+// are two lists in a minute. Entries that no process of ours can have written are left out.
 func (s *Redis) Read(ctx context.Context, list string, minutes int) (m Minutes, err error) {
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
 		reply, err := s.redis.Script(ctx, clockScript, []string{rediskey.TopIndex(s.keyHead)})

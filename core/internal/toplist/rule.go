@@ -21,7 +21,7 @@ const (
 
 type kind int
 
-// join returns one number for two of a subject.
+// join combines two numbers of one subject.
 func (k kind) join(a, b float64) float64 {
 	if k == Near {
 		return max(a, b)
@@ -46,8 +46,8 @@ type Rule struct {
 	room   []byte // for a subject
 }
 
-// Weight returns how many observations this one stands for, or 0 if it is not to be noted. Each
-// observation of a rule comes with another number.
+// Weight returns how many observations this one stands for, or 0 if it is not to be noted. Callers
+// pass a different number for each observation of a rule.
 func (r *Rule) Weight(of kind, number uint64) uint64 { return r.samplers[of].weight(number) }
 
 // NoteRefusal notes that a subject was refused, with the weight of this observation.

@@ -25,8 +25,8 @@ type sampler struct {
 	noted int           // in this second
 }
 
-// weight returns how many observations one stands for, or 0 if it is not noted. Each observation
-// comes with another number.
+// weight returns how many observations one stands for, or 0 if it is not noted. Callers pass a
+// different number for each observation.
 func (s *sampler) weight(number uint64) uint64 {
 	mask := s.mask.Load()
 	if mask == 0 {

@@ -1,14 +1,14 @@
 // Package toplist finds, over all processes, the subjects that a rule refused most, and those that
 // are nearest to their limits.
 //
-// A process notes what it sees in a sketch for each rule, of bounded size. If a rule refuses
-// thousands of calls a second, it notes only one in so many, which stands for all of these. Within
-// ten seconds after the first observation, the process adds the greatest of each rule to a list of
-// the present minute, in Redis or in this process. After a while without any observation, nothing
-// is left in memory, and nothing runs.
+// A process notes its observations in a sketch of bounded size for each rule. If a rule refuses
+// thousands of calls a second, it notes only a sample of them, each with the number of calls that
+// it stands for. Within ten seconds after the first observation, the process adds the highest
+// numbers of each rule to a list of the present minute, in Redis or in this process. After a while
+// without any observation, nothing is left in memory, and nothing runs.
 //
-// A number is added at most once. If Redis may have added it and did not say so, it is not sent
-// again. If Redis certainly did not, it waits in the sketch.
+// A number is added at most once. If Redis may have added it without confirming that, it is not
+// sent again. If Redis certainly has not added it, it waits in the sketch.
 package toplist
 
 import (

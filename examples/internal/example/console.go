@@ -37,7 +37,7 @@ func Console(limiter *core.Limiter) http.Handler {
 	return page
 }
 
-// closePages ends the live figures, for which a server that ends would wait.
+// closePages ends the streams of live figures. A server that shuts down would wait for them.
 func closePages() {
 	for _, page := range pages {
 		page.Close()
