@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"log"
+	"net/http"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -74,9 +76,17 @@ func routes(limiter *core.Limiter) *fiber.App {
 	app.Get("/fixed", fiberlimit.New(limiter, fixed), say("fixed"))
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	app.Post("/reply", fiberlimit.New(limiter, replies), reply)
-	app.All("/operator/*", adaptor.HTTPHandler(example.Operator(limiter)))
-	app.All("/console/*", adaptor.HTTPHandler(example.Console(limiter)))
+	app.All("/operator/*", wrap(example.Operator(limiter)))
+	app.All("/console/*", wrap(example.Console(limiter)))
 	return app
+}
+
+// wrap returns a handler of net/http as one of fiber. Its context never ends: that of fasthttp, which
+// ends when the server does, is not safe to watch at that time.
+func wrap(handler http.Handler) fiber.Handler {
+	return adaptor.HTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	})
 }
 
 func say(text string) fiber.Handler {
