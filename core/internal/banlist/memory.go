@@ -41,7 +41,9 @@ func (m *Memory) Add(_ context.Context, bans []Sighting) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, ban := range bans {
-		m.add(ban, listed{BanNote: algorithm.BanNote{Ends: ban.Ends}})
+		if l := m.rules[ban.Rule][ban.Subject]; !l.byHand || l.Ends != ban.Ends { // otherwise it has an author
+			m.add(ban, listed{BanNote: algorithm.BanNote{Ends: ban.Ends}})
+		}
 	}
 	return nil
 }
