@@ -163,6 +163,21 @@ func (n *guardCalls) isElsewhere(v View, othersCalled bool) bool {
 	})
 }
 
+// viewOf returns a call as the guard sees it: without its route if the guard is in front of the
+// router.
+func (n *guardCalls) viewOf(v View) View {
+	if n.unrouted && len(n.routes) == 0 {
+		return unroutedView{v}
+	}
+	return v
+}
+
+// unroutedView is the View of a call for which no route is known yet.
+type unroutedView struct{ View }
+
+func (unroutedView) Route() string       { return "" }
+func (unroutedView) Param(string) string { return "" }
+
 // noted returns what the guard has noted about its calls.
 func (g *Guard) noted() guardCalls {
 	if noted := g.calls.Load(); noted != nil {

@@ -13,7 +13,8 @@ type CallInfo struct {
 	Method string
 	// Host is the host that the call is made to. By default it is the one in Header.
 	Host string
-	// Path is the path as it is sent, and may have a query behind a question mark.
+	// Path is the path as it is sent, and may have a query behind a question mark. Rules see it as
+	// net/http shows it: decoded, unless it has escapes that it needs not, or needs to be understood.
 	Path string
 	// Route is the pattern that the framework matches, such as /users/:id. By default, it is the
 	// only route matching Path that this process was called for; if there are several or none, the

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -15,14 +16,15 @@ import (
 type infoView struct {
 	ctx    context.Context
 	info   CallInfo
-	path   string // without the query
+	sent   string // the path as it was sent, without the query
+	path   string // the path as frameworks route it
 	query  url.Values
 	header http.Header // with names in canonical form
 }
 
 func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView {
-	path, query, _ := strings.Cut(info.Path, "?")
-	v := &infoView{ctx: ctx, info: info, path: path, header: make(http.Header, len(info.Header))}
+	sent, query, _ := strings.Cut(info.Path, "?")
+	v := &infoView{ctx: ctx, info: info, sent: sent, path: routedPath(info.Method, sent), header: make(http.Header, len(info.Header))}
 	v.query, _ = url.ParseQuery(query) // malformed parts are left out, as in net/http
 	for name, lines := range info.Header {
 		for _, line := range lines {
@@ -33,14 +35,29 @@ func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView 
 		v.info.Host = v.header.Get("Host")
 	}
 	if info.Route == "" {
-		v.info.Route = findRoute(guards, info.Method, path)
+		v.info.Route = findRoute(guards, info.Method, v.path)
 	}
 	return v
 }
 
+// routedPath returns a path as net/http shows it to routers: decoded, unless it is escaped in
+// another way than net/http escapes it.
+func routedPath(method, sent string) string {
+	u := url.URL{}
+	switch decoded, err := url.PathUnescape(sent); {
+	case method == "" || err != nil: // gRPC, or a path that net/http refuses
+		return sent
+	default:
+		if u.Path = decoded; u.EscapedPath() != sent {
+			return sent
+		}
+		return decoded
+	}
+}
+
 // findRoute returns the route of a path, as far as the calls so far show it. It is the path itself
 // if that is a route, as always in gRPC. Otherwise it is the only route that the path can match, or
-// "".
+// "". If there are only routes for all paths below them, it is the longest.
 func findRoute(guards []*Guard, method, path string) (found string) {
 	if method == "" {
 		return path
@@ -54,8 +71,10 @@ func findRoute(guards []*Guard, method, path string) (found string) {
 			case r.method != method || r.route == found || !canMatch(r.route, path, noted.loose):
 			case r.route == path:
 				return path
-			default:
-				several, found = found != "", r.route
+			case found == "" || precision(r.route) > precision(found):
+				several, found = false, r.route
+			case precision(r.route) == precision(found):
+				several = true
 			}
 		}
 	}
@@ -65,10 +84,23 @@ func findRoute(guards []*Guard, method, path string) (found string) {
 	return found
 }
 
+// isSubtree reports whether a route matches all paths below it, as one with a slash at its end does
+// in net/http. The route / does so in net/http only, and is common everywhere.
+func isSubtree(route string) bool { return len(route) > 1 && strings.HasSuffix(route, "/") }
+
+// precision compares routes that a path can match: the longest subtree wins, after all others.
+func precision(route string) int {
+	if isSubtree(route) {
+		return len(route)
+	}
+	return math.MaxInt
+}
+
 // canMatch reports whether a path may be one of a route, in any of the frameworks. A segment with
 // one of the characters by which they mark wildcards is taken for one.
 func canMatch(route, path string, loose pathmatch.Looseness) bool {
-	patterns := strings.Split(strings.TrimRight(route, "/"), "/")
+	plain := strings.TrimSuffix(route, "{$}") // the end of a path, in net/http
+	patterns := strings.Split(strings.TrimRight(plain, "/"), "/")
 	segments := strings.Split(strings.TrimRight(path, "/"), "/")
 	for i, pattern := range patterns {
 		switch {
@@ -81,7 +113,7 @@ func canMatch(route, path string, loose pathmatch.Looseness) bool {
 			return false
 		}
 	}
-	return len(patterns) == len(segments)
+	return len(patterns) == len(segments) || isSubtree(route)
 }
 
 func (v *infoView) Context() context.Context    { return v.ctx }
@@ -96,7 +128,7 @@ func (v *infoView) Value(key any) any           { return v.ctx.Value(key) }
 
 // Param implements View. It knows the parameters that all frameworks have: a segment of the path.
 func (v *infoView) Param(name string) string {
-	segments := strings.Split(v.path, "/")
+	segments := strings.Split(v.sent, "/")
 	for i, pattern := range strings.Split(v.info.Route, "/") {
 		if i < len(segments) && (pattern == ":"+name || pattern == "{"+name+"}") {
 			text, err := url.PathUnescape(segments[i])

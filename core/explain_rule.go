@@ -101,8 +101,10 @@ func (l *Limiter) explain(ctx context.Context, v View, user string, guards []*Gu
 	anyCalled := slices.ContainsFunc(guards, func(g *Guard) bool { return g.calls.Load() != nil })
 	for at, g := range guards {
 		rules, version, place := g.inForce()
+		noted := g.noted()
+		c.View = noted.viewOf(v)
 		for _, rule := range rules {
-			e, noted := newExplained(at, g, rule, version, place), g.noted()
+			e := newExplained(at, g, rule, version, place)
 			// Patterns are for whole routers.
 			e.breadth = noted.breadth()
 			e.Elsewhere = !rule.scope.HasPatterns() && noted.isElsewhere(v, anyCalled)
