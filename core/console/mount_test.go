@@ -45,10 +45,7 @@ var mounts = map[string]func(t *testing.T, page http.Handler) (url string){
 	},
 	"fiber": func(t *testing.T, page http.Handler) string {
 		app := fiber.New(fiber.Config{DisableStartupMessage: true})
-		// The context of fasthttp, which ends when the server does, is not safe to watch at that time.
-		app.All("/ops/limits/*", adaptor.HTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			page.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
-		}))
+		app.All("/ops/limits/*", adaptor.HTTPHandler(page))
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

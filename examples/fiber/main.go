@@ -77,7 +77,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 	replies := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 	app.Post("/reply", fiberlimit.New(limiter, replies), reply)
 	app.All("/operator/*", wrap(example.Operator(limiter)))
-	app.All("/console/*", wrap(example.Console(limiter)))
+	app.All("/console/*", adaptor.HTTPHandler(example.Console(limiter)))
 	return app
 }
 
