@@ -135,7 +135,7 @@ func TestACallGetsItsBanListed(t *testing.T) {
 	}
 }
 
-// Nobody asks for the list, and still the ban is listed: in the background, and when the limiter is
+// A ban is listed even if nobody asks for the list: in the background, and when the limiter is
 // closed.
 func TestBansAreWrittenInTheBackground(t *testing.T) {
 	server := redistest.Start(t)
@@ -290,8 +290,7 @@ func TestBansWithoutTheRight(t *testing.T) {
 	}
 }
 
-// What somebody else wrote to the keys of the list changes no decision. What is no ban is not
-// listed.
+// Values that others wrote to the keys of the list change no decision, and are not listed as bans.
 func TestForeignBans(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	var log logbook

@@ -95,8 +95,8 @@ func eitherCounts(a, b func(status int) bool) func(status int) bool {
 	return func(status int) bool { return a(status) || b(status) }
 }
 
-// bothWarn returns the fractions of two lists, which are ascending, in one such list. It must not be
-// written to.
+// bothWarn merges two ascending lists of fractions into one. The result must not be changed, because
+// it may be one of the two.
 func bothWarn(a, b []float64) []float64 {
 	switch {
 	case len(b) == 0 || slices.Equal(a, b):

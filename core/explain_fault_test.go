@@ -157,7 +157,7 @@ func TestExplainForeignValues(t *testing.T) {
 	}
 }
 
-// What fails or panics in a function of a rule is an error of that rule.
+// If a function of a rule fails or panics, that is an error of this rule.
 func TestExplainFailingFunctions(t *testing.T) {
 	var log logbook
 	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {

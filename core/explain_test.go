@@ -280,7 +280,8 @@ func TestExplainRoutes(t *testing.T) {
 	}
 }
 
-// The rules of a Check follow those of Guards. If a handler passes subjects, they are not known.
+// The rules of a Check follow those of Guards. If a handler passes subjects, Explain does not know
+// them.
 func TestExplainChecks(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	hourly := core.PerHour(1)

@@ -33,8 +33,9 @@ func (e *exposed) Value(key any) any {
 	return e.Context.Value(key)
 }
 
-// inside returns the decision for handlers of a call that one middleware inside another lets pass. A
-// soft limit that is exceeded outside remains the decision, because handlers look for that.
+// inside returns the decision that handlers find if a middleware inside another one lets the call
+// pass. If the outer one found a soft limit exceeded, that stays the decision, because handlers look
+// for it.
 func (d Decision) inside(ctx context.Context) Decision {
 	outer, _ := ctx.Value(exposedKey{}).(*exposed)
 	if outer == nil || outer.decision.Reason != SoftExceeded || d.Reason == SoftExceeded {

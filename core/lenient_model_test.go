@@ -33,8 +33,8 @@ func (r *modelRule) counter(i int) counterOf {
 
 func (r *modelRule) lenient() bool { return r.Soft || r.DryRun }
 
-// drawRule draws a rule of one of so many kinds, with one to three limits, which nobody outlives in a
-// test.
+// drawRule draws a rule of one of several kinds. It has one to three limits, whose windows are
+// longer than a test.
 func drawRule(t *rapid.T, name string, kinds int) *modelRule {
 	r := &modelRule{subject: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "subject")}
 	kind := rapid.IntRange(0, kinds-1).Draw(t, "kind")
@@ -94,8 +94,8 @@ func (m *leniencyModel) call(cost int) (status int, reason core.Reason) {
 	return status, reason
 }
 
-// A rule that refuses nobody is charged in all of its limits or in none, keeps no other rule from
-// being charged, and lets no refusal of another rule pass.
+// A rule that refuses nobody is charged in all of its limits or in none. It neither keeps other
+// rules from being charged, nor lets a call pass that another rule refuses.
 func TestLenientRulesAsTheModelSays(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		kinds := 3

@@ -90,7 +90,8 @@ func TestSoftExposesOnlyTheDecision(t *testing.T) {
 	}
 }
 
-// A soft rule stops no charge of another rule, and a refusal by another rule none of its own kind.
+// A soft rule does not keep another rule from being charged. A call that another rule refuses gets
+// the Reason of that rule.
 func TestSoftBesideOtherRules(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		var heard decisions
@@ -157,7 +158,7 @@ func TestLenientRulesChargeAllOrNone(t *testing.T) {
 	})
 }
 
-// What was not charged cannot be given back, neither by hand nor by the outcome.
+// A charge that was not made cannot be given back, neither by hand nor by the outcome.
 func TestSoftRefunds(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -141,9 +141,9 @@ func TestThresholdsOfEveryLimit(t *testing.T) {
 	})
 }
 
-// What is not charged reaches no threshold: a refused call, one that must log in first, one whose
-// permits another limit refuses, and use that a handle of the name charges. Neither does what is
-// counted here because Redis cannot count it.
+// Only a charge of the rule reaches a threshold. A refused call does not, nor a call that must log
+// in first, one whose permits another limit refuses, use that a handle of the name charges, or a
+// call that is counted here because Redis cannot count it.
 func TestOnlyChargesReachThresholds(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		options, heard := warning(options)
@@ -287,8 +287,8 @@ func TestTeeteringThreshold(t *testing.T) {
 	})
 }
 
-// The next window is reported again: that of a fixed or calendar window when it begins, any other
-// one a window after the report.
+// The next window is reported again. That of a fixed or calendar window begins when the window
+// ends, any other one a window after the call that reached the threshold.
 func TestThresholdOfTheNextWindow(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit       core.Limit

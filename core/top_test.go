@@ -110,8 +110,8 @@ func TestTop(t *testing.T) {
 	})
 }
 
-// Every refusal by a limit counts, for whatever reason and from wherever the answer came. What is no
-// refusal by a limit does not.
+// Every refusal by a limit counts, for whatever reason and from wherever the answer came. Other
+// refusals do not count.
 func TestTopCountsRefusalsByLimits(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -333,7 +333,7 @@ func topKey(list string, minute int64) string {
 	return "accesslimit:{%top}:" + list + ":" + strconv.FormatInt(minute, 10)
 }
 
-// What somebody else wrote to the keys of the lists is left out, and logged once. Lists of another
+// Values that others wrote to the keys of the lists are left out, and logged once. Lists of another
 // version have other keys.
 func TestForeignTopLists(t *testing.T) {
 	client := redistest.Start(t).Client(t)

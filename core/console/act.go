@@ -43,7 +43,7 @@ var notices = map[string]string{
 	"reset":           "The counters start afresh.",
 	"override":        "The override is set.",
 	"remove-override": "The override is removed.",
-	"nothing":         "Nothing changed: it was so already.",
+	"nothing":         "Nothing changed, because it was so already.",
 }
 
 func setOverride(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {

@@ -169,7 +169,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// What cannot be read or found is an error of the caller, with the reason.
+// A request for a page that does not exist, or that cannot be read, is an error of the caller, with
+// the reason.
 func TestBadRequests(t *testing.T) {
 	operator := as(t, "operator", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
 	for path, want := range map[string]struct {

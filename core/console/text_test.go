@@ -56,7 +56,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// The words about an error say whether the other parts may work.
+// The words about an error report whether the other parts may work.
 func TestProblems(t *testing.T) {
 	noRight := errors.New("NOPERM User ops has no permissions to run the 'xrevrange' command")
 	for _, c := range []struct {

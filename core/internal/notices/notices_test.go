@@ -149,7 +149,7 @@ func TestRecentNoticesAreNotLeftAgain(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded.
+// The memory of recent notices is bounded.
 func TestRecentIsBounded(t *testing.T) {
 	var r recent
 	for i := range 10 * maxRecent {

@@ -130,7 +130,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	}
 }
 
-// A list that somebody else's value is in the way of does not keep others from being written.
+// A foreign value under the key of one list does not keep other lists from being written.
 func TestAForeignValueConcernsOneList(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	slots := newRedis(t, client)

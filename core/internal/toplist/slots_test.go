@@ -19,7 +19,7 @@ func add(t *testing.T, slots Slots, list string, of kind, entries ...Entry) {
 	}
 }
 
-// read returns what a list has for so many minutes.
+// read returns the entries of a list in a number of minutes.
 func read(t *testing.T, slots Slots, list string, of kind, minutes int) []Entry {
 	t.Helper()
 	m, err := slots.Read(background, list, minutes)
@@ -146,7 +146,7 @@ func TestRulesWithListsAreBounded(t *testing.T) {
 	}
 }
 
-// What nobody of ours wrote is left out, and the rest is read.
+// Entries that no process of ours wrote are left out, and the others are read.
 func TestForeignValuesInSlots(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	slots := newRedis(t, client)

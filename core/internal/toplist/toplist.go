@@ -23,8 +23,8 @@ import (
 const (
 	// maxEntries is the number of entries of a list.
 	maxEntries = 100
-	// maxRules is how many rules have lists at the same time. With subjects of 255 bytes, the sketches
-	// of so many take 25 MB of a process.
+	// maxRules is how many rules have lists at the same time. With subjects of 255 bytes, their
+	// sketches take 25 MB of a process.
 	maxRules = 200
 	// all is the name of the list of all rules. No rule has an empty name.
 	all = ""
@@ -42,7 +42,7 @@ type Slots interface {
 	// Add adds entries to a list of the present minute, and returns how many were added, or may
 	// have been.
 	Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error)
-	// Read returns what a list had in the present minute and in so many minutes before it.
+	// Read returns the entries of a list in the present minute, and in a number of minutes before.
 	Read(ctx context.Context, list string, minutes int) (Minutes, error)
 }
 
@@ -149,8 +149,8 @@ func (t *Table) Close() {
 	t.Flush()
 }
 
-// Read returns what a list had in the present minute and in so many minutes before it. The name of
-// the list of all rules is "".
+// Read returns the entries of a list in the present minute, and in a number of minutes before. The
+// name of the list of all rules is "".
 func (t *Table) Read(ctx context.Context, list string, minutes int) (Lists, error) {
 	m, err := t.slots.Read(ctx, list, minutes)
 	if err != nil {
