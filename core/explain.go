@@ -13,13 +13,14 @@ type CallInfo struct {
 	Method string
 	// Host is the host that the call is made to. By default it is the one in Header.
 	Host string
-	// Path is the path as it is sent, and may have a query behind a question mark. Rules see it as
-	// net/http shows it: decoded, unless it has escapes that it needs not, or needs to be understood.
+	// Path is the path as it is sent. A query may follow a question mark. Rules see the path as
+	// net/http shows it: decoded, unless it is escaped in another way than net/http escapes it.
 	Path string
-	// Route is the pattern that the framework matches, such as /users/:id. By default, it is the
-	// only route matching Path that this process was called for; if there are several or none, the
-	// route is not known. In gRPC it is Path. A wildcard that is a whole segment, :id or {id},
-	// takes its text from Path.
+	// Route is the pattern that the framework matches, such as /users/:id. By default it is found
+	// among the routes that this process was called for: the one that equals Path, or else the only
+	// one that can match it. A route for all paths below it, such as /files/, counts only if there
+	// is no other, and then the longest does. Otherwise the route is not known. In gRPC it is Path.
+	// A wildcard that is a whole segment, :id or {id}, takes its text from Path.
 	Route string
 	// RemoteAddr is the address of the connection's peer, with or without a port. If this is a
 	// proxy that Options.ClientIP trusts, Header says who calls.

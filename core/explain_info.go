@@ -57,7 +57,8 @@ func routedPath(method, sent string) string {
 
 // findRoute returns the route of a path, as far as the calls so far show it. It is the path itself
 // if that is a route, as always in gRPC. Otherwise it is the only route that the path can match, or
-// "". If there are only routes for all paths below them, it is the longest.
+// "". Routes for all paths below them count only if no other route matches, and then the longest
+// does.
 func findRoute(guards []*Guard, method, path string) (found string) {
 	if method == "" {
 		return path
@@ -84,11 +85,13 @@ func findRoute(guards []*Guard, method, path string) (found string) {
 	return found
 }
 
-// isSubtree reports whether a route matches all paths below it, as one with a slash at its end does
-// in net/http. The route / does so in net/http only, and is common everywhere.
+// isSubtree reports whether a route matches all paths below it, as a route with a slash at its end
+// does in net/http. It returns false for /, which does so only in net/http, and which all
+// frameworks use as a plain route.
 func isSubtree(route string) bool { return len(route) > 1 && strings.HasSuffix(route, "/") }
 
-// precision compares routes that a path can match: the longest subtree wins, after all others.
+// precision ranks the routes that a path can match. A route that is no subtree goes before all
+// subtrees, and a longer subtree before a shorter one.
 func precision(route string) int {
 	if isSubtree(route) {
 		return len(route)
@@ -96,8 +99,8 @@ func precision(route string) int {
 	return math.MaxInt
 }
 
-// canMatch reports whether a path may be one of a route, in any of the frameworks. A segment with
-// one of the characters by which they mark wildcards is taken for one.
+// canMatch reports whether a path may belong to a route, in any of the frameworks. A segment with
+// one of the characters that mark wildcards in one of them is taken for a wildcard.
 func canMatch(route, path string, loose pathmatch.Looseness) bool {
 	plain := strings.TrimSuffix(route, "{$}") // the end of a path, in net/http
 	patterns := strings.Split(strings.TrimRight(plain, "/"), "/")

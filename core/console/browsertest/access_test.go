@@ -140,8 +140,8 @@ func linkTo(text string) (condition string) {
 	return fmt.Sprintf("e.matches('a') && e.innerText === %q", text)
 }
 
-// focused tells whether the element e that has the focus meets a condition, and whether a reader can
-// see that it has the focus.
+// focused reports whether the element e that has the focus meets a condition, and whether a reader
+// can see that it has the focus.
 const focused = `(() => {
 	const e = document.activeElement, style = getComputedStyle(e);
 	const visible = e === document.body || style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;

@@ -24,7 +24,7 @@ type fleet struct {
 	addrs []string // where they listen
 }
 
-// startFleet starts so many processes, with the rules of a file in the folder service. They end with
+// startFleet starts some processes, with the rules of a file in the folder service. They end with
 // the test.
 func startFleet(t testing.TB, processes int, rules string) *fleet {
 	t.Helper()
