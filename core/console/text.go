@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -133,7 +134,7 @@ func problem(err error) string {
 // span returns a duration as people write it: "1 h 30 min".
 func span(d time.Duration) string {
 	if d < 0 {
-		return "-" + span(-d)
+		return "-" + span(-max(d, -math.MaxInt64)) // the least duration has no opposite
 	}
 	if d < time.Second {
 		return d.Round(10 * time.Microsecond).String()
