@@ -25,18 +25,26 @@ func (h *Handler) limitStrangers() (err error) {
 		return err
 	}
 	h.forbidden = h.own.MustCounter("forbidden", core.PerMinute(maxForbidden))
-	h.strangers = h.own.MustGuard(core.Rule{
-		Name: "strangers", Limit: core.PerMinute(maxStrangers),
+	h.strangers, h.sent = h.strangersGuard("strangers"), h.strangersGuard("sent strangers")
+	return nil
+}
+
+func (h *Handler) strangersGuard(name string) *core.Guard {
+	return h.own.MustGuard(core.Rule{
+		Name: name, Limit: core.PerMinute(maxStrangers),
 		Count:   func(status int) bool { return status != http.StatusOK },
 		Message: "Too many requests without authorization. Try again in a minute.",
 	})
-	return nil
 }
 
 // authorize returns the person who makes a request. For strangers, and for addresses with too many
 // requests by strangers, it writes the reply and returns false.
 func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identity, ok bool) {
-	answer := h.strangers.Check(&view{r, w.Header()})
+	guard := h.strangers
+	if isSent(r) {
+		guard = h.sent
+	}
+	answer := guard.Check(&view{r, w.Header()})
 	if refusal := answer.Refusal; refusal != nil {
 		refusal.SetHeader(w.Header())
 		h.fail(w, r, refusal.Status, refusal.Message)

@@ -85,6 +85,31 @@ func TestStrangersAreLimitedByAddress(t *testing.T) {
 	}
 }
 
+// A site that somebody opens can make the browser send requests without credentials. They are limited
+// too, but not together with the person's own.
+func TestOtherSitesLockOutNobody(t *testing.T) {
+	for name, from := range map[string][2]string{
+		"cross-site": {"Sec-Fetch-Site", "cross-site"}, "sibling": {"Sec-Fetch-Site", "same-site"},
+		"plain HTTP": {"Origin", "http://evil.example"}, "opaque origin": {"Origin", "null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
+			last := 0
+			for range 31 {
+				r := httptest.NewRequest(http.MethodPost, "/limits/ban", strings.NewReader("rule=api"))
+				r.Header.Set(from[0], from[1])
+				last = as(t, "", page).do(r).StatusCode
+			}
+			if last != http.StatusTooManyRequests {
+				t.Errorf("the 31st request gets status %d", last)
+			}
+			if got := as(t, "operator", page).get(""); got.StatusCode != http.StatusOK {
+				t.Errorf("then an operator gets status %d: %s", got.StatusCode, got.body)
+			}
+		})
+	}
+}
+
 // All replies have the headers that keep a browser from running or showing anything else.
 func TestHeaders(t *testing.T) {
 	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})

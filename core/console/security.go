@@ -36,6 +36,12 @@ func isForeign(r *http.Request) bool {
 	}
 }
 
+// isSent reports whether another site made a browser send a request, as far as the browser says so.
+// Such a site can leave out the credentials.
+func isSent(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Site") != "none" && !sameOrigin(r, true)
+}
+
 const (
 	tokenField  = "token"
 	tokenCookie = "accesslimit-console"
