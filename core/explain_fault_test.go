@@ -26,7 +26,7 @@ func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.
 	}
 	for _, name := range []string{"open", "closed", "local"} {
 		r := ruleOf(t, x, name)
-		if !r.Applies || r.Because != "it is for every call" || r.Subject != "ip:192.0.2.1" || limitsText(r) != "5/h rule" {
+		if !r.Applies || r.Because != "it applies to every call" || r.Subject != "ip:192.0.2.1" || limitsText(r) != "5/h rule" {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 //	POST /reply from 203.0.113.7: refused by "reply": limit_exceeded. It passes in 42 s.
 //
 //	"reply" at main.go:42, called for POST /reply
-//	    it is for every call
+//	    it applies to every call
 //	    subject "ip:203.0.113.7"
 //	    5/m (rule): 5 used, 0 left, passes in 42 s, all back in 42 s
 //	    limit_exceeded  <- refuses the call

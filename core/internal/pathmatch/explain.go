@@ -23,7 +23,7 @@ func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches 
 	if s.HasMethods() && !s.MatchesMethod(method) {
 		return false, fmt.Sprintf("method %s is not %s", readable(method), strings.Join(s.methods, " or "))
 	}
-	because = "it is for every call"
+	because = "it applies to every call"
 	if s.HasMethods() && method != "" {
 		because = fmt.Sprintf("method %s matches %s", readable(method), strings.Join(s.methods, " or "))
 	}
