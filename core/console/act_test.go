@@ -140,6 +140,32 @@ func TestForbiddenActsInTheAuditAreBounded(t *testing.T) {
 	}
 }
 
+// A sibling domain can add cookies of the page's name, which browsers may send first, or to a single
+// act only. Operators can still act.
+func TestCookiesOfSiblings(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	attach(t, limiter, steered)
+	page := newPage(t, limiter, console.Options{})
+	for _, planted := range []string{"x", strings.Repeat("A", 43)} {
+		for when, early := range map[string]bool{"before the page is seen": true, "before the act": false} {
+			operator := as(t, "operator", page)
+			plant := func() {
+				operator.cookies = append([]*http.Cookie{{Name: "accesslimit-console", Value: planted}}, operator.cookies...)
+			}
+			if early {
+				plant()
+			}
+			form := operator.form("ban", fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "ticket 1"))
+			if !early {
+				plant()
+			}
+			if got := operator.do(form); got.StatusCode != http.StatusSeeOther {
+				t.Errorf("with the cookie %q, set %s: status %d: %s", planted, when, got.StatusCode, got.body)
+			}
+		}
+	}
+}
+
 // A form of another site, or without the token of the browser's cookie, does nothing.
 func TestForgedForms(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})

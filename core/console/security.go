@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // secure sets the headers that every reply has. The policy allows no inline script and no inline
@@ -55,8 +56,8 @@ func hasTokenInURL(query url.Values) bool { return query.Has(tokenField) || quer
 // with, unless the browser has one. The token is the cookie's value, so that any process of a
 // service behind a balancer can check it. Another origin can neither read nor send the cookie.
 func token(w http.ResponseWriter, r *http.Request) string {
-	if known := cookie(r); known != "" {
-		return known
+	if known := cookies(r); len(known) > 0 {
+		return known[0]
 	}
 	fresh := base64.RawURLEncoding.EncodeToString(random(tokenBytes))
 	http.SetCookie(w, &http.Cookie{ // for the folder of the page, and for this session
@@ -65,23 +66,22 @@ func token(w http.ResponseWriter, r *http.Request) string {
 	return fresh
 }
 
-// cookie returns the value of the page's cookie, or "" if the browser has none that the page can
-// have made.
-func cookie(r *http.Request) string {
-	sent, err := r.Cookie(tokenCookie)
-	if err != nil {
-		return ""
+// cookies returns the values of the cookies that the page can have made. There may be more than one:
+// a sibling domain can add its own, also for a single act, and must not keep operators from acting.
+func cookies(r *http.Request) (values []string) {
+	for _, sent := range r.CookiesNamed(tokenCookie) {
+		if value, err := base64.RawURLEncoding.DecodeString(sent.Value); err == nil && len(value) == tokenBytes {
+			values = append(values, sent.Value)
+		}
 	}
-	if value, err := base64.RawURLEncoding.DecodeString(sent.Value); err != nil || len(value) != tokenBytes {
-		return ""
-	}
-	return sent.Value
+	return values
 }
 
-// hasToken reports whether a form sent the token of the browser's cookie.
+// hasToken reports whether a form sent the token of a cookie of the browser.
 func hasToken(r *http.Request, sent string) bool {
-	known := cookie(r)
-	return known != "" && subtle.ConstantTimeCompare([]byte(known), []byte(sent)) == 1
+	return slices.ContainsFunc(cookies(r), func(known string) bool {
+		return subtle.ConstantTimeCompare([]byte(known), []byte(sent)) == 1
+	})
 }
 
 // sameOrigin reports whether a request comes from the page itself. Browsers say so in
