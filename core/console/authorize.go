@@ -11,8 +11,8 @@ const (
 	// maxStrangers bounds the requests of strangers from one address in a minute, so that nobody
 	// can try many tokens.
 	maxStrangers = 30
-	// maxForbidden bounds the entries about forbidden acts of one person in a minute, so that nobody
-	// can push everything else out of the audit.
+	// maxForbidden bounds the entries about forbidden acts of one person in an hour, so that nobody
+	// can push everything else out of the 10,000 entries of the audit within days.
 	maxForbidden = 30
 )
 
@@ -24,7 +24,7 @@ func (h *Handler) limitStrangers() (err error) {
 	if err != nil {
 		return err
 	}
-	h.forbidden = h.own.MustCounter("forbidden", core.PerMinute(maxForbidden))
+	h.forbidden = h.own.MustCounter("forbidden", core.PerHour(maxForbidden))
 	h.strangers, h.sent = h.strangersGuard("strangers"), h.strangersGuard("sent strangers")
 	return nil
 }
