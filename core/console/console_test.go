@@ -172,6 +172,16 @@ func TestTokensInURLsAreRefused(t *testing.T) {
 	}
 }
 
+// Pages repeat their parameters, so these are bounded.
+func TestLongParametersAreRefused(t *testing.T) {
+	operator := as(t, "operator", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
+	for length, status := range map[int]int{16<<10 - 200: http.StatusOK, 16 << 10: http.StatusRequestURITooLong} {
+		if got := operator.get("subject?subject=" + strings.Repeat("x", length)); got.StatusCode != status {
+			t.Errorf("%d bytes: status %d, want %d", length, got.StatusCode, status)
+		}
+	}
+}
+
 // A HEAD gets what a GET gets, without the body, and other methods are refused.
 func TestMethods(t *testing.T) {
 	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})

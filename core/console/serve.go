@@ -30,6 +30,10 @@ var pages = []page{
 	{"audit", "Audit", (*Handler).loadAudit},
 }
 
+// maxQuery is the length of the longest query of a URL, which pages repeat in their forms. A subject of
+// 1024 bytes takes 3 KB of it.
+const maxQuery = 16 << 10
+
 // query is a request to see a page, by somebody who may.
 type query struct {
 	ctx    context.Context
@@ -43,6 +47,10 @@ func (q *query) get(name string) string { return q.values.Get(name) }
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header(), r)
+	if len(r.URL.RawQuery) > maxQuery {
+		h.fail(w, r, http.StatusRequestURITooLong, "The parameters are too long.")
+		return
+	}
 	if hasTokenInURL(r.URL.Query()) {
 		h.fail(w, r, http.StatusBadRequest, "A token does not belong in a URL, which ends up in logs.")
 		return
