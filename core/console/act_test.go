@@ -47,10 +47,43 @@ func TestActs(t *testing.T) {
 		if got := audit(t, limiter); !reflect.DeepEqual(got, want) {
 			t.Errorf("the audit is %+v, want %+v", got, want)
 		}
-		if body := operator.wantPage("subject?subject=user%3Abob&done=ban"); !strings.Contains(body, "The subject is banned.") {
+		if body := operator.afterRedirect("subject?subject=user%3Abob&done=ban"); !strings.Contains(body, "The subject is banned.") {
 			t.Errorf("the page does not say that it was done:\n%s", body)
 		}
 	})
+}
+
+// A page says that an act was done only after a request from the page itself: anybody can send a link
+// to it.
+func TestALinkReportsNoAct(t *testing.T) {
+	operator := as(t, "operator", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
+	for _, try := range []struct {
+		name, site, referer string
+		reports             bool
+	}{
+		{"redirect", "same-origin", "", true},
+		{"redirect over plain HTTP", "", "http://example.com/limits/subject", true},
+		{"typed", "none", "", false},
+		{"link", "cross-site", "http://example.com/limits/subject", false},
+		{"link of a sibling", "same-site", "", false},
+		{"link over plain HTTP", "", "http://evil.example/", false},
+		{"typed over plain HTTP", "", "", false},
+		{"odd referer", "", "http://%zz", false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://example.com/limits/subject?subject=user:bob&done=ban", nil)
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+		r.Header.Set("Sec-Fetch-Dest", "document")
+		if try.site != "" {
+			r.Header.Set("Sec-Fetch-Site", try.site)
+		}
+		if try.referer != "" {
+			r.Header.Set("Referer", try.referer)
+		}
+		got := operator.do(r)
+		if reports := strings.Contains(got.body, "The subject is banned."); got.StatusCode != http.StatusOK || reports != try.reports {
+			t.Errorf("%s: status %d, reports the act: %t, want %t", try.name, got.StatusCode, reports, try.reports)
+		}
+	}
 }
 
 // An act that changes nothing, or fails, is in the audit too.

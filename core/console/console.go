@@ -116,7 +116,7 @@ type Handler struct {
 	redactKey  []byte      // of digests
 	seal       cipher.AEAD // of texts that a viewer may send back, and not see
 	figures    *figures
-	streams    chan struct{} // holds a value for each stream of events
+	streams    streams
 	streamLife time.Duration
 	closed     chan struct{}
 	close      func()
@@ -143,7 +143,7 @@ func New(limiter *core.Limiter, o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		limiter: limiter, options: o, probe: probe, redactKey: random(32), seal: newSeal(random(32)),
-		figures: newFigures(limiter), streams: make(chan struct{}, maxStreams), streamLife: streamLife, closed: make(chan struct{}),
+		figures: newFigures(limiter), streamLife: streamLife, closed: make(chan struct{}),
 	}
 	if err := h.limitStrangers(); err != nil {
 		return nil, err

@@ -169,6 +169,14 @@ func (b *browser) wantPage(path string) string {
 	return got.body
 }
 
+// afterRedirect gets a page as a browser does that follows a redirect of the page itself.
+func (b *browser) afterRedirect(path string) (body string) {
+	b.t.Helper()
+	r := httptest.NewRequest(http.MethodGet, b.mount+path, nil)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.do(r).body
+}
+
 var tokenIn = regexp.MustCompile(`name="token" value="([^"]+)"`)
 
 // form returns the request by which a browser sends a form of the page.

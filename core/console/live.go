@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
 const (
 	liveName = "live"
-	// maxStreams bounds the streams of events, each of which holds a connection.
-	maxStreams = 64
+	// maxStreams bounds the streams of events, each of which holds a connection. One person may have
+	// maxStreamsEach, so that nobody can take them all.
+	maxStreams     = 64
+	maxStreamsEach = 16
 	// streamLife is how long a stream lasts. Browsers then open the next one, so that rights are
 	// checked again, and a proxy that holds back a reply until it is complete shows it at last.
 	streamLife = time.Minute
@@ -22,17 +25,46 @@ const (
 // padding fills the buffers of proxies that pass nothing on until they hold some kilobytes.
 var padding = ":" + strings.Repeat(" ", 4<<10) + "\n\n"
 
+// streams counts the open streams of events.
+type streams struct {
+	mu   sync.Mutex
+	all  int
+	each map[string]int // by the name of the reader
+}
+
+// open counts a stream, and reports whether there is room for it. If so, close must follow.
+func (s *streams) open(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == maxStreams || s.each[name] == maxStreamsEach {
+		return false
+	}
+	if s.each == nil {
+		s.each = make(map[string]int)
+	}
+	s.all++
+	s.each[name]++
+	return true
+}
+
+func (s *streams) close(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.each[name]--; s.each[name] == 0 {
+		delete(s.each, name)
+	}
+}
+
 // stream sends the first page's figures as server-sent events, until the reader leaves, the page is
 // closed, or streamLife has passed. Each event is a piece of HTML, as a string in JSON, which has
 // no line breaks.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.streams <- struct{}{}:
-		defer func() { <-h.streams }()
-	default:
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who Identity) {
+	if !h.streams.open(who.Name) {
 		h.fail(w, r, http.StatusServiceUnavailable, "Too many pages are live. Reload this page to see new figures.")
 		return
 	}
+	defer h.streams.close(who.Name)
 	if !flushes(w) {
 		h.fail(w, r, http.StatusNotImplemented, "A middleware of this service prevents live figures.")
 		return

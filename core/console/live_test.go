@@ -23,7 +23,9 @@ type reader struct {
 }
 
 // read opens a stream of events.
-func read(t testing.TB, url string) *reader {
+func read(t testing.TB, url string) *reader { return readAs(t, "alice", url) }
+
+func readAs(t testing.TB, name, url string) *reader {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/limits/live", nil)
@@ -31,6 +33,7 @@ func read(t testing.TB, url string) *reader {
 		t.Fatal(err)
 	}
 	r.Header.Set("Role", "viewer")
+	r.Header.Set("Name", name)
 	reply, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -96,25 +99,34 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// There is room for 64 readers. One more is refused, until one leaves.
+// There is room for 64 readers, and for 16 of one name. One more is refused, until one leaves.
 func TestReadersAreBounded(t *testing.T) {
 	url := serve(t, newPage(t, newLimiter(t, core.Options{}), console.Options{}))
-	var readers []*reader
-	for i := range 64 {
-		readers = append(readers, read(t, url))
-		if _, ok := readers[i].event(); !ok {
-			t.Fatalf("reader %d gets no event: %s", i, readers[i].Status)
+	refused := func(name string) {
+		t.Helper()
+		if more := readAs(t, name, url); more.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("one more reader of the name %s gets status %d", name, more.StatusCode)
 		}
 	}
-	if more := read(t, url); more.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("reader 65 gets status %d", more.StatusCode)
+	var readers []*reader
+	for _, name := range []string{"alice", "bob", "carol", "dave"} {
+		for i := range 16 {
+			r := readAs(t, name, url)
+			if _, ok := r.event(); !ok {
+				t.Fatalf("reader %d of the name %s gets no event: %s", i, name, r.Status)
+			}
+			readers = append(readers, r)
+		}
+		refused(name)
 	}
-	readers[7].leave()
-	for { // until the handler has noticed
-		if again := read(t, url); again.StatusCode == http.StatusOK {
+	refused("erin")
+	readers[7].leave() // alice's
+	for {              // until the handler has noticed
+		if again := readAs(t, "alice", url); again.StatusCode == http.StatusOK {
 			break
 		}
 	}
+	refused("alice")
 }
 
 // A stream ends by itself, so that rights are checked again.

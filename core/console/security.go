@@ -84,6 +84,16 @@ func hasToken(r *http.Request, sent string) bool {
 	})
 }
 
+// isFromPage reports whether a browser followed a link, a form or a redirect of the page itself. Over
+// plain HTTP, only Referer says so.
+func isFromPage(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Site") != "" {
+		return sameOrigin(r, false)
+	}
+	from, err := url.Parse(r.Referer())
+	return err == nil && from.Host != "" && from.Host == r.Host
+}
+
 // sameOrigin reports whether a request comes from the page itself. Browsers say so in
 // Sec-Fetch-Site, or over plain HTTP in Origin. If neither is there, it is not a browser's, and
 // sameOrigin returns otherwise.

@@ -93,7 +93,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, where location, 
 	case shows:
 		h.show(w, r, where, who, page)
 	case where.name == liveName && !where.api:
-		h.stream(w, r)
+		h.stream(w, r, who)
 	case where.isFile():
 		h.sendFile(w, r, where.name)
 	default:
@@ -181,7 +181,11 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request, where location, w
 		h.sendJSON(w, r, http.StatusOK, model)
 		return
 	}
-	h.sendPage(w, r, http.StatusOK, who, p, model, notices[values.Get("done")])
+	notice := ""
+	if isFromPage(r) { // a link from elsewhere must not report an act
+		notice = notices[values.Get("done")]
+	}
+	h.sendPage(w, r, http.StatusOK, who, p, model, notice)
 }
 
 // sendPage sends a page in HTML.

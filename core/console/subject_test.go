@@ -76,13 +76,13 @@ func TestSubject(t *testing.T) {
 		}
 		operator.send("ban", 303, fields(about("for", "1h")...))
 		operator.send("override", 303, fields(about("kind", "max", "max", "9")...))
-		wantParts(t, operator.wantPage("subject?subject=198.51.100.7&done=ban"),
+		wantParts(t, operator.afterRedirect("subject?subject=198.51.100.7&done=ban"),
 			"The subject is banned.", "api The next call: banned, for another", "Banned for another", ": by hand, by alice. ticket 7", "Override: 9, by alice, since", "ticket 7",
 			"9/h override 3 6", "Unban from api", "Remove the override of api", "Reset api")
 		operator.send("unban", 303, fields(about()...))
 		operator.send("remove-override", 303, fields(about()...))
 		operator.send("reset", 303, fields(about()...))
-		wantParts(t, operator.wantPage("subject?subject=198.51.100.7&done=reset"), "The counters start afresh.", "2 further rules", "api, 4/h, 50/m")
+		wantParts(t, operator.afterRedirect("subject?subject=198.51.100.7&done=reset"), "The counters start afresh.", "2 further rules", "api, 4/h, 50/m")
 	})
 }
 
