@@ -1,7 +1,9 @@
 package core
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -147,3 +149,24 @@ func readOverride(subject, text string, own *algorithm.Limit) Override {
 	}
 	return o
 }
+
+// checkOverrides returns what does not go with Overrides, or nil.
+func (r *Rule) checkOverrides() *RuleError {
+	switch {
+	case !r.Overrides:
+		return nil
+	case r.Name == "":
+		return r.wrong("Overrides", true, "needs a Name, by which overrides are set")
+	case r.Lease != 0:
+		return r.wrong("Lease", r.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+		if limit := r.Plans[name]; limit != Unlimited && !limit.sharesCounter(r.limit()) {
+			return r.wrong(planField(name), limit, notOverridable)
+		}
+	}
+	return nil
+}
+
+// notOverridable says why a limit cannot stand in place of the own limit of a rule with Overrides.
+const notOverridable = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"

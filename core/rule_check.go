@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // check returns what is wrong with the rule by itself, or nil.
@@ -124,30 +123,6 @@ func checkAlso(own Limit, also []Limit) *RuleError {
 // sameCounter says why two limits cannot be counted beside each other.
 const sameCounter = "has the span and the algorithm of another limit beside it, and so its counter"
 
-func (r *Rule) checkPlans() *RuleError {
-	switch {
-	case r.Plans != nil && r.LimitFor != nil:
-		return r.wrong("LimitFor", "a function", "takes the place of Plans and Plan: set one or the other")
-	case len(r.Plans) > 0 && r.Plan == nil:
-		return r.wrong("Plan", nil, "must be set with Plans, to say who has which plan")
-	case len(r.Plans) == 0 && r.Plan != nil:
-		return r.wrong("Plans", nil, "must be set with Plan, to say what each plan allows")
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		limit := r.Plans[name]
-		if name == "" {
-			return r.wrong("Plans", name, `has a plan named "", but "" stands for the rule's own limit`)
-		}
-		if limit == Unlimited {
-			continue
-		}
-		if _, err := limit.compile(); err != nil {
-			return r.wrong(planField(name), limit, err.(*RuleError).ofLimit())
-		}
-	}
-	return nil
-}
-
 // checkFailure returns what is wrong with OnStoreError, or nil.
 func (r *Rule) checkFailure() *RuleError {
 	if why := r.OnStoreError.check(); why != "" {
@@ -181,24 +156,6 @@ func (r *Rule) checkLease() *RuleError {
 	return nil
 }
 
-// checkOverrides returns what does not go with Overrides, or nil.
-func (r *Rule) checkOverrides() *RuleError {
-	switch {
-	case !r.Overrides:
-		return nil
-	case r.Name == "":
-		return r.wrong("Overrides", true, "needs a Name, by which overrides are set")
-	case r.Lease != 0:
-		return r.wrong("Lease", r.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		if limit := r.Plans[name]; limit != Unlimited && !limit.sharesCounter(r.limit()) {
-			return r.wrong(planField(name), limit, notOverridable)
-		}
-	}
-	return nil
-}
-
 // checkSoft returns what does not go with Soft, or nil.
 func (r *Rule) checkSoft() *RuleError {
 	switch {
@@ -217,9 +174,6 @@ func (r *Rule) checkSoft() *RuleError {
 	}
 	return nil
 }
-
-// notOverridable says why a limit cannot stand in place of the own limit of a rule with Overrides.
-const notOverridable = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"
 
 // sharesCounter reports whether two limits of one name share a counter.
 func (l Limit) sharesCounter(other Limit) bool { return l.counter() == other.counter() }
@@ -241,26 +195,6 @@ func (r *Rule) spell(err *RuleError) *RuleError {
 		err.Field = "MaxCount"
 	}
 	return err
-}
-
-// checkScope returns what is wrong with Paths, Except and Methods, or nil.
-func (r *Rule) checkScope() *RuleError {
-	for _, list := range [...]struct {
-		field    string
-		patterns []string
-	}{{"Paths", r.Paths}, {"Except", r.Except}} {
-		for _, pattern := range list.patterns {
-			if why := pathmatch.CheckPattern(pattern); why != "" {
-				return r.wrong(list.field, pattern, why)
-			}
-		}
-	}
-	for _, method := range r.Methods {
-		if why := pathmatch.CheckMethod(method); why != "" {
-			return r.wrong("Methods", method, why)
-		}
-	}
-	return nil
 }
 
 // maxName bounds a name, which every response carries in a header.
@@ -300,6 +234,3 @@ func (r *Rule) checkInHandler() *RuleError {
 func (r *Rule) noSlotsInHandler(field string, limit Limit) *RuleError {
 	return r.wrong(field, limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
 }
-
-// planField returns the name of a plan's limit in errors.
-func planField(name string) string { return fmt.Sprintf("Plans[%q]", name) }

@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // planned returns the limit that holds for this caller in place of the rule's own, by Plan or
@@ -74,3 +76,30 @@ func (l *Limiter) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	q, _ := a.named.computed.Add(prepared.limit, a.rule.newLimit(a.named.name, 0, prepared.limit, &prepared.compiled), maxLimits)
 	return q, nil
 }
+
+func (r *Rule) checkPlans() *RuleError {
+	switch {
+	case r.Plans != nil && r.LimitFor != nil:
+		return r.wrong("LimitFor", "a function", "takes the place of Plans and Plan: set one or the other")
+	case len(r.Plans) > 0 && r.Plan == nil:
+		return r.wrong("Plan", nil, "must be set with Plans, to say who has which plan")
+	case len(r.Plans) == 0 && r.Plan != nil:
+		return r.wrong("Plans", nil, "must be set with Plan, to say what each plan allows")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+		limit := r.Plans[name]
+		if name == "" {
+			return r.wrong("Plans", name, `has a plan named "", but "" stands for the rule's own limit`)
+		}
+		if limit == Unlimited {
+			continue
+		}
+		if _, err := limit.compile(); err != nil {
+			return r.wrong(planField(name), limit, err.(*RuleError).ofLimit())
+		}
+	}
+	return nil
+}
+
+// planField returns the name of a plan's limit in errors.
+func planField(name string) string { return fmt.Sprintf("Plans[%q]", name) }

@@ -30,3 +30,23 @@ func loosenessOf(v View) (l pathmatch.Looseness) {
 	}
 	return l
 }
+
+// checkScope returns what is wrong with Paths, Except and Methods, or nil.
+func (r *Rule) checkScope() *RuleError {
+	for _, list := range [...]struct {
+		field    string
+		patterns []string
+	}{{"Paths", r.Paths}, {"Except", r.Except}} {
+		for _, pattern := range list.patterns {
+			if why := pathmatch.CheckPattern(pattern); why != "" {
+				return r.wrong(list.field, pattern, why)
+			}
+		}
+	}
+	for _, method := range r.Methods {
+		if why := pathmatch.CheckMethod(method); why != "" {
+			return r.wrong("Methods", method, why)
+		}
+	}
+	return nil
+}
