@@ -62,6 +62,7 @@ var remedies = []remedy{
 	{"cluster support disabled", "this is not a cluster: make Options.Redis with redis.NewClient", true},
 	{"READONLY", "this is a replica: connect to the master, as redis.NewFailoverClient does", false},
 	{"MISCONF", "Redis cannot save to its disk: see its log; or set stop-writes-on-bgsave-error no", true},
+	{"after non deterministic commands", "set lua-replicate-commands yes in Redis's configuration, or run a newer Redis", true},
 	{"unknown command", "this server has no scripts: EVAL and EVALSHA are required", true},
 	{"or later is required", "run a newer Redis, or Valkey", true},
 	{"max number of clients", "raise maxclients in Redis, or lower PoolSize in the clients' options", false},

@@ -23,16 +23,20 @@ var replyPrefixes = map[failure.Class][]string{
 	},
 }
 
-// scriptErrors are words in error replies of scripts, which begin with other words. The first match
-// counts.
+// scriptErrors are words in error replies of scripts. Redis 6.2 puts other words before all of them,
+// so each prefix above that a script can run into is here again. The first match counts.
 var scriptErrors = []struct {
 	class failure.Class
 	words []string
 }{
 	{failure.Foreign, []string{"WRONGTYPE", "NOTACOUNTER", "data string too short"}}, // not a counter's value
-	{failure.Refused, append([]string{"OOM", syntaxError}, noPermission...)},
-	{failure.NotReady, []string{"READONLY"}},
+	{failure.Refused, append([]string{"OOM", "MISCONF", syntaxError, noEffects}, noPermission...)},
+	{failure.NotReady, []string{"READONLY", "NOREPLICAS"}},
 }
+
+// noEffects are words in the reply of Redis 6.2 to scripts that read the time before they write, if
+// lua-replicate-commands is off.
+const noEffects = "Write commands not allowed after non deterministic commands"
 
 // noPermission are words in error replies of scripts that our user may not run to the end, or that
 // nobody may, because the server's configuration has renamed a command.

@@ -234,36 +234,6 @@ func TestForeignKeyAmongMany(t *testing.T) {
 	}
 }
 
-// While a server takes no writes, the calls that it would charge fail. Those that are refused are
-// not charged, so they get their refusals, as if they were decided one by one.
-func TestRefusalsWhileNothingCanBeWritten(t *testing.T) {
-	for name, command := range map[string][]any{
-		"out of memory": {"config", "set", "maxmemory", "1"}, "a replica": {"replicaof", "127.0.0.1", "1"},
-		"too few replicas": {"config", "set", "min-replicas-to-write", "1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server, client := startOne(t)
-			s := newStore(t, client, patient)
-			full, charged := mixOf(t, t.Name()+"full", crowd, 1), mixOf(t, t.Name()+"charged", crowd, 1000)
-			full.use(t, s, 1, false)
-			untilJoined(t, server, func() { charged.use(t, s, 1, false) })
-			if err := client.Do(t.Context(), command...).Err(); err != nil {
-				t.Fatal(err)
-			}
-			together(callers, func(i int) {
-				for n := range 5 {
-					if v := s.take(t.Context(), full.counter((i+n)%full.keys))[0]; v.RetryAfter == 0 {
-						t.Errorf("a used-up counter: %+v", v)
-					}
-					if v := s.take(t.Context(), charged.counter((i+n)%charged.keys))[0]; v.Err == nil {
-						t.Errorf("a counter that cannot be written: %+v", v)
-					}
-				}
-			})
-		})
-	}
-}
-
 // A script has at most 24 keys, so that it does not hold up the server's other clients for long.
 func TestNoScriptHasTooManyKeys(t *testing.T) {
 	server, client := startOne(t)
