@@ -171,6 +171,7 @@ func TestRemedies(t *testing.T) {
 		{failure.Unreachable, "x509: certificate signed by unknown authority", []string{"level=ERROR", "RootCAs"}},
 		{failure.Refused, "Write commands not allowed after non deterministic commands", []string{"level=ERROR", "lua-replicate-commands"}},
 		{failure.NotReady, "READONLY You can't write", []string{"level=WARN", "connect to the master"}},
+		{failure.NotReady, "NOREPLICAS Not enough good replicas to write.", []string{"level=WARN", "min-replicas-to-write"}},
 		{failure.Foreign, "a key of this limiter holds something else", []string{"level=ERROR"}},
 		{failure.Timeout, "no answer within 100ms: OOM", []string{"level=WARN"}},
 	} {

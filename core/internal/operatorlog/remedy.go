@@ -61,6 +61,7 @@ var remedies = []remedy{
 	{"MOVED", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},
 	{"cluster support disabled", "this is not a cluster: make Options.Redis with redis.NewClient", true},
 	{"READONLY", "this is a replica: connect to the master, as redis.NewFailoverClient does", false},
+	{"NOREPLICAS", "start Redis's replicas, or lower min-replicas-to-write in its configuration", false},
 	{"MISCONF", "Redis cannot save to its disk: see its log; or set stop-writes-on-bgsave-error no", true},
 	{"after non deterministic commands", "set lua-replicate-commands yes in Redis's configuration, or run a newer Redis", true},
 	{"unknown command", "this server has no scripts: EVAL and EVALSHA are required", true},
