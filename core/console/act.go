@@ -13,32 +13,34 @@ import (
 
 // act is something that operators can do to a subject.
 type act struct {
-	name string // as in core.AuditEntry
-	do   func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error)
+	name   string   // as in core.AuditEntry
+	fields []string // those that it takes beside commonFields
+	do     func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error)
 }
 
 // acts are the acts by the last words of their paths.
 var acts = map[string]act{
-	"ban": {"ban", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+	"ban": {"ban", []string{"for"}, func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
 		span, err := a.span("for")
 		if err != nil {
 			return false, err
 		}
 		return limiter.Ban(ctx, a.rule, a.subject, span)
 	}},
-	"unban": {"unban", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+	"unban": {"unban", nil, func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
 		return limiter.Unban(ctx, a.rule, a.subject)
 	}},
-	"reset": {"reset", func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+	"reset": {"reset", nil, func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
 		return limiter.Reset(ctx, a.rule, a.subject)
 	}},
-	"override":        {"override", setOverride},
-	"remove-override": {"override removed", removeOverride},
+	"override":        {"override", []string{"kind", "max", "burst", "for"}, setOverride},
+	"remove-override": {"override removed", nil, removeOverride},
 }
 
 // notices are what the page says after an act.
 var notices = map[string]string{
 	"ban":             "The subject is banned.",
+	"unknown-ban":     "The subject is banned. " + unknownRule,
 	"unban":           "The ban has ended.",
 	"reset":           "The counters start afresh.",
 	"override":        "The override is set.",
@@ -69,7 +71,7 @@ func removeOverride(ctx context.Context, limiter *core.Limiter, a *action) (chan
 
 // act carries out an act, or says why it does not. Either is in the audit.
 func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, who Identity, act act) {
-	a, status, err := h.read(w, r, where.api)
+	a, status, err := h.read(w, r, where.api, act)
 	if err != nil {
 		h.refuse(w, r, who, status, sentence(err), "")
 		return
@@ -89,11 +91,14 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, wh
 	case err != nil:
 		h.refuse(w, r, who, statusOf(err), problem(err), back)
 	case where.api:
-		h.sendJSON(w, r, http.StatusOK, done{act.name, show(a.rule), show(a.subject), changed})
+		h.sendJSON(w, r, http.StatusOK, done{act.name, show(a.rule), show(a.subject), changed, h.hintAfter(where, a)})
 	default:
 		done := where.name
-		if !changed {
+		switch {
+		case !changed:
 			done = "nothing"
+		case h.isUnknown(where, a):
+			done = "unknown-" + done
 		}
 		w.Header().Set("Location", back+"&done="+done)
 		w.WriteHeader(http.StatusSeeOther)
@@ -106,6 +111,7 @@ type done struct {
 	Rule    string `json:"rule"`
 	Subject string `json:"subject"`
 	Changed bool   `json:"changed"`
+	Hint    string `json:"hint,omitempty"` // what the act probably lacks
 }
 
 // forbids returns why somebody may not act, or "".

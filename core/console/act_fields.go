@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,22 +26,25 @@ type action struct {
 // maxBody bounds the body of an act.
 const maxBody = 64 << 10
 
+// commonFields are the fields of all acts.
+var commonFields = []string{"rule", "subject", "note"}
+
 // read reads an act from the body of a request, and never from its URL.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, api bool) (a *action, status int, err error) {
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, api bool, act act) (a *action, status int, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body must have at most %d bytes", maxBody)
 	}
 	wanted, parse := "application/x-www-form-urlencoded", url.ParseQuery
 	if api {
-		wanted, parse = "application/json", parseJSON
+		wanted, parse = "application/json", act.parseJSON
 	}
 	if sent, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || sent != wanted {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be " + wanted)
 	}
 	fields, err := parse(string(body))
 	if err != nil {
-		return nil, http.StatusBadRequest, errors.New("the body cannot be read as " + wanted)
+		return nil, http.StatusBadRequest, fmt.Errorf("the body cannot be read as %s: %w", wanted, err)
 	}
 	return h.actionOf(fields)
 }
@@ -54,19 +58,23 @@ func (h *Handler) actionOf(fields url.Values) (a *action, status int, err error)
 	return a, http.StatusBadRequest, err
 }
 
-// parseJSON reads an object of texts and numbers.
-func parseJSON(body string) (url.Values, error) {
+// parseJSON reads an object of texts and numbers. Unknown names are errors: a misspelled "for" would
+// make an override without an end.
+func (act act) parseJSON(body string) (url.Values, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(strings.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&fields); err != nil {
-		return nil, err
+		return nil, errors.New("it must be an object of texts and numbers")
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return nil, errors.New("more than an object")
+		return nil, errors.New("there is more than an object")
 	}
-	values := make(url.Values)
+	values, known := make(url.Values), slices.Concat(commonFields, act.fields)
 	for name, value := range fields {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("unknown field %q: the fields are %s", name, strings.Join(known, ", "))
+		}
 		switch value := value.(type) {
 		case string:
 			values.Set(name, value)

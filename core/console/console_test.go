@@ -192,6 +192,7 @@ func TestMethods(t *testing.T) {
 	}{
 		{"HEAD", "", 200, ""}, {"HEAD", "api/audit", 200, ""}, {"HEAD", "style.css", 200, ""},
 		{"POST", "", 405, "GET, HEAD"}, {"PUT", "audit", 405, "GET, HEAD"}, {"OPTIONS", "api/now", 405, "GET, HEAD"},
+		{"POST", "api/unbann", 404, ""}, {"POST", "unbann", 404, ""},
 		{"GET", "ban", 405, "POST"}, {"DELETE", "api/ban", 405, "POST"}, {"HEAD", "unban", 405, "POST"},
 	} {
 		got := as(t, "operator", page).do(httptest.NewRequest(c.method, "/limits/"+c.path, nil))
@@ -213,6 +214,7 @@ func TestBadRequests(t *testing.T) {
 		says   string
 	}{
 		"audit?before=yesterday":                    {400, "must be the ID of an entry"},
+		"explain?path=/x&address=203.0.113":         {400, "must be like 203.0.113.7, or 203.0.113.7:1234"},
 		"api/audit?before=yesterday":                {400, "must be the ID of an entry"},
 		"subject?subject=" + url.QueryEscape(`"\x`): {400, "must be a string literal of Go"},
 		"audit?before=%zz":                          {400, "cannot be read"},

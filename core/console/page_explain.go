@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -83,9 +84,13 @@ func (c call) info() (core.CallInfo, error) {
 			header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
 		}
 	}
+	address := strings.TrimSpace(c.Address)
+	if address != "" && !core.PeerAddr(address).IsValid() {
+		return core.CallInfo{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
+	}
 	return core.CallInfo{
 		Method: strings.ToUpper(strings.TrimSpace(c.Method)), Host: strings.TrimSpace(c.Host), Path: strings.TrimSpace(c.Path),
-		Route: strings.TrimSpace(c.Route), RemoteAddr: strings.TrimSpace(c.Address), User: c.User, Header: header,
+		Route: strings.TrimSpace(c.Route), RemoteAddr: address, User: c.User, Header: header,
 	}, nil
 }
 

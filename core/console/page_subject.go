@@ -14,6 +14,7 @@ type subjectPage struct {
 	Banning choice       `json:"-"`       // those of rules that see bans
 	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
+	Hint    string       `json:"hint,omitempty"` // what the subject probably lacks
 	Problem string       `json:"problem,omitempty"`
 }
 
@@ -36,6 +37,9 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return nil, err
 	}
 	shown.Counted, shown.Problem = h.explained(q.who, counted), problem(err)
+	if err == nil && isUnused(counted) {
+		shown.Hint = h.hintAbout(subject)
+	}
 	if err == nil {
 		h.addBans(q.ctx, q.who, counted, shown.Counted)
 	}

@@ -87,17 +87,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, where location, 
 		h.refuse(w, r, who, http.StatusMethodNotAllowed, "Use POST to act.", "")
 	case acts:
 		h.act(w, r, where, who, act)
+	case !shows && !where.isLive() && !where.isFile():
+		h.refuse(w, r, who, http.StatusNotFound, "There is no such page.", "")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		h.refuse(w, r, who, http.StatusMethodNotAllowed, "Use GET to see this page.", "")
 	case shows:
 		h.show(w, r, where, who, page)
-	case where.name == liveName && !where.api:
+	case where.isLive():
 		h.stream(w, r, who)
-	case where.isFile():
-		h.sendFile(w, r, where.name)
 	default:
-		h.refuse(w, r, who, http.StatusNotFound, "There is no such page.", "")
+		h.sendFile(w, r, where.name)
 	}
 }
 
@@ -136,6 +136,9 @@ func (l location) page() (page, bool) {
 	}
 	return page{}, false
 }
+
+// isLive reports whether the location is that of the live stream.
+func (l location) isLive() bool { return !l.api && l.name == liveName }
 
 // isFile reports whether the location is that of an embedded file.
 func (l location) isFile() bool { return !l.api && files[l.name].body != nil }

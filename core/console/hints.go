@@ -1,0 +1,58 @@
+package console
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// What a subject, or a rule, that somebody typed probably lacks. Neither is an error: a rule may
+// have a Key of its own, and another process may have other rules.
+const (
+	bareSubject = "Rules count users as user:alice, and addresses as ip:203.0.113.7: any other subject needs a Key, or a handler, that makes it."
+	unknownRule = "No rule of this process sees bans under this name: look for a misspelling, unless another process has the rule."
+)
+
+// hintAbout returns what a subject that somebody typed probably lacks, or "".
+func (h *Handler) hintAbout(subject string) string {
+	address := strings.TrimPrefix(subject, "ip:")
+	addr, err := netip.ParseAddr(address)
+	if port, bad := netip.ParseAddrPort(address); bad == nil {
+		addr, err = port.Addr(), nil
+	}
+	switch {
+	case err == nil && h.limiter.IPSubject(addr) != subject:
+		return "Rules by IP count this address as " + h.limiter.IPSubject(addr) + "."
+	case err != nil && !strings.Contains(subject, ":"):
+		return bareSubject
+	default:
+		return ""
+	}
+}
+
+// isUnknown reports whether an act was about a rule that no rule of this process is.
+func (h *Handler) isUnknown(where location, a *action) bool {
+	return where.name == "ban" && !slices.Contains(h.banningRules(), show(a.rule))
+}
+
+// hintAfter returns what an act that was done probably lacks, or "".
+func (h *Handler) hintAfter(where location, a *action) string {
+	if h.isUnknown(where, a) {
+		return unknownRule
+	}
+	return h.hintAbout(a.subject)
+}
+
+// isUnused reports whether no attached rule has counted anything for a subject.
+func isUnused(x core.Explanation) bool {
+	for i := range x.Rules {
+		for j := range x.Rules[i].Limits {
+			if x.Rules[i].Limits[j].Used > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,94 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+)
+
+// A subject that no rule has counted may lack a word: the page says which. A subject that a Key has
+// made is right without it.
+func TestHintsAboutSubjects(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	tenants := attach(t, limiter, core.Rule{Name: "tenants", Seconds: 3600, Key: func(core.Request) (string, error) { return "acme", nil }})
+	tenants.Check(callView{method: "GET", route: "/"})
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	const bare = "Rules count users as user:alice, and addresses as ip:203.0.113.7"
+	for subject, want := range map[string]string{
+		"bob":               bare,
+		"203.0.113.0/24":    bare,
+		"203.0.113.7:80":    "as ip:203.0.113.7.",
+		"ip:203.0.113.7:80": "as ip:203.0.113.7.",
+		"ip:2001:db8::1":    "as ip:2001:db8::/64.",
+		"acme":              "",
+		"user:bob":          "",
+		"ip:203.0.113.7":    "",
+		"203.0.113.7":       "",
+		"2001:db8::1":       "",
+		"ip:2001:db8::/64":  "",
+	} {
+		var got struct{ Hint string }
+		viewer.json("api/subject?subject="+url.QueryEscape(subject), &got)
+		if !strings.Contains(got.Hint, want) || want == "" && got.Hint != "" {
+			t.Errorf("%s: the hint is %q, want %q", subject, got.Hint, want)
+		}
+		if body := viewer.wantPage("subject?subject=" + url.QueryEscape(subject)); !strings.Contains(body, want) {
+			t.Errorf("%s: the page does not say %q", subject, want)
+		}
+	}
+}
+
+// A ban from a rule that this process does not have is set, because another process may have the
+// rule. The reply says that it may be a misspelling.
+func TestHintsAfterActs(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	attach(t, limiter, steered, core.Rule{Name: "trial", Seconds: 1, Ban: core.Ban{ByHand: true}})
+	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+	for _, c := range []struct{ rule, subject, hint string }{
+		{"api", "user:bob", ""},
+		{"api", "bob", "Rules count users as user:alice"},
+		{"apii", "user:bob", "No rule of this process sees bans under this name"},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/limits/api/ban", strings.NewReader(
+			`{"rule": "`+c.rule+`", "subject": "`+c.subject+`", "for": "1h", "note": "ticket 7"}`))
+		r.Header.Set("Content-Type", "application/json")
+		got := operator.do(r)
+		if says := strings.Contains(got.body, `"hint"`); got.StatusCode != 200 || says != (c.hint != "") || !strings.Contains(got.body, c.hint) {
+			t.Errorf("%+v: status %d: %s", c, got.StatusCode, got.body)
+		}
+	}
+	got := operator.send("ban", http.StatusSeeOther, fields("rule", "apiii", "subject", "user:bob", "for", "1h", "note", "ticket 7"))
+	body := operator.afterRedirect(got.Header.Get("Location"))
+	if !strings.Contains(body, "The subject is banned. No rule of this process sees bans under this name") {
+		t.Errorf("the page does not say that the rule is not known:\n%s", body)
+	}
+}
+
+// A misspelled field of an act in JSON is an error: an override without its "for" would have no end.
+func TestUnknownFieldsOfActs(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	attach(t, limiter, steered)
+	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+	const about = `"rule": "api", "subject": "user:bob", "note": "ticket 7"`
+	for act, says := range map[string]string{
+		"override {\"max\": 5, \"span\": \"1h\", " + about + "}": `unknown field \"span\": the fields are rule, subject, note, kind, max, burst, for`,
+		"unban {\"for\": \"1h\", " + about + "}":                 `unknown field \"for\": the fields are rule, subject, note`,
+		"reset {\"note\": true}":                                 `\"note\" is neither a text nor a number`,
+		"ban []":                                                 "it must be an object of texts and numbers",
+	} {
+		name, body, _ := strings.Cut(act, " ")
+		r := httptest.NewRequest(http.MethodPost, "/limits/api/"+name, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		if got := operator.do(r); got.StatusCode != http.StatusBadRequest || !strings.Contains(got.body, says) {
+			t.Errorf("%s: status %d: %s", act, got.StatusCode, got.body)
+		}
+	}
+	if entries := audit(t, limiter); len(entries) > 0 {
+		t.Errorf("something was done: %+v", entries)
+	}
+}
