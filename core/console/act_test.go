@@ -97,7 +97,9 @@ func TestFailedActsAreInTheAudit(t *testing.T) {
 			for name, values := range fields(sent...) {
 				all[name] = values
 			}
-			operator.send(name, status, all)
+			if to := operator.send(name, status, all).Header.Get("Location"); status == 303 && !strings.HasSuffix(to, "&done=nothing") {
+				t.Errorf("after %s of %v, the browser goes to %q", name, sent, to)
+			}
 			entries := audit(t, limiter)
 			last := entries[len(entries)-1]
 			if last.Author != "alice" || last.Note != strings.TrimSpace(all.Get("note")) || last.Rule != all.Get("rule") || !strings.HasPrefix(last.After, "not done: "+after) {
@@ -162,7 +164,8 @@ func sameAct(got, want core.AuditEntry) bool {
 	return got == want
 }
 
-// Forbidden acts cannot push everything else out of the audit, not even in some hours.
+// Forbidden acts cannot push everything else out of the audit, not even in some hours. Those of one
+// person do not hide those of another.
 func TestForbiddenActsInTheAuditAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, core.Options{})
@@ -173,6 +176,14 @@ func TestForbiddenActsInTheAuditAreBounded(t *testing.T) {
 		}
 		if n := len(audit(t, limiter)); n != 30 {
 			t.Errorf("the audit has %d entries, want 30", n)
+		}
+		bob := viewer.form("ban", fields("token", "none"))
+		bob.Header.Set("Role", "viewer")
+		bob.Header.Set("Name", "bob")
+		viewer.role = "" // so that the name stays
+		viewer.do(bob)
+		if entries := audit(t, limiter); entries[len(entries)-1].Author != "bob" {
+			t.Errorf("the audit ends with %+v", entries[len(entries)-1])
 		}
 	})
 }
@@ -222,6 +233,10 @@ func TestForgedForms(t *testing.T) {
 		"another cookie": func(b *browser, _ *http.Request) {
 			b.cookies = []*http.Cookie{{Name: b.cookies[0].Name, Value: strings.Repeat("A", 43)}}
 		},
+		"two origins": func(_ *browser, r *http.Request) {
+			replace(r, "Origin", "http://example.com")
+			r.Header.Add("Origin", "http://evil.example")
+		},
 	} {
 		operator := as(t, "operator", page)
 		r := operator.form("ban", maps.Clone(ban))
@@ -235,11 +250,16 @@ func TestForgedForms(t *testing.T) {
 		forged.Set("token", token)
 		as(t, "operator", page).send("ban", http.StatusForbidden, forged)
 	}
+	short := maps.Clone(ban)
+	short.Set("token", "AAAA")
+	operator := as(t, "operator", page)
+	operator.cookies = []*http.Cookie{{Name: "accesslimit-console", Value: "AAAA"}} // no page has made it
+	operator.send("ban", http.StatusForbidden, short)
 	if changed, err := limiter.Unban(context.Background(), "api", "user:bob"); err != nil || changed {
 		t.Errorf("a forged form has banned: %v, %v", changed, err)
 	}
 	// Over plain HTTP, browsers send the origin only.
-	operator := as(t, "operator", page)
+	operator = as(t, "operator", page)
 	r := operator.form("ban", maps.Clone(ban))
 	replace(r, "Origin", "http://example.com")
 	if got := operator.do(r); got.StatusCode != http.StatusSeeOther {
@@ -295,8 +315,12 @@ func TestBadBodies(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/limits/"+c.path, strings.NewReader(c.body))
 		r.Header.Set("Content-Type", c.kind)
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
-		if got := as(t, "operator", page).do(r); got.StatusCode != c.status {
+		got := as(t, "operator", page).do(r)
+		if got.StatusCode != c.status {
 			t.Errorf("%s with %.20q of %q: status %d, want %d: %s", c.path, c.body, c.kind, got.StatusCode, c.status, got.body)
+		}
+		if c.path == "api/ban" && c.status == 400 && !strings.Contains(got.body, "cannot be read") {
+			t.Errorf("%.20q: %s", c.body, got.body)
 		}
 	}
 }
@@ -325,10 +349,14 @@ func TestActsInJSON(t *testing.T) {
 			{"override", `{"max": 500, "for": "7d", ` + about + `}`, true},
 			{"remove-override", `{` + about + `}`, true},
 		} {
+			began := time.Now()
 			got := post("operator", c.name, c.body)
 			want := fmt.Sprintf(`"rule":"api","subject":"ip:198.51.100.7","changed":%t}`, c.changed)
 			if got.StatusCode != 200 || !strings.HasSuffix(got.body, want+"\n") {
 				t.Errorf("%s: status %d: %s", c.name, got.StatusCode, got.body)
+			}
+			if c.name == "override" {
+				wantUntil(t, limiter, "ip:198.51.100.7", began.Add(7*24*time.Hour), time.Now().Add(7*24*time.Hour))
 			}
 		}
 		before := len(audit(t, limiter))
@@ -346,6 +374,39 @@ func TestActsInJSON(t *testing.T) {
 		}
 		if got := post("operator", "ban", `{"for": "0s", `+about+`}`); got.StatusCode != 400 || !strings.Contains(got.body, "must be a duration") {
 			t.Errorf("a wrong act: status %d: %s", got.StatusCode, got.body)
+		}
+	})
+}
+
+// wantUntil checks that the override of a subject ends between two times.
+func wantUntil(t *testing.T, limiter *core.Limiter, subject string, from, to time.Time) {
+	t.Helper()
+	overrides, err := limiter.Overrides("api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, ok, err := overrides.Get(t.Context(), subject)
+	if err != nil || !ok || o.Until.Before(from.Truncate(time.Microsecond)) || o.Until.After(to) {
+		t.Errorf("the override is %v, %t, %v, want an end from %v to %v", o, ok, err, from, to)
+	}
+}
+
+// An act is carried out whole, also if the operator's browser leaves meanwhile.
+func TestActsOfBrowsersThatLeave(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		attach(t, limiter, steered)
+		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+		form := operator.form("ban", fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "ticket 7"))
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if got := operator.do(form.WithContext(gone)); got.StatusCode != http.StatusSeeOther {
+			t.Errorf("status %d: %s", got.StatusCode, got.body)
+		}
+		if ban, ok, err := limiter.BanOf(t.Context(), "api", "user:bob"); err != nil || !ok || ban.Author != "alice" {
+			t.Errorf("the ban is %v, %t, %v", ban, ok, err)
+		}
+		if entries := audit(t, limiter); len(entries) != 1 || entries[0].Act != "ban" || entries[0].Author != "alice" {
+			t.Errorf("the audit is %+v", entries)
 		}
 	})
 }

@@ -94,19 +94,48 @@ func TestOtherSitesLockOutNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
-			last := 0
+			var last answer
 			for range 31 {
 				r := httptest.NewRequest(http.MethodPost, "/limits/ban", strings.NewReader("rule=api"))
 				r.Header.Set(from[0], from[1])
-				last = as(t, "", page).do(r).StatusCode
+				last = as(t, "", page).do(r)
 			}
-			if last != http.StatusTooManyRequests {
-				t.Errorf("the 31st request gets status %d", last)
+			if last.StatusCode != http.StatusTooManyRequests || last.Header.Get("Retry-After") == "" {
+				t.Errorf("the 31st request gets status %d, %v", last.StatusCode, last.Header)
 			}
-			if got := as(t, "operator", page).get(""); got.StatusCode != http.StatusOK {
-				t.Errorf("then an operator gets status %d: %s", got.StatusCode, got.body)
+			for _, site := range []string{"", "none", "same-origin"} {
+				r := httptest.NewRequest(http.MethodGet, "/limits/", nil)
+				if site != "" {
+					r.Header.Set("Sec-Fetch-Site", site)
+				}
+				if got := as(t, "operator", page).do(r); got.StatusCode != http.StatusOK {
+					t.Errorf("then an operator, from the site %q, gets status %d: %s", site, got.StatusCode, got.body)
+				}
 			}
 		})
+	}
+}
+
+// Another site can link to the page, and load nothing of it. What it tries is not a stranger's request.
+func TestOtherSitesMayOnlyLink(t *testing.T) {
+	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
+	for _, c := range []struct {
+		site, mode, kind string
+		status           int
+	}{
+		{"cross-site", "navigate", "document", 200}, {"same-site", "navigate", "document", 200}, {"same-origin", "cors", "empty", 200},
+		{"cross-site", "navigate", "iframe", 403}, {"same-site", "navigate", "object", 403},
+		{"cross-site", "no-cors", "image", 403}, {"same-site", "cors", "empty", 403}, {"cross-site", "no-cors", "document", 403},
+	} {
+		for range 35 {
+			r := httptest.NewRequest(http.MethodGet, "/limits/", nil)
+			r.Header.Set("Sec-Fetch-Site", c.site)
+			r.Header.Set("Sec-Fetch-Mode", c.mode)
+			r.Header.Set("Sec-Fetch-Dest", c.kind)
+			if got := as(t, "viewer", page).do(r); got.StatusCode != c.status {
+				t.Fatalf("%+v: status %d: %s", c, got.StatusCode, got.body)
+			}
+		}
 	}
 }
 
@@ -127,6 +156,7 @@ func TestHeaders(t *testing.T) {
 			}
 			for name, want := range map[string]string{
 				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
+				"Cross-Origin-Resource-Policy": "same-origin",
 			} {
 				if got := header.Get(name); got != want {
 					t.Errorf("%q as %q: %s is %q, want %q", path, role, name, got, want)
@@ -190,7 +220,7 @@ func TestMethods(t *testing.T) {
 		status       int
 		allow        string
 	}{
-		{"HEAD", "", 200, ""}, {"HEAD", "api/audit", 200, ""}, {"HEAD", "style.css", 200, ""},
+		{"HEAD", "", 200, ""}, {"HEAD", "api/audit", 200, ""}, {"HEAD", "style.css", 200, ""}, {"HEAD", "live", 200, ""},
 		{"POST", "", 405, "GET, HEAD"}, {"PUT", "audit", 405, "GET, HEAD"}, {"OPTIONS", "api/now", 405, "GET, HEAD"},
 		{"POST", "api/unbann", 404, ""}, {"POST", "unbann", 404, ""},
 		{"GET", "ban", 405, "POST"}, {"DELETE", "api/ban", 405, "POST"}, {"HEAD", "unban", 405, "POST"},
