@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -274,24 +275,37 @@ func TestSoftOfACostThatNeverFits(t *testing.T) {
 // Two rules of one name whose plans differ have one counter. A cost that the smaller one never lets
 // through is charged to no limit of either.
 func TestLenientRulesInOneCounterWithACostThatNeverFits(t *testing.T) {
+	type costed struct {
+		cost  int
+		limit core.Limit
+	}
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		for name, base := range map[string]core.Rule{"soft": gentle, "dry": tried} {
-			var heard decisions
-			options.OnDecision = heard.note
-			limiter := newLimiter(t, options)
-			base.Name, base.MaxCount, base.Also = name, 9, []core.Limit{core.PerDay(9)}
-			planned := base
-			planned.Cost, planned.LimitFor = cost(5), func(core.Request) (core.Limit, error) { return core.PerHour(4), nil }
-			for _, rules := range [][]core.Rule{{base, planned}, {planned, base}} {
-				wantServed(t, newGuard(t, limiter, append(rules, core.Rule{Name: "hard " + name, Seconds: 3600})...), newView("GET", "/"), ok, 200)
-			}
-			wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 3)
-			if name == "soft" {
-				wantLeft(t, limiter, name, me, core.PerHour(9), 9)
-				wantLeft(t, limiter, name, me, core.PerDay(9), 9)
-			}
-			if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.SoftExceeded || d.Reason == core.DryRunExceeded }) {
-				t.Errorf("%s: no decision of %+v is marked", name, heard.heard)
+			for n, two := range [][2]costed{
+				{{1, core.PerHour(9)}, {5, core.PerHour(4)}},
+				{{1, core.PerHour(9)}, {5, core.Per(4, 2*time.Hour)}}, // only the further limit is shared
+				{{5, core.PerHour(9)}, {3, core.PerHour(4)}},          // each cost fits its own limit
+				{{5, core.PerHour(4)}, {1, core.PerHour(3)}},          // the stricter limit is that of the other rule
+			} {
+				var heard decisions
+				options.OnDecision = heard.note
+				limiter := newLimiter(t, options)
+				name, rules := fmt.Sprint(name, n), []core.Rule{base, base}
+				for i := range rules {
+					rules[i].Name, rules[i].MaxCount, rules[i].Also = name, 9, []core.Limit{core.PerDay(9)}
+					rules[i].Cost, rules[i].LimitFor = cost(two[i].cost), func(core.Request) (core.Limit, error) { return two[i].limit, nil }
+				}
+				hard := core.Rule{Name: "hard " + name, Seconds: 3600}
+				wantServed(t, newGuard(t, limiter, rules[0], rules[1], hard), newView("GET", "/"), ok, 200)
+				wantServed(t, newGuard(t, limiter, rules[1], rules[0], hard), newView("GET", "/"), ok, 200)
+				wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 3)
+				if base.Soft {
+					wantLeft(t, limiter, name, me, two[0].limit, two[0].limit.Max)
+					wantLeft(t, limiter, name, me, core.PerDay(9), 9)
+				}
+				if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.SoftExceeded || d.Reason == core.DryRunExceeded }) {
+					t.Errorf("%s: no decision of %+v is marked", name, heard.heard)
+				}
 			}
 		}
 	})
@@ -407,6 +421,68 @@ func TestLenientRulesShareAFurtherLimit(t *testing.T) {
 		wantLeft(t, limiter, "soft", me, core.PerHour(9), 8)
 		wantLeft(t, limiter, "soft", me, core.Per(9, 2*time.Hour), 8)
 		wantLeft(t, limiter, "soft", me, core.PerDay(1), 0)
+	})
+}
+
+// Rules in DryRun of one name may have different limits, of which they share some. Then they are
+// charged together or not at all, and a hard rule before them is charged in any case.
+func TestDryRunsShareSomeLimits(t *testing.T) {
+	hours := func(max, n int) core.Limit { return core.Per(max, time.Duration(n)*time.Hour) }
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for name, limits := range map[string][2][]core.Limit{
+			"one limit":         {{hours(9, 1), hours(1, 2)}, {hours(1, 2)}},
+			"one limit, first":  {{hours(1, 2)}, {hours(9, 1), hours(1, 2)}},
+			"the limit between": {{hours(9, 1), hours(9, 2)}, {hours(9, 3), hours(9, 1), hours(1, 4)}},
+		} {
+			var heard decisions
+			options.OnDecision = heard.note
+			limiter := newLimiter(t, options)
+			rules := []core.Rule{{Name: "hard " + name, Seconds: 3600}}
+			for _, limits := range limits {
+				rules = append(rules, core.Rule{Name: name, Limit: limits[0], Also: limits[1:], DryRun: true})
+			}
+			wantServed(t, newGuard(t, limiter, rules...), newView("GET", "/"), ok, 200, 200, 200)
+			wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 2)
+			for _, d := range heard.heard[len(heard.heard)-2].All {
+				if d.Rule != name || d.Remaining != max(0, d.Limit.Max-1) {
+					t.Errorf("%s: %d of %v are left, want one less than all: %+v", name, d.Remaining, d.Limit, d)
+				}
+			}
+		}
+	})
+}
+
+// Of many lenient rules in one call, each is charged by its own limits.
+func TestManyLenientRules(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		var rules []core.Rule
+		for i := range 8 {
+			further := core.PerDay(9)
+			if i%5 == 0 {
+				further.Max = 1
+			}
+			rules = append(rules, core.Rule{Name: fmt.Sprint("soft", i), Limit: core.PerHour(9), Also: []core.Limit{further}, Soft: true})
+		}
+		wantServed(t, newGuard(t, limiter, rules...), newView("GET", "/"), ok, 200, 200, 200)
+		for _, r := range rules {
+			wantLeft(t, limiter, r.Name, me, core.PerHour(9), 9-min(3, r.Also[0].Max))
+		}
+	})
+}
+
+// A lenient limit that is used up does not spare callers the login that another rule needs.
+func TestLenientRulesBesideALogin(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		for _, lenient := range []core.Rule{gentle, tried} {
+			exhausting := newGuard(t, limiter, lenient)
+			wantServed(t, exhausting, newView("GET", "/"), ok, 200, 200, 200)
+			guard := newGuard(t, limiter, lenient, core.Rule{Name: "login", Seconds: 3600, NeedLogin: true})
+			wantServed(t, guard, newView("GET", "/"), ok, 401)
+			wantServed(t, guard, newView("GET", "/").as("alice"), ok, 200)
+		}
 	})
 }
 

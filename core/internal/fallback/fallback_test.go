@@ -40,6 +40,23 @@ func TestOneOfTwoServersIsDown(t *testing.T) {
 	}
 }
 
+// A counter that refuses no call, on the server that answers, does not keep others from being counted
+// here.
+func TestALenientRuleElsewhereStopsNothing(t *testing.T) {
+	shared := NewShared(t, 1000)
+	shared.DownFor = "user:down"
+	p := NewProcess(t, shared)
+	lenient := Counter("user:up", Windowed(algorithm.FixedWindow, 1, Hour), 1)
+	lenient.Dry = true
+	down := local("user:down", Windowed(algorithm.FixedWindow, 3, Hour), 1, 1)
+	for i := range 5 {
+		v := p.Ask(lenient, down)
+		if (i > 0) != (v[0].RetryAfter > 0) || v[1].Remaining != int64(max(0, 2-i)) || (i > 2) != (v[1].RetryAfter > 0) {
+			t.Fatalf("call %d: %+v", i, v)
+		}
+	}
+}
+
 // When the server that answers refuses, nothing is charged here.
 func TestNothingIsChargedHereIfAServerRefuses(t *testing.T) {
 	shared := NewShared(t, 1000)
