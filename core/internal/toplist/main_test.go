@@ -89,15 +89,17 @@ func (c *clocked) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// onBothEngines runs a test with slots in this process and in Redis. The clock of both is that of
-// the test.
+// onBothEngines runs a test with slots in this process and in Redis, whose replies have another form
+// in each version of the protocol. The clock of all is that of the test.
 func onBothEngines(t *testing.T, test func(t *testing.T, slots Slots, set func(time.Time))) {
 	t.Run("memory", func(t *testing.T) {
 		var now time.Time
 		test(t, &Memory{clock: func() time.Time { return now }}, func(at time.Time) { now = at })
 	})
-	t.Run("redis", func(t *testing.T) {
-		client := &clocked{UniversalClient: redistest.Start(t).Client(t)}
-		test(t, newRedis(t, client), func(at time.Time) { client.now = at })
-	})
+	for _, version := range []int{2, 3} {
+		t.Run(fmt.Sprint("RESP", version), func(t *testing.T) {
+			client := &clocked{UniversalClient: redistest.Start(t).Client(t, func(o *redis.Options) { o.Protocol = version })}
+			test(t, newRedis(t, client), func(at time.Time) { client.now = at })
+		})
+	}
 }
