@@ -310,3 +310,23 @@ func TestPublishingFromAShell(t *testing.T) {
 		t.Errorf("read %+v, want %+v after\n%s", v, want, out)
 	}
 }
+
+// An error about a missing right names the key, because a document may have a prefix of its own.
+func TestDocumentWithoutRights(t *testing.T) {
+	server := redistest.Start(t)
+	if err := server.Client(t).Do(background, "ACL", "SETUSER", "limits", "on", ">p", "~accesslimit:*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewDocument(server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limits", "p" }), "rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.store.Close)
+	_, readErr := d.Read(background)
+	_, writeErr := d.Write(background, limitText("1/h"), Version{})
+	for right, err := range map[string]error{"+getrange": readErr, "+set +time": writeErr} {
+		if want := right + " for the key " + d.store.Key(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+}

@@ -235,7 +235,7 @@ func (f *follower) missing(next *loaded) error {
 
 // The errors if there is no document: before the first version, and after it was lost.
 var (
-	errNoDocument = errors.New("rulefile: there is no document in Redis yet")
+	errNoDocument = errors.New("rulefile: there is no document of this prefix in Redis yet: publish one by Document.Write")
 	errLost       = errors.New("rulefile: Redis has lost the document: publish it again")
 )
 

@@ -158,6 +158,20 @@ func TestTextsAreCopied(t *testing.T) {
 	}
 }
 
+// A line about a missing right names it, unless the user may not use our keys.
+func TestMissingRights(t *testing.T) {
+	for text, change := range map[string]string{
+		"ERR The user executing the script can't run this command or subcommand":          "the right +xadd",
+		"NOPERM this user has no permissions to access one of the keys used as arguments": "all keys that begin with Options.Prefix",
+	} {
+		log, lines := newLog()
+		log.AuditOff(errors.New(text))
+		if lines("the audit stream is off", change) != 1 {
+			t.Errorf("%q: the log does not advise about %q", text, change)
+		}
+	}
+}
+
 // Errors get the level and the advice that fit them, by their class and words.
 func TestRemedies(t *testing.T) {
 	for _, test := range []struct {
@@ -165,7 +179,9 @@ func TestRemedies(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", "SECURITY.md"}},
+		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", "SECURITY.md lists; ACL LOG"}},
+		{failure.Refused, "NOPERM this user has no permissions to access one of the keys used as arguments", []string{"level=ERROR", "all keys that begin with Options.Prefix"}},
+		{failure.Refused, "NOPERM No permissions to access a key", []string{"level=ERROR", "all keys that begin with Options.Prefix"}},
 		{failure.Refused, "ERR Unknown command called from script", []string{"level=ERROR", "rename-command"}},
 		{failure.Unreachable, "dial tcp: connection refused", []string{"level=WARN", "start Redis"}},
 		{failure.Unreachable, "x509: certificate signed by unknown authority", []string{"level=ERROR", "RootCAs"}},

@@ -41,6 +41,20 @@ func remedyFor(class failure.Class, text string) remedy {
 	return remedy{}
 }
 
+const (
+	rightsForKeys     = "give the Redis user the rights that SECURITY.md lists, for all keys that begin with Options.Prefix"
+	rightsForCommands = "give the Redis user the rights that SECURITY.md lists; ACL LOG in Redis shows which one is missing"
+)
+
+// changeOfRights returns what to change about a missing right: the keys, if the error is about
+// these, and otherwise the rights that are given.
+func changeOfRights(err error, rights string) slog.Attr {
+	if r := remedyFor(failure.Refused, err.Error()); r.change == rightsForKeys {
+		rights = rightsForKeys
+	}
+	return slog.String("change", rights)
+}
+
 // remedies are found by words that Redis, TLS or the network use in their errors. The first match
 // counts.
 var remedies = []remedy{
@@ -53,9 +67,12 @@ var remedies = []remedy{
 	{"Client sent AUTH", "this server has no password: remove Username and Password from the Redis client's options", true},
 	{"'auth'", "this server knows no users: remove Username from the Redis client's options, or run Redis 6.2 or later", true},
 	{"DENIED", "Redis is in protected mode: set a password there, and in the Redis client's options", true},
-	{"NOPERM", "give the Redis user the rights that SECURITY.md lists", true},
-	{"The user executing the script", "give the Redis user the rights that SECURITY.md lists", true},
-	{"ACL failure in script", "give the Redis user the rights that SECURITY.md lists", true},
+	{"access one of the keys", rightsForKeys, true},
+	{"access at least one of the keys", rightsForKeys, true},
+	{"access a key", rightsForKeys, true},
+	{"NOPERM", rightsForCommands, true},
+	{"The user executing the script", rightsForCommands, true},
+	{"ACL failure in script", rightsForCommands, true},
 	{"command called from", "undo rename-command in Redis's configuration for the commands that SECURITY.md lists", true},
 	{"CROSSSLOT", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},
 	{"MOVED", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},

@@ -37,7 +37,7 @@ func (l *Log) AuditFailed(err error) {
 func (l *Log) AuditOff(err error) {
 	if l.missingAudits.first("") {
 		l.logger.Warn("accesslimit: the audit stream is off, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), slog.String("change", "give the Redis user the right +xadd, as SECURITY.md lists it"))
+			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xadd, as SECURITY.md lists it"))
 	}
 }
 
@@ -50,7 +50,7 @@ func (l *Log) TopFailed(err error) {
 func (l *Log) TopOff(err error) {
 	if l.missingTops.first("") {
 		l.logger.Warn("accesslimit: the lists of the most refused subjects are off, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), slog.String("change", "give the Redis user the rights that SECURITY.md lists, for all keys that begin with Options.Prefix"))
+			slog.String("error", textOf(err)), slog.String("change", rightsForKeys))
 	}
 }
 
@@ -63,7 +63,7 @@ func (l *Log) BansFailed(err error) {
 func (l *Log) BansOff(err error) {
 	if l.missingBans.first("") {
 		l.logger.Warn("accesslimit: the list of bans is off, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), slog.String("change", "give the Redis user the rights that SECURITY.md lists"))
+			slog.String("error", textOf(err)), changeOfRights(err, rightsForCommands))
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *Store) Read(ctx context.Context) (Doc, error) {
 
 func (s *Store) read(ctx context.Context, most int) (string, error) {
 	value, err := s.redis.GetRange(ctx, s.key, most)
-	return value, explainRight(err, readRights)
+	return value, explainRight(err, readRights+" for the key "+s.key)
 }
 
 // Publish writes the version that follows after, if after is still the present one, and returns it.
@@ -88,7 +88,7 @@ func (s *Store) Publish(ctx context.Context, after Head, author, note, text stri
 	reply, err := s.redis.RunScript(ctx, publish, s.key,
 		strconv.FormatInt(after.Number, 10), strconv.FormatInt(after.At, 10), sum, rest)
 	if err != nil {
-		return Doc{}, false, explainRight(err, writeRights)
+		return Doc{}, false, explainRight(err, writeRights+" for the key "+s.key)
 	}
 	value, written, err := readPublished(reply)
 	if err != nil || value == "" { // the document is gone
