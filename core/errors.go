@@ -53,7 +53,7 @@ func (e *RuleError) ofLimit() string {
 
 // Error implements error.
 func (e *RuleError) Error() string {
-	value := fmt.Sprintf("%v", e.Value)
+	value := fmt.Sprintf("%+v", e.Value) // with the names of fields
 	if text, ok := e.Value.(string); ok {
 		value = fmt.Sprintf("%q", text)
 	}

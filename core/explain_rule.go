@@ -180,7 +180,7 @@ func (e *explained) consider(c *call, noted guardCalls, notIdentified error) {
 	case rule.inHandler && noted.subjects:
 		e.but("its handler passes subjects of its own, so use Inspect")
 	case rule.fixed == nil && e.Elsewhere:
-		e.but("it counts each route by itself, and was called for others")
+		e.but("it counts each route by itself, and was never called for this one")
 	case rule.fixed == nil && c.Route() == "" && len(noted.routes) > 0:
 		e.but("it counts each route by itself, and the call's route is not known")
 	case rule.NeedLogin && notIdentified != nil:

@@ -248,6 +248,9 @@ func TestExplainRoutes(t *testing.T) {
 			t.Errorf("%+v: refused by %q, here are %s, want %+v\n%v", test.info, x.Rule, got, test, x)
 		}
 	}
+	if text := explain(t, limiter, core.CallInfo{Method: "POST", Path: "/reply"}).String(); !strings.Contains(text, ", but not for this route: it counts each route by itself, and was never called for this one\n") {
+		t.Errorf("the text does not say why a rule is not known:\n%s", text)
+	}
 	unnamed.Check(newView("GET", "/posts/{slug}").as("alice")) // now there are two for a path
 	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/posts/7", User: "alice"})
 	if r := ruleOf(t, x, "(no route)"); r.Elsewhere || len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {

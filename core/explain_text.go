@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -159,10 +160,13 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	line("%s", r.verdict())
 }
 
-// verdict returns the reason in words.
+// verdict returns the reason in words, or why it is not known.
 func (r *ExplainedRule) verdict() string {
 	text := string(r.Reason)
 	switch {
+	case r.Reason == "" && r.Elsewhere:
+		_, why, _ := strings.Cut(r.Because, "; ")
+		text = cmp.Or(why, "not known")
 	case r.Reason == "":
 		text = "not known"
 	case r.Refuses:
