@@ -62,7 +62,7 @@ func TestOperatorsQuestions(t *testing.T) {
 				s.ask("GET /operator/why?reference="+url.QueryEscape(problem.Reference), `^refused by "POST /reply" at .*: limit_exceeded, 0 left of 5/m`)
 				s.ask("GET /operator/subject?subject=user:alice", `"POST /reply"(.*\n)+.*5 used, 0 left`)
 				s.ask("GET /operator/explain?method=POST&path=/reply&user=alice", `refused by "POST /reply": limit_exceeded(.*\n)+.*main\.go:\d+`)
-				s.ask("GET /operator/refused", `(?m)^ +1  limit_exceeded +POST /reply$`)
+				s.ask("GET /operator/refused", `(?m)^ +1  limit_exceeded +(redis|memory) +POST /reply$`)
 				s.eventually("GET /operator/top?span=1m", `(?m)^ +1  POST /reply  user:alice$`)
 
 				s.ask("POST /operator/ban?rule=api&subject=127.0.0.1&span=1h&note=scraper", `^banned: `)
@@ -164,7 +164,7 @@ func TestPrintedOperatorCommands(t *testing.T) {
 	_, commands, _ := strings.Cut(s.about, " asks:\n")
 	ask, commands, _ := strings.Cut(strings.TrimSpace(commands), "\n")
 	wants := []string{
-		"1  POST /reply  user:alice", "5 used, 0 left", `refused by "POST /reply"`, "core: reference", "1  limit_exceeded   POST /reply",
+		"1  POST /reply  user:alice", "5 used, 0 left", `refused by "POST /reply"`, "core: reference", "1  limit_exceeded   memory      POST /reply",
 		"banned: true", "ip:203.0.113.7", "unbanned: true", `by "operator": "mistake"`,
 	}
 	for command := range strings.Lines(commands) {

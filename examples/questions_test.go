@@ -102,5 +102,5 @@ func countsRefusals(t *testing.T, program string) {
 	for range 5 {
 		s.call("GET /")
 	}
-	wantIn(t, s.call("GET /refused").body, "3  api  allowed\n", "2  api  limit_exceeded\n")
+	wantIn(t, s.call("GET /refused").body, "3  api  allowed  memory\n", "2  api  limit_exceeded  memory\n")
 }

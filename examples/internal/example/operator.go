@@ -87,12 +87,12 @@ func (o operator) explain(r *http.Request) (any, error) {
 	})
 }
 
-// refused returns how many calls this process has decided, by rule and reason. Metrics show those
-// of all processes.
+// refused returns how many calls this process has decided, by rule, reason and source. Metrics
+// show those of all processes.
 func (o operator) refused(*http.Request) (any, error) {
 	var text strings.Builder
 	for _, d := range o.limiter.Stats().Decisions {
-		fmt.Fprintf(&text, "%8d  %-15s  %s\n", d.Count, d.Reason, d.Rule)
+		fmt.Fprintf(&text, "%8d  %-15s  %-10s  %s\n", d.Count, d.Reason, d.Source, d.Rule)
 	}
 	return text.String(), nil
 }

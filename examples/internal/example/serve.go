@@ -34,12 +34,12 @@ With OPERATOR_TOKEN=secret in the environment, an operator opens URL/console/ (a
 
   ask() { curl -s -H 'Authorization: Bearer secret' "$@"; }
   ask URL/operator/top                                                   # who is refused most?
-  ask URL/operator/subject?subject=user:alice                            # what has alice used?
+  ask 'URL/operator/subject?subject=user:alice'                          # what has alice used?
   ask 'URL/operator/explain?method=POST&path=/reply&user=alice'          # which limits are in force here?
   ask -G URL/operator/why --data-urlencode reference=...                 # why was this call refused?
   ask URL/operator/refused                                               # how much is refused, per rule?
   ask URL/operator/ban -d 'rule=api&subject=203.0.113.7&span=1h&note=scraper'
-  ask URL/operator/bans?rule=api
+  ask 'URL/operator/bans?rule=api'
   ask URL/operator/unban -d 'rule=api&subject=203.0.113.7&note=mistake'
   ask URL/operator/audit                                                 # who did that?
 
