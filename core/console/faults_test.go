@@ -35,6 +35,9 @@ func TestPagesWithoutRedis(t *testing.T) {
 				wantParts(t, viewer.wantPage(path), "Redis did not answer (", shows)
 			}
 			wantParts(t, viewer.wantPage("rules"), "api 100/h all calls 1 0")
+			if got := viewer.get("api/now").body; !strings.Contains(got, `"servers":[{"address":"`+server.Addr()+`","breaker":"`) || !strings.Contains(got, `"errors":[{"class":"`) {
+				t.Errorf("the API says %s", got)
+			}
 			if name == "down" {
 				server.Restart()
 			} else {

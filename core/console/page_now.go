@@ -46,15 +46,28 @@ func figureOf(rule string, now, then counts, passed time.Duration) figure {
 
 // health is how the counting is.
 type health struct {
-	Redis     bool                   `json:"redis"` // counts are in Redis, and not in this process
-	Problem   string                 `json:"problem,omitempty"`
-	Took      string                 `json:"took,omitempty"` // the time for a reply
-	Shards    []core.ShardStats      `json:"servers,omitempty"`
-	Errors    []core.StoreErrorCount `json:"errors,omitempty"`
-	Losses    uint64                 `json:"losses"`
-	Slow      string                 `json:"slow,omitempty"` // the wait that 99 % of calls do not exceed
-	Keys      int                    `json:"keys"`
-	Evictions uint64                 `json:"evictions"`
+	Redis     bool       `json:"in_redis"` // counts are in Redis, and not in this process
+	Problem   string     `json:"problem,omitempty"`
+	Took      string     `json:"took,omitempty"` // the time for a reply
+	Servers   []server   `json:"servers,omitempty"`
+	Errors    []failures `json:"errors,omitempty"`
+	Losses    uint64     `json:"losses"`
+	Slow      string     `json:"slow,omitempty"` // the wait that 99 % of calls do not exceed
+	Keys      int        `json:"keys"`
+	Evictions uint64     `json:"evictions"`
+}
+
+// server is a core.ShardStats, with the names of the API.
+type server struct {
+	Addr    string `json:"address"`
+	Breaker string `json:"breaker"`
+	Opened  uint64 `json:"opened"`
+}
+
+// failures is a core.StoreErrorCount, with the names of the API.
+type failures struct {
+	Class core.StoreErrorClass `json:"class"`
+	Count uint64               `json:"count"`
 }
 
 // ruleSet is the state of a set of rules.
@@ -95,8 +108,14 @@ const maxFigures = 200
 func (h *Handler) health(stats core.Stats) health {
 	answer := h.probed.get(h.ask)
 	of := health{
-		Redis: answer.redis, Problem: problem(answer.err), Shards: stats.Shards, Errors: stats.StoreErrors, Losses: stats.Losses,
+		Redis: answer.redis, Problem: problem(answer.err), Losses: stats.Losses,
 		Slow: quantile(stats.StoreTime, 0.99), Keys: stats.Keys, Evictions: stats.Evictions,
+	}
+	for _, s := range stats.Shards {
+		of.Servers = append(of.Servers, server(s))
+	}
+	for _, e := range stats.StoreErrors {
+		of.Errors = append(of.Errors, failures(e))
 	}
 	if answer.redis && answer.err == nil {
 		of.Took = span(answer.took)
