@@ -40,7 +40,7 @@ var acts = map[string]act{
 // notices are what the page says after an act.
 var notices = map[string]string{
 	"ban":             "The subject is banned.",
-	"unknown-ban":     "The subject is banned. " + unknownRule,
+	"unknown-ban":     "The subject is banned. " + notBanning,
 	"unban":           "The ban has ended.",
 	"reset":           "The counters start afresh.",
 	"override":        "The override is set.",

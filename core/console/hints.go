@@ -12,7 +12,8 @@ import (
 // have a Key of its own, and another process may have other rules.
 const (
 	bareSubject = "Rules count users as user:alice, and addresses as ip:203.0.113.7: any other subject needs a Key, or a handler, that makes it."
-	unknownRule = "No rule of this process sees bans under this name: look for a misspelling, unless another process has the rule."
+	unknownRule = "No rule of this process has this name: look for a misspelling, unless another process has the rule."
+	notBanning  = "No rule of this process sees bans under this name: look for a misspelling, unless another process has the rule."
 )
 
 // hintAbout returns what a subject that somebody typed probably lacks, or "".
@@ -40,9 +41,17 @@ func (h *Handler) isUnknown(where location, a *action) bool {
 // hintAfter returns what an act that was done probably lacks, or "".
 func (h *Handler) hintAfter(where location, a *action) string {
 	if h.isUnknown(where, a) {
-		return unknownRule
+		return notBanning
 	}
 	return h.hintAbout(a.subject)
+}
+
+// hintIfMissing returns a hint if a rule is not among those that somebody may choose from.
+func hintIfMissing(rules choice, rule, hint string) string {
+	if slices.Contains(rules, rule) {
+		return ""
+	}
+	return hint
 }
 
 // isUnused reports whether no attached rule has counted anything for a subject.

@@ -92,3 +92,55 @@ func TestUnknownFieldsOfActs(t *testing.T) {
 		t.Errorf("something was done: %+v", entries)
 	}
 }
+
+// A list about a rule that this process does not have says so: its name may be misspelled.
+func TestHintsAboutRules(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	attach(t, limiter, steered, core.Rule{Name: "plain", Seconds: 1})
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	for path, want := range map[string]string{
+		"offenders?rule=apii":  "No rule of this process has this name",
+		"offenders?rule=plain": "",
+		"offenders":            "",
+		"bans?rule=apii":       "No rule of this process sees bans under this name",
+		"bans?rule=plain":      "No rule of this process sees bans under this name",
+		"bans?rule=api":        "",
+		"bans":                 "",
+	} {
+		var got struct{ Hint string }
+		viewer.json("api/"+path, &got)
+		if !strings.HasPrefix(got.Hint, want) || want == "" && got.Hint != "" {
+			t.Errorf("%s: the hint is %q, want %q", path, got.Hint, want)
+		}
+		if body := viewer.wantPage(path); !strings.Contains(body, want) {
+			t.Errorf("%s: the page does not say %q", path, want)
+		}
+	}
+}
+
+// The lists have subjects that rules in DryRun, or with Soft, would have refused. They are marked,
+// because nobody refused them.
+func TestOffendersOfLenientRules(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := attach(t, limiter,
+		core.Rule{Name: "trial", Limit: core.PerHour(1), DryRun: true},
+		core.Rule{Name: "soft", Limit: core.PerHour(1), Soft: true},
+		core.Rule{Name: "hard", Limit: core.PerHour(2)},
+		core.Rule{Name: "mixed", Limit: core.PerHour(3)})
+	trial := attach(t, limiter, core.Rule{Name: "mixed", Limit: core.PerHour(3), DryRun: true})
+	for range 4 {
+		guard.Check(callView{method: "GET", route: "/"})
+		trial.Check(callView{method: "GET", route: "/"})
+	}
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	body := viewer.wantPage("offenders")
+	wantParts(t, body, "trial dry run 3", "soft soft 3", "hard 2", "mixed 1")
+	for _, wrong := range []string{"hard dry run", "hard soft", "mixed dry run"} {
+		if strings.Contains(lines(body), wrong) {
+			t.Errorf("the page says %q:\n%s", wrong, body)
+		}
+	}
+	if got := viewer.get("api/offenders").body; !strings.Contains(got, `"dry_run":true`) || !strings.Contains(got, `"soft":true`) {
+		t.Errorf("the API says %s", got)
+	}
+}

@@ -17,6 +17,7 @@ type bansPage struct {
 	Bans    []banLine `json:"bans"`
 	Next    string    `json:"next,omitempty"` // the parameter after of the next page
 	After   string    `json:"-"`              // that of this page
+	Hint    string    `json:"hint,omitempty"` // what the rule probably lacks
 	Problem string    `json:"problem,omitempty"`
 }
 
@@ -53,6 +54,7 @@ func (h *Handler) loadBans(q *query) (any, error) {
 		return nil, err
 	}
 	shown.Rule, shown.Problem, shown.Next = show(rule), problem(err), h.cursor(q.who, next)
+	shown.Hint = hintIfMissing(shown.Rules, shown.Rule, notBanning)
 	for _, e := range found {
 		shown.Bans = append(shown.Bans, h.banLine(q.who, e))
 	}

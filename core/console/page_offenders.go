@@ -16,6 +16,7 @@ type offendersPage struct {
 	Since   time.Time  `json:"since,omitzero"`
 	Refused []offender `json:"refused"`
 	Near    []offender `json:"near_limit"`
+	Hint    string     `json:"hint,omitempty"` // what the rule probably lacks
 	Problem string     `json:"problem,omitempty"`
 }
 
@@ -26,6 +27,13 @@ type offender struct {
 	Link    bool    `json:"-"` // the subject can be opened
 	Refused int64   `json:"refused,omitempty"`
 	Used    float64 `json:"used,omitempty"` // the share of the limit
+	lenience
+}
+
+// lenience says which kind of rule of this process would have refused, but refuses nobody.
+type lenience struct {
+	DryRun bool `json:"dry_run,omitempty"`
+	Soft   bool `json:"soft,omitempty"`
 }
 
 // Percent returns the share in use.
@@ -53,20 +61,37 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 	top, err := h.limiter.Top(q.ctx, rule, span)
 	if rule != "" {
 		shown.Rule = show(rule)
+		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, unknownRule)
 	}
+	lenient := h.lenientRules()
 	shown.Since, shown.Problem = top.Since, problem(err)
 	for _, e := range top.Refused {
-		shown.Refused = append(shown.Refused, h.offender(q.who, e))
+		shown.Refused = append(shown.Refused, h.offender(q.who, e, lenient))
 	}
 	for _, e := range top.Near {
-		shown.Near = append(shown.Near, h.offender(q.who, e))
+		shown.Near = append(shown.Near, h.offender(q.who, e, lenient))
 	}
 	return shown, nil
 }
 
-func (h *Handler) offender(who Identity, e core.TopEntry) offender {
+func (h *Handler) offender(who Identity, e core.TopEntry, lenient map[string]lenience) offender {
 	const longest = 255 // beyond that, the list has only the beginning of a subject
 	return offender{
 		Rule: show(e.Rule), Subject: h.subject(who, e.Subject), Link: !h.redacts(who) && len(e.Subject) < longest, Refused: e.Refused, Used: e.Used,
+		lenience: lenient[e.Rule],
 	}
+}
+
+// lenientRules returns the names of the attached rules, with what all rules of a name are.
+func (h *Handler) lenientRules() map[string]lenience {
+	lenient := make(map[string]lenience)
+	rules, _ := h.limiter.Rules()
+	for i := range rules {
+		r := &rules[i].Rule
+		for _, name := range rules[i].Names {
+			others, ok := lenient[name]
+			lenient[name] = lenience{r.DryRun && (!ok || others.DryRun), r.Soft && (!ok || others.Soft)}
+		}
+	}
+	return lenient
 }
