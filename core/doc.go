@@ -139,7 +139,8 @@
 //	Limiter.Inspect         explain.go                  the same, for a subject
 //	  explained.inspect     explain_inspect.go          the limits that each rule can have
 //	explanation.ask         explain_ask.go              overrides and bans, then looks at counters
-//	explanation.conclude    explain_conclude.go         the reasons, and which rule would refuse
+//	explanation.conclude    explain_conclude.go         the reasons
+//	explanation.decide      explain_refusal.go          which rule would refuse
 //	Explanation.String      explain_text.go             the report, in words or as JSON
 //
 // The package comment of internal/redisstore has the part of the path within that package. A handle

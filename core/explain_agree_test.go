@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -24,14 +25,16 @@ func TestExplainAgreesWithCheck(t *testing.T) {
 			return user, nil
 		}
 		seen := make(map[core.Reason]int)
-		for round := range 60 {
+		for round := range 150 {
 			limiter := newLimiter(t, options)
 			rules := drawRules(random, round)
 			guard := attach(t, limiter, rules...)
-			for _, r := range rules {
-				operate(t, random, limiter, r)
-			}
-			for range 12 {
+			for i := range 12 {
+				if i%6 == 0 { // before any call, and when some limits are used up
+					for _, r := range rules {
+						operate(t, random, limiter, r)
+					}
+				}
 				explainThenCheck(t, random, limiter, guard, &heard, seen)
 			}
 		}
@@ -59,7 +62,7 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 			r.Ban = core.Ban{ByHand: true}
 		case 1:
 			r.DryRun = true
-		case 2:
+		case 2, 3:
 			r.Soft = true
 		}
 		if r.Overrides = chance(3); chance(4) {
@@ -115,7 +118,7 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	if random.IntN(8) == 0 {
 		v.query.Set("fail", "yes")
 	}
-	v.size = []int64{1, 1, 2, 99}[random.IntN(4)]
+	v.size = []int64{1, 1, 1, 2, 99, 0, math.MaxInt}[random.IntN(7)]
 	x, err := limiter.ExplainView(v)
 	if err != nil {
 		t.Fatal(err)

@@ -9,20 +9,10 @@ import (
 
 // conclude fills in what follows from the store's answers, and for a call which rule would refuse.
 func (x *explanation) conclude() {
+	x.findTime()
 	for _, e := range x.rules {
-		if !e.asked {
-			continue
-		}
-		for i := range e.limits {
-			e.Limits = append(e.Limits, e.explainLimit(&e.limits[i]))
-			x.observe(e.limits[i].question)
-		}
-		x.observe(e.banned)
-		e.Cost, e.Override = atMost(e.cost), e.stored
-		x.describeBan(e)
-		e.Reason, e.bound = e.reason(), e.binding(x.Time)
-		if wait := e.bound.RetryAfter; wait != algorithm.Forever && (e.isBlocked() || !e.tooCostly()) {
-			e.RetryAfter = micros(wait)
+		if e.asked {
+			x.concludeRule(e)
 		}
 	}
 	if x.Subject == "" {
@@ -34,10 +24,27 @@ func (x *explanation) conclude() {
 	}
 }
 
-// observe takes the time from an answer.
-func (x *explanation) observe(q *question) {
-	if v := q.answer(); v != nil {
-		x.Time = time.UnixMicro(v.At).UTC()
+// findTime takes the time from an answer, if there is one.
+func (x *explanation) findTime() {
+	for _, e := range x.rules {
+		for _, q := range append(e.questions(), e.banned) {
+			if v := q.answer(); v != nil {
+				x.Time = time.UnixMicro(v.At).UTC()
+			}
+		}
+	}
+}
+
+// concludeRule fills in what follows for a rule by itself.
+func (x *explanation) concludeRule(e *explained) {
+	for i := range e.limits {
+		e.Limits = append(e.Limits, e.explainLimit(&e.limits[i]))
+	}
+	e.Cost, e.Override = atMost(e.cost), e.stored
+	x.describeBan(e)
+	e.Reason, e.bound = e.reason(), e.binding(x.Time)
+	if wait := e.bound.RetryAfter; wait != algorithm.Forever && (e.isBlocked() || !e.tooCostly()) {
+		e.RetryAfter = micros(wait)
 	}
 }
 
@@ -83,7 +90,7 @@ func (e *explained) reason() Reason {
 		return e.wouldBe(Blocked)
 	case e.tooCostly():
 		return e.wouldBe(CostTooHigh)
-	case banned != nil && banned.RetryAfter > 0:
+	case banned != nil && banned.RetryAfter > 0 && !e.outlasts(banned):
 		return e.wouldBe(Banned)
 	case certain:
 		return e.wouldBe(LimitExceeded)
@@ -115,6 +122,19 @@ func (e *explained) exceeded() (certain, possible bool) {
 		}
 	}
 	return certain, possible
+}
+
+// outlasts reports whether a further limit refuses the call for longer than a ban, which the rule's
+// own limit reports.
+func (e *explained) outlasts(ban *algorithm.Verdict) bool {
+	longest := ban.RetryAfter
+	if own := e.limits[0].answer(); own != nil {
+		longest = max(longest, own.RetryAfter)
+	}
+	return slices.ContainsFunc(e.limits, func(a askedLimit) bool {
+		v := a.answer()
+		return v != nil && !a.own && v.RetryAfter > longest
+	})
 }
 
 // isUnknown reports whether LimitFor computes the limit for each call.
@@ -153,11 +173,20 @@ func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 		}
 		return most
 	}
+	costly := e.tooCostly()
+	if costly && e.rule.Overrides { // a call does not look at these counters
+		return algorithm.Verdict{RetryAfter: algorithm.Forever}
+	}
 	if v := e.banned.answer(); v != nil {
 		most.RetryAfter = v.RetryAfter
 	}
 	for i := range e.limits {
 		v := e.limits[i].answer()
+		if v != nil && costly {
+			never := *v
+			never.RetryAfter = algorithm.Forever
+			v = &never
+		}
 		switch {
 		case v == nil:
 		case i == 0 && most.RetryAfter > 0:
@@ -167,91 +196,4 @@ func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 		}
 	}
 	return most
-}
-
-// decide finds the rule that would refuse the call. In the first Guard that refuses it, this is the
-// rule that the answer of the Guard would name.
-func (x *explanation) decide() {
-	first := -1
-	for i, e := range x.rules {
-		if e.refusal() > 0 && (first < 0 || e.precedes(x.rules[first])) {
-			first = i
-		}
-	}
-	if first >= 0 {
-		x.refusedBy(first)
-		return
-	}
-	x.Reason = Allowed
-	for _, e := range x.rules {
-		switch {
-		case !e.Applies || e.Elsewhere:
-		case e.Reason == "" && (e.failed != nil || len(e.Errors) > 0):
-			x.Reason, x.Rule = "", ""
-			return
-		case e.Reason == SoftExceeded && x.Reason != SoftExceeded, e.Reason == StoreFailOpen && x.Reason == Allowed:
-			x.Reason, x.Rule = e.Reason, e.Name
-		}
-	}
-}
-
-// precedes reports whether a call passes the Guard of the rule before that of an earlier rule.
-// Checks follow the Guards, because they run in handlers. A Guard that was called for more routes is
-// probably outside of one that was called for fewer.
-func (e *explained) precedes(earlier *explained) bool {
-	if e.InHandler != earlier.InHandler {
-		return !e.InHandler
-	}
-	return e.breadth > earlier.breadth
-}
-
-// refusedBy marks the rule that refuses the call. It belongs to the same Guard as the rule at
-// first.
-func (x *explanation) refusedBy(first int) {
-	at := first
-	for i, e := range x.rules {
-		other := x.rules[at]
-		switch weight := e.refusal() - other.refusal(); {
-		case e.guard != other.guard || weight < 0:
-		case weight > 0 || e.overLimit() && bindsMore(&e.bound, &other.bound, true, true):
-			at = i
-		}
-	}
-	e := x.rules[at]
-	e.Refuses = true
-	x.Reason, x.Rule, x.RetryAfter = e.Reason, e.Name, e.RetryAfter
-}
-
-// refusal returns how much the refusal by the rule precedes those of others in its Guard, or 0 if
-// it refuses nothing.
-func (e *explained) refusal() int {
-	if !e.Applies || e.Elsewhere {
-		return 0
-	}
-	switch {
-	case e.Reason == CostTooHigh:
-		return 7
-	case e.Reason == IdentifyFailed && !e.perUser():
-		return 6
-	case e.Reason == Blocked:
-		return 5
-	case e.overLimit():
-		return 4
-	case e.Reason == IdentifyFailed:
-		return 3
-	case e.Reason == NotLoggedIn:
-		return 2
-	case e.Reason == StoreFailClosed:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// perUser reports whether the rule counts by user.
-func (e *explained) perUser() bool { return e.rule.NeedLogin || e.named.readsUser.Load() }
-
-// overLimit reports whether a limit, a ban or a block refuses the call.
-func (e *explained) overLimit() bool {
-	return e.Reason == LimitExceeded || e.Reason == Banned || e.Reason == Blocked
 }

@@ -33,7 +33,9 @@ type explained struct {
 	// Inspect. also are further ones.
 	owns, also []sourcedLimit
 	cost       int64 // unknownSize stands for the largest that fits
-	asked      bool  // the store is asked about it
+	// userUnknown reports whether Identify failed for the rule, which has NeedLogin.
+	userUnknown bool
+	asked       bool // the store is asked about it
 	// stored is what an operator set, or nil.
 	stored *Override
 	ban    string       // the state of a ban in Redis
@@ -200,6 +202,7 @@ func (e *explained) but(why string) { e.Because += "; " + why }
 
 // notIdentified notes the error of Identify for a rule with NeedLogin.
 func (e *explained) notIdentified(err error) {
+	e.userUnknown = true
 	e.Errors = append(e.Errors, "Identify: "+err.Error())
 	if e.unidentified(err); e.Reason == DryRunExceeded { // it does not count callers who are not logged in
 		e.Reason = Allowed
