@@ -128,6 +128,8 @@ func (h *Handler) forbids(r *http.Request, api bool, who Identity, a *action) (w
 		return "This page is read-only."
 	case who.Role != Operator:
 		return "Only operators may act."
+	case !who.isNamed():
+		return "Only operators with a name may act, because the audit shows it: log in with one."
 	default:
 		return ""
 	}

@@ -122,20 +122,22 @@ func TestFailedActsAreInTheAudit(t *testing.T) {
 	})
 }
 
-// Viewers, and everybody on a read-only page, are refused, and that is in the audit. The pages do
-// not offer them acts.
+// Viewers, operators without a name, and everybody on a read-only page are refused, and that is in
+// the audit. The pages do not offer them acts.
 func TestForbiddenActs(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		attach(t, limiter, steered)
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		operator.token()
+		nameless := func(*http.Request) (console.Identity, error) { return console.Identity{Role: console.Operator}, nil }
 		for _, c := range []struct {
-			role string
-			says string
-			with console.Options
+			role, author string
+			says         string
+			with         console.Options
 		}{
-			{"viewer", "Only operators may act", console.Options{}},
-			{"operator", "read-only", console.Options{ReadOnly: true}},
+			{"viewer", "alice", "Only operators may act", console.Options{}},
+			{"operator", "alice", "read-only", console.Options{ReadOnly: true}},
+			{"operator", "", "Only operators with a name may act", console.Options{Authorize: nameless}},
 		} {
 			page := newPage(t, limiter, c.with)
 			somebody := as(t, c.role, page)
@@ -146,7 +148,7 @@ func TestForbiddenActs(t *testing.T) {
 			got := somebody.send("ban", http.StatusForbidden, fields(
 				"rule", "api", "subject", "user:bob", "for", "1h", "note", "mine", "token", operator.token()))
 			last := audit(t, limiter)
-			if want := (core.AuditEntry{Act: "ban", Rule: "api", Subject: "user:bob", Author: "alice", Note: "mine"}); !sameAct(last[len(last)-1], want) {
+			if want := (core.AuditEntry{Act: "ban", Rule: "api", Subject: "user:bob", Author: c.author, Note: "mine"}); !sameAct(last[len(last)-1], want) {
 				t.Errorf("the audit ends with %+v", last[len(last)-1])
 			}
 			if !strings.Contains(got.body, c.says) || !strings.Contains(last[len(last)-1].After, c.says) {

@@ -3,6 +3,7 @@ package console
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -78,7 +79,12 @@ func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identit
 func (r Role) sees() bool { return r == Viewer || r == Operator }
 
 // acts reports whether somebody may act.
-func (h *Handler) acts(who Identity) bool { return who.Role == Operator && !h.options.ReadOnly }
+func (h *Handler) acts(who Identity) bool {
+	return who.Role == Operator && who.isNamed() && !h.options.ReadOnly
+}
+
+// isNamed reports whether the audit can name somebody.
+func (who Identity) isNamed() bool { return strings.TrimSpace(who.Name) != "" }
 
 // redacts reports whether somebody sees digests in place of subjects.
 func (h *Handler) redacts(who Identity) bool { return h.options.RedactSubjects && who.Role != Operator }

@@ -62,7 +62,8 @@ func (r Role) String() string {
 
 // Identity is somebody who may use the page.
 type Identity struct {
-	// Name stands in the audit as the author of acts. It should name a person, not a team.
+	// Name stands in the audit as the author of acts. It should name a person, not a team. An
+	// Operator without a Name cannot act.
 	Name string
 	Role Role
 }
