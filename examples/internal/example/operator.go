@@ -83,7 +83,7 @@ func (o operator) subject(r *http.Request) (any, error) {
 func (o operator) explain(r *http.Request) (any, error) {
 	return o.limiter.Explain(r.Context(), core.CallInfo{
 		Method: cmp.Or(r.FormValue("method"), http.MethodGet), Path: r.FormValue("path"), Route: r.FormValue("route"),
-		RemoteAddr: cmp.Or(r.FormValue("addr"), r.RemoteAddr), User: r.FormValue("user"),
+		RemoteAddr: cmp.Or(r.FormValue("address"), r.RemoteAddr), User: r.FormValue("user"),
 	})
 }
 
