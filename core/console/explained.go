@@ -69,6 +69,9 @@ func (l explainedLimit) Max() int { return l.Used + l.Remaining }
 // High returns the number from which the limit is nearly used up.
 func (l explainedLimit) High() float64 { return 0.8 * float64(l.Max()) }
 
+// Unlimited reports whether the limit counts nothing.
+func (l explainedLimit) Unlimited() bool { return l.Limit == core.Unlimited.String() }
+
 // override is what an operator set for a subject.
 type override struct {
 	Text    string    `json:"text"`

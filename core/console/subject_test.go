@@ -206,3 +206,15 @@ func TestRedaction(t *testing.T) {
 		}
 	})
 }
+
+// Of a plan without a limit, the page says that nothing is counted, and not that this is unknown.
+func TestSubjectWithAnUnlimitedPlan(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := attach(t, limiter, core.Rule{
+		Name: "plans", Limit: core.PerHour(9), Plans: map[string]core.Limit{"ours": core.Unlimited},
+		Plan: func(core.Request) (string, error) { return "", nil },
+	})
+	guard.Check(callView{method: "GET", route: "/"})
+	body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
+	wantParts(t, body, "9/h rule 1 8", "unlimited plan ours nothing is counted")
+}
