@@ -244,6 +244,7 @@ func TestBadRequests(t *testing.T) {
 		says   string
 	}{
 		"audit?before=yesterday":                    {400, "must be the ID of an entry"},
+		"explain?method=GET&path=reply":             {400, "must start with a slash"},
 		"explain?path=/x&address=203.0.113":         {400, "must be like 203.0.113.7, or 203.0.113.7:1234"},
 		"api/audit?before=yesterday":                {400, "must be the ID of an entry"},
 		"subject?subject=" + url.QueryEscape(`"\x`): {400, "must be a string literal of Go"},

@@ -71,7 +71,25 @@ func (h *Handler) loadExplain(q *query) (any, error) {
 	return shown, nil
 }
 
+// info returns the call that core explains.
 func (c call) info() (core.CallInfo, error) {
+	header, err := c.headers()
+	path, address := strings.TrimSpace(c.Path), strings.TrimSpace(c.Address)
+	switch {
+	case err != nil:
+		return core.CallInfo{}, err
+	case !strings.HasPrefix(path, "/"):
+		return core.CallInfo{}, fmt.Errorf("path = %q: must start with a slash, as every path does", path)
+	case address != "" && !core.PeerAddr(address).IsValid():
+		return core.CallInfo{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
+	}
+	return core.CallInfo{
+		Method: strings.ToUpper(strings.TrimSpace(c.Method)), Host: strings.TrimSpace(c.Host), Path: path,
+		Route: strings.TrimSpace(c.Route), RemoteAddr: address, User: c.User, Header: header,
+	}, nil
+}
+
+func (c call) headers() (http.Header, error) {
 	header := make(http.Header)
 	for line := range strings.Lines(c.Header) {
 		line = strings.TrimSpace(line)
@@ -79,19 +97,12 @@ func (c call) info() (core.CallInfo, error) {
 		switch {
 		case line == "":
 		case !ok || name == "" || strings.ContainsAny(name, " \t"):
-			return core.CallInfo{}, errors.New("a header must be a line such as \"Name: value\"")
+			return nil, errors.New("a header must be a line such as \"Name: value\"")
 		default:
 			header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
 		}
 	}
-	address := strings.TrimSpace(c.Address)
-	if address != "" && !core.PeerAddr(address).IsValid() {
-		return core.CallInfo{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
-	}
-	return core.CallInfo{
-		Method: strings.ToUpper(strings.TrimSpace(c.Method)), Host: strings.TrimSpace(c.Host), Path: strings.TrimSpace(c.Path),
-		Route: strings.TrimSpace(c.Route), RemoteAddr: address, User: c.User, Header: header,
-	}, nil
+	return header, nil
 }
 
 // explainReference reads a reference that somebody quoted.
