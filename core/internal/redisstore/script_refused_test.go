@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
+
+// early is the version of a Redis before 6.2.7.
+var early = regexp.MustCompile(`redis_version:6\.2\.[0-6]\r`)
 
 // While a server takes no writes, the calls that it would charge fail. Those that are refused are
 // not charged, so they get their refusals, as if they were decided one by one. The class of the
@@ -41,6 +45,9 @@ func TestRefusalsWhileNothingCanBeWritten(t *testing.T) {
 			untilJoined(t, server, func() { charged.use(t, s, 1, false) })
 			if err := test.begin(t, client); err != nil {
 				t.Fatal(err)
+			}
+			if name == "too few replicas" && early.MatchString(client.Info(t.Context(), "server").Val()) {
+				return // these servers apply the setting to commands, but not to scripts
 			}
 			together(callers, func(i int) {
 				for n := range 5 {
