@@ -172,6 +172,10 @@ func TestAuditOfAnActWithoutAReply(t *testing.T) {
 	if _, err := limiter.Unban(background, "n", "s"); err != nil { // connects
 		t.Fatal(err)
 	}
+	other := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient, Prefix: "other"})
+	if _, err := other.Ban(background, "n", "s", time.Hour); err != nil { // so that Redis has the script
+		t.Fatal(err)
+	}
 	server.Stop()
 	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
 	_, err := limiter.Ban(ctx, "n", "s", time.Hour)
@@ -185,6 +189,9 @@ func TestAuditOfAnActWithoutAReply(t *testing.T) {
 	want := []core.AuditEntry{{Act: "ban", Rule: "n", Subject: "s", After: "perhaps: banned for 1h0m0s"}}
 	if got := auditOf(t, limiter); !slices.Equal(got, want) {
 		t.Errorf("the audit is %+v, want %+v", got, want)
+	}
+	if page, _, err := limiter.Bans(background, "n", "", 10); err != nil || len(page) != 1 || page[0].Subject != "s" {
+		t.Errorf("the ban is listed as %v, %v", page, err)
 	}
 }
 

@@ -63,6 +63,7 @@ func TestBansAreListed(t *testing.T) {
 			errorOf(limiter.Ban(bob, "n", "c", 2*time.Hour)),
 			errorOf(limiter.Ban(background, "n", "a", 2*time.Hour)),
 			errorOf(limiter.Ban(background, "other", "x", time.Hour)),
+			errorOf(limiter.Ban(background, "short", "x", 50*time.Second)),
 			errorOf(limiter.Ban(background, "n", "brief", time.Millisecond)),
 			errorOf(limiter.Ban(background, "n", "forgiven", time.Hour)),
 			errorOf(limiter.Unban(background, "n", "forgiven")),
@@ -77,6 +78,9 @@ func TestBansAreListed(t *testing.T) {
 		refuse(t, newGuard(t, limiter, ending), "e")
 		eventually(t, "the first ban has ended", func() bool { return len(bansOf(t, limiter, "ending", 10)) == 0 })
 		eventually(t, "the brief ban has ended", func() bool { return !slices.Contains(subjectsOf(bansOf(t, limiter, "n", 10)), "brief") })
+		if got := bansOf(t, limiter, "short", 10); len(got) != 1 {
+			t.Errorf("a ban of less than a minute is listed as %v", got)
+		}
 		refused := "refused in 1 window"
 		want := []core.BanEntry{
 			{Subject: "a", Cause: "by hand"},

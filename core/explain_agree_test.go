@@ -25,7 +25,7 @@ func TestExplainAgreesWithCheck(t *testing.T) {
 			return user, nil
 		}
 		seen := make(map[core.Reason]int)
-		for round := range 150 {
+		for round := range 100 {
 			limiter := newLimiter(t, options)
 			rules := drawRules(random, round)
 			guard := attach(t, limiter, rules...)
@@ -46,6 +46,51 @@ func TestExplainAgreesWithCheck(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Some refusals precede others, in a call and so in its explanation.
+func TestExplainWhatComesFirst(t *testing.T) {
+	once := core.PerDay(1).Fixed()
+	further := core.Rule{Name: "further", Limit: core.PerDay(5).Fixed(), Also: []core.Limit{core.Per(1, 20*time.Hour).Fixed()}, Ban: core.Ban{ByHand: true}}
+	own := further
+	own.Name, own.Limit = "own", once
+	blocked := core.Rule{Name: "blocked", Limit: once, Overrides: true}
+	costly := core.Rule{Name: "costly", Limit: once, Overrides: true, Cost: cost(2)}
+	nobody := core.Rule{Name: "nobody", Limit: once, Key: func(core.Request) (string, error) { return "", errVerify }}
+	for name, test := range map[string]struct {
+		rules  []core.Rule
+		reason core.Reason
+		rule   string
+	}{
+		"a further limit that outlasts a ban":        {[]core.Rule{further}, core.LimitExceeded, "further"},
+		"a ban, though the own limit refuses longer": {[]core.Rule{own}, core.Banned, "own"},
+		"a block beside a cost that never fits":      {[]core.Rule{blocked, costly}, core.Blocked, "blocked"},
+		"a call without a subject":                   {[]core.Rule{{Name: "limit", Limit: once}, nobody}, core.IdentifyFailed, "nobody"},
+	} {
+		var heard decisions
+		limiter := newLimiter(t, core.Options{OnDecision: heard.note})
+		first := test.rules[0]
+		if _, err := limiter.MustCounter(first.Name, first.Limit, first.Also...).Allow(background, me); err != nil { // uses up a limit
+			t.Fatal(err)
+		}
+		guard := attach(t, limiter, test.rules...)
+		if first.Ban.ByHand {
+			if _, err := limiter.Ban(background, first.Name, me, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if first.Overrides {
+			operator{t, limiter, first.Name, first.Limit}.block(me, time.Time{})
+		}
+		x, err := limiter.ExplainView(newView("GET", "/"))
+		if err != nil || x.Reason != test.reason || x.Rule != test.rule {
+			t.Errorf("%s: %v, %v", name, err, x)
+		}
+		guard.Check(newView("GET", "/"))
+		if d := heard.last(t, 2); d.Reason != x.Reason || d.Rule != x.Rule || (d.RetryAfter-x.RetryAfter).Abs() > patient {
+			t.Errorf("%s: got %+v, explained as %v", name, d, x)
+		}
+	}
 }
 
 // drawRules returns rules of many kinds. Their windows do not end during the test.
@@ -103,7 +148,7 @@ func operate(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := []core.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(48 * time.Hour)}}[random.IntN(5)]
+	o := []core.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(10 * time.Hour)}}[random.IntN(5)]
 	if err := overrides.Set(background, subject, o); err != nil {
 		t.Fatal(err)
 	}

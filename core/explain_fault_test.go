@@ -30,7 +30,7 @@ func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.
 			t.Errorf("%+v", r)
 		}
 	}
-	if ruleOf(t, x, "open").Reason != core.StoreFailOpen || ruleOf(t, x, "local").Reason != "" {
+	if ruleOf(t, x, "open").Reason != core.StoreFailOpen || ruleOf(t, x, "dry").Reason != core.StoreFailOpen || ruleOf(t, x, "local").Reason != "" {
 		t.Errorf("%v", x)
 	}
 	if x.Reason != core.StoreFailClosed || x.Rule != "closed" || !strings.Contains(x.String(), "not known") {
@@ -49,6 +49,7 @@ func attachPolicies(t *testing.T, limiter *core.Limiter) *core.Guard {
 	return attach(t, limiter,
 		core.Rule{Name: "open", Limit: hourly, Overrides: true}, core.Rule{Name: "closed", Limit: hourly, OnStoreError: core.FailClosed},
 		core.Rule{Name: "local", Limit: hourly, OnStoreError: core.CountLocally(1), Ban: core.Ban{ByHand: true}},
+		core.Rule{Name: "dry", Limit: hourly, OnStoreError: core.FailClosed, DryRun: true},
 	)
 }
 
@@ -157,6 +158,21 @@ func TestExplainForeignValues(t *testing.T) {
 	}
 }
 
+// If an override cannot be read, it is not known which limit is in force.
+func TestExplainAnUnreadableOverride(t *testing.T) {
+	server := redistest.Start(t)
+	if err := server.Client(t).Do(background, "acl", "setuser", "some", "on", ">p", "~*", "+@all", "-get").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "some", "p" })
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5).Log(), Overrides: true})
+	x, err := limiter.Explain(background, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+	if r := ruleOf(t, x, "api"); !errors.Is(err, core.ErrStore) || r.Reason != core.StoreFailOpen || r.Limits[0].Known {
+		t.Errorf("%v, %v", err, x)
+	}
+}
+
 // If a function of a rule fails or panics, that is an error of this rule.
 func TestExplainFailingFunctions(t *testing.T) {
 	var log logbook
@@ -217,6 +233,11 @@ func TestExplainFailingFunctions(t *testing.T) {
 		}
 	}
 	explain(t, limiter, core.CallInfo{}) // a call without an address
+	alone := newLimiter(t, core.Options{})
+	attach(t, alone, core.Rule{Name: "panic", Limit: limit, Key: panics})
+	if x := explain(t, alone, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != "" || x.Rule != "" {
+		t.Errorf("the call gets no answer, and is explained as %v", x)
+	}
 	if n := log.count("level=WARN"); n > 0 {
 		t.Errorf("%d warnings about calls that were only explained: %s", n, log.text.String())
 	}

@@ -50,7 +50,7 @@ func (x *explanation) refusedBy(first int) {
 		}
 	}
 	e := strongest(guard)
-	if e.Reason == IdentifyFailed && e.perUser() {
+	if e.Reason == IdentifyFailed {
 		if shared := sharedRefusal(guard); shared != nil {
 			e = shared
 		}
@@ -71,8 +71,9 @@ func strongest(guard []*explained) (most *explained) {
 	return most
 }
 
-// sharedRefusal returns the rule that refuses a call whose caller could not be identified, because
-// its limit does not depend on who calls, or nil.
+// sharedRefusal returns the rule that refuses a call whose caller or subject could not be determined,
+// because its limit does not depend on who calls. It returns nil if there is none, or if such a rule
+// is among those that could not count the call.
 func sharedRefusal(guard []*explained) *explained {
 	shared := slices.DeleteFunc(guard, func(e *explained) bool { return e.refusal() == 0 || e.perUser() })
 	if len(shared) == 0 {

@@ -283,6 +283,31 @@ func TestExplainRoutes(t *testing.T) {
 	}
 }
 
+// The first Guard that refuses a call decides, even if the refusal by another one would precede it
+// within a Guard. Rules elsewhere say nothing about the call. Rules with patterns are not elsewhere.
+func TestExplainSeveralGuards(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	hourly := core.PerHour(1)
+	guards := []*core.Guard{
+		attach(t, limiter, core.Rule{Name: "first", Limit: hourly}), attach(t, limiter, core.Rule{Name: "costly", Limit: hourly, Cost: cost(5)}),
+	}
+	soft := attach(t, limiter, core.Rule{Name: "soft", Limit: hourly, Soft: true})
+	patterns := attach(t, limiter, core.Rule{Name: "patterns", Limit: core.PerHour(9), Paths: []string{"/p/**"}})
+	for _, guard := range guards {
+		guard.Check(newView("GET", "/p/a"))
+	}
+	soft.Check(newView("GET", "/soft"))
+	patterns.Check(newView("GET", "/p/b"))
+	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/p/a", RemoteAddr: from1})
+	if x.Reason != core.LimitExceeded || x.Rule != "first" || ruleOf(t, x, "patterns").Elsewhere {
+		t.Errorf("%v", x)
+	}
+	x = explain(t, limiter, core.CallInfo{Method: "GET", Path: "/p/c", RemoteAddr: from1})
+	if x.Reason != core.Allowed || x.Rule != "" || ruleOf(t, x, "soft").Reason != core.SoftExceeded {
+		t.Errorf("%v", x)
+	}
+}
+
 // The rules of a Check follow those of Guards. If a handler passes subjects, Explain does not know
 // them.
 func TestExplainChecks(t *testing.T) {
@@ -367,7 +392,7 @@ func TestExplainLimits(t *testing.T) {
 			core.Rule{Name: "plan", Limit: daily, Also: []core.Limit{core.InFlight(2)}, Plan: query, Plans: plans},
 			core.Rule{Name: "computed", Limit: daily, LimitFor: func(r core.Request) (core.Limit, error) { return core.ParseLimit(r.Query("limit")) }},
 			core.Rule{Name: "cost", Limit: daily, Also: []core.Limit{core.InFlight(2)}, Cost: func(r core.Request) int { return int(r.Size()) }},
-			core.Rule{Name: "size", Limit: daily, Cost: core.CostBySize(10)},
+			core.Rule{Name: "size", Limit: daily, Also: []core.Limit{core.InFlight(2)}, Cost: core.CostBySize(10)},
 			core.Rule{Name: "skip", Limit: daily, Skip: func(r core.Request) bool { return r.Query("skip") != "" }},
 		)
 		v := newView("GET", "/").asking("limit=7/24h+fixed")
@@ -384,7 +409,7 @@ func TestExplainLimits(t *testing.T) {
 			{"plan=pro&limit=unlimited&skip=1", "4", map[string]string{
 				"plan": "9/24h fixed plan pro 1+8, 2 at once also 1+1", "computed": "unlimited computed", "cost": "5/24h fixed rule 1+4, 2 at once also 1+1", "skip": "",
 			}, core.Allowed},
-			{"plan=vip&limit=5/24h+fixed", "77", map[string]string{"plan": "unlimited plan vip", "computed": "5/24h fixed rule 1+4", "size": "5/24h fixed rule 1+4"}, core.CostTooHigh},
+			{"plan=vip&limit=5/24h+fixed", "77", map[string]string{"plan": "unlimited plan vip", "computed": "5/24h fixed rule 1+4", "size": "5/24h fixed rule 1+4, 2 at once also 1+1"}, core.CostTooHigh},
 		} {
 			x := explain(t, limiter, core.CallInfo{
 				Method: "GET", Path: "/?" + test.query, RemoteAddr: from1, Header: http.Header{"Content-Length": {test.size}},
@@ -396,6 +421,8 @@ func TestExplainLimits(t *testing.T) {
 			}
 			if r := ruleOf(t, x, "cost"); x.Reason != test.reason || r.Refuses != (test.reason == core.CostTooHigh) || fmt.Sprint(r.Cost) != test.size || r.RetryAfter != 0 {
 				t.Errorf("%s: %v", test.query, x)
+			} else if r.Refuses && r.Limits[0].RetryAfter != 0 {
+				t.Errorf("%s: no wait helps: %v", test.query, x)
 			}
 		}
 		// A body of unknown length costs as much as fits.

@@ -90,6 +90,7 @@ func operated(t *testing.T, limiter *core.Limiter, guard *core.Guard) {
 		reason   core.Reason
 	}{
 		{core.Override{Max: 9, Until: until}, "9/24h burst 9 " + source + " 1+8", core.Allowed},
+		{core.Override{Max: 9, Burst: 3}, "9/24h burst 3 override 1+2", core.Allowed},
 		{core.Override{Max: 1}, "1/24h burst 1 override 1+0", core.LimitExceeded},
 		{core.Override{Unlimited: true}, "unlimited override", core.Allowed},
 		{core.Override{Blocked: true, Until: until}, "5/24h burst 5 rule 1+4", core.Blocked},
@@ -131,6 +132,45 @@ func sameLines(a, b string) bool {
 		}
 	}
 	return len(a) == len(b)
+}
+
+// An Inspect does not know the plan of the next call, which is refused for certain only if all of the
+// limits that it may have refuse.
+func TestInspectOfSeveralPlans(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
+	guard := attach(t, limiter, core.Rule{
+		Name: "api", Limit: core.PerHour(1).Fixed(), Key: core.ByUser,
+		Plan: func(r core.Request) (string, error) { return r.Query("plan"), nil }, Plans: map[string]core.Limit{"pro": core.PerDay(1).Fixed()},
+	})
+	for _, plan := range []string{"pro", ""} {
+		user := "user" + plan
+		guard.Check(newView("GET", "/").as(user).asking("plan=" + plan))
+		if r := ruleOf(t, inspect(t, limiter, "user:"+user), "api"); r.Reason != "" {
+			t.Errorf("with the plan %q used up: %+v", plan, r)
+		}
+		for range 2 {
+			guard.Check(newView("GET", "/").as(user).asking("plan=pro"))
+			guard.Check(newView("GET", "/").as(user))
+		}
+		if r := ruleOf(t, inspect(t, limiter, "user:"+user), "api"); r.Reason != core.LimitExceeded {
+			t.Errorf("with both used up: %+v", r)
+		}
+	}
+}
+
+// A ban holds for all rules of its name that have one, also if a rule without comes first.
+func TestInspectShowsTheBanOfAnotherRule(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule := core.Rule{Name: "api", Limit: core.PerHour(5)}
+	attach(t, limiter, rule)
+	rule.Ban = core.Ban{ByHand: true}
+	attach(t, limiter, rule)
+	if _, err := limiter.Ban(background, "api", "user:alice", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if r := ruleOf(t, inspect(t, limiter, "user:alice"), "api"); r.Reason != core.Banned || r.BannedUntil.IsZero() {
+		t.Errorf("%+v", r)
+	}
 }
 
 // Strikes and bans are those that the next refusal continues.

@@ -348,6 +348,82 @@ func TestOverridesOfARuleInDryRun(t *testing.T) {
 	})
 }
 
+// A cost above the limit that an override sets is reported once for a rule in DryRun, and charged to
+// none of its limits.
+func TestCostOfADryRunUnderOverrides(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.Identify, options.OnDecision = whoSays, heard.note
+		limiter := newLimiter(t, options)
+		dry, hard := byUser("api"), core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}
+		dry.DryRun, dry.Also = true, []core.Limit{core.PerDay(9)}
+		dry.Cost = func(r core.Request) int { return int(r.Size()) }
+		guard := newGuard(t, limiter, dry, hard)
+		operator{t, limiter, "api", core.PerHour(2)}.max("user:a", 3)
+		for _, want := range []struct {
+			cost   int64
+			reason core.Reason
+		}{{99, core.DryRunExceeded}, {3, core.Allowed}} {
+			heard.heard = nil
+			v := by("a")
+			v.size = want.cost
+			wantStatus(t, guard, v, 200)
+			if len(heard.heard) != 2 || heard.heard[0].Reason != want.reason || heard.heard[1].Rule != "all" {
+				t.Fatalf("%+v: %+v", want, heard.heard)
+			}
+		}
+		for _, d := range heard.heard[0].All {
+			if d.Remaining != map[core.Limit]int{core.PerHour(3): 0, core.PerDay(9): 6}[d.Limit] {
+				t.Errorf("%d left of %v", d.Remaining, d.Limit)
+			}
+		}
+		wantLeft(t, limiter, "all", "all", core.PerHour(50), 48)
+	})
+}
+
+// A rule whose plan is unlimited does not lift the limit of another rule with the same counter.
+func TestOverridesOfRulesWithOtherPlans(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		counted, free := byUser("api"), byUser("api")
+		free.Plans = map[string]core.Limit{"free": core.Unlimited}
+		free.Plan = func(core.Request) (string, error) { return "free", nil }
+		wantServed(t, newGuard(t, limiter, counted, free), by("a"), ok, 200, 200, 429)
+		wantServed(t, newGuard(t, limiter, free, counted), by("b"), ok, 200, 200, 429)
+		wantServed(t, newGuard(t, limiter, free), by("b"), ok, 200)
+	})
+}
+
+// An override that lifts the limits of a rule leaves the ban of a rule behind it as it is.
+func TestABanBehindALiftedRule(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
+		limiter := newLimiter(t, options)
+		lifted, banning := byUser("api"), core.Rule{Name: "banning", Limit: core.PerHour(1), Key: core.ByUser, Ban: core.Ban{After: 1, For: 2 * time.Hour}}
+		lifted.Also = []core.Limit{core.PerDay(1)}
+		guard := newGuard(t, limiter, lifted, banning)
+		operator{t, limiter, "api", core.PerHour(2)}.lift("user:a")
+		wantServed(t, guard, by("a"), ok, 200, 429)
+		if d := wantStatus(t, guard, by("a"), 429).Refusal.Decision; d.Reason != core.Banned || d.Rule != "banning" || d.Limit != core.PerHour(1) {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// A call that costs nothing is refused while Redis does not answer, if the rule says so: its subject
+// may be blocked.
+func TestFailClosedOfACallThatCostsNothing(t *testing.T) {
+	options := deadRedis(t)
+	options.Identify = whoSays
+	limiter := newLimiter(t, options)
+	rule := byUser("api")
+	rule.Cost, rule.OnStoreError = cost(0), core.FailClosed
+	if answer := newGuard(t, limiter, rule).Check(by("a")); answer.Refusal == nil || answer.Refusal.Decision.Reason != core.StoreFailClosed {
+		t.Errorf("%+v", answer)
+	}
+}
+
 // A value written by hand in place of an override counts as absent, and is reported.
 func TestOverridesWrittenByHand(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {

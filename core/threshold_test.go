@@ -566,7 +566,7 @@ func TestWarnRefused(t *testing.T) {
 		t.Error(err)
 	}
 	// The rule keeps its own copy.
-	warn := []float64{math.SmallestNonzeroFloat64, 0.5, 1}
+	warn := []float64{math.SmallestNonzeroFloat64, 0.5, 0.75, 1}
 	guard := newGuard(t, limiter, core.Rule{Seconds: 1, Warn: warn})
 	warn[0] = 7
 	if got := guard.Rules()[0].Warn; cmp.Compare(got[0], 7) == 0 {

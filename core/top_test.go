@@ -147,6 +147,36 @@ func TestTopCountsRefusalsByLimits(t *testing.T) {
 	})
 }
 
+// In a call by several rules, each has its own share of a limit.
+func TestTopOfSeveralRules(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	rule := func(name string, most int) core.Rule {
+		return core.Rule{Name: name, Limit: core.PerHour(most), Key: bySubject}
+	}
+	guard := newGuard(t, limiter, rule("wide", 10), rule("tight", 9))
+	for range 9 {
+		guard.Check(about("a"))
+	}
+	want := []core.TopEntry{{Rule: "tight", Subject: "a", Used: 1}, {Rule: "wide", Subject: "a", Used: 0.9}}
+	if got := topOf(t, "", limiter).Near; !slices.Equal(got, want) {
+		t.Errorf("the list is %+v, want %+v", got, want)
+	}
+}
+
+// Of a flood, a sample is noted, in which each refusal stands for several.
+func TestTopOfAFlood(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "flooded", Limit: core.PerHour(1)})
+	const calls = 30_000
+	for range calls {
+		guard.Check(newView("GET", "/"))
+	}
+	got := topOf(t, "flooded", limiter).Refused
+	if len(got) != 1 || got[0].Refused < calls*8/10 || got[0].Refused > calls*12/10 {
+		t.Errorf("of %d refusals the list has %+v", calls, got)
+	}
+}
+
 // Subjects are opaque: every byte counts, none is interpreted, and a long one is cut.
 func TestTopOfSubjectsOfEveryByte(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {

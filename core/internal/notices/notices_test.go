@@ -161,6 +161,14 @@ func TestRecentIsBounded(t *testing.T) {
 	if last := fmt.Append(nil, 10*maxRecent-1); r.has(last, 9) || !r.has(last, 8) {
 		t.Error("a notice is known for longer than its time")
 	}
+	for range maxRecent { // so that it is in the older half
+		r.add(&Notice{Key: fmt.Sprint("other", len(r.newer)), At: 1, Ends: 9})
+	}
+	older := fmt.Append(nil, 10*maxRecent-1)
+	known := r.has(older, 8)
+	if r.forget(older); !known || r.has(older, 8) {
+		t.Errorf("an older notice was known: %t, and is after it was forgotten: %t", known, r.has(older, 8))
+	}
 }
 
 // atOnce is a Board in which every notice is the first.
