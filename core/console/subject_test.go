@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -173,12 +174,20 @@ func TestRules(t *testing.T) {
 func TestRedaction(t *testing.T) {
 	withBothEngines(t, func(t *testing.T, options core.Options) {
 		const secret = "user:mallory\xff"
+		options.Identify = func(core.Request) (string, error) { return "mallory", nil }
 		limiter := after(t, options, func(limiter *core.Limiter) {
 			refuse(t, limiter.MustCounter("api", core.PerHour(1)), secret, 3)
 		})
-		attach(t, limiter, steered, core.Rule{Name: "login", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return secret, nil }},
+		attach(t, limiter, steered, core.Rule{Name: "login", Limit: core.PerHour(1), Overrides: true, Key: func(core.Request) (string, error) { return secret, nil }},
 			core.Rule{Name: "wrong", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return "", errors.New("of " + secret) }})
-		if _, err := limiter.Ban(core.WithActor(t.Context(), "bob", "n"), "api", secret, time.Hour); err != nil {
+		if _, err := limiter.Ban(core.WithActor(t.Context(), "bob", "again "+secret), "api", secret, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		overrides, err := limiter.Overrides("login")
+		if err == nil {
+			err = overrides.Set(t.Context(), secret, core.Override{Max: 7, Note: "for " + secret})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		limiter.RecordAttempt(t.Context(), core.AuditEntry{Act: "ban", Subject: secret, After: `not done: "` + secret + `"`})
@@ -203,6 +212,11 @@ func TestRedaction(t *testing.T) {
 		}
 		if body := operator.wantPage("offenders"); !strings.Contains(body, "mallory") {
 			t.Error("operators do not see the subject")
+		}
+		digest := regexp.MustCompile("subject-[0-9a-f]+")
+		other := as(t, "viewer", newPage(t, limiter, console.Options{RedactSubjects: true}))
+		if here, there := digest.FindString(viewer.wantPage("offenders")), digest.FindString(other.wantPage("offenders")); here == "" || here == there {
+			t.Errorf("the digests %q and %q need no key", here, there)
 		}
 	})
 }
