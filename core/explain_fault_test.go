@@ -158,7 +158,8 @@ func TestExplainForeignValues(t *testing.T) {
 	}
 }
 
-// If an override cannot be read, it is not known which limit is in force.
+// If an override cannot be read, it is not known which limit is in force, and calls are refused if the
+// rule says so.
 func TestExplainAnUnreadableOverride(t *testing.T) {
 	server := redistest.Start(t)
 	if err := server.Client(t).Do(background, "acl", "setuser", "some", "on", ">p", "~*", "+@all", "-get").Err(); err != nil {
@@ -166,10 +167,13 @@ func TestExplainAnUnreadableOverride(t *testing.T) {
 	}
 	client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "some", "p" })
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5).Log(), Overrides: true})
+	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5).Log(), Overrides: true, OnStoreError: core.FailClosed})
 	x, err := limiter.Explain(background, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
-	if r := ruleOf(t, x, "api"); !errors.Is(err, core.ErrStore) || r.Reason != core.StoreFailOpen || r.Limits[0].Known {
+	if r := ruleOf(t, x, "api"); !errors.Is(err, core.ErrStore) || r.Reason != core.StoreFailClosed || r.Limits[0].Known {
 		t.Errorf("%v, %v", err, x)
+	}
+	if answer := guard.Check(newView("GET", "/")); answer.Refusal == nil || answer.Refusal.Decision.Reason != core.StoreFailClosed {
+		t.Errorf("%+v", answer)
 	}
 }
 
