@@ -135,10 +135,12 @@
 // Explain and Inspect take a path of their own, which charges nothing:
 //
 //	Limiter.Explain         explain.go                  takes the guards from the list (attached.go)
+//	  Limiter.explain       explain_call.go             identifies the caller, goes through the rules
 //	  explained.consider    explain_rule.go             asks each rule: internal/pathmatch, Skip, Key
 //	Limiter.Inspect         explain.go                  the same, for a subject
 //	  explained.inspect     explain_inspect.go          the limits that each rule can have
-//	explanation.ask         explain_ask.go              overrides and bans, then looks at counters
+//	explanation.ask         explain_ask.go              overrides and bans, then the limits in force
+//	  Limiter.askAll        explain_questions.go        looks at their counters, each once
 //	explanation.conclude    explain_conclude.go         the reasons
 //	explanation.decide      explain_refusal.go          which rule would refuse
 //	Explanation.String      explain_text.go             the report, in words or as JSON

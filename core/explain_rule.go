@@ -1,17 +1,15 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // explanation is an Explanation in the making. First come the results of the rules' functions for
-// the call (explain_rule.go), or all that the rules can count for a subject (explain_inspect.go),
+// the call (explain_call.go), or all that the rules can count for a subject (explain_inspect.go),
 // then the answers of the store (explain_ask.go), and last what follows from both
 // (explain_conclude.go).
 type explanation struct {
@@ -90,58 +88,6 @@ func newExplained(at int, g *Guard, rule *boundRule, version string, place func(
 	e.Place, e.Version = place(rule.displayName()), version
 	e.Routes, e.InHandler, e.DryRun, e.Soft = noted.names(), rule.inHandler, rule.DryRun, rule.Soft
 	return e
-}
-
-// explain explains a call. The user, if not "", is the one who calls.
-func (l *Limiter) explain(ctx context.Context, v View, user string, guards []*Guard, unlisted int) (Explanation, error) {
-	x := l.newExplanation(unlisted)
-	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
-	// no notes are made.
-	c := &call{View: v, limiter: l, recalling: true, user: user, userKnown: user != ""}
-	failed := identify(c)
-	x.describe(c)
-	anyCalled := slices.ContainsFunc(guards, func(g *Guard) bool { return g.calls.Load() != nil })
-	for at, g := range guards {
-		rules, version, place := g.inForce()
-		noted := g.noted()
-		c.View = noted.viewOf(v)
-		for _, rule := range rules {
-			e := newExplained(at, g, rule, version, place)
-			// Patterns are for whole routers.
-			e.breadth = noted.breadth()
-			e.Elsewhere = !rule.scope.HasPatterns() && noted.isElsewhere(v, anyCalled)
-			e.consider(c, noted, failed)
-			x.add(e)
-		}
-	}
-	err := x.ask(ctx)
-	x.conclude()
-	return x.Explanation, err
-}
-
-// identify runs Identify once for all rules. A panic is an error.
-func identify(c *call) (err error) {
-	if c.limiter.options.Identify == nil {
-		return nil
-	}
-	defer func() {
-		if err != nil {
-			c.user, c.userErr = "", err
-		}
-	}()
-	return tried(func() error {
-		_, err := c.User()
-		return err
-	})
-}
-
-// describe copies what identifies the call.
-func (x *explanation) describe(c *call) {
-	x.Method, x.Route, x.Path = strings.Clone(c.Method()), strings.Clone(c.Route()), strings.Clone(c.Path())
-	x.User = strings.Clone(c.user)
-	if addr := c.ClientIP(); addr.IsValid() {
-		x.ClientIP = addr.String()
-	}
 }
 
 // errPanicked is in the error of a function that panicked.

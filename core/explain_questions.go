@@ -1,0 +1,101 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+const (
+	// askedTogether is how many counters one script looks at for an Explanation, so that it does
+	// not delay calls.
+	askedTogether = 16
+	// askedAtOnce is how many of these scripts are under way at once.
+	askedAtOnce = 4
+)
+
+// question asks the store for one counter, of which several rules may want to know. A nil question
+// is not asked.
+type question struct {
+	counter algorithm.Counter
+	verdict algorithm.Verdict
+}
+
+// answer returns the store's answer, or nil if there is none.
+func (q *question) answer() *algorithm.Verdict {
+	if q == nil || q.verdict.Err != nil || q.verdict.Ended != nil {
+		return nil
+	}
+	return &q.verdict
+}
+
+// questions are all questions of an Explanation, each once.
+type questions map[questionKey]*question
+
+type questionKey struct {
+	key   string
+	limit Limit // zero for a ban
+	cost  int64
+}
+
+func (all questions) add(key questionKey, limit *algorithm.Limit) *question {
+	q := all[key]
+	if q == nil {
+		// No counter refuses a call, so that each rule gets an answer whatever the others say.
+		q = &question{counter: algorithm.Counter{Key: []byte(key.key), Limit: limit, Cost: key.cost, Dry: true}}
+		all[key] = q
+	}
+	return q
+}
+
+// inOrder returns the questions in order of their keys: those of one subject are on one server.
+func (all questions) inOrder() []*question {
+	keys := make([]questionKey, 0, len(all))
+	for key := range all {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b questionKey) int { return strings.Compare(a.key, b.key) })
+	list := make([]*question, len(keys))
+	for i, key := range keys {
+		list[i] = all[key]
+	}
+	return list
+}
+
+// askAll asks the store, in several scripts at once.
+func (l *Limiter) askAll(ctx context.Context, all []*question) {
+	parts := slices.Collect(slices.Chunk(all, askedTogether))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(askedAtOnce, len(parts)) {
+		workers.Go(func() {
+			for at := next.Add(1) - 1; at < int64(len(parts)); at = next.Add(1) - 1 {
+				l.askPart(ctx, parts[at])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// askPart asks the store for some counters together, or one by one if it cannot read one of them.
+func (l *Limiter) askPart(ctx context.Context, part []*question) {
+	counters, verdicts := make([]algorithm.Counter, len(part)), make([]algorithm.Verdict, len(part))
+	for i, q := range part {
+		counters[i] = q.counter
+	}
+	l.store.Decide(ctx, counters, false, verdicts)
+	for i, q := range part {
+		q.verdict = verdicts[i]
+	}
+	isForeign := func(v algorithm.Verdict) bool { return v.Err != nil && failure.ClassOf(v.Err) == failure.Foreign }
+	if len(part) > 1 && slices.ContainsFunc(verdicts, isForeign) {
+		for i := range part {
+			l.askPart(ctx, part[i:i+1])
+		}
+	}
+}
