@@ -83,10 +83,16 @@ func travel(ways map[string]ask, caller, n int) trip {
 	return t
 }
 
-// time measures how late the machine wakes a goroutine that only waits for a deadline, while the
-// callers call.
+// time measures how late bare timers are while the callers call.
 func (s *service) time(over *atomic.Bool) {
-	var late []time.Duration
+	late := bareTimers(over)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.bare = append(s.bare, late...)
+}
+
+// bareTimers measures how late the machine wakes a goroutine that only waits for a deadline.
+func bareTimers(over *atomic.Bool) (late []time.Duration) {
 	for !over.Load() {
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), timeout/10)
@@ -94,9 +100,7 @@ func (s *service) time(over *atomic.Bool) {
 		late = append(late, time.Since(begin)-timeout/10)
 		cancel()
 	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.bare = append(s.bare, late...)
+	return late
 }
 
 // wantInTime checks how late calls returned that had to wait for their deadline, and returns a
@@ -105,23 +109,30 @@ func (s *service) time(over *atomic.Bool) {
 // tests, only looks for delays of seconds.
 func (all trips) wantInTime(s *service) string {
 	s.t.Helper()
-	var late []time.Duration
-	for _, trip := range all {
-		if trip.late > -timeout/10 {
-			late = append(late, trip.late)
-		}
+	late := make([]time.Duration, len(all))
+	for i := range all {
+		late[i] = all[i].late
 	}
+	return wantInTime(s.t, "calls", late, s.bare)
+}
+
+// wantInTime is trips.wantInTime for whatever was to be back by a deadline: late says how much later
+// each was, and bare how late bare timers were.
+func wantInTime(t *testing.T, what string, late, bare []time.Duration) string {
+	t.Helper()
+	all := len(late)
+	late = slices.DeleteFunc(late, func(by time.Duration) bool { return by <= -timeout/10 })
 	if len(late) == 0 {
-		return fmt.Sprintf("%d calls, none had to wait for its deadline", len(all))
+		return fmt.Sprintf("%d %s, none had to wait for its deadline", all, what)
 	}
 	most, worst := tail(late)
-	bare, bareWorst := tail(s.bare)
+	usual, bareWorst := tail(bare)
 	if slack := shortOr(time.Second, 10*time.Millisecond); most > slack+2*bareWorst {
-		s.t.Errorf("%d calls waited: 99.9 %% of them at most %v late, and %v at worst; a bare timer %v and %v", len(late), most, worst, bare, bareWorst)
+		t.Errorf("%d %s waited: 99.9 %% of them at most %v late, and %v at worst; a bare timer %v and %v", len(late), what, most, worst, usual, bareWorst)
 	}
-	return fmt.Sprintf("%d calls; of %d that waited for their deadline "+
+	return fmt.Sprintf("%d %s; of %d that waited for their deadline "+
 		"99.9 %% back within %.1f ms of it, all within %.1f ms (a bare timer: %.1f and %.1f ms)",
-		len(all), len(late), millis(most), millis(worst), millis(bare), millis(bareWorst))
+		all, what, len(late), millis(most), millis(worst), millis(usual), millis(bareWorst))
 }
 
 // tail returns the 99.9th percentile and the largest.

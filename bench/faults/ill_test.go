@@ -27,6 +27,8 @@ type ailment struct {
 	sicken, cure func(s *service, operator *redis.Client)
 	// forgets is set if the server loses its counts.
 	forgets bool
+	// rare is set if it may cause no error at all.
+	rare bool
 }
 
 // do runs commands as redis-cli takes them.
