@@ -152,5 +152,5 @@ func (c *tally) add(other *tally) {
 		sum.Made, sum.Told, sum.Refused, sum.Lenient = sum.Made+of.Made, sum.Told+of.Told, sum.Refused+of.Refused, sum.Lenient+of.Lenient
 	}
 	c.Took, c.Bare = append(c.Took, other.Took...), append(c.Bare, other.Bare...)
-	c.Lines, c.Doubtful = max(c.Lines, other.Lines), c.Doubtful+other.Doubtful
+	c.Doubtful += other.Doubtful
 }

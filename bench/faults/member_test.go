@@ -56,7 +56,6 @@ type tally struct {
 	Places   map[string]*place // by "rule subject"
 	Took     []time.Duration   // by each call
 	Bare     []time.Duration   // how late bare timers were
-	Lines    int               // of the log
 	Doubtful int               // calls that failed and may have been charged
 	Wrong    string            // an answer that no policy gives
 	Leaked   string            // goroutines that are left at the end
@@ -88,7 +87,7 @@ type told struct {
 func newMember(client redis.UniversalClient, within time.Duration, heed func(core.Threshold)) (m *member, err error) {
 	m = &member{guards: make(map[string]*core.Guard)}
 	m.limiter, err = core.New(core.Options{
-		Redis: client, Timeout: within, Logger: slog.New(slog.NewTextHandler(m, nil)),
+		Redis: client, Timeout: within, Logger: slog.New(slog.DiscardHandler),
 		OnDecision:  func(ctx context.Context, e core.Event) { *ctx.Value(hearing{}).(*core.Decision) = e.Decision },
 		OnThreshold: func(_ context.Context, t core.Threshold) { heed(t) },
 	})
@@ -100,14 +99,6 @@ func newMember(client redis.UniversalClient, within time.Duration, heed func(cor
 		m.guards[rule.Name] = m.limiter.MustGuard(rule)
 	}
 	return m, nil
-}
-
-// Write implements io.Writer, for the log.
-func (m *member) Write(line []byte) (int, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.tally.Lines++
-	return len(line), nil
 }
 
 // run makes the calls of a round, and returns what was counted.
