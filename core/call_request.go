@@ -96,6 +96,9 @@ func (c *call) Cookie(name string) string {
 func (c *call) User() (string, error) {
 	if c.deciding != nil && !c.deciding.readsUser.Load() {
 		c.deciding.readsUser.Store(true)
+		if !c.userKnown && c.limiter.options.Identify == nil {
+			c.limiter.operatorLog.NoIdentify(c.deciding.name)
+		}
 	}
 	if !c.userKnown && c.limiter.options.Identify != nil {
 		c.userKnown = true

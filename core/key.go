@@ -23,7 +23,7 @@ type KeyFunc func(Request) (subject string, err error)
 func ByIP(r Request) (string, error) { return ipSubject(r), nil }
 
 // ByUser counts by the user that Options.Identify returned, as user:alice, and by IP for callers
-// who are not logged in.
+// who are not logged in. Without Identify these are all callers, and the log warns of that.
 func ByUser(r Request) (string, error) {
 	user, err := r.User()
 	if err != nil || user == "" {

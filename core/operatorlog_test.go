@@ -106,6 +106,34 @@ func TestWarnsOfCallsWithoutAnAddress(t *testing.T) {
 	}
 }
 
+func TestWarnsOfARuleByUserWithoutIdentify(t *testing.T) {
+	byUser := core.Rule{Name: "mine", Seconds: 60, Key: core.ByUser}
+	skip := core.Rule{Name: "skip", Seconds: 60, Skip: func(r core.Request) bool {
+		user, err := r.User()
+		return err == nil && user == "root"
+	}}
+	nobody := func(core.Request) (string, error) { return "", nil }
+	for name, test := range map[string]struct {
+		rule     core.Rule
+		identify core.IdentifyFunc
+		lines    int
+	}{
+		"by user":       {byUser, nil, 1},
+		"by its Skip":   {skip, nil, 1},
+		"by IP":         {core.Rule{Name: "ip", Seconds: 60}, nil, 0},
+		"with Identify": {byUser, nobody, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logbook
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger(), Identify: test.identify}), test.rule)
+			for range 5 {
+				wantStatus(t, guard, newView("GET", "/"), 200)
+			}
+			warned(t, &log, test.lines, "level=WARN", "asks who calls", "rule="+test.rule.Name, "set Options.Identify")
+		})
+	}
+}
+
 func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 	hour := core.Rule{Name: "api", Seconds: 3600, MaxCount: 100_000}
 	other, byRoute, tried, slots := hour, hour, hour, atOnceAs("api", 9)

@@ -51,6 +51,14 @@ func (l *Log) NoAddress(rule string, unixIsTrusted bool, header string) {
 		slog.String("rule", strings.Clone(rule)), slog.String("subject", "ip:unknown"), slog.String("change", change))
 }
 
+// NoIdentify warns that a function of a rule asks for the user, whom nothing identifies.
+func (l *Log) NoIdentify(rule string) {
+	if l.missingIdentify.first("") {
+		l.logger.Warn("accesslimit: a rule asks who calls, but nothing identifies callers, so ByUser counts them by IP",
+			slog.String("rule", strings.Clone(rule)), slog.String("change", "set Options.Identify, or another Key"))
+	}
+}
+
 // RouteUnknown warns that a rule without a Name, which is named after the route, runs before the
 // route is known.
 func (l *Log) RouteUnknown(limit string) {
