@@ -65,7 +65,7 @@ func without(commands ...string) ailment {
 }
 
 // While a server is ill in any of these ways, an operator's questions are answered, or fail, in
-// time, and so are calls. What was acknowledged holds, and no answer is wrong.
+// time, and so are calls. Acknowledged acts hold, and no answer is wrong.
 func TestOperatorAsksAnIllServer(t *testing.T) {
 	args := append(slices.Clone(operatorUser), "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
 	server := redistest.Start(t, args...)

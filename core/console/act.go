@@ -111,7 +111,7 @@ type done struct {
 	Rule    string `json:"rule"`
 	Subject string `json:"subject"`
 	Changed bool   `json:"changed"`
-	Hint    string `json:"hint,omitempty"` // what the act probably lacks
+	Hint    string `json:"hint,omitempty"` // about its subject or rule, if one is probably misspelled
 }
 
 // forbids returns why somebody may not act, or "".

@@ -8,15 +8,15 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// What a subject, or a rule, that somebody typed probably lacks. Neither is an error: a rule may
-// have a Key of its own, and another process may have other rules.
+// Hints about subjects and rules that are probably misspelled. They are no errors: a rule may have a
+// Key of its own, and another process may have other rules.
 const (
 	bareSubject = "Rules count users as user:alice, and addresses as ip:203.0.113.7: any other subject needs a Key, or a handler, that makes it."
 	unknownRule = "No rule of this process has this name: look for a misspelling, unless another process has the rule."
 	notBanning  = "No rule of this process sees bans under this name: look for a misspelling, unless another process has the rule."
 )
 
-// hintAbout returns what a subject that somebody typed probably lacks, or "".
+// hintAbout returns a hint about a subject that somebody typed, or "".
 func (h *Handler) hintAbout(subject string) string {
 	address := strings.TrimPrefix(subject, "ip:")
 	addr, err := netip.ParseAddr(address)
@@ -33,12 +33,12 @@ func (h *Handler) hintAbout(subject string) string {
 	}
 }
 
-// isUnknown reports whether an act was about a rule that no rule of this process is.
+// isUnknown reports whether an act was a ban under a name for which no rule of this process sees bans.
 func (h *Handler) isUnknown(where location, a *action) bool {
 	return where.name == "ban" && !slices.Contains(h.banningRules(), show(a.rule))
 }
 
-// hintAfter returns what an act that was done probably lacks, or "".
+// hintAfter returns a hint about an act that was done, or "".
 func (h *Handler) hintAfter(where location, a *action) string {
 	if h.isUnknown(where, a) {
 		return notBanning

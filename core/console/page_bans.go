@@ -17,7 +17,7 @@ type bansPage struct {
 	Bans    []banLine `json:"bans"`
 	Next    string    `json:"next,omitempty"` // the parameter after of the next page
 	After   string    `json:"-"`              // that of this page
-	Hint    string    `json:"hint,omitempty"` // what the rule probably lacks
+	Hint    string    `json:"hint,omitempty"` // about the rule, if it is probably misspelled
 	Problem string    `json:"problem,omitempty"`
 }
 

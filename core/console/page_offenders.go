@@ -16,7 +16,7 @@ type offendersPage struct {
 	Since   time.Time  `json:"since,omitzero"`
 	Refused []offender `json:"refused"`
 	Near    []offender `json:"near_limit"`
-	Hint    string     `json:"hint,omitempty"` // what the rule probably lacks
+	Hint    string     `json:"hint,omitempty"` // about the rule, if it is probably misspelled
 	Problem string     `json:"problem,omitempty"`
 }
 

@@ -14,7 +14,7 @@ type subjectPage struct {
 	Banning choice       `json:"-"`       // those of rules that see bans
 	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
-	Hint    string       `json:"hint,omitempty"` // what the subject probably lacks
+	Hint    string       `json:"hint,omitempty"` // about the subject, if it is probably misspelled
 	Problem string       `json:"problem,omitempty"`
 }
 
