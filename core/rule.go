@@ -121,9 +121,9 @@ type Rule struct {
 	// or Identify fails, the call goes on uncounted. A cost above the limit, and a subject that is
 	// Blocked by an override, are SoftExceeded.
 	//
-	// The rule needs a Name, and all rules of this Name must be Soft. It cannot have DryRun, Ban, Lease,
-	// or OnStoreError: FailClosed. A call with a soft rule always asks the store, even if another
-	// rule refused the same call just before.
+	// The rule needs a Name, and all rules of this Name must be Soft. It cannot have DryRun, Ban,
+	// Lease, or OnStoreError: FailClosed. A call with a soft rule always asks the store, even if
+	// another rule refused the same call just before.
 	Soft bool
 
 	// Warn are fractions of the limit that are reported to [Options].OnThreshold when a call reaches

@@ -116,7 +116,8 @@ func TestOtherSitesLockOutNobody(t *testing.T) {
 	}
 }
 
-// Another site can link to the page, and load nothing of it. Its attempts do not count as a stranger's requests.
+// Another site can link to the page, and load nothing of it. Its attempts do not count as a
+// stranger's requests.
 func TestOtherSitesMayOnlyLink(t *testing.T) {
 	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
 	for _, c := range []struct {

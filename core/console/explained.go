@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -145,21 +147,26 @@ func explainLimit(l *core.ExplainedLimit) explainedLimit {
 	return e
 }
 
-// addBans adds how the bans of a subject came about, for the first few of them.
+// addBans adds how the bans of a subject came about, for the first few of them. It asks about all of
+// them at once, so that a slow Redis delays the page by no more than one Timeout.
 func (h *Handler) addBans(ctx context.Context, who Identity, x core.Explanation, e *explanation) {
 	const most = 8 // each takes a trip or two
-	found := 0
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	left := most
 	for i := range e.Rules {
 		rule := &e.Rules[i]
-		if !rule.Banned || found == most {
+		if !rule.Banned || left == 0 {
 			continue
 		}
-		name, _ := parse(rule.Name)
-		if ban, ok, err := h.limiter.BanOf(ctx, name, x.Subject); ok && err == nil {
-			line := h.banLine(who, ban)
-			rule.Ban = &line
-		}
-		found++
+		left--
+		asked.Go(func() {
+			name, _ := parse(rule.Name)
+			if ban, ok, err := h.limiter.BanOf(ctx, name, x.Subject); ok && err == nil {
+				line := h.banLine(who, ban)
+				rule.Ban = &line
+			}
+		})
 	}
 }
 
@@ -172,12 +179,12 @@ func isIdle(r *core.ExplainedRule, ofSubject bool) bool {
 	if r.Override != nil || !r.BannedUntil.IsZero() || r.Bans+r.Strikes+len(r.Errors) > 0 {
 		return false
 	}
-	for i := range r.Limits {
-		if r.Limits[i].Used > 0 {
-			return false
-		}
-	}
-	return true
+	return isUnused(r)
+}
+
+// isUnused reports whether a rule has counted nothing.
+func isUnused(r *core.ExplainedRule) bool {
+	return !slices.ContainsFunc(r.Limits, func(l core.ExplainedLimit) bool { return l.Used > 0 })
 }
 
 // waitOf returns a wait in words, or "" for none. It is rounded up, so that nobody comes too early.

@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/accesslimit/accesslimit/core"
 )
 
 // Hints about subjects and rules that are probably misspelled. They are no errors: a rule may have a
@@ -52,16 +50,4 @@ func hintIfMissing(rules choice, rule, hint string) string {
 		return ""
 	}
 	return hint
-}
-
-// isUnused reports whether no attached rule has counted anything for a subject.
-func isUnused(x core.Explanation) bool {
-	for i := range x.Rules {
-		for j := range x.Rules[i].Limits {
-			if x.Rules[i].Limits[j].Used > 0 {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -37,7 +37,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return nil, err
 	}
 	shown.Counted, shown.Problem = h.explained(q.who, counted), problem(err)
-	if err == nil && isUnused(counted) {
+	if err == nil && !slices.ContainsFunc(counted.Rules, func(r core.ExplainedRule) bool { return !isUnused(&r) }) {
 		shown.Hint = h.hintAbout(subject)
 	}
 	if err == nil {

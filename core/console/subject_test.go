@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,37 @@ func TestSubject(t *testing.T) {
 		operator.send("remove-override", 303, fields(about()...))
 		operator.send("reset", 303, fields(about()...))
 		wantParts(t, operator.afterRedirect("subject?subject=198.51.100.7&done=reset"), "The counters start afresh.", "2 further rules", "api, 4/h, 50/m")
+	})
+}
+
+// The page says of a subject's bans how they came about, of the first eight.
+func TestManyBansOfASubject(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		for i := range 9 {
+			name := "rule " + strconv.Itoa(i)
+			attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(4), Ban: core.Ban{ByHand: true}})
+			if _, err := limiter.Ban(core.WithActor(t.Context(), "alice", name), name, "user:bob", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var shown struct {
+			Counted struct {
+				Rules []struct {
+					Rule   string
+					Banned bool
+					Ban    *struct{ Note string }
+				}
+			}
+		}
+		as(t, "viewer", newPage(t, limiter, console.Options{})).json("api/subject?subject=user:bob", &shown)
+		for i, r := range shown.Counted.Rules {
+			if explained := r.Ban != nil && r.Ban.Note == r.Rule; !r.Banned || explained != (i < 8) {
+				t.Errorf("rule %d is %+v", i, r)
+			}
+		}
+		if n := len(shown.Counted.Rules); n != 9 {
+			t.Errorf("the page has %d rules", n)
+		}
 	})
 }
 
