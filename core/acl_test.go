@@ -16,6 +16,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -209,8 +210,8 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	admin, line := server.Client(t), readACL(t).everybody
 	user, password := userOf(line)
 	permit(t, admin, "lrem", line)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) {
 		o.Username, o.Password = user, password
 	})})
 	entries := core.Limit{Max: 50, Window: time.Hour, Algorithm: core.SlidingLog}
@@ -235,8 +236,8 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	if after := admin.LRange(background, key, 0, -1).Val(); !slices.Equal(after, before) {
 		t.Errorf("the log was %q, and is %q", before, after)
 	}
-	if log.count("could not be given back", "level=ERROR", "LREM", "SECURITY.md") != 1 {
-		t.Error(log.text.String())
+	if log.Count("could not be given back", "level=ERROR", "LREM", "SECURITY.md") != 1 {
+		t.Error(log.String())
 	}
 }
 
@@ -250,8 +251,8 @@ func TestTheACLLineForOperators(t *testing.T) {
 		permit(t, admin, less, acl.everybody, acl.operators)
 		admin.Del(background, core.AuditKey)
 		denied(t, admin)
-		var log logbook
-		limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+		var log logtest.Log
+		limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) {
 			o.Username, o.Password = user, password
 		})})
 		for i := range 2 {
@@ -262,8 +263,8 @@ func TestTheACLLineForOperators(t *testing.T) {
 		if entries, err := limiter.Audit(background, "", 10); isRefused(err) != (less == "xrevrange") || err == nil && (len(entries) == 2) != (less == "") {
 			t.Errorf("without %q: %+v, %v", less, entries, err)
 		}
-		if less == "xadd" && (log.count("audit stream is off", "+xadd", "SECURITY.md") != 1 || log.count("audit") != 1) {
-			t.Error(log.text.String())
+		if less == "xadd" && (log.Count("audit stream is off", "+xadd", "SECURITY.md") != 1 || log.Count("audit") != 1) {
+			t.Error(log.String())
 		}
 		got := slices.DeleteFunc(denied(t, admin), func(command string) bool { return command == "info" })
 		if less == "" && len(got) > 0 || less != "" && !slices.Equal(got, []string{less}) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -147,16 +148,16 @@ func TestTheAuditStreamIsBounded(t *testing.T) {
 // An act is done although it cannot be written, and the log says why.
 func TestAnActDoesNotFailForTheAudit(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 	if err := client.Set(background, core.AuditKey, "in the way", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := limiter.Ban(background, "n", "s", time.Hour); !changed || err != nil {
 		t.Errorf("%v, %v", changed, err)
 	}
-	if log.count("audit stream", "WRONGTYPE") != 1 {
-		t.Error(log.text.String())
+	if log.Count("audit stream", "WRONGTYPE") != 1 {
+		t.Error(log.String())
 	}
 	var failed *core.StoreError
 	if _, err := limiter.Audit(background, "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {

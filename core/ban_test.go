@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -445,8 +446,8 @@ func TestOperatorsLearnWhetherAnythingChanged(t *testing.T) {
 
 // The log says who acted and why, once for each act, if the context says so.
 func TestWithActor(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 	guard := newGuard(t, limiter, byHand)
 	counter := limiter.MustCounter("n", core.PerHour(2))
 	act := func(ctx context.Context) {
@@ -460,23 +461,23 @@ func TestWithActor(t *testing.T) {
 		}
 	}
 	act(background)
-	if log.count("operator") > 0 {
-		t.Errorf("without an actor: %s", log.text.String())
+	if log.Count("operator") > 0 {
+		t.Errorf("without an actor: %s", log.String())
 	}
 	ctx := core.WithActor(background, "bob", "ticket 7")
 	act(ctx)
 	for words, lines := range map[string]int{"act=ban": 1, "act=unban": 1, "act=reset": 2, "changed=true": 2, "": 4} {
-		if got := log.count("author=bob", `note="ticket 7"`, "subject=s", "rule=n", words); got != lines {
-			t.Errorf("%d lines with %q, want %d: %s", got, words, lines, log.text.String())
+		if got := log.Count("author=bob", `note="ticket 7"`, "subject=s", "rule=n", words); got != lines {
+			t.Errorf("%d lines with %q, want %d: %s", got, words, lines, log.String())
 		}
 	}
 	_, _ = limiter.Ban(ctx, "n", "192.0.2.1", time.Hour) // refused, so nothing was done
-	if log.count("operator") != 4 {
-		t.Errorf("%s", log.text.String())
+	if log.Count("operator") != 4 {
+		t.Errorf("%s", log.String())
 	}
 	down := deadRedis(t)
-	down.Logger = log.logger()
-	if _, err := newLimiter(t, down).Ban(ctx, "n", "s", time.Hour); err == nil || log.count("act=ban", "changed=false", "error=") != 1 {
-		t.Errorf("%v: %s", err, log.text.String())
+	down.Logger = log.Logger()
+	if _, err := newLimiter(t, down).Ban(ctx, "n", "s", time.Hour); err == nil || log.Count("act=ban", "changed=false", "error=") != 1 {
+		t.Errorf("%v: %s", err, log.String())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -262,8 +263,8 @@ func TestBansWithoutTheRight(t *testing.T) {
 	if err := admin.Do(background, line...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	var log logbook
-	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) {
 		o.Username, o.Password = "u", "p"
 	})})
 	guard := newGuard(t, limiter, strict)
@@ -289,16 +290,16 @@ func TestBansWithoutTheRight(t *testing.T) {
 		t.Errorf("%v is listed within a minute after a right was missing", got)
 	}
 	limiter.Close()
-	if log.count("list of bans is off", "SECURITY.md") != 1 || log.count("could not be listed") > 0 {
-		t.Error(log.text.String())
+	if log.Count("list of bans is off", "SECURITY.md") != 1 || log.Count("could not be listed") > 0 {
+		t.Error(log.String())
 	}
 }
 
 // Values that others wrote to the keys of the list change no decision, and are not listed as bans.
 func TestForeignBans(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 	guard := newGuard(t, limiter, strict)
 	refuse(t, guard, "a", "b", "c", "d")
 	if _, err := limiter.Ban(core.WithActor(background, "bob", ""), "n", "e", time.Hour); err != nil {
@@ -332,8 +333,8 @@ func TestForeignBans(t *testing.T) {
 	if changed, err := limiter.Ban(background, "n", "f", time.Hour); !changed || err != nil {
 		t.Errorf("%v, %v", changed, err)
 	}
-	if log.count("could not be listed", "WRONGTYPE") != 1 {
-		t.Error(log.text.String())
+	if log.Count("could not be listed", "WRONGTYPE") != 1 {
+		t.Error(log.String())
 	}
 	var failed *core.StoreError
 	if _, _, err := limiter.Bans(background, "n", "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {

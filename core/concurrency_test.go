@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -158,13 +159,13 @@ func TestNoSlotsInsideAHandler(t *testing.T) {
 }
 
 func TestSlotsWithoutRedis(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.Logger()})
 	guard := newGuard(t, limiter, atOnce(1))
 	serveInside(t, guard, server.Kill)
-	if log.count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one line with the cause, got: %s", log.text.String())
+	if log.Count("level=WARN", "could not be given back", "error=") != 1 {
+		t.Errorf("want one line with the cause, got: %s", log.String())
 	}
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200) // FailOpen
 }

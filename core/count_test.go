@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -212,13 +213,13 @@ func atOnceAs(name string, n int) core.Rule {
 
 // If a charge cannot be given back, that is logged, and the caller still gets the handler's answer.
 func TestCountWithoutRedis(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.Logger()})
 	guard := newGuard(t, limiter, failedLogins)
 	serveInside(t, guard, server.Kill)
-	if log.count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one line with the cause, got: %s", log.text.String())
+	if log.Count("level=WARN", "could not be given back", "error=") != 1 {
+		t.Errorf("want one line with the cause, got: %s", log.String())
 	}
 	answer := wantStatus(t, guard, newView("GET", "/"), 200) // FailOpen: uncounted
 	if _, response := answer.Watch(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)); response != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -399,8 +400,8 @@ func TestLocalSlotsAreRenewed(t *testing.T) {
 			Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errVerify }, DialerRetries: 1,
 		})
 		defer dead.Close()
-		var log logbook
-		limiter := newLimiter(t, core.Options{Redis: dead, Logger: log.logger()})
+		var log logtest.Log
+		limiter := newLimiter(t, core.Options{Redis: dead, Logger: log.Logger()})
 		defer limiter.Close()
 		slots := limiter.MustSlots("slots", 1).LostAfter(3 * time.Second).WithStorePolicy(core.CountLocally(1))
 		release, d, err := slots.Hold(background, "s")
@@ -412,8 +413,8 @@ func TestLocalSlotsAreRenewed(t *testing.T) {
 			t.Errorf("%+v, %v after ten seconds", d, err)
 		}
 		release()
-		if d, err := slots.Peek(background, "s"); err != nil || !d.Allowed || log.count("renew") > 0 {
-			t.Errorf("%+v, %v after the release; %s", d, err, log.text.String())
+		if d, err := slots.Peek(background, "s"); err != nil || !d.Allowed || log.Count("renew") > 0 {
+			t.Errorf("%+v, %v after the release; %s", d, err, log.String())
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -37,9 +38,9 @@ func TestCost(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-				var log logbook
+				var log logtest.Log
 				var heard decisions
-				options.Logger, options.OnDecision = log.logger(), heard.note
+				options.Logger, options.OnDecision = log.Logger(), heard.note
 				limiter := newLimiter(t, options)
 				guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Cost: cost(test.cost)})
 				v := newView("GET", "/")
@@ -55,7 +56,7 @@ func TestCost(t *testing.T) {
 				if test.status == 400 && (answer.Refusal.Code != 3 || answer.Refusal.Wait != 0 || answer.Refusal.Decision.Limit != core.PerHour(10)) {
 					t.Errorf("%+v", answer.Refusal)
 				}
-				if lines := log.count("Cost is negative"); lines != 0 != (test.cost < 0) {
+				if lines := log.Count("Cost is negative"); lines != 0 != (test.cost < 0) {
 					t.Errorf("%d warnings of the cost", lines)
 				}
 			})
@@ -64,13 +65,13 @@ func TestCost(t *testing.T) {
 }
 
 func TestANegativeCostIsLoggedOnce(t *testing.T) {
-	var log logbook
-	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "weighed", Seconds: 1, MaxCount: 100, Cost: cost(-2)})
+	var log logtest.Log
+	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "weighed", Seconds: 1, MaxCount: 100, Cost: cost(-2)})
 	for range 10 {
 		wantStatus(t, guard, newView("GET", "/"), 200)
 	}
-	if log.count("level=WARN", "rule=weighed", "cost=-2") != 1 || log.count("Cost is negative") != 1 {
-		t.Errorf("want one line with rule and cost, got: %s", log.text.String())
+	if log.Count("level=WARN", "rule=weighed", "cost=-2") != 1 || log.Count("Cost is negative") != 1 {
+		t.Errorf("want one line with rule and cost, got: %s", log.String())
 	}
 }
 
@@ -113,9 +114,9 @@ func TestKeys(t *testing.T) {
 }
 
 func TestAKeyThatFails(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	var heard decisions
-	limiter := newLimiter(t, core.Options{Logger: log.logger(), OnDecision: heard.note})
+	limiter := newLimiter(t, core.Options{Logger: log.Logger(), OnDecision: heard.note})
 	failing := func(core.Request) (string, error) { return "ignored", errors.New("tenant unknown") }
 	for _, k := range []core.KeyFunc{failing, core.Join(core.ByIP, failing)} {
 		guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, core.Rule{Name: "n", Seconds: 3600, Key: k})
@@ -125,8 +126,8 @@ func TestAKeyThatFails(t *testing.T) {
 		}
 	}
 	wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
-	if log.count("level=WARN", "tenant unknown", "rule=n") != 1 {
-		t.Errorf("want one line with cause and rule, got: %s", log.text.String())
+	if log.Count("level=WARN", "tenant unknown", "rule=n") != 1 {
+		t.Errorf("want one line with cause and rule, got: %s", log.String())
 	}
 	heard.last(t, 2)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -179,8 +180,8 @@ func TestExplainAnUnreadableOverride(t *testing.T) {
 
 // If a function of a rule fails or panics, that is an error of this rule.
 func TestExplainFailingFunctions(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: func(r core.Request) (string, error) {
 		if r.Header("Authorization") != nil {
 			return "", errVerify
 		}
@@ -242,8 +243,8 @@ func TestExplainFailingFunctions(t *testing.T) {
 	if x := explain(t, alone, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != "" || x.Rule != "" {
 		t.Errorf("the call gets no answer, and is explained as %v", x)
 	}
-	if n := log.count("level=WARN"); n > 0 {
-		t.Errorf("%d warnings about calls that were only explained: %s", n, log.text.String())
+	if n := log.Count("level=WARN"); n > 0 {
+		t.Errorf("%d warnings about calls that were only explained: %s", n, log.String())
 	}
 }
 

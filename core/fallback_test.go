@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -204,8 +205,8 @@ func TestFallBackLocalBesideOthers(t *testing.T) {
 // minute does.
 func TestRepeatedMessagesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log logbook
-		limiter, err := core.New(core.Options{Logger: log.logger()})
+		var log logtest.Log
+		limiter, err := core.New(core.Options{Logger: log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,21 +216,21 @@ func TestRepeatedMessagesAreCounted(t *testing.T) {
 			}
 		}
 		wrong(5)
-		if n := log.count("calls=1"); n != 1 || log.count("Cost") != 1 {
-			t.Errorf("at once: %s", log.text.String())
+		if n := log.Count("calls=1"); n != 1 || log.Count("Cost") != 1 {
+			t.Errorf("at once: %s", log.String())
 		}
 		time.Sleep(61 * time.Second)
-		if n := log.count("calls=4"); n != 1 || log.count("Cost") != 2 {
-			t.Errorf("after a minute: %s", log.text.String())
+		if n := log.Count("calls=4"); n != 1 || log.Count("Cost") != 2 {
+			t.Errorf("after a minute: %s", log.String())
 		}
 		time.Sleep(3 * time.Minute)
 		wrong(3)
 		limiter.Close()
-		if log.count("calls=1") != 2 || log.count("calls=2") != 1 || log.count("Cost") != 4 {
-			t.Errorf("closed: %s", log.text.String())
+		if log.Count("calls=1") != 2 || log.Count("calls=2") != 1 || log.Count("Cost") != 4 {
+			t.Errorf("closed: %s", log.String())
 		}
 		wrong(3)
-		if n := log.count("Cost"); n != 4 {
+		if n := log.Count("Cost"); n != 4 {
 			t.Errorf("%d more lines from calls that went on after Close", n-4)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -34,7 +35,7 @@ var foreign = map[string]func(client *redis.Client, key string) error{
 
 // eachForeign runs a test for each foreign value under a key, and checks that the value is left
 // unchanged.
-func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core.Limiter, log *logbook)) {
+func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core.Limiter, log *logtest.Log)) {
 	t.Helper()
 	client := redistest.Start(t).Client(t)
 	for name, write := range foreign {
@@ -44,8 +45,8 @@ func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core
 				t.Fatal(err)
 			}
 			before := client.Dump(background, key).Val()
-			var log logbook
-			test(t, newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()}), &log)
+			var log logtest.Log
+			test(t, newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()}), &log)
 			if after := client.Dump(background, key).Val(); after != before || client.TTL(background, key).Val() != -1 {
 				t.Errorf("somebody else's value was changed: %q, was %q", after, before)
 			}
@@ -66,7 +67,7 @@ func TestForeignValuesUnderOurKeys(t *testing.T) {
 	limits["slots"] = core.InFlight(5)
 	for name, limit := range limits {
 		t.Run(name, func(t *testing.T) {
-			eachForeign(t, core.CounterKey("accesslimit", "s", "n", limit), func(t *testing.T, limiter *core.Limiter, _ *logbook) {
+			eachForeign(t, core.CounterKey("accesslimit", "s", "n", limit), func(t *testing.T, limiter *core.Limiter, _ *logtest.Log) {
 				d, err := peek(limiter, background, "n", "s", limit)
 				wantForeign(t, "Peek", err)
 				if d.Allowed || d.Reason != "" {
@@ -114,7 +115,7 @@ func TestForeignValuesInPlaceOfRecords(t *testing.T) {
 func TestForeignValuesOfRules(t *testing.T) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {
 		t.Run(policy.String(), func(t *testing.T) {
-			eachForeign(t, core.CounterKey("accesslimit", "s", "n", core.PerDay(5)), func(t *testing.T, limiter *core.Limiter, log *logbook) {
+			eachForeign(t, core.CounterKey("accesslimit", "s", "n", core.PerDay(5)), func(t *testing.T, limiter *core.Limiter, log *logtest.Log) {
 				rule := core.Rule{Name: "n", Seconds: 3600, Also: []core.Limit{core.PerDay(5)}, Key: key("s"), OnStoreError: policy}
 				want, reason := 200, core.StoreFailOpen
 				if policy == core.FailClosed {
@@ -125,8 +126,8 @@ func TestForeignValuesOfRules(t *testing.T) {
 					t.Errorf("%+v", answer.Refusal.Decision)
 				}
 				wantLeft(t, limiter, "n", "s", core.PerHour(5), 5)
-				if log.count("level=ERROR", "rule=n", "class=foreign_value", "choose a Prefix") != 1 {
-					t.Errorf("the log does not say what to do: %s", log.text.String())
+				if log.Count("level=ERROR", "rule=n", "class=foreign_value", "choose a Prefix") != 1 {
+					t.Errorf("the log does not say what to do: %s", log.String())
 				}
 			})
 		})
@@ -134,7 +135,7 @@ func TestForeignValuesOfRules(t *testing.T) {
 }
 
 func TestForeignValuesInPlaceOfABan(t *testing.T) {
-	eachForeign(t, banKey, func(t *testing.T, limiter *core.Limiter, _ *logbook) {
+	eachForeign(t, banKey, func(t *testing.T, limiter *core.Limiter, _ *logtest.Log) {
 		wantForeign(t, "Ban", errorOf(limiter.Ban(background, "n", "s", time.Hour)))
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key("s"), Ban: core.Ban{After: 1, For: time.Hour}, OnStoreError: core.FailClosed}
 		wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 503, 503)
@@ -160,8 +161,8 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 func TestForeignValuesBeforeARefund(t *testing.T) {
 	limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
 	client := redistest.Start(t).Client(t)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 	d := charge(t, limiter, "n", "s", limit, 1)
 	release := hold(t, limiter, "s", core.InFlight(1))
 	for _, limit := range []core.Limit{limit, core.InFlight(1)} {
@@ -169,8 +170,8 @@ func TestForeignValuesBeforeARefund(t *testing.T) {
 	}
 	wantForeign(t, "Refund", limiter.Refund(background, d, 1))
 	release()
-	if log.count("could not be given back", "choose a Prefix") != 1 {
-		t.Errorf("the log does not say what to do: %s", log.text.String())
+	if log.Count("could not be given back", "choose a Prefix") != 1 {
+		t.Errorf("the log does not say what to do: %s", log.String())
 	}
 	for _, limit := range []core.Limit{limit, core.InFlight(1)} {
 		if got := client.Get(background, core.CounterKey("accesslimit", "s", "n", limit)).Val(); got != "hello" {

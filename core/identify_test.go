@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -87,10 +88,10 @@ func TestIdentifyFails(t *testing.T) {
 		"FailOpen":  {Name: "n", Seconds: 3600, NeedLogin: true, OnStoreError: core.FailOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
+			var log logtest.Log
 			var heard decisions
 			limiter := newLimiter(t, core.Options{
-				Logger: log.logger(), OnDecision: heard.note,
+				Logger: log.Logger(), OnDecision: heard.note,
 				Identify: func(core.Request) (string, error) { return "alice", errVerify },
 			})
 			guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, rule)
@@ -104,8 +105,8 @@ func TestIdentifyFails(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 			wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
-			if log.count("level=WARN", errVerify.Error(), "rule=n") != 1 {
-				t.Errorf("want one line with the cause, got: %s", log.text.String())
+			if log.Count("level=WARN", errVerify.Error(), "rule=n") != 1 {
+				t.Errorf("want one line with the cause, got: %s", log.String())
 			}
 		})
 	}
@@ -113,8 +114,8 @@ func TestIdentifyFails(t *testing.T) {
 
 // If a caller leaves while being identified, the call has ended, and nothing has failed.
 func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(r core.Request) (string, error) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: func(r core.Request) (string, error) {
 		r.Value("leave").(context.CancelFunc)()
 		return "", errors.New("cannot ask")
 	}})
@@ -126,8 +127,8 @@ func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 	if answer.Refusal.Decision.Reason != core.ContextEnded || answer.Refusal.Code != 1 || answer.Refusal.Wait != 0 {
 		t.Errorf("%+v", answer.Refusal)
 	}
-	if log.count("could not be identified") != 0 {
-		t.Errorf("a caller who left is logged: %s", log.text.String())
+	if log.Count("could not be identified") != 0 {
+		t.Errorf("a caller who left is logged: %s", log.String())
 	}
 }
 

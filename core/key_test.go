@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // countedFor returns the subject for which a rule with this key counts a call.
@@ -193,15 +194,15 @@ func TestDigest(t *testing.T) {
 func TestSecretsStaySecret(t *testing.T) {
 	const secret = "sk_live_0123456789"
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var log logbook
+		var log logtest.Log
 		var heard decisions
-		options.Logger, options.OnDecision = log.logger(), heard.note
+		options.Logger, options.OnDecision = log.Logger(), heard.note
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByHeader("X-Api-Key")})
 		v := newView("GET", "/").with("X-Api-Key", secret)
 		wantStatus(t, guard, v, 200)
 		answer := wantStatus(t, guard, v, 429)
-		shown := fmt.Sprintf("%+v %s %v %s", heard.heard, answer.Refusal.Body, v.response, log.text.String())
+		shown := fmt.Sprintf("%+v %s %v %s", heard.heard, answer.Refusal.Body, v.response, log.String())
 		if options.Redis != nil {
 			keys := options.Redis.Keys(background, "*").Val()
 			if len(keys) != 1 {

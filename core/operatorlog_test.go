@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // warned checks that a log has so many lines at a level that contain all of the words, and no other
 // lines above INFO.
-func warned(t *testing.T, log *logbook, lines int, words ...string) {
+func warned(t *testing.T, log *logtest.Log, lines int, words ...string) {
 	t.Helper()
-	if n, all := log.count(words...), log.count("level=WARN")+log.count("level=ERROR"); n != lines || strings.Contains(words[0], "WARN") && all != lines {
-		t.Errorf("%d lines, %d warnings; want %d with %q in:\n%s", n, all, lines, words, log.text.String())
+	if n, all := log.Count(words...), log.Count("level=WARN")+log.Count("level=ERROR"); n != lines || strings.Contains(words[0], "WARN") && all != lines {
+		t.Errorf("%d lines, %d warnings; want %d with %q in:\n%s", n, all, lines, words, log.String())
 	}
 }
 
@@ -46,18 +47,18 @@ func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
 		"another header read": {byIP, core.ClientIP{TrustedProxies: []string{"10.0.0.7"}, Header: "X-Real-IP"}, newView("GET", "/").from("10.9.9.9").with("X-Real-Ip", "1.2.3.4"), 1, []string{"level=WARN", "header=X-Real-Ip"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
+			var log logtest.Log
 			identify := func(r core.Request) (string, error) {
 				r.ClientIP() // as a service does for its own log; nothing is counted by it
 				return whoSays(r)
 			}
-			limiter := newLimiter(t, core.Options{Logger: log.logger(), ClientIP: test.ips, Identify: identify})
+			limiter := newLimiter(t, core.Options{Logger: log.Logger(), ClientIP: test.ips, Identify: identify})
 			guard := newGuard(t, limiter, test.rule)
 			for range 300 {
 				wantStatus(t, guard, test.view, 200)
 			}
 			warned(t, &log, test.lines, test.words...)
-			if test.words[0] == "level=INFO" && log.count("level=WARN") > 0 {
+			if test.words[0] == "level=INFO" && log.Count("level=WARN") > 0 {
 				t.Error("a stranger brought a warning about")
 			}
 		})
@@ -67,12 +68,12 @@ func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
 // A service that is first called without a proxy still detects one that appears later. A header of
 // a stranger does not count as that proxy.
 func TestWarnsOfAProxyThatComesLater(t *testing.T) {
-	var log logbook
-	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
+	var log logtest.Log
+	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
 	wantStatus(t, guard, newView("GET", "/").from("10.9.9.9"), 200)
 	for _, want := range []struct{ level, peer string }{{"level=INFO", "198.51.100.7"}, {"level=WARN", "10.9.9.9"}} {
 		v := newView("GET", "/").from(want.peer).with("X-Forwarded-For", "1.2.3.4")
-		for calls := 0; log.count(want.level, "peer="+want.peer) == 0; calls++ { // one call in many looks
+		for calls := 0; log.Count(want.level, "peer="+want.peer) == 0; calls++ { // one call in many looks
 			if wantStatus(t, guard, v, 200); calls == 50_000 {
 				t.Fatalf("%s is not found", want.peer)
 			}
@@ -96,8 +97,8 @@ func TestWarnsOfCallsWithoutAnAddress(t *testing.T) {
 		"an address":        {core.Rule{Name: "n", Seconds: 60}, core.ClientIP{}, "192.0.2.1", 0, []string{"level=WARN"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger(), ClientIP: test.ips}), test.rule)
+			var log logtest.Log
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger(), ClientIP: test.ips}), test.rule)
 			for range 5 {
 				wantStatus(t, guard, newView("GET", "/").from(test.peer), 200)
 			}
@@ -124,8 +125,8 @@ func TestWarnsOfARuleByUserWithoutIdentify(t *testing.T) {
 		"with Identify": {byUser, nobody, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger(), Identify: test.identify}), test.rule)
+			var log logtest.Log
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger(), Identify: test.identify}), test.rule)
 			for range 5 {
 				wantStatus(t, guard, newView("GET", "/"), 200)
 			}
@@ -154,8 +155,8 @@ func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 		"tried beside the live": {[]core.Rule{hour}, []core.Rule{tried}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			limiter := newLimiter(t, core.Options{Logger: log.logger(), Headers: core.NoHeaders})
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Headers: core.NoHeaders})
 			outer, inner := newGuard(t, limiter, test.outer...), newGuard(t, limiter, test.inner...)
 			for range 2 {
 				v := newView("GET", "/x")
@@ -170,8 +171,8 @@ func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 		})
 	}
 	t.Run("one after the other", func(t *testing.T) {
-		var log logbook
-		limiter := newLimiter(t, core.Options{Logger: log.logger()})
+		var log logtest.Log
+		limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 		v := newView("GET", "/x")
 		wantServed(t, newGuard(t, limiter, hour), v, ok, 200)
 		wantServed(t, newGuard(t, limiter, hour), v, ok, 200)
@@ -179,8 +180,8 @@ func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 	})
 	t.Run("inside a handler", func(t *testing.T) {
 		for name, rule := range map[string]core.Rule{"rule=api": hour, `rule="GET /x"`: unnamed} {
-			var log logbook
-			limiter := newLimiter(t, core.Options{Logger: log.logger()})
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 			v := newView("GET", "/x")
 			wantStatus(t, newGuard(t, limiter, rule), v, 200).Run(func() int {
 				for _, subject := range []string{"forum:x", ""} {
@@ -214,8 +215,8 @@ func TestWarnsOfARuleThatIsAttachedTwiceByCallID(t *testing.T) {
 		"an ID that is not comparable": {[]int{1}, "/x", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), core.Rule{Name: "api", Seconds: 60})
+			var log logtest.Log
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60})
 			wantStatus(t, guard, nestedView{newView("GET", "/x"), test.id}, 200).Run(func() int {
 				wantStatus(t, guard, nestedView{newView("GET", test.inner), test.id}, 200)
 				return ok
@@ -228,8 +229,8 @@ func TestWarnsOfARuleThatIsAttachedTwiceByCallID(t *testing.T) {
 // A rule that is attached twice is found, whichever of several middlewares has it, and whatever
 // calls were made before.
 func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 	var guards []*core.Guard
 	for _, name := range []string{"a", "twice", "b", "twice"} {
 		guards = append(guards, newGuard(t, limiter, core.Rule{Name: name, Seconds: 1, MaxCount: 1e9}))
@@ -245,7 +246,7 @@ func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
 		for range 500 {
 			serve(newView("GET", "/x"), guards)
 		}
-		return log.count("rule=twice", "charged twice") == 1
+		return log.Count("rule=twice", "charged twice") == 1
 	})
 	warned(t, &log, 1, "level=WARN", "rule=twice")
 }
@@ -268,8 +269,8 @@ func TestWarnsOfARuleWithoutARoute(t *testing.T) {
 		"a route is known":  {core.Rule{Seconds: 60}, unroutedView{newView("GET", "/x")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.logger()}), test.rule)
+			var log logtest.Log
+			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), test.rule)
 			for range 5 {
 				wantStatus(t, guard, test.view, 200)
 			}
@@ -280,15 +281,15 @@ func TestWarnsOfARuleWithoutARoute(t *testing.T) {
 
 // Callers cannot fill the log. The number of messages that are written once is bounded, too.
 func TestWarningsAreBounded(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 	for i := range 300 {
 		for range 2 {
 			checkRule(limiter, unroutedView{newView("GET", "")}, core.Rule{Seconds: i + 1}, "")
 		}
 	}
 	warned(t, &log, 100, "level=WARN", "the route is known")
-	if n := log.count(`limit="5 per 7 seconds"`); n != 1 {
+	if n := log.Count(`limit="5 per 7 seconds"`); n != 1 {
 		t.Errorf("%d lines about one limit", n)
 	}
 }

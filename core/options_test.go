@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -99,11 +100,11 @@ func TestNewLogsTheEngineOnce(t *testing.T) {
 		"no Redis here: counts stay in this process": {},
 		`counts are in Redis" prefix=accesslimit`:    deadRedis(t),
 	} {
-		var log logbook
-		options.Logger = log.logger()
+		var log logtest.Log
+		options.Logger = log.Logger()
 		newLimiter(t, options)
-		if log.count() != 1 || log.count(line) != 1 {
-			t.Errorf("%s, want one line: %s", log.text.String(), line)
+		if log.Count() != 1 || log.Count(line) != 1 {
+			t.Errorf("%s, want one line: %s", log.String(), line)
 		}
 	}
 }
@@ -144,11 +145,11 @@ func TestOneKeyPerScript(t *testing.T) {
 				t.Fatal(err)
 			}
 			client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limiter", "secret" })
-			var log logbook
-			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger(), OneKeyPerScript: test.option})
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger(), OneKeyPerScript: test.option})
 			counter := limiter.MustCounter("name", core.PerHour(1000))
 			const line = "calls on different keys cannot share a script"
-			for round := 0; round < 20 || test.joins && server.Calls("mget") < 200 || log.count(line) < test.lines; round++ {
+			for round := 0; round < 20 || test.joins && server.Calls("mget") < 200 || log.Count(line) < test.lines; round++ {
 				var callers sync.WaitGroup
 				for i := range 64 {
 					callers.Go(func() {
@@ -161,11 +162,11 @@ func TestOneKeyPerScript(t *testing.T) {
 				}
 				callers.Wait()
 				if round == 500 {
-					t.Fatalf("%d calls of MGET, log: %s", server.Calls("mget"), log.text.String())
+					t.Fatalf("%d calls of MGET, log: %s", server.Calls("mget"), log.String())
 				}
 			}
-			if n := server.Calls("mget"); !test.joins && n > 0 || log.count(line) != test.lines {
-				t.Errorf("%d calls of MGET, %d lines in the log: %s", n, log.count(line), log.text.String())
+			if n := server.Calls("mget"); !test.joins && n > 0 || log.Count(line) != test.lines {
+				t.Errorf("%d calls of MGET, %d lines in the log: %s", n, log.Count(line), log.String())
 			}
 		})
 	}

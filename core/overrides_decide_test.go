@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // operator sets overrides of one rule, whose own limit is given.
@@ -427,8 +428,8 @@ func TestFailClosedOfACallThatCostsNothing(t *testing.T) {
 // A value written by hand in place of an override counts as absent, and is reported.
 func TestOverridesWrittenByHand(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		var log logbook
-		options.Identify, options.Logger = whoSays, log.logger()
+		var log logtest.Log
+		options.Identify, options.Logger = whoSays, log.Logger()
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, byUser("api"))
 		o := operator{t, limiter, "api", core.PerHour(2)}
@@ -451,8 +452,8 @@ func TestOverridesWrittenByHand(t *testing.T) {
 			}
 		}
 		limiter.Close()
-		if log.count("an override is ignored", "rule=api", "why=") == 0 {
-			t.Errorf("nothing was logged: %s", log.text.String())
+		if log.Count("an override is ignored", "rule=api", "why=") == 0 {
+			t.Errorf("nothing was logged: %s", log.String())
 		}
 	})
 }
@@ -633,8 +634,8 @@ func TestOverridesBesideAnEarlierVersion(t *testing.T) {
 // A plan that LimitFor computes must have the rule's span and algorithm, or the rule's own limit
 // holds.
 func TestComputedPlansOfARuleWithOverrides(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Identify: whoSays, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Identify: whoSays, Logger: log.Logger()})
 	limits := map[string]core.Limit{"more": core.PerHour(3), "other": core.PerDay(9)}
 	rule := byUser("api")
 	rule.LimitFor = func(r core.Request) (core.Limit, error) {
@@ -644,7 +645,7 @@ func TestComputedPlansOfARuleWithOverrides(t *testing.T) {
 	guard := newGuard(t, limiter, rule)
 	wantServed(t, guard, by("more"), ok, 200, 200, 200, 429)
 	wantServed(t, guard, by("other"), ok, 200, 200, 429)
-	if log.count("plan could not be found", "rule=api") == 0 {
+	if log.Count("plan could not be found", "rule=api") == 0 {
 		t.Error("nothing was logged")
 	}
 }

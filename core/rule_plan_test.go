@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -114,13 +115,13 @@ func TestInvalidPlans(t *testing.T) {
 		"no algorithm":      {core.Limit{Max: 9, Window: time.Hour, Algorithm: 77}, nil, "Algorithm(77)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: whoSays})
 			guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return test.limit, test.err }))
 			wantServed(t, guard, by("a"), ok, 200, 200, 429)
 			wantLeft(t, limiter, "n", "user:a", core.PerHour(2), 0)
-			if log.count("level=WARN", "rule=n", "plan could not be found", test.told) != 1 || log.count("plan could not") != 1 {
-				t.Errorf("want one line that says %q, got: %s", test.told, log.text.String())
+			if log.Count("level=WARN", "rule=n", "plan could not be found", test.told) != 1 || log.Count("plan could not") != 1 {
+				t.Errorf("want one line that says %q, got: %s", test.told, log.String())
 			}
 		})
 	}
@@ -128,8 +129,8 @@ func TestInvalidPlans(t *testing.T) {
 
 // Inside a handler nothing would give slots back, so a plan by Concurrency is ignored there.
 func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 	rule := planned(func(core.Request) (core.Limit, error) { return core.InFlight(9), nil })
 	check := limiter.MustCheck(rule)
 	for i, want := range []int{200, 200, 429} {
@@ -138,8 +139,8 @@ func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 		}
 	}
 	wantLeft(t, limiter, "n", "s", core.InFlight(9), 9)
-	if log.count("level=WARN", "plan", "use Limiter.Slots") != 1 {
-		t.Errorf("the log does not say what to do: %s", log.text.String())
+	if log.Count("level=WARN", "plan", "use Limiter.Slots") != 1 {
+		t.Errorf("the log does not say what to do: %s", log.String())
 	}
 }
 
@@ -240,8 +241,8 @@ func heap() uint64 {
 // The zero limit means that the caller has no plan: the rule's own limit holds, and nothing is
 // logged.
 func TestWithoutAPlanTheRulesLimitHolds(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: whoSays})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: whoSays})
 	guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return core.Limit{}, nil }))
 	call := newView("GET", "/").as("alice")
 	wantStatus(t, guard, call, 200)
@@ -250,7 +251,7 @@ func TestWithoutAPlanTheRulesLimitHolds(t *testing.T) {
 	if got, want := call.response.Get("Ratelimit-Policy"), own.response.Get("Ratelimit-Policy"); got != want || got == "" {
 		t.Errorf("the limit is %s, want %s", got, want)
 	}
-	if log.count("LimitFor") != 0 {
+	if log.Count("LimitFor") != 0 {
 		t.Error("it is logged")
 	}
 }
@@ -304,8 +305,8 @@ func TestNamedPlans(t *testing.T) {
 			"error":   {errVerify, 2, errVerify.Error()},
 		} {
 			t.Run(name, func(t *testing.T) {
-				var log logbook
-				options.Logger, options.Identify = log.logger(), whoSays
+				var log logtest.Log
+				options.Logger, options.Identify = log.Logger(), whoSays
 				limiter := newLimiter(t, options)
 				rule := core.Rule{
 					Seconds: 3600, MaxCount: 2, Also: []core.Limit{core.PerHour(100).Log()}, NeedLogin: true,
@@ -332,8 +333,8 @@ func TestNamedPlans(t *testing.T) {
 					// An unnamed rule counts each route by itself.
 					wantServed(t, guard, other, ok, want...)
 				}
-				if got := log.count("plan could not be found"); got > 0 != (test.told != "") || log.count(test.told) == 0 {
-					t.Errorf("%d warnings: %s", got, log.text.String())
+				if got := log.Count("plan could not be found"); got > 0 != (test.told != "") || log.Count(test.told) == 0 {
+					t.Errorf("%d warnings: %s", got, log.String())
 				}
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // countedAs returns the name under which an unnamed rule counts a call.
@@ -147,8 +148,8 @@ func TestHeadersStayShort(t *testing.T) {
 }
 
 func TestTwoUnnamedRulesOnOneRouteAreWarnedAbout(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 	router := newGuard(t, limiter, core.Rule{Seconds: 60, MaxCount: 100})
 	route := newGuard(t, limiter, core.Rule{Seconds: 60, MaxCount: 50})
 	other := newGuard(t, limiter, core.Rule{Seconds: 61}, core.Rule{Name: "named", Seconds: 60})
@@ -161,8 +162,8 @@ func TestTwoUnnamedRulesOnOneRouteAreWarnedAbout(t *testing.T) {
 		router.Check(newView("GET", ""))
 		route.Check(newView("GET", ""))
 	}
-	if log.count("level=WARN", "GET /shared") != 1 || log.count("level=WARN") != 1 {
-		t.Errorf("want one warning, with the route, got: %s", log.text.String())
+	if log.Count("level=WARN", "GET /shared") != 1 || log.Count("level=WARN") != 1 {
+		t.Errorf("want one warning, with the route, got: %s", log.String())
 	}
 }
 

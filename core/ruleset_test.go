@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 func named(name string, limit core.Limit) core.Rule { return core.Rule{Name: name, Limit: limit} }
@@ -118,16 +119,16 @@ func TestDroppedGuardsRefuseNothing(t *testing.T) {
 // An error is logged once, until a version succeeds or is found to be the latest. Stats show the
 // last one until then.
 func TestErrorsAreReportedOnce(t *testing.T) {
-	var log logbook
-	limiter := newLimiter(t, core.Options{Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 	set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
 	guard := set.MustGuard("api")
 	want := func(when string, zero, down int, lastError string) {
 		t.Helper()
-		if n := log.count("level=ERROR", "stay in force", "Limit.Max = 0"); n != zero {
+		if n := log.Count("level=ERROR", "stay in force", "Limit.Max = 0"); n != zero {
 			t.Errorf("%s: %d lines about the limit, want %d", when, n, zero)
 		}
-		if n := log.count("level=ERROR", "stay in force", "database is down"); n != down {
+		if n := log.Count("level=ERROR", "stay in force", "database is down"); n != down {
 			t.Errorf("%s: %d lines about the database, want %d", when, n, down)
 		}
 		stats := limiter.Stats().RuleSets[0]
@@ -148,7 +149,7 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 	want("after another error", 2, 1, "Limit.Max = 0")
 	set.ReportError(nil)
 	want("after the latest version was found", 2, 1, "")
-	if n := log.count("level=INFO", "new rules are in force", "version=next"); n != 1 {
+	if n := log.Count("level=INFO", "new rules are in force", "version=next"); n != 1 {
 		t.Errorf("%d lines about the new version", n)
 	}
 	runtime.KeepAlive(guard)

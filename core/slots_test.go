@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -248,8 +249,8 @@ func TestReleaseAfterClose(t *testing.T) {
 // A renewal that fails is soon repeated. The slot is lost only if none succeeds for a whole Window.
 func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log logbook
-		limiter := newLimiter(t, core.Options{Logger: log.logger()})
+		var log logtest.Log
+		limiter := newLimiter(t, core.Options{Logger: log.Logger()})
 		core.BreakRenewals(limiter, 7)
 		long := core.Limit{Max: 1, Window: 12 * time.Second, Algorithm: core.Concurrency}
 		// Renewed after 4 s, and then tried each second until it succeeds after 11.
@@ -257,35 +258,35 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		wantLeft(t, limiter, "n", "s", long, 0)
 		release()
-		if log.count("level=WARN", "could not be renewed", "out of order") != 1 {
-			t.Errorf("want one line with the cause, got: %s", log.text.String())
+		if log.Count("level=WARN", "could not be renewed", "out of order") != 1 {
+			t.Errorf("want one line with the cause, got: %s", log.String())
 		}
 	})
 }
 
 func TestReleaseWithoutRedis(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.Logger()})
 	release := hold(t, limiter, "s", core.InFlight(1))
 	server.Kill()
 	release()
-	if log.count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one line with the cause, got: %s", log.text.String())
+	if log.Count("level=WARN", "could not be given back", "error=") != 1 {
+		t.Errorf("want one line with the cause, got: %s", log.String())
 	}
 }
 
 // The second release does not ask Redis.
 func TestASecondReleaseDoesNothing(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.Logger()})
 	release := hold(t, limiter, "s", core.InFlight(1))
 	release()
 	server.Kill()
 	release()
-	if log.count("level=WARN") != 0 {
-		t.Errorf("logged: %s", log.text.String())
+	if log.Count("level=WARN") != 0 {
+		t.Errorf("logged: %s", log.String())
 	}
 }
 

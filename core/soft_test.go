@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // gentle is a rule with Soft that lets two calls an hour pass unmarked.
@@ -211,16 +212,16 @@ func TestSoftWithErrorsRefusesNobody(t *testing.T) {
 	login.NeedLogin = true
 	for name, rule := range map[string]core.Rule{"key": failing, "login": login} {
 		t.Run(name, func(t *testing.T) {
-			var log logbook
-			limiter := newLimiter(t, core.Options{Logger: log.logger(), Identify: func(core.Request) (string, error) { return "", errVerify }})
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: func(core.Request) (string, error) { return "", errVerify }})
 			guard := newGuard(t, limiter, rule, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 2})
 			for range 2 {
 				wantSoft(t, guard, newView("GET", "/"), "")
 			}
 			wantStatus(t, guard, newView("GET", "/"), 429)
 			wantSoft(t, newGuard(t, limiter, rule), newView("GET", "/"), "")
-			if log.count("soft", errVerify.Error()) == 0 {
-				t.Errorf("nothing is logged: %s", log.text.String())
+			if log.Count("soft", errVerify.Error()) == 0 {
+				t.Errorf("nothing is logged: %s", log.String())
 			}
 		})
 	}

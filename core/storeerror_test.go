@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -63,15 +64,15 @@ func TestOnStoreError(t *testing.T) {
 }
 
 func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	options := deadRedis(t)
-	options.Logger = log.logger()
+	options.Logger = log.Logger()
 	guard := newGuard(t, newLimiter(t, options), closed)
 	for range 3 {
 		wantStatus(t, guard, newView("GET", "/"), 503)
 	}
-	if log.count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.count("does not answer") != 1 {
-		t.Errorf("want one line with rule, policy and cause, got: %s", log.text.String())
+	if log.Count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.Count("does not answer") != 1 {
+		t.Errorf("want one line with rule, policy and cause, got: %s", log.String())
 	}
 }
 

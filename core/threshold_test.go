@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -464,8 +465,8 @@ func TestAFloodOfThresholds(t *testing.T) {
 
 // A panic in OnThreshold is logged, and costs one report.
 func TestOnThresholdPanics(t *testing.T) {
-	var log logbook
-	options, heard := warning(core.Options{Logger: log.logger()})
+	var log logtest.Log
+	options, heard := warning(core.Options{Logger: log.Logger()})
 	options.OnThreshold = func(ctx context.Context, r core.Threshold) {
 		if r.Fraction < 1 {
 			panic(errors.New("out of order"))
@@ -477,18 +478,18 @@ func TestOnThresholdPanics(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/"), 200, 200, 200)
 	limiter.Close()
 	wantReports(t, heard.all(), "n "+me+" 2/h: 1, 2 used")
-	if log.count("level=ERROR", "OnThreshold panicked", "out of order", "rule=n", "threshold_test.go") != 1 {
-		t.Error(log.text.String())
+	if log.Count("level=ERROR", "OnThreshold panicked", "out of order", "rule=n", "threshold_test.go") != 1 {
+		t.Error(log.String())
 	}
 }
 
 // If OnThreshold hangs, calls go on, further reports are dropped, and Close waits no longer than
 // Timeout. Then the context of the report ends.
 func TestOnThresholdHangs(t *testing.T) {
-	var log logbook
+	var log logtest.Log
 	ended := make(chan struct{})
 	limiter := newLimiter(t, core.Options{
-		Logger: log.logger(), Timeout: 20 * time.Millisecond,
+		Logger: log.Logger(), Timeout: 20 * time.Millisecond,
 		OnThreshold: func(ctx context.Context, _ core.Threshold) {
 			<-ctx.Done()
 			close(ended) // which panics if there is another report
@@ -502,8 +503,8 @@ func TestOnThresholdHangs(t *testing.T) {
 	}
 	limiter.Close()
 	<-ended
-	if log.count("level=WARN", "not reported", "too many", "OnThreshold return quickly") == 0 || log.count("panicked") > 0 {
-		t.Error(log.text.String())
+	if log.Count("level=WARN", "not reported", "too many", "OnThreshold return quickly") == 0 || log.Count("panicked") > 0 {
+		t.Error(log.String())
 	}
 }
 
@@ -513,23 +514,23 @@ func TestThresholdsWithoutARight(t *testing.T) {
 	admin := server.Client(t)
 	line := []string{"ACL", "SETUSER", "limits", "on", ">p", "~accesslimit:{*}:n:*", "+@all"} // the counters of n, and no notices
 	permit(t, admin, "", line)
-	var log logbook
-	options, heard := warning(core.Options{Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limits", "p" })})
+	var log logtest.Log
+	options, heard := warning(core.Options{Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limits", "p" })})
 	limiter := newLimiter(t, options)
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(2), Warn: []float64{0.5, 1}})
 	wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)
 	limiter.Close()
 	wantReports(t, heard.all())
-	if log.count("thresholds are not reported", "lacks a right", "all keys that begin with Options.Prefix", "SECURITY.md") != 1 || log.count("threshold") != 1 {
-		t.Error(log.text.String())
+	if log.Count("thresholds are not reported", "lacks a right", "all keys that begin with Options.Prefix", "SECURITY.md") != 1 || log.Count("threshold") != 1 {
+		t.Error(log.String())
 	}
 }
 
 // A key that holds something else is left as it is, and the log says so.
 func TestThresholdsOfAForeignKey(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	var log logbook
-	options, heard := warning(core.Options{Redis: client, Logger: log.logger()})
+	var log logtest.Log
+	options, heard := warning(core.Options{Redis: client, Logger: log.Logger()})
 	limiter := newLimiter(t, options)
 	limit := core.PerHour(2)
 	foreign := core.NoticeKey(me, "n", limit, 0.5)
@@ -540,8 +541,8 @@ func TestThresholdsOfAForeignKey(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)
 	limiter.Close()
 	wantReports(t, heard.all(), "n "+me+" 2/h: 1, 2 used")
-	if log.count("level=ERROR", "a threshold is not reported", foreign) != 1 || client.LLen(background, foreign).Val() != 1 {
-		t.Error(log.text.String())
+	if log.Count("level=ERROR", "a threshold is not reported", foreign) != 1 || client.LLen(background, foreign).Val() != 1 {
+		t.Error(log.String())
 	}
 	if left := client.PTTL(background, core.NoticeKey(me, "n", limit, 1)).Val(); left <= 0 || left > time.Hour {
 		t.Errorf("a notice lives for %v", left)
@@ -594,9 +595,9 @@ func TestThresholdsOfRulesThatShareACounter(t *testing.T) {
 
 // Reports that wait hold a bounded part of the memory, however long subjects are.
 func TestThresholdsOfLongSubjects(t *testing.T) {
-	var logged logbook
+	var logged logtest.Log
 	stop := make(chan struct{})
-	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: logged.logger(), OnThreshold: func(context.Context, core.Threshold) { <-stop }})
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: logged.Logger(), OnThreshold: func(context.Context, core.Threshold) { <-stop }})
 	t.Cleanup(limiter.Close)
 	t.Cleanup(func() { close(stop) })
 	long, subjects := strings.Repeat("x", 1<<20), 0
@@ -608,7 +609,7 @@ func TestThresholdsOfLongSubjects(t *testing.T) {
 	for range 100 {
 		guard.Check(newView("GET", "/"))
 	}
-	if grown := int64(heapInUse()) - int64(before); grown > 32<<20 || logged.count("too many reports wait") == 0 {
+	if grown := int64(heapInUse()) - int64(before); grown > 32<<20 || logged.Count("too many reports wait") == 0 {
 		t.Errorf("reports of 100 subjects of a megabyte hold %d bytes", grown)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -285,8 +286,8 @@ func TestTopOfThreeProcesses(t *testing.T) {
 // not answer.
 func TestTopWhileRedisIsDown(t *testing.T) {
 	server := redistest.Start(t)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second, Logger: log.Logger()})
 	counter := limiter.MustCounter("api", core.PerHour(2)).WithStorePolicy(core.CountLocally(1))
 	server.Kill()
 	for range 12 {
@@ -324,8 +325,8 @@ func TestTopWhileRedisIsDown(t *testing.T) {
 	if !errors.As(err, &failed) || took > 10*time.Second || !errors.Is(ended, context.Canceled) {
 		t.Errorf("%v after %v, want a *StoreError; %v", err, took, ended)
 	}
-	if log.count("refused subjects") > 0 {
-		t.Error(log.text.String())
+	if log.Count("refused subjects") > 0 {
+		t.Error(log.String())
 	}
 }
 
@@ -337,8 +338,8 @@ func TestTopWithoutTheRight(t *testing.T) {
 	if err := server.Client(t).Do(background, line...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	var log logbook
-	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.logger(), Redis: server.Client(t, func(o *redis.Options) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) {
 		o.Username, o.Password = "u", "p"
 	})})
 	counter := limiter.MustCounter("api", core.PerHour(2))
@@ -353,8 +354,8 @@ func TestTopWithoutTheRight(t *testing.T) {
 		t.Errorf("%v, want that Redis refuses", err)
 	}
 	limiter.Close()
-	if log.count("refused subjects are off", "SECURITY.md") != 1 || log.count("refused subjects") != 1 {
-		t.Error(log.text.String())
+	if log.Count("refused subjects are off", "SECURITY.md") != 1 || log.Count("refused subjects") != 1 {
+		t.Error(log.String())
 	}
 }
 
@@ -367,8 +368,8 @@ func topKey(list string, minute int64) string {
 // version have other keys.
 func TestForeignTopLists(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 	counter := limiter.MustCounter("api", core.PerHour(1))
 	for range 3 {
 		if _, err := counter.Allow(background, "a"); err != nil {
@@ -392,8 +393,8 @@ func TestForeignTopLists(t *testing.T) {
 		}
 	}
 	limiter.Close()
-	if log.count("refused subjects are not complete") != 2 { // at once, and how often since
-		t.Error(log.text.String())
+	if log.Count("refused subjects are not complete") != 2 { // at once, and how often since
+		t.Error(log.String())
 	}
 }
 

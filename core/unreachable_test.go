@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -108,8 +109,8 @@ func TestNoConnection(t *testing.T) {
 // log must give the advice and no other.
 func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreErrorClass, level, change string) {
 	t.Helper()
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond, Logger: log.Logger()})
 	call := func() {
 		_, err := limiter.MustCounter("name", core.PerHour(5)).Allow(background, "subject")
 		var failed *core.StoreError
@@ -123,14 +124,14 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 		all.Go(call)
 	}
 	all.Wait()
-	for end := time.Now().Add(patient); log.count(level, "change=", change) == 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patient); log.Count(level, "change=", change) == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			break
 		}
 	}
 	limiter.Close()
-	if log.count(level, "change=", change) == 0 || log.count("change=") != log.count(change) {
-		t.Errorf("want %s, and the advice to %s and no other, got: %s", level, change, log.text.String())
+	if log.Count(level, "change=", change) == 0 || log.Count("change=") != log.Count(change) {
+		t.Errorf("want %s, and the advice to %s and no other, got: %s", level, change, log.String())
 	}
 }
 
@@ -138,8 +139,8 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 func TestAPoolThatIsTooSmall(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t, func(o *redis.Options) { o.PoolSize = 1 })
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 100 * time.Millisecond, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 100 * time.Millisecond, Logger: log.Logger()})
 	call := func() error {
 		_, err := limiter.MustCounter("name", core.PerHour(1000)).Allow(background, "subject")
 		return err
@@ -161,16 +162,16 @@ func TestAPoolThatIsTooSmall(t *testing.T) {
 	}
 	operator.RPush(background, "held", "go on")
 	held.Wait()
-	if log.count("level=WARN", "class=no_connection", "raise PoolSize") != 1 {
-		t.Errorf("got: %s", log.text.String())
+	if log.Count("level=WARN", "class=no_connection", "raise PoolSize") != 1 {
+		t.Errorf("got: %s", log.String())
 	}
 }
 
 // More calls than a server answers in time are no reason to make the pool larger.
 func TestCallsThatWaitForOthers(t *testing.T) {
 	server := redistest.Start(t)
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 400 * time.Millisecond, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 400 * time.Millisecond, Logger: log.Logger()})
 	storm := func() {
 		var all sync.WaitGroup
 		for range 64 {
@@ -183,8 +184,8 @@ func TestCallsThatWaitForOthers(t *testing.T) {
 	defer server.Continue()
 	storm()
 	limiter.Close()
-	if log.count("class=timeout") == 0 || log.count("PoolSize") > 0 {
-		t.Errorf("got: %s", log.text.String())
+	if log.Count("class=timeout") == 0 || log.Count("PoolSize") > 0 {
+		t.Errorf("got: %s", log.String())
 	}
 }
 
@@ -195,8 +196,8 @@ func TestARedisThatIsTooOld(t *testing.T) {
 	old := listen(t, func(conn net.Conn) { answerAsRedis6(conn, server.Addr()) })
 	client := redis.NewClient(&redis.Options{Addr: old})
 	defer func() { _ = client.Close() }()
-	var log logbook
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.logger()})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 	for end := time.Now().Add(patient); ; time.Sleep(5 * time.Millisecond) {
 		_, err := limiter.MustCounter("name", core.PerHour(5)).Allow(background, "subject")
 		var failed *core.StoreError
@@ -210,8 +211,8 @@ func TestARedisThatIsTooOld(t *testing.T) {
 			t.Fatalf("the version is never named: %v", err)
 		}
 	}
-	if log.count("level=ERROR", "class=refused_by_redis", "run a newer Redis") != 1 || log.count("level=ERROR", "too old", "version=6.0.20") != 1 {
-		t.Errorf("got: %s", log.text.String())
+	if log.Count("level=ERROR", "class=refused_by_redis", "run a newer Redis") != 1 || log.Count("level=ERROR", "too old", "version=6.0.20") != 1 {
+		t.Errorf("got: %s", log.String())
 	}
 }
 

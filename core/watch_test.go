@@ -8,13 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // watched returns a limiter, its log, and a function that makes a call.
-func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) (limiter *core.Limiter, log *logbook, call func()) {
-	log = new(logbook)
-	limiter = newLimiter(t, core.Options{Redis: server.Client(t, change...), Logger: log.logger()})
+func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Options)) (limiter *core.Limiter, log *logtest.Log, call func()) {
+	log = new(logtest.Log)
+	limiter = newLimiter(t, core.Options{Redis: server.Client(t, change...), Logger: log.Logger()})
 	return limiter, log, func() { _, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, "s") }
 }
 
@@ -34,15 +35,19 @@ func TestALostRedisIsReported(t *testing.T) {
 		server.Kill()
 		eventually(t, "the breaker opens", func() bool { call(); return limiter.Stats().Shards[0].Breaker == "open" })
 		server.Restart()
-		eventually(t, "the loss is found", func() bool { call(); return limiter.Stats().Losses > losses })
-		if s := limiter.Stats(); s.Losses != losses+1 || s.Shards[0].Breaker != "closed" || s.Shards[0].Opened < losses+1 {
+		eventually(t, "the loss is found", func() bool {
+			call()
+			s := limiter.Stats()
+			return s.Losses > losses && s.Shards[0].Breaker == "closed"
+		})
+		if s := limiter.Stats(); s.Losses != losses+1 || s.Shards[0].Opened < losses+1 {
 			t.Errorf("%+v", s)
 		}
 	}
 	limiter.Close()
-	if log.count("level=WARN", "is tried once in a while", "addr="+server.Addr()) == 0 || log.count("level=INFO", "answers again", "after=") == 0 ||
-		log.count("level=WARN", "restarted or replaced", "addr="+server.Addr()) != 2 {
-		t.Error(log.text.String())
+	if log.Count("level=WARN", "is tried once in a while", "addr="+server.Addr()) == 0 || log.Count("level=INFO", "answers again", "after=") == 0 ||
+		log.Count("level=WARN", "restarted or replaced", "addr="+server.Addr()) != 2 {
+		t.Error(log.String())
 	}
 }
 
@@ -56,8 +61,8 @@ func TestARedisThatStayedIsNotLost(t *testing.T) {
 		server.Client(t).FlushAll(background)
 	}
 	limiter.Close() // it waits for the watch in the background
-	if s := limiter.Stats(); s.Losses != 0 || s.StoreErrors != nil || log.count("WARN") != 0 {
-		t.Errorf("%+v, %s", s, log.text.String())
+	if s := limiter.Stats(); s.Losses != 0 || s.StoreErrors != nil || log.Count("WARN") != 0 {
+		t.Errorf("%+v, %s", s, log.String())
 	}
 }
 
@@ -82,8 +87,8 @@ func TestAnEvictingRedisIsReported(t *testing.T) {
 			limiter, log, call := watched(t, server)
 			call()
 			limiter.Close() // it waits for the watch in the background
-			if n := log.count("level=WARN", "maxmemory-policy=allkeys-lru", "set maxmemory-policy noeviction"); n != test.want {
-				t.Errorf("%d lines: %s", n, log.text.String())
+			if n := log.Count("level=WARN", "maxmemory-policy=allkeys-lru", "set maxmemory-policy noeviction"); n != test.want {
+				t.Errorf("%d lines: %s", n, log.String())
 			}
 		})
 	}

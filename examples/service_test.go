@@ -1,7 +1,6 @@
 package examples_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -11,12 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // httpExamples share one contract.
@@ -59,7 +58,7 @@ func (b built) Run() (code int) {
 // otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEY=", "CONSOLE_ADDR=", "DRAIN=0s")
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "REDIS_TIMEOUT=20s", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEY=", "CONSOLE_ADDR=", "DRAIN=0s")
 	c.Env = append(c.Env, env...)
 	return c
 }
@@ -71,26 +70,8 @@ type service struct {
 	killed  bool
 	address string // host:port, or the path of a unix socket
 	about   string // what it printed at its start
-	logged  *logText
+	logged  *logtest.Log
 	client  *http.Client
-}
-
-// logText is what an example has logged so far.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // awaitLog waits until an example has logged a text.
@@ -109,7 +90,7 @@ func (s *service) awaitLog(text string) {
 func start(t *testing.T, name string, env ...string) *service {
 	t.Helper()
 	c := command(name, env...)
-	logged := new(logText)
+	logged := new(logtest.Log)
 	c.Stderr = logged
 	stdout, err := c.StdoutPipe()
 	if err != nil {

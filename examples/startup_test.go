@@ -19,6 +19,7 @@ func TestBadEnvironment(t *testing.T) {
 
 	for _, bad := range []struct{ name, env, says string }{
 		{"Redis", "REDIS_URL=localhost:6379", "REDIS_URL: "},
+		{"timeout", "REDIS_TIMEOUT=100", "REDIS_TIMEOUT: "},
 		{"proxies", "TRUSTED_PROXIES=127.0.0.1,300.0.0.0/8", `TrustedProxies = "300.0.0.0/8"`},
 		{"trust in everybody", "TRUSTED_PROXIES=0.0.0.0/0", `TrustedProxies = "0.0.0.0/0"`},
 		{"a header that nobody may write", "CLIENT_IP_HEADER=X-Real-IP", `Header = "X-Real-IP"`},

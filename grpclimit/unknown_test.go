@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunglas/httpsfv"
 	"google.golang.org/grpc"
@@ -25,7 +26,7 @@ import (
 // contains.
 func TestMethodsOfAnyName(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
-	limiter, err := core.New(core.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
+	limiter, err := core.New(core.Options{Redis: rdb, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,13 @@
 package nethttplimit_test
 
 import (
-	"bytes"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -93,8 +92,8 @@ func TestWarnsBeforeRouting(t *testing.T) {
 		"around another router":   {http.HandlerFunc(mux.ServeHTTP), true},
 		"in a mux, after routing": {routed(mux), false},
 	} {
-		var log bytes.Buffer
-		limiter, err := core.New(core.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log logtest.Log
+		limiter, err := core.New(core.Options{Logger: log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package otellimit_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/attribute"
@@ -25,6 +27,7 @@ import (
 func newLimiter(t *testing.T, options core.Options) *core.Limiter {
 	t.Helper()
 	options.Logger = slog.New(slog.DiscardHandler)
+	options.Timeout = cmp.Or(options.Timeout, 20*time.Second)
 	limiter, err := core.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,13 @@
 package promlimit_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -18,6 +20,7 @@ import (
 func newLimiter(t *testing.T, options core.Options) *core.Limiter {
 	t.Helper()
 	options.Logger = slog.New(slog.DiscardHandler)
+	options.Timeout = cmp.Or(options.Timeout, 20*time.Second)
 	limiter, err := core.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -26,6 +27,7 @@ const patient = 20 * time.Second
 func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 	t.Helper()
 	options.Logger = slog.New(slog.DiscardHandler)
+	options.Timeout = cmp.Or(options.Timeout, patient)
 	limiter, err := core.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // TestUseUp uses up a limit of each algorithm, fresh and partly used.
 func TestUseUp(t *testing.T) {
-	limiter, err := core.New(core.Options{Redis: limittest.StartRedis(t).Client(t)})
+	limiter, err := core.New(core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -86,8 +86,8 @@ func TestBadInputAtTheStart(t *testing.T) {
 // Whatever takes the place of a rules file, the old limits stay in force, and the error says what
 // is wrong, once.
 func TestBadInputLater(t *testing.T) {
-	var log lines
-	limiter, err := core.New(core.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logtest.Log
+	limiter, err := core.New(core.Options{Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestBadInputLater(t *testing.T) {
 	s.want(t, 404, alice, "/")
 	for i, bad := range badInput {
 		version := set.Version()
-		log.clear()
+		log.Reset()
 		put(t, path, bad.put)
 		eventually(t, bad.name, func() bool { return strings.HasPrefix(lastError(limiter), path+bad.want) })
 		if err := set.Reload(); err == nil || !strings.HasPrefix(err.Error(), path+bad.want) {
@@ -109,7 +109,7 @@ func TestBadInputLater(t *testing.T) {
 			t.Errorf("%s: is version %s", bad.name, set.Version())
 		}
 		s.want(t, 429, alice, "/")
-		if n := log.count(strings.ReplaceAll(path+bad.want, `"`, `\"`)); n != 1 {
+		if n := log.Count(strings.ReplaceAll(path+bad.want, `"`, `\"`)); n != 1 {
 			t.Errorf("%s: logged %d times", bad.name, n)
 		}
 		put(t, path, ruleWith(fmt.Sprintf("limit: %d/h", i+2)))
@@ -125,13 +125,6 @@ func put(t *testing.T, path string, by func(path string) error) {
 	if err := errors.Join(os.RemoveAll(path), by(path)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// clear forgets what was logged so far.
-func (l *lines) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
 }
 
 // A file that grows while it is read is not used.

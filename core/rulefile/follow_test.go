@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -28,43 +28,15 @@ type process struct {
 	limiter *core.Limiter
 	set     *Set
 	handler http.Handler
-	log     *lines
-}
-
-// lines holds what a process has logged.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-// count returns how many lines have all of some words.
-func (l *lines) count(words ...string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
-		all := true
-		for _, word := range words {
-			all = all && strings.Contains(line, word)
-		}
-		if all {
-			n++
-		}
-	}
-	return n
+	log     *logtest.Log
 }
 
 // start starts a process. Its counters are its own, because only its rules are the subject.
 func start(t testing.TB, document *Document, fallback ...Fallback) *process {
 	t.Helper()
-	p := &process{t: t, log: new(lines)}
+	p := &process{t: t, log: new(logtest.Log)}
 	var err error
-	p.limiter, err = core.New(core.Options{Logger: slog.New(slog.NewTextHandler(p.log, nil))})
+	p.limiter, err = core.New(core.Options{Logger: p.log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,8 +197,8 @@ func TestFallback(t *testing.T) {
 	if _, err := p.set.Guard("other"); err != nil {
 		t.Error(err)
 	}
-	if p.log.count("level=ERROR") != 1 {
-		t.Error(p.log.text.String())
+	if p.log.Count("level=ERROR") != 1 {
+		t.Error(p.log.String())
 	}
 	lacks := publish(t, d, perHour(2), Version{})
 	later := start(t, d, both...)
@@ -279,7 +251,7 @@ func TestBadDocuments(t *testing.T) {
 		"name missing": {write(strings.Replace(perHour(5), "api", "apo", 1)), `rule "api": name: is attached`},
 	} {
 		p.await(3, "")
-		before := p.log.count("level=ERROR")
+		before := p.log.Count("level=ERROR")
 		if err := bad.do(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -288,8 +260,8 @@ func TestBadDocuments(t *testing.T) {
 		if v := p.set.Document(); v.Number != 2 || p.stats().Version != p.set.Version() {
 			t.Errorf("%s: the version in force is %v, and the Stats have %+v", name, v, p.stats())
 		}
-		if n := p.log.count("level=ERROR") - before; n != 1 {
-			t.Errorf("%s: logged %d times: %s", name, n, p.log.text.String())
+		if n := p.log.Count("level=ERROR") - before; n != 1 {
+			t.Errorf("%s: logged %d times: %s", name, n, p.log.String())
 		}
 		if err := set(now)(); err != nil {
 			t.Fatal(err)
@@ -351,9 +323,9 @@ func TestOutages(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.await(2, "")
-		gone, back := p.log.count("level=ERROR", "the store did not answer"), p.log.count("level=INFO", "again")
-		if lost := p.log.count("has lost the document"); gone != outage || back != outage || lost > outage {
-			t.Errorf("after outage %d: %s", outage, p.log.text.String())
+		gone, back := p.log.Count("level=ERROR", "the store did not answer"), p.log.Count("level=INFO", "again")
+		if lost := p.log.Count("has lost the document"); gone != outage || back != outage || lost > outage {
+			t.Errorf("after outage %d: %s", outage, p.log.String())
 		}
 	}
 }

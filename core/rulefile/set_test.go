@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -297,7 +297,7 @@ func TestTheSameNameInGo(t *testing.T) {
 // A reload that changes nothing keeps the version. It is a success: the last error is over. The log
 // has what a reload has changed.
 func TestReloadOfTheSame(t *testing.T) {
-	var log bytes.Buffer
+	var log logtest.Log
 	limiter, err := core.New(core.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)

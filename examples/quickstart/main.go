@@ -3,6 +3,7 @@
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
 //	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; if unset,
 //	                 each counts for itself
+//	REDIS_TIMEOUT    how long a call waits for Redis: 100ms unless set
 //	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is
 //	                 believed; none unless set
 //	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
@@ -113,13 +114,18 @@ func listen(addr string) (net.Listener, error) {
 }
 
 func newLimiter() (*core.Limiter, error) {
+	timeout, err := time.ParseDuration(cmp.Or(os.Getenv("REDIS_TIMEOUT"), "100ms"))
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_TIMEOUT: %w", err)
+	}
 	options := core.Options{
 		Identify: core.FirstOf(core.BearerToken(userOfToken), core.Cookie("session", userOfSession)),
 		ClientIP: core.ClientIP{
 			TrustedProxies: strings.FieldsFunc(os.Getenv("TRUSTED_PROXIES"), isComma),
 			Header:         os.Getenv("CLIENT_IP_HEADER"),
 		},
-		Expose: true, // so that reply can ask who is calling
+		Expose:  true, // so that reply can ask who is calling
+		Timeout: timeout,
 	}
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		server, err := redis.ParseURL(url)

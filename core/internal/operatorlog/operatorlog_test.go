@@ -1,12 +1,8 @@
 package operatorlog_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,42 +10,13 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
-
-// text holds the lines that a log has written.
-type text struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (t *text) Write(line []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.Buffer.Write(line)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.Buffer.String()
-}
 
 // newLog returns a log, and a function that counts its lines that contain all of some words.
 func newLog() (log *operatorlog.Log, lines func(words ...string) int) {
-	var text text
-	log = operatorlog.New(slog.New(slog.NewTextHandler(&text, nil)))
-	return log, func(words ...string) (n int) {
-		for line := range strings.Lines(text.String()) {
-			has := true
-			for _, word := range words {
-				has = has && strings.Contains(line, word)
-			}
-			if has {
-				n++
-			}
-		}
-		return n
-	}
+	var text logtest.Log
+	return operatorlog.New(text.Logger()), text.Count
 }
 
 // A message is written at once, and a minute later once for all times since then. Messages that

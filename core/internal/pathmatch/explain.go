@@ -10,7 +10,10 @@ import (
 )
 
 // kinds are the names of the readings, in the order of spellings.
-var kinds = [...]string{"route", "path", "decoded path", "cleaned path"}
+var kinds = [...]string{"route", "path", "decoded path", "cleaned path", "path without parameters", "path with slashes", "path with slashes, without parameters"}
+
+// cleanedKinds is the first of the readings of paths with a semicolon or a backslash.
+const cleanedKinds = 4
 
 // reading is one reading of a path.
 type reading struct{ kind, text, folded string }

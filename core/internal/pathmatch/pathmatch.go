@@ -2,7 +2,6 @@
 package pathmatch
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,31 +31,6 @@ func newPatterns(texts []string) (p patterns) {
 		}
 	}
 	return p
-}
-
-// braced is how a net/http pattern spells a parameter.
-var braced = regexp.MustCompile(`\{[^{},]*\}`)
-
-// CheckPattern returns what is wrong with a pattern, or "".
-func CheckPattern(pattern string) string {
-	if !strings.HasPrefix(pattern, "/") {
-		return "must start with a slash, as every path does"
-	}
-	if !doublestar.ValidatePattern(pattern) {
-		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
-	}
-	if braced.MatchString(pattern) {
-		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
-	}
-	return ""
-}
-
-// CheckMethod returns what is wrong with a method, or "".
-func CheckMethod(method string) string {
-	if method == "" || strings.ContainsFunc(method, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' }) {
-		return "must be one HTTP method in capitals"
-	}
-	return ""
 }
 
 // HasMethods reports whether the scope depends on the method.

@@ -16,9 +16,10 @@ const (
 	AnySlash                       // with or without trailing slashes
 )
 
-// Readings holds the ways in which a router could understand the path of one call: as the pattern
-// of the matched route, as the framework routes it, decoded, and decoded and cleaned. The zero
-// value is empty.
+// Readings holds the ways in which a router, or a server behind it, could understand the path of
+// one call: as the pattern of the matched route, as the framework routes it, decoded, decoded and
+// cleaned, and cleaned as servers do that end a segment at a semicolon, take a backslash for a
+// slash, or both. The zero value is empty.
 type Readings struct {
 	texts []string
 	loose Looseness
@@ -47,13 +48,34 @@ func (r *Readings) Read(route, routed string, loose Looseness) {
 	}
 }
 
-// spellings returns the readings of a call before they are folded. Some may be equal.
+// spellings returns the readings of a call before they are folded. Some may be equal, or "".
 func spellings(route, routed string) [len(kinds)]string {
 	decoded, err := url.PathUnescape(routed)
 	if err != nil {
 		decoded = routed
 	}
-	return [...]string{route, routed, decoded, path.Clean(rooted(decoded))}
+	all := [len(kinds)]string{route, routed, decoded, path.Clean(rooted(decoded))}
+	if strings.ContainsAny(decoded, `;\`) {
+		slashed := strings.ReplaceAll(decoded, `\`, "/")
+		for i, text := range [...]string{withoutParameters(decoded), slashed, withoutParameters(slashed)} {
+			all[cleanedKinds+i] = path.Clean(rooted(text))
+		}
+	}
+	return all
+}
+
+// withoutParameters returns a path whose segments end at their first semicolon (RFC 3986 section
+// 3.3 allows servers to keep parameters there).
+func withoutParameters(text string) string {
+	var b strings.Builder
+	for segment := range strings.SplitAfterSeq(text, "/") {
+		name, _, found := strings.Cut(segment, ";")
+		b.WriteString(name)
+		if found && strings.HasSuffix(segment, "/") {
+			b.WriteByte('/')
+		}
+	}
+	return b.String()
 }
 
 // fold returns the same text for all spellings that the router does not distinguish. It lowers

@@ -4,6 +4,7 @@
 //	ADDR             where to listen: host:port, or unix:PATH; :8080 unless set
 //	REDIS_URL        redis://localhost:6379: all processes on this Redis share their counts; if unset,
 //	                 each counts for itself
+//	REDIS_TIMEOUT    how long a call waits for Redis: 100ms unless set
 //	TRUSTED_PROXIES  addresses, CIDR ranges and "unix", comma-separated, whose X-Forwarded-For is
 //	                 believed; none unless set
 //	CLIENT_IP_HEADER the header that these proxies write, such as Forwarded or X-Real-IP;
@@ -17,10 +18,12 @@
 package example
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,12 +32,17 @@ import (
 
 // Limiter returns the limiter that the environment describes.
 func Limiter() (*core.Limiter, error) {
+	timeout, err := time.ParseDuration(cmp.Or(os.Getenv("REDIS_TIMEOUT"), "100ms"))
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_TIMEOUT: %w", err)
+	}
 	options := core.Options{
 		Identify: core.FirstOf(
 			core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
 			core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
 		),
 		ClientIP: clientIP(),
+		Timeout:  timeout,
 		Expose:   true, // so that POST /reply can ask who is calling
 	}
 	if key := os.Getenv("REFERENCE_KEY"); key != "" {

@@ -1,0 +1,134 @@
+package pathmatch
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// maxAlternatives bounds the alternatives in braces that doublestar tries for one pattern. Braces
+// beside each other multiply: {a,a} forty times would take it years.
+const maxAlternatives = 200
+
+var (
+	// braced is how a net/http pattern spells a parameter.
+	braced = regexp.MustCompile(`\{[^{},]*\}`)
+	// query is what a question mark begins in a URL. In a pattern it stands for one character.
+	query = regexp.MustCompile(`\?[^/?]*=`)
+)
+
+// CheckPattern returns what is wrong with a pattern, or "".
+func CheckPattern(pattern string) string {
+	switch {
+	case !strings.HasPrefix(pattern, "/"):
+		return "must start with a slash, as every path does"
+	case strings.HasPrefix(pattern, "//"):
+		return "must be a path without a host: it starts with two slashes"
+	case query.MatchString(pattern):
+		return "has a query, which is no part of a path: leave it out"
+	case strings.Contains(pattern, "#"):
+		return "has a fragment, which clients do not send: leave it out, or write ? for the character"
+	case strings.ContainsFunc(pattern, isBlank):
+		return "has a space or a control character, which no path has as it is sent: write ? for it"
+	case !doublestar.ValidatePattern(pattern):
+		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
+	case braced.MatchString(pattern):
+		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
+	case tooManyAlternatives(pattern):
+		return fmt.Sprintf("has braces with more than %d combinations to try: write several patterns, or *", maxAlternatives)
+	}
+	return ""
+}
+
+func isBlank(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// CheckMethod returns what is wrong with a method, or "".
+func CheckMethod(method string) string {
+	if method == "" || strings.ContainsFunc(method, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' }) {
+		return "must be one HTTP method in capitals"
+	}
+	return ""
+}
+
+// tooManyAlternatives reports whether matching a valid pattern can take more than maxAlternatives
+// steps. It replaces braces by their alternatives as doublestar does, from left to right.
+func tooManyAlternatives(pattern string) bool {
+	steps := 0
+	var expand func(rest string)
+	expand = func(rest string) {
+		for i := 0; i < len(rest) && steps <= maxAlternatives; i++ {
+			switch rest[i] {
+			case '\\':
+				i++
+			case '[':
+				i += strings.IndexByte(unescaped(rest[i:]), ']')
+			case '{':
+				inside, after := cutBrace(rest[i+1:])
+				for _, alternative := range inside {
+					steps++
+					expand(alternative + after)
+				}
+				return
+			}
+		}
+	}
+	expand(pattern)
+	return steps > maxAlternatives
+}
+
+// unescaped returns a pattern of the same length without the characters that a backslash escapes.
+func unescaped(pattern string) string { return escape.ReplaceAllString(pattern, "  ") }
+
+var escape = regexp.MustCompile(`(?s)\\[\x00-\x7f]`)
+
+// cutBrace returns the alternatives up to the end of a brace, and what follows it.
+func cutBrace(pattern string) (inside []string, after string) {
+	depth, from := 0, 0
+	for i, c := range []byte(unescaped(pattern)) {
+		switch {
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case c == ',' && depth == 0:
+			inside, from = append(inside, pattern[from:i]), i+1
+		case c == '}':
+			return append(inside, pattern[from:i]), pattern[i+1:]
+		}
+	}
+	return inside, "" // not of a valid pattern
+}
+
+// Never returns why a scope applies to no call although its patterns are valid, or "".
+func (s *Scope) Never() string {
+	for _, method := range s.methods {
+		if !slices.Contains(registered, method) {
+			return fmt.Sprintf("method %s is not one that clients send", method)
+		}
+	}
+	switch {
+	case s.except.cover("/**"):
+		return "its exceptions cover every path"
+	case len(s.paths[0]) > 0 && !slices.ContainsFunc(s.paths[0], func(path string) bool { return !s.except.cover(path) }):
+		return "its exceptions cover all of its paths"
+	}
+	return ""
+}
+
+// registered are the methods of the HTTP Method Registry (RFC 9110 section 16.1) that are names.
+var registered = strings.Fields(`ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL LINK LOCK MERGE
+	MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PRI PROPFIND PROPPATCH PUT QUERY REBIND
+	REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL
+	BREW PURGE M-SEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE`)
+
+// cover reports whether a pattern is surely covered by one of the patterns: by itself, or by one
+// that ends in /** and has nothing else to match.
+func (p *patterns) cover(pattern string) bool {
+	return slices.ContainsFunc(p[0], func(wider string) bool {
+		base, all := strings.CutSuffix(wider, "/**")
+		return wider == pattern || all && !strings.ContainsAny(base, `*?[{\`) && (pattern == base || strings.HasPrefix(pattern, base+"/"))
+	})
+}

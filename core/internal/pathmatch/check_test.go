@@ -1,0 +1,77 @@
+package pathmatch_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+)
+
+// A pattern that no request can match, or that takes too long to match, is refused.
+func TestCheckPattern(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"/":                                     "",
+		"/**":                                   "",
+		"/a?b":                                  "",
+		"/search?":                              "",
+		"/{v1,v2}/{a,b,c}/*":                    "",
+		"/[{]{a,b}":                             "",
+		`/\{a,b\}\\`:                            "",
+		"/users/:id":                            "",
+		"/größe":                                "",
+		"":                                      "must start with a slash",
+		"users":                                 "must start with a slash",
+		"https://a.test/users":                  "must start with a slash",
+		"//a.test/users":                        "without a host",
+		"/search?q=*":                           "has a query",
+		"/search?page=1&q=*":                    "has a query",
+		"/docs#limits":                          "has a fragment",
+		"/a b":                                  "has a space",
+		"/users ":                               "has a space",
+		"/a\tb":                                 "has a space",
+		"/a\x00":                                "has a space",
+		"/[a":                                   "is not a pattern",
+		"/users/{id}":                           "has braces around a single word",
+		"/" + strings.Repeat("{a,b}", 6):        "",
+		"/" + strings.Repeat("{a,b}", 7):        "more than 200 combinations",
+		"/" + strings.Repeat("{a,a}", 40):       "more than 200 combinations",
+		"/{" + strings.Repeat("a,", 199) + "b}": "",
+		"/{" + strings.Repeat("a,", 200) + "b}": "more than 200 combinations",
+		"/" + strings.Repeat("{{a,b},{c,d}}", 20):                     "more than 200 combinations",
+		"/{[{]" + strings.Repeat("{a,b},", 20) + "}}":                 "is not a pattern",
+		"/[{]" + strings.Repeat("{a,b},", 20):                         "more than 200 combinations",
+		"/" + strings.Repeat(`{\,,\}}`, 20):                           "more than 200 combinations",
+		"/" + strings.Repeat("{x,", 1000) + strings.Repeat("}", 1000): "more than 200 combinations",
+	} {
+		if got := pathmatch.CheckPattern(pattern); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%.60q: %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+// A scope that applies to no call says why.
+func TestNever(t *testing.T) {
+	const all, its = "its exceptions cover every path", "its exceptions cover all of its paths"
+	for _, test := range []struct {
+		rule rule
+		want string
+	}{
+		{rule{}, ""},
+		{rule{Methods: []string{"GET", "M-SEARCH"}, Paths: []string{"/a/**"}, Except: []string{"/a/b"}}, ""},
+		{rule{Methods: []string{"GET", "GETT"}}, "method GETT is not one that clients send"},
+		{rule{Except: []string{"/**"}}, all},
+		{rule{Paths: []string{"/a"}, Except: []string{"/b", "/**"}}, all},
+		{rule{Except: []string{"/*"}}, ""},
+		{rule{Paths: []string{"/a", "/b/*"}, Except: []string{"/b/*", "/a"}}, its},
+		{rule{Paths: []string{"/a", "/b/*"}, Except: []string{"/a"}}, ""},
+		{rule{Paths: []string{"/a", "/a/b/**"}, Except: []string{"/a/**"}}, its},
+		{rule{Paths: []string{"/a/**"}, Except: []string{"/a/*"}}, ""},
+		{rule{Paths: []string{"/ab"}, Except: []string{"/a/**"}}, ""},
+		{rule{Paths: []string{"/x/a"}, Except: []string{"/*/**"}}, ""}, // not found, though it is so
+	} {
+		scope := pathmatch.NewScope(test.rule.Methods, test.rule.Paths, test.rule.Except)
+		if got := scope.Never(); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.rule, got, test.want)
+		}
+	}
+}
