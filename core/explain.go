@@ -29,6 +29,9 @@ type CallInfo struct {
 	Header http.Header
 	// User is the user who calls. If it is unset, Options.Identify runs.
 	User string
+	// Anonymous keeps Options.Identify from running: without a User, nobody is logged in. Set it if
+	// others choose the Header, who could otherwise find out which passwords and tokens are right.
+	Anonymous bool
 }
 
 // Explanation reports how the rules attached to a Limiter would decide a call ([Limiter.Explain],
@@ -156,7 +159,7 @@ func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, erro
 		return Explanation{}, errNilLimiter
 	}
 	guards, unlisted := l.attached.all()
-	return l.explain(ctx, newInfoView(ctx, call, guards), call.User, guards, unlisted)
+	return l.explain(ctx, newInfoView(ctx, call, guards), call, guards, unlisted)
 }
 
 // ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from
@@ -166,7 +169,7 @@ func (l *Limiter) ExplainView(v View) (Explanation, error) {
 		return Explanation{}, errNilLimiter
 	}
 	guards, unlisted := l.attached.all()
-	return l.explain(v.Context(), v, "", guards, unlisted)
+	return l.explain(v.Context(), v, CallInfo{}, guards, unlisted)
 }
 
 // Inspect reports what the attached rules have counted for a subject, such as user:alice or the

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// explain explains a call. The user, if not "", is the one who calls.
-func (l *Limiter) explain(ctx context.Context, v View, user string, guards []*Guard, unlisted int) (Explanation, error) {
+// explain explains the call that v shows. of says who calls, if that is known.
+func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*Guard, unlisted int) (Explanation, error) {
 	x := l.newExplanation(unlisted)
 	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
 	// no notes are made.
-	c := &call{View: v, limiter: l, recalling: true, user: user, userKnown: user != ""}
+	c := &call{View: v, limiter: l, recalling: true, user: of.User, userKnown: of.User != "" || of.Anonymous}
 	failed := identify(c)
 	x.describe(c)
 	anyCalled := slices.ContainsFunc(guards, func(g *Guard) bool { return g.calls.Load() != nil })

@@ -88,7 +88,7 @@ type Options struct {
 	// RedactSubjects shows viewers a short digest in place of each subject, because subjects are
 	// personal data. The digests of another process, or after a restart, are different. Notes are
 	// shown as they are. Danger: a viewer who guesses a subject can look it up, and compare its
-	// digest with those in the lists.
+	// digest with those in the lists. So a short API key that ByHeader counts can be guessed.
 	RedactSubjects bool
 	// Title is the title of the page: "Access limits" by default.
 	Title string

@@ -136,18 +136,19 @@ func TestExplain(t *testing.T) {
 		guard := attach(t, limiter,
 			core.Rule{Name: "api", Limit: core.PerHour(2), Methods: []string{"GET"}}, core.Rule{Name: "post", Limit: core.PerHour(2), Methods: []string{"POST"}})
 		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		const call = "explain?method=get&path=/users/7%3Fx&route=/users/:id&address=198.51.100.7&header=X-A:%20b%0AX-C:d"
-		wantParts(t, viewer.wantPage(call), "It would pass.", "The address is 198.51.100.7. The route is /users/:id", "api Applies", "post: method GET is not POST")
+		wantParts(t, operator.wantPage(call), "It would pass.", "The address is 198.51.100.7. The route is /users/:id", "api Applies", "post: method GET is not POST")
 		for range 2 {
 			guard.Check(callView{method: "GET", route: "/users/:id"})
 		}
-		body := viewer.wantPage(call)
+		body := operator.wantPage(call)
 		wantParts(t, body, "It would be refused by the rule api: limit exceeded, for another", "api refuses the call", "The subject is ip:198.51.100.7", "2/h rule 2 0")
 		if !strings.Contains(body, `<a href="subject?subject=ip%3a198.51.100.7">`) {
 			t.Error("the page does not lead to the subject")
 		}
 		wantParts(t, viewer.wantPage("explain?reference=abc"), "cannot be read without Options.ReferenceKeys")
-		if got := viewer.get("explain?path=/&header=nothing"); got.StatusCode != 400 || !strings.Contains(got.body, "must be a line such as") {
+		if got := operator.get("explain?path=/&header=nothing"); got.StatusCode != 400 || !strings.Contains(got.body, "must be a line such as") {
 			t.Errorf("a wrong header: status %d: %s", got.StatusCode, got.body)
 		}
 	})

@@ -1,0 +1,82 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// call is a call as it is typed.
+type call struct {
+	Method  string `json:"method"`
+	Host    string `json:"host"`
+	Path    string `json:"path"`
+	Route   string `json:"route"`
+	Address string `json:"address"`
+	User    string `json:"user"`
+	Header  string `json:"header"` // lines such as "Name: value"
+}
+
+// info returns the call that core explains. Identify does not run for it, because the page would
+// show which credentials are right.
+func (c call) info() (core.CallInfo, error) {
+	header, err := c.headers()
+	path, address := strings.TrimSpace(c.Path), strings.TrimSpace(c.Address)
+	switch {
+	case err != nil:
+		return core.CallInfo{}, err
+	case !strings.HasPrefix(path, "/"):
+		return core.CallInfo{}, fmt.Errorf("path = %q: must start with a slash, as every path does", path)
+	case address != "" && !core.PeerAddr(address).IsValid():
+		return core.CallInfo{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
+	}
+	return core.CallInfo{
+		Method: strings.ToUpper(strings.TrimSpace(c.Method)), Host: strings.TrimSpace(c.Host), Path: path,
+		Route: strings.TrimSpace(c.Route), RemoteAddr: address, User: c.User, Anonymous: true, Header: header,
+	}, nil
+}
+
+func (c call) headers() (http.Header, error) {
+	header := make(http.Header)
+	for line := range strings.Lines(c.Header) {
+		line = strings.TrimSpace(line)
+		name, value, ok := strings.Cut(line, ":")
+		switch {
+		case line == "":
+		case !ok || name == "" || strings.ContainsAny(name, " \t"):
+			return nil, errors.New("a header must be a line such as \"Name: value\"")
+		default:
+			header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
+		}
+	}
+	return header, nil
+}
+
+// mayExplain returns why somebody may not have a call explained. Rules may tell right credentials
+// from wrong ones in any header and any parameter. Nobody may send those whose names say that they
+// are credentials, because URLs end up in logs.
+func mayExplain(who Identity, info *core.CallInfo) error {
+	_, query, _ := strings.Cut(info.Path, "?")
+	parameters, _ := url.ParseQuery(query)
+	names := append(slices.Sorted(maps.Keys(info.Header)), slices.Sorted(maps.Keys(parameters))...)
+	secret := slices.IndexFunc(names, credentials.MatchString)
+	switch {
+	case len(names) > 0 && who.Role != Operator:
+		return errors.New("viewers name a user and an address: only operators may add headers and a query")
+	case secret >= 0:
+		return fmt.Errorf("%q may be a credential, which does not belong in a URL: name the user instead", names[secret])
+	default:
+		return nil
+	}
+}
+
+// credentials are the names that headers and parameters with credentials have.
+var credentials = regexp.MustCompile(`(?i)authoriz|authentic|auth([-_]|$)|cookie|token|secret|key$|session|sid$|passw|pwd|credential|jwt|sig(nature)?$|assertion|cert$`)
