@@ -43,17 +43,20 @@ type TopEntry struct {
 // span is time.Minute, 10*time.Minute or time.Hour: the present minute, and that many whole minutes
 // before it. A call is in the lists about ten seconds later, if Redis answers.
 //
-// Every subject with more than 1 % of the refusals of a rule is in its list, with a number that is
-// within 10 %. All refusals by a limit count: also repeated ones ([FromDenyCache]), bans, blocks,
-// and calls that rules in DryRun or with Soft would have refused. If a process refuses more than
-// 8,192 calls of a rule in a second, it counts samples of them. Then the number of a subject with
-// 1 % of the refusals is typically 4 % off after ten seconds, and 2 % after a minute. After an
-// outage of Redis a number may be too low, because nothing is sent again that Redis may have
-// counted.
+// Every subject with more than 2 % of the refusals of a rule, or of all rules, in these minutes is
+// in the list, in whatever order the calls come. Its number is never too high, and too low by at
+// most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a minute.
+// The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as in
+// "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated ones
+// ([FromDenyCache]), bans, blocks, and calls that rules in DryRun or with Soft would have refused.
+// If a process refuses more than 8,192 calls of a rule in a second, it counts samples of them. Then
+// the number of a subject with 1 % of the refusals is typically 4 % off after ten seconds, and 2 %
+// after a minute. After an outage of Redis a number may be too low, because nothing is sent again
+// that Redis may have counted.
 //
 // At most 200 rules have lists. Others are left out until one of these has refused nobody, and
 // nobody has been near its limits, for an hour. The lists need no further right in Redis, which
-// forgets each minute after an hour. Without Redis, a process keeps 50,000 entries, and forgets the
+// forgets each minute after an hour. Without Redis, a process keeps 75,000 entries, and forgets the
 // oldest minutes beyond that.
 //
 // The error is a *[RuleError] if the span is another one. Others are those of [Counter].

@@ -178,6 +178,29 @@ func TestTopOfAFlood(t *testing.T) {
 	}
 }
 
+// A caller with many accounts cannot hide another one that is refused a few times in each flush.
+func TestTopOfAHiddenSubject(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(1), Key: bySubject})
+		for call := range 4_100 {
+			guard.Check(about(fmt.Sprint("account", call%100)))
+		}
+		for call := range 281 {
+			if call%28 == 0 {
+				core.FlushTop(limiter)
+			}
+			guard.Check(about("guesser"))
+		}
+		for _, rule := range []string{"login", ""} {
+			want := core.TopEntry{Rule: "login", Subject: "guesser", Refused: 280}
+			if got := topOf(t, rule, limiter).Refused; got[0] != want {
+				t.Errorf("first in the list of %q is %+v, want %+v", rule, got[0], want)
+			}
+		}
+	})
+}
+
 // Subjects are opaque: every byte counts, none is interpreted, and a long one is cut.
 func TestTopOfSubjectsOfEveryByte(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
@@ -377,13 +400,13 @@ func TestForeignTopLists(t *testing.T) {
 		}
 	}
 	now := time.Now().Unix() / 60
-	client.ZAdd(background, topKey("api:tr2", now), redis.Z{Score: 7, Member: "of another version"})
+	client.ZAdd(background, topKey("api:tr1", now), redis.Z{Score: 7, Member: "of another version"})
 	wantTop(t, topOf(t, "api", limiter), core.TopList{
 		Refused: []core.TopEntry{{Rule: "api", Subject: "a", Refused: 2}}, Near: []core.TopEntry{{Rule: "api", Subject: "a", Used: 1}},
 	})
-	client.Set(background, topKey("api:tr1", now-1), "text", 0)
+	client.Set(background, topKey("api:tr2", now-1), "text", 0)
 	for _, member := range []string{"", "a", "3:a", "-1:a", "01:ab", "1 :ab", "+1:ab"} {
-		client.ZAdd(background, topKey("%all:tr1", now-1), redis.Z{Score: 7, Member: member})
+		client.ZAdd(background, topKey("%all:tr2", now-1), redis.Z{Score: 7, Member: member})
 	}
 	for range 2 {
 		for _, rule := range []string{"api", ""} {

@@ -51,40 +51,38 @@ func (t *Table) flushRules(rules []*Rule) error {
 // flush adds what was noted of a rule. An error means that other rules would fare no better.
 func (t *Table) flush(r *Rule, of kind) (added int, err error) {
 	taken := r.take(of)
-	added, err = t.add(r.name, of, taken)
-	r.putBack(of, taken[added:])
-	for _, e := range taken[:added] {
-		t.waiting[of] = append(t.waiting[of], Entry{joined(r.name, e.Subject), e.Number})
+	done, err := t.add(r.name, &taken)
+	r.putBack(taken)
+	for _, e := range done {
+		t.waiting[of].note([]byte(joined(r.name, e.Subject)), e.Number)
 	}
-	if len(t.waiting[of]) > 2*maxAdded { // the list of all rules could not be written for long
-		t.waiting[of] = greatest(t.waiting[of], maxEntries)
-	}
-	return added, err
+	return len(done), err
 }
 
 // flushAll adds to the list of all rules what was added to those of single rules.
 func (t *Table) flushAll() {
 	for of := range kinds {
-		greatest := greatest(t.waiting[of], maxEntries)
-		added, _ := t.add(all, of, greatest)
-		t.waiting[of] = slices.Clone(greatest[added:])
+		_, _ = t.add(all, &t.waiting[of])
 	}
 }
 
-func (t *Table) add(list string, of kind, entries []Entry) (added int, err error) {
+// add adds what a sketch has to a list. It returns the entries that the sketch has no longer.
+func (t *Table) add(list string, from *sketch) (done []Entry, err error) {
+	entries := from.entries()
 	if len(entries) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	added, err = t.slots.Add(ctx, list, of, entries)
+	added, err := t.slots.Add(ctx, list, from.of, entries)
 	if err != nil {
 		t.failed(err)
 	}
 	if errors.Is(err, ErrTooManyRules) || failure.ClassOf(err) == failure.Foreign { // only this list is unusable
-		return len(entries), nil
+		added, err = len(entries), nil
 	}
-	return added, err
+	from.remove(entries[:added])
+	return entries[:added], err
 }
 
 // retire ends the work for rules that are idle.

@@ -1,6 +1,7 @@
 -- Adds numbers of subjects to a rule's list of one minute, and keeps the subjects with the highest.
+-- If a list of sums is full, its lowest score is the floor: new subjects continue from there.
 --
--- KEYS[1]   the list: a sorted set of subjects by their numbers
+-- KEYS[1]   the list: a sorted set of subjects by their scores
 -- KEYS[2]   a sorted set of the rules that have lists, by the minute of the latest
 -- ARGV[1]   the minute of the list, since the epoch
 -- ARGV[2]   the name of the rule
@@ -26,8 +27,16 @@ redis.call('ZADD', KEYS[2], minute, ARGV[2])
 if ARGV[3] == 'GT' then
   redis.call('ZADD', KEYS[1], 'GT', unpack(ARGV, 8, 7 + ARGV[7]))
 else
+  local floor
+  if redis.call('ZCOUNT', KEYS[1], '-inf', '+inf') >= ARGV[4] + 0 then
+    floor = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+  end
   for i = 8, 7 + ARGV[7], 2 do
-    redis.call('ZADD', KEYS[1], 'INCR', ARGV[i], ARGV[i + 1])
+    if not floor then
+      redis.call('ZADD', KEYS[1], 'INCR', ARGV[i], ARGV[i + 1])
+    elseif not redis.call('ZADD', KEYS[1], 'XX', 'INCR', ARGV[i], ARGV[i + 1]) then
+      redis.call('ZADD', KEYS[1], floor + ARGV[i], ARGV[i + 1])
+    end
   end
 end
 local excess = redis.call('ZCOUNT', KEYS[1], '-inf', '+inf') - ARGV[4]

@@ -9,8 +9,8 @@ import (
 )
 
 // maxInMemory bounds the entries of all slots in a process. Beyond it, the oldest minutes are
-// forgotten. With subjects of 255 bytes they take 15 MB.
-const maxInMemory = 50_000
+// forgotten. It is enough for one minute of all rules. With subjects of 255 bytes, that takes 22 MB.
+const maxInMemory = 75_000
 
 // Memory are the slots of this process, if there is no Redis. Make them with NewMemory.
 type Memory struct {
@@ -35,22 +35,32 @@ func (s *Memory) Add(_ context.Context, list string, of kind, entries []Entry) (
 	defer s.mu.Unlock()
 	now := s.minute()
 	s.forget(func(minute int64) bool { return minute <= now-keptFor || minute > now })
-	numbers := s.slot(now, slot{list, of})
-	s.size -= len(numbers)
+	scores := s.slot(now, slot{list, of})
+	s.size -= len(scores)
 	for part := range slices.Chunk(entries, maxTogether) { // as in Redis, so that both keep the same
-		for _, e := range part {
-			numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
-		}
-		cut(numbers)
+		addPart(scores, of, part)
 	}
-	s.size += len(numbers)
+	s.size += len(scores)
 	for oldest := now - keptFor; s.size > maxInMemory && oldest < now; oldest++ {
 		s.forget(func(minute int64) bool { return minute == oldest })
 	}
 	return len(entries), nil
 }
 
-// slot returns the numbers of a list in a minute, by their subjects.
+// addPart does what flush.lua does.
+func addPart(scores map[string]float64, of kind, part []Entry) {
+	floor := floorOf(entriesOf(scores), of)
+	for _, e := range part {
+		score, known := scores[e.Subject]
+		if !known {
+			score = floor
+		}
+		scores[e.Subject] = of.join(score, e.Number)
+	}
+	cut(scores, lengths[of])
+}
+
+// slot returns the scores of a list in a minute, by their subjects.
 func (s *Memory) slot(minute int64, of slot) map[string]float64 {
 	if s.minutes == nil {
 		s.minutes = make(map[int64]map[slot]map[string]float64)
@@ -94,17 +104,17 @@ func (s *Memory) Read(_ context.Context, list string, minutes int) (m Minutes, e
 
 func (s *Memory) minute() int64 { return s.clock().Unix() / 60 }
 
-// cut keeps the entries with the highest numbers, as ZRANGE orders them.
-func cut(numbers map[string]float64) {
-	if len(numbers) <= maxEntries {
+// cut keeps a number of entries with the highest scores, as ZRANGE orders them.
+func cut(scores map[string]float64, length int) {
+	if len(scores) <= length {
 		return
 	}
-	entries := entriesOf(numbers)
+	entries := entriesOf(scores)
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(b.Subject, a.Subject))
 	})
-	for _, e := range entries[maxEntries:] {
-		delete(numbers, e.Subject)
+	for _, e := range entries[length:] {
+		delete(scores, e.Subject)
 	}
 }
 

@@ -29,8 +29,8 @@ func (k kind) join(a, b float64) float64 {
 	return a + b
 }
 
-// sizes are how many subjects of a rule a process watches.
-var sizes = [kinds]int{Refused: 256, Near: maxEntries}
+// watched are how many subjects of a rule a process surely keeps.
+var watched = [kinds]int{Refused: 256, Near: maxEntries}
 
 // Rule is what a process notes of the calls that a rule decides. Its methods are safe for concurrent
 // use. It is a few words until there is something to note.
@@ -40,7 +40,7 @@ type Rule struct {
 	samplers [kinds]sampler
 
 	mu     sync.Mutex
-	active bool // the table knows the rule, and there are sketches
+	active bool // the table knows the rule, and something may be noted
 	idle   bool // nothing was noted since the latest rest
 	found  [kinds]sketch
 	room   []byte // for a subject
@@ -55,7 +55,7 @@ func (r *Rule) NoteRefusal(weight uint64, subject []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begin(Refused) {
-		r.found[Refused].count(r.cut(subject), float64(weight))
+		r.found[Refused].note(r.cut(subject), float64(weight))
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *Rule) NoteUse(share float64, subject []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begin(Near) {
-		r.found[Near].raise(r.cut(subject), share)
+		r.found[Near].note(r.cut(subject), share)
 	}
 }
 
@@ -73,8 +73,8 @@ func (r *Rule) begin(of kind) bool {
 	r.samplers[of].count(r.table.now())
 	if !r.active && r.table.activate(r) {
 		r.active = true
-		for of := range r.found {
-			r.found[of].size = sizes[of]
+		for of := range kinds {
+			r.found[of] = newSketch(of)
 		}
 	}
 	r.idle = false
@@ -97,27 +97,21 @@ func (r *Rule) cut(subject []byte) []byte {
 	return r.room
 }
 
-// take takes out what was noted since the last time, at most maxEntries.
-func (r *Rule) take(of kind) []Entry {
+// take takes out what was noted since the last time.
+func (r *Rule) take(of kind) (taken sketch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	taken := r.found[of].take(maxEntries)
-	if of == Near { // the next list begins afresh
-		r.found[of] = sketch{size: sizes[of]}
-	}
+	taken, r.found[of] = r.found[of], newSketch(of)
 	return taken
 }
 
 // putBack notes again what was taken and could not be written.
-func (r *Rule) putBack(of kind, entries []Entry) {
+func (r *Rule) putBack(taken sketch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range entries {
-		if of == Near {
-			r.found[of].raise([]byte(e.Subject), e.Number)
-		} else {
-			r.found[of].count([]byte(e.Subject), e.Number)
-		}
+	if len(taken.found) > 0 {
+		taken.merge(&r.found[taken.of])
+		r.found[taken.of] = taken
 	}
 }
 
@@ -129,7 +123,7 @@ func (r *Rule) rest(now time.Duration) {
 	idle := r.idle
 	r.idle = true
 	for of := range r.samplers {
-		idle = r.samplers[of].slow(now) && !r.found[of].waits() && idle
+		idle = r.samplers[of].slow(now) && len(r.found[of].found) == 0 && idle
 	}
 	if idle && r.active {
 		r.active, r.found, r.room = false, [kinds]sketch{}, nil

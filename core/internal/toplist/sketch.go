@@ -2,25 +2,36 @@ package toplist
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
-// sketch holds some subjects with a number each. It counts refusals by the algorithm Space-Saving
-// (Metwally et al., 2005): if it is full, a new subject takes the place of the one with the lowest
-// rank, and continues from that rank. So a subject that is refused often is never displaced for
-// long. Unlike there, the number of a subject is only what was counted since it came, so it is never
-// too high. Numbers are taken out from time to time, and ranks are halved then. A subject that is
-// refused all the time stays, and is counted exactly.
+// sketch finds the subjects with the highest numbers, in bounded memory.
+//
+// It counts refusals as Space-Saving does (Metwally, Agrawal and El Abbadi, "Efficient Computation of
+// Frequent and Top-k Elements in Data Streams", 2005), in the form of Agarwal et al., "Mergeable
+// Summaries" (2012): if there are too many subjects, those with the highest scores stay, and the
+// greatest score that is dropped is the floor, from which new subjects continue. Whatever the
+// order of the calls, the floor is at most 1/(size+1) of all refusals. So a subject that has more
+// is in the sketch. Its number is what was counted since it came: never too high, and too low
+// by the floor of that moment at most.
+//
+// Of shares, it keeps the highest ones. There the floor is the highest share that was dropped.
 type sketch struct {
-	size    int
-	places  map[string]int // in entries
-	entries []ranked
+	of    kind
+	size  int
+	floor float64
+	found map[string]*scored
 }
 
-type ranked struct {
-	subject      string
-	rank, number float64
+type scored struct {
+	subject string
+	score   float64
+	missed  float64 // the part of the score that may not be the subject's own
 }
+
+// newSketch returns a sketch for what a process notes of a rule.
+func newSketch(of kind) sketch { return sketch{of: of, size: watched[of]} }
 
 // Entry is a subject, or a rule and a subject, with a number.
 type Entry struct {
@@ -28,89 +39,72 @@ type Entry struct {
 	Number  float64
 }
 
-// count adds to the number of a subject.
-func (s *sketch) count(subject []byte, n float64) {
-	e, known := s.find(subject)
-	switch {
-	case known:
-		e.rank, e.number = e.rank+n, e.number+n
-	default:
-		e = s.put(e, subject)
-		e.rank, e.number = e.rank+n, n
-	}
-}
-
-// raise sets the number of a subject, unless it is higher already. If the sketch is full, a new
-// subject must have a higher one than another.
-func (s *sketch) raise(subject []byte, n float64) {
-	e, known := s.find(subject)
-	switch {
-	case known:
-		n = max(n, e.number)
-	case e != nil && n <= e.rank:
+// note joins a number to that of a subject.
+func (s *sketch) note(subject []byte, n float64) {
+	if e := s.found[string(subject)]; e != nil {
+		e.score = s.of.join(e.score, n)
 		return
-	default:
-		e = s.put(e, subject)
 	}
-	e.rank, e.number = n, n
+	if s.of == Refused {
+		s.put(scored{string(subject), s.floor + n, s.floor})
+	} else if n > s.floor {
+		s.put(scored{string(subject), n, 0})
+	}
 }
 
-// find returns the entry of a subject. If there is none, it returns the entry with the lowest rank,
-// or nil if there is room for another.
-func (s *sketch) find(subject []byte) (e *ranked, known bool) {
-	if at, ok := s.places[string(subject)]; ok {
-		return &s.entries[at], true
+func (s *sketch) put(e scored) {
+	if s.found == nil {
+		s.found = make(map[string]*scored)
 	}
-	if len(s.entries) < s.size {
-		return nil, false
+	s.found[e.subject] = &e
+	if len(s.found) > s.size+s.size/4 { // trim is too slow to run for each new subject
+		s.trim()
 	}
-	e = &s.entries[0]
-	for i := range s.entries {
-		if s.entries[i].rank < e.rank {
-			e = &s.entries[i]
+}
+
+// trim drops the subjects with the lowest scores.
+func (s *sketch) trim() {
+	scores := make([]float64, 0, len(s.found))
+	for _, e := range s.found {
+		scores = append(scores, e.score)
+	}
+	slices.Sort(scores)
+	excess := len(scores) - s.size
+	s.floor = scores[excess-1]
+	lower, _ := slices.BinarySearch(scores, s.floor)
+	ties := excess - lower // how many of those at the floor are dropped
+	maps.DeleteFunc(s.found, func(_ string, e *scored) bool {
+		if e.score == s.floor {
+			ties--
 		}
-	}
-	return e, false
+		return e.score < s.floor || e.score == s.floor && ties >= 0
+	})
 }
 
-// put gives an entry to a new subject, or adds one if that is nil.
-func (s *sketch) put(e *ranked, subject []byte) *ranked {
-	text := string(subject)
-	if e == nil {
-		if s.places == nil {
-			s.places = make(map[string]int)
-		}
-		s.places[text] = len(s.entries)
-		s.entries = append(s.entries, ranked{subject: text})
-		return &s.entries[len(s.entries)-1]
+// entries returns the subjects with their numbers, the highest first.
+func (s *sketch) entries() []Entry {
+	var entries []Entry
+	for subject, e := range s.found {
+		entries = append(entries, Entry{subject, e.score - e.missed})
 	}
-	at := s.places[e.subject]
-	delete(s.places, e.subject)
-	s.places[text] = at
-	e.subject = text
-	return e
+	return greatest(entries, len(entries))
 }
 
-// take returns at most n subjects with the highest numbers, and sets these to 0.
-func (s *sketch) take(n int) (taken []Entry) {
-	for _, e := range s.entries {
-		if e.number > 0 {
-			taken = append(taken, Entry{e.subject, e.number})
-		}
+// remove removes entries that were added to a list. An empty sketch begins afresh.
+func (s *sketch) remove(added []Entry) {
+	for _, e := range added {
+		delete(s.found, e.Subject)
 	}
-	taken = greatest(taken, n)
-	for _, e := range taken {
-		s.entries[s.places[e.Subject]].number = 0
+	if len(s.found) == 0 {
+		s.floor = 0
 	}
-	for i := range s.entries {
-		s.entries[i].rank /= 2
-	}
-	return taken
 }
 
-// waits reports whether there is a number that was not taken.
-func (s *sketch) waits() bool {
-	return slices.ContainsFunc(s.entries, func(e ranked) bool { return e.number > 0 })
+// merge notes what another sketch has.
+func (s *sketch) merge(other *sketch) {
+	for subject, e := range other.found {
+		s.note([]byte(subject), e.score-e.missed)
+	}
 }
 
 // greatest returns the entries with the highest numbers, at most n, in this order. It changes the

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -83,7 +85,7 @@ func TestBothEnginesKeepTheSame(t *testing.T) {
 		client.now = now
 		list, of := []string{"api", "%all", ""}[random.IntN(3)], kind(random.IntN(int(kinds)))
 		var entries []Entry
-		for subject := range random.IntN(maxEntries) {
+		for subject := range random.IntN(2 * lengths[Refused]) {
 			number := float64(1 + random.IntN(9))
 			if of == Near {
 				number /= 10
@@ -102,18 +104,23 @@ func TestBothEnginesKeepTheSame(t *testing.T) {
 	}
 }
 
-// A slot has at most 100 entries, those with the highest numbers, and is gone an hour later.
+// A slot has at most 257 entries, those with the highest numbers, and is gone an hour later.
 func TestSlotsAreBounded(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	slots := newRedis(t, client)
 	var entries []Entry
-	for i := range 250 {
-		entries = append(entries, Entry{fmt.Sprint("user:", i), float64(1 + i)})
+	for i := range 1_000 {
+		entries = append(entries, Entry{user(i), float64(1 + 20*i)})
 	}
 	add(t, slots, "api", Refused, entries...)
-	got := read(t, slots, "api", Refused, 1)
-	if len(got) != maxEntries || got[0].Number != 250 || got[99].Number != 151 {
-		t.Errorf("%d entries, from %v to %v", len(got), got[0], got[len(got)-1])
+	now := time.Now().Unix() / 60
+	var got []redis.Z
+	for minute := now - 1; minute <= now; minute++ {
+		got = append(got, client.ZRangeWithScores(background, slots.key("api", Refused, minute), 0, -1).Val()...)
+	}
+	// Of these numbers, the floor is below that of the 257th.
+	if n := len(got); n != lengths[Refused] || got[n-1].Member != user(999) || got[n-256].Member != user(744) {
+		t.Errorf("%d entries: %v", n, got)
 	}
 	for _, key := range client.Keys(background, "*").Val() {
 		if left := client.TTL(background, key).Val(); !strings.HasPrefix(key, head+"%top}:") || left <= 60*time.Minute || left > 62*time.Minute {

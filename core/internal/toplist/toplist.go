@@ -3,9 +3,14 @@
 //
 // A process notes its observations in a sketch of bounded size for each rule. If a rule refuses
 // thousands of calls a second, it notes only a sample of them, each with the number of calls that
-// it stands for. Within ten seconds after the first observation, the process adds the highest
-// numbers of each rule to a list of the present minute, in Redis or in this process. After a while
-// without any observation, nothing is left in memory, and nothing runs.
+// it stands for. Within ten seconds after the first observation, the process adds each sketch to a
+// list of the present minute, in Redis or in this process. After a while without any observation,
+// nothing is left in memory, and nothing runs.
+//
+// Nothing is cut that could add up. A sketch loses at most 1/257 of its refusals for a subject, and
+// so does a list for what sketches add; in between, what is added to the list of all rules loses
+// 1/513. Together that is below 1 %. Of the 100 subjects that Read returns, the last one has at most
+// 1/101 of all refusals. So every subject with more than 2 % is returned.
 //
 // A number is added at most once. If Redis may have added it without confirming that, it is not
 // sent again. If Redis certainly has not added it, it waits in the sketch.
@@ -21,15 +26,15 @@ import (
 )
 
 const (
-	// maxEntries is the number of entries of a list.
+	// maxEntries is the number of entries that Read returns of a list.
 	maxEntries = 100
 	// maxRules is how many rules have lists at the same time. With subjects of 255 bytes, their
-	// sketches take 25 MB of a process.
+	// sketches take 30 MB of a process.
 	maxRules = 200
 	// all is the name of the list of all rules. No rule has an empty name.
 	all = ""
-	// maxAdded is how many entries a flush adds, or a few more. Rules beyond that wait for the next
-	// flush, so a process takes about 10 ms of Redis's time in 5 seconds at most.
+	// maxAdded is how many entries a flush adds, or some hundreds more. Rules beyond that wait for
+	// the next flush, so a process takes about 10 ms of Redis's time in 5 seconds at most.
 	maxAdded = 4_000
 	// flushTime bounds a flush.
 	flushTime = time.Second
@@ -48,9 +53,9 @@ type Slots interface {
 
 // Minutes are the slots of some minutes.
 type Minutes struct {
-	Since time.Time // when the first minute began
-	Slots [kinds][][]Entry
-	Odd   bool // something was left out, because no process of ours wrote it
+	Since time.Time        // when the first minute began
+	Slots [kinds][][]Entry // with scores for numbers
+	Odd   bool             // something was left out, because no process of ours wrote it
 }
 
 // Lists are what the slots of some minutes have together, the highest numbers first.
@@ -78,16 +83,20 @@ type Table struct {
 	timer  *time.Timer // of the next flush, or nil
 	closed bool
 
-	flushing sync.Mutex     // protects the fields below
-	turn     int            // the rule that the next flush begins with, in active
-	waiting  [kinds][]Entry // for the list of all rules
+	flushing sync.Mutex    // protects the fields below
+	turn     int           // the rule that the next flush begins with, in active
+	waiting  [kinds]sketch // for the list of all rules
 }
 
 // New returns a table that adds to these slots, in the background. It reports errors to failed, and
 // adds nothing while off returns true.
 func New(slots Slots, background func(do func()), off func() bool, failed func(error)) *Table {
 	start := time.Now()
-	return &Table{slots: slots, background: background, off: off, failed: failed, now: func() time.Duration { return time.Since(start) }}
+	return &Table{
+		slots: slots, background: background, off: off, failed: failed,
+		now:     func() time.Duration { return time.Since(start) },
+		waiting: [kinds]sketch{{of: Refused, size: 2 * watched[Refused]}, {of: Near, size: watched[Near]}},
+	}
 }
 
 // Rule returns what is noted of a rule. The name must not be empty.
@@ -186,8 +195,11 @@ func named(list string, entries []Entry, odd *bool) (ruled []Ruled) {
 func merge(slots [][]Entry, of kind) []Entry {
 	numbers := make(map[string]float64)
 	for _, entries := range slots {
+		floor := floorOf(entries, of)
 		for _, e := range entries {
-			numbers[e.Subject] = of.join(numbers[e.Subject], e.Number)
+			if n := e.Number - floor; n > 0 {
+				numbers[e.Subject] = of.join(numbers[e.Subject], n)
+			}
 		}
 	}
 	return greatest(entriesOf(numbers), maxEntries)
