@@ -8,6 +8,10 @@
 // the route yet, so a rule there needs a Name or Paths. core.Options.ClientIP finds the client's
 // address, not c.IP().
 //
+// fasthttp appends the trailers of a body in chunks to the headers, so c.Get may return one. Rules
+// see no trailer. Of a call with such a body, they see only headers that were sent: a middleware
+// should leave what it found out about the caller in c.Locals, not in a header that it adds.
+//
 // A call ends when its handler returns. A stream writer (SetBodyStreamWriter) or a WebSocket that
 // goes on after that holds no slot of Concurrency any more: take one with core.Slots.Hold, and
 // release it there. fiber does not notice a caller who leaves. A panic ends the process unless a
@@ -24,7 +28,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
@@ -128,27 +131,6 @@ func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLe
 // RemoteAddr returns the connection's address. For a unix socket, fiber's own c.IP() would be
 // 0.0.0.0.
 func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
-
-func (v view) Header(name string) (values []string) {
-	if v.c.App().Config().DisableHeaderNormalizing {
-		return v.headerAsWritten(name)
-	}
-	for _, value := range v.c.Request().Header.PeekAll(name) {
-		values = append(values, string(value))
-	}
-	return values
-}
-
-// headerAsWritten finds a header in any spelling if the app leaves names as they were sent.
-// Otherwise a caller could avoid the proxy's header by choosing another spelling.
-func (v view) headerAsWritten(name string) (values []string) {
-	for key, value := range v.c.Request().Header.All() {
-		if strings.EqualFold(string(key), name) {
-			values = append(values, string(value))
-		}
-	}
-	return values
-}
 
 func firstValue(first, second any) any {
 	if first != nil {

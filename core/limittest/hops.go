@@ -205,3 +205,21 @@ var lineTricks = []trick{
 	{"", lines("X-Forwarded-For: 1.1.1.\u0661"), "10.0.0.1"},
 	{"", lines("X-Forwarded-For: \xff\xfe"), "10.0.0.1"},
 }
+
+// trailerTricks follow a body in chunks, so they come behind every line that a proxy sets.
+var trailerTricks = []trick{
+	{"", lines("203.0.113.7", chunked("")), "203.0.113.7"},
+	{"", lines("203.0.113.7", chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("203.0.113.7", chunked("body", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("203.0.113.7", chunked("body", "cf-connecting-ip: 1.1.1.1", "CF-Connecting-IP: 2.2.2.2")), "203.0.113.7"},
+	{"", lines("cf-connecting-IP: 203.0.113.7", chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("203.0.113.7", "Trailer: Cf-Connecting-Ip", chunked("body", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("198.51.100.9", "203.0.113.7", chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("198.51.100.9,\r\n 203.0.113.7", chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("203.0.113.7", "X-Junk: a\r\n\tCf-Connecting-Ip: 9.9.9.9", chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines("203.0.113.7", chunked("", "X-Junk: a", "Cf-Connecting-Ip: 1.1.1.1", "Cf-Connecting-Ip: 2.2.2.2")), "203.0.113.7"},
+	{"", lines("203.0.113.7", "X-Junk: "+strings.Repeat("a", 3000), chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.7"},
+	{"", lines(chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "10.0.0.1"},
+	{"", lines(chunked("body", "Cf-Connecting-Ip: 1.1.1.1")), "10.0.0.1"},
+	{"203.0.113.9", lines(chunked("", "Cf-Connecting-Ip: 1.1.1.1")), "203.0.113.9"},
+}

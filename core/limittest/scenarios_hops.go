@@ -3,6 +3,7 @@ package limittest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ var hopScenarios = []scenario{
 	{name: "tricks with Forwarded", run: hopsBy("Forwarded", forwardedTricks)},
 	{name: "tricks with a header of one address", run: hopsBy("X-Real-IP", realTricks)},
 	{name: "tricks with header lines", run: hopsBy("X-Forwarded-For", lineTricks), httpOnly: true},
+	{name: "tricks with trailers", run: hopsBy("Cf-Connecting-Ip", trailerTricks), httpOnly: true},
 }
 
 // trick is a call through a proxy, and the caller that must be counted.
@@ -93,3 +95,12 @@ func (trick trick) headers(name string) (headers []string) {
 
 // lines returns its arguments: the lines of a header.
 func lines(of ...string) []string { return of }
+
+// chunked returns what ends a request's header, a body in chunks, and its trailers. It takes the
+// place of the last header line.
+func chunked(text string, trailers ...string) string {
+	if text != "" {
+		text = fmt.Sprintf("%x\r\n%s\r\n", len(text), text)
+	}
+	return strings.Join(append([]string{"Transfer-Encoding: chunked\r\n\r\n" + text + "0"}, trailers...), "\r\n")
+}
