@@ -48,7 +48,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 	login := -1
 	for _, rule := range rules {
-		if !c.inScope(&rule.scope) || rule.Skip != nil && c.skips(rule) {
+		if !c.inScope(rule) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
 		if rule.NeedLogin && login < 0 && !rule.lenient {

@@ -61,6 +61,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 		}
 	}
 	l.attached.add(g)
+	warnOfNobody(l.operatorLog, g.rules)
 	return g, nil
 }
 

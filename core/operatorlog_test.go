@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -223,6 +225,70 @@ func TestWarnsOfARuleThatIsAttachedTwiceByCallID(t *testing.T) {
 			})
 			warned(t, &log, test.lines, "level=WARN", "charged twice")
 		})
+	}
+}
+
+// A rule that no call can match is reported once, wherever it is attached.
+func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
+	nobody := core.Rule{Name: "api", Seconds: 60, Paths: []string{"/a"}, Except: []string{"/**"}}
+	somebody := core.Rule{Name: "api", Seconds: 60}
+	warning := []string{"level=WARN", "limits nobody", "rule=api", "its exceptions cover every path"}
+	for name, attach := range map[string]func(*core.Limiter) error{
+		"Guard": func(l *core.Limiter) error {
+			_, err := l.Guard(nobody, core.Rule{Name: "all", Seconds: 60})
+			return err
+		},
+		"Check": func(l *core.Limiter) error { _, err := l.Check(nobody); return err },
+		"RuleSet": func(l *core.Limiter) error {
+			set, err := l.RuleSet(nobody)
+			return errors.Join(err, keep(t, set.MustGuard("api")))
+		},
+		"Replace": func(l *core.Limiter) error {
+			set, err := l.RuleSet(somebody)
+			return errors.Join(err, keep(t, set.MustGuard("api")), set.Replace("2", nobody))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger()})
+			for range 2 {
+				if err := attach(limiter); err != nil {
+					t.Fatal(err)
+				}
+			}
+			warned(t, &log, 1, warning...)
+		})
+	}
+}
+
+// keep holds a guard until the test ends, as a service holds its guards.
+func keep(t *testing.T, guard *core.Guard) error {
+	t.Cleanup(func() { runtime.KeepAlive(guard) })
+	return nil
+}
+
+// A rule that misses a route only because its pattern spells the parameters in another way is
+// reported once.
+func TestWarnsOfParametersInAnotherSpelling(t *testing.T) {
+	for _, test := range []struct {
+		pattern, route, path string
+		lines                int
+	}{
+		{"/users/:id", "/users/{id}", "/users/7", 1},
+		{"/users/:id", "/users/:user", "/users/7", 1},
+		{"/users/:id/**", "/users/{id}/orders/{order...}", "/users/7/orders/8", 1},
+		{"/users/:id", "/users/:id", "/users/7", 0},
+		{"/users/:id", "/users/list", "/users/list", 0}, // a route of its own
+		{"/users/:id", "/orders/{id}", "/orders/7", 0},
+		{"/users/:id", "", "/users/7", 0},
+		{"/users/7", "/users/{id}", "/users/8", 0}, // one value of the parameter
+	} {
+		var log logtest.Log
+		guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100, Paths: []string{test.pattern}})
+		for range 3 {
+			wantStatus(t, guard, at(test.route, test.path), 200)
+		}
+		warned(t, &log, test.lines, "level=WARN", "other names than in its path pattern", "rule=api", "pattern="+test.pattern)
 	}
 }
 

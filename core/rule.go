@@ -154,7 +154,13 @@ type Rule struct {
 	// router; by default it applies to all calls. They are doublestar patterns of paths, such as
 	// /limit/** and /api/*/items, or of full methods in gRPC. The rule applies if any reading of
 	// the call matches: the route's pattern if the framework knows it, or the path as the framework
-	// routes it, decoded, and cleaned of dots and double slashes.
+	// routes it, decoded, and cleaned of dots, double slashes, and what other servers take for
+	// those (..;/ and ..\).
+	//
+	// A route's pattern matches as the framework spells it, /users/:id or /users/{id}; /users/*
+	// matches in all of them. A pattern that matches no request, or whose braces have too many
+	// combinations, is an error. A rule that limits nobody for another reason, such as Except of
+	// /** or a Method GETT, is logged as a warning.
 	Paths []string
 	// Except are patterns of calls that the rule does not apply to. An exception holds only if
 	// every reading of the call matches, so that no spelling of a path avoids the rule. It must

@@ -30,6 +30,8 @@ type boundRule struct {
 	inHandler bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
+	// parameterLooks counts the calls that lookForParameters has looked at.
+	parameterLooks atomic.Int32
 	// onRoute, if not nil, is called for every route that an unnamed rule meets.
 	onRoute func(*namedRule)
 }

@@ -1,9 +1,13 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/pathmatch"
+import (
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+)
 
 // inScope reports whether a rule applies to the call, by its Methods, Paths and Except.
-func (c *call) inScope(s *pathmatch.Scope) bool {
+func (c *call) inScope(rule *boundRule) bool {
+	s := &rule.scope
 	if s.HasMethods() && !s.MatchesMethod(c.Method()) {
 		return false
 	}
@@ -13,7 +17,37 @@ func (c *call) inScope(s *pathmatch.Scope) bool {
 	if c.readings.Empty() {
 		c.readings.Read(c.Route(), c.Path(), loosenessOf(c.View))
 	}
-	return s.MatchesPath(&c.readings)
+	if !s.MatchesPath(&c.readings) {
+		rule.lookForParameters(c)
+		return false
+	}
+	return true
+}
+
+// maxParameterLooks is the number of calls outside its paths after which a rule no longer looks for
+// parameters that its patterns spell otherwise than the router.
+const maxParameterLooks = 1000
+
+// lookForParameters warns if the rule does not apply to a call only because the route spells its
+// parameters in another way, such as /users/{id} for /users/:id.
+func (b *boundRule) lookForParameters(c *call) {
+	if b.parameterLooks.Load() >= maxParameterLooks {
+		return
+	}
+	b.parameterLooks.Add(1)
+	if pattern := b.scope.Misspelled(c.Route()); pattern != "" {
+		b.parameterLooks.Store(maxParameterLooks)
+		c.limiter.operatorLog.ParameterMisspelled(b.namedFor(c).name, pattern, c.Route())
+	}
+}
+
+// warnOfNobody warns of rules that limit nobody, because no call is in their scope.
+func warnOfNobody(log *operatorlog.Log, rules []*boundRule) {
+	for _, rule := range rules {
+		if why := rule.scope.Never(); why != "" {
+			log.LimitsNobody(rule.displayName(), why)
+		}
+	}
 }
 
 func loosenessOf(v View) (l pathmatch.Looseness) {

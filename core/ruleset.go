@@ -105,6 +105,7 @@ func (s *RuleSet) guard(names []string, inHandler bool) (*Guard, error) {
 	case len(names) == 0:
 		return nil, &RuleError{Field: "names", Value: names, Why: "must be at least one"}
 	}
+	defer s.warnOfNobody()
 	defer s.audit()
 	s.mu.Lock()
 	defer s.mu.Unlock()

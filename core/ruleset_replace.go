@@ -52,7 +52,21 @@ func (s *RuleSet) replaceFrom(from ruleorigin.Origin, version string, rules []Ru
 	if !inUse || version == before {
 		return func() {}, nil
 	}
-	return func() { s.limiter.operatorLog.RulesReplaced(before, version, len(rules), from.Changes) }, nil
+	return func() {
+		s.limiter.operatorLog.RulesReplaced(before, version, len(rules), from.Changes)
+		s.warnOfNobody()
+	}, nil
+}
+
+// warnOfNobody warns of attached rules that limit nobody. It holds no lock while it logs, because
+// the handler of the log may call the set.
+func (s *RuleSet) warnOfNobody() {
+	s.mu.Lock()
+	living := s.living()
+	s.mu.Unlock()
+	for _, g := range living {
+		warnOfNobody(s.limiter.operatorLog, g.bound())
+	}
 }
 
 // originSet is a RuleSet as package rulefile uses it.

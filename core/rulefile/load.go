@@ -148,7 +148,7 @@ func newTrialThat(identifies, warns bool) (*core.Limiter, error) {
 // load adds the rules of a file.
 func (l *loader) load(from source) {
 	root := parse(from, &l.wrong)
-	if root == nil {
+	if root == nil || !l.isRules(root, from.name) {
 		return
 	}
 	c := &checker{file: from.name, wrong: &l.wrong, bad: make(map[*yaml.Node]bool), anyFunction: l.anyFunction}
@@ -162,6 +162,16 @@ func (l *loader) load(from source) {
 			l.add(c, n)
 		}
 	}
+}
+
+// isRules reports whether a file was meant to hold rules, and otherwise adds that it was not. Of
+// another file, which a wrong path may name, nothing must get into the log.
+func (l *loader) isRules(root *yaml.Node, file string) bool {
+	if get(root, "version") != nil || get(root, "rules") != nil {
+		return true
+	}
+	l.wrong.add(&Error{Place: Place{file, root.Line, root.Column}, Err: errors.New("is not a rules file: it must be a mapping with version and rules")})
+	return false
 }
 
 // add adds a rule, or what is wrong with it.

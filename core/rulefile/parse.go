@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -95,6 +96,9 @@ func explain(err error, data []byte) (line int, why string) {
 	}
 	line, _ = strconv.Atoi(parts[1])
 	line, why = max(line, 1), parts[2]
+	if strings.HasPrefix(why, "unknown anchor") {
+		return line, noAlias // instead of the name
+	}
 	if tab := tabbedLine(data, line); tab > 0 {
 		return tab, "is indented with a tab: YAML is indented with spaces"
 	}
@@ -118,16 +122,18 @@ func tabbedLine(data []byte, line int) int {
 	return 0
 }
 
+const noAlias = "aliases (*name) are not read: write the value out"
+
 // checkNodes refuses what YAML has beyond JSON: references, which let a small file stand for a
 // huge one, and tags. It returns the node that is wrong, or an empty why.
 func checkNodes(n *yaml.Node, depth int) (at *yaml.Node, why string) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return n, "aliases (*name) are not read: write the value out"
+		return n, noAlias
 	case n.Anchor != "":
 		return n, "anchors (&name) are not read: write the value out"
 	case n.Style&yaml.TaggedStyle != 0:
-		return n, fmt.Sprintf("tags (%s) are not read: leave it out", quote(n.Tag))
+		return n, "tags (!name) are not read: leave it out"
 	case depth > maxDepth:
 		return n, fmt.Sprintf("is nested deeper than %d levels", maxDepth)
 	}

@@ -139,6 +139,9 @@ func readAndCheck(file *os.File) ([]byte, error) {
 	if err := checkFile(before); err != nil {
 		return nil, err
 	}
+	if before.Size() == 0 {
+		return nil, nil // a file of the kernel, whose size is 0 too, could wait for events
+	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err != nil {
 		return nil, cause(err)

@@ -100,10 +100,9 @@ func (s *Set) Check(names ...string) (*core.Check, error) {
 // MustCheck is like [Set.Check] but panics if there is an error.
 func (s *Set) MustCheck(names ...string) *core.Check { return orPanic(s.Check(names...)) }
 
-// attached returns what attach makes of the rules of these names.
+// attached returns what attach makes of the rules of these names. It holds no lock, because attach
+// may log.
 func attached[T any](s *Set, attach func(...string) (T, error), names []string) (of T, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	present := s.present.Load()
 	for _, name := range names {
 		if _, ok := present.rules[name]; !ok {

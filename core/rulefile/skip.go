@@ -23,7 +23,11 @@ func (r *ruleReader) readSkip(n *yaml.Node) {
 		r.rule.Skip = function(r, r.functions.Skips, name, "skip.function", "Skips")
 	}
 	if addresses := r.good(n, "addresses"); addresses != nil {
-		r.rule.Skip = skipAddresses(prefixesOf(addresses), r.rule.Skip)
+		prefixes := prefixesOf(addresses)
+		if why := wrongAddresses(prefixes); why != "" {
+			r.fail(addresses, "skip.addresses", why)
+		}
+		r.rule.Skip = skipAddresses(prefixes, r.rule.Skip)
 	}
 }
 
@@ -45,6 +49,43 @@ func skipAddresses(prefixes []netip.Prefix, other func(core.Request) bool) func(
 		}
 		return other != nil && other(call)
 	}
+}
+
+// wrongAddresses returns what is wrong with the addresses together, or "".
+func wrongAddresses(prefixes []netip.Prefix) string {
+	for _, all := range [...]string{"0.0.0.0/0", "::/0"} {
+		if covered(netip.MustParsePrefix(all), prefixes) {
+			return "are together all of " + all + ": to try a rule that refuses nobody, set dry_run"
+		}
+	}
+	return ""
+}
+
+// covered reports whether all addresses of a range are in one of the prefixes.
+func covered(all netip.Prefix, prefixes []netip.Prefix) bool {
+	var inside []netip.Prefix
+	for _, p := range prefixes {
+		switch {
+		case !p.Overlaps(all):
+		case p.Bits() <= all.Bits():
+			return true
+		default:
+			inside = append(inside, p)
+		}
+	}
+	if len(inside) == 0 {
+		return false
+	}
+	lower, upper := halves(all)
+	return covered(lower, inside) && covered(upper, inside)
+}
+
+// halves returns the two halves of a range of more than one address.
+func halves(all netip.Prefix) (lower, upper netip.Prefix) {
+	bytes, bits := all.Addr().AsSlice(), all.Bits()
+	bytes[bits/8] |= 0x80 >> (bits % 8)
+	middle, _ := netip.AddrFromSlice(bytes)
+	return netip.PrefixFrom(all.Addr(), bits+1), netip.PrefixFrom(middle, bits+1)
 }
 
 func prefixesOf(n *yaml.Node) (prefixes []netip.Prefix) {

@@ -23,7 +23,7 @@ type Log struct {
 	// By server.
 	breakers, connections, versions, evictions throttle
 
-	untrustedProxies, missingAddresses, missingIdentify, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingBans, missingTops, missingNotices once
+	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingBans, missingTops, missingNotices once
 }
 
 // New returns a Log that writes to a logger.

@@ -68,6 +68,23 @@ func (l *Log) RouteUnknown(limit string) {
 	}
 }
 
+// ParameterMisspelled warns that a rule does not apply to a route because its pattern names the
+// route's parameters in another way.
+func (l *Log) ParameterMisspelled(rule, pattern, route string) {
+	if l.misspelledParameters.first(rule) {
+		l.logger.Warn("accesslimit: a rule does not apply to a route whose parameters have other names than in its path pattern",
+			slog.String("rule", strings.Clone(rule)), slog.String("pattern", pattern), slog.String("route", strings.Clone(route)),
+			slog.String("change", "write * for each parameter, which matches in every framework"))
+	}
+}
+
+// LimitsNobody warns that no call is in the scope of a rule.
+func (l *Log) LimitsNobody(rule, why string) {
+	if l.limitingNobody.first(rule + ": " + why) {
+		l.logger.Warn("accesslimit: a rule limits nobody", slog.String("rule", rule), slog.String("why", why))
+	}
+}
+
 // RouteCountedTwice warns that two rules without a Name charge one counter of a route.
 func (l *Log) RouteCountedTwice(route string) {
 	if l.doubleCharges.first(route) {
