@@ -71,6 +71,11 @@ func removeOverride(ctx context.Context, limiter *core.Limiter, a *action) (chan
 
 // act carries out an act, or says why it does not. Either is in the audit.
 func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, who Identity, act act) {
+	if !sameOrigin(r, where.api) { // another site must not write into the audit under the person's name
+		h.log(r, slog.LevelWarn, "an act did not come from the page", slog.String("act", act.name), slog.String("author", who.Name))
+		h.refuse(w, r, who, http.StatusForbidden, notFromPage, "")
+		return
+	}
 	a, status, err := h.read(w, r, where.api, act)
 	if err != nil {
 		h.refuse(w, r, who, status, sentence(err), "")
@@ -114,14 +119,10 @@ type done struct {
 	Hint    string `json:"hint,omitempty"` // about its subject or rule, if one is probably misspelled
 }
 
-// forbids returns why somebody may not act, or "".
-//
-// A form needs the token, and must say that it comes from the page. The API has no token: another
+// forbids returns why somebody may not act, or "". A form needs the token. The API has none: another
 // site cannot send its type of content without asking first, and the page never agrees.
 func (h *Handler) forbids(r *http.Request, api bool, who Identity, a *action) (why string) {
 	switch {
-	case !sameOrigin(r, api):
-		return "The request does not come from this page: open the page again."
 	case !api && !hasToken(r, a.fields.Get(tokenField)):
 		return "The form is out of date: open the page again."
 	case h.options.ReadOnly:

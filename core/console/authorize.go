@@ -20,39 +20,30 @@ const (
 // limitStrangers makes the handler's own limits. They count in this process.
 func (h *Handler) limitStrangers() (err error) {
 	h.own, err = core.New(core.Options{
-		ClientIP: h.options.ClientIP, Headers: core.NoHeaders, MaxKeys: 10_000, Logger: slog.New(slog.DiscardHandler),
+		ClientIP: h.options.ClientIP, Headers: core.NoHeaders, Expose: true, MaxKeys: 10_000,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
 	}
 	h.forbidden = h.own.MustCounter("forbidden", core.PerHour(maxForbidden))
-	h.strangers, h.sent = h.strangersGuard("strangers"), h.strangersGuard("sent strangers")
+	h.strangers, h.bare = newStrangers(h.own, "strangers"), newStrangers(h.own, "bare strangers")
 	return nil
-}
-
-func (h *Handler) strangersGuard(name string) *core.Guard {
-	return h.own.MustGuard(core.Rule{
-		Name: name, Limit: core.PerMinute(maxStrangers),
-		Count:   func(status int) bool { return status != http.StatusOK },
-		Message: "Too many requests without authorization. Try again in a minute.",
-	})
 }
 
 // authorize returns the person who makes a request. For strangers, and for addresses with too many
 // requests by strangers, it writes the reply and returns false.
+//
+// Requests without a credential are counted apart, because any site can make a browser send them.
+// Beyond the limit they are taken for a stranger's, and not refused: a browser that is about to ask
+// for a password sends such a request first.
 func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identity, ok bool) {
-	guard := h.strangers
-	if isSent(r) {
-		guard = h.sent
-	}
-	answer := guard.Check(&view{r, w.Header()})
-	if refusal := answer.Refusal; refusal != nil {
-		refusal.SetHeader(w.Header())
-		h.fail(w, r, refusal.Status, refusal.Message)
-		return Identity{}, false
+	limit, bare := h.strangers, h.isBare(r)
+	if bare {
+		limit = h.bare
 	}
 	var err error
-	answer.Run(func() (status int) {
+	refusal := limit.run(&view{r, w.Header()}, left(r), h.closed, func() (status int) {
 		who, err = h.options.Authorize(r)
 		if err == nil && !who.Role.sees() {
 			return http.StatusForbidden
@@ -60,20 +51,31 @@ func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identit
 		return http.StatusOK
 	})
 	switch {
+	case refusal != nil && bare:
+		h.turnAway(w, r)
+	case refusal != nil:
+		refusal.SetHeader(w.Header())
+		h.fail(w, r, refusal.Status, refusal.Message)
 	case err != nil:
 		h.log(r, slog.LevelError, "Authorize failed", slog.Any("error", err))
 		h.fail(w, r, http.StatusServiceUnavailable, "Your rights could not be checked. Try again shortly.")
 	case who.Role.sees():
 		return who, true
-	case h.options.Challenge != "":
-		h.log(r, slog.LevelWarn, "a request was not authorized")
-		w.Header().Set("WWW-Authenticate", h.options.Challenge)
-		h.fail(w, r, http.StatusUnauthorized, "Log in to see this page.")
 	default:
 		h.log(r, slog.LevelWarn, "a request was not authorized")
-		h.fail(w, r, http.StatusForbidden, "You may not see this page.")
+		h.turnAway(w, r)
 	}
 	return Identity{}, false
+}
+
+// turnAway replies to a stranger.
+func (h *Handler) turnAway(w http.ResponseWriter, r *http.Request) {
+	if h.options.Challenge == "" {
+		h.fail(w, r, http.StatusForbidden, "You may not see this page.")
+		return
+	}
+	w.Header().Set("WWW-Authenticate", h.options.Challenge)
+	h.fail(w, r, http.StatusUnauthorized, "Log in to see this page.")
 }
 
 func (r Role) sees() bool { return r == Viewer || r == Operator }

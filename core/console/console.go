@@ -76,9 +76,11 @@ type Options struct {
 	// Role, because the audit names the author of each act.
 	//
 	// An address with 30 such strangers' requests in a minute is refused with 429, before Authorize
-	// is called. Requests that another site made a browser send are counted apart, so that no site
-	// can lock out those who open it. Danger: a token in the URL ends up in logs. Requests with a
-	// parameter named token or access_token are refused.
+	// is called. While 30 wait for Authorize, further ones wait for these. Requests without a cookie,
+	// a client certificate, and any header that could be a credential are counted apart: beyond 30,
+	// they get a stranger's answer, without a call of Authorize. So no site can lock out those who
+	// open it. Danger: a token in the URL ends up in logs. Requests with a parameter named token or
+	// access_token are refused.
 	Authorize func(*http.Request) (Identity, error)
 	// Challenge is the WWW-Authenticate header for strangers, such as `Basic realm="limits"`, which
 	// makes browsers ask for a name and a password. By default there is none.
@@ -108,8 +110,8 @@ type Options struct {
 type Handler struct {
 	limiter    *core.Limiter
 	options    Options
-	strangers  *core.Guard   // the limit on requests that are not authorized
-	sent       *core.Guard   // the same for requests that another site made a browser send
+	strangers  *strangers    // the limit on requests that are not authorized
+	bare       *strangers    // the same for requests without any credential
 	forbidden  core.Counter  // bounds the entries in the audit about forbidden acts
 	own        *core.Limiter // of these
 	probe      core.Counter  // which is only looked at, to find out whether Redis answers

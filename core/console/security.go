@@ -25,22 +25,21 @@ func secure(header http.Header, r *http.Request) {
 	}
 }
 
-// isForeign reports whether another site makes a browser load something of the page, other than by
-// a link to it. Without credentials such requests are a stranger's, so somebody who opens that site
-// would be locked out.
+// isForeign reports whether another site makes a browser send a request, other than by a link to the
+// page. Browsers say so in Sec-Fetch-Site, or over plain HTTP in Origin. It says nothing of requests
+// without both: see isBare.
 func isForeign(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "none", "same-origin":
+	site := r.Header.Values("Sec-Fetch-Site")
+	switch {
+	case len(site) == 0:
+		return !sameOrigin(r, true)
+	case len(site) == 1 && (site[0] == "none" || site[0] == "same-origin"):
 		return false
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 	default:
-		return r.Method != http.MethodPost && (r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document")
+		return true
 	}
-}
-
-// isSent reports whether another site made a browser send a request, as far as the browser says so.
-// Such a site can leave out the credentials.
-func isSent(r *http.Request) bool {
-	return r.Header.Get("Sec-Fetch-Site") != "none" && !sameOrigin(r, true)
 }
 
 const (

@@ -44,6 +44,9 @@ type query struct {
 // get returns the first value of a parameter, or "".
 func (q *query) get(name string) string { return q.values.Get(name) }
 
+// notFromPage is the reply to requests that are another site's, or that may be.
+const notFromPage = "The request does not come from this page: open the page again. Other sites may only link to it."
+
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header(), r)
@@ -56,7 +59,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if isForeign(r) {
-		h.fail(w, r, http.StatusForbidden, "Other sites may only link to this page.")
+		h.fail(w, r, http.StatusForbidden, notFromPage)
 		return
 	}
 	where := place(r.URL.Path)

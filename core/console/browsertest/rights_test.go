@@ -91,7 +91,7 @@ func TestAnotherOriginCannotAct(t *testing.T) {
 			from := newElsewhere(t, test.elsewhere, home)
 			for _, part := range []string{
 				"status of 403", "401 (Unauthorized)", "blocked by CORS policy", "net::ERR_FAILED", "issue: CorsIssue",
-				"frame-ancestors", "issue: ContentSecurityPolicyIssue", "issue: BounceTrackingIssue", "NavigationEntryMarkedSkippable",
+				"frame-ancestors", "favicon.ico", "issue: ContentSecurityPolicyIssue", "issue: BounceTrackingIssue", "NavigationEntryMarkedSkippable",
 			} {
 				b.expect(part)
 			}
@@ -110,6 +110,32 @@ func TestAnotherOriginCannotAct(t *testing.T) {
 				t.Errorf("the form: status %d\n%s", status, b.shown())
 			}
 			wantPasses(t, f, "alice")
+			b.open("audit")
+			if shown := b.text(); strings.Contains(shown, "not done") || strings.Contains(shown, "because") {
+				t.Errorf("the audit has an act of another site:\n%s", shown)
+			}
+		})
+	}
+}
+
+// A site that somebody opens can make the browser send any number of requests without credentials.
+// They keep nobody from the page, neither in that tab nor in one in which nobody is logged in yet.
+// Over HTTP and by a name, nothing in such a request tells where it comes from.
+func TestAnotherOriginLocksOutNobody(t *testing.T) {
+	for _, name := range []string{"127.0.0.1", plainName} {
+		t.Run(name, func(t *testing.T) {
+			f := startFleet(t, 1, "rules.yaml")
+			home := strings.Replace(f.page(0), "127.0.0.1", name, 1)
+			b := newTab(t, home, "olga")
+			b.open("")
+			for _, part := range []string{"status of 403", "401 (Unauthorized)", "net::ERR_", "issue: "} {
+				b.expect(part)
+			}
+			wantStatus(t, "open another page", b.load("open another page", chromedp.Navigate(newElsewhere(t, "elsewhere.test", home))), http.StatusOK)
+			const send = `Promise.all(Array.from({length: 40}, () => fetch(%q, {mode: "no-cors", credentials: "omit", referrerPolicy: "no-referrer"}).catch(() => {}))).then(() => "sent")`
+			eval[string](b, fmt.Sprintf(send, home))
+			b.open("audit")
+			newTab(t, home, "victor").open("audit")
 		})
 	}
 }
