@@ -33,10 +33,14 @@ type Options struct {
 	// deadline of the caller's own context is kept too. Danger: a Redis that hangs delays each call
 	// by this time, until the breaker opens.
 	Timeout time.Duration
-	// OneKeyPerScript gives every call on another key a script of its own. By default, one script
-	// decides calls on up to 24 keys if many calls wait for Redis at once and a test has shown that
-	// one server holds all keys. It never does so in a cluster. Sharing a script saves the server
-	// up to 40 % of its time.
+	// OneKeyPerScript gives every call on another key, and every subject of a call, a script of its
+	// own. By default, one script decides a call on several subjects, and calls on up to 24 keys if
+	// many wait for Redis at once, if a test has shown that one server holds all keys. It never does
+	// so in a cluster. Sharing a script saves the server up to 40 % of its time.
+	//
+	// Danger: the test is repeated every 10 to 20 seconds. If a proxy for Redis gets another server
+	// meanwhile, without new connections, counters may admit twice their limit until then. Set this
+	// if that can happen. OPERATIONS.md says which proxies work.
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.

@@ -148,7 +148,7 @@ func TestOneKeyPerScript(t *testing.T) {
 			var log logtest.Log
 			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger(), OneKeyPerScript: test.option})
 			counter := limiter.MustCounter("name", core.PerHour(1000))
-			const line = "calls on different keys cannot share a script"
+			const line = "different subjects cannot share a script"
 			for round := 0; round < 20 || test.joins && server.Calls("mget") < 200 || log.Count(line) < test.lines; round++ {
 				var callers sync.WaitGroup
 				for i := range 64 {

@@ -149,6 +149,8 @@ func TestRemedies(t *testing.T) {
 		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", "SECURITY.md lists; ACL LOG"}},
 		{failure.Refused, "NOPERM this user has no permissions to access one of the keys used as arguments", []string{"level=ERROR", "all keys that begin with Options.Prefix"}},
 		{failure.Refused, "NOPERM No permissions to access a key", []string{"level=ERROR", "all keys that begin with Options.Prefix"}},
+		{failure.Refused, "CROSSSLOT Keys in request don't hash to the same slot", []string{"level=ERROR", "let the proxy choose the server by"}},
+		{failure.Refused, "MOVED 1 10.0.0.1:6379", []string{"level=ERROR", "redis.NewClusterClient"}},
 		{failure.Refused, "ERR Unknown command called from script", []string{"level=ERROR", "rename-command"}},
 		{failure.Unreachable, "dial tcp: connection refused", []string{"level=WARN", "start Redis"}},
 		{failure.Unreachable, "x509: certificate signed by unknown authority", []string{"level=ERROR", "RootCAs"}},

@@ -43,6 +43,7 @@ func remedyFor(class failure.Class, text string) remedy {
 
 const (
 	rightsForKeys     = "give the Redis user the rights that SECURITY.md lists, for all keys that begin with Options.Prefix"
+	changeOfTags      = `let the proxy choose the server by what stands between { and } in a key (hash_tag: "{}" in twemproxy, enable_hashtagging: true in Envoy)`
 	rightsForCommands = "give the Redis user the rights that SECURITY.md lists; ACL LOG in Redis shows which one is missing"
 )
 
@@ -74,7 +75,7 @@ var remedies = []remedy{
 	{"The user executing the script", rightsForCommands, true},
 	{"ACL failure in script", rightsForCommands, true},
 	{"command called from", "undo rename-command in Redis's configuration for the commands that SECURITY.md lists", true},
-	{"CROSSSLOT", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},
+	{"CROSSSLOT", changeOfTags, true}, // a call with several hash tags is split
 	{"MOVED", "this is a cluster: make Options.Redis with redis.NewClusterClient", true},
 	{"cluster support disabled", "this is not a cluster: make Options.Redis with redis.NewClient", true},
 	{"READONLY", "this is a replica: connect to the master, as redis.NewFailoverClient does", false},

@@ -125,8 +125,16 @@ func (l *Log) Evicts(addr, policy string) {
 // OneKeyPerScript implements redisstore.Listener.
 func (l *Log) OneKeyPerScript(addr string, why error) {
 	if l.oneKeyScripts.first(addr) {
-		l.logger.Info("accesslimit: calls on different keys cannot share a script on this server. Decisions are correct, but slower",
+		l.logger.Info("accesslimit: different subjects cannot share a script on this server. Decisions are correct, but slower",
 			slog.String("addr", addr), slog.String("why", textOf(why)),
 			slog.String("change", "if a right is missing, grant it (SECURITY.md lists them); nothing if this is a proxy or a cluster"))
 	}
+}
+
+// TagsIgnored implements redisstore.Listener.
+func (l *Log) TagsIgnored(addr string) {
+	l.ignoredTags.log(addr, func(times int) {
+		l.logger.Error("accesslimit: a proxy keeps the counters of one subject on several servers, so calls with several limits are counted wrongly",
+			slog.String("addr", addr), slog.String("change", changeOfTags), slog.Int("times", times))
+	})
 }

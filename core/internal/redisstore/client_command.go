@@ -36,7 +36,8 @@ func (s *sendState) markWritten() {
 type (
 	valueCommand struct {
 		*redis.Cmd
-		sent sendState
+		sent  sendState
+		guard guard
 	}
 	stringCommand struct {
 		*redis.StringCmd
@@ -50,7 +51,7 @@ func (c *valueCommand) NoRetry() bool { return true }
 // Args implements redis.Cmder.
 func (c *valueCommand) Args() []any {
 	c.sent.markWritten()
-	return c.Cmd.Args()
+	return c.guard.args(c.Cmd.Args())
 }
 
 func (c *valueCommand) state() *sendState { return &c.sent }

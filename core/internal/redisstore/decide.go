@@ -11,23 +11,49 @@ import (
 // request is what a call asks of one shard.
 type request struct {
 	counters []algorithm.Counter
-	charge   bool   // rather than only look
-	calls    int64  // how many equal calls it stands for: 1, but for a lease
-	hash     uint64 // of the keys; requests for the same counters have the same
+	charge   bool            // rather than only look
+	calls    int64           // how many equal calls it stands for: 1, but for a lease
+	hash     uint64          // of the keys; requests for the same counters have the same
+	proof    *oneServerProof // which must be valid, because the keys have different hash tags; or nil
 }
 
 // Decide answers for one call's counters; verdicts is as long as counters. On one shard they are
 // charged all or none, in one script. Over several shards they are asked side by side, or first the
 // one that will probably refuse. If one of them refuses, or fails and is Required, the charges of
-// the others are given back in the background.
+// the others are given back in the background. Different hash tags count as different shards,
+// unless one server is proved to hold all keys.
 //
 // If the caller's own context ends, the verdicts have that as Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if !s.router.isSharded() || sameHashTag(counters) {
+	if sameHashTag(counters) {
 		s.decideOnShard(ctx, ctx, s.newRequest(counters, charge, 1), verdicts)
+	} else if proof := s.router.proof(); proof == nil {
+		s.decideOnShards(ctx, ctx, counters, charge, verdicts)
+	} else {
+		r := s.newRequest(counters, charge, 1)
+		r.proof = proof
+		s.decideProved(ctx, r, verdicts)
+	}
+}
+
+// decideProved decides over counters with different hash tags. If the proof does not hold, the call
+// waits for another one, for at most a quarter of its time, because there is another way. It may
+// have to wait again, because the connection that it gets may be new.
+func (s *Store) decideProved(ctx context.Context, r request, verdicts []algorithm.Verdict) {
+	start := time.Now()
+	if r.proof.wanted() && s.decideOnShard(ctx, ctx, r, verdicts) {
 		return
 	}
-	s.decideOnShards(ctx, counters, charge, verdicts)
+	rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
+	defer cancel()
+	soon, stopWaiting := context.WithDeadline(ctx, start.Add(s.timeout/4))
+	defer stopWaiting()
+	for r.proof.await(soon) {
+		if s.decideOnShard(ctx, rest, r, verdicts) {
+			return
+		}
+	}
+	s.decideOnShards(ctx, rest, r.counters, r.charge, verdicts)
 }
 
 // Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many. The
@@ -41,16 +67,22 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 	return granted, verdict[0]
 }
 
-// decideOnShard decides over counters that lie on one shard. ctx is the caller's context, or one
-// derived from it that ends earlier.
-func (s *Store) decideOnShard(caller, ctx context.Context, r request, verdicts []algorithm.Verdict) {
-	if _, err := s.callShard(ctx, r, verdicts); err != nil {
+// decideOnShard decides over counters that lie on one shard, and reports whether it did: not if the
+// proof that the request needs does not hold. ctx is the caller's context, or one derived from it
+// that ends earlier.
+func (s *Store) decideOnShard(caller, ctx context.Context, r request, verdicts []algorithm.Verdict) (decided bool) {
+	_, err := s.callShard(ctx, r, verdicts)
+	if err == errUnproved {
+		return false
+	}
+	if err != nil {
 		s.failVerdicts(caller, err, verdicts)
 	}
+	return true
 }
 
 func (s *Store) newRequest(counters []algorithm.Counter, charge bool, calls int64) request {
-	return request{counters, charge, calls, s.hashKeys(counters)}
+	return request{counters: counters, charge: charge, calls: calls, hash: s.hashKeys(counters)}
 }
 
 // hashKeys returns a number that is the same for the same keys in the same order.

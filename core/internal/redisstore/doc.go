@@ -8,6 +8,7 @@
 // The path of a call:
 //
 //	Store.Decide              decide.go              for one shard, or
+//	Store.decideProved        decide.go              for several hash tags, if one server holds all keys
 //	Store.decideOnShards      multishard.go          for several, with what is given back afterwards
 //	router.shard              route.go               the server of a key; route_cluster.go
 //	Store.callDirectly        decide.go              if few calls are on their way; otherwise

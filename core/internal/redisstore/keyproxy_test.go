@@ -19,7 +19,7 @@ import (
 )
 
 // keyProxy is a proxy that reads each command, and sends it whole to the server of its first key,
-// as Twemproxy does. It records which scripts have the keys of several calls.
+// as Twemproxy does, if its hash_tag is set. It records which scripts have the keys of several calls.
 type keyProxy struct {
 	t        testing.TB
 	listener net.Listener
@@ -53,8 +53,14 @@ func toOne(server *redistest.Server) route {
 	return func([]string) (string, string) { return server.Addr(), "" }
 }
 
-// toAll spreads the keys over servers. Commands that never have a key are refused.
+// toAll spreads the keys over servers, by their hash tags. Commands that never have a key are
+// refused.
 func toAll(servers ...*redistest.Server) route {
+	return spread(func(key string) string { return tagsOf([]string{key})[0] }, servers)
+}
+
+// spread spreads the keys over servers by a part of each.
+func spread(by func(key string) string, servers []*redistest.Server) route {
 	return func(keys []string) (string, string) {
 		switch {
 		case keys == nil:
@@ -62,7 +68,7 @@ func toAll(servers ...*redistest.Server) route {
 		case len(keys) == 0:
 			return "", hangUp
 		}
-		return servers[hashOf(keys[0])%uint32(len(servers))].Addr(), ""
+		return servers[hashOf(by(keys[0]))%uint32(len(servers))].Addr(), ""
 	}
 }
 
@@ -70,6 +76,11 @@ func hashOf(key string) uint32 {
 	hash := fnv.New32a()
 	_, _ = io.WriteString(hash, key)
 	return hash.Sum32()
+}
+
+// untagged spreads the keys over servers by the whole key, as Twemproxy does without hash_tag.
+func untagged(servers ...*redistest.Server) route {
+	return spread(func(key string) string { return key }, servers)
 }
 
 // slotwise refuses commands with keys of several slots.
@@ -224,7 +235,7 @@ func (p *keyProxy) note(conn net.Conn, command []string) (keys []string, joined 
 	defer p.mu.Unlock()
 	switch {
 	case !slices.Contains(p.conns, conn): // it was cut
-	case len(keys) > 0 && strings.HasSuffix(keys[0], ":probe"):
+	case len(keys) > 0 && strings.Contains(keys[0], "}:probe"):
 		p.sent.probes++
 	case len(tagsOf(keys)) > 1:
 		joined = true

@@ -18,9 +18,12 @@ type Listener interface {
 	Lost(addr, how string)
 	// Evicts reports a server that removes counters when its memory is full.
 	Evicts(addr, policy string)
-	// OneKeyPerScript reports why each script for a server has the keys of one call only, although
-	// scripts with the keys of several calls would be faster.
+	// OneKeyPerScript reports why each script for a server has the keys of one subject and one call
+	// only, although scripts with more keys would be faster.
 	OneKeyPerScript(addr string, why error)
+	// TagsIgnored reports a proxy that keeps keys with the same hash tag on several servers, so that
+	// the counters of one call cannot be decided together.
+	TagsIgnored(addr string)
 }
 
 // noListener ignores everything.
@@ -33,3 +36,4 @@ func (noListener) TooOld(string, string)               {}
 func (noListener) Lost(string, string)                 {}
 func (noListener) Evicts(string, string)               {}
 func (noListener) OneKeyPerScript(string, error)       {}
+func (noListener) TagsIgnored(string)                  {}

@@ -16,16 +16,18 @@ import (
 // shard that will probably refuse is asked first, while the others are only looked at. They are
 // charged after it has let the call pass. That takes one trip more for a call that passes then, and
 // no more for one that is refused.
-func (s *Store) decideOnShards(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+//
+// ctx is the caller's context, or one derived from it that ends earlier.
+func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := splitByTag(counters)
 	var doubtful *shardPart
 	if charge {
 		doubtful = s.findDoubtful(parts)
 	}
 	if doubtful != nil {
-		s.decideDoubtfulFirst(ctx, doubtful, parts)
+		s.decideDoubtfulFirst(caller, ctx, doubtful, parts)
 	} else {
-		s.decideParts(ctx, ctx, parts, charge)
+		s.decideParts(caller, ctx, parts, charge)
 	}
 	for n, p := range parts {
 		p.copyVerdicts(verdicts, uint8(n))
@@ -63,16 +65,16 @@ func sideBySide(n int, do func(i int)) {
 // decideDoubtfulFirst charges one part first, and the others when it has let the call pass. It does
 // not wait longer than a quarter of the call's time: the first shard may be unhealthy, and the
 // others have to be asked in time.
-func (s *Store) decideDoubtfulFirst(ctx context.Context, first *shardPart, parts []*shardPart) {
+func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, first *shardPart, parts []*shardPart) {
 	start, answered := time.Now(), make(chan struct{})
 	go func() {
 		defer close(answered)
-		s.decideParts(ctx, ctx, []*shardPart{first}, true)
+		s.decideParts(caller, ctx, []*shardPart{first}, true)
 	}()
 	soon, cancelLook := context.WithDeadline(ctx, start.Add(s.timeout/4))
 	defer cancelLook()
 	others := slices.DeleteFunc(slices.Clone(parts), func(p *shardPart) bool { return p == first })
-	s.decideParts(ctx, soon, others, false)
+	s.decideParts(caller, soon, others, false)
 	refused := slices.ContainsFunc(others, func(p *shardPart) bool { return !p.failed() && p.refuses() })
 	select {
 	case <-answered:
@@ -86,7 +88,7 @@ func (s *Store) decideDoubtfulFirst(ctx context.Context, first *shardPart, parts
 	}
 	rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
 	defer cancel()
-	s.decideParts(ctx, rest, others, true)
+	s.decideParts(caller, rest, others, true)
 	<-answered
 }
 
@@ -103,11 +105,8 @@ func (s *Store) giveBackParts(parts []*shardPart, verdicts []algorithm.Verdict) 
 	}
 }
 
-// splitCharges splits charges into those that one script can reach.
-func (s *Store) splitCharges(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
-	if !s.router.isSharded() {
-		return [][]algorithm.Charge{charges}
-	}
+// splitCharges splits charges by hash tag.
+func splitCharges(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
 	indexes := make(map[string]int)
 	for _, c := range charges {
 		i, ok := indexes[string(hashTag(c.Key))]

@@ -1,13 +1,8 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -29,35 +24,24 @@ type oneServerProof struct {
 	common *common
 	addr   string
 
-	mu      sync.Mutex
-	running bool
-	retryAt time.Time // the earliest time to try again
-	renewAt time.Time // when to renew the present proof
-	ends    time.Time // when the present proof ends
-	made    uint32    // how many connections had been made by the time of the present proof
-	refused string    // the reason reported last why there is no proof
+	mu       sync.Mutex
+	attempt  chan struct{} // closed when the attempt that runs is over; nil if none runs
+	retryAt  time.Time     // the earliest time to try again after a failure
+	repeatAt time.Time     // the earliest time to try again in the background after a success
+	renewAt  time.Time     // when to renew the present proof
+	ends     time.Time     // when the present proof ends
+	made     uint32        // how many connections had been made by the time of the present proof
+	refused  string        // the reason reported last why there is no proof
 }
 
 const (
-	// probeKeys is the number of probe keys. If a proxy keeps one tenth of the keys on another
-	// server, 64 keys are all on one server once in 800 times, and 16 keys once in 5 times.
-	probeKeys = 64
-	// probeLife is the time to live of the probe keys.
-	probeLife = 5 * time.Second
 	// A proof is valid for proofLife and renewed after renewProof, because a proxy may change its
 	// servers without a new connection.
 	proofLife, renewProof = 20 * time.Second, 10 * time.Second
 	// After a proof, the next one is not made before repeatProof, however many connections are made
-	// meanwhile. If the server could not be reached, the pause is retryProof. If there are several
-	// servers, or a right is missing, it is recheckProof.
+	// meanwhile, unless a call waits for it. If the server could not be reached, the pause is
+	// retryProof. If there are several servers, or a right is missing, it is recheckProof.
 	repeatProof, retryProof, recheckProof = 50 * time.Millisecond, time.Second, time.Minute
-)
-
-var (
-	// errSeveralServers means that the keys are not all on one server.
-	errSeveralServers = errors.New("a script did not find all of the keys that were just written, as with a proxy that spreads keys over servers")
-	// errNoProbeKeys proves nothing: the server may have been stopped for too long, or flushed.
-	errNoProbeKeys = errors.New("the keys that were just written are gone")
 )
 
 // holds reports whether the proof is valid for all connections made so far.
@@ -71,33 +55,65 @@ func (p *oneServerProof) holds() bool {
 // wanted returns holds to a caller that would use the proof. If necessary, it starts to make or to
 // renew the proof in the background. A nil proof never holds.
 func (p *oneServerProof) wanted() bool {
-	if p == nil || p.common.keyHead == "" {
-		return false
+	holds, _ := p.start(false)
+	return holds
+}
+
+// await returns holds to a caller that cannot do without the proof. It waits until the proof is
+// made, or cannot be made, or the context ends.
+func (p *oneServerProof) await(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		holds, attempt := p.start(true)
+		if holds || attempt == nil {
+			return holds
+		}
+		select {
+		case <-attempt:
+		case <-ctx.Done():
+		}
 	}
-	holds, now := p.holds(), time.Now()
+	return false
+}
+
+// start starts an attempt to make or to renew the proof, if that is necessary and none runs. It
+// returns holds, and the attempt that runs, or nil.
+func (p *oneServerProof) start(urgent bool) (holds bool, attempt <-chan struct{}) {
+	if p == nil || p.common.keyHead == "" {
+		return false, nil
+	}
+	holds = p.holds()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.running && now.After(p.retryAt) && (!holds || now.After(p.renewAt)) {
-		p.running = p.common.inBackground(p.make)
+	now := time.Now()
+	pauses := now.Before(p.retryAt) || !urgent && now.Before(p.repeatAt)
+	if p.attempt == nil && !pauses && (!holds || now.After(p.renewAt)) {
+		p.attempt = make(chan struct{})
+		if !p.common.inBackground(p.make) {
+			p.attempt = nil
+		}
 	}
-	return holds
+	return holds, p.attempt
 }
 
 // make tries to make the proof.
 func (p *oneServerProof) make() {
-	made, err := p.probe()
-	p.mu.Lock()
-	p.running = false
-	now := time.Now()
-	p.retryAt = now.Add(retryProof)
-	if err == nil {
-		p.made, p.renewAt, p.ends, p.refused = made, now.Add(renewProof), now.Add(proofLife), ""
-		p.retryAt = now.Add(repeatProof)
-	}
-	p.mu.Unlock()
+	made, err := p.probe(differentTags)
 	if errors.Is(err, errSeveralServers) || isManyRefused(err) {
 		p.refute(err)
+		p.common.inBackground(p.checkTags)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil:
+		p.made, p.renewAt, p.ends, p.refused = made, now.Add(renewProof), now.Add(proofLife), ""
+		p.repeatAt = now.Add(repeatProof)
+	case now.After(p.retryAt):
+		p.retryAt = now.Add(retryProof)
+	}
+	close(p.attempt)
+	p.attempt = nil
 }
 
 // refute ends the proof because a script could not read several keys, and reports why. No proof is
@@ -112,82 +128,16 @@ func (p *oneServerProof) refute(why error) {
 	}
 }
 
+// checkTags reports a proxy that spreads even keys with the same hash tag over servers.
+func (p *oneServerProof) checkTags() {
+	if _, err := p.probe(sameTag); errors.Is(err, errSeveralServers) || isReply(err, "CROSSSLOT") {
+		p.common.listener.TagsIgnored(p.addr)
+	}
+}
+
 // end ends the proof until another one can be made.
 func (p *oneServerProof) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ends = time.Time{}
 }
-
-// probe writes the probe keys, each by itself, and reads all of them in one script. It returns how
-// many connections had been made when that script was written.
-func (p *oneServerProof) probe() (made uint32, err error) {
-	ctx, cancel := context.WithTimeout(p.common.closing, p.common.timeout)
-	defer cancel()
-	value := strconv.FormatUint(rand.Uint64(), 36)
-	keys := make([]string, probeKeys)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%s~%s-%d}:probe", p.common.keyHead, value, i)
-	}
-	if err := p.write(ctx, keys, value); err != nil {
-		return 0, err
-	}
-	read := p.newRead(ctx, keys)
-	// The scripts that rely on the proof are sent in pipelines. So is this one, because newer
-	// versions of go-redis have separate connections for pipelines.
-	if err := cmp.Or(p.node.processAll(ctx, []redis.Cmder{read}), read.Err()); err != nil {
-		return 0, err
-	}
-	switch found := read.Val(); {
-	case len(found) != probeKeys || found[0] != value: // also a proxy finds the first key
-		return 0, errNoProbeKeys
-	case slices.ContainsFunc(found, func(f string) bool { return f != value }):
-		return 0, errSeveralServers
-	}
-	return read.made, nil
-}
-
-// write sets each key to the value, by a command of its own.
-func (p *oneServerProof) write(ctx context.Context, keys []string, value string) error {
-	cmds := make([]redis.Cmder, len(keys))
-	for i, key := range keys {
-		cmds[i] = &valueCommand{Cmd: redis.NewCmd(ctx, "set", key, value, "px", probeLife.Milliseconds())}
-	}
-	if err := p.node.processAll(ctx, cmds); err != nil {
-		return err
-	}
-	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// probeRead is the command that reads the probe keys.
-type probeRead struct {
-	*redis.StringSliceCmd
-	sent   sendState
-	client *redis.Client
-	made   uint32 // how many connections had been made when the command was written
-}
-
-func (p *oneServerProof) newRead(ctx context.Context, keys []string) *probeRead {
-	args := []any{"eval", "return redis.call('MGET', unpack(KEYS))", len(keys)}
-	for _, key := range keys {
-		args = append(args, key)
-	}
-	return &probeRead{StringSliceCmd: redis.NewStringSliceCmd(ctx, args...), client: p.client}
-}
-
-// NoRetry implements redis.Cmder.
-func (r *probeRead) NoRetry() bool { return true }
-
-// Args implements redis.Cmder. go-redis calls it when it has a connection for the command.
-func (r *probeRead) Args() []any {
-	r.sent.markWritten()
-	r.made = connsMade(r.client)
-	return r.StringSliceCmd.Args()
-}
-
-func (r *probeRead) state() *sendState { return &r.sent }

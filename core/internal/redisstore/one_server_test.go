@@ -13,11 +13,24 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// oneKeyReports records the reports of OneKeyPerScript.
+// oneKeyReports records the reports of OneKeyPerScript and TagsIgnored.
 type oneKeyReports struct {
 	redisstore.NoListener
-	mu      sync.Mutex
-	reasons []string
+	mu          sync.Mutex
+	reasons     []string
+	tagsIgnored int
+}
+
+func (r *oneKeyReports) TagsIgnored(string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tagsIgnored++
+}
+
+func (r *oneKeyReports) ignored() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tagsIgnored
 }
 
 func (r *oneKeyReports) OneKeyPerScript(_ string, why error) {

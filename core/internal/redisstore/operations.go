@@ -147,12 +147,23 @@ func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Contex
 	return toFailure(err, s.timeout)
 }
 
-// runOnShards runs a script for charges on all their shards side by side, so that a shard that does
-// not answer does not delay the others. It returns the failures of all shards, joined.
+// runOnShards runs a script for charges once if one server is proved to hold all of them, and
+// otherwise on all their shards side by side, so that a shard that does not answer does not delay
+// the others. It returns the failures of all shards, joined.
 func (s *Store) runOnShards(ctx context.Context, charges []algorithm.Charge, newCall func([]algorithm.Charge) *scriptCall) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	parts := s.splitCharges(charges)
+	parts := splitCharges(charges)
+	if proof := s.router.proof(); len(parts) > 1 && proof.wanted() {
+		call := newCall(charges)
+		call.proof = proof
+		switch _, err := s.runScript(deadline, call); {
+		case err == nil:
+			return nil
+		case err != errUnproved:
+			return toFailure(err, s.timeout)
+		}
+	}
 	failed := make([]error, len(parts))
 	sideBySide(len(parts), func(i int) {
 		if _, err := s.runScript(deadline, newCall(parts[i])); err != nil {

@@ -16,9 +16,9 @@ type router interface {
 	shard(ctx context.Context, key []byte) (*shard, error)
 	// isReady reports whether shard answers without asking the servers.
 	isReady() bool
-	// isSharded reports whether keys with different hash tags may lie on different servers, where
-	// no single script can reach them all.
-	isSharded() bool
+	// proof returns the proof that one server holds all keys, without which no script may have keys
+	// with different hash tags. It is nil if there are several servers.
+	proof() *oneServerProof
 	// all returns the shards that were found so far.
 	all() []*shard
 }
@@ -27,28 +27,25 @@ func newRouter(client redis.UniversalClient, c *common) router {
 	table := &shardTable{common: c}
 	switch client := client.(type) {
 	case *redis.Client:
-		return singleShard{table.shardFor(client), false}
+		return singleShard{table.shardFor(client)}
 	case *redis.Ring:
 		return ringRouter{client, table}
 	case *redis.ClusterClient:
 		return newClusterRouter(client, table)
 	default: // of a type that we do not know: it may be a cluster
-		return singleShard{newShard(unknownNode{detachedClient{client}}, 0, c), true}
+		return singleShard{newShard(unknownNode{detachedClient{client}}, 0, c)}
 	}
 }
 
 // singleShard is the router of a single server, of the master that Sentinel names, and of a client
 // of a type that we do not know.
-type singleShard struct {
-	only    *shard
-	sharded bool // it may be several servers
-}
+type singleShard struct{ only *shard }
 
 func (r singleShard) shard(context.Context, []byte) (*shard, error) { return r.only, nil }
 
 func (r singleShard) isReady() bool { return true }
 
-func (r singleShard) isSharded() bool { return r.sharded }
+func (r singleShard) proof() *oneServerProof { return r.only.proof }
 
 func (r singleShard) all() []*shard { return []*shard{r.only} }
 
@@ -69,7 +66,7 @@ func (r ringRouter) shard(_ context.Context, key []byte) (*shard, error) {
 
 func (r ringRouter) isReady() bool { return true }
 
-func (r ringRouter) isSharded() bool { return true }
+func (r ringRouter) proof() *oneServerProof { return nil }
 
 func (r ringRouter) all() []*shard { return r.table.all() }
 

@@ -110,7 +110,7 @@ func (r *clusterRouter) probeContacted() {
 
 func (r *clusterRouter) isReady() bool { return r.slotsKnown.Load() }
 
-func (r *clusterRouter) isSharded() bool { return true }
+func (r *clusterRouter) proof() *oneServerProof { return nil }
 
 func (r *clusterRouter) all() []*shard {
 	if !r.slotsKnown.Load() {

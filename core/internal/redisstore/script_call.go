@@ -136,7 +136,7 @@ func (c *scriptCall) command(ctx context.Context) command {
 	if c.sendText {
 		args = asEval(args, c.script)
 	}
-	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{unsent: c.unsent}}
+	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{unsent: c.unsent}, guard{c.proof, args[3]}}
 	return &c.cmd
 }
 
@@ -147,6 +147,8 @@ func (c *scriptCall) retry(err error) (again bool, _ error) {
 	case isReply(err, "NOSCRIPT") && !c.sendText:
 		c.sendText, c.wasUnknown = true, true
 		return true, nil
+	case c.isUnproved(err):
+		return false, errUnproved
 	case err != nil:
 		return false, nameForeignKeys(err, c.keyNames)
 	case c.kind == fastKind && c.fast.isUncommon():
@@ -156,6 +158,20 @@ func (c *scriptCall) retry(err error) (again bool, _ error) {
 		return false, nil
 	}
 	return c.retryWithServerTime()
+}
+
+// isUnproved reports whether the call was not decided for want of the proof that it needs. If the
+// server has refuted the proof, it ends.
+func (c *scriptCall) isUnproved(err error) bool {
+	switch {
+	case c.proof == nil:
+		return false
+	case isRefuted(err):
+		c.proof.refute(err)
+		return true
+	}
+	values, _ := c.cmd.Val().([]any)
+	return err == nil && len(values) == 1 && values[0] == unproved
 }
 
 // retryWithServerTime reports whether the arguments assumed another day of a calendar than the

@@ -66,11 +66,11 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 		args = algorithm.AppendForm(args, g.counters, g.calls, next-first)
 		first = next
 	}
-	blank := append(newArgs(script, 1, 0), args[3]) // a proxy may hang up if there is no key
+	key := args[3]
 	if sendText {
-		args, blank = asEval(args, script), asEval(blank, script)
+		args = asEval(args, script)
 	}
-	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{unsent: unsent}, blank, proof}
+	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{unsent: unsent}, guard{proof, key}}
 	return &m.cmd
 }
 
@@ -78,12 +78,11 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 // that the script did not decide gets a script of its own next.
 func (m *manyCall) read() bool {
 	replies := m.cmd.Val()
-	switch len(replies) {
-	case 0: // the proof had ended, so the script had no arguments
+	switch {
+	case len(replies) == 1 && replies[0] == unproved:
 		m.separate()
 		return false
-	case len(m.hashes):
-	default:
+	case len(replies) != len(m.hashes):
 		m.fail(fmt.Errorf("the script replied %.99q for %d counters", replies, len(m.hashes)))
 		return false
 	}
@@ -116,7 +115,7 @@ func (m *manyCall) fail(err error) {
 // isManyRefused reports whether the server refused a script before the script wrote anything,
 // because of its keys, or because a command in it is unknown or not permitted.
 func isManyRefused(err error) bool {
-	return err != nil && (isReply(err, "CROSSSLOT") || isRedirect(err) || isReply(err, "unknown command") || isNoPermission(err))
+	return err != nil && (isRefuted(err) || isReply(err, "unknown command") || isNoPermission(err))
 }
 
 // sameForm reports whether two groups have the same form, and so stand together in the arguments of
@@ -155,26 +154,20 @@ func (m *manyCall) appendKeys(args []any) []any {
 	return args
 }
 
-// manyCommand is the command of a manyCall. It is written to a connection only while the proof that
-// one server holds all keys is valid. Otherwise, blank is written in its place: the same script
-// with one key and no arguments, which decides nothing.
+// manyCommand is the command of a manyCall.
 type manyCommand struct {
 	*redis.StringSliceCmd
 	sent  sendState
-	blank []any
-	proof *oneServerProof
+	guard guard
 }
 
 // NoRetry implements redis.Cmder.
 func (c *manyCommand) NoRetry() bool { return true }
 
-// Args implements redis.Cmder. go-redis calls it when it has a connection for the command.
+// Args implements redis.Cmder.
 func (c *manyCommand) Args() []any {
 	c.sent.markWritten()
-	if !c.proof.holds() {
-		return c.blank
-	}
-	return c.StringSliceCmd.Args()
+	return c.guard.args(c.StringSliceCmd.Args())
 }
 
 func (c *manyCommand) state() *sendState { return &c.sent }
