@@ -2,7 +2,6 @@ package core
 
 import (
 	"net"
-	"net/http"
 	"net/netip"
 	"net/textproto"
 	"strings"
@@ -76,20 +75,6 @@ func (c *call) Host() string {
 		host = name
 	}
 	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-}
-
-// Cookie implements Request.
-func (c *call) Cookie(name string) string {
-	lines := c.Header("Cookie")
-	if len(lines) == 0 {
-		return ""
-	}
-	r := http.Request{Header: http.Header{"Cookie": lines}}
-	cookie, err := r.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
 }
 
 // User implements Request. It calls Identify once.

@@ -129,6 +129,16 @@ func (v *infoView) Header(name string) []string { return v.header[name] }
 func (v *infoView) Query(name string) string    { return v.query.Get(name) }
 func (v *infoView) Value(key any) any           { return v.ctx.Value(key) }
 
+// Cookie implements View, as net/http reads cookies.
+func (v *infoView) Cookie(name string) string {
+	r := http.Request{Header: v.header}
+	cookie, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
 // Param implements View. It knows the parameters that all frameworks have: a segment of the path.
 func (v *infoView) Param(name string) string {
 	segments := strings.Split(v.sent, "/")

@@ -60,6 +60,14 @@ func (v *fakeView) Host() string                      { return v.request.Get("Ho
 func (v *fakeView) Query(name string) string          { return v.query.Get(name) }
 func (v *fakeView) Param(name string) string          { return v.params[name] }
 
+func (v *fakeView) Cookie(name string) string {
+	cookie, err := (&http.Request{Header: v.request}).Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
 // from returns the same call by another peer; "" is one without an address, as over a unix socket.
 func (v *fakeView) from(peer string) *fakeView {
 	v.peer, _ = netip.ParseAddr(peer)

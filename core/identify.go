@@ -21,15 +21,12 @@ type IdentifyFunc func(Request) (user string, err error)
 type VerifyFunc func(ctx context.Context, token string) (user string, err error)
 
 // BearerToken returns a function that identifies callers by "Authorization: Bearer TOKEN" (RFC
-// 6750). A call with no such header, or with several, is not logged in.
+// 6750). A call without such a header is not logged in. Of several lines the first counts, which is
+// the one that handlers get, too.
 func BearerToken(verify VerifyFunc) IdentifyFunc {
 	must(verify != nil, "BearerToken needs a function that verifies tokens")
 	return func(r Request) (string, error) {
-		lines := r.Header("Authorization")
-		if len(lines) != 1 {
-			return "", nil
-		}
-		scheme, token, _ := strings.Cut(lines[0], " ")
+		scheme, token, _ := strings.Cut(firstLine(r, "Authorization"), " ")
 		token = strings.TrimSpace(token)
 		if !strings.EqualFold(scheme, "Bearer") || token == "" {
 			return "", nil

@@ -337,7 +337,8 @@ func TestIdentify(t *testing.T) {
 		{"only the token", bearer, call().with("Authorization", "alice-token"), "", false},
 		{"another scheme", bearer, call().with("Authorization", "Basic alice-token"), "", false},
 		{"no space", bearer, call().with("Authorization", "Beareralice-token"), "", false},
-		{"two headers", bearer, call().with("Authorization", "Bearer alice-token").with("Authorization", "Bearer bob-token"), "", false},
+		{"the first of two headers", bearer, call().with("Authorization", "Bearer alice-token").with("Authorization", "Bearer bob-token"), "alice", false},
+		{"the second of two headers", bearer, call().with("Authorization", "Basic a").with("Authorization", "Bearer alice-token"), "", false},
 		{"verify fails", bearer, call().with("Authorization", "Bearer down"), "", true},
 
 		{"cookie", cookie, call().with("Cookie", "a=b; session=alice-session; c=d"), "alice", false},

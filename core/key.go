@@ -32,19 +32,29 @@ func ByUser(r Request) (string, error) {
 	return "user:" + user, nil
 }
 
-// ByHeader counts by the value of a header, several lines together, as header:NAME:DIGEST, and by
-// IP if the header is missing. Host is the host in lower case and with its port; in gRPC it is
-// :authority. The value is always hashed, because it may be an API key; [Digest] returns the same
-// hash. Danger: callers choose their headers, so add a rule by IP beside it.
+// ByHeader counts by the value of a header, as header:NAME:DIGEST, and by IP if the header is
+// missing. Of several lines the first counts, which is the one that the getters of all frameworks
+// return: a handler that reads another line needs a KeyFunc of its own. Host is the host in lower
+// case and with its port; in gRPC it is :authority. The value is always hashed, because it may be
+// an API key; [Digest] returns the same hash. Danger: callers choose their headers, so add a rule
+// by IP beside it.
 func ByHeader(name string) KeyFunc {
 	prefix := "header:" + strings.ToLower(name) + ":"
 	return func(r Request) (string, error) {
-		value := strings.Join(r.Header(name), ",")
+		value := firstLine(r, name)
 		if value == "" {
 			return "", nil
 		}
 		return prefix + Digest(value), nil
 	}
+}
+
+// firstLine returns the first value of a header, or "".
+func firstLine(r Request, name string) string {
+	if lines := r.Header(name); len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
 }
 
 // ByHost counts all calls to a host together, as host:NAME, and by IP if the call names no host.
@@ -57,7 +67,7 @@ func ByHost(r Request) (string, error) {
 	return "", nil
 }
 
-// ByQuery counts by the value of a query parameter, as query:NAME:DIGEST, and by IP if it is
+// ByQuery counts by the first value of a query parameter, as query:NAME:DIGEST, and by IP if it is
 // missing. The value is always hashed, because it may be an API key; [Digest] returns the same
 // hash. Danger: callers choose it, so add a rule by IP beside it.
 func ByQuery(name string) KeyFunc {

@@ -28,14 +28,16 @@ type Request interface {
 	// dot, or "" if there is none. Callers choose it.
 	Host() string
 	// Header returns every value of a request header, in order. Host is a header in every
-	// framework, in lower case and with its port.
+	// framework, in lower case and with its port. Danger: callers can send a header twice, and the
+	// getters of frameworks return the first value, so count by that.
 	Header(name string) []string
 	// Query returns the first value of a parameter of the URL's query, or "".
 	Query(name string) string
 	// Param returns the text that a named wildcard of the route matched, or "". A middleware of a
 	// whole router may run before it is known.
 	Param(name string) string
-	// Cookie returns the value of the first cookie of this name, or "" if there is none.
+	// Cookie returns the value of the first cookie of this name, as the framework's own getter
+	// does, or "" if there is none.
 	Cookie(name string) string
 	// Value returns the value that an earlier middleware left under this key, or nil.
 	Value(key any) any

@@ -36,6 +36,9 @@ type View interface {
 	Query(name string) string
 	// Param returns the text that a named wildcard of the route matched, or "".
 	Param(name string) string
+	// Cookie returns the value of the first cookie of this name, or "". It is the one that the
+	// framework's own getter returns, because frameworks differ in what they unquote, decode or skip.
+	Cookie(name string) string
 	// Value returns the value that an earlier middleware left under this key, in the framework's
 	// own store or in the context, or nil.
 	Value(key any) any

@@ -164,6 +164,15 @@ func (v *view) Path() string {
 	return v.c.Request().URL.Path
 }
 
+// Cookie implements core.View.
+func (v *view) Cookie(name string) string {
+	cookie, err := v.c.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
 func (v *view) Value(key any) any {
 	if name, ok := key.(string); ok {
 		if value := v.c.Get(name); value != nil {

@@ -97,7 +97,17 @@ type handling struct {
 	err     error // what the handler returns
 }
 
-func (h *handling) Context() context.Context { return h.c.Request().Context() }
+func (h *handling) Context() context.Context  { return h.c.Request().Context() }
+func (h *handling) Header(name string) string { return h.c.Request().Header.Get(name) }
+func (h *handling) Query(name string) string  { return h.c.QueryParam(name) }
+func (h *handling) Flush()                    { h.c.Response().Flush() }
+func (h *handling) Cookie(name string) string {
+	cookie, err := h.c.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
 func (h *handling) Text(text string) {
 	h.c.Response().Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_ = h.c.String(http.StatusOK, text)

@@ -112,6 +112,7 @@ func (v view) Method() string                    { return v.c.Method() }
 func (v view) Path() string                      { return v.c.Path() }
 func (v view) Query(name string) string          { return v.c.Query(name) }
 func (v view) Param(name string) string          { return v.c.Params(name) }
+func (v view) Cookie(name string) string         { return v.c.Cookies(name) }
 func (v view) Value(key any) any                 { return firstValue(v.c.Locals(key), v.c.UserContext().Value(key)) }
 func (v view) ResponseHeader() core.HeaderWriter { return &v.c.Response().Header }
 

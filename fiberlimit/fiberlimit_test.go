@@ -99,9 +99,13 @@ type handling struct {
 	err     error // what the handler returns
 }
 
-func (h *handling) Context() context.Context { return h.c.UserContext() }
-func (h *handling) Text(text string)         { _ = h.c.SendString(text) }
-func (h *handling) Reply(status int)         { _ = h.c.Status(status).SendString("replied") }
+func (h *handling) Context() context.Context  { return h.c.UserContext() }
+func (h *handling) Header(name string) string { return h.c.Get(name) }
+func (h *handling) Cookie(name string) string { return h.c.Cookies(name) }
+func (h *handling) Query(name string) string  { return h.c.Query(name) }
+func (h *handling) Flush()                    {} // fiber sends nothing before the handler returns
+func (h *handling) Text(text string)          { _ = h.c.SendString(text) }
+func (h *handling) Reply(status int)          { _ = h.c.Status(status).SendString("replied") }
 func (h *handling) Allow(check *core.Check, subject string) bool {
 	return fiberlimit.Allow(h.c, check, subject)
 }

@@ -143,6 +143,12 @@ func (v view) Param(name string) string          { return v.c.Param(name) }
 func (v view) Size() int64                       { return v.c.Request.ContentLength }
 func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
 
+// Cookie returns the decoded value, as gin does.
+func (v view) Cookie(name string) string {
+	value, _ := v.c.Cookie(name)
+	return value
+}
+
 func (v view) Value(key any) any {
 	if name, ok := key.(string); ok {
 		if value, found := v.c.Get(name); found {

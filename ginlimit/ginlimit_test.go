@@ -81,7 +81,14 @@ type handling struct {
 	limiter *core.Limiter
 }
 
-func (h handling) Context() context.Context { return h.c.Request.Context() }
+func (h handling) Context() context.Context  { return h.c.Request.Context() }
+func (h handling) Header(name string) string { return h.c.GetHeader(name) }
+func (h handling) Query(name string) string  { return h.c.Query(name) }
+func (h handling) Flush()                    { h.c.Writer.Flush() }
+func (h handling) Cookie(name string) string {
+	value, _ := h.c.Cookie(name)
+	return value
+}
 func (h handling) Text(text string) {
 	h.c.Header("Content-Length", strconv.Itoa(len(text)))
 	h.c.String(http.StatusOK, "%s", text)

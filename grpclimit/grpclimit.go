@@ -19,6 +19,7 @@ package grpclimit
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -207,6 +208,16 @@ func (v *view) Param(string) string { return "" }
 // Header returns the values of the call's metadata.
 func (v *view) Header(name string) []string {
 	return metadata.ValueFromIncomingContext(v.trailer.ctx, name)
+}
+
+// Cookie returns a cookie from the metadata cookie, which some gateways forward.
+func (v *view) Cookie(name string) string {
+	r := http.Request{Header: http.Header{"Cookie": v.Header("cookie")}}
+	cookie, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
 }
 
 // Host returns the call's :authority.

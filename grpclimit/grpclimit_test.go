@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -117,6 +118,16 @@ func (h *handling) OwnLimits(guard *core.Guard) {
 	text, _ := json.Marshal(shown)
 	h.Text(string(text))
 }
+func (h *handling) Header(name string) string {
+	md, _ := metadata.FromIncomingContext(h.ctx)
+	if values := md.Get(name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+func (h *handling) Cookie(string) string { return "" }
+func (h *handling) Query(string) string  { return "" }
+func (h *handling) Flush()               {}
 func (h *handling) Text(text string) {
 	h.text = text
 	if h.stream != nil {

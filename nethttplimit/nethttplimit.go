@@ -124,6 +124,15 @@ func (v *view) Value(key any) any                 { return v.r.Context().Value(k
 func (v *view) Size() int64                       { return v.r.ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }
 
+// Cookie implements core.View.
+func (v *view) Cookie(name string) string {
+	cookie, err := v.r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
 // Path returns the undecoded path if the client's spelling differs. A mux routes by its segments:
 // /a%2Fb has one, /a/b has two.
 func (v *view) Path() string {

@@ -96,7 +96,17 @@ type handling struct {
 	limiter *core.Limiter
 }
 
-func (h handling) Context() context.Context { return h.r.Context() }
+func (h handling) Context() context.Context  { return h.r.Context() }
+func (h handling) Header(name string) string { return h.r.Header.Get(name) }
+func (h handling) Query(name string) string  { return h.r.URL.Query().Get(name) }
+func (h handling) Flush()                    { h.w.(http.Flusher).Flush() }
+func (h handling) Cookie(name string) string {
+	cookie, err := h.r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
 func (h handling) Text(text string) {
 	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = h.w.Write([]byte(text))

@@ -216,3 +216,15 @@ func (h handling) Text(text string) { _, _ = io.WriteString(h.reply, text) }
 
 // Reply implements limittest.Handling.
 func (h handling) Reply(status int) { h.status(status) }
+
+// Header implements limittest.Handling. No route here reads its call.
+func (h handling) Header(string) string { return "" }
+
+// Cookie implements limittest.Handling.
+func (h handling) Cookie(string) string { return "" }
+
+// Query implements limittest.Handling.
+func (h handling) Query(string) string { return "" }
+
+// Flush implements limittest.Handling. No route here flushes.
+func (h handling) Flush() {}

@@ -29,6 +29,7 @@ func (v visit) Host() string                      { return "" }
 func (v visit) Header(name string) []string       { return v.headers()[name] }
 func (v visit) Query(string) string               { return "" }
 func (v visit) Param(string) string               { return "" }
+func (v visit) Cookie(string) string              { return "" }
 func (v visit) Value(key any) any                 { return v.ctx.Value(key) }
 func (v visit) Size() int64                       { return -1 }
 func (v visit) ResponseHeader() core.HeaderWriter { return http.Header{} }

@@ -77,6 +77,7 @@ func (v *view) Host() string                      { return "" }
 func (v *view) Header(string) []string            { return nil }
 func (v *view) Query(string) string               { return "" }
 func (v *view) Param(string) string               { return "" }
+func (v *view) Cookie(string) string              { return "" }
 func (v *view) Value(any) any                     { return nil }
 func (v *view) Size() int64                       { return 0 }
 func (v *view) ResponseHeader() core.HeaderWriter { return &v.header }

@@ -24,6 +24,7 @@ func (v *view) Host() string                      { return v.r.Host }
 func (v *view) Header(name string) []string       { return v.r.Header[name] }
 func (v *view) Query(string) string               { return "" }
 func (v *view) Param(string) string               { return "" }
+func (v *view) Cookie(string) string              { return "" }
 func (v *view) Value(any) any                     { return nil }
 func (v *view) Size() int64                       { return v.r.ContentLength }
 func (v *view) ResponseHeader() core.HeaderWriter { return v.header }

@@ -74,6 +74,14 @@ type Handling interface {
 	// OwnLimits replies with the adapter's OwnLimits. An RPC sends the name of each limit, its Max
 	// and what remains of it as JSON, in the form of core.OwnLimits.Reply.
 	OwnLimits(guard *core.Guard)
+	// Header, Cookie and Query return what the framework's own getters return for a header, a cookie
+	// and a parameter of the query: the first value. An RPC is asked only for headers.
+	Header(name string) string
+	Cookie(name string) string
+	Query(name string) string
+	// Flush sends the header of the reply, with 200, before there is a body. It is called only if the
+	// framework notices LeavingCallers, and not for an RPC.
+	Flush()
 	// Text replies 200 with a text whose length is declared before it.
 	Text(text string)
 	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code for it.

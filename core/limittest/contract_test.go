@@ -29,6 +29,7 @@ func TestContractNamesTheMistake(t *testing.T) {
 		"Host":           `View.Host returned "", want "service.test"`,
 		"Query":          `View.Query("colour") returned "", want "blue"`,
 		"Param":          `View.Param("id") returned "", want "7"`,
+		"Cookie":         `View.Cookie("colour") returned "", want "red"`,
 		"Value":          `View.Value(inFront{}) returned <nil>, want "context"`,
 		"stored Value":   `View.Value("limittest") returned <nil>, want "store"`,
 		"Size":           `View.Size returned -1, want 5`,

@@ -54,6 +54,7 @@ func (c *contract) sendShown(t testing.TB) Reply {
 	if c.adapter.RPC {
 		return c.get(t, "/shown/7", append(headers, "Host: service.test")...)
 	}
+	headers = append(headers, "Cookie: colour=red; colour=green")
 	return c.doRaw(t, http.MethodPost, "/shown/7?colour=blue", append(headers, body(5)...)...)
 }
 
@@ -89,6 +90,7 @@ func (c *contract) methods(v, inUse *viewed) []viewMethod {
 			{"Method", v.method, http.MethodPost, "the method of the request"},
 			{`Query("colour")`, v.query, "blue", "the first value of a parameter of the query"},
 			{`Param("id")`, v.param, "7", "what the wildcard of the route /shown/{id} matched"},
+			{`Cookie("colour")`, v.cookie, "red", "the first cookie of this name, as the framework's own getter returns it"},
 			{"Size", v.size, int64(5), "the length of the body"},
 		}...)
 	}
@@ -130,7 +132,7 @@ type viewed struct {
 	context, stored, value any
 	method, path, route    string
 	addr, host             string
-	query, param           string
+	query, param, cookie   string
 	header                 []string
 	size                   int64
 }
@@ -153,7 +155,8 @@ func (v *views) note(r core.Request) (string, error) {
 		context: r.Context().Value(inFront{}), stored: r.Value("limittest"), value: r.Value(inFront{}),
 		method: strings.Clone(r.Method()), path: strings.Clone(r.Path()), route: strings.Clone(r.Route()),
 		addr: r.RemoteAddr().Unmap().String(), host: strings.Clone(r.Host()),
-		query: strings.Clone(r.Query("colour")), param: strings.Clone(r.Param("id")), size: r.Size(),
+		query: strings.Clone(r.Query("colour")), param: strings.Clone(r.Param("id")),
+		cookie: strings.Clone(r.Cookie("colour")), size: r.Size(),
 	}
 	for _, line := range r.Header("X-Shown") {
 		seen.header = append(seen.header, strings.Clone(line))

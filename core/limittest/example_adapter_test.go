@@ -115,6 +115,15 @@ func (v view) Param(name string) string          { return v.c.Request.PathValue(
 func (v view) Size() int64                       { return v.c.Request.ContentLength }
 func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
 
+// Cookie implements core.View.
+func (v view) Cookie(name string) string {
+	cookie, err := v.c.Request.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
 // Value looks in the framework's own store first.
 func (v view) Value(key any) any {
 	if name, ok := key.(string); ok {
@@ -178,8 +187,18 @@ func recovered(c *Ctx) {
 // handling is what the app does with a call.
 type handling struct{ c *Ctx }
 
-func (h handling) Context() context.Context { return h.c.Request.Context() }
-func (h handling) Reply(status int)         { http.Error(h.c.Writer, "replied", status) }
+func (h handling) Context() context.Context  { return h.c.Request.Context() }
+func (h handling) Reply(status int)          { http.Error(h.c.Writer, "replied", status) }
+func (h handling) Header(name string) string { return h.c.Request.Header.Get(name) }
+func (h handling) Query(name string) string  { return h.c.Request.URL.Query().Get(name) }
+func (h handling) Flush()                    { h.c.Writer.(http.Flusher).Flush() }
+func (h handling) Cookie(name string) string {
+	cookie, err := h.c.Request.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
 func (h handling) Text(text string) {
 	h.c.Writer.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = io.Copy(h.c.Writer, strings.NewReader(text))

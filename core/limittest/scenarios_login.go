@@ -52,7 +52,10 @@ func loginByToken(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/reply", "Authorization: Bearer bob-token")
 	s.want(t, 401, "/shop/reply", "Authorization: Bearer unknown")
 	s.want(t, 401, "/shop/reply", "Authorization: Basic alice-token")
-	s.want(t, 401, "/shop/reply", "Authorization: Bearer bob-token", "Authorization: Bearer alice-token")
+	s.want(t, 401, "/shop/reply", "Authorization: Basic bob-token", "Authorization: Bearer bob-token")
+	s.want(t, 429, "/shop/reply", "Authorization: Bearer alice-token", "Authorization: Bearer bob-token")
+	s.want(t, 200, "/shop/reply", "Authorization: Bearer bob-token", "Authorization: Bearer alice-token")
+	s.want(t, 429, "/shop/reply", "Authorization: Bearer bob-token", "Authorization: Bearer unknown")
 }
 
 func loginByCookie(t *testing.T, s *site) {

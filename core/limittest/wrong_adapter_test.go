@@ -114,6 +114,10 @@ func (v view) Query(name string) string {
 	return wrongly(v.adapter, "Query", "", v.r.URL.Query().Get(name))
 }
 
+func (v view) Cookie(name string) string {
+	return wrongly(v.adapter, "Cookie", "", handling{r: v.r}.Cookie(name))
+}
+
 func (v view) Param(name string) string {
 	return wrongly(v.adapter, "Param", "", v.r.PathValue(name))
 }
@@ -202,8 +206,18 @@ type handling struct {
 	r       *http.Request
 }
 
-func (h handling) Context() context.Context { return h.r.Context() }
-func (h handling) Reply(status int)         { http.Error(h.w, "replied", status) }
+func (h handling) Context() context.Context  { return h.r.Context() }
+func (h handling) Reply(status int)          { http.Error(h.w, "replied", status) }
+func (h handling) Header(name string) string { return h.r.Header.Get(name) }
+func (h handling) Query(name string) string  { return h.r.URL.Query().Get(name) }
+func (h handling) Flush()                    { h.w.(http.Flusher).Flush() }
+func (h handling) Cookie(name string) string {
+	cookie, err := h.r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
 func (h handling) Text(text string) {
 	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = h.w.Write([]byte(text))

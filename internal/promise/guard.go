@@ -26,6 +26,7 @@ func (v *call) Host() string                      { return "shop.example" }
 func (v *call) Header(string) []string            { return nil }
 func (v *call) Query(string) string               { return "" }
 func (v *call) Param(string) string               { return "" }
+func (v *call) Cookie(string) string              { return "" }
 func (v *call) Value(key any) any                 { return v.values[key] }
 func (v *call) Size() int64                       { return -1 }
 func (v *call) ResponseHeader() core.HeaderWriter { return v.answer }
