@@ -12,8 +12,8 @@ type AttachedRule struct {
 	// Names are the names by which the rule counts, sorted. A rule that is named after its routes
 	// has one for each route that this process was called for.
 	Names []string
-	// Place is where the rule was attached, as file:line, or where it is written, if it comes from
-	// a file with rules. Version is that of its RuleSet, or "".
+	// Place is where the rule was attached, as a path within its module and a line, or where it is
+	// written, if it comes from a file with rules. Version is that of its RuleSet, or "".
 	Place, Version string
 	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool

@@ -371,7 +371,7 @@ func TestExplainRuleSet(t *testing.T) {
 		guard.Check(newView("GET", "/"))
 		x := inspect(t, limiter, "ip:192.0.2.1")
 		r := ruleOf(t, x, "api")
-		if r.Version != version || limitsText(r) != fmt.Sprintf("%d/h rule %d+0", 1+i, 1+i) || !strings.Contains(r.Place, "/explain_test.go:") {
+		if r.Version != version || limitsText(r) != fmt.Sprintf("%d/h rule %d+0", 1+i, 1+i) || !strings.Contains(r.Place, "core/explain_test.go:") {
 			t.Errorf("%+v", r)
 		}
 		if text := x.String(); strings.Contains(text, `in version "`+version+`"`) != (version != "") {

@@ -1,17 +1,18 @@
 package core
 
 import (
-	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 )
 
 // module is the path of this module, with a slash behind it.
 var module = strings.TrimSuffix(reflect.TypeFor[Limiter]().PkgPath(), "core")
 
-// callerPlace returns the line of the service's code that called this module, as file:line, or ""
-// if there is none.
+// callerPlace returns the line of the service's code that called this module, as path:line within its
+// module, or "" if there is none.
 func callerPlace() string {
 	var callers [32]uintptr
 	return placeOf(callers[:runtime.Callers(2, callers[:])])
@@ -23,7 +24,7 @@ func placeOf(callers []uintptr) string {
 	for {
 		frame, more := frames.Next()
 		if frame.Function != "" && !isOurs(&frame) {
-			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+			return codeplace.OfFrame(&frame)
 		}
 		if !more {
 			return ""

@@ -31,7 +31,7 @@ const maxParameterLooks = 1000
 // lookForParameters warns if the rule does not apply to a call only because the route spells its
 // parameters in another way, such as /users/{id} for /users/:id.
 func (b *boundRule) lookForParameters(c *call) {
-	if b.parameterLooks.Load() >= maxParameterLooks {
+	if !b.scope.NamesParameters() || b.parameterLooks.Load() >= maxParameterLooks {
 		return
 	}
 	b.parameterLooks.Add(1)

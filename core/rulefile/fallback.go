@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 )
 
 // Fallback holds the rules that a process uses until it has read its document. Make one with
@@ -22,8 +23,9 @@ func Files(paths ...string) Fallback { return Fallback{paths: paths} }
 
 // Rules returns rules in Go. Each needs a Name.
 func Rules(rules ...core.Rule) Fallback {
-	_, file, line, _ := runtime.Caller(1)
-	return Fallback{rules: rules, place: Place{File: fmt.Sprintf("%s:%d", file, line)}}
+	var caller [1]uintptr
+	frame, _ := runtime.CallersFrames(caller[:runtime.Callers(2, caller[:])]).Next()
+	return Fallback{rules: rules, place: Place{File: codeplace.OfFrame(&frame)}}
 }
 
 // loadFallback loads the rules of all fallbacks together.

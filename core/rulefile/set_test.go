@@ -260,7 +260,7 @@ func TestReload(t *testing.T) {
 	path := set.paths[0]
 	for text, want := range map[string]string{
 		"version: 1\nrules:\n  - {name: api, limit: 0/h}\n":             path + `:3:24: rule "api": limit = "0/h": `,
-		"version: 1\nrules:\n  - {name: apo, limit: 5/h}\n":             path + `:3:5: rule "api": name: is attached (` + here(t),
+		"version: 1\nrules:\n  - {name: apo, limit: 5/h}\n":             path + `:3:5: rule "api": name: is attached (` + "core/rulefile/set_test.go:",
 		"version: 1\nrules:\n  - {name: api, limit: 5/h, count: nil}\n": path + `:3:`,
 	} {
 		if err := reload(t, set, text); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -279,7 +279,7 @@ func TestTheSameNameInGo(t *testing.T) {
 	set := loadText(t, rulesText("api", "limit: 1/h"))
 	guard := set.MustGuard("api")
 	_, err := set.limiter.Guard(core.Rule{Name: "api", Limit: core.PerHour(2)})
-	want := `stands for 1/h on this Limiter already (` + set.paths[0] + `:3:5), and here (` + here(t)
+	want := `stands for 1/h on this Limiter already (` + set.paths[0] + `:3:5), and here (` + "core/rulefile/set_test.go:"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
@@ -287,7 +287,7 @@ func TestTheSameNameInGo(t *testing.T) {
 		t.Error(err)
 	}
 	err = reload(t, set, rulesText("api", "limit: 2/h"))
-	want = set.paths[0] + `:3:5: rule "api": name: stands for 1/h on this Limiter already (` + here(t)
+	want = set.paths[0] + `:3:5: rule "api": name: stands for 1/h on this Limiter already (` + "core/rulefile/set_test.go:"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
@@ -326,11 +326,4 @@ func TestReloadOfTheSame(t *testing.T) {
 		t.Errorf("the log has %s, want %s", log.String(), want)
 	}
 	runtime.KeepAlive(guard)
-}
-
-// here returns the file of its caller, as errors name it.
-func here(t *testing.T) string {
-	t.Helper()
-	_, file, _, _ := runtime.Caller(1)
-	return file
 }

@@ -51,7 +51,7 @@ func run() error {
 		return err
 	}
 	defer limiter.Close()
-	guard, stop, err := newGuards(limiter)
+	guards, stop, err := newGuards(limiter)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return serve(listener, routes(guard), drain, page)
+	return serve(listener, routes(guards), drain, page)
 }
 
 // serveConsole serves the operator's page at CONSOLE_ADDR. By default, only this machine reaches
@@ -153,49 +153,62 @@ func userOfSession(_ context.Context, session string) (user string, err error) {
 
 func isComma(r rune) bool { return r == ',' || r == ' ' }
 
-// rules are the limits by their names in a rules file. Those without a Name count their route:
-// /users/1 and /users/2 have one counter.
-var rules = map[string]core.Rule{
-	"api":   {Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}, Ban: core.Ban{ByHand: true}},
-	"paths": {Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
-	"users": {Seconds: 10, MaxCount: 3},
-	"burst": {Limit: core.PerSecond(5).Bucket(10)},
-	"fixed": {Limit: core.Per(4, 5*time.Second).Fixed()},
-	"reply": {Seconds: 60, MaxCount: 5, NeedLogin: true},
-}
+// guards are the limits of the service.
+type guards struct{ all, users, burst, fixed, reply *core.Guard }
 
-// newGuards returns a function that makes the guard of some rules: of those in the file that RULES
-// names, or of those in Go. stop ends the following of the file.
-func newGuards(limiter *core.Limiter) (guard func(names ...string) *core.Guard, stop func(), err error) {
-	if file := os.Getenv("RULES"); file != "" {
-		set, err := rulefile.Watch(limiter, rulefile.Functions{}, file)
-		if err != nil {
-			return nil, nil, fmt.Errorf("RULES: %w", err)
-		}
-		return set.MustGuard, set.Close, nil
+// newGuards returns the limits that are in the file that RULES names, or those in Go. stop ends the
+// following of the file.
+func newGuards(limiter *core.Limiter) (g guards, stop func(), err error) {
+	file := os.Getenv("RULES")
+	if file == "" {
+		return guardsInGo(limiter), func() {}, nil
 	}
-	return func(names ...string) *core.Guard {
-		var chosen []core.Rule
-		for _, name := range names {
-			chosen = append(chosen, rules[name])
-		}
-		return limiter.MustGuard(chosen...)
-	}, func() {}, nil
+	set, err := rulefile.Watch(limiter, rulefile.Functions{}, file)
+	if err != nil {
+		return guards{}, nil, fmt.Errorf("RULES: %w", err)
+	}
+	return guardsOf(set), set.Close, nil
 }
 
-func routes(guard func(names ...string) *core.Guard) http.Handler {
+// guardsInGo returns the limits in Go. Rules without a Name count their route: /users/1 and
+// /users/2 have one counter.
+func guardsInGo(limiter *core.Limiter) guards {
+	return guards{
+		all: limiter.MustGuard(
+			core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}, Ban: core.Ban{ByHand: true}},
+			core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
+		),
+		users: limiter.MustGuard(core.Rule{Seconds: 10, MaxCount: 3}),
+		burst: limiter.MustGuard(core.Rule{Limit: core.PerSecond(5).Bucket(10)}),
+		fixed: limiter.MustGuard(core.Rule{Limit: core.Per(4, 5*time.Second).Fixed()}),
+		reply: limiter.MustGuard(core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}),
+	}
+}
+
+// guardsOf returns the limits of a file, in which every rule has a name.
+func guardsOf(set *rulefile.Set) guards {
+	return guards{
+		all:   set.MustGuard("api", "paths"),
+		users: set.MustGuard("users"),
+		burst: set.MustGuard("burst"),
+		fixed: set.MustGuard("fixed"),
+		reply: set.MustGuard("reply"),
+	}
+}
+
+func routes(g guards) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", say("healthy"))
 	mux.Handle("GET /{$}", say("hello"))
 	mux.Handle("GET /limit/anything", say("limited by its path"))
 	mux.Handle("GET /limit/free/anything", say("excepted"))
-	mux.Handle("GET /users/{id}", nethttplimit.With(guard("users"))(say("a user")))
-	mux.Handle("GET /burst", nethttplimit.With(guard("burst"))(say("burst")))
-	mux.Handle("GET /fixed", nethttplimit.With(guard("fixed"))(say("fixed")))
-	mux.Handle("POST /reply", nethttplimit.With(guard("reply"))(http.HandlerFunc(reply)))
+	mux.Handle("GET /users/{id}", nethttplimit.With(g.users)(say("a user")))
+	mux.Handle("GET /burst", nethttplimit.With(g.burst)(say("burst")))
+	mux.Handle("GET /fixed", nethttplimit.With(g.fixed)(say("fixed")))
+	mux.Handle("POST /reply", nethttplimit.With(g.reply)(http.HandlerFunc(reply)))
 
 	// Around the mux the rules hold for every route, those that do not exist included.
-	return nethttplimit.With(guard("api", "paths"))(mux)
+	return nethttplimit.With(g.all)(mux)
 }
 
 func say(text string) http.HandlerFunc {
@@ -253,8 +266,8 @@ func explain(addr net.Addr, page string) {
 const about = `
   all routes but GET /healthz   100 calls in 1 s per client
   POST /reply                   5 in 60 s per user: alice-token, bob-token, or cookie session=alice-session
-  GET /limit/...                10 in 10 s per client, /limit/free/... excepted
-  GET /users/:id                3 in 10 s per client, whatever the id
+  GET /limit/anything           10 in 10 s per client, GET /limit/free/anything excepted
+  GET /users/1                  3 in 10 s per client, whatever the id
   GET /burst                    10 at once per client, and 5 more in each second
   GET /fixed                    4 in 5 s per client
 

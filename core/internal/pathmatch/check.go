@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -31,8 +32,8 @@ func CheckPattern(pattern string) string {
 		return "has a query, which is no part of a path: leave it out"
 	case strings.Contains(pattern, "#"):
 		return "has a fragment, which clients do not send: leave it out, or write ? for the character"
-	case strings.ContainsFunc(pattern, isBlank):
-		return "has a space or a control character, which no path has as it is sent: write ? for it"
+	case strings.ContainsFunc(pattern, unicode.IsSpace):
+		return "has a space, which no path has as it is sent: write ? for it"
 	case !doublestar.ValidatePattern(pattern):
 		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
 	case braced.MatchString(pattern):
@@ -42,8 +43,6 @@ func CheckPattern(pattern string) string {
 	}
 	return ""
 }
-
-func isBlank(r rune) bool { return r <= ' ' || r == 0x7f }
 
 // CheckMethod returns what is wrong with a method, or "".
 func CheckMethod(method string) string {

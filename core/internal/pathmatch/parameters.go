@@ -12,17 +12,30 @@ var parameter = regexp.MustCompile(`/(?::|\{)[^/]*`)
 // sameParameter returns a pattern or a route in which all parameters are spelled alike.
 func sameParameter(text string) string { return parameter.ReplaceAllString(text, "/:") }
 
-// Misspelled returns the path pattern that would match a route if it spelled the parameters as the
+// namedParameter is a parameter that a pattern names.
+var namedParameter = regexp.MustCompile(`/:[^/]`)
+
+// withNamedParameters returns the patterns that name parameters.
+func withNamedParameters(patterns []string) (named []string) {
+	for _, pattern := range patterns {
+		if namedParameter.MatchString(pattern) {
+			named = append(named, pattern)
+		}
+	}
+	return named
+}
+
+// NamesParameters reports whether a path pattern names a parameter, as /users/:id does.
+func (s *Scope) NamesParameters() bool { return len(s.named) > 0 }
+
+// Misspelled returns the path pattern that would match a route if it named the parameters as the
 // router does, or "".
 func (s *Scope) Misspelled(route string) (pattern string) {
 	route = sameParameter(route)
-	for _, pattern := range s.paths[0] {
-		if named.MatchString(pattern) && doublestar.MatchUnvalidated(sameParameter(pattern), route) {
+	for _, pattern := range s.named {
+		if doublestar.MatchUnvalidated(sameParameter(pattern), route) {
 			return pattern
 		}
 	}
 	return ""
 }
-
-// named is a parameter that a pattern names.
-var named = regexp.MustCompile(`/:[^/]`)

@@ -12,6 +12,7 @@ import (
 type Scope struct {
 	methods       []string
 	paths, except patterns
+	named         []string // the paths that name parameters
 }
 
 // patterns holds path patterns in four forms, indexed by Looseness: for routers that ignore
@@ -21,7 +22,7 @@ type patterns [4][]string
 // NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every
 // call.
 func NewScope(methods, paths, except []string) Scope {
-	return Scope{methods, newPatterns(paths), newPatterns(except)}
+	return Scope{methods, newPatterns(paths), newPatterns(except), withNamedParameters(paths)}
 }
 
 func newPatterns(texts []string) (p patterns) {

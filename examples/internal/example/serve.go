@@ -19,8 +19,8 @@ import (
 const Routes = `
   all routes but GET /healthz   100 calls in 1 s per client
   POST /reply                   5 in 60 s per user: alice-token, bob-token, or cookie session=alice-session
-  GET /limit/...                10 in 10 s per client, /limit/free/... excepted
-  GET /users/:id                3 in 10 s per client, whatever the id
+  GET /limit/anything           10 in 10 s per client, GET /limit/free/anything excepted
+  GET /users/1                  3 in 10 s per client, whatever the id
   GET /burst                    10 at once per client, and 5 more in each second
   GET /fixed                    4 in 5 s per client
 
