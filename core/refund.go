@@ -29,15 +29,15 @@ func (r *receipt) fill(l *Limiter, counter *algorithm.Counter, v *algorithm.Verd
 		return
 	}
 	r.record(l, counter, v, id)
-	r.cost, r.mark = counter.Taken(v), counter.Mark
+	r.mark = counter.Mark
 	if v.From == algorithm.FromLocal {
 		r.local = counter.LocalShare
 	}
 }
 
-// record records in r, the zero receipt, the charge of a counter's whole cost by the store.
+// record records in r, the zero receipt, what the store charged a counter.
 func (r *receipt) record(l *Limiter, counter *algorithm.Counter, v *algorithm.Verdict, id uint64) {
-	r.limit, r.cost, r.at, r.position, r.of, r.id = counter.Limit, counter.Cost, v.At, v.Position, l, id
+	r.limit, r.cost, r.at, r.position, r.of, r.id = counter.Limit, v.Taken, v.At, v.Position, l, id
 }
 
 // Refund gives back n permits that a decision charged, as far as they still count: permits that

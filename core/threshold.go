@@ -90,13 +90,13 @@ func (c *call) warnOf(a *callLimit, counter *algorithm.Counter, v *algorithm.Ver
 	if v.From != algorithm.FromStore {
 		return
 	}
-	used, charged := counter.Limit.Max-v.Remaining, counter.Taken(v)
+	used := counter.Limit.Max - v.Remaining
 	for _, fraction := range a.warnings() {
 		reached := counter.Limit.Reaches(fraction)
 		if used < reached {
 			return
 		}
-		if used-charged < reached {
+		if used-v.Taken < reached {
 			c.reached(a, counter, v, fraction)
 		}
 	}

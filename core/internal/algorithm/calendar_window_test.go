@@ -42,6 +42,7 @@ func (p *pages) check(t failer, now, cost int64, v algorithm.Verdict) {
 		want.RetryAfter = p.turns(now)
 	} else {
 		p.used[page] += cost
+		want.Taken = cost
 	}
 	want.Remaining = p.most - p.used[page]
 	if p.used[page] > 0 {

@@ -56,7 +56,8 @@ func TestConcurrencyIsExact(t *testing.T) {
 					want := held.answer(e.now, &limit)
 					last = e.decide(true, e.now, []algorithm.Counter{{Key: slot.Key, Limit: &limit, Cost: 1, Mark: fmt.Sprint("new ", i)}})[0]
 					if want.RetryAfter == 0 {
-						held[fmt.Sprint("new ", i)], want.Remaining, want.ResetAfter = e.now, want.Remaining-1, window
+						held[fmt.Sprint("new ", i)] = e.now
+						want.Taken, want.Remaining, want.ResetAfter = 1, want.Remaining-1, window
 					}
 					if last != want {
 						t.Fatalf("%s\ngot %+v, want %+v", e.story(len(e.steps)-1), last, want)

@@ -51,15 +51,22 @@ type Verdict struct {
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
 	Wait       int64 // of a reservation: until its turn
 	Position   int64 // of the charge: see Charge; 0 if nothing was charged
-	Struck     bool  // of a ban: it counted a refusal of this call
-	Withheld   bool  // the cost fits, but not into another counter of its Group, so it is not charged
-	From       Origin
+	// Taken is how many permits the call was charged, so far as nobody gave them back. Only code
+	// that charges sets it. So it is 0 unless somebody charged: for a counter that fits but took no
+	// part in the decision, too, and for all counters of a call that another one refused.
+	Taken    int64
+	Struck   bool // of a ban: it counted a refusal of this call
+	Withheld bool // the cost fits, but not into another counter of its Group, so it is not charged
+	From     Origin
 	// Part is the same for all counters of a call that one shard answered for.
 	Part    uint8
 	Err     error // why the store could not answer; the rest is zero
 	Ended   error // the error of the caller's own context, if that ended first; the rest is zero
 	Instead error // FromLocal: why the store could not answer
 }
+
+// Uncharge changes the verdict to that on a call whose charge was given back.
+func (v *Verdict) Uncharge() { v.Remaining, v.Taken = v.Remaining+v.Taken, 0 }
 
 // Failure returns why the store could not answer, even if something else did instead.
 func (v *Verdict) Failure() error {
@@ -125,26 +132,23 @@ func (c *Counter) WatchedIn(places []int) (watched []int) {
 	return watched
 }
 
-// Charged returns what a call that passed was charged for this counter, to be given back. If its
-// Cost is 0, nothing was charged.
+// Charged returns what the call was charged for this counter, to be given back. If its Cost is 0,
+// nothing was charged.
 func (c *Counter) Charged(v *Verdict) Charge {
-	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: c.Taken(v), At: v.At, Position: v.Position, Mark: c.Mark}
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: v.Taken, At: v.At, Position: v.Position, Mark: c.Mark}
 	if v.From == FromLocal {
 		charge.LocalShare = c.LocalShare
 	}
 	return charge
 }
 
-// Taken returns the Cost of what a call that passed was charged.
-func (c *Counter) Taken(v *Verdict) int64 {
-	switch {
-	case v.RetryAfter > 0 || v.Withheld || v.Err != nil || !c.Charges():
+// takes returns what a script charges for this counter, with a verdict that it replied, to a call
+// that passes.
+func (c *Counter) takes(v *Verdict) int64 {
+	if v.RetryAfter > 0 || v.Withheld || !c.Charges() {
 		return 0
-	case v.From == FromLocal:
-		return min(c.Cost, ceilPart(c.Limit.Max, c.LocalShare))
-	default:
-		return c.Cost
 	}
+	return c.Cost
 }
 
 // Merges reports whether equal calls on this counter can be decided together: calls that charge it,

@@ -44,7 +44,7 @@ func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) (live
 
 // charge completes a verdict by what a charge left.
 func (v *Verdict) charge(e effect, cost int64) (lives int64) {
-	v.ResetAfter, v.Position = e.resetAfter, e.position
+	v.ResetAfter, v.Position, v.Taken = e.resetAfter, e.position, cost
 	v.Remaining -= cost
 	return max(e.lives, e.resetAfter)
 }

@@ -38,7 +38,7 @@ func (e *epochs) check(t failer, now, cost int64, v algorithm.Verdict) {
 		want.RetryAfter = end - now
 	} else {
 		e.admitted = append(e.admitted, admission{now, cost})
-		want.Remaining -= cost
+		want.Remaining, want.Taken = want.Remaining-cost, cost
 		used += cost
 	}
 	if used > 0 {

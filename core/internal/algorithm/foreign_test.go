@@ -59,7 +59,7 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 		keys, argv := a.args()
 		all[name] = attempt{algorithm.DecideScript(a.counters), keys, argv[:len(argv)-1]}
 	}
-	given := algorithm.Verdict{At: early, ResetAfter: second}
+	given := algorithm.Verdict{At: early, ResetAfter: second, Taken: 1}
 	charges := []algorithm.Charge{other.Charged(&given), this.Charged(&given), log.Charged(&given)}
 	of := l.Properties()
 	if of.Watches {

@@ -79,7 +79,7 @@ func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 		at := early + n*n*n%algorithm.MaxEntries // old and new ones
 		ask := one("log", &limit, early+algorithm.MaxEntries, 1)
 		ask.counters[0].Mark = note
-		if changed := s.giveBack(algorithm.Verdict{At: at, Position: at + 1}, ask); changed != 1 {
+		if changed := s.giveBack(algorithm.Verdict{At: at, Position: at + 1, Taken: 1}, ask); changed != 1 {
 			t.Errorf("call %d: %d counters changed", n, changed)
 		}
 	}

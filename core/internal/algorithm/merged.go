@@ -82,6 +82,7 @@ func (f *Found) Fit(c *Counter, calls int64) int64 {
 func (f *Found) Nth(c *Counter, behind, passed int64, v *Verdict) {
 	if behind < passed { // charged at once, the counter is as after one by one
 		c.Limit.Decide(&f.State, f.Now, (behind+1)*c.Cost, "", v)
+		v.Taken = min(v.Taken, c.Cost) // its own part
 		return
 	}
 	if passed > 0 {

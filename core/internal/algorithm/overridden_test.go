@@ -258,7 +258,7 @@ func (o *operator) call(charge bool) {
 	s := step{said: fmt.Sprintf("call %+v", counters), script: algorithm.DecideScript(redis), argv: algorithm.AppendDecide(nil, redis, charge, o.now)}
 	s.check = func(reply any) error {
 		got := make([]algorithm.Verdict, len(redis))
-		if err := algorithm.ReadDecided(reply.([]any), redis, got); err != nil {
+		if err := algorithm.ReadDecided(reply.([]any), redis, charge, got); err != nil {
 			return err
 		}
 		return same(redis, process, got, verdicts)

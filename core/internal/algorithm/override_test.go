@@ -166,7 +166,7 @@ func (s *server) findOverride(t *testing.T, text []byte, now int64, limits []alg
 		reply, err := replies[i].Slice()
 		verdicts := make([]algorithm.Verdict, 1)
 		if err == nil {
-			err = algorithm.ReadDecided(reply, counters[i], verdicts)
+			err = algorithm.ReadDecided(reply, counters[i], false, verdicts)
 		}
 		if err != nil || verdicts[0].At != now {
 			t.Fatalf("%x at %d, for %s: %v, %v", text, now, limits[i].Span(), reply, err)

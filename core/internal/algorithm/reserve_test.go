@@ -18,6 +18,7 @@ func (b *vessel) reservation(now, cost, patience int64) (want algorithm.Verdict)
 	want = algorithm.Verdict{At: now, Wait: b.wait(now, 1)}
 	want.RetryAfter = max(0, want.Wait-patience)
 	if want.RetryAfter == 0 {
+		want.Taken = cost
 		b.level.Sub(b.level, new(big.Rat).SetInt64(cost))
 	}
 	if b.level.Sign() > 0 {

@@ -100,7 +100,7 @@ func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
 	verdicts := make([]algorithm.Verdict, len(a.counters))
 	reply, err := cmd.Slice()
 	if err == nil {
-		err = algorithm.ReadDecided(reply, a.counters, verdicts)
+		err = algorithm.ReadDecided(reply, a.counters, a.charge, verdicts)
 	}
 	if err != nil || verdicts[0].At != a.now {
 		s.t.Fatalf("decided at %d: %v, %v", a.now, reply, err)

@@ -85,7 +85,7 @@ func (l *list) charge(now, cost int64, note string) (want algorithm.Verdict) {
 			want.Position = l.admitted[newest].position + cost
 		}
 		l.admitted = append(l.admitted, logged{now, cost, want.Position, note})
-		want.Remaining, want.ResetAfter = want.Remaining-cost, l.limit.Window
+		want.Taken, want.Remaining, want.ResetAfter = cost, want.Remaining-cost, l.limit.Window
 	}
 	return want
 }

@@ -49,7 +49,7 @@ func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
 	for _, after := range []int64{upTo(t, max(0, longest), "after"), max(0, longest)} {
 		got := c.look(v.At+after, cost)
 		want := v
-		want.At, want.Position = v.At+after, 0
+		want.At, want.Position, want.Taken = v.At+after, 0, 0
 		want.ResetAfter = max(0, v.ResetAfter-after)
 		if v.RetryAfter == 0 { // it was charged: whether as much again fits is another question
 			got.RetryAfter = 0

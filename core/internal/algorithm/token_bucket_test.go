@@ -52,6 +52,7 @@ func (b *vessel) check(t failer, now, cost int64, v algorithm.Verdict) {
 	b.advance(now)
 	want := algorithm.Verdict{At: now, RetryAfter: b.wait(now, cost), Position: v.Position}
 	if want.RetryAfter == 0 {
+		want.Taken = cost
 		b.level.Sub(b.level, new(big.Rat).SetInt64(cost))
 	}
 	want.Remaining = new(big.Int).Quo(b.level.Num(), b.level.Denom()).Int64()

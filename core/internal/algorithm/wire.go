@@ -142,8 +142,9 @@ func Untimely(reply []any) (now int64) {
 	return now
 }
 
-// ReadDecided reads what the script of DecideScript replied.
-func ReadDecided(reply []any, counters []Counter, verdicts []Verdict) error {
+// ReadDecided reads what the script of DecideScript replied to a call that was charged, or only
+// looked at.
+func ReadDecided(reply []any, counters []Counter, charge bool, verdicts []Verdict) error {
 	n := numbers{left: readOverrides(reply, counters)}
 	now := n.next()
 	for i := range verdicts {
@@ -160,6 +161,12 @@ func ReadDecided(reply []any, counters []Counter, verdicts []Verdict) error {
 		return fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
 	Withhold(counters, verdicts)
+	Obey(counters) // the costs are known only now
+	if charge && Passes(counters, verdicts) {
+		for i := range counters {
+			verdicts[i].Taken = counters[i].takes(&verdicts[i])
+		}
+	}
 	settle(counters, verdicts, now, ToDecide)
 	return nil
 }
@@ -194,6 +201,9 @@ func ReadUpTo(reply []any, counters []Counter, verdicts []Verdict) (granted int6
 	}
 	if n.wrong || len(n.left) > 0 {
 		return 0, fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
+	}
+	for i := range verdicts {
+		verdicts[i].Taken = granted
 	}
 	if settle(counters, verdicts, now, ToChargeUp) {
 		granted = counters[0].Cost
@@ -241,6 +251,7 @@ func ReadReserved(reply []any, c *Counter) (Verdict, error) {
 	if n.wrong || len(n.left) > 0 {
 		return Verdict{}, fmt.Errorf("the script replied %.200v for a reservation", reply)
 	}
+	verdicts[0].Taken = c.takes(&verdicts[0])
 	settle(counters[:], verdicts[:], verdicts[0].At, ToReserve)
 	*c = counters[0]
 	return verdicts[0], nil

@@ -35,15 +35,15 @@ func (w *Word) Charge(value, now, cost int64) (next int64, fits bool) {
 	return next, next-back <= w.full
 }
 
-// Answer returns the verdict on the call after whose charge the word has this value. It is not part
-// of Charge, so that no other goroutine waits for it.
-func (w *Word) Answer(value, now int64) Verdict {
+// Answer returns the verdict on the call after whose charge of a cost the word has this value. It is
+// not part of Charge, so that no other goroutine waits for it.
+func (w *Word) Answer(value, now, cost int64) Verdict {
 	if w.refill == 0 {
-		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now}
+		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now, Taken: cost}
 	}
 	used := value - (now-w.from)*w.refill
 	return Verdict{
-		At: now, Remaining: max(0, floorDiv(w.full-used, w.unit)), ResetAfter: ceilDiv(used, w.refill), Position: w.position(value),
+		At: now, Remaining: max(0, floorDiv(w.full-used, w.unit)), ResetAfter: ceilDiv(used, w.refill), Position: w.position(value), Taken: cost,
 	}
 }
 

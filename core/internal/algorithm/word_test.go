@@ -48,7 +48,7 @@ func TestWordIsItsState(t *testing.T) {
 							break
 						}
 						value = next
-						v, want := word.Answer(value, now), state.decide(now, cost)
+						v, want := word.Answer(value, now, cost), state.decide(now, cost)
 						if (v.Position == 0) != (want.Position == 0) || v.Position > 0 && v.Position < last+cost {
 							t.Fatalf("at %d, cost %d: position %d after %d", now, cost, v.Position, last)
 						}

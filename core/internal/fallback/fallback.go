@@ -115,7 +115,7 @@ func uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 		if c := counters[i].Charged(&verdicts[i]); c.Cost > 0 && verdicts[i].From != algorithm.FromLocal {
 			c.Key = append([]byte(nil), c.Key...)
 			charged = append(charged, c)
-			verdicts[i].Remaining += c.Cost
+			verdicts[i].Uncharge()
 		}
 	}
 	return charged

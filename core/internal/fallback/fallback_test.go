@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
 // local returns a counter that is counted here while the shared store is down, by a share of its
@@ -128,5 +129,35 @@ func TestReset(t *testing.T) {
 	shared.Down.Store(true)
 	if !passes() {
 		t.Error("what was reset is still counted here")
+	}
+}
+
+// A counter that an override lifted was not charged, so it gets nothing back if the call is refused
+// here.
+func TestALiftedCounterGetsNothingBack(t *testing.T) {
+	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow, algorithm.CalendarWindow} {
+		shared := NewShared(t, 1000)
+		shared.DownFor = "user:down"
+		p := NewProcess(t, shared)
+		up := Counter("org:up", Windowed(kind, 3, Hour), 1)
+		for range 3 {
+			p.Ask(up)
+		}
+		lifted := up
+		lifted.Override, lifted.Own = &algorithm.OverrideQuery{Key: []byte("override"), Limit: up.Limit}, true
+		unlimited := memstore.NamedOverride{Override: algorithm.Override{What: algorithm.OverrideUnlimited}}
+		if _, _, err := shared.SetOverride(lifted.Override.Key, unlimited, 1); err != nil {
+			t.Fatal(err)
+		}
+		call := []algorithm.Counter{lifted, local("user:down", Windowed(kind, 1, Hour), 1, 1)}
+		for i := range 4 {
+			if v := p.Ask(call...); algorithm.Passes(call, v) != (i == 0) {
+				t.Errorf("call %d: %+v", i, v)
+			}
+			shared.Close() // waits for what is given back
+		}
+		if left := shared.Left(up); left != 0 {
+			t.Errorf("%s: %d left of a counter that is used up", kind.Tag(), left)
+		}
 	}
 }

@@ -39,7 +39,7 @@ func (b *batch) take(now, cost int64, v *algorithm.Verdict) bool {
 	}
 	left, ok := b.subtract(cost)
 	if ok {
-		b.answer(now, left, v)
+		b.answer(now, left, cost, v)
 	}
 	return ok
 }
@@ -57,11 +57,11 @@ func (b *batch) subtract(cost int64) (left int64, ok bool) {
 	}
 }
 
-// answer sets v to the verdict on a call after which so many permits are left here.
-func (b *batch) answer(now, left int64, v *algorithm.Verdict) {
+// answer sets v to the verdict on a call that took cost permits and left so many here.
+func (b *batch) answer(now, left, cost int64, v *algorithm.Verdict) {
 	*v = algorithm.Verdict{}
 	v.At, v.Remaining, v.From = b.storeAhead+now/1000, b.verdict.Remaining+left, algorithm.FromLease
-	v.ResetAfter = clock.MicrosUntil(b.resetAt, now)
+	v.Taken, v.ResetAfter = cost, clock.MicrosUntil(b.resetAt, now)
 }
 
 // left returns how many permits are left.

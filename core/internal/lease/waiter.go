@@ -55,7 +55,7 @@ func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
 		default:
 			b.permits.Store(left)
 			var v algorithm.Verdict
-			b.answer(now, left, &v)
+			b.answer(now, left, w.cost, &v)
 			if i == 0 {
 				v.From = algorithm.FromStore
 			}

@@ -50,7 +50,7 @@ func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, arrived int64, v *
 		}
 		if open.value.CompareAndSwap(value, next) {
 			open.last.Store(now)
-			*v = open.word.Answer(next, now)
+			*v = open.word.Answer(next, now, c.Cost)
 			return true
 		}
 	}

@@ -100,7 +100,7 @@ func TestClassOf(t *testing.T) {
 		{reply("NOTACOUNTER script: f"), failure.Foreign},
 		{nameForeignKeys(reply("ERR user_script:1: data string too short script: f"), func() []string { return nil }), failure.Foreign},
 		{reply("ERR something new"), failure.Unexpected},
-		{algorithm.ReadDecided(nil, nil, nil), failure.Unexpected},
+		{algorithm.ReadDecided(nil, nil, true, nil), failure.Unexpected},
 		{errors.New("redis: can't parse \"!\""), failure.Unexpected},
 		{notIntegers(), failure.Unexpected},
 	} {

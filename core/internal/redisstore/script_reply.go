@@ -43,7 +43,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // that decide.lua decides.
 func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
 	if a.kind == decideKind {
-		return 0, algorithm.ReadDecided(a.values, r.counters, verdicts)
+		return 0, algorithm.ReadDecided(a.values, r.counters, r.charge, verdicts)
 	}
 	counters, found := r.counters, s.room(len(r.counters))
 	settled, err := a.readFound(counters, found, verdicts)
