@@ -70,6 +70,16 @@ func UseClock(l *Limiter, now func() int64) {
 // which only Redis's clock advances.
 func AskRedis(l *Limiter) { l.store, l.local = l.local.Shared, nil }
 
+// GiveBackAtOnce makes a limiter give back the charges of a call that another server refused before
+// the call returns.
+func GiveBackAtOnce(l *Limiter) {
+	l.local.Shared.GiveBackBy(func(charges []algorithm.Charge) {
+		if err := l.local.GiveBack(context.Background(), charges); err != nil {
+			panic(err)
+		}
+	})
+}
+
 // UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
 // order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {

@@ -238,6 +238,30 @@ func (r *Ruling) Answer(c *Counter, now int64) Verdict {
 	}
 }
 
+// Stopped reports whether a call is refused because a subject of it is blocked, or its cost never
+// fits. Then nothing of it is counted.
+func Stopped(counters []Counter) bool {
+	r := Rule(counters, ToDecide)
+	return r.stopped
+}
+
+// Overrule changes the verdicts on a call that several shards answered to those of one shard. If a
+// part of the call stops it, no other counter takes part in the decision. Counters for which the
+// store could not answer stay as they are.
+func Overrule(counters []Counter, verdicts []Verdict) {
+	if !MayHaveOverrides(counters) {
+		return
+	}
+	r := Rule(counters, ToDecide)
+	for i := range counters {
+		if v := &verdicts[i]; r.stopped && v.Err == nil && v.Ended == nil {
+			part := v.Part
+			*v = r.Answer(&counters[i], v.At)
+			v.Part = part
+		}
+	}
+}
+
 // settle replaces the verdicts on the counters that did not take part in the decision. It reports
 // whether the call passes though no counter did.
 func settle(counters []Counter, verdicts []Verdict, now int64, request Request) (lifted bool) {

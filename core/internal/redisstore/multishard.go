@@ -20,14 +20,10 @@ import (
 // ctx is the caller's context, or one derived from it that ends earlier.
 func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := splitByTag(counters)
-	var doubtful *shardPart
 	if charge {
-		doubtful = s.findDoubtful(parts)
-	}
-	if doubtful != nil {
-		s.decideDoubtfulFirst(caller, ctx, doubtful, parts)
+		s.chargeParts(caller, ctx, counters, parts)
 	} else {
-		s.decideParts(caller, ctx, parts, charge)
+		s.decideParts(caller, ctx, parts, false)
 	}
 	for n, p := range parts {
 		p.copyVerdicts(verdicts, uint8(n))
@@ -38,13 +34,73 @@ func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm
 	if charge && slices.ContainsFunc(parts, (*shardPart).refuses) {
 		s.giveBackParts(parts, verdicts)
 	}
+	algorithm.Overrule(counters, verdicts)
+}
+
+// chargeParts charges all parts of a call, unless one of them refuses it.
+func (s *Store) chargeParts(caller, ctx context.Context, counters []algorithm.Counter, parts []*shardPart) {
+	start := time.Now()
+	held := holdStrikes(parts)
+	if doubtful := s.findDoubtful(parts); doubtful != nil {
+		s.decideDoubtfulFirst(caller, ctx, start, doubtful, parts)
+	} else {
+		s.decideParts(caller, ctx, parts, true)
+	}
+	if len(held) > 0 && !slices.ContainsFunc(parts, (*shardPart).stops) {
+		for _, p := range held {
+			p.watch(counters)
+		}
+		s.countStrikes(caller, ctx, start, held)
+	}
+	if !slices.ContainsFunc(parts, (*shardPart).refuses) { // one that refused may let the call pass since
+		s.chargeRest(caller, ctx, start, partsWhere(parts, (*shardPart).wasLookedAt))
+	}
+}
+
+// chargeRest charges some parts of a call that began at start, within its time.
+func (s *Store) chargeRest(caller, ctx context.Context, start time.Time, parts []*shardPart) {
+	if len(parts) > 0 {
+		rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
+		defer cancel()
+		s.decideParts(caller, rest, parts, true)
+	}
+}
+
+// holdStrikes keeps the bans of some parts from counting a refusal before it is known whether
+// another part stops the call. If its subject is blocked there, or its cost never fits, nothing is
+// counted, as on one server.
+func holdStrikes(parts []*shardPart) (held []*shardPart) {
+	held = partsWhere(parts, func(p *shardPart) bool {
+		stoppedBy := func(other *shardPart) bool { return other != p && other.mayStop() }
+		return p.hasBan() && slices.ContainsFunc(parts, stoppedBy)
+	})
+	for _, p := range held {
+		p.watch(nil)
+	}
+	return held
+}
+
+// countStrikes lets the bans of parts that refused the call count the refusal, which stands if they
+// cannot.
+func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts []*shardPart) {
+	parts = partsWhere(parts, (*shardPart).hasStrike)
+	var refusals [][]algorithm.Verdict
+	for _, p := range parts {
+		refusals = append(refusals, slices.Clone(p.verdicts))
+	}
+	s.chargeRest(caller, ctx, start, parts)
+	for i, p := range parts {
+		if p.failed() {
+			p.verdicts = refusals[i]
+		}
+	}
 }
 
 // decideParts asks the shards of these parts side by side.
 func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, charge bool) {
 	sideBySide(len(parts), func(i int) {
 		p := parts[i]
-		p.charging = charge
+		p.looked = !charge
 		p.forgetOverrides()
 		s.decideOnShard(caller, ctx, s.newRequest(p.counters, charge, 1), p.verdicts)
 	})
@@ -65,15 +121,15 @@ func sideBySide(n int, do func(i int)) {
 // decideDoubtfulFirst charges one part first, and the others when it has let the call pass. It does
 // not wait longer than a quarter of the call's time: the first shard may be unhealthy, and the
 // others have to be asked in time.
-func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, first *shardPart, parts []*shardPart) {
-	start, answered := time.Now(), make(chan struct{})
+func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, start time.Time, first *shardPart, parts []*shardPart) {
+	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
 		s.decideParts(caller, ctx, []*shardPart{first}, true)
 	}()
 	soon, cancelLook := context.WithDeadline(ctx, start.Add(s.timeout/4))
 	defer cancelLook()
-	others := slices.DeleteFunc(slices.Clone(parts), func(p *shardPart) bool { return p == first })
+	others := partsWhere(parts, func(p *shardPart) bool { return p != first })
 	s.decideParts(caller, soon, others, false)
 	refused := slices.ContainsFunc(others, func(p *shardPart) bool { return !p.failed() && p.refuses() })
 	select {
@@ -84,11 +140,9 @@ func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, first *shardPar
 	if refused {
 		// No other part is charged, but a ban that watches a counter which refused has to count
 		// the refusal.
-		others = slices.DeleteFunc(others, func(p *shardPart) bool { return !p.hasStrike() })
+		others = partsWhere(others, (*shardPart).hasStrike)
 	}
-	rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
-	defer cancel()
-	s.decideParts(caller, rest, others, true)
+	s.chargeRest(caller, ctx, start, others)
 	<-answered
 }
 

@@ -16,7 +16,7 @@ type shardPart struct {
 	asked    []algorithm.Counter // the counters without the overrides that an answer found, if they may have some
 	verdicts []algorithm.Verdict
 	forecast forecast
-	charging bool // the shard was asked to charge, rather than only to look
+	looked   bool
 }
 
 // splitByTag splits counters by hash tag, keeping their order.
@@ -32,9 +32,7 @@ func splitByTag(counters []algorithm.Counter) (parts []*shardPart) {
 		p.verdicts = append(p.verdicts, algorithm.Verdict{})
 	}
 	for _, p := range parts {
-		for i := range p.counters {
-			p.counters[i].Watched = p.counters[i].WatchedIn(p.indexes)
-		}
+		p.watch(counters)
 		if algorithm.MayHaveOverrides(p.counters) {
 			p.asked = p.counters
 		}
@@ -49,6 +47,45 @@ func (p *shardPart) forgetOverrides() {
 		p.counters = slices.Clone(p.asked)
 	}
 }
+
+// partsWhere returns the parts that meet a condition.
+func partsWhere(parts []*shardPart, is func(*shardPart) bool) (some []*shardPart) {
+	for _, p := range parts {
+		if is(p) {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// watch lets the bans of the part count refusals by its counters, as in the call. For a nil call,
+// they count none.
+func (p *shardPart) watch(call []algorithm.Counter) {
+	for i, at := range p.indexes {
+		var watched []int
+		if call != nil {
+			watched = call[at].WatchedIn(p.indexes)
+		}
+		p.counters[i].Watched = watched
+		if p.asked != nil {
+			p.asked[i].Watched = watched
+		}
+	}
+}
+
+// hasBan reports whether a ban may count a refusal by this part.
+func (p *shardPart) hasBan() bool {
+	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return len(c.Watched) > 0 })
+}
+
+// mayStop reports whether an override may stop the whole call; see stops.
+func (p *shardPart) mayStop() bool {
+	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return c.Override != nil && !c.Dry })
+}
+
+// stops reports whether this part stops the whole call: its subject is blocked, or the cost never
+// fits.
+func (p *shardPart) stops() bool { return !p.failed() && algorithm.Stopped(p.counters) }
 
 // partWithTag returns the part whose keys have this tag, or nil.
 func partWithTag(parts []*shardPart, tag []byte) *shardPart {
@@ -79,6 +116,9 @@ func (p *shardPart) smallestMax() int64 {
 	return smallest
 }
 
+// wasLookedAt reports whether the shard was asked last to look only.
+func (p *shardPart) wasLookedAt() bool { return p.looked }
+
 // failed reports whether the shard did not answer.
 func (p *shardPart) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
 
@@ -97,12 +137,9 @@ func (p *shardPart) hasStrike() bool {
 	return false
 }
 
-// charges returns what this part's shard charged: nothing, unless it let the call pass. The charges
-// have keys of their own, because giving back outlives the call.
+// charges returns what this part's shard charged. The charges have keys of their own, because giving
+// back outlives the call.
 func (p *shardPart) charges() (charges []algorithm.Charge) {
-	if !p.charging || p.refuses() || p.failed() {
-		return nil
-	}
 	for i := range p.counters {
 		if c := p.counters[i].Charged(&p.verdicts[i]); c.Cost > 0 {
 			c.Key = bytes.Clone(c.Key)
@@ -115,9 +152,7 @@ func (p *shardPart) charges() (charges []algorithm.Charge) {
 // showGivenBack changes the call's verdicts to the permits that remain once this part's charges are
 // given back.
 func (p *shardPart) showGivenBack(verdicts []algorithm.Verdict) {
-	for i, at := range p.indexes {
-		if charge := p.counters[i].Charged(&p.verdicts[i]); charge.Cost > 0 {
-			verdicts[at].Remaining += charge.Cost
-		}
+	for _, at := range p.indexes {
+		verdicts[at].Uncharge()
 	}
 }

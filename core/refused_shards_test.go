@@ -1,0 +1,251 @@
+package core_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// side is a limiter with a guard of random rules.
+type side struct {
+	limiter *core.Limiter
+	guard   *core.Guard
+}
+
+// twins are two limiters with the same rules. One counts in this process, where a refused call
+// leaves nothing. To the other, the subjects of a call lie on several servers.
+type twins struct {
+	*rapid.T
+	rules          []core.Rule
+	process, shard side
+}
+
+// On several servers, calls are answered and charged as in one process: a call that is refused, by a
+// limit, a ban, a block, or because its cost never fits, changes no counter, and bans nobody whom it
+// would not ban there. Explain says the same on both.
+func TestShardsDecideAsOneProcess(t *testing.T) {
+	var traces atomic.Int64
+	for name, options := range map[string]core.Options{
+		"cluster": {Redis: redistest.StartCluster(t).Client(t), Timeout: patient},
+		"ring":    {Redis: redistest.StartRing(t, 3).Client(t), Timeout: patient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused := make(map[core.Reason]int)
+			rapid.Check(t, func(t *rapid.T) {
+				options.Prefix = fmt.Sprint("trace", traces.Add(1))
+				drawTwins(t, options).play(refused)
+			})
+			for _, reason := range []core.Reason{core.LimitExceeded, core.Banned, core.Blocked, core.CostTooHigh} {
+				if refused[reason] == 0 {
+					t.Errorf("no call was refused as %s: %v", reason, refused)
+				}
+			}
+		})
+	}
+}
+
+func drawTwins(t *rapid.T, options core.Options) *twins {
+	w := &twins{T: t}
+	for i := range rapid.IntRange(2, 4).Draw(t, "rules") {
+		w.rules = append(w.rules, drawShardedRule(t, i))
+	}
+	w.process, w.shard = w.side(core.Options{}), w.side(options)
+	core.GiveBackAtOnce(w.shard.limiter)
+	return w
+}
+
+func (w *twins) side(options core.Options) side {
+	options.Logger = slog.New(slog.DiscardHandler)
+	limiter, err := core.New(options)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(limiter.Close)
+	guard, err := limiter.Guard(w.rules...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return side{limiter, guard}
+}
+
+// drawShardedRule draws a rule that counts a subject of its own. A call names its plan and its cost
+// in headers. No window ends during the test.
+func drawShardedRule(t *rapid.T, i int) core.Rule {
+	const month = 30 * 24 * time.Hour
+	limit := func(of string, window time.Duration) core.Limit {
+		limit := core.Per(rapid.IntRange(1, 4).Draw(t, of), window)
+		switch rapid.IntRange(0, 4).Draw(t, "algorithm") {
+		case 0:
+			limit = limit.Fixed()
+		case 1:
+			limit = core.PerCalendarMonth(limit.Max, "UTC")
+		case 2:
+			limit = limit.Log()
+		case 3:
+			limit = limit.Bucket(limit.Max)
+		}
+		return limit
+	}
+	r := core.Rule{Name: fmt.Sprint("rule", i), Limit: limit("max", month), Key: key(fmt.Sprint("subject:", i))}
+	if rapid.Bool().Draw(t, "also") {
+		if further := limit("further max", 2*month); further.Window != r.Limit.Window {
+			r.Also = []core.Limit{further}
+		}
+	}
+	if rapid.Bool().Draw(t, "plans") {
+		r.Plans = map[string]core.Limit{"internal": core.Unlimited}
+		r.Plan = func(c core.Request) (string, error) { return headerOf(c, "X-Plan", i), nil }
+	}
+	r.Overrides = rapid.Bool().Draw(t, "overrides")
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	case 0:
+		r.Soft = true
+	case 1:
+		r.DryRun = true
+	case 2, 3:
+		r.Ban = core.Ban{After: 1, For: month}
+	}
+	r.Cost = core.CostBySize(1)
+	if rapid.IntRange(0, 3).Draw(t, "by size") > 0 {
+		r.Cost = func(c core.Request) int {
+			cost, _ := strconv.Atoi(headerOf(c, "X-Cost", i))
+			return cost
+		}
+	}
+	return r
+}
+
+// headerOf returns the value of a header for one rule.
+func headerOf(c core.Request, name string, rule int) string {
+	if lines := c.Header(fmt.Sprint(name, rule)); len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
+}
+
+func (w *twins) play(refused map[core.Reason]int) {
+	for range rapid.IntRange(1, 15).Draw(w.T, "calls") {
+		if rapid.IntRange(0, 3).Draw(w.T, "operate") == 0 {
+			w.override(rapid.IntRange(0, len(w.rules)-1).Draw(w.T, "rule"))
+		}
+		w.call(refused)
+	}
+	for i := range w.rules { // what an override hid is compared, too
+		w.eachSide(func(l *core.Limiter) error { return w.put(l, i, "") })
+	}
+	w.compare("in the end, without overrides")
+}
+
+// override gives the subject of a rule an override on both sides, or removes it. The rate of a
+// bucket stays, because each rate is counted by itself.
+func (w *twins) override(i int) {
+	own := w.rules[i].Limit
+	if !w.rules[i].Overrides {
+		return
+	}
+	what := rapid.SampledFrom([]string{"", "unlimited", "unlimited", "blocked", "limit"}).Draw(w.T, "override")
+	if what == "limit" && own.Algorithm == core.TokenBucket {
+		what = ""
+	}
+	text := ""
+	if what != "" {
+		most := rapid.IntRange(1, 5).Draw(w.T, "override's max")
+		text = core.StoredOverride(own, most, 0, what == "unlimited", what == "blocked", time.Time{})
+	}
+	w.eachSide(func(l *core.Limiter) error { return w.put(l, i, text) })
+}
+
+func (w *twins) put(l *core.Limiter, i int, text string) error {
+	return core.PutOverride(l, w.rules[i].Name, fmt.Sprint("subject:", i), text)
+}
+
+func (w *twins) eachSide(do func(l *core.Limiter) error) {
+	for _, s := range []side{w.process, w.shard} {
+		if err := do(s.limiter); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// call makes the same call on both sides.
+func (w *twins) call(refused map[core.Reason]int) {
+	drawn := newView("POST", "/")
+	drawn.size = rapid.SampledFrom([]int64{1, 1, 2, 5, -1}).Draw(w.T, "size")
+	for i := range w.rules {
+		drawn.with(fmt.Sprint("X-Plan", i), rapid.SampledFrom([]string{"", "internal"}).Draw(w.T, "plan"))
+		drawn.with(fmt.Sprint("X-Cost", i), rapid.SampledFrom([]string{"1", "1", "1", "1", "1", "0", "2", "5"}).Draw(w.T, "cost"))
+	}
+	view := func() *fakeView {
+		v := *drawn
+		v.response = http.Header{}
+		return &v
+	}
+	before, _ := w.counted(w.shard)
+	one, several := w.explain(w.process, view()), w.explain(w.shard, view())
+	want, got := status(w.process.guard.Check(view())), status(w.shard.guard.Check(view()))
+	if got != want || explainedStatus(one, want) != want || explainedStatus(several, want) != want {
+		w.Fatalf("%v, size %d: status %d on several servers and %d in a process, explained as %s by %q and %s by %q",
+			drawn.request, drawn.size, got, want, several.Reason, several.Rule, one.Reason, one.Rule)
+	}
+	if after, _ := w.counted(w.shard); got != 200 && after != before {
+		w.Fatalf("%v, size %d: refused with %d, which changed %s to %s", drawn.request, drawn.size, got, before, after)
+	}
+	if got != 200 {
+		refused[one.Reason]++
+	}
+	w.compare(fmt.Sprintf("%v, size %d: answered with %d", drawn.request, drawn.size, got))
+}
+
+// counted returns what the counters and the bans of all rules hold.
+func (w *twins) counted(s side) (counters, bans string) {
+	for i, r := range w.rules {
+		x, err := s.limiter.Inspect(background, fmt.Sprint("subject:", i))
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, l := range x.Rules[i].Limits {
+			counters += fmt.Sprintf("%s %v used %d; ", r.Name, l.Limit, l.Used)
+		}
+		bans += fmt.Sprintf("%s banned %t, %d bans, %d strikes; ", r.Name, !x.Rules[i].BannedUntil.IsZero(), x.Rules[i].Bans, x.Rules[i].Strikes)
+	}
+	return counters, bans
+}
+
+func (w *twins) compare(when string) {
+	counters, bans := w.counted(w.shard)
+	if wantCounters, wantBans := w.counted(w.process); counters != wantCounters || bans != wantBans {
+		w.Fatalf("%s:\n%s%s on several servers,\n%s%s in a process", when, counters, bans, wantCounters, wantBans)
+	}
+}
+
+func (w *twins) explain(s side, v core.View) core.Explanation {
+	x, err := s.limiter.ExplainView(v)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return x
+}
+
+// explainedStatus returns the status of a call that is explained so. A cost that never fits has one of two.
+func explainedStatus(x core.Explanation, got int) int {
+	switch x.Reason {
+	case core.LimitExceeded, core.Banned, core.Blocked:
+		return 429
+	case core.CostTooHigh:
+		if got == 413 {
+			return 413
+		}
+		return 400
+	default:
+		return 200
+	}
+}
