@@ -57,7 +57,7 @@ func (l *Limiter) Audit(ctx context.Context, before string, n int) ([]AuditEntry
 	}
 	found, err := l.audits.trail.Read(ctx, before, n)
 	if err != nil {
-		return nil, l.storeError("audit", err)
+		return nil, l.optionalError("audit", err, l.operatorLog.AuditUnread)
 	}
 	entries := make([]AuditEntry, len(found))
 	for i := range found {

@@ -69,7 +69,7 @@ func (l *Limiter) Bans(ctx context.Context, rule, after string, n int) (page []B
 	}
 	entries, next, err := l.bans.page(ctx, l, rule, after, n)
 	if err != nil {
-		return nil, "", l.storeError(rule, err)
+		return nil, "", l.optionalError(rule, err, l.operatorLog.BansOff)
 	}
 	for _, e := range entries {
 		page = append(page, l.banEntry(rule, e))

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/tally"
@@ -21,8 +22,8 @@ func (c *call) refuse(reason Reason, rule *namedRule, limit *Limit, cause error)
 	return answer
 }
 
-// unidentified logs that a caller could not be identified, if that is the reason. If it is because
-// the caller left, that is the reason instead.
+// unidentified logs that it is not known whom to count, if that is the reason. If it is because the
+// caller left, that is the reason instead.
 func (c *call) unidentified(reason Reason, rule string, cause error) (Reason, error) {
 	if reason != IdentifyFailed {
 		return reason, cause
@@ -30,8 +31,17 @@ func (c *call) unidentified(reason Reason, rule string, cause error) (Reason, er
 	if ended := c.Context().Err(); ended != nil {
 		return ContextEnded, ended
 	}
-	c.limiter.operatorLog.IdentifyFailed(rule, cause)
+	c.logUnidentified(rule, "was refused", cause)
 	return reason, cause
+}
+
+// logUnidentified logs why a rule does not know whom to count, and what became of the call.
+func (c *call) logUnidentified(rule, then string, cause error) {
+	if c.userErr != nil && errors.Is(cause, c.userErr) {
+		c.limiter.operatorLog.IdentifyFailed(rule, then, cause)
+		return
+	}
+	c.limiter.operatorLog.KeyFailed(rule, then, cause)
 }
 
 // answer reports a decision to OnDecision and returns the Answer to the adapter.

@@ -71,6 +71,6 @@ func (c *call) exceedCostly() {
 // the caller left.
 func (c *call) goOnUncounted(a *appliedRule, cause error) {
 	if c.Context().Err() == nil {
-		c.limiter.operatorLog.IdentifyFailed(a.named.name, cause)
+		c.logUnidentified(a.named.name, "passed the rule, which refuses nobody, uncounted", cause)
 	}
 }

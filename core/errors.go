@@ -8,10 +8,10 @@ import (
 // The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it
 // is a [Decision].
 var (
-	// ErrStore means that Redis could not answer in time. errors.Is finds it in a *[StoreError],
-	// which has the cause and the class. The class reports whether the call may have been charged.
-	// The Decision beside the error is the zero one.
-	ErrStore = errors.New("core: the store did not answer")
+	// ErrStore means that Redis did not answer in time, or answered with an error. errors.Is finds it
+	// in a *[StoreError], which has the cause and the class. The class reports whether the call may
+	// have been charged. The Decision beside the error is the zero one.
+	ErrStore = errors.New("core: the store failed")
 
 	// ErrCostExceedsLimit means that a cost is more than the limit ever lets through at once: more
 	// than Max, or for a bucket more than Burst. Waiting cannot help.

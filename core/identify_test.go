@@ -105,10 +105,28 @@ func TestIdentifyFails(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 			wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
-			if log.Count("level=WARN", errVerify.Error(), "rule=n") != 1 {
+			if log.Count("level=WARN", "could not be identified, and was refused", errVerify.Error(), "rule=n") != 1 {
 				t.Errorf("want one line with the cause, got: %s", log.String())
 			}
 		})
+	}
+}
+
+// A Key that fails is logged as that, and not as a caller who could not be identified. The line says
+// what became of the call.
+func TestAFailingKeyIsLogged(t *testing.T) {
+	key := func(core.Request) (string, error) { return "", errors.New("the tenants cannot be read") }
+	for then, rule := range map[string]core.Rule{
+		"the caller was refused":      {Name: "n", Seconds: 60, Key: key},
+		"refuses nobody, uncounted":   {Name: "n", Seconds: 60, Key: key, Soft: true},
+		"the caller was refused, too": {Name: "n", Seconds: 60, Key: core.Join(core.ByUser, key)},
+	} {
+		var log logtest.Log
+		guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger(), Identify: whoSays}), rule)
+		guard.Check(newView("GET", "/"))
+		if log.Count("level=WARN", "a rule's Key failed", strings.TrimSuffix(then, ", too"), "the tenants cannot be read") != 1 || log.Count("identified") > 0 {
+			t.Errorf("%s: %s", then, log.String())
+		}
 	}
 }
 

@@ -80,7 +80,9 @@ func (s originSet) Replace(from ruleorigin.Origin, version string, rules any) (l
 	return s.replaceFrom(from, version, rules.([]Rule))
 }
 
-func (s originSet) ReportError(err error) (log func()) { return s.reportError(err) }
+func (s originSet) ReportError(problem ruleorigin.Problem, err error) (log func()) {
+	return s.reportError(problem, err)
+}
 
 func (s originSet) ReportPolled(why error, every time.Duration) {
 	s.limiter.operatorLog.RulesPolled(why, every)

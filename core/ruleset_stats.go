@@ -1,44 +1,52 @@
 package core
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
 // maxReported bounds the errors that a set logs until the next success.
 const maxReported = 100
 
-// ReportError reports that a new version could not be loaded, so the present one stays in force.
-// [Limiter.Stats] show the error until the next success, and the log has it once until then. A nil
-// error is such a success: it reports that the present version is the latest one again. Replace
-// reports its own errors and successes.
+// ReportError reports that the latest rules could not be read, so the present ones stay in force. An
+// error that wraps a *[RuleError] reports that they were read, and are wrong. [Limiter.Stats] show
+// the error until the next success, and the log has it once until then. A nil error is such a
+// success: it reports that the present version is the latest one again. Replace reports its own
+// errors and successes.
 func (s *RuleSet) ReportError(err error) {
 	if s == nil || s.limiter == nil {
 		panic(errZeroRuleSet)
 	}
-	s.reportError(err)()
+	problem := ruleorigin.Unread
+	if wrong := (*RuleError)(nil); errors.As(err, &wrong) {
+		problem = ruleorigin.Wrong
+	}
+	s.reportError(problem, err)()
 }
 
-// reportError is ReportError, and leaves it to the caller to call log.
-func (s *RuleSet) reportError(err error) (log func()) {
+// reportError is ReportError for an error of this problem, and leaves it to the caller to call log.
+func (s *RuleSet) reportError(problem ruleorigin.Problem, err error) (log func()) {
 	switch {
 	case err == nil:
 		return s.clear()
-	case s.record(err.Error()):
+	case s.record(problem, err.Error()):
 		version := s.version()
-		return func() { s.limiter.operatorLog.RulesRejected(version, err) }
+		return func() { s.limiter.operatorLog.RulesOutdated(problem, version, err) }
 	default:
 		return func() {}
 	}
 }
 
 // record keeps an error for Stats, and reports whether it is a new one.
-func (s *RuleSet) record(text string) bool {
+func (s *RuleSet) record(problem ruleorigin.Problem, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.LastError, s.stats.LastErrorAt = text, time.Now()
+	s.stats.Problem, s.stats.LastError, s.stats.LastErrorAt = string(problem), text, time.Now()
 	if s.reported[text] || len(s.reported) == maxReported {
 		return false
 	}
@@ -54,7 +62,7 @@ func (s *RuleSet) clear() (log func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wasWrong, version := s.stats.LastError != "", s.stats.Version
-	s.stats.LastError, s.stats.LastErrorAt, s.reported = "", time.Time{}, nil
+	s.stats.Problem, s.stats.LastError, s.stats.LastErrorAt, s.reported = "", "", time.Time{}, nil
 	if !wasWrong {
 		return func() {}
 	}

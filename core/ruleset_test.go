@@ -128,12 +128,15 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 		if n := log.Count("level=ERROR", "stay in force", "Limit.Max = 0"); n != zero {
 			t.Errorf("%s: %d lines about the limit, want %d", when, n, zero)
 		}
-		if n := log.Count("level=ERROR", "stay in force", "database is down"); n != down {
+		if n := log.Count("level=WARN", "stay in force", "cannot be read", "database is down"); n != down {
 			t.Errorf("%s: %d lines about the database, want %d", when, n, down)
 		}
 		stats := limiter.Stats().RuleSets[0]
 		if !strings.Contains(stats.LastError, lastError) || (stats.LastError == "") != (lastError == "") || stats.LastErrorAt.IsZero() != (lastError == "") {
 			t.Errorf("%s: the Stats have %+v, want %q", when, stats, lastError)
+		}
+		if want := map[string]string{"database is down": "unread", "Limit.Max = 0": "wrong"}[lastError]; stats.Problem != want {
+			t.Errorf("%s: the problem is %q, want %q", when, stats.Problem, want)
 		}
 	}
 	for range 3 {

@@ -131,8 +131,13 @@ type RuleSetStats struct {
 	Version string
 	// Since is when this process began to use it.
 	Since time.Time
-	// LastError is why the latest attempt to replace the version failed, and LastErrorAt is when
-	// that was. Both are unset after a success.
+	// Problem is why the latest rules are not in force, or "" if they are. It is "wrong" if they
+	// have a mistake, and "unread" if Redis or a file cannot be read, so that nobody knows them. It
+	// is "lost" if Redis has lost the document with the rules, or has an older version again: then
+	// publish it again. It is "missing" if no document was published yet. The texts are stable, for
+	// metrics.
+	Problem string
+	// LastError describes the Problem, and LastErrorAt is when it was found last.
 	LastError   string
 	LastErrorAt time.Time
 }

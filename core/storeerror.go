@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 // StoreErrorClass is the class of reasons for which Redis did not answer. Its text is stable, for
@@ -46,15 +47,20 @@ const (
 // was not charged.
 func (c StoreErrorClass) MayHaveCharged() bool { return failure.Class(c).MayHaveCharged() }
 
-// StoreError is the error of a handle without a [StorePolicy] if Redis did not answer. errors.Is
-// finds [ErrStore] in it, and errors.As its Class.
+// StoreError is the error of a handle without a [StorePolicy] if Redis did not answer, or answered
+// with an error. errors.Is finds [ErrStore] in it, and errors.As its Class.
 type StoreError struct {
 	Class StoreErrorClass
 	Err   error // the cause
 }
 
 // Error implements error.
-func (e *StoreError) Error() string { return fmt.Sprintf("%v: %v", ErrStore, e.Err) }
+func (e *StoreError) Error() string {
+	if failure.Class(e.Class).Answered() {
+		return fmt.Sprintf("core: the store answered with an error: %v", e.Err)
+	}
+	return fmt.Sprintf("core: the store did not answer: %v", e.Err)
+}
 
 // Unwrap implements errors.Unwrap.
 func (e *StoreError) Unwrap() []error { return []error{ErrStore, e.Err} }
@@ -75,6 +81,16 @@ func (l *Limiter) storeError(name string, err error) error {
 		return err
 	}
 	l.storeFailed(name, handlePolicy, err)
+	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
+}
+
+// optionalError is storeError for what an operator reads with an optional right. If that is missing,
+// the store has not failed, and off logs it once.
+func (l *Limiter) optionalError(name string, err error, off func(error)) error {
+	if !redisstore.IsNoPermission(err) {
+		return l.storeError(name, err)
+	}
+	off(err)
 	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
 }
 

@@ -221,7 +221,8 @@ func TestStoreErrorIsNot429(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 			rule := core.Rule{Name: "n", Seconds: 3600}
 			wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
 			rule.OnStoreError = core.FailClosed
@@ -231,6 +232,8 @@ func TestStoreErrorIsNot429(t *testing.T) {
 			}
 			if d, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "ip:192.0.2.1"); !errors.Is(err, core.ErrStore) || d.Allowed {
 				t.Errorf("a direct call: %+v, %v; want ErrStore", d, err)
+			} else if !strings.Contains(err.Error(), "the store answered with an error") || log.Count("not answer") > 0 {
+				t.Errorf("Redis did answer: %v, %s", err, log.String())
 			}
 		})
 	}

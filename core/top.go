@@ -78,7 +78,7 @@ func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (Top
 	}
 	found, err := l.tops.Read(ctx, name, int(span/time.Minute))
 	if err != nil {
-		return TopList{}, l.storeError("top", err)
+		return TopList{}, l.optionalError("top", err, l.operatorLog.TopOff)
 	}
 	list := TopList{Since: found.Since}
 	for _, e := range found.Refused {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
 const (
@@ -26,6 +27,7 @@ func (h *Handler) limitStrangers() (err error) {
 	if err != nil {
 		return err
 	}
+	h.clientIPs, _ = clientip.New(clientip.Config(h.options.ClientIP)) // core.New has checked it
 	h.forbidden = h.own.MustCounter("forbidden", core.PerHour(maxForbidden))
 	h.strangers, h.bare = newStrangers(h.own, "strangers"), newStrangers(h.own, "bare strangers")
 	return nil
@@ -92,6 +94,15 @@ func (who Identity) isNamed() bool { return strings.TrimSpace(who.Name) != "" }
 func (h *Handler) redacts(who Identity) bool { return h.options.RedactSubjects && who.Role != Operator }
 
 func (h *Handler) log(r *http.Request, level slog.Level, text string, more ...slog.Attr) {
-	more = append(more, slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("peer", r.RemoteAddr))
+	more = append(more, slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("client", h.clientOf(r)))
 	h.options.Logger.LogAttrs(r.Context(), level, "accesslimit: console: "+text, more...)
+}
+
+// clientOf returns the address of the caller, as Options.ClientIP finds it.
+func (h *Handler) clientOf(r *http.Request) string {
+	addr := clientip.Plain(core.PeerAddr(r.RemoteAddr))
+	if h.clientIPs.Trusts(addr) {
+		addr = h.clientIPs.Behind(addr, r.Header[h.clientIPs.Header])
+	}
+	return addr.String()
 }

@@ -155,5 +155,5 @@ func storeError(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return &core.StoreError{Class: core.StoreErrorClass(failed.Class), Err: failed.Err}
+	return &core.StoreError{Class: core.StoreErrorClass(failed.Class), Err: failed}
 }

@@ -33,6 +33,7 @@ type Error struct {
 	Err error
 
 	within string // the rule as messages name it
+	unread bool   // the file could not be read, so nobody knows whether it is wrong
 }
 
 // Error implements error.

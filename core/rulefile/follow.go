@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
 // Follow returns a Set with the rules of a document, for this Limiter, and keeps it at the
@@ -122,7 +123,7 @@ func (f *follower) run(ctx context.Context) {
 		if f.set.logs.any() {
 			f.set.inBackground(f.set.logs.write)
 		}
-		if isOutage(err) {
+		if problemOf(err) == ruleorigin.Unread {
 			patience = min(2*patience, maxPatience)
 		} else {
 			patience = 1
@@ -165,17 +166,19 @@ func (f *follower) try(ctx context.Context, again bool) error {
 	case err != nil:
 		return storeError(err)
 	case head != f.seen || again:
-		return storeError(f.take(ctx, head))
+		return storeError(f.take(ctx, head, again))
 	default:
 		return f.wrong
 	}
 }
 
 // take puts the version with this head in force, or a later one. It returns why it is not in force.
-func (f *follower) take(ctx context.Context, head ruledoc.Head) error {
+// A version that is in force, or is older, is only read if again is set: it may be damaged behind its
+// head.
+func (f *follower) take(ctx context.Context, head ruledoc.Head, again bool) error {
 	doc := ruledoc.Doc{Head: head}
 	var err error
-	if head.Follows(f.inForce) {
+	if head.Follows(f.inForce) || again {
 		doc, err = f.document.store.Read(ctx)
 	}
 	switch {
@@ -200,8 +203,7 @@ func (f *follower) apply(doc ruledoc.Doc) error {
 	case doc.Number == 0:
 		return errLost
 	case !doc.Follows(f.inForce):
-		return fmt.Errorf("rulefile: Redis has version %v of the document, which was not written later than the one in force: "+
-			"it lost the latest writes, or was restored; publish again", doc.Head)
+		return fmt.Errorf("rulefile: Redis has version %v of the document, which was not written later than the one in force: %w", doc.Head, errOlder)
 	}
 	next, err := loadDocument(f.set.limiter, f.set.functions, doc)
 	if err == nil {
@@ -233,10 +235,12 @@ func (f *follower) missing(next *loaded) error {
 	return missing.join()
 }
 
-// The errors if there is no document: before the first version, and after it was lost.
+// The errors if Redis does not have the document: before the first version, after it was lost, and
+// after the latest version was.
 var (
 	errNoDocument = errors.New("rulefile: there is no document of this prefix in Redis yet: publish one by Document.Write")
 	errLost       = errors.New("rulefile: Redis has lost the document: publish it again")
+	errOlder      = errors.New("it lost the latest writes, or was restored; publish again")
 )
 
 // replaceBy replaces the rules by those of a version.
@@ -262,19 +266,14 @@ func loadDocument(limiter *core.Limiter, functions Functions, doc ruledoc.Doc) (
 func (f *follower) report(err error) {
 	trouble := ""
 	switch {
-	case isOutage(err): // the error of the next look may be another one
-		trouble = "outage"
-	case err != nil:
+	case err == nil:
+	case problemOf(err) == ruleorigin.Unread: // the error of the next look may be another one
+		trouble = string(ruleorigin.Unread)
+	default:
 		trouble = err.Error()
 	}
 	if trouble != f.reported {
 		f.reported = trouble
 		f.set.report(err)
 	}
-}
-
-// isOutage reports whether an error is one of Redis, and not of what it holds.
-func isOutage(err error) bool {
-	var failed *core.StoreError
-	return errors.As(err, &failed) && failed.Class != core.StoreForeignValue
 }

@@ -197,8 +197,8 @@ func TestFallback(t *testing.T) {
 	if _, err := p.set.Guard("other"); err != nil {
 		t.Error(err)
 	}
-	if p.log.Count("level=ERROR") != 1 {
-		t.Error(p.log.String())
+	if p.stats().Problem != "missing" || p.log.Count("there is no document", "level=INFO") != 1 || p.log.Count("level=ERROR")+p.log.Count("level=WARN") != 0 {
+		t.Errorf("a first start has the problem %q: %s", p.stats().Problem, p.log.String())
 	}
 	lacks := publish(t, d, perHour(2), Version{})
 	later := start(t, d, both...)
@@ -237,18 +237,18 @@ func TestBadDocuments(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string]struct {
-		do   func() error
-		want string
+		do            func() error
+		want, problem string
 	}{
-		"lost":         {func() error { return client.FlushAll(background).Err() }, "Redis has lost the document"},
-		"older":        {set(old), "Redis has version 1@"},
-		"garbage":      {set("garbage"), "it was not written by this library"},
-		"of a release": {set("rd2" + now[3:]), "it has the form rd2, of another release"},
-		"cut off":      {set(third[:len(third)-1]), "changed by hand"},
-		"a hash":       {func() error { return becomesHash(client, key) }, "WRONGTYPE"},
-		"new field":    {set(signed(third, "{\"author\":\"a\",\"note\":\"b\"}\n"+perHour(5)+"    colour: red\n")), `document@3:5:5: rule "api": unknown field "colour"`},
-		"function":     {write(perHour(5) + "    skip: is_new\n"), `"is_new": is not registered in Functions.Skips`},
-		"name missing": {write(strings.Replace(perHour(5), "api", "apo", 1)), `rule "api": name: is attached`},
+		"lost":         {func() error { return client.FlushAll(background).Err() }, "Redis has lost the document", "lost"},
+		"older":        {set(old), "Redis has version 1@", "lost"},
+		"garbage":      {set("garbage"), "it was not written by this library", "wrong"},
+		"of a release": {set("rd2" + now[3:]), "it has the form rd2, of another release", "wrong"},
+		"cut off":      {set(third[:len(third)-1]), "changed by hand", "wrong"},
+		"a hash":       {func() error { return becomesHash(client, key) }, "WRONGTYPE", "wrong"},
+		"new field":    {set(signed(third, "{\"author\":\"a\",\"note\":\"b\"}\n"+perHour(5)+"    colour: red\n")), `document@3:5:5: rule "api": unknown field "colour"`, "wrong"},
+		"function":     {write(perHour(5) + "    skip: is_new\n"), `"is_new": is not registered in Functions.Skips`, "wrong"},
+		"name missing": {write(strings.Replace(perHour(5), "api", "apo", 1)), `rule "api": name: is attached`, "wrong"},
 	} {
 		p.await(3, "")
 		before := p.log.Count("level=ERROR")
@@ -257,7 +257,10 @@ func TestBadDocuments(t *testing.T) {
 		}
 		p.await(3, bad.want)
 		p.stays(3, looks)
-		if v := p.set.Document(); v.Number != 2 || p.stats().Version != p.set.Version() {
+		if strings.Contains(p.stats().LastError, "did not answer") {
+			t.Errorf("%s: Redis did answer: %s", name, p.stats().LastError)
+		}
+		if v := p.set.Document(); v.Number != 2 || p.stats().Version != p.set.Version() || p.stats().Problem != bad.problem {
 			t.Errorf("%s: the version in force is %v, and the Stats have %+v", name, v, p.stats())
 		}
 		if n := p.log.Count("level=ERROR") - before; n != 1 {
@@ -305,8 +308,8 @@ func TestPublishingAnew(t *testing.T) {
 	}
 }
 
-// The log says once that Redis does not answer, and once that it does again. In the meantime the
-// last version stays in force.
+// The log says once that the rules cannot be read, and once that they can be again. It does not say
+// that they are wrong. In the meantime the last version stays in force.
 func TestOutages(t *testing.T) {
 	server := redistest.Start(t)
 	d := newDocument(t, server.Client(t, hurried))
@@ -316,6 +319,9 @@ func TestOutages(t *testing.T) {
 	for outage := 1; outage <= 2; outage++ {
 		server.Kill()
 		p.await(2, "the store did not answer")
+		if p.stats().Problem != "unread" {
+			t.Errorf("in an outage, the problem is %q", p.stats().Problem)
+		}
 		looks := 0
 		p.stays(2, func() int { looks++; time.Sleep(d.period); return looks })
 		server.Restart()
@@ -323,8 +329,9 @@ func TestOutages(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.await(2, "")
-		gone, back := p.log.Count("level=ERROR", "the store did not answer"), p.log.Count("level=INFO", "again")
-		if lost := p.log.Count("has lost the document"); gone != outage || back != outage || lost > outage {
+		gone, back := p.log.Count("level=WARN", "the rules cannot be read", "the store did not answer"), p.log.Count("level=INFO", "again")
+		lost, wrong := p.log.Count("has lost the document"), p.log.Count("new rules cannot be used")
+		if gone != outage || back != outage || lost > outage || wrong > 0 {
 			t.Errorf("after outage %d: %s", outage, p.log.String())
 		}
 	}
@@ -412,6 +419,33 @@ func TestReloadOfADocument(t *testing.T) {
 		if err := p.set.Reload(); !errors.As(err, &wrong) || p.policy() != 3 {
 			t.Errorf("%v, and calls are decided by %d/h", err, p.policy())
 		}
+	}
+}
+
+// A document that is damaged behind its first line, which stays the same, is found by Reload, with
+// the error of Read. A process that starts uses its fallback then.
+func TestReloadOfADamagedDocument(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	publish(t, d, perHour(2), Version{})
+	p := start(t, newDocument(t, client))
+	whole := client.Get(background, d.store.Key()).Val()
+	if err := client.Set(background, d.store.Key(), strings.Replace(whole, "2/h", "9/h", 1), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, want := d.Read(background)
+	if err := p.set.Reload(); !isForeign(want) || err == nil || err.Error() != want.Error() || p.policy() != 2 {
+		t.Errorf("Reload: %v, and calls are decided by %d/h; Read: %v", err, p.policy(), want)
+	}
+	p.await(2, "its checksum is wrong")
+	if later := start(t, newDocument(t, client), fallback()); later.stats().Problem != "wrong" || p.stats().Problem != "wrong" {
+		t.Errorf("the problems are %q and %q", p.stats().Problem, later.stats().Problem)
+	}
+	if err := client.Set(background, d.store.Key(), whole, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.set.Reload(); err != nil || p.stats().Problem != "" {
+		t.Errorf("after it was restored: %v, and the problem is %q", err, p.stats().Problem)
 	}
 }
 

@@ -37,14 +37,14 @@ func readAll(paths []string, wrong *problems) (sources []source) {
 	for _, name := range expand(paths, wrong) {
 		wrong.files = append(wrong.files, name)
 		data, err := readFile(name)
-		if total += len(data); err == nil && total > maxAllBytes {
-			err = fmt.Errorf("with this file there are more than %d bytes of rules", maxAllBytes)
+		switch total += len(data); {
+		case err != nil:
+			wrong.add(&Error{Place: Place{File: name}, Err: err, unread: true})
+		case total > maxAllBytes:
+			wrong.add(&Error{Place: Place{File: name}, Err: fmt.Errorf("with this file there are more than %d bytes of rules", maxAllBytes)})
+		default:
+			sources = append(sources, fileSource(name, data))
 		}
-		if err != nil {
-			wrong.add(&Error{Place: Place{File: name}, Err: err})
-			continue
-		}
-		sources = append(sources, fileSource(name, data))
 	}
 	return sources
 }
@@ -60,7 +60,7 @@ func expand(paths []string, wrong *problems) (files []string) {
 		inside, err := filesOf(path)
 		if err != nil {
 			wrong.files = append(wrong.files, path)
-			wrong.add(&Error{Place: Place{File: path}, Err: err})
+			wrong.add(&Error{Place: Place{File: path}, Err: err, unread: true})
 		}
 		files = append(files, inside...)
 	}

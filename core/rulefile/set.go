@@ -161,7 +161,9 @@ func (s *Set) use(now *reading) error {
 }
 
 // report reports an error, or nil. The caller writes the log.
-func (s *Set) report(err error) { s.logs.add(ruleorigin.Of(s.rules).ReportError(err)) }
+func (s *Set) report(err error) {
+	s.logs.add(ruleorigin.Of(s.rules).ReportError(problemOf(err), err))
+}
 
 // replace replaces the rules, unless they are the same.
 func (s *Set) replace(next *loaded) error {

@@ -31,6 +31,11 @@ func (c Class) MayHaveCharged() bool {
 	return c == Timeout || c == Lost || c == Refused || c == Unexpected
 }
 
+// Answered reports whether the server answered, though not what it was asked for.
+func (c Class) Answered() bool {
+	return c == NotReady || c == Refused || c == Foreign || c == Unexpected
+}
+
 // Lasting reports whether the failure lasts until somebody changes something.
 func (c Class) Lasting() bool { return c == Refused || c == Foreign }
 

@@ -18,12 +18,12 @@ type Log struct {
 	logger *slog.Logger
 
 	// By kind of error or rule.
-	storeFailures, negativeCosts, identifyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
+	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
 	noticeErrors, thresholdPanics, droppedNotices                                                                                                throttle
 	// By server.
 	breakers, connections, versions, evictions, ignoredTags throttle
 
-	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, missingBans, missingTops, missingNotices once
+	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingTops, missingNotices once
 }
 
 // New returns a Log that writes to a logger.
@@ -32,7 +32,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 // Close writes the messages that wait for the end of their minute.
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
-		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
 		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices,
 		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.ignoredTags,
 	} {
@@ -49,9 +49,15 @@ func (l *Log) NegativeCost(rule string, cost int) {
 	})
 }
 
-// IdentifyFailed warns that a rule's subject could not be determined.
-func (l *Log) IdentifyFailed(rule string, err error) {
-	l.ruleFailed(&l.identifyErrors, "accesslimit: a caller could not be identified, and was refused", rule, err)
+// IdentifyFailed warns that a rule does not know whom to count, because Identify failed. then says
+// what became of the call.
+func (l *Log) IdentifyFailed(rule, then string, err error) {
+	l.ruleFailed(&l.identifyErrors, "accesslimit: a caller could not be identified, and "+then, rule, err)
+}
+
+// KeyFailed is IdentifyFailed for a rule whose own Key failed.
+func (l *Log) KeyFailed(rule, then string, err error) {
+	l.ruleFailed(&l.keyErrors, "accesslimit: a rule's Key failed, and the caller "+then, rule, err)
 }
 
 // PlanFailed warns that a caller's limit could not be determined.

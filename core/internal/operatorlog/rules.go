@@ -1,10 +1,15 @@
 package operatorlog
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
 // maxChanges bounds the changes in one line.
@@ -23,11 +28,30 @@ func (l *Log) RulesReplaced(before, version string, rules int, changes []string)
 	l.logger.Info("accesslimit: new rules are in force", attrs...)
 }
 
-// RulesRejected warns that a set of rules keeps its version, because a new one is wrong or cannot
-// be read. The caller reports each error once.
-func (l *Log) RulesRejected(version string, err error) {
-	l.logger.Error("accesslimit: new rules cannot be used, so the present ones stay in force",
-		slog.String("error", textOf(err)), slog.String("version", version))
+// ruleProblems has the line of each problem that keeps a set from using the latest rules.
+var ruleProblems = map[ruleorigin.Problem]struct {
+	level           slog.Level
+	message, change string
+}{
+	ruleorigin.Wrong:  {slog.LevelError, "new rules cannot be used, so the present ones stay in force", ""},
+	ruleorigin.Unread: {slog.LevelWarn, "the rules cannot be read, so it is not known whether there are new ones. The present ones stay in force", ""},
+	ruleorigin.Lost: {slog.LevelError, "Redis has lost the rules that are in force. They stay in force here, but processes that start now have others",
+		"publish the document again"},
+	ruleorigin.Missing: {slog.LevelInfo, "there is no document with rules, so the fallback is in force", "publish one by Document.Write"},
+}
+
+// RulesOutdated reports why a set of rules does not use the latest version. The caller reports each
+// error once.
+func (l *Log) RulesOutdated(problem ruleorigin.Problem, version string, err error) {
+	is := ruleProblems[problem]
+	level, attrs := is.level, []any{slog.String("error", textOf(err))}
+	if failed := (*failure.Error)(nil); problem == ruleorigin.Unread && errors.As(err, &failed) {
+		level, attrs = describe(failed.Class, textOf(err))
+	}
+	if is.change != "" {
+		attrs = append(attrs, slog.String("change", is.change))
+	}
+	l.logger.Log(context.Background(), level, "accesslimit: "+is.message, append(attrs, slog.String("version", version))...)
 }
 
 // RulesCurrent reports that the version in force is the latest one again.

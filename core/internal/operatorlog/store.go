@@ -8,13 +8,18 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// StoreFailed reports that the store did not answer a call, and what its policy was.
+// StoreFailed reports that the store did not answer a call, or answered with an error, and what the
+// call's policy was.
 func (l *Log) StoreFailed(rule, policy string, err error) {
 	class, rule, text := failure.ClassOf(err), strings.Clone(rule), textOf(err)
 	l.storeFailures.log(string(class)+policy, func(times int) {
 		level, attrs := describe(class, text)
 		attrs = append(attrs, slog.String("latest_rule", rule), slog.String("policy", policy))
-		l.log(level, "accesslimit: the store does not answer", attrs, "calls", times)
+		message := "accesslimit: the store does not answer"
+		if class.Answered() {
+			message = "accesslimit: the store answers with an error"
+		}
+		l.log(level, message, attrs, "calls", times)
 	})
 }
 
@@ -38,6 +43,14 @@ func (l *Log) AuditOff(err error) {
 	if l.missingAudits.first("") {
 		l.logger.Warn("accesslimit: the audit stream is off, because the Redis user lacks a right. Everything else works as before",
 			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xadd, as SECURITY.md lists it"))
+	}
+}
+
+// AuditUnread reports, once, that a right is missing to read the audit stream.
+func (l *Log) AuditUnread(err error) {
+	if l.unreadAudits.first("") {
+		l.logger.Warn("accesslimit: the audit stream cannot be read, because the Redis user lacks a right. Everything else works as before",
+			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xrevrange, as SECURITY.md lists it"))
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package ruleorigin lets package rulefile tell package core where the rules of a set come from,
-// and decide when their log lines are written.
+// Package ruleorigin lets package rulefile tell package core where the rules of a set come from, why
+// the latest ones are not in force, and when to write the log lines about it.
 package ruleorigin
 
 import "time"
@@ -14,6 +14,17 @@ type Origin struct {
 	Changes []string
 }
 
+// Problem is why a set does not use the latest rules. Its text stands in Stats, so it stays as it is.
+type Problem string
+
+// The problems.
+const (
+	Wrong   Problem = "wrong"   // they were read, and have a mistake
+	Unread  Problem = "unread"  // nobody knows what they are: Redis or a file cannot be read
+	Lost    Problem = "lost"    // Redis has lost the document, or has an older version again
+	Missing Problem = "missing" // no document was published yet
+)
+
 // Set has the methods of a RuleSet that only package rulefile may call. The function log that they
 // return writes into the log of the Limiter. The caller calls it while it holds no lock, because
 // the handler of the log may call the set.
@@ -21,8 +32,8 @@ type Set interface {
 	// Replace is RuleSet.Replace for rules from an origin, which are a []core.Rule. It does not
 	// report its error.
 	Replace(from Origin, version string, rules any) (log func(), err error)
-	// ReportError is RuleSet.ReportError.
-	ReportError(err error) (log func())
+	// ReportError is RuleSet.ReportError. The problem is that of the error.
+	ReportError(problem Problem, err error) (log func())
 	// ReportPolled warns that new rules are noticed late: there are no events, for the reason why,
 	// and the files are read once in every.
 	ReportPolled(why error, every time.Duration)
