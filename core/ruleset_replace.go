@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -104,7 +105,7 @@ func (s *RuleSet) take(from ruleorigin.Origin, version string, rules []Rule) (be
 		return "", false, joinRuleErrors(wrong)
 	}
 	before = s.stats.Version
-	s.stats = RuleSetStats{Version: version, Since: time.Now()}
+	s.stats = RuleSetStats{Version: version, Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
 	s.reported, s.by = nil, actor.Actor{Author: from.Author, Note: from.Note}
 	return before, len(s.followers) > 0, nil
 }

@@ -129,6 +129,13 @@ type RuleSetStats struct {
 	Names []string
 	// Version is the version in force: what [RuleSet.Replace] was given, or "" before.
 	Version string
+	// Document is the prefix of the document that the set follows, as rulefile.NewDocument takes
+	// it, also while a fallback is in force. It is "" if the set follows none.
+	Document string
+	// Digest identifies the text of the rules in force. Processes that follow one document, or the
+	// same files, limit alike if they have one Digest, even if the text was published twice. If the
+	// rules have no text, it is the Version.
+	Digest string
 	// Since is when this process began to use it.
 	Since time.Time
 	// Problem is why the latest rules are not in force, or "" if they are. It is "wrong" if they

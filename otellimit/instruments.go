@@ -13,6 +13,7 @@ type instruments struct {
 	errors, opened                               metric.Int64ObservableCounter
 	keys, breaker                                metric.Int64ObservableUpDownCounter
 	rulesInfo, rulesFailed                       metric.Int64ObservableGauge
+	rulesUnread, rulesLost                       metric.Int64ObservableGauge
 	rulesLoaded                                  metric.Float64ObservableGauge
 }
 
@@ -56,8 +57,10 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.errors = m.counter("store.errors", "{error}", "Failures of Redis to answer, by their class.")
 	i.breaker = m.upDown("breaker.state", "{breaker}", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.")
 	i.opened = m.counter("breaker.opened", "{time}", "Times that the breaker of a server opened.")
-	i.rulesInfo = m.gauge("rules.info", "1 for the version of a set of rules that is in force.")
-	i.rulesFailed = m.gauge("rules.failed", "1 if a newer version of a set of rules could not be taken up, 0 otherwise.")
+	i.rulesInfo = m.gauge("rules.info", "1 for the version of a set of rules that is in force. Sets with one document and one digest have the same rules.")
+	i.rulesFailed = m.gauge("rules.failed", "1 if the newest version of a set of rules is wrong, 0 otherwise.")
+	i.rulesUnread = m.gauge("rules.unread", "1 if it is not known which version of a set of rules is the newest, because Redis or a file cannot be read, 0 otherwise.")
+	i.rulesLost = m.gauge("rules.lost", "1 if Redis has lost the document with the rules in force, 0 otherwise.")
 	loaded, err := m.Float64ObservableGauge("accesslimit.rules.loaded.timestamp", metric.WithUnit("s"),
 		metric.WithDescription("When the version in force was taken up, since the epoch."))
 	i.rulesLoaded, m.all = loaded, append(m.all, loaded)

@@ -138,9 +138,12 @@ func (o *observer) observeStore(to metric.Observer, s *core.Stats) {
 func (o *observer) observeRules(to metric.Observer, sets []core.RuleSetStats) {
 	for i, set := range sets {
 		number := attribute.String("accesslimit.set", strconv.Itoa(i+1))
-		to.ObserveInt64(o.rulesInfo, 1, o.with(number, attribute.String("accesslimit.version", set.Version)))
+		to.ObserveInt64(o.rulesInfo, 1, o.with(number, attribute.String("accesslimit.version", set.Version),
+			attribute.String("accesslimit.document", set.Document), attribute.String("accesslimit.digest", set.Digest)))
 		to.ObserveFloat64(o.rulesLoaded, float64(set.Since.UnixMicro())/1e6, o.with(number))
-		to.ObserveInt64(o.rulesFailed, oneIf(set.LastError != ""), o.with(number))
+		to.ObserveInt64(o.rulesFailed, oneIf(set.Problem == "wrong"), o.with(number))
+		to.ObserveInt64(o.rulesUnread, oneIf(set.Problem == "unread"), o.with(number))
+		to.ObserveInt64(o.rulesLost, oneIf(set.Problem == "lost"), o.with(number))
 	}
 }
 

@@ -144,7 +144,7 @@ func wantNames(t *testing.T, found map[string]metricdata.Metrics) {
 			t.Errorf("%s shows a subject: %s", name, text)
 		}
 	}
-	if len(found) != 16 {
+	if len(found) != 18 {
 		t.Errorf("there are %d metrics: %v", len(found), found)
 	}
 }

@@ -9,7 +9,8 @@ type descs struct {
 	keys, evictions                     *prometheus.Desc
 	trips, storeCalls, merged, losses   *prometheus.Desc
 	duration, errors, breaker, opened   *prometheus.Desc
-	rulesInfo, rulesLoaded, rulesFailed *prometheus.Desc
+	rulesInfo, rulesLoaded              *prometheus.Desc
+	rulesFailed, rulesUnread, rulesLost *prometheus.Desc
 }
 
 func newDescs(constant prometheus.Labels) descs {
@@ -33,16 +34,19 @@ func newDescs(constant prometheus.Labels) descs {
 		breaker:    desc("breaker_state", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.", "server_address", "server_port", "state"),
 		opened:     desc("breaker_opened_total", "Times that the breaker of a server opened.", "server_address", "server_port"),
 
-		rulesInfo:   desc("rules_info", "1 for the version of a set of rules that is in force.", "set", "version"),
+		rulesInfo:   desc("rules_info", "1 for the version of a set of rules that is in force. Sets with one document and one digest have the same rules.", "set", "version", "document", "digest"),
 		rulesLoaded: desc("rules_loaded_timestamp_seconds", "When the version in force was taken up, since the epoch.", "set"),
-		rulesFailed: desc("rules_failed", "1 if a newer version of a set of rules could not be taken up, 0 otherwise.", "set"),
+		rulesFailed: desc("rules_failed", "1 if the newest version of a set of rules is wrong, 0 otherwise.", "set"),
+		rulesUnread: desc("rules_unread", "1 if it is not known which version of a set of rules is the newest, because Redis or a file cannot be read, 0 otherwise.", "set"),
+		rulesLost:   desc("rules_lost", "1 if Redis has lost the document with the rules in force, 0 otherwise.", "set"),
 	}
 }
 
 func (d *descs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		d.decisions, d.calls, d.near, d.keys, d.evictions, d.trips, d.storeCalls, d.merged, d.losses,
-		d.duration, d.errors, d.breaker, d.opened, d.rulesInfo, d.rulesLoaded, d.rulesFailed,
+		d.duration, d.errors, d.breaker, d.opened, d.rulesInfo, d.rulesLoaded,
+		d.rulesFailed, d.rulesUnread, d.rulesLost,
 	}
 }
 

@@ -92,9 +92,11 @@ func (c *collector) collectStore(ch chan<- prometheus.Metric, s *core.Stats) {
 func (c *collector) collectRules(ch chan<- prometheus.Metric, sets []core.RuleSetStats) {
 	for i, set := range sets {
 		number := strconv.Itoa(i + 1)
-		gauge(ch, c.rulesInfo, 1, number, set.Version)
+		gauge(ch, c.rulesInfo, 1, number, set.Version, set.Document, set.Digest)
 		gauge(ch, c.rulesLoaded, float64(set.Since.UnixMicro())/1e6, number)
-		gauge(ch, c.rulesFailed, oneIf(set.LastError != ""), number)
+		gauge(ch, c.rulesFailed, oneIf(set.Problem == "wrong"), number)
+		gauge(ch, c.rulesUnread, oneIf(set.Problem == "unread"), number)
+		gauge(ch, c.rulesLost, oneIf(set.Problem == "lost"), number)
 	}
 }
 

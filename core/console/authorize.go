@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
 const (
@@ -27,7 +26,6 @@ func (h *Handler) limitStrangers() (err error) {
 	if err != nil {
 		return err
 	}
-	h.clientIPs, _ = clientip.New(clientip.Config(h.options.ClientIP)) // core.New has checked it
 	h.forbidden = h.own.MustCounter("forbidden", core.PerHour(maxForbidden))
 	h.strangers, h.bare = newStrangers(h.own, "strangers"), newStrangers(h.own, "bare strangers")
 	return nil
@@ -100,9 +98,6 @@ func (h *Handler) log(r *http.Request, level slog.Level, text string, more ...sl
 
 // clientOf returns the address of the caller, as Options.ClientIP finds it.
 func (h *Handler) clientOf(r *http.Request) string {
-	addr := clientip.Plain(core.PeerAddr(r.RemoteAddr))
-	if h.clientIPs.Trusts(addr) {
-		addr = h.clientIPs.Behind(addr, r.Header[h.clientIPs.Header])
-	}
-	return addr.String()
+	x, _ := h.own.ExplainView(&view{r: r})
+	return x.ClientIP
 }

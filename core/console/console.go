@@ -35,7 +35,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
 // Role is what somebody may do on the page. The zero Role is nobody's, and sees nothing.
@@ -115,8 +114,7 @@ type Handler struct {
 	bare       *strangers    // the same for requests without any credential
 	forbidden  core.Counter  // bounds the entries in the audit about forbidden acts
 	own        *core.Limiter // of these
-	clientIPs  *clientip.Finder
-	probe      core.Counter // which is only looked at, to find out whether Redis answers
+	probe      core.Counter  // which is only looked at, to find out whether Redis answers
 	probed     probed
 	redactKey  []byte      // of digests
 	seal       cipher.AEAD // of texts that a viewer may send back, and not see

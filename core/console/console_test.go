@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -45,6 +46,21 @@ func TestStrangersSeeNothing(t *testing.T) {
 	got := as(t, "", newPage(t, limiter, console.Options{Challenge: `Basic realm="limits"`})).get("")
 	if got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") != `Basic realm="limits"` {
 		t.Errorf("with a challenge: status %d, %v", got.StatusCode, got.Header)
+	}
+}
+
+// A stranger is logged by the address that ClientIP finds, not by that of the proxy.
+func TestStrangersAreLoggedByAddress(t *testing.T) {
+	var log strings.Builder
+	page := newPage(t, newLimiter(t, core.Options{}), console.Options{
+		ClientIP: core.ClientIP{TrustedProxies: []string{"192.0.2.1"}}, Authorize: byHeader,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	r := httptest.NewRequest("GET", "/", nil) // from 192.0.2.1
+	r.Header.Set("X-Forwarded-For", "203.0.113.7")
+	page.ServeHTTP(httptest.NewRecorder(), r)
+	if !strings.Contains(log.String(), "not authorized") || !strings.Contains(log.String(), "client=203.0.113.7") || strings.Contains(log.String(), "192.0.2.1") {
+		t.Error(log.String())
 	}
 }
 

@@ -76,6 +76,7 @@ type ruleSet struct {
 	Version   string    `json:"version"`
 	Since     time.Time `json:"since"`
 	Age       string    `json:"age"`
+	Problem   string    `json:"problem,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
 	ErrorAt   time.Time `json:"last_error_at,omitzero"`
 }
@@ -127,7 +128,7 @@ func ruleSets(stats core.Stats, at time.Time) (sets []ruleSet) {
 	for _, s := range stats.RuleSets {
 		sets = append(sets, ruleSet{
 			Names: s.Names, Version: readable(s.Version), Since: s.Since, Age: span(at.Sub(s.Since).Truncate(time.Second)),
-			LastError: readable(s.LastError), ErrorAt: s.LastErrorAt,
+			Problem: s.Problem, LastError: readable(s.LastError), ErrorAt: s.LastErrorAt,
 		})
 	}
 	return sets

@@ -23,6 +23,7 @@ import (
 // second. Make one with [NewDocument]. It is safe for concurrent use.
 type Document struct {
 	store  *ruledoc.Store
+	prefix string
 	period time.Duration // between two looks at the version, on average
 
 	unrecorded sync.Once // logs that a version could not be written into the audit
@@ -50,7 +51,7 @@ func NewDocument(rdb redis.UniversalClient, prefix string) (*Document, error) {
 	if !rediskey.IsPrefix(prefix) {
 		return nil, &core.RuleError{Field: "prefix", Value: prefix, Why: "must be at most 40 letters, digits and -._~:/@"}
 	}
-	return &Document{store: ruledoc.NewStore(rdb, prefix, documentTimeout), period: documentPeriod}, nil
+	return &Document{store: ruledoc.NewStore(rdb, prefix, documentTimeout), prefix: prefix, period: documentPeriod}, nil
 }
 
 // Version is one version of a [Document].

@@ -39,7 +39,7 @@ func newDocument(t testing.TB, client redis.UniversalClient) *Document {
 	if _, err := NewDocument(client, ""); err != nil {
 		t.Fatal(err)
 	}
-	d := &Document{store: ruledoc.NewStore(client, "accesslimit", patient), period: 4 * time.Millisecond}
+	d := &Document{store: ruledoc.NewStore(client, "accesslimit", patient), prefix: "accesslimit", period: 4 * time.Millisecond}
 	t.Cleanup(d.store.Close)
 	return d
 }

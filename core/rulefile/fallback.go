@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
@@ -44,7 +45,11 @@ func loadFallback(limiter *core.Limiter, functions Functions, fallback []Fallbac
 		sources = append(sources, files...)
 		l.addRules(from)
 	}
-	l.loaded.version = "fallback-" + hashOf(sources)
+	l.loaded.digest = hashOf(sources)
+	l.loaded.version = "fallback-" + l.loaded.digest
+	if slices.ContainsFunc(fallback, func(from Fallback) bool { return len(from.rules) > 0 }) {
+		l.loaded.digest = l.loaded.version // rules in Go have no text
+	}
 	return l.finish()
 }
 

@@ -40,8 +40,9 @@ import (
 //     failover, or was restored from a backup. A version with a smaller number that was written
 //     later is used: that is how a lost document is published anew.
 //
-// The Limiter's Stats show each of these until it is over, in [core.RuleSetStats].LastError. The
-// log has one line when it begins and one when it is over.
+// The Limiter's Stats show each of these until it is over, in [core.RuleSetStats].Problem and
+// LastError. The log has one line when it begins and one when it is over. A document that is damaged
+// behind its first line is found by processes that start, and by [Set.Reload].
 func Follow(limiter *core.Limiter, functions Functions, document *Document, fallback ...Fallback) (*Set, error) {
 	if err := functions.check(); err != nil {
 		return nil, err
@@ -60,6 +61,7 @@ func Follow(limiter *core.Limiter, functions Functions, document *Document, fall
 	if err != nil {
 		return nil, err
 	}
+	s.follows = document.prefix
 	return s, s.follow(document, reserve)
 }
 

@@ -124,6 +124,34 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// Processes with one text have one digest, whatever its version is and wherever it came from. Stats
+// name the document that a process follows, also while its fallback is in force.
+func TestDigests(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d, canary := newDocument(t, client), newDocument(t, client)
+	canary.store, canary.prefix = ruledoc.NewStore(client, "canary", patient), "canary"
+	t.Cleanup(canary.store.Close)
+	fromFile := start(t, d, Files(write(t, "limits.yaml", perHour(2)))).stats()
+	fromGo := start(t, d, fallback()).stats()
+	first := publish(t, d, perHour(2), Version{})
+	publish(t, canary, perHour(2), Version{})
+	one, other := start(t, d).stats(), start(t, canary).stats()
+	publish(t, d, perHour(2), first)
+	again := start(t, d).stats()
+	for i, s := range []core.RuleSetStats{fromFile, one, other, again} {
+		if s.Digest != one.Digest || s.Digest == "" || s.Document != []string{"accesslimit", "accesslimit", "canary", "accesslimit"}[i] {
+			t.Errorf("%d: %+v", i, s)
+		}
+	}
+	if fromGo.Digest == one.Digest || fromGo.Document != "accesslimit" || one.Version == again.Version {
+		t.Errorf("%+v, %+v", fromGo, again)
+	}
+	publish(t, canary, perHour(3), mustRead(t, canary))
+	if changed := start(t, canary).stats(); changed.Digest == one.Digest {
+		t.Errorf("another text has the digest of %+v", one)
+	}
+}
+
 // A process that looks at the document reads no more than its first line, unless that has changed.
 func TestLooksAreSmall(t *testing.T) {
 	server := redistest.Start(t)

@@ -69,6 +69,7 @@ func loadSources(limiter *core.Limiter, functions Functions, read func(*problems
 		l.load(from)
 	}
 	l.loaded.version = hashOf(sources)
+	l.loaded.digest = l.loaded.version
 	return l.finish()
 }
 

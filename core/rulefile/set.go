@@ -20,6 +20,7 @@ type Set struct {
 	limiter   *core.Limiter
 	functions Functions
 	paths     []string
+	follows   string // the prefix of a document, or ""
 	rules     *core.RuleSet
 	mu        sync.Mutex // held while rules are replaced
 	present   atomic.Pointer[loaded]
@@ -35,6 +36,7 @@ type Set struct {
 type loaded struct {
 	rules   map[string]placedRule
 	version string // a hash of the content, or the version of the document
+	digest  string // the same for the same content
 
 	document ruledoc.Doc // if they are from one
 }
@@ -178,7 +180,8 @@ func (s *Set) replace(next *loaded) error {
 		rules = append(rules, next.rules[name].Rule)
 	}
 	origin := ruleorigin.Origin{
-		Place:  func(rule string) string { return next.rules[rule].place.String() },
+		Place:    func(rule string) string { return next.rules[rule].place.String() },
+		Document: s.follows, Digest: next.digest,
 		Author: next.document.Author, Note: next.document.Note,
 		Changes: texts(present.diff(next)),
 	}

@@ -92,7 +92,7 @@ func wantDocumented(t *testing.T, metrics string) {
 			}
 		}
 	}
-	if found != 16 {
+	if found != 18 {
 		t.Errorf("there are %d metrics", found)
 	}
 }
@@ -233,8 +233,7 @@ func (l *load) run() {
 		l.t.Fatal("the set took a wrong rule")
 	}
 	l.fires = map[string]bool{
-		"AccesslimitFailingOpen": true, "AccesslimitFailingClosed": true, "AccesslimitBreakerOpen": true,
-		"AccesslimitEvictions": true, "AccesslimitRulesFailed": true,
+		"AccesslimitWithoutRedis": true, "AccesslimitEvictions": true, "AccesslimitRulesFailed": true,
 	}
 	for step := range scrapes {
 		user := fmt.Sprint("user", step)

@@ -19,7 +19,7 @@ type Log struct {
 
 	// By kind of error or rule.
 	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
-	noticeErrors, thresholdPanics, droppedNotices                                                                                                throttle
+	noticeErrors, thresholdPanics, droppedNotices                                                                                                           throttle
 	// By server.
 	breakers, connections, versions, evictions, ignoredTags throttle
 

@@ -8,6 +8,11 @@ import "time"
 type Origin struct {
 	// Place returns where a rule stands, as limits.yaml:3:5.
 	Place func(rule string) string
+	// Document is the prefix of the document that the set follows, or "" if it follows none.
+	Document string
+	// Digest is the same for rules of the same text, whatever their version. If it is "", the
+	// version takes its place.
+	Digest string
 	// Author and Note are those of the change, if they are known.
 	Author, Note string
 	// Changes say what is different from the version before, for the log.
