@@ -131,11 +131,12 @@ type Rule struct {
 	// none. Each limit of the rule, also those of Also, Plans, LimitFor and Overrides, has thresholds
 	// of its own, at the given fraction of its Max, rounded up; for a TokenBucket, of its Burst.
 	//
-	// All processes together report a threshold at most once for each subject in a window, however
-	// often use falls below it and rises again. With FixedWindow and CalendarWindow, that is the
-	// window in which it was reached. With a TokenBucket, it is the time in which an empty one fills,
-	// and otherwise the Window, from the call that reached the threshold. Use that stays above the
-	// threshold is not reported again. Only a charge of this rule reaches a threshold. A lower
+	// All processes together report a threshold at most once for each subject and limit in a window,
+	// however often use falls below it and rises again, or the limit is raised and lowered. With
+	// FixedWindow and CalendarWindow, that is the window in which it was reached. With a TokenBucket,
+	// it is the time in which an empty one fills, and otherwise the Window, from the call that
+	// reached the threshold. More than 16 limits are not reported in that time. Use that stays above
+	// the threshold is not reported again. Only a charge of this rule reaches a threshold. A lower
 	// limit does not, nor a charge of a Counter with the rule's name. A rule in DryRun reports the
 	// use of its own counters. Calls wait for none of this.
 	//

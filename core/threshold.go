@@ -62,7 +62,7 @@ func (l *Limiter) newThresholds() *notices.Queue {
 	case l.memory != nil:
 		return notices.NewQueue(notices.Memory{Store: l.memory}, l.operatorLog)
 	default:
-		return notices.NewQueue(notices.NewRedis(l.redis), l.operatorLog)
+		return notices.NewQueue(notices.Redis{Store: l.redis}, l.operatorLog)
 	}
 }
 
@@ -107,7 +107,8 @@ func (c *call) reached(a *callLimit, counter *algorithm.Counter, v *algorithm.Ve
 	l, subject := c.limiter, c.subjects[a.from:a.to]
 	var room [rediskey.MaxLen]byte
 	key := rediskey.Append(room[:0], l.keyHead, subject, rediskey.NoticeTail(a.named.name, a.rule.DryRun, counter.Limit, fraction))
-	if l.thresholds.Knows(key, v.At) {
+	limit := fmt.Sprint(a.limit.Max, "/", counter.Limit.Max) // the second differs for a bucket
+	if l.thresholds.Knows(key, limit, v.At) {
 		return
 	}
 	reached := Threshold{
@@ -115,7 +116,7 @@ func (c *call) reached(a *callLimit, counter *algorithm.Counter, v *algorithm.Ve
 		ResetAfter: micros(v.ResetAfter), Time: time.UnixMicro(v.At),
 	}
 	l.thresholds.Add(notices.Notice{
-		Key: string(key), At: v.At, Ends: v.At + counter.Limit.NoticeLife(v), Size: len(key) + len(subject),
+		Key: string(key), Limit: limit, At: v.At, Ends: v.At + counter.Limit.NoticeLife(v), Size: len(key) + len(subject),
 		Report: func(ctx context.Context) { l.reportThreshold(ctx, reached) },
 	})
 }

@@ -613,3 +613,91 @@ func TestThresholdsOfLongSubjects(t *testing.T) {
 		t.Errorf("reports of 100 subjects of a megabyte hold %d bytes", grown)
 	}
 }
+
+// Each limit has its own thresholds: of a limit that was raised or lowered, of a plan, or of an
+// override, each is reported once in a window, by whichever process, however often it changes.
+func TestThresholdsOfAChangedLimit(t *testing.T) {
+	changes := map[string][2]core.Limit{
+		"sliding": {core.PerHour(4), core.PerHour(8)},
+		"fixed":   {core.PerHour(4).Fixed(), core.PerHour(8).Fixed()},
+		"burst":   {core.PerHour(4).Bucket(4), core.PerHour(4).Bucket(8)},
+		"rate":    {core.PerHour(4).Bucket(8), core.PerHour(8).Bucket(8)},
+		"slots":   {core.InFlight(4).LostAfter(time.Hour), core.InFlight(8).LostAfter(time.Hour)},
+	}
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		options, heard := warning(options)
+		for name, limits := range changes {
+			before := len(heard.all())
+			processes := 2
+			if options.Redis == nil {
+				processes = 1
+			}
+			for range processes {
+				limiter := newLimiter(t, options)
+				changeLimits(t, limiter, name, limits)
+				limiter.Close()
+			}
+			var got []string
+			for _, r := range heard.all()[before:] {
+				got = append(got, r.Limit.String())
+			}
+			own := limits[0]
+			if own.Max = 6; own.Burst > 0 {
+				own.Burst = 6
+			}
+			if want := []string{limits[0].String(), limits[1].String(), own.String()}; !slices.Equal(got, want) {
+				t.Errorf("%s: the limits in reports are %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
+// changeLimits reaches half of the limit of a rule, which is raised and lowered, then that of a plan
+// and that of an override, and all of them again.
+func changeLimits(t *testing.T, limiter *core.Limiter, name string, limits [2]core.Limit) {
+	t.Helper()
+	plan := "free"
+	rule := core.Rule{
+		Name: name, Limit: limits[0], Warn: []float64{0.5}, Count: is(200), Overrides: true,
+		Plans: map[string]core.Limit{"pro": limits[1]}, Plan: func(core.Request) (string, error) { return plan, nil },
+	}
+	raised := rule
+	raised.Limit = limits[1]
+	set, err := limiter.RuleSet(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := set.MustGuard(name)
+	overrides, err := limiter.Overrides(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []func() error{
+		func() error { return nil },
+		func() error { return set.Replace("raised", raised) },
+		func() error { return set.Replace("lowered", rule) },
+		func() error { plan = "pro"; return nil },
+		func() error {
+			return overrides.Set(background, me, core.Override{Max: 6, Burst: min(6, limits[0].Burst*6)})
+		},
+		func() error { plan = "free"; _, err := overrides.Remove(background, me); return err },
+	}
+	for _, change := range slices.Concat(changes, changes) {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		reachHalf(t, guard)
+	}
+}
+
+// reachHalf makes calls until half of the limit is in use, and gives all of them back.
+func reachHalf(t *testing.T, guard *core.Guard) {
+	t.Helper()
+	var answers []core.Answer
+	for range 4 {
+		answers = append(answers, wantStatus(t, guard, newView("GET", "/"), 200))
+	}
+	for _, a := range answers {
+		a.Run(func() int { return 500 })
+	}
+}

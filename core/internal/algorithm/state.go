@@ -21,6 +21,7 @@ type More struct {
 	log    *entryLog
 	bucket *bucketParts
 	ban    *banHistory
+	notice *notice
 }
 
 // Entry is a call that was admitted.
@@ -54,5 +55,5 @@ func (s *State) clone() *State {
 	if more.ban != nil {
 		more.ban = new(*more.ban)
 	}
-	return &c // a bucket's parts are replaced, never written to
+	return &c // a bucket's parts and a notice are replaced, never written to
 }

@@ -107,18 +107,22 @@ func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
 	return b, now
 }
 
-// Post leaves a notice under a key until a time by the clock of the store, in microseconds since
-// the epoch. It reports whether there was no notice under this key yet. It leaves none if that time
-// has passed. The key must not be that of a counter.
-func (s *Store) Post(key []byte, ends int64) (posted bool) {
+// Post notes under a key that a threshold of a limit was reached, until a time by the clock of the
+// store, in microseconds since the epoch. It reports whether that is new. The key must not be that
+// of a counter.
+func (s *Store) Post(key []byte, limit string, ends int64) (first bool) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
-		if e := shard.find(key, tag(hash)); ends <= t.now || e != nil && e.freshAt > t.awake {
-			return
+		var state algorithm.State
+		if e := shard.find(key, tag(hash)); e != nil && e.freshAt > t.awake {
+			state = e.state
 		}
-		s.entry(shard, key, hash, t, nil).freshAt = t.awake + ends - t.now
-		posted = true
+		var lives int64
+		if first, lives = state.Note(limit, t.now, ends); first {
+			e := s.entry(shard, key, hash, t, nil)
+			e.state, e.freshAt = state, t.awake+lives
+		}
 	})
-	return posted
+	return first
 }
 
 // Reset forgets keys, and reports whether there was anything to forget.

@@ -273,30 +273,36 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 	}
 }
 
-// A notice is left once until its end, and is no longer kept then. Reset forgets it.
+// A notice is left once for each limit until its end, and is no longer kept then. Reset forgets it.
 func TestPost(t *testing.T) {
 	s, c := newStore(100)
 	key, other := []byte("key"), []byte("other")
-	if s.Post(key, c.now) || s.Post(key, c.now-1) || s.Len() != 0 {
+	if s.Post(key, "10", c.now) || s.Post(key, "10", c.now-1) || s.Len() != 0 {
 		t.Error("a notice whose end has come is left")
 	}
-	if !s.Post(key, c.now+second) || s.Post(key, c.now+9*second) || !s.Post(other, c.now+2*second) || s.Len() != 2 {
+	if !s.Post(key, "10", c.now+second) || s.Post(key, "10", c.now+9*second) || !s.Post(other, "10", c.now+2*second) || s.Len() != 2 {
 		t.Errorf("%d notices are kept", s.Len())
 	}
 	c.now += second - 1
-	if s.Post(key, c.now+second) {
+	if s.Post(key, "10", c.now+second) {
 		t.Error("a notice ends too early")
 	}
 	c.now++
-	if s.sweep(); s.Len() != 1 || !s.Post(key, c.now+second) {
+	if s.sweep(); s.Len() != 1 || !s.Post(key, "10", c.now+second) {
 		t.Error("a notice is kept for too long")
 	}
-	if changed, err := s.Reset(context.Background(), key); !changed || err != nil || !s.Post(key, c.now+second) {
+	if !s.Post(key, "20", c.now+3*second) || s.Post(key, "20", c.now+second) || s.Post(key, "10", c.now+second) || s.Len() != 2 {
+		t.Error("a notice does not know its limits")
+	}
+	if c.now += second; s.Post(key, "20", c.now+second) || !s.Post(key, "10", c.now+second) {
+		t.Error("each limit has an end of its own")
+	}
+	if changed, err := s.Reset(context.Background(), key); !changed || err != nil || !s.Post(key, "10", c.now+second) || !s.Post(key, "20", c.now+second) {
 		t.Errorf("Reset: %v, %v", changed, err)
 	}
 	full, c := newStore(3)
 	for i := range 100 {
-		if !full.Post(fmt.Append(nil, i), c.now+second) || full.Len() > 3 {
+		if !full.Post(fmt.Append(nil, i), "10", c.now+second) || full.Len() > 3 {
 			t.Errorf("%d notices are kept", full.Len())
 		}
 	}

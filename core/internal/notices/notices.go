@@ -1,7 +1,8 @@
 // Package notices reports, once in a whole fleet, that the use of a limit has reached a threshold.
 //
-// A process that sees this leaves a notice beside the counter: a key that can be made only once
-// while it lives. The process that made it reports. The call itself waits for none of this.
+// A process that sees this leaves a notice beside the counter, which knows the limits that were
+// reported. Only one process can add a limit, and it reports. The call itself waits for none of
+// this.
 package notices
 
 import (
@@ -30,16 +31,17 @@ const (
 // that counts.
 type Notice struct {
 	Key    string
-	At     int64 // when it was reached
-	Ends   int64 // when it may be reported again
-	Size   int   // the bytes of texts that the notice keeps
+	Limit  string // in force, without spaces; each limit is reported by itself
+	At     int64  // when it was reached
+	Ends   int64  // when it may be reported again
+	Size   int    // the bytes of texts that the notice keeps
 	Report func(context.Context)
 }
 
 // Board is where notices are left.
 type Board interface {
-	// Post leaves notices, and returns for each of them whether it is the first of its key, or an
-	// error. A notice whose end has passed is not left.
+	// Post leaves notices, and returns for each of them whether it is the first of its key and
+	// limit, or an error. A notice whose end has passed is not left, nor one of a seventeenth limit.
 	Post(ctx context.Context, batch []Notice) []Posted
 }
 
@@ -81,12 +83,12 @@ func NewQueue(board Board, log Log) *Queue {
 	return q
 }
 
-// Knows reports whether a notice of the key would be useless, because this process has left one, or
-// has found one, less than a second ago.
-func (q *Queue) Knows(key []byte, at int64) bool {
+// Knows reports whether a notice of the key and limit would be useless, because this process has
+// left one, or has found one, less than a second ago.
+func (q *Queue) Knows(key []byte, limit string, at int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed || q.recent.has(key, at)
+	return q.closed || q.recent.has(key, limit, at)
 }
 
 // Add adds a notice, unless the queue knows it. It does not wait.
@@ -101,7 +103,7 @@ func (q *Queue) add(n *Notice) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.closed || q.recent.has([]byte(n.Key), n.At):
+	case q.closed || q.recent.has([]byte(n.Key), n.Limit, n.At):
 		return true
 	case len(q.waiting) >= maxWaiting || q.size > 0 && q.size+n.Size > maxBytes:
 		return false

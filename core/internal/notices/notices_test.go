@@ -29,7 +29,7 @@ func newStore(t *testing.T, server *redistest.Server, timeout time.Duration) *re
 // post leaves one notice that ends after a span.
 func post(board Board, key string, span time.Duration) Posted {
 	now := time.Now()
-	return board.Post(context.Background(), []Notice{{Key: key, At: now.UnixMicro(), Ends: now.Add(span).UnixMicro()}})[0]
+	return board.Post(context.Background(), []Notice{{Key: key, Limit: "10", At: now.UnixMicro(), Ends: now.Add(span).UnixMicro()}})[0]
 }
 
 // A notice is left once, by whichever process is the first, and again when its time is over. One
@@ -40,7 +40,7 @@ func TestANoticeIsLeftOnce(t *testing.T) {
 	t.Cleanup(memory.Store.Close)
 	for name, boards := range map[string][]Board{
 		"memory": {memory, memory},
-		"redis":  {NewRedis(newStore(t, server, patient)), NewRedis(newStore(t, server, patient))},
+		"redis":  {Redis{newStore(t, server, patient)}, Redis{newStore(t, server, patient)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := func(n int, key string, span time.Duration, first bool) {
@@ -69,6 +69,23 @@ func TestANoticeIsLeftOnce(t *testing.T) {
 	}
 }
 
+// A notice is left once for each limit, and has room for 16 of them until the first one ends.
+func TestANoticeOfManyLimits(t *testing.T) {
+	memory := Memory{memstore.New(1000, nil)}
+	t.Cleanup(memory.Store.Close)
+	for name, board := range map[string]Board{"memory": memory, "redis": Redis{newStore(t, redistest.Start(t), patient)}} {
+		ends, left := time.Now().Add(time.Hour).UnixMicro(), 0
+		for n := range 40 {
+			if board.Post(context.Background(), []Notice{{Key: "k", Limit: fmt.Sprint(n % 20), Ends: ends}})[0].First {
+				left++
+			}
+		}
+		if left != 16 {
+			t.Errorf("%s: %d notices were left, want 16", name, left)
+		}
+	}
+}
+
 // In one batch, every notice has its own answer.
 func TestABatchOfNotices(t *testing.T) {
 	server := redistest.Start(t)
@@ -77,16 +94,17 @@ func TestABatchOfNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends := time.Now().Add(time.Hour).UnixMicro()
-	posted := NewRedis(newStore(t, server, patient)).Post(context.Background(), []Notice{
-		{Key: "a", Ends: ends}, {Key: "a", Ends: ends}, {Key: "list", Ends: ends}, {Key: "b", Ends: 0}, {Key: "c", Ends: ends},
+	posted := Redis{newStore(t, server, patient)}.Post(context.Background(), []Notice{
+		{Key: "a", Limit: "10", Ends: ends}, {Key: "a", Limit: "10", Ends: ends}, {Key: "list", Limit: "10", Ends: ends},
+		{Key: "b", Limit: "10", Ends: 0}, {Key: "c", Limit: "10", Ends: ends}, {Key: "a", Limit: "20", Ends: ends}, {Key: "a", Limit: "10", Ends: ends},
 	})
-	for i, first := range []bool{true, false, false, false, true} {
+	for i, first := range []bool{true, false, false, false, true, true, false} {
 		if posted[i].First != first || (posted[i].Err != nil) != (i == 2) {
 			t.Errorf("notice %d: %+v", i, posted[i])
 		}
 	}
 	for _, key := range []string{"a", "c"} {
-		if ttl := client.PTTL(context.Background(), key).Val(); ttl <= 0 || ttl > time.Hour {
+		if ttl := client.PTTL(context.Background(), key).Val(); ttl <= 0 || ttl > time.Hour+time.Millisecond {
 			t.Errorf("%s lives for %v", key, ttl)
 		}
 	}
@@ -95,7 +113,7 @@ func TestABatchOfNotices(t *testing.T) {
 // A server that hangs, or is gone, keeps nobody for longer than the timeout, and nothing is left.
 func TestAServerThatHangs(t *testing.T) {
 	server := redistest.Start(t)
-	board := NewRedis(newStore(t, server, 50*time.Millisecond))
+	board := Redis{newStore(t, server, 50*time.Millisecond)}
 	server.Stop()
 	if got := post(board, "k", time.Hour); got.Err == nil || got.First {
 		t.Errorf("a server that hangs: %+v", got)
@@ -117,34 +135,34 @@ func (silent) NoticesOff(error)   {}
 // Use that moves up and down asks Redis once a second.
 func TestRecentNoticesAreNotLeftAgain(t *testing.T) {
 	server := redistest.Start(t)
-	queue := NewQueue(NewRedis(newStore(t, server, patient)), silent{})
+	queue := NewQueue(Redis{newStore(t, server, patient)}, silent{})
 	reported, now := 0, time.Now().UnixMicro()
-	notice := Notice{Key: "k", At: now, Ends: now + 3600*1_000_000, Report: func(context.Context) { reported++ }}
+	notice := Notice{Key: "k", Limit: "10", At: now, Ends: now + 3600*1_000_000, Report: func(context.Context) { reported++ }}
 	for range 1000 {
-		if queue.Knows([]byte("k"), notice.At) != (notice.At > now) {
+		if queue.Knows([]byte("k"), "10", notice.At) != (notice.At > now) {
 			t.Errorf("after %d us, the notice is known: %v", notice.At-now, notice.At == now)
 		}
 		queue.Add(notice)
 		queue.Await(context.Background())
 		notice.At += 999
 	}
-	if sets := server.Calls("set"); sets != 1 {
+	if sets := server.Calls("evalsha"); sets != 1 {
 		t.Errorf("%d notices were left", sets)
 	}
 	for _, at := range []int64{now + remembered, now - 1} { // later, and after the clock stepped back
-		if notice.At = at; queue.Knows([]byte("k"), at) {
+		if notice.At = at; queue.Knows([]byte("k"), "10", at) {
 			t.Error("the notice is known")
 		}
 		queue.Add(notice)
 		queue.Await(context.Background())
 	}
 	queue.Forget([]byte("k"))
-	if queue.Add(notice); queue.Knows([]byte("x"), notice.At) {
+	if queue.Add(notice); queue.Knows([]byte("x"), "10", notice.At) {
 		t.Error("an unknown notice is known")
 	}
 	queue.Close(patient)
 	queue.Add(notice)
-	if sets := server.Calls("set"); sets != 4 || reported != 1 || !queue.Knows([]byte("x"), notice.At) {
+	if sets := server.Calls("evalsha"); sets != 4 || reported != 1 || !queue.Knows([]byte("x"), "10", notice.At) {
 		t.Errorf("%d notices were left, and %d reported", sets, reported)
 	}
 }
@@ -155,19 +173,19 @@ func TestRecentIsBounded(t *testing.T) {
 	for i := range 10 * maxRecent {
 		r.add(&Notice{Key: fmt.Sprint(i), At: 1, Ends: 9})
 	}
-	if len(r.newer) > maxRecent || len(r.older) > maxRecent || !r.has(fmt.Append(nil, 10*maxRecent-1), 1) || r.has([]byte("0"), 1) {
+	if len(r.newer) > maxRecent || len(r.older) > maxRecent || !r.has(fmt.Append(nil, 10*maxRecent-1), "", 1) || r.has([]byte("0"), "", 1) {
 		t.Errorf("%d and %d are remembered", len(r.newer), len(r.older))
 	}
-	if last := fmt.Append(nil, 10*maxRecent-1); r.has(last, 9) || !r.has(last, 8) {
+	if last := fmt.Append(nil, 10*maxRecent-1); r.has(last, "", 9) || !r.has(last, "", 8) {
 		t.Error("a notice is known for longer than its time")
 	}
 	for range maxRecent { // so that it is in the older half
 		r.add(&Notice{Key: fmt.Sprint("other", len(r.newer)), At: 1, Ends: 9})
 	}
 	older := fmt.Append(nil, 10*maxRecent-1)
-	known := r.has(older, 8)
-	if r.forget(older); !known || r.has(older, 8) {
-		t.Errorf("an older notice was known: %t, and is after it was forgotten: %t", known, r.has(older, 8))
+	known := r.has(older, "", 8)
+	if r.forget(older); !known || r.has(older, "", 8) {
+		t.Errorf("an older notice was known: %t, and is after it was forgotten: %t", known, r.has(older, "", 8))
 	}
 }
 

@@ -8,7 +8,10 @@ type recent struct {
 	newer, older map[string]span
 }
 
-type span struct{ at, until int64 }
+type span struct {
+	at, until int64
+	limit     string
+}
 
 const (
 	maxRecent = 2_048
@@ -16,21 +19,21 @@ const (
 	remembered = 1_000_000
 )
 
-// has reports whether a notice was added, by the clock that counts. If that has stepped back since
-// then, it was not.
-func (r *recent) has(key []byte, at int64) bool {
+// has reports whether the latest notice of the key was of this limit, by the clock that counts. If
+// that has stepped back since then, it was not.
+func (r *recent) has(key []byte, limit string, at int64) bool {
 	s, ok := r.newer[string(key)]
 	if !ok {
 		s, ok = r.older[string(key)]
 	}
-	return ok && s.at <= at && at < s.until
+	return ok && s.limit == limit && s.at <= at && at < s.until
 }
 
 func (r *recent) add(n *Notice) {
 	if r.newer == nil || len(r.newer) >= maxRecent {
 		r.older, r.newer = r.newer, make(map[string]span)
 	}
-	r.newer[n.Key] = span{n.At, min(n.Ends, n.At+remembered)}
+	r.newer[n.Key] = span{n.At, min(n.Ends, n.At+remembered), n.Limit}
 }
 
 func (r *recent) forget(key []byte) {

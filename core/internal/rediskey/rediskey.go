@@ -9,7 +9,7 @@
 //
 // An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1, and the author
 // of a ban by hand under PREFIX:{SUBJECT}:NAME:by1. So does the notice that a fraction of a limit was
-// reached, under PREFIX:{SUBJECT}:NAME%n1-0.8:sw1:60000000.
+// reached, under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000.
 package rediskey
 
 import (
@@ -39,7 +39,7 @@ const (
 const dryMark = "%dry"
 
 // noticeMark follows the name in the keys of notices, with a version and the fraction behind it.
-const noticeMark = "%n1-"
+const noticeMark = "%n2-"
 
 // IsPrefix reports whether keys can begin with a text: at most 40 letters, digits and -._~:/@, so
 // that it neither opens a brace nor needs an escape.

@@ -79,10 +79,51 @@ type CommandReply struct {
 // others may come in between. It is called within Operate. The errors of single replies are as
 // classified as those of Operate.
 func (s *Store) CommandEach(ctx context.Context, commands [][]any) []CommandReply {
+	all := make([]keyed, len(commands))
+	for i, command := range commands {
+		all[i] = keyed{command[1].(string), command}
+	}
+	return s.each(ctx, all)
+}
+
+// KeyScript is a call of a script with one key.
+type KeyScript struct {
+	Key  string
+	Args []any
+}
+
+// ScriptEach is CommandEach for calls of a script. A server that does not know it gets its text in a
+// second trip.
+func (s *Store) ScriptEach(ctx context.Context, script *algorithm.Script, calls []KeyScript) []CommandReply {
+	all := make([]keyed, len(calls))
+	for i, call := range calls {
+		all[i] = keyed{call.Key, append(append(newArgs(script, 1, len(call.Args)), call.Key), call.Args...)}
+	}
+	replies := s.each(ctx, all)
+	var texts []keyed
+	var places []int
+	for i := range replies {
+		if isReply(replies[i].Err, "NOSCRIPT") {
+			texts, places = append(texts, keyed{all[i].key, asEval(all[i].command, script)}), append(places, i)
+		}
+	}
+	for i, reply := range s.each(ctx, texts) {
+		replies[places[i]] = reply
+	}
+	return replies
+}
+
+// keyed is a command on a key.
+type keyed struct {
+	key     string
+	command []any
+}
+
+func (s *Store) each(ctx context.Context, commands []keyed) []CommandReply {
 	replies := make([]CommandReply, len(commands))
 	byShard := make(map[*shard][]int)
-	for i, command := range commands {
-		if shard, err := s.router.shard(ctx, []byte(command[1].(string))); err != nil {
+	for i, c := range commands {
+		if shard, err := s.router.shard(ctx, []byte(c.key)); err != nil {
 			replies[i].Err = toFailure(err, s.timeout)
 		} else {
 			byShard[shard] = append(byShard[shard], i)
@@ -93,11 +134,11 @@ func (s *Store) CommandEach(ctx context.Context, commands [][]any) []CommandRepl
 		places := byShard[shards[i]]
 		cmds := make([]redis.Cmder, len(places))
 		for n, at := range places {
-			cmds[n] = &valueCommand{Cmd: redis.NewCmd(ctx, commands[at]...)}
+			cmds[n] = &valueCommand{Cmd: redis.NewCmd(ctx, commands[at].command...)}
 		}
 		shards[i].processEach(ctx, cmds)
 		for n, at := range places {
-			replies[at] = s.readReply(cmds[n].(*valueCommand), commands[at][1].(string))
+			replies[at] = s.readReply(cmds[n].(*valueCommand), commands[at].key)
 		}
 	})
 	return replies
