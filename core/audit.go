@@ -46,8 +46,8 @@ const maxAuditPage = 1_000
 // The error is a *[RuleError] if n or before is wrong. Others are those of [Counter].
 func (l *Limiter) Audit(ctx context.Context, before string, n int) ([]AuditEntry, error) {
 	switch {
-	case l == nil:
-		return nil, errNilLimiter
+	case !l.made():
+		return nil, errNoLimiter
 	case n < 1 || n > maxAuditPage:
 		return nil, &RuleError{Field: "n", Value: n, Why: "must be 1 to 1000 entries"}
 	case before != "" && !audit.IsID(before):

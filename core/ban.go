@@ -116,8 +116,8 @@ func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool
 // to be a mistake: without ip: it is not the subject by which rules count that address.
 func (l *Limiter) checkOperated(name, subject string) error {
 	switch {
-	case l == nil:
-		return errNilLimiter
+	case !l.made():
+		return errNoLimiter
 	case name == "":
 		return &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}

@@ -58,8 +58,8 @@ const maxBanPage = 1_000
 // wrong. Others are those of [Counter].
 func (l *Limiter) Bans(ctx context.Context, rule, after string, n int) (page []BanEntry, next string, err error) {
 	switch {
-	case l == nil:
-		return nil, "", errNilLimiter
+	case !l.made():
+		return nil, "", errNoLimiter
 	case rule == "":
 		return nil, "", &RuleError{Field: "rule", Value: rule, Why: "must be the name of a rule"}
 	case n < 1 || n > maxBanPage:

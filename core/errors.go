@@ -19,8 +19,9 @@ var (
 )
 
 var (
-	// errNilLimiter is the error of a nil *Limiter. Methods that return no error panic with it.
-	errNilLimiter = &RuleError{Field: "limiter", Why: "was never made: check the error of core.New"}
+	// errNoLimiter is the error of a nil *Limiter, or a zero one. Methods that return no error panic
+	// with it.
+	errNoLimiter = &RuleError{Field: "limiter", Why: "was never made: use core.New, and check its error"}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
 	// errZeroOverrides is the error of Overrides that no Limiter made.

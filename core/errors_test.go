@@ -94,7 +94,7 @@ func TestNilLimiter(t *testing.T) {
 		t.Fatal(limiter, err)
 	}
 	hour, bucket, log, rule := core.PerHour(1), core.PerHour(1).Bucket(1), core.PerHour(1).Log(), core.Rule{Seconds: 1}
-	const want = "core: limiter = <nil>: was never made: check the error of core.New"
+	const want = "core: limiter = <nil>: was never made: use core.New, and check its error"
 	for _, err := range []error{
 		second(limiter.Counter("n", hour)), second(limiter.Pacer("n", bucket)), second(limiter.Log("n", log)),
 		second(limiter.Slots("n", 1)), second(limiter.Check(rule)), second(limiter.Guard(rule)),

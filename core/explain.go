@@ -155,8 +155,8 @@ type ExplainedLimit struct {
 // and the Explanation has what is known without it. The other errors are that of the context and,
 // for a nil Limiter, a *[RuleError].
 func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, error) {
-	if l == nil {
-		return Explanation{}, errNilLimiter
+	if !l.made() {
+		return Explanation{}, errNoLimiter
 	}
 	guards, unlisted := l.attached.all()
 	return l.explain(ctx, newInfoView(ctx, call, guards), call, guards, unlisted)
@@ -165,8 +165,8 @@ func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, erro
 // ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from
 // the view.
 func (l *Limiter) ExplainView(v View) (Explanation, error) {
-	if l == nil {
-		return Explanation{}, errNilLimiter
+	if !l.made() {
+		return Explanation{}, errNoLimiter
 	}
 	guards, unlisted := l.attached.all()
 	return l.explain(v.Context(), v, CallInfo{}, guards, unlisted)
@@ -186,8 +186,8 @@ func (l *Limiter) ExplainView(v View) (Explanation, error) {
 // Inspect charges nothing, and takes as many trips as Explain. Its errors are those of
 // [Limiter.Explain], and a *[RuleError] for a subject that is "" or a bare address.
 func (l *Limiter) Inspect(ctx context.Context, subject string) (Explanation, error) {
-	if l == nil {
-		return Explanation{}, errNilLimiter
+	if !l.made() {
+		return Explanation{}, errNoLimiter
 	}
 	if err := checkSubject("", subject); err != nil {
 		return Explanation{}, err

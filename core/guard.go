@@ -35,8 +35,8 @@ func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
 
 func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	switch {
-	case l == nil:
-		return nil, errNilLimiter
+	case !l.made():
+		return nil, errNoLimiter
 	case len(rules) == 0:
 		return nil, &RuleError{Field: "rules", Value: rules, Why: "must be at least one"}
 	}

@@ -34,8 +34,8 @@ type handleLimit struct {
 // "".
 func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...Limit) (*handle, error) {
 	switch {
-	case l == nil:
-		return nil, errNilLimiter
+	case !l.made():
+		return nil, errNoLimiter
 	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}

@@ -150,10 +150,13 @@ func New(options Options) (*Limiter, error) {
 	return l, nil
 }
 
-// mustBeMade panics if l is nil.
+// made reports whether New made the Limiter.
+func (l *Limiter) made() bool { return l != nil && l.store != nil }
+
+// mustBeMade panics unless New made the Limiter.
 func (l *Limiter) mustBeMade() {
-	if l == nil {
-		panic(errNilLimiter)
+	if !l.made() {
+		panic(errNoLimiter)
 	}
 }
 

@@ -58,8 +58,8 @@ const (
 // error is a *[RuleError].
 func (l *Limiter) Overrides(name string) (Overrides, error) {
 	switch {
-	case l == nil:
-		return Overrides{}, errNilLimiter
+	case !l.made():
+		return Overrides{}, errNoLimiter
 	case name == "":
 		return Overrides{}, &RuleError{Field: "name", Value: name, Why: "must be that of a rule"}
 	}

@@ -62,7 +62,9 @@ func (r Reference) String() string {
 // not a reference, or part of it is missing or was changed, or it was made with a key that is not
 // in Options.ReferenceKeys.
 func (l *Limiter) ExplainReference(text string) (Reference, error) {
-	l.mustBeMade()
+	if !l.made() {
+		return Reference{}, errNoLimiter
+	}
 	wrong := func(why string) (Reference, error) {
 		return Reference{}, &RuleError{Field: "reference", Value: fmt.Sprintf("%.300s", text), Why: why}
 	}

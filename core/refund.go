@@ -54,8 +54,8 @@ func (r *receipt) record(l *Limiter, counter *algorithm.Counter, v *algorithm.Ve
 // may not have been carried out, and cannot be tried again. Other errors are those of [Counter].
 func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	switch {
-	case l == nil:
-		return errNilLimiter
+	case !l.made():
+		return errNoLimiter
 	case n < 1:
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}
 	}

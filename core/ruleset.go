@@ -59,8 +59,8 @@ type follower struct {
 // RuleSet returns a RuleSet of these rules. Each needs a Name of its own. A set may begin empty,
 // and get its first rules by [RuleSet.Replace]. The error joins a *[RuleError] for each mistake.
 func (l *Limiter) RuleSet(rules ...Rule) (*RuleSet, error) {
-	if l == nil {
-		return nil, errNilLimiter
+	if !l.made() {
+		return nil, errNoLimiter
 	}
 	byName, wrong := l.checkSet(rules)
 	if len(wrong) > 0 {

@@ -62,8 +62,8 @@ type TopEntry struct {
 // The error is a *[RuleError] if the span is another one. Others are those of [Counter].
 func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
 	switch {
-	case l == nil:
-		return TopList{}, errNilLimiter
+	case !l.made():
+		return TopList{}, errNoLimiter
 	case span != time.Minute && span != 10*time.Minute && span != time.Hour:
 		return TopList{}, &RuleError{Rule: rule, Field: "span", Value: span, Why: "must be time.Minute, 10*time.Minute or time.Hour"}
 	case ctx.Err() != nil:

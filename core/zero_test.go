@@ -1,0 +1,86 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// argument returns a value to call a method with: one that does nothing, or else the zero one.
+func argument(of reflect.Type) reflect.Value {
+	for _, given := range []any{background, newView("GET", "/"), http.Header{}, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)} {
+		if reflect.TypeOf(given).AssignableTo(of) {
+			return reflect.ValueOf(given)
+		}
+	}
+	if of.Kind() != reflect.Func {
+		return reflect.Zero(of)
+	}
+	return reflect.MakeFunc(of, func([]reflect.Value) (out []reflect.Value) {
+		for i := range of.NumOut() {
+			out = append(out, reflect.Zero(of.Out(i)))
+		}
+		return out
+	})
+}
+
+// callZero calls a method, and returns its error, or what it panicked with.
+func callZero(method reflect.Value) (err error) {
+	var in []reflect.Value
+	for i := range method.Type().NumIn() {
+		if i < method.Type().NumIn()-1 || !method.Type().IsVariadic() {
+			in = append(in, argument(method.Type().In(i)))
+		}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err, _ = p.(error)
+			if err == nil {
+				err = fmt.Errorf("panicked with %v", p)
+			}
+		}
+	}()
+	for _, out := range method.Call(in) {
+		if failed, ok := out.Interface().(error); ok {
+			err = failed
+		}
+	}
+	return err
+}
+
+// A Limiter that New did not make, nil or zero, does nothing, and every method says why.
+func TestLimiterThatWasNeverMade(t *testing.T) {
+	const want = "core: limiter = <nil>: was never made: use core.New, and check its error"
+	for name, limiter := range map[string]*core.Limiter{"nil": nil, "zero": new(core.Limiter)} {
+		of := reflect.ValueOf(limiter)
+		for i := range of.NumMethod() {
+			if err := callZero(of.Method(i)); err == nil || err.Error() != want {
+				t.Errorf("%s of the %s Limiter: %v, want %s", of.Type().Method(i).Name, name, err, want)
+			}
+		}
+	}
+}
+
+// No method of a zero value dereferences nil.
+func TestZeroValues(t *testing.T) {
+	for _, zero := range []any{
+		core.Counter{}, core.Pacer{}, core.Log{}, core.Slots{}, core.Overrides{}, new(core.Guard), (*core.Guard)(nil), new(core.Check),
+		(*core.Check)(nil), new(core.RuleSet), (*core.RuleSet)(nil), core.Answer{}, core.OwnLimits{}, core.Explanation{},
+		core.Limit{}, core.Calendar{}, core.Rule{}, core.StorePolicy{}, core.Histogram{}, core.Stats{}, core.Options{}, core.ClientIP{},
+		new(core.Refusal), new(core.Response), new(core.StoreError), new(core.RuleError), core.Override{}, core.Reference{}, core.Threshold{},
+	} {
+		of := reflect.ValueOf(zero)
+		for i := range of.NumMethod() {
+			var broken runtime.Error
+			if err := callZero(of.Method(i)); errors.As(err, &broken) {
+				t.Errorf("%s of %T: %v", of.Type().Method(i).Name, zero, err)
+			}
+		}
+	}
+}
