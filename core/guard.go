@@ -92,7 +92,7 @@ func (a Answer) Final() bool { return a.completion == nil }
 
 // Run runs the handler of a call that goes on. Afterwards, even if the handler panics, it gives
 // back what rules with Count or Concurrency require. handle returns the outcome: the HTTP status,
-// or 0 if nothing was sent and the handler chose none; for gRPC, the code. An adapter calls Run for
+// or 0 if the handler returned without choosing one; for gRPC, the code. An adapter calls Run for
 // every call that is not refused, unless the answer is [Answer.Final].
 func (a Answer) Run(handle func() (status int)) {
 	if a.completion == nil {

@@ -20,6 +20,8 @@ type completion struct {
 	shown   bool // somebody was shown the decision, and may have refunded some of it
 	outer   *outerCall
 	done    atomic.Bool
+
+	response *Response // follows the reply, or nil
 }
 
 // countedCharge is the charge of a rule that counts by the outcome.
@@ -30,7 +32,7 @@ type countedCharge struct {
 }
 
 func (u *completion) run(handle func() (status int)) {
-	status := u.panicStatus()
+	status, returned := 0, false
 	stop := func() bool { return true }
 	if len(u.slots) > 0 {
 		stop = u.limiter.hold(u.slots).stop
@@ -39,54 +41,81 @@ func (u *completion) run(handle func() (status int)) {
 	defer func() {
 		u.outer.end()
 		stop()
-		u.finish(status)
+		if returned {
+			u.finish(u.returned(status))
+		} else {
+			u.finish(u.panicked())
+		}
 	}()
-	status = u.final(handle())
+	status = handle()
+	returned = true
 }
 
-// panicStatus returns the outcome of a call whose handler panicked.
-func (u *completion) panicStatus() (status int) {
+// ending is how a call ended: with a status, or with either of two. Callers can bring about the
+// latter, so the call counts if it counts by one of them.
+type ending [2]int
+
+// countsBy reports whether the call counts.
+func (e ending) countsBy(count func(status int) bool) bool {
+	return count(e[0]) || e[1] != e[0] && count(e[1])
+}
+
+// panicked returns the ending of a call whose handler panicked. The reply may have begun before,
+// and callers who leave in the middle of it make some handlers panic.
+func (u *completion) panicked() ending {
 	if u.isRPC {
-		return codeInternal
+		return ending{codeInternal, codeInternal}
 	}
-	return http.StatusInternalServerError
+	if sent := u.response.Status(); isFinal(sent) {
+		return ending{http.StatusInternalServerError, sent}
+	}
+	return ending{http.StatusInternalServerError, http.StatusInternalServerError}
 }
 
 // statusCallerLeft is the outcome of a call whose caller left before it was answered. nginx
 // introduced the number.
 const statusCallerLeft = 499
 
-// final returns the outcome of a call whose handler ended with a status. If that is 0 or
-// informational (gin and echo take early hints for the answer itself), the server sends 200, unless
-// the caller has left.
-func (u *completion) final(status int) int {
-	switch {
-	case u.isRPC || status >= http.StatusOK || status == http.StatusSwitchingProtocols:
-		return status
-	case errors.Is(u.ctx.Err(), context.Canceled):
-		return statusCallerLeft
-	default:
-		return http.StatusOK
+// returned returns the ending of a call whose handler returned a status. If that is 0 or
+// informational (gin and echo take early hints for the answer itself), and nothing was sent, the
+// server sends 200. If the caller seems to have left, that may be a trick: a client who closes its
+// half of the connection still gets the 200.
+func (u *completion) returned(status int) ending {
+	if !u.isRPC && !isFinal(status) {
+		status = u.response.Status() // of a flush, for example, which echo does not notice
 	}
+	switch {
+	case u.isRPC || isFinal(status):
+		return ending{status, status}
+	case errors.Is(u.ctx.Err(), context.Canceled):
+		return ending{http.StatusOK, statusCallerLeft}
+	default:
+		return ending{http.StatusOK, http.StatusOK}
+	}
+}
+
+// isFinal reports whether no other status of the call can follow this one.
+func isFinal(status int) bool {
+	return status >= http.StatusOK || status == http.StatusSwitchingProtocols
 }
 
 // finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
 // the caller can know that the call is over ([Answer.Watch]). So a client that makes one call after
 // another finds its permits.
-func (u *completion) finish(status int) {
+func (u *completion) finish(ended ending) {
 	defer func() { u.limiter.giveBack(u.ctx, u.slots) }()
-	u.addRefunds(u.counted, status)
+	u.addRefunds(u.counted, ended)
 }
 
 // addRefunds adds to u.slots, which are given back, the charges that do not count by the outcome.
 // If a Count panics, its own charge is kept, and no other.
-func (u *completion) addRefunds(counted []countedCharge, status int) {
+func (u *completion) addRefunds(counted []countedCharge, ended ending) {
 	if len(counted) == 0 {
 		return
 	}
-	defer u.addRefunds(counted[1:], status)
+	defer u.addRefunds(counted[1:], ended)
 	of := &counted[0]
-	if of.count(status) {
+	if ended.countsBy(of.count) {
 		return
 	}
 	charge := of.charge
@@ -122,7 +151,7 @@ func (c *call) abandon() {
 		return
 	}
 	if u := c.completion(); u != nil {
-		u.finish(u.panicStatus())
+		u.finish(u.panicked())
 	}
 }
 

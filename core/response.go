@@ -38,6 +38,7 @@ func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 		return w, nil
 	}
 	s := &Response{w: w, holds: holds, left: -1}
+	a.completion.response = s
 	return httpsnoop.Wrap(w, s.hooks()), s
 }
 
@@ -100,7 +101,7 @@ func (s *Response) hooks() httpsnoop.Hooks {
 
 // sent notes a status.
 func (s *Response) sent(code int) {
-	if s.status < http.StatusOK && s.status != http.StatusSwitchingProtocols {
+	if !isFinal(s.status) {
 		s.status = code
 	}
 }

@@ -76,8 +76,12 @@ type Rule struct {
 	// Limit, or an error, the rule's own limit holds.
 	LimitFor func(Request) (Limit, error)
 	// Count, if set, reports whether a call counts, by its outcome: the HTTP status that the
-	// handler ended with, or the gRPC code. A panic is 500, or 13 (Internal). A call whose caller
-	// left before it was answered is 499, if the framework notices that.
+	// handler ended with, or the gRPC code. A panic is 500, or 13 (Internal).
+	//
+	// Two outcomes are possible if a handler writes nothing after its caller has left: 200 and 499.
+	// A client can pretend to leave and still get the 200. Two are possible, too, if a handler
+	// panics after its reply has begun: 500 and the status that was sent. Such a call counts if it
+	// counts by either, so Count may be called twice for a call, and must have no effects.
 	//
 	// The call is charged first, and refunded if it does not count, so no more than MaxCount can be
 	// tried at once. The refund is made before the caller can know that the call is over, unless

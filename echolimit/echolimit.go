@@ -10,8 +10,9 @@
 //
 // A rule with Count receives the status that was sent, or the one that echo's own error handler
 // will send for the error that the handler returned: the code of an *echo.HTTPError, and 500 for
-// any other error, even one that wraps an *echo.HTTPError. If the caller left before the call was
-// answered, it receives 499. An HTTPErrorHandler of yours runs later, so Count does not see its
+// any other error, even one that wraps an *echo.HTTPError. If the caller had left before the call
+// was answered, it receives 499 if the handler returned an error that says so, and otherwise 200 and
+// 499. An HTTPErrorHandler of yours runs later, so Count does not see its
 // status. If it gives errors another status, turn them into an *echo.HTTPError before they reach
 // this middleware.
 package echolimit
@@ -82,14 +83,19 @@ func watch(c echo.Context, answer core.Answer) (finish func()) {
 	}
 }
 
-// outcome returns the status that the call ends with, or 0 if the caller left before there was one.
-// If nothing is sent yet, echo derives the status from the error, which it does not unwrap.
+// statusCallerLeft is what Count receives if the handler gave up because its caller left.
+const statusCallerLeft = 499
+
+// outcome returns the status that the call ends with, or 0 if the handler chose none. If nothing is
+// sent yet, echo derives the status from the error, which it does not unwrap.
 func outcome(c echo.Context, err error, caller context.Context) (status int) {
 	switch {
 	case c.Response().Committed:
 		return c.Response().Status
-	case err == nil, errors.Is(err, context.Canceled) && caller.Err() != nil:
+	case err == nil:
 		return 0
+	case errors.Is(err, context.Canceled) && caller.Err() != nil:
+		return statusCallerLeft
 	}
 	failed, ok := err.(*echo.HTTPError)
 	if !ok {

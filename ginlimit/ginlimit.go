@@ -9,9 +9,9 @@
 // address, not c.ClientIP().
 //
 // A rule with Count receives the status that gin sends: c.Writer.Status() when the handlers inside
-// have returned, before a middleware around this one handles c.Errors. If the caller left before
-// the handlers chose a status, it receives 499. A call ends, and frees its slot, when its handler
-// returns.
+// have returned, before a middleware around this one handles c.Errors. If the handlers chose none
+// after the caller had left, it receives 200 and 499. A call ends, and frees its slot, when its
+// handler returns.
 package ginlimit
 
 import (

@@ -11,8 +11,8 @@
 // included, no route is known, so a rule needs a Name or Paths. Behind http.StripPrefix the path is
 // the stripped one. core.Options.ClientIP finds the client's address.
 //
-// A rule with Count receives the status that was sent, or 499 if the caller left before the handler
-// sent one. For a connection that the handler took over (a WebSocket) it receives 200, or 101 if
+// A rule with Count receives the status that was sent. If the handler sent none after the caller had
+// left, it receives 200 and 499. For a connection that the handler took over (a WebSocket) it receives 200, or 101 if
 // the handler sent that by WriteHeader. Only with such a rule, or with Concurrency, does the
 // handler get another http.ResponseWriter, one with the same methods. Inside http.TimeoutHandler a
 // call ends, and frees its slot, when its handler does; outside, at the timeout.

@@ -21,7 +21,6 @@ var outcomeScenarios = []scenario{
 	{name: "what does not count is back before the end of a long reply", run: backBeforeTheEnd},
 	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
 	{name: "what does not count is back when the caller left", run: backWhenLeft, needs: LeavingCallers},
-	{name: "Count receives that the caller left", run: leftUnanswered, needs: LeavingCallers, httpOnly: true},
 	{name: "handlers of a counted call see the decision", run: exposedWhileCounted},
 }
 
@@ -189,21 +188,6 @@ func backWhenLeft(t *testing.T, s *site) {
 	call.abandon()
 	received.want(t, s.failure())
 	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
-}
-
-// leftUnanswered checks that a call whose caller left before the answer does not count as a
-// success.
-func leftUnanswered(t *testing.T, s *site) {
-	gate, received := newGate(t), s.received()
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: received.failure}),
-		Handle: func(h Handling) { gate.hold(); <-h.Context().Done() },
-	}}})
-	call := s.enter(t, gate, "/shop/list")
-	close(call.leave)
-	call.abandon()
-	received.want(t, 499)
-	s.want(t, 429, "/shop/list")
 }
 
 // failure returns the outcome of Handling.Reply(500).
