@@ -98,18 +98,23 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 }
 
 // Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
-// Errors are those of [Limiter.Ban].
+// Errors are those of [Limiter.Ban]. If Redis does not answer, the error says who still refuses the
+// subject.
 func (l *Limiter) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	began := time.Now()
 	if err := l.checkOperated(name, subject); err != nil {
 		return false, err
 	}
-	changed, err = l.reset(ctx, audit.Unban, name, subject, l.banKey(name, subject))
+	key := l.banKey(name, subject)
+	changed, err = l.reset(ctx, audit.Unban, name, subject, key)
+	if err == nil && l.local != nil {
+		l.local.Bans.Lift(key)
+	}
 	if err == nil || mayHaveActed(err) {
 		name, subject := strings.Clone(name), strings.Clone(subject)
 		l.await(ctx, began, l.changeBanList(ctx, func(ctx context.Context) error { return l.bans.list.Remove(ctx, name, subject) }))
 	}
-	return changed, err
+	return changed, l.stillHolds(err, "the ban", subject, key)
 }
 
 // checkOperated checks the name and the subject that an operator passes. A bare address is likely

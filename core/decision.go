@@ -93,7 +93,8 @@ const (
 	FromMemory Source = "memory"
 	// FromDenyCache means a refusal by Redis that still holds. A process remembers it for at most a
 	// second, for the same limits and cost. If another process changes the counter meanwhile
-	// (Reset, Refund, Unban), that is seen after this second.
+	// (Reset, Refund, Unban), that is seen after this second. While Redis does not answer, it also
+	// means a ban or a block that the process knows: see [Rule].OnStoreError.
 	FromDenyCache Source = "deny_cache"
 	// FromLease means a permit that came from Redis together with others. See Rule.Lease.
 	FromLease Source = "lease"

@@ -78,7 +78,8 @@
 //   - A call returns by its context's deadline or by Options.Timeout, whichever comes first, even
 //     while Redis hangs.
 //   - A store that does not answer is not a refusal. [Rule].OnStoreError decides then. After a
-//     quarter of a second without any answer, it decides at once.
+//     quarter of a second without any answer, it decides at once. Bans and blocks that the process
+//     knows still hold.
 //   - A caller whose own context ends is refused for that reason, and never let through by
 //     FailOpen.
 //   - Every counter in Redis expires when it equals a fresh one, or soon after.
@@ -159,6 +160,7 @@
 //	boundClient.send        internal/redisstore/client.go        ends a call that was sent by itself
 //	breaker.run             internal/redisstore/breaker.go       lets the next calls fail at once
 //	toFailure               internal/redisstore/failure.go       whether it may have been charged
+//	Table.StandIn           internal/knownbans/answers.go        refuses, for a ban or a block that is known
 //	Counters.StandIn        internal/fallback/fallback.go        counts here, for CountLocally
 //	call.outcome            decide_verdicts.go                   lets the call pass, or refuses it
 //

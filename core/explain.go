@@ -152,8 +152,8 @@ type ExplainedLimit struct {
 //
 // Redis gets one trip for the overrides and bans, and one for each 16 counters, of at most 4,000,
 // to each server that has them. If it does not answer within Timeout, the error is a *[StoreError],
-// and the Explanation has what is known without it. The other errors are that of the context and,
-// for a nil Limiter, a *[RuleError].
+// and the Explanation has what is known without it, also bans and blocks that the process knows. The
+// other errors are that of the context and, for a nil Limiter, a *[RuleError].
 func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, error) {
 	if !l.made() {
 		return Explanation{}, errNoLimiter

@@ -60,6 +60,7 @@ func (x *explanation) readStored(ctx context.Context) {
 			e.takeOverride(redisstore.Value{Text: stored(&o.Override, ok), Ok: ok})
 		} else if e.rule.Overrides {
 			e.takeOverride(values[key])
+			e.takeKnownBlock(l, key)
 		}
 		if e.rule.ban != nil {
 			e.ban = values[e.key(l, e.named.banKey)].Text
@@ -102,6 +103,19 @@ func (e *explained) takeOverride(v redisstore.Value) {
 	}
 }
 
+// takeKnownBlock uses a block that this process knows if the store does not answer.
+func (e *explained) takeKnownBlock(l *Limiter, key string) {
+	if e.failed == nil {
+		return
+	}
+	if lasts := l.knownToLast([]byte(key)); lasts > 0 {
+		e.failed, e.stored = nil, &Override{Subject: e.Subject, Blocked: true}
+		if lasts != algorithm.Forever {
+			e.stored.Until = time.UnixMicro(l.local.Bans.StoreTime() + lasts).UTC()
+		}
+	}
+}
+
 // findLimits finds the limits in force, and adds the questions about them.
 func (x *explanation) findLimits(all questions) {
 	for _, e := range x.rules {
@@ -110,6 +124,9 @@ func (x *explanation) findLimits(all questions) {
 		}
 		e.findLimits()
 		e.lowerCost()
+		if e.rule.ban != nil {
+			e.banned = all.add(questionKey{key: e.key(x.limiter, e.named.banKey)}, e.rule.ban)
+		}
 		if e.failed != nil { // it is not known which limits are in force
 			continue
 		}
@@ -118,9 +135,6 @@ func (x *explanation) findLimits(all questions) {
 				key := questionKey{e.key(x.limiter, a.keyTail), a.limit, min(e.costOf(a), a.compiled.Max)}
 				a.question = all.add(key, a.compiled)
 			}
-		}
-		if e.rule.ban != nil {
-			e.banned = all.add(questionKey{key: e.key(x.limiter, e.named.banKey)}, e.rule.ban)
 		}
 	}
 }

@@ -140,8 +140,12 @@ func (e *explained) outlasts(ban *algorithm.Verdict) bool {
 // isUnknown reports whether LimitFor computes the limit for each call.
 func (a *askedLimit) isUnknown() bool { return a.ruleLimit != nil && a.compiled == nil }
 
-// tooCostly reports whether the cost is above a limit in force.
+// tooCostly reports whether the cost is above a limit in force. A call of a rule with Overrides does
+// not know its limits if the store does not answer.
 func (e *explained) tooCostly() bool {
+	if e.rule.Overrides && e.failed != nil {
+		return false
+	}
 	return slices.ContainsFunc(e.limits, func(a askedLimit) bool { return e.exceeds(&a) })
 }
 

@@ -253,3 +253,20 @@ func CanMatch(route, path string, anyCase bool) bool {
 	}
 	return canMatch(route, path, 0)
 }
+
+// ReadBanLists reads the lists of bans and overrides, as a process does in the background.
+func ReadBanLists(l *Limiter) error { return l.banWatch.Read(context.Background()) }
+
+// ReadBanListsSoon is ReadBanLists with what happens if a right is missing.
+func ReadBanListsSoon(l *Limiter) { l.banWatchFailed(ReadBanLists(l)) }
+
+// WatchedBans returns the names of the rules whose bans are read, and of those whose overrides are.
+func WatchedBans(l *Limiter) (banned, overridden []string) { return l.names.obeying() }
+
+// KnowsBan reports whether a process knows a ban that holds while Redis does not answer.
+func KnowsBan(l *Limiter, name, subject string) bool {
+	return l.knownToLast(l.banKey(name, subject)) > 0
+}
+
+// WatchesBans reports whether a process reads the lists of bans and overrides in the background.
+func WatchesBans(l *Limiter) bool { return l.banWatch != nil && l.banWatch.Started() }

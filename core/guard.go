@@ -51,6 +51,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	if wrong := l.names.claim(nil, g.rules, callerOnce()); wrong != nil {
 		return nil, wrong.error(callerPlace())
 	}
+	l.watchBans(g.rules)
 	for _, rule := range g.rules {
 		if rule.fixed != nil {
 			rule.fixed.tally = l.tallies.OfRule(rule.fixed.name)

@@ -22,6 +22,7 @@ func (h *handle) withOverrides() *handle {
 		changed.wrong = &RuleError{Rule: h.name, Field: "Limit", Value: own, Why: notOverridable}
 	default:
 		changed.overrideKey = rediskey.OverrideTail(h.name)
+		h.limiter.startBanWatch()
 	}
 	return &changed
 }

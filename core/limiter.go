@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/banwatch"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
@@ -54,6 +55,8 @@ type Limiter struct {
 	ruleSets    ruleSets
 	audits      audits
 	bans        bans
+	banWatch    *banwatch.Watch // nil without Redis
+	banWatchOff optional
 
 	thresholds *notices.Queue // nil without Options.OnThreshold
 
@@ -143,6 +146,7 @@ func New(options Options) (*Limiter, error) {
 		l.audits.trail = audit.NewStream(l.redis, options.Prefix)
 		l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
 		l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
+		l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, l.bans.list, l.names.obeying, l.banWatchOff.isOff, l.banWatchFailed)
 	}
 	l.thresholds = l.newThresholds()
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
@@ -170,7 +174,7 @@ func (l *Limiter) logEngine() {
 	}
 }
 
-// Close ends the work in the background: sweeping, renewing the slots of calls in flight, reporting
+// Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of calls in flight, reporting
 // thresholds, giving back charges and leases, and adding to the lists of [Limiter.Top], for at most
 // Timeout each. The Redis client stays open. Call Close when no call is in flight any more. Slots
 // that are held then, or taken later, are free after their Window, though their calls go on.
@@ -180,6 +184,7 @@ func (l *Limiter) Close() {
 	l.tops.Close()
 	l.slotRetries.Close()
 	l.bans.seen.Close()
+	l.closeBanWatch()
 	if l.thresholds != nil {
 		l.thresholds.Close(l.options.Timeout)
 	}

@@ -27,7 +27,7 @@ import (
 //
 // If an argument is wrong, the error is a *[RuleError]. Other errors are those of [Counter]. If
 // Redis did not answer to Set or Remove, the change may have been made, and it is safe to try
-// again.
+// again. If that was to lift a block, the error says who still refuses the subject.
 type Overrides struct {
 	limiter *Limiter
 	name    string
@@ -119,11 +119,15 @@ func (o Overrides) Set(ctx context.Context, subject string, override Override) e
 			Why: "have reached this bound: remove some first. Those that ended or were removed in the last hour may still count",
 		}
 	}
+	o.noteOverride(subject, &stored, err)
 	o.operated(ctx, act{
 		began: began, what: audit.Override, subject: subject,
 		before: o.text(before, existed), after: override.String(), note: override.Note,
 	}, err == nil, err)
-	return o.limiter.storeError(o.name, err)
+	if err = o.limiter.storeError(o.name, err); !override.Blocked {
+		err = o.limiter.stillHolds(err, "an earlier block", subject, o.key(subject))
+	}
+	return err
 }
 
 // Get returns the override of a subject, and whether there is one.
@@ -145,10 +149,11 @@ func (o Overrides) Remove(ctx context.Context, subject string) (existed bool, er
 		return false, err
 	}
 	before, existed, err := o.table.Remove(ctx, subject)
+	o.noteOverride(subject, nil, err)
 	o.operated(ctx, act{
 		began: began, what: audit.OverrideRemoved, subject: subject, before: o.text(before, existed),
 	}, existed, err)
-	return existed, o.limiter.storeError(o.name, err)
+	return existed, o.limiter.stillHolds(o.limiter.storeError(o.name, err), "a block", subject, o.key(subject))
 }
 
 // List returns a page of at most n overrides, in the order of the bytes of their subjects. n is 1

@@ -61,7 +61,7 @@ const jsonType = "application/json"
 //
 // The Refusal is a 401 if the caller is not logged in and only rules with NeedLogin could be shown.
 // It is a 503 if the caller or a subject could not be identified, if the context has ended, or if
-// Redis did not answer and the rule does not CountLocally.
+// Redis did not answer, the rule does not CountLocally, and the process knows of no ban or block.
 //
 // Asking is not limited. If strangers can reach the handler, limit it by a rule of its own.
 func (g *Guard) OwnLimits(v View) OwnLimits {
@@ -185,7 +185,7 @@ func (c *call) showOwn() (own OwnLimits) {
 			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, a.rule, v.Ended)}
 		case v.Err != nil:
 			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, a.rule, v.Err)}
-		case !a.shown() && !a.rule.Soft:
+		case !a.shown() && !a.rule.Soft, c.unanswered(i):
 			continue
 		}
 		if len(own.Limits) > 0 {

@@ -105,8 +105,8 @@ type Rule struct {
 	// One that is Unlimited lifts Also too, but no ban. A subject that is Blocked gets 429 with
 	// the Reason [Blocked], and nothing is charged. The default is false: the rule has no overrides.
 	//
-	// Danger: while Redis does not answer, overrides are not known, and OnStoreError decides, even
-	// for a blocked subject. CountLocally counts by the rule's own limit.
+	// Danger: while Redis does not answer, OnStoreError decides by the rule's own limit. Only blocks
+	// that the process knows still hold.
 	Overrides bool
 	// DryRun counts and decides, but refuses nobody. If the rule would have refused a call,
 	// OnDecision receives a separate Decision, which is allowed with the Reason DryRunExceeded. The
@@ -201,6 +201,10 @@ type Rule struct {
 	// FailOpen by default. Danger: FailOpen in front of a login lets passwords be tried meanwhile.
 	// FailClosed refuses everybody (503). With CountLocally, the processes of a service do not know
 	// of each other's counts.
+	//
+	// Bans and blocks that the process knows still refuse, with 429: those that it imposed, those
+	// that its calls met, and those that it has read from the lists, every 15 seconds or sooner. The
+	// first answer of Redis without them ends them.
 	OnStoreError StorePolicy
 	// Message is the text for a refused caller, in the problem's detail or the gRPC status. The
 	// default is a sentence with the wait.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -198,6 +199,24 @@ func (n *ruleNames) overridable(name string) (own Limit, ok bool) {
 		}
 	}
 	return Limit{}, false
+}
+
+// obeying returns the names of the rules that a ban or a block may make refuse a call. It has some of
+// them twice.
+func (n *ruleNames) obeying() (banned, overridden []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, claims := range n.claims {
+		for _, c := range claims {
+			if c.bans && c.rule == name { // a rule in DryRun claims the tail of its keys
+				banned = append(banned, name)
+			}
+			if c.overrides && !c.soft && c.rule == name {
+				overridden = append(overridden, name)
+			}
+		}
+	}
+	return banned, slices.AppendSeq(overridden, maps.Keys(n.handles))
 }
 
 // ignoresBans reports whether rules of this name are known, and none of them has Ban set.

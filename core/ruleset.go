@@ -142,6 +142,7 @@ func (s *RuleSet) attach(key followerKey) (*Guard, error) {
 	if conflict := s.limiter.names.claim(s, rules, at.of); conflict != nil {
 		return nil, at.error(conflict)
 	}
+	s.limiter.watchBans(rules)
 	for _, rule := range rules {
 		if s.tallies[rule.Name] == nil {
 			s.tallies[rule.Name] = s.limiter.tallies.Hold(rule.Name)

@@ -196,6 +196,7 @@ func (s *RuleSet) replace(rules map[string]Rule, place func(rule string) string)
 	if wrong != nil {
 		return wrong
 	}
+	s.limiter.watchBans(all)
 	s.rules, s.place = rules, place
 	s.limiter.limits.forget() // those of the old rules, which may never be used again
 	s.holdTallies(attached)

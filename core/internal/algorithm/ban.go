@@ -33,6 +33,9 @@ func Banned(after, span, longest, window int64) Limit {
 	return newLimit(Limit{Kind: Ban, Window: window, ban: banTerms{after, span, longest}}, after, span, longest, window)
 }
 
+// BansByHand reports whether this is a ban that only an operator imposes.
+func (l *Limit) BansByHand() bool { return l.Kind == Ban && l.ban.after == 0 }
+
 func (ban) limit(*Terms) (Limit, error) { return Limit{}, errNoLimit }
 
 // share returns the ban itself, because a ban cannot be divided.

@@ -48,6 +48,24 @@ const (
 	OverrideInvalid OverrideKind = 5
 )
 
+// BlockedFor returns what a store finds if a subject is blocked for so many microseconds from now
+// on, or [Forever].
+func BlockedFor(lasts, now int64) FoundOverride {
+	found := FoundOverride{What: OverrideBlocked}
+	if lasts < Forever {
+		found.Ends = now + lasts
+	}
+	return found
+}
+
+// Lasts returns for how many microseconds the override holds from now on, or [Forever].
+func (f *FoundOverride) Lasts(now int64) int64 {
+	if f.Ends == 0 {
+		return Forever
+	}
+	return f.Ends - now
+}
+
 // Forever is the RetryAfter of a call that will not pass however long it waits: its subject is
 // blocked with no end, or the cost is above a limit in force.
 const Forever = never
@@ -226,11 +244,7 @@ func (r *Ruling) ruleTooCostly(counters []Counter, q *OverrideQuery) bool {
 func (r *Ruling) Answer(c *Counter, now int64) Verdict {
 	switch {
 	case c.Override != nil && c.Override.Blocks() && c.Own:
-		wait := int64(Forever)
-		if ends := c.Override.Found.Ends; ends > 0 {
-			wait = ends - now
-		}
-		return Verdict{At: now, RetryAfter: wait}
+		return Verdict{At: now, RetryAfter: c.Override.Found.Lasts(now)}
 	case !r.blocked && c.costly(r.request):
 		return Verdict{At: now, RetryAfter: Forever}
 	default:

@@ -31,6 +31,7 @@ type Sighting struct {
 type Entry struct {
 	Subject string
 	algorithm.BanState
+	At int64 // when the ban was read, by the store's clock, in microseconds since the epoch
 	// ByHand reports whether an operator imposed the ban. Author and Note are then the operator's,
 	// or "" if they are not known.
 	ByHand       bool

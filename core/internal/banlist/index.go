@@ -198,7 +198,7 @@ func (x *Index) inForce(ctx context.Context, rule string, subjects []string, now
 			failed = append(failed, err)
 		}
 		if state, err := algorithm.ReadBan(ban.Text, now); ban.Ok && err == nil && state.Ends > now {
-			e := Entry{Subject: subject, BanState: state}
+			e := Entry{Subject: subject, BanState: state, At: now}
 			e.annotate(algorithm.ReadBanNote(note.Text))
 			page = append(page, e)
 		}

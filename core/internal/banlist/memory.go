@@ -148,7 +148,7 @@ func (m *Memory) Of(_ context.Context, rule, subject string) (e Entry, ok bool, 
 
 func (m *Memory) of(rule, subject string) (e Entry, ok bool) {
 	state, now := m.bans.BanOf(rediskey.Append(nil, "", subject, rediskey.BanTail(rule, false)))
-	e, listed := Entry{Subject: subject, BanState: state}, m.rules[rule][subject]
+	e, listed := Entry{Subject: subject, BanState: state, At: now}, m.rules[rule][subject]
 	e.annotate(listed.BanNote, listed.byHand)
 	return e, state.Ends > now
 }

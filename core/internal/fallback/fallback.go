@@ -53,7 +53,7 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 	if !charge || !othersPass || algorithm.Passes(local, answers) {
 		return nil
 	}
-	return uncharge(counters, verdicts)
+	return Uncharge(counters, verdicts)
 }
 
 // StandInUpTo charges as much as fits here if the shared store could not answer. All counters of
@@ -108,9 +108,9 @@ func (f *Counters) StandInReserve(ctx context.Context, c *algorithm.Counter, pat
 	v.From, v.Instead = algorithm.FromLocal, why
 }
 
-// uncharge returns what the shared store charged for a call that is refused here. The verdicts are
+// Uncharge returns what the shared store charged for a call that is refused here. The verdicts are
 // then as if nothing had been charged.
-func uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
+func Uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
 	for i := range counters {
 		if c := counters[i].Charged(&verdicts[i]); c.Cost > 0 && verdicts[i].From != algorithm.FromLocal {
 			c.Key = append([]byte(nil), c.Key...)

@@ -2,8 +2,8 @@
 // that all processes share about the rest.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
-// holds, by the shared store, or, if that does not answer, by counting here. Every change that this
-// process makes to a key invalidates the refusals remembered for that key. A Reset of the key stops
+// holds, or by the shared store. If that does not answer, a ban that is known here refuses the call,
+// or it is counted here. Every change that this process makes to a key invalidates the refusals remembered for that key. A Reset of the key stops
 // permits that are still to be given back to it in the background.
 package localfirst
 
@@ -15,7 +15,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 	"github.com/accesslimit/accesslimit/core/internal/denycache"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/fallback"
+	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/lease"
 )
 
@@ -42,6 +44,8 @@ type Shared interface {
 // Store answers calls in front of a shared store. It is safe for concurrent use.
 type Store struct {
 	Shared
+	// Bans are those that hold while the shared store does not answer.
+	Bans     *knownbans.Table
 	clock    clock.Expiry
 	denied   *denycache.Cache
 	leases   *lease.Leases
@@ -53,6 +57,7 @@ type Store struct {
 func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
 	s := &Store{Shared: shared, fallback: fallback.New(maxKeys)}
 	s.clock.Start()
+	s.Bans = knownbans.New(&s.clock, knownbans.Most)
 	s.denied = denycache.New(&s.clock)
 	s.leases = lease.New(s, &s.clock, timeout)
 	shared.GiveBackBy(s.leases.GiveBackSoon)
@@ -65,11 +70,11 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	if charge {
 		s.decide(ctx, counters, verdicts)
 	} else {
+		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
+		s.Bans.Observe(counters, verdicts, sent)
 	}
-	if fallback.Needed(counters, verdicts) {
-		s.fallBack(ctx, counters, charge, verdicts)
-	}
+	s.standIn(ctx, counters, charge, verdicts)
 }
 
 // decide is Decide with a charge, without the fallback.
@@ -89,6 +94,7 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 	sent := s.clock.Now()
 	s.Shared.Decide(ctx, counters, true, verdicts)
 	s.denied.Observe(&q, counters, verdicts, sent)
+	s.Bans.Observe(counters, verdicts, sent)
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
@@ -105,6 +111,11 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 	sent := s.clock.Now()
 	s.Shared.DecideUpTo(ctx, counters, verdicts)
 	s.denied.Observe(&q, counters, verdicts, sent)
+	s.Bans.Observe(counters, verdicts, sent)
+	if verdicts[0].Err == nil { // they are all on one shard
+		return
+	}
+	s.Bans.StandIn(counters, verdicts)
 	if fallback.Needed(counters, verdicts) {
 		s.fallback.StandInUpTo(ctx, counters, verdicts)
 	}
@@ -119,10 +130,9 @@ func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts
 		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
 		s.denied.ObserveLook(&q, counters, verdicts, sent)
+		s.Bans.Observe(counters, verdicts, sent)
 	}
-	if fallback.Needed(counters, verdicts) {
-		s.fallBack(ctx, counters, false, verdicts)
-	}
+	s.standIn(ctx, counters, false, verdicts)
 }
 
 // Recall repeats the answer to a call that was refused just before, and reports whether there is
@@ -133,11 +143,33 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
-// fallBack counts here the counters that the shared store did not answer for.
-func (s *Store) fallBack(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if charged := s.fallback.StandIn(ctx, counters, charge, verdicts); len(charged) > 0 {
+// standIn answers for the counters that the shared store did not answer for: by a ban that is known
+// here, or else by counting here. What other servers charged to a call that is then refused is given
+// back.
+func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if !anyFailed(verdicts) {
+		return
+	}
+	s.Bans.StandIn(counters, verdicts)
+	var charged []algorithm.Charge
+	if !algorithm.Passes(counters, verdicts) {
+		charged = fallback.Uncharge(counters, verdicts)
+	}
+	if fallback.Needed(counters, verdicts) {
+		charged = append(charged, s.fallback.StandIn(ctx, counters, charge, verdicts)...)
+	}
+	if len(charged) > 0 {
 		s.leases.GiveBackSoon(charged)
 	}
+}
+
+func anyFailed(verdicts []algorithm.Verdict) bool {
+	for i := range verdicts {
+		if verdicts[i].Err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Lease takes permits from the shared store, for the leases.
@@ -153,7 +185,13 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 // Reserve takes a turn at a bucket.
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
 	defer s.denied.Invalidate(c.Key)
+	sent := s.clock.Now()
 	v := s.Shared.Reserve(ctx, c, patience)
+	if s.Bans.ObserveOne(c, &v, sent); v.Err != nil {
+		counters, verdicts := []algorithm.Counter{*c}, []algorithm.Verdict{v}
+		s.Bans.StandIn(counters, verdicts)
+		v = verdicts[0]
+	}
 	s.fallback.StandInReserve(ctx, c, patience, &v)
 	return v
 }
@@ -190,7 +228,17 @@ func (s *Store) whereMade(ctx context.Context, charges []algorithm.Charge, share
 // Ban bans a subject by hand. It returns when the ban ends, and whether that is later than before.
 func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	defer s.denied.Invalidate(key)
-	return s.Shared.Ban(ctx, key, span)
+	ends, changed, err = s.Shared.Ban(ctx, key, span)
+	switch {
+	case err == nil && changed:
+		s.Bans.SawStoreTime(ends - span)
+		s.Bans.Remember(key, span, true)
+	case err == nil:
+		s.Bans.Remember(key, ends-s.Bans.StoreTime(), true)
+	case failure.ClassOf(err).MayHaveCharged():
+		s.Bans.Remember(key, span, true)
+	}
+	return ends, changed, err
 }
 
 // Reset forgets keys of one subject, also what is leased of them, and what was counted here. It

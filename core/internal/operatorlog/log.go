@@ -23,7 +23,7 @@ type Log struct {
 	// By server.
 	breakers, connections, versions, evictions, ignoredTags throttle
 
-	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingTops, missingNotices once
+	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingBanWatch, missingTops, missingNotices once
 }
 
 // New returns a Log that writes to a logger.

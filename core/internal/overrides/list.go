@@ -61,7 +61,7 @@ func (s *Store) list(ctx context.Context, after string, n int) (page []Entry, ne
 	for i, value := range s.redis.GetAll(ctx, keys) {
 		switch {
 		case value.Ok, failure.ClassOf(value.Err) == failure.Foreign:
-			page = append(page, Entry{subjects[i], value.Text})
+			page = append(page, Entry{subjects[i], value.Text, now})
 		case value.Err != nil:
 			return nil, "", 0, value.Err
 		case now-entered[i] > keptFor:

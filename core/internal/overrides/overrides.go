@@ -80,6 +80,7 @@ type Store struct {
 // Entry is a subject with the stored form of its override.
 type Entry struct {
 	Subject, Text string
+	At            int64 // when it was read, by Redis's clock, in microseconds since the epoch
 }
 
 // New returns the overrides of a name. There are at most most of them. All keys begin with keyHead.

@@ -1,0 +1,468 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// outage is a deployment of Redis that a test ends.
+type outage struct {
+	connect func(t *testing.T) redis.UniversalClient
+	servers []*redistest.Server
+}
+
+func (o *outage) begin() {
+	for _, server := range o.servers {
+		server.Kill()
+	}
+}
+
+// onEveryOutage runs a test on each deployment of Redis.
+func onEveryOutage(t *testing.T, test func(t *testing.T, o *outage)) {
+	t.Run("redis", func(t *testing.T) { test(t, oneServer(t)) })
+	t.Run("ring", func(t *testing.T) {
+		ring := redistest.StartRing(t, 2)
+		test(t, &outage{func(t *testing.T) redis.UniversalClient {
+			return ring.Client(t, func(o *redis.RingOptions) { o.DialerRetries = 1 })
+		}, ring.Nodes()})
+	})
+	t.Run("cluster", func(t *testing.T) {
+		cluster := redistest.StartCluster(t)
+		test(t, &outage{func(t *testing.T) redis.UniversalClient {
+			return cluster.Client(t, func(o *redis.ClusterOptions) { o.DialerRetries = 1 })
+		}, cluster.Nodes()})
+	})
+}
+
+func oneServer(t *testing.T) *outage {
+	server := redistest.Start(t)
+	return &outage{func(t *testing.T) redis.UniversalClient {
+		return server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 })
+	}, []*redistest.Server{server}}
+}
+
+// banningProcess is a process whose rules obey bans and overrides. There is one for each StorePolicy,
+// and one that refuses nobody for each way to do so.
+type banningProcess struct {
+	limiter *core.Limiter
+	guards  map[string]*core.Guard // by the names of their rules
+	heard   *decisions
+}
+
+var banningPolicies = map[string]core.StorePolicy{
+	"open": core.FailOpen, "closed": core.FailClosed, "local": core.CountLocally(1), "dry": core.FailOpen, "soft": core.FailOpen,
+}
+
+func banningRule(name string) core.Rule {
+	return core.Rule{
+		Name: name, Limit: core.PerHour(50), Also: []core.Limit{core.PerDay(100)}, Key: ofSubject,
+		Ban: core.Ban{ByHand: name != "soft"}, Overrides: true, OnStoreError: banningPolicies[name],
+		DryRun: name == "dry", Soft: name == "soft",
+	}
+}
+
+func ofSubject(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
+
+func of(subject string) *fakeView { return newView("GET", "/").with("Subject", subject) }
+
+func newBanningProcess(t *testing.T, o *outage) *banningProcess {
+	t.Helper()
+	p := &banningProcess{guards: make(map[string]*core.Guard), heard: new(decisions)}
+	p.limiter = newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient, OnDecision: p.heard.note})
+	for name := range banningPolicies {
+		p.guards[name] = newGuard(t, p.limiter, banningRule(name))
+	}
+	return p
+}
+
+// call returns the status and the decision of a call. Of a rule in DryRun, that is what it would
+// have decided.
+func (p *banningProcess) call(rule, subject string) (int, core.Decision) {
+	p.heard.heard = nil
+	got := status(p.guards[rule].Check(of(subject)))
+	if len(p.heard.heard) == 0 {
+		return got, core.Decision{}
+	}
+	return got, p.heard.heard[0]
+}
+
+// order makes a process ban one subject, and block one for a time and one for ever, from all rules.
+func (p *banningProcess) order(t *testing.T) {
+	t.Helper()
+	for rule := range banningPolicies {
+		overrides, err := p.limiter.Overrides(rule)
+		if err == nil && rule != "dry" && rule != "soft" {
+			_, err = p.limiter.Ban(background, rule, "banned", time.Hour)
+		}
+		err = errors.Join(err,
+			overrides.Set(background, "blocked", core.Override{Blocked: true, Until: time.Now().Add(time.Hour)}),
+			overrides.Set(background, "outcast", core.Override{Blocked: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var sentences = map[string]core.Reason{"banned": core.Banned, "blocked": core.Blocked, "outcast": core.Blocked}
+
+// wantRefused checks that each rule which refuses anybody refuses these subjects, with the wait, and
+// that no other rule does.
+func (p *banningProcess) wantRefused(t *testing.T, who string) {
+	t.Helper()
+	for rule := range banningPolicies {
+		for subject, reason := range sentences {
+			got, d := p.call(rule, subject)
+			if rule == "dry" || rule == "soft" {
+				if got != http.StatusOK {
+					t.Errorf("%s: %s by %s: %d, %+v; that rule refuses nobody", who, subject, rule, got, d)
+				}
+				continue
+			}
+			wantsWait := subject != "outcast"
+			if got != http.StatusTooManyRequests || d.Reason != reason || wantsWait != (d.RetryAfter > 59*time.Minute && d.RetryAfter <= time.Hour+time.Second) {
+				t.Errorf("%s: %s by %s: %d, %v, %v", who, subject, rule, got, d.Reason, d.RetryAfter)
+			}
+		}
+	}
+}
+
+// wantPolicies checks that others get what the policies of the rules say.
+func (p *banningProcess) wantPolicies(t *testing.T, subject string) {
+	t.Helper()
+	for rule, want := range map[string]int{"open": 200, "closed": 503, "local": 200} {
+		if got, d := p.call(rule, subject); got != want || d.Reason == core.Banned || d.Reason == core.Blocked {
+			t.Errorf("%s by %s: %d, %+v, want %d", subject, rule, got, d, want)
+		}
+	}
+}
+
+// A ban or a block that a process ordered, met in an answer or read from the lists holds while Redis
+// does not answer, under every policy. Nobody else is refused for it.
+func TestBansOutlastAnOutage(t *testing.T) {
+	onEveryOutage(t, func(t *testing.T, o *outage) {
+		ordered, met, read := newBanningProcess(t, o), newBanningProcess(t, o), newBanningProcess(t, o)
+		ordered.order(t)
+		met.wantRefused(t, "with Redis")
+		if err := core.ReadBanLists(read.limiter); err != nil {
+			t.Fatal(err)
+		}
+		o.begin()
+		for who, p := range map[string]*banningProcess{"ordered": ordered, "met": met, "read": read} {
+			p.wantRefused(t, who)
+			p.wantPolicies(t, "somebody")
+		}
+	})
+}
+
+// A process that knows of no ban lets the policy decide, as one that was started in the outage.
+func TestNobodyElseIsRefusedInAnOutage(t *testing.T) {
+	o := oneServer(t)
+	ordered, other := newBanningProcess(t, o), newBanningProcess(t, o)
+	ordered.order(t)
+	o.begin()
+	other.wantPolicies(t, "banned")
+}
+
+// A Redis that lost its memory has lost the bans. Its first answer ends them, in the next outage too.
+func TestALostBanEndsWithTheFirstAnswer(t *testing.T) {
+	o := oneServer(t)
+	p := newBanningProcess(t, o)
+	p.order(t)
+	o.begin()
+	p.wantRefused(t, "in the outage")
+	o.servers[0].Restart()
+	eventually(t, "Redis answers", func() bool {
+		_, err := p.limiter.MustCounter("other", core.PerHour(1000)).Allow(background, "s")
+		return err == nil
+	})
+	for subject := range sentences {
+		for _, rule := range []string{"open", "closed", "local"} {
+			if got, d := p.call(rule, subject); got != 200 || d.Source != core.FromRedis {
+				t.Errorf("%s by %s: %d, %+v, want it allowed by the empty Redis", subject, rule, got, d)
+			}
+		}
+	}
+	o.begin()
+	for subject := range sentences {
+		p.wantPolicies(t, subject)
+	}
+}
+
+// What another process lifted is forgotten by reading, and what this one lifted at once.
+func TestLiftedBansAreForgotten(t *testing.T) {
+	o := oneServer(t)
+	lifting, reading := newBanningProcess(t, o), newBanningProcess(t, o)
+	lifting.order(t)
+	for range 2 {
+		if err := core.ReadBanLists(reading.limiter); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range []string{"open", "closed", "local"} {
+			overrides, err := lifting.limiter.Overrides(rule)
+			err = errors.Join(err, errorOf(lifting.limiter.Unban(background, rule, "banned")),
+				errorOf(overrides.Remove(background, "blocked")), overrides.Set(background, "outcast", core.Override{Max: 5}))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	o.begin()
+	for subject := range sentences {
+		lifting.wantPolicies(t, subject)
+		reading.wantPolicies(t, subject)
+	}
+}
+
+// To lift a ban or a block in an outage is an error that says who still refuses. The ban holds on.
+func TestLiftingInAnOutageSaysWhoRefuses(t *testing.T) {
+	o := oneServer(t)
+	knowing, other := newBanningProcess(t, o), newBanningProcess(t, o)
+	knowing.order(t)
+	o.begin()
+	for who, p := range map[string]*banningProcess{"this process, and each other one that knows it, refuses": knowing, "each process that knows it refuses": other} {
+		overrides, err := p.limiter.Overrides("open")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for subject, err := range map[string]error{
+			"banned":  errorOf(p.limiter.Unban(background, "open", "banned")),
+			"blocked": errorOf(overrides.Remove(background, "blocked")),
+			"outcast": overrides.Set(background, "outcast", core.Override{Unlimited: true}),
+		} {
+			var failed *core.StoreError
+			if !errors.As(err, &failed) || !errors.Is(err, core.ErrStore) || !strings.Contains(err.Error(), who+" "+subject+" until Redis answers without it") {
+				t.Errorf("%v, want an error that says %q", err, who)
+			}
+		}
+	}
+	if _, err := knowing.limiter.Unban(background, "open", "somebody"); err == nil || strings.Contains(err.Error(), "this process") {
+		t.Errorf("%v says that this process refuses somebody", err)
+	}
+	knowing.wantRefused(t, "after all")
+}
+
+// Handles obey blocks in an outage, whatever their policy. All of their methods do.
+func TestHandlesObeyBlocksInAnOutage(t *testing.T) {
+	onEveryOutage(t, func(t *testing.T, o *outage) {
+		limiter := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
+		limit, bucket := core.PerHour(50), core.PerHour(50).Bucket(5)
+		counter, pacer := limiter.MustCounter("n", limit).WithOverrides(), limiter.MustPacer("p", bucket).WithOverrides()
+		for _, name := range []string{"n", "p"} {
+			overrides, err := limiter.Overrides(name)
+			if err = errors.Join(err, overrides.Set(background, "blocked", core.Override{Blocked: true})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.begin()
+		for _, policy := range []core.StorePolicy{{}, core.FailOpen, core.FailClosed, core.CountLocally(0.5)} {
+			counter, pacer := counter.WithStorePolicy(policy), pacer.WithStorePolicy(policy)
+			for what, ask := range map[string]func(string) (core.Decision, error){
+				"Allow":   func(s string) (core.Decision, error) { return counter.Allow(background, s) },
+				"Peek":    func(s string) (core.Decision, error) { return counter.Peek(background, s) },
+				"Reserve": func(s string) (core.Decision, error) { return pacer.Reserve(background, s, 1) },
+				"AllowUpTo": func(s string) (core.Decision, error) {
+					granted, d, err := counter.AllowUpTo(background, s, 3)
+					if s == "blocked" && granted != 0 {
+						t.Errorf("%d were granted to a blocked subject", granted)
+					}
+					return d, err
+				},
+			} {
+				if d, err := ask("blocked"); err != nil || d.Allowed || d.Reason != core.Blocked {
+					t.Errorf("%s with the policy %q: %+v, %v", what, policy, d, err)
+				}
+				if d, err := ask("somebody"); d.Reason == core.Blocked || (policy == core.StorePolicy{}) != errors.Is(err, core.ErrStore) {
+					t.Errorf("%s with the policy %q: %+v, %v for somebody else", what, policy, d, err)
+				}
+			}
+		}
+	})
+}
+
+// Explain says what the next call gets, and Inspect the same for its subject.
+func TestExplainKnowsBansInAnOutage(t *testing.T) {
+	o := oneServer(t)
+	limiter := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
+	for _, name := range []string{"open", "local"} {
+		attach(t, limiter, banningRule(name))
+	}
+	p := &banningProcess{limiter: limiter}
+	for _, subject := range []string{"banned", "blocked", "outcast"} {
+		overrides, err := limiter.Overrides("open")
+		switch subject {
+		case "banned":
+			err = errors.Join(err, errorOf(p.limiter.Ban(background, "open", subject, time.Hour)))
+		case "blocked":
+			err = errors.Join(err, overrides.Set(background, subject, core.Override{Blocked: true, Until: time.Now().Add(time.Hour)}))
+		default:
+			err = errors.Join(err, overrides.Set(background, subject, core.Override{Blocked: true}))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.begin()
+	for subject, reason := range sentences {
+		x, err := limiter.ExplainView(of(subject))
+		if !errors.Is(err, core.ErrStore) || x.Reason != reason || x.Rule != "open" || (subject != "outcast") != (x.RetryAfter > 59*time.Minute) {
+			t.Errorf("%s: %v\n%v", subject, err, x)
+		}
+		x, err = limiter.Inspect(background, subject)
+		r := ruleOf(t, x, "open")
+		if !errors.Is(err, core.ErrStore) || r.Reason != reason || (subject == "banned") == r.BannedUntil.IsZero() || (subject == "banned") != (r.Override == nil) {
+			t.Errorf("%s: %v\n%v", subject, err, x)
+		}
+	}
+	costly := banningRule("open")
+	costly.Name, costly.Cost = "costly", func(core.Request) int { return 51 }
+	guard := attach(t, limiter, costly)
+	x, err := limiter.ExplainView(of("somebody"))
+	if got := status(guard.Check(of("somebody"))); got != 200 || ruleOf(t, x, "costly").Reason != core.StoreFailOpen {
+		t.Errorf("a call is answered %d, but Explain says %v: %v", got, err, x)
+	}
+	if x, _ := limiter.ExplainView(of("somebody")); x.Reason == core.Banned || x.Reason == core.Blocked {
+		t.Errorf("%v", x)
+	}
+}
+
+// OwnLimits shows a ban or a block that is known.
+func TestOwnLimitsShowBansInAnOutage(t *testing.T) {
+	o := oneServer(t)
+	p := newBanningProcess(t, o)
+	p.order(t)
+	o.begin()
+	for _, rule := range []string{"open", "closed", "local"} {
+		for subject, reason := range sentences {
+			own := p.guards[rule].OwnLimits(of(subject))
+			if own.Refusal != nil || len(own.Limits) != 1 || own.Limits[0].Reason != reason || own.Limits[0].Remaining != 0 {
+				t.Errorf("%s by %s: %+v", subject, rule, own)
+			}
+		}
+	}
+	if own := p.guards["open"].OwnLimits(of("somebody")); own.Refusal == nil || own.Refusal.Status != 503 {
+		t.Errorf("%+v", own)
+	}
+}
+
+// If one of several shards is down, the ban of a subject there holds, and what the others charged is
+// given back.
+func TestABanOnAShardThatIsDown(t *testing.T) {
+	ring := redistest.StartRing(t, 2)
+	client := ring.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = time.Hour }) // it does not rehash
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	banned, shared := subjectOn(t, ring.Nodes()[0], limiter, "banned"), subjectOn(t, ring.Nodes()[1], limiter, "shared")
+	guard := newGuard(t, limiter,
+		core.Rule{Name: "n", Limit: core.PerHour(50), Ban: core.Ban{ByHand: true}, Key: func(core.Request) (string, error) { return banned, nil }},
+		core.Rule{Name: "shared", Limit: core.PerHour(50), Key: func(core.Request) (string, error) { return shared, nil }})
+	if _, err := limiter.Ban(background, "n", banned, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	ring.Nodes()[0].Kill()
+	for range 60 {
+		wantStatus(t, guard, newView("GET", "/"), 429)
+	}
+	eventually(t, "all charges are given back", func() bool {
+		d, err := limiter.MustCounter("shared", core.PerHour(50)).Peek(background, shared)
+		return err == nil && d.Remaining == 50
+	})
+}
+
+// subjectOn returns a subject whose counters lie on a server.
+func subjectOn(t *testing.T, server *redistest.Server, limiter *core.Limiter, prefix string) (subject string) {
+	t.Helper()
+	client := server.Client(t)
+	for i := range 1000 {
+		subject = fmt.Sprint(prefix, i)
+		if _, err := limiter.MustCounter("where", core.PerHour(5)).Allow(background, subject); err != nil {
+			t.Fatal(err)
+		}
+		if client.Exists(background, core.CounterKey("accesslimit", subject, "where", core.PerHour(5))).Val() == 1 {
+			return subject
+		}
+	}
+	t.Fatal("no subject lies on the server")
+	return ""
+}
+
+// A ban that a rule imposes holds as well, and one that a process met only as a strike of its own.
+func TestBansByRulesOutlastAnOutage(t *testing.T) {
+	o := oneServer(t)
+	imposing, met, read := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient}), newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient}), newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
+	guards := []*core.Guard{newGuard(t, imposing, strict), newGuard(t, met, strict), newGuard(t, read, strict)}
+	refuse(t, guards[0], "s")
+	wantStatus(t, guards[1], of("s"), 429)
+	bansOf(t, imposing, "n", 10) // so that the ban is in the list
+	if err := core.ReadBanLists(read); err != nil {
+		t.Fatal(err)
+	}
+	o.begin()
+	for i, guard := range guards {
+		if a := guard.Check(of("s")); status(a) != 429 || a.Refusal.Decision.Reason != core.Banned {
+			t.Errorf("process %d: %+v", i, a.Refusal)
+		}
+	}
+}
+
+// Without the right to read the lists, the log says once that this is off, and nothing else changes.
+func TestReadingBansWithoutARight(t *testing.T) {
+	server := redistest.Start(t)
+	admin, line := server.Client(t), readACL(t).everybody
+	user, password := userOf(line)
+	permit(t, admin, "zrange", line)
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })})
+	guard := newGuard(t, limiter, strict)
+	for range 3 {
+		core.ReadBanListsSoon(limiter)
+	}
+	if log.Count("level=WARN", "a right to read their lists", "SECURITY.md") != 1 {
+		t.Error(log.String())
+	}
+	wantStatus(t, guard, of("s"), 200)
+}
+
+// A process reads only the lists of rules that obey bans or overrides and may refuse somebody.
+func TestOnlyListsThatMatterAreRead(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
+	newGuard(t, limiter, core.Rule{Name: "plain", Limit: core.PerHour(5)}, banningRule("dry"), banningRule("soft"))
+	newGuard(t, limiter, banningRule("open"), core.Rule{Name: "banning", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}})
+	_ = limiter.MustCounter("handle", core.PerHour(5)).WithOverrides()
+	banned, overridden := core.WatchedBans(limiter)
+	slices.Sort(banned)
+	slices.Sort(overridden)
+	if !slices.Equal(banned, []string{"banning", "open"}) || !slices.Equal(overridden, []string{"handle", "open"}) {
+		t.Errorf("bans of %q and overrides of %q are read", banned, overridden)
+	}
+}
+
+// A process reads the lists by itself, soon after it has a rule that obeys bans, wherever that comes
+// from. One without such a rule never does.
+func TestListsAreReadInTheBackground(t *testing.T) {
+	server := redistest.Start(t)
+	options := core.Options{Redis: server.Client(t), Timeout: patient}
+	if _, err := newLimiter(t, options).Ban(background, "open", "s", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	attached, following, handling, plain := newLimiter(t, options), newLimiter(t, options), newLimiter(t, options), newLimiter(t, options)
+	newGuard(t, attached, banningRule("open"))
+	newRuleSet(t, following, banningRule("open")).MustGuard("open")
+	_ = handling.MustCounter("other", core.PerHour(5)).WithOverrides()
+	newGuard(t, plain, core.Rule{Name: "open", Limit: core.PerHour(50)})
+	for who, limiter := range map[string]*core.Limiter{"attached": attached, "following": following} {
+		eventually(t, who+" knows the ban", func() bool { return core.KnowsBan(limiter, "open", "s") })
+	}
+	if !core.WatchesBans(attached) || !core.WatchesBans(handling) || core.WatchesBans(plain) || core.WatchesBans(newLimiter(t, core.Options{})) {
+		t.Error("the lists are read where no rule obeys them, or not where one does")
+	}
+}

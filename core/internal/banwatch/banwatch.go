@@ -1,0 +1,168 @@
+// Package banwatch reads the bans and blocks of all processes from their lists, in the background,
+// so that they hold in this process too while the store does not answer: see package knownbans.
+package banwatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/knownbans"
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+const (
+	// first is how long after the start the lists are read, at most, and every is how long it takes
+	// to the next round. The shortest is half of it, so that the processes of a fleet do not read at
+	// the same time.
+	first, every = time.Second, 15 * time.Second
+	// In one round, at most mostPages pages of pageSize bans are read, and mostChecks bans that are
+	// known here and are not on these pages. The next round goes on where this one stopped.
+	mostPages, pageSize, mostChecks = 20, 100, 500
+)
+
+// Rules returns the names of the rules that obey bans, and of those that obey overrides.
+type Rules func() (banned, overridden []string)
+
+// Watch reads lists. It is safe for concurrent use.
+type Watch struct {
+	table   *knownbans.Table
+	redis   *redisstore.Store
+	keyHead string
+	bans    banlist.List
+	rules   Rules
+	failed  func(error) // is passed the error of a round, or nil
+	isOff   func() bool // reports whether to leave out a round
+
+	mu     sync.Mutex
+	timer  *time.Timer
+	closed bool
+
+	reading sync.Mutex
+	at      list   // the list that the next round begins with
+	after   string // behind this subject
+}
+
+// list is a list of one rule.
+type list struct {
+	rule   string
+	blocks bool // among its overrides, rather than bans
+}
+
+func (l list) compare(other list) int {
+	switch {
+	case l.blocks == other.blocks:
+		return strings.Compare(l.rule, other.rule)
+	case l.blocks:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// New returns a Watch that adds what it reads to a table. All keys begin with keyHead.
+func New(table *knownbans.Table, redis *redisstore.Store, keyHead string, bans banlist.List, rules Rules, isOff func() bool, failed func(error)) *Watch {
+	return &Watch{table: table, redis: redis, keyHead: keyHead, bans: bans, rules: rules, isOff: isOff, failed: failed}
+}
+
+// Start begins to read, unless that has begun.
+func (w *Watch) Start() { w.plan(first, false) }
+
+// Started reports whether Start was called.
+func (w *Watch) Started() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.timer != nil
+}
+
+// plan plans the next round, between half the time from now and the whole time. again says that it
+// follows another round.
+func (w *Watch) plan(longest time.Duration, again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.timer != nil && !again {
+		return
+	}
+	w.timer = time.AfterFunc(longest/2+rand.N(longest/2), func() { w.redis.InBackground(w.round) })
+}
+
+// Close ends the reading. A round that is under way ends with its present page.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+func (w *Watch) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+func (w *Watch) round() {
+	if !w.isOff() && !w.isClosed() {
+		w.failed(w.Read(context.Background()))
+	}
+	w.plan(every, true)
+}
+
+// Read makes a round. It reads from the lists, and then checks the bans that it did not find there.
+func (w *Watch) Read(ctx context.Context) error {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	began := w.table.Begin()
+	return errors.Join(w.readLists(ctx, w.lists()), w.check(ctx, began))
+}
+
+// lists returns all lists in order.
+func (w *Watch) lists() (all []list) {
+	banned, overridden := w.rules()
+	for _, rule := range banned {
+		all = append(all, list{rule, false})
+	}
+	for _, rule := range overridden {
+		all = append(all, list{rule, true})
+	}
+	slices.SortFunc(all, list.compare)
+	return slices.Compact(all)
+}
+
+// readLists reads the next pages, and remembers where it stopped. A page that a server does not
+// answer for does not keep it from others. The error is that of the last such page.
+func (w *Watch) readLists(ctx context.Context, all []list) (failed error) {
+	start, found := slices.BinarySearchFunc(all, w.at, list.compare)
+	if !found {
+		w.after = ""
+	}
+	pages := 0
+	for i := range all {
+		w.at = all[(start+i)%len(all)]
+		for more := true; more; more = w.after != "" {
+			if pages == mostPages || w.isClosed() {
+				return failed
+			}
+			next, err := w.readPage(ctx, w.at, w.after)
+			if err != nil {
+				failed = err
+			}
+			pages, w.after = pages+1, next
+		}
+	}
+	return failed
+}
+
+func (w *Watch) readPage(ctx context.Context, l list, after string) (next string, err error) {
+	if l.blocks {
+		return w.readBlocks(ctx, overrides.New(w.redis, w.keyHead, l.rule, overrides.Most), l.rule, after)
+	}
+	return w.readBans(ctx, l.rule, after)
+}

@@ -1,0 +1,124 @@
+package knownbans
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
+)
+
+// Observe learns from the store's answers to a question that was sent at the given time: which bans
+// and blocks are in force, and which are not.
+func (t *Table) Observe(counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+	for i := range counters {
+		if c := &counters[i]; c.Override != nil || c.Limit.Kind == algorithm.Ban { // few have either
+			t.ObserveOne(c, &verdicts[i], sent)
+		}
+	}
+}
+
+// ObserveOne is Observe for one counter.
+func (t *Table) ObserveOne(c *algorithm.Counter, v *algorithm.Verdict, sent int64) {
+	switch q := c.Override; {
+	case v.Err != nil || v.Ended != nil:
+	case q == nil && c.Limit.Kind == algorithm.Ban && v.From == algorithm.FromStore:
+		t.observe(c.Key, v.RetryAfter, v.At, sent, c.Limit.BansByHand())
+	case q != nil && c.Own && q.Blocks():
+		t.observe(q.Key, q.Found.Lasts(v.At), v.At, sent, true)
+	case q != nil && c.Own:
+		t.observe(q.Key, 0, v.At, sent, true)
+	}
+}
+
+// observe records that a ban or block lasts for so long, or that there is none if lasts is 0.
+func (t *Table) observe(key []byte, lasts, at, sent int64, byOperator bool) {
+	switch {
+	case lasts > 0 && t.isConfirmed(key):
+	case lasts > 0:
+		t.SawStoreTime(at)
+		t.RememberAsOf(sent, key, lasts, byOperator)
+	case t.count.Load() > 0:
+		t.ForgetAsOf(sent, key)
+	}
+}
+
+// isConfirmed reports whether a ban was confirmed just before, so that calls of one subject do not all
+// write to the table.
+func (t *Table) isConfirmed(key []byte) bool {
+	e, known := t.find(key)
+	return known && t.clock.Now()-e.since < int64(clock.MaxAge)
+}
+
+// StandIn answers for the counters that the store did not answer for, if the table has a ban or a
+// block that decides them. The verdicts are those of a call that the store has refused for it, so
+// one rule's block leaves no other counter to decide.
+func (t *Table) StandIn(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	if t.count.Load() == 0 {
+		return
+	}
+	for i := range verdicts {
+		if verdicts[i].Ended != nil { // the caller has left
+			return
+		}
+	}
+	if t.block(counters, verdicts) {
+		for i := range verdicts {
+			t.skip(&verdicts[i])
+		}
+		return
+	}
+	for i := range counters {
+		if c := &counters[i]; c.Limit.Kind == algorithm.Ban && verdicts[i].Err != nil {
+			t.ban(c, i, verdicts)
+		}
+	}
+}
+
+// block answers for the counters of rules from which a subject is blocked. It reports whether that
+// refuses the call.
+func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict) (refused bool) {
+	for i := range counters {
+		c, v := &counters[i], &verdicts[i]
+		if c.Override == nil || v.Err == nil {
+			continue
+		}
+		lasts := t.Lasts(c.Override.Key)
+		if lasts == 0 {
+			continue
+		}
+		c.Override.Answer(algorithm.BlockedFor(lasts, t.StoreTime()))
+		if t.skip(v); c.Own {
+			*v = t.refusal(lasts)
+		}
+		refused = refused || !c.Dry
+	}
+	return refused
+}
+
+// ban answers for the ban at a place and for the counters that it watches: the first of them reports
+// the ban.
+func (t *Table) ban(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) {
+	lasts := t.Lasts(c.Key)
+	if lasts == 0 {
+		return
+	}
+	verdicts[at] = t.refusal(lasts)
+	for n, i := range c.Watched {
+		switch v := &verdicts[i]; {
+		case v.Err == nil:
+		case n == 0:
+			*v = t.refusal(lasts)
+		default:
+			t.skip(v)
+		}
+	}
+}
+
+func (t *Table) refusal(lasts int64) algorithm.Verdict {
+	return algorithm.Verdict{At: t.StoreTime(), RetryAfter: lasts, From: algorithm.FromRefusal}
+}
+
+// skip makes a verdict that the store did not give that of a counter which takes no part.
+func (t *Table) skip(v *algorithm.Verdict) {
+	if v.Err != nil {
+		*v = algorithm.Verdict{At: t.StoreTime(), From: algorithm.FromNobody}
+	}
+}
