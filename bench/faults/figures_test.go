@@ -41,6 +41,7 @@ var faults = []fault{
 	{pathTricks, "no way round a rule, no second counter for one route, no exception that should not hold"},
 	{operatorFault, "every answer is back by its deadline, and right; calls too, which stay exact; what was acknowledged holds; all recovers without a restart"},
 	{memberFault, "each threshold is reported at most once; Top has the refusals of the others, within 10 %; bans of subjects that still call are listed"},
+	{bansFault, "every process that knows the ban or the block refuses, under every policy; nobody else is refused; the first answer of the empty Redis ends it"},
 	{triedTokens, "the rule by IP before it stops them; Identify is asked at most once a call"},
 }
 
