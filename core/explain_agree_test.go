@@ -93,6 +93,53 @@ func TestExplainWhatComesFirst(t *testing.T) {
 	}
 }
 
+// Waits are told by the clock that counts, also if nothing but a block decides.
+func TestExplainTellsTheTimeThatCounts(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
+		rule := core.Rule{
+			Name: "n", Limit: core.PerDay(1), Overrides: true,
+			Plans: map[string]core.Limit{"free": core.Unlimited}, Plan: planOf("free"),
+		}
+		attach(t, limiter, rule)
+		until := time.UnixMicro(now.Load()).Add(time.Minute).UTC()
+		operator{t, limiter, rule.Name, rule.Limit}.block(me, until)
+		x, err := limiter.ExplainView(newView("GET", "/"))
+		if err != nil || x.Reason != core.Blocked || x.RetryAfter != until.Sub(x.Time) || x.RetryAfter > time.Minute || x.RetryAfter < time.Minute-patient {
+			t.Errorf("explained at %v as %s for %v, %v; the block ends at %v", x.Time, x.Reason, x.RetryAfter, err, until)
+		}
+		if y, err := limiter.Inspect(background, me); err != nil || y.Time.Sub(x.Time).Abs() > patient {
+			t.Errorf("inspected at %v, %v; explained at %v", y.Time, err, x.Time)
+		}
+	})
+}
+
+// A refusal that completes a ban is explained as the ban that the call gets.
+func TestExplainOfTheCallThatCompletesABan(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
+		hour := core.PerHour(1).Fixed()
+		for name, ban := range map[string]core.Ban{
+			"first":  {After: 1, For: 4 * time.Hour},
+			"second": {After: 2, For: 4 * time.Hour},
+			"short":  {After: 1, For: time.Minute}, // the limit refuses for longer
+		} {
+			guard := attach(t, limiter, core.Rule{Name: name, Limit: hour, Ban: ban})
+			for window := range 9 {
+				for range 3 {
+					x, err := limiter.ExplainView(newView("GET", "/"))
+					d := core.Decision{Reason: core.Allowed}
+					if refusal := guard.Check(newView("GET", "/")).Refusal; refusal != nil {
+						d = refusal.Decision
+					}
+					if e := ruleOf(t, x, name); err != nil || e.Reason != d.Reason || e.RetryAfter != d.RetryAfter {
+						t.Errorf("%s, window %d: explained as %s for %v, %v; the call is %s for %v", name, window, e.Reason, e.RetryAfter, err, d.Reason, d.RetryAfter)
+					}
+				}
+				now.pass(time.Hour)
+			}
+		}
+	})
+}
+
 // drawRules returns rules of many kinds. Their windows do not end during the test.
 func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 	limits := []core.Limit{core.PerDay(2).Fixed(), core.PerDay(3).Log(), core.PerDay(4).Bucket(2), core.PerDay(5).Fixed()}
@@ -105,6 +152,8 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 		switch random.IntN(6) {
 		case 0:
 			r.Ban = core.Ban{ByHand: true}
+		case 4:
+			r.Ban = core.Ban{After: 1 + random.IntN(2), For: 30 * time.Hour}
 		case 1:
 			r.DryRun = true
 		case 2, 3:

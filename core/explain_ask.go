@@ -36,7 +36,28 @@ func (x *explanation) ask(ctx context.Context) error {
 	all := make(questions)
 	x.findLimits(all)
 	x.limiter.askAll(deadline, all.inOrder())
+	if !x.findTime() {
+		x.readTime(deadline)
+	}
 	return x.failure(ctx)
+}
+
+// readTime reads the clock that counts, because only blocks may decide, and their ends are times of
+// that clock.
+func (x *explanation) readTime(ctx context.Context) {
+	l := x.limiter
+	if l.memory != nil {
+		x.Time = time.UnixMicro(l.memory.Now()).UTC()
+		return
+	}
+	for _, e := range x.rules {
+		if e.isBlocked() {
+			if now, err := l.redis.Now(ctx, e.key(l, e.named.overrideKey)); err == nil {
+				x.Time = time.UnixMicro(now).UTC()
+			}
+			return
+		}
+	}
 }
 
 // key returns a key of the rule's subject.

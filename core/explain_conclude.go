@@ -9,7 +9,6 @@ import (
 
 // conclude fills in what follows from the store's answers, and for a call which rule would refuse.
 func (x *explanation) conclude() {
-	x.findTime()
 	for _, e := range x.rules {
 		if e.asked {
 			x.concludeRule(e)
@@ -24,15 +23,16 @@ func (x *explanation) conclude() {
 	}
 }
 
-// findTime takes the time from an answer, if there is one.
-func (x *explanation) findTime() {
+// findTime takes the time from an answer, and reports whether there is one.
+func (x *explanation) findTime() (found bool) {
 	for _, e := range x.rules {
 		for _, q := range append(e.questions(), e.banned) {
 			if v := q.answer(); v != nil {
-				x.Time = time.UnixMicro(v.At).UTC()
+				x.Time, found = time.UnixMicro(v.At).UTC(), true
 			}
 		}
 	}
+	return found
 }
 
 // concludeRule fills in what follows for a rule by itself.
@@ -77,20 +77,22 @@ func (x *explanation) describeBan(e *explained) {
 		ban, _ = memory.BanOf(e.banned.counter.Key)
 	}
 	e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.rule.ban, v.At))
-	if v.RetryAfter > 0 {
+	if e.banWait = v.RetryAfter; e.banWait > 0 {
 		e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
+	} else if refused, _ := e.exceeded(); refused {
+		e.banWait = ban.Begins(e.rule.ban, v.At)
 	}
 }
 
 // reason returns the reason that a call would get by this rule alone, or "" if it is not known.
 func (e *explained) reason() Reason {
 	certain, possible := e.exceeded()
-	switch banned := e.banned.answer(); {
+	switch {
 	case e.isBlocked():
 		return e.wouldBe(Blocked)
 	case e.tooCostly():
 		return e.wouldBe(CostTooHigh)
-	case banned != nil && banned.RetryAfter > 0 && !e.outlasts(banned):
+	case e.banWait > 0 && !e.outlastsBan():
 		return e.wouldBe(Banned)
 	case certain:
 		return e.wouldBe(LimitExceeded)
@@ -124,10 +126,10 @@ func (e *explained) exceeded() (certain, possible bool) {
 	return certain, possible
 }
 
-// outlasts reports whether a further limit refuses the call for longer than a ban, which the rule's
-// own limit reports.
-func (e *explained) outlasts(ban *algorithm.Verdict) bool {
-	longest := ban.RetryAfter
+// outlastsBan reports whether a further limit refuses the call for longer than the ban, which the
+// rule's own limit reports.
+func (e *explained) outlastsBan() bool {
+	longest := e.banWait
 	if own := e.limits[0].answer(); own != nil {
 		longest = max(longest, own.RetryAfter)
 	}
@@ -181,9 +183,7 @@ func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 	if costly && e.rule.Overrides { // a call does not look at these counters
 		return algorithm.Verdict{RetryAfter: algorithm.Forever}
 	}
-	if v := e.banned.answer(); v != nil {
-		most.RetryAfter = v.RetryAfter
-	}
+	most.RetryAfter = e.banWait
 	for i := range e.limits {
 		v := e.limits[i].answer()
 		if v != nil && costly {

@@ -39,8 +39,10 @@ type explained struct {
 	ban    string       // the state of a ban in Redis
 	limits []askedLimit // those in force
 	banned *question
-	bound  algorithm.Verdict // of the limit that binds the call most
-	failed error             // why the store did not answer for one of the limits
+	// banWait is how long a ban holds, either in force already or begun by the refusal of the call.
+	banWait int64
+	bound   algorithm.Verdict // of the limit that binds the call most
+	failed  error             // why the store did not answer for one of the limits
 }
 
 // sourcedLimit is a limit and where it comes from. If it has no limit, it is Unlimited, or one that

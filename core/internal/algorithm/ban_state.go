@@ -1,6 +1,9 @@
 package algorithm
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // BanState is what a ban's state says about a subject. Times are in microseconds since the epoch.
 type BanState struct {
@@ -53,6 +56,17 @@ func (b *BanState) Strikes(l *Limit, now int64) int64 {
 		return 0
 	}
 	return b.strikes
+}
+
+// Begins returns how long the ban would hold that a refusal at this time begins, or 0 if it would
+// begin none.
+func (b *BanState) Begins(l *Limit, now int64) (holds int64) {
+	if l.ban.after == 0 {
+		return 0
+	}
+	s := State{At: b.struck, More: &More{ban: &banHistory{ends: b.Ends, bans: b.Bans, strikes: b.strikes, forgotten: math.MaxInt64}}}
+	holds, _, _ = l.Strike(&s, now)
+	return holds
 }
 
 // BanNote is what is kept of a ban by hand, beside the ban.

@@ -15,15 +15,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// The scripts are here, and not with those that decide, because they know nothing of algorithms.
+// The script is here, and not with those that decide, because it knows nothing of algorithms.
 var (
 	//go:embed flush.lua
-	flushText string
-	//go:embed clock.lua
-	clockText string
-
+	flushText   string
 	flushScript = algorithm.NewScript(flushText)
-	clockScript = algorithm.NewScript(clockText)
 )
 
 const (

@@ -14,16 +14,9 @@ import (
 // are two lists in a minute. Entries that no process of ours can have written are left out.
 func (s *Redis) Read(ctx context.Context, list string, minutes int) (m Minutes, err error) {
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
-		reply, err := s.redis.Script(ctx, clockScript, []string{rediskey.TopIndex(s.keyHead)})
+		now, err := s.redis.Now(ctx, rediskey.TopIndex(s.keyHead))
 		if err != nil {
 			return err
-		}
-		now, ok := int64(0), false
-		if len(reply) == 1 {
-			now, ok = reply[0].(int64)
-		}
-		if !ok {
-			return unexpected(reply)
 		}
 		first := now/aMinute - int64(minutes)
 		m.Since = time.Unix(60*first, 0)

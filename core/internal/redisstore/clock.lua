@@ -1,6 +1,6 @@
--- Returns the time of the server that has the lists.
+-- Returns the time of the server that has a key.
 --
--- KEYS[1]   any key of the lists
+-- KEYS[1]   the key
 -- reply     now (microseconds)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
