@@ -27,12 +27,14 @@ type Rule struct {
 	//
 	// Without a Name, a rule with Paths is named after its methods and patterns, so changing them
 	// starts afresh. A rule with neither is named after the call's method (GET for a HEAD) and the
-	// route's pattern, so each route counts by itself. Calls without a known route share one
+	// route's pattern, so each pattern counts by itself. Calls without a known route share one
 	// counter.
 	//
 	// Danger: two unnamed rules with the same span, one on the whole router and one on a route,
 	// share that route's counter and charge it twice. Give a rule for a whole router a Name or
-	// Paths.
+	// Paths. Routes of different routers with the same pattern share a counter, too, even if their
+	// rules have different limits: two muxes behind http.StripPrefix or for different hosts, or two
+	// gRPC servers. Give their rules a Name. The log warns of different rules that share a counter.
 	Name string
 	// Limit takes the place of Seconds and MaxCount, for every other kind of limit:
 	// core.PerSecond(10).Bucket(20), core.PerCalendarDay(1000, "Europe/Berlin"), core.InFlight(3).

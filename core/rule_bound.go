@@ -93,7 +93,8 @@ func (l *Limiter) bind(r Rule, sameName map[string]int) *boundRule {
 	return rule
 }
 
-// watchRoutes logs a warning when another unnamed rule counts the same route in the same counter.
+// watchRoutes logs a warning when another unnamed rule counts a route of the same name in the same
+// counter.
 func (l *Limiter) watchRoutes(rule *boundRule) {
 	if rule.Key != nil { // the subjects of key functions cannot be compared
 		return

@@ -4,7 +4,7 @@
 //	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 //	e.POST("/reply", reply, echolimit.New(limiter, limit))
 //
-// A rule without a Name counts each route by itself, by echo's path. Attach it by Use, not by Pre,
+// A rule without a Name counts each route of an Echo by itself, by echo's path. Attach it by Use, not by Pre,
 // where no route is known yet and the method may still be overridden. core.Options.ClientIP finds
 // the client's address, not c.RealIP().
 //

@@ -4,7 +4,8 @@
 //	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 //	app.Post("/reply", fiberlimit.New(limiter, limit), reply)
 //
-// A rule without a Name counts each route by itself, by fiber's path. In Use, fiber does not know
+// A rule without a Name counts each route of an app by itself, by fiber's path with the prefixes of
+// groups and mounts. In Use, fiber does not know
 // the route yet, so a rule there needs a Name or Paths. core.Options.ClientIP finds the client's
 // address, not c.IP().
 //

@@ -5,7 +5,7 @@
 //		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rules...)),
 //	)
 //
-// The method is the route: a rule without a Name counts each method by itself, and Paths and Except
+// The method is the route: a rule without a Name counts each method by itself, also over several servers, and Paths and Except
 // match the full method, such as /grpc.health.v1.Health/*. A stream is charged when it opens.
 // Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure
 // details. It never sends headers, which would keep clients from retrying.

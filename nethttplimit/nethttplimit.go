@@ -5,8 +5,9 @@
 //	everywhere := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100})
 //	http.ListenAndServe(":8080", everywhere(mux))
 //
-// A rule without a Name counts each route by itself, by the pattern that the *http.ServeMux
-// matched, without method and host. A middleware around a mux asks it for the pattern. With chi,
+// A rule without a Name counts each pattern by itself: the one that the *http.ServeMux matched, with
+// the call's method and without the host. Two muxes behind http.StripPrefix that have the same
+// pattern share its counter, so their rules need a Name. A middleware around a mux asks it for the pattern. With chi,
 // attach it by With, where the route is known, and not by Use. Around other handlers, gorilla/mux
 // included, no route is known, so a rule needs a Name or Paths. Behind http.StripPrefix the path is
 // the stripped one. core.Options.ClientIP finds the client's address.

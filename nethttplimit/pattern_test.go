@@ -121,3 +121,37 @@ func routed(handler http.Handler) http.Handler {
 	mux.Handle("/", handler)
 	return mux
 }
+
+// Two muxes behind StripPrefix know their routes by the same pattern. Their rules share a counter,
+// as the documentation says, and the log warns. With names, they count by themselves.
+func TestMuxesBehindStripPrefix(t *testing.T) {
+	for _, test := range []struct {
+		names  [2]string
+		last   int
+		warned bool
+	}{{[2]string{"", ""}, 429, true}, {[2]string{"users", "orders"}, 200, false}} {
+		var log logtest.Log
+		limiter, err := core.New(core.Options{Logger: log.Logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer limiter.Close()
+		outer := http.NewServeMux()
+		for i, prefix := range []string{"/users", "/orders"} {
+			limit := nethttplimit.New(limiter, core.Rule{Name: test.names[i], Seconds: 600, MaxCount: 1 + i})
+			inner := http.NewServeMux()
+			inner.Handle("GET /{id}", limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+			outer.Handle(prefix+"/", http.StripPrefix(prefix, inner))
+		}
+		for i, path := range []string{"/users/1", "/orders/1", "/orders/1"} {
+			w := httptest.NewRecorder()
+			outer.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+			if want := []int{200, 200, test.last}[i]; w.Code != want {
+				t.Errorf("%q: GET %s: status %d, want %d", test.names, path, w.Code, want)
+			}
+		}
+		if warned := log.Count("share a counter") > 0; warned != test.warned {
+			t.Errorf("%q: the log says %s", test.names, log.String())
+		}
+	}
+}

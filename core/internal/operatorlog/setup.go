@@ -85,11 +85,12 @@ func (l *Log) LimitsNobody(rule, why string) {
 	}
 }
 
-// RouteCountedTwice warns that two rules without a Name charge one counter of a route.
+// RouteCountedTwice warns that two rules without a Name charge one counter: they are on one route, or
+// on two with the same pattern.
 func (l *Log) RouteCountedTwice(route string) {
 	if l.doubleCharges.first(route) {
-		l.logger.Warn("accesslimit: two rules without a Name count one route in one counter, so its calls are charged twice",
-			slog.String("route", route), slog.String("change", "give the rule of the whole router a Name or Paths"))
+		l.logger.Warn("accesslimit: two rules without a Name share a counter. A call that passes both is charged twice, and two routes of one pattern are counted together",
+			slog.String("route", route), slog.String("change", "give one of the rules a Name, or the rule of a whole router Paths"))
 	}
 }
 
