@@ -30,6 +30,15 @@ func CostBySize(unit int64) func(Request) int {
 // unknownSize is the cost that CostBySize computes for a body of unknown length.
 const unknownSize = math.MaxInt
 
+// permits returns what a rule's Cost returned, as counters take it. Only a body of unknown length
+// costs algorithm.LargestCost, for which unknownSize stands: an int may be smaller.
+func (c *call) permits(cost int) int64 {
+	if c.bySize && cost == unknownSize {
+		return algorithm.LargestCost
+	}
+	return min(int64(cost), algorithm.LargestCost-1)
+}
+
 // largestCost returns the largest cost that fits into all of a rule's limits, with own in place of
 // the first. It ignores Concurrency, where every call costs one slot.
 func largestCost(own *ruleLimit, limits []*ruleLimit) (cost int64) {

@@ -149,7 +149,7 @@ func (c *call) evaluate(a *appliedRule, subject string) (in ruleInputs, err erro
 		in.boundCost()
 		return in, nil
 	}
-	if in.own != nil && in.bySize && in.cost == unknownSize {
+	if in.own != nil && in.cost == algorithm.LargestCost {
 		in.cost = largestCost(in.own, a.named.limits)
 	}
 	return in, nil
@@ -267,5 +267,5 @@ func (c *call) cost(a *appliedRule) int64 {
 		c.limiter.operatorLog.NegativeCost(a.named.name, cost)
 		return 1
 	}
-	return int64(cost)
+	return c.permits(cost)
 }

@@ -13,10 +13,9 @@ import (
 // had never had them.
 
 // boundCost bounds the cost of a call by a rule with Overrides, because its limits are known only
-// when the store has answered. A cost beyond all limits must not equal algorithm.LargestCost, which
-// stands for CostBySize of an unknown length.
+// when the store has answered.
 func (in *ruleInputs) boundCost() {
-	if !in.bySize || in.cost != unknownSize {
+	if in.cost != algorithm.LargestCost {
 		in.cost = min(in.cost, algorithm.MaxPermits+1)
 	}
 }

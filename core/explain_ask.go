@@ -193,7 +193,7 @@ func (e *explained) overridden() *ruleLimit {
 
 // lowerCost gives a call whose size is not known the largest cost that fits.
 func (e *explained) lowerCost() {
-	if e.cost != unknownSize {
+	if e.cost != algorithm.LargestCost {
 		return
 	}
 	e.cost = algorithm.MaxPermits

@@ -30,7 +30,7 @@ type explained struct {
 	// owns are the limits in place of the rule's own: one for a call, and all possible ones for an
 	// Inspect. also are further ones.
 	owns, also []sourcedLimit
-	cost       int64 // unknownSize stands for the largest that fits
+	cost       int64 // algorithm.LargestCost stands for the largest that fits
 	// userUnknown reports whether Identify failed for the rule, which has NeedLogin.
 	userUnknown bool
 	asked       bool // the store is asked about it
@@ -224,14 +224,11 @@ func (e *explained) count(c *call) {
 func (e *explained) findCost(c *call) error {
 	c.bySize = false
 	cost := e.rule.Cost(c)
-	switch {
-	case cost < 0:
+	if cost < 0 {
 		e.Errors = append(e.Errors, fmt.Sprintf("Cost: returned %d, which counts as 1", cost))
 		cost = 1
-	case cost == unknownSize && !c.bySize:
-		cost-- // beyond all limits, too
 	}
-	e.cost = int64(cost)
+	e.cost = c.permits(cost)
 	return nil
 }
 

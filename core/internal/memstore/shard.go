@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"sync"
+	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -9,8 +10,17 @@ import (
 // sweptAtOnce is how many entries a sweep looks at, at most, while it keeps a shard locked.
 const sweptAtOnce = 64
 
-// shard is one part of the store. It fills two cache lines, so that two shards share none.
+// cacheLine is the size of a processor's cache line.
+const cacheLine = 64
+
+// shard is one part of the store. It fills whole cache lines, two if a word has 64 bits, so that two
+// shards share none.
 type shard struct {
+	shardFields
+	_ [cacheLine - unsafe.Sizeof(shardFields{})%cacheLine]byte
+}
+
+type shardFields struct {
 	mu     sync.Mutex
 	newest int64 // the latest instant.awake that was used under the lock
 	table
@@ -21,7 +31,6 @@ type shard struct {
 	// waitedFor is the place of the entry that was last charged by a call that had waited for the
 	// lock.
 	waitedFor int
-	_         [16]byte
 }
 
 // lookUp returns the entry of a key, which now counts as asked for, and its state. If there is

@@ -155,7 +155,7 @@ func TestTailsAreBounded(t *testing.T) {
 
 // An entry stays small, and two shards share no cache line.
 func TestEntriesStaySmall(t *testing.T) {
-	if n := unsafe.Sizeof(entry{}); n != 80 {
+	if n := unsafe.Sizeof(entry{}); n > 80 {
 		t.Errorf("an entry takes %d bytes", n)
 	}
 	if n := unsafe.Sizeof(shard{}); n%64 != 0 {
