@@ -127,8 +127,14 @@ func (v view) Loose() (anyCase, anySlash bool) {
 // Host returns the host of the target if it has one, otherwise the header's.
 func (v view) Host() string { return string(v.c.Request().URI().Host()) }
 
-// Size returns -1 for a body sent in chunks, because no header has its length.
-func (v view) Size() int64 { return int64(max(-1, v.c.Request().Header.ContentLength())) }
+// Size returns -1 for a body sent in chunks, because no header has its length. For fasthttp, the
+// length of a GET without a body is -2.
+func (v view) Size() int64 {
+	if length := v.c.Request().Header.ContentLength(); length != -2 {
+		return int64(length)
+	}
+	return 0
+}
 
 // RemoteAddr returns the connection's address. For a unix socket, fiber's own c.IP() would be
 // 0.0.0.0.

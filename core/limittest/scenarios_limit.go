@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -188,21 +189,26 @@ func costsBySize(t *testing.T, s *site) {
 		sent         string
 		status, left int
 		lines        []string
+		method       string // unset: POST
 	}{
-		{"no body", 200, 9, nil},
-		{"an empty body", 200, 9, []string{"Content-Length: 0"}},
-		{"one byte", 200, 9, body(1)},
-		{"one unit", 200, 9, body(100)},
-		{"two and a half units", 200, 7, body(250)},
-		{"as much as fits", 200, 0, body(1000)},
-		{"more than fits", 413, 10, body(1001)},
-		{"chunks", 200, 0, []string{"Transfer-Encoding: chunked", "", "3e8", strings.Repeat("x", 1000), "0"}},
+		{"no body", 200, 9, nil, ""},
+		{"GET", 200, 9, nil, "GET"},
+		{"OPTIONS", 200, 9, nil, "OPTIONS"},
+		{"GET with a body", 200, 7, body(250), "GET"},
+		{"an empty body", 200, 9, []string{"Content-Length: 0"}, ""},
+		{"one byte", 200, 9, body(1), ""},
+		{"one unit", 200, 9, body(100), ""},
+		{"two and a half units", 200, 7, body(250), ""},
+		{"as much as fits", 200, 0, body(1000), ""},
+		{"more than fits", 413, 10, body(1001), ""},
+		{"chunks", 200, 0, []string{chunked(strings.Repeat("x", 1000))}, ""},
+		{"GET in chunks", 200, 0, []string{chunked(strings.Repeat("x", 1000))}, "GET"},
 	} {
-		limiter := s.limiter(t)
-		s.serve(t, App{Limiter: limiter, Routes: []Route{{Method: "POST", Path: "/shop/hook", Limits: limit(
+		limiter, method := s.limiter(t), cmp.Or(test.method, "POST")
+		s.serve(t, App{Limiter: limiter, Routes: []Route{{Method: method, Path: "/shop/hook", Limits: limit(
 			core.Rule{Name: "hook", Seconds: 600, MaxCount: 10, Also: []core.Limit{core.PerHour(1000)}, Cost: core.CostBySize(100)},
 		)}}})
-		if reply := s.doRaw(t, "POST", "/shop/hook", test.lines...); reply.Status != test.status {
+		if reply := s.doRaw(t, method, "/shop/hook", test.lines...); reply.Status != test.status {
 			t.Errorf("%s: status %d, want %d: %s", test.sent, reply.Status, test.status, reply.Body)
 		}
 		for max, left := range map[int]int{10: test.left, 1000: 990 + test.left} {
