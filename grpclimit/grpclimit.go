@@ -13,8 +13,10 @@
 // A rule with Count receives codes as they are sent: 0 (OK), 16 (UNAUTHENTICATED) and so on. For a
 // wrapped status it receives its code, for a context's error 1 or 4, for any other error 2
 // (UNKNOWN), and for a panic 13 (INTERNAL). A Count written for HTTP, such as status >= 400, takes
-// all of them for successes. A slot of Concurrency is held until the handler returns, also that of
-// a stream whose client has left before. A panic ends the process unless an interceptor recovers.
+// all of them for successes. A client can cancel a stream after most of its messages, so for streams
+// a Count of successes should count 1 (CANCELED), too. A slot of Concurrency is held until the
+// handler returns, also that of a stream whose client has left before. A panic ends the process
+// unless an interceptor recovers.
 package grpclimit
 
 import (

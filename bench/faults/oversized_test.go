@@ -46,18 +46,19 @@ func TestOversized(t *testing.T) {
 
 // oversizedService is an app, and a client of it.
 type oversizedService struct {
-	rpc     bool
-	prefix  string
-	client  limittest.Client
-	counted atomic.Value // the subject of the last decision
-	callers map[string]bool
-	calls   int
-	longest time.Duration
+	rpc      bool
+	readsAll bool // the framework reads any number of cookies
+	prefix   string
+	client   limittest.Client
+	counted  atomic.Value // the subject of the last decision
+	callers  map[string]bool
+	calls    int
+	longest  time.Duration
 }
 
 func newOversizedService(t *testing.T, f framework, server *redistest.Server) *oversizedService {
 	t.Helper()
-	s := &oversizedService{rpc: f.RPC, prefix: "oversized-" + strings.ReplaceAll(f.name, "/", "-"), callers: make(map[string]bool)}
+	s := &oversizedService{rpc: f.RPC, readsAll: f.name == "fiber", prefix: "oversized-" + strings.ReplaceAll(f.name, "/", "-"), callers: make(map[string]bool)}
 	limiter, err := core.New(core.Options{
 		Redis: server.Client(t), Prefix: s.prefix, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		ClientIP:   core.ClientIP{TrustedProxies: []string{"127.0.0.0/8"}},
@@ -114,6 +115,22 @@ func (s *oversizedService) once(t *testing.T, path string, header http.Header) {
 	s.call(t, 429, path, header)
 }
 
+// tooManyCookies sends more cookies than net/http reads, 3,000. A rule must take the caller for alice
+// where handlers do.
+func (s *oversizedService) tooManyCookies(t *testing.T) {
+	t.Helper()
+	cookies := http.Header{"Cookie": {manyCookies(10_000) + "session=alice"}}
+	if s.readsAll {
+		s.call(t, 429, "/shop/user", cookies)
+		s.once(t, "/shop/anyone", cookies)
+		s.call(t, 200, "/shop/anyone", nil)
+		return
+	}
+	s.call(t, 401, "/shop/user", cookies)
+	s.once(t, "/shop/anyone", cookies) // nobody, by IP
+	s.call(t, 429, "/shop/anyone", nil)
+}
+
 func (s *oversizedService) run(t *testing.T) {
 	size := 1 << 20
 	if !long() {
@@ -129,9 +146,7 @@ func (s *oversizedService) run(t *testing.T) {
 	s.once(t, "/shop/user", http.Header{"Cookie": {"session=" + large + "a"}})
 	s.once(t, "/shop/user", http.Header{"Cookie": {manyCookies(2000) + "session=alice"}})
 	s.call(t, 429, "/shop/user", http.Header{"Cookie": {"session=alice; " + manyCookies(2000) + "session=bob"}})
-	s.call(t, 401, "/shop/user", http.Header{"Cookie": {manyCookies(10_000) + "session=alice"}}) // net/http reads no more than 3,000
-	s.once(t, "/shop/anyone", http.Header{"Cookie": {manyCookies(10_000) + "session=alice"}})    // so that this is nobody, by IP
-	s.call(t, 429, "/shop/anyone", nil)
+	s.tooManyCookies(t)
 
 	s.once(t, "/shop/hops", http.Header{"X-Forwarded-For": {strings.Repeat("1.1.1.1, ", 1000) + "203.0.113.1"}})
 	s.call(t, 429, "/shop/hops", http.Header{"X-Forwarded-For": append(hopLines(1000), "203.0.113.1")})
