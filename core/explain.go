@@ -32,6 +32,9 @@ type CallInfo struct {
 	// Anonymous keeps Options.Identify from running: without a User, nobody is logged in. Set it if
 	// others choose the Header, who could otherwise find out which passwords and tokens are right.
 	Anonymous bool
+	// MaxCommands, if set, bounds how many commands Redis gets. Beyond that, it is not asked about
+	// some rules, which have that among their Errors: first about those that are Elsewhere.
+	MaxCommands int
 }
 
 // Explanation reports how the rules attached to a Limiter would decide a call ([Limiter.Explain],
@@ -150,10 +153,11 @@ type ExplainedLimit struct {
 // Elsewhere. A Check whose handler passes subjects of its own is not decided: use Inspect with the
 // subject. A Guard that the service has dropped is not shown.
 //
-// Redis gets one trip for the overrides and bans, and one for each 16 counters, of at most 4,000,
-// to each server that has them. If it does not answer within Timeout, the error is a *[StoreError],
-// and the Explanation has what is known without it, also bans and blocks that the process knows. The
-// other errors are that of the context and, for a nil Limiter, a *[RuleError].
+// Redis gets a trip for each 12 overrides and bans, and for each 16 counters, of at most 4,000. All
+// such reads of a process, and its lists, have at most four trips under way together, so that calls
+// do not wait. If it does not answer within Timeout, the error is a *[StoreError], and the
+// Explanation has what is known without it, also bans and blocks that the process knows. The other
+// errors are that of the context and, for a nil Limiter, a *[RuleError].
 func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, error) {
 	if !l.made() {
 		return Explanation{}, errNoLimiter
@@ -192,6 +196,23 @@ func (l *Limiter) Inspect(ctx context.Context, subject string) (Explanation, err
 	if err := checkSubject("", subject); err != nil {
 		return Explanation{}, err
 	}
-	guards, unlisted := l.attached.all()
-	return l.inspect(ctx, subject, guards, unlisted)
+	x, rules := l.ofSubject(subject)
+	return x.inspect(ctx, rules)
+}
+
+// InspectPart is like [Limiter.Inspect] for some of the rules, in the order of their names: those
+// behind the name after, as many as take Redis at most so many commands, and at least one. next is
+// the after of the next part, or "" if this is the last one. So programs for operators can show
+// thousands of rules without delaying calls.
+func (l *Limiter) InspectPart(ctx context.Context, subject, after string, commands int) (x Explanation, next string, err error) {
+	if !l.made() {
+		return Explanation{}, "", errNoLimiter
+	}
+	if err := checkSubject("", subject); err != nil {
+		return Explanation{}, "", err
+	}
+	making, rules := l.ofSubject(subject)
+	rules, next = partOf(rules, after, commands)
+	x, err = making.inspect(ctx, rules)
+	return x, next, err
 }

@@ -28,6 +28,9 @@ func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*Gu
 			x.add(e)
 		}
 	}
+	if of.MaxCommands > 0 {
+		x.askAtMost(of.MaxCommands)
+	}
 	err := x.ask(ctx)
 	x.conclude()
 	return x.Explanation, err

@@ -16,12 +16,12 @@ type inspected struct {
 	dryRun bool
 }
 
-// inspect finds all counters that rules can have for a subject.
-func (l *Limiter) inspect(ctx context.Context, subject string, guards []*Guard, unlisted int) (Explanation, error) {
-	x := l.newExplanation(unlisted)
+// ofSubject finds all counters that rules can have for a subject.
+func (l *Limiter) ofSubject(subject string) (x *explanation, all []*explained) {
+	guards, unlisted := l.attached.all()
+	x = l.newExplanation(unlisted)
 	x.Subject = strings.Clone(subject)
 	known := make(map[inspected]*explained)
-	var order []*explained
 	for at, g := range guards {
 		rules, version, place := g.inForce()
 		for _, rule := range rules {
@@ -33,11 +33,16 @@ func (l *Limiter) inspect(ctx context.Context, subject string, guards []*Guard, 
 					continue
 				}
 				known[inspected{e.Name, e.DryRun}] = e
-				order = append(order, e)
+				all = append(all, e)
 			}
 		}
 	}
-	for _, e := range order {
+	return x, all
+}
+
+// inspect looks at the counters of rules.
+func (x *explanation) inspect(ctx context.Context, rules []*explained) (Explanation, error) {
+	for _, e := range rules {
 		x.add(e)
 	}
 	err := x.ask(ctx)

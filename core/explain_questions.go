@@ -82,13 +82,21 @@ func (l *Limiter) askAll(ctx context.Context, all []*question) {
 	workers.Wait()
 }
 
+// look asks the store for some counters, when it is its turn.
+func (l *Limiter) look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	if l.redis != nil {
+		defer l.redis.Turn(ctx)()
+	}
+	l.store.Decide(ctx, counters, false, verdicts)
+}
+
 // askPart asks the store for some counters together, or one by one if it cannot read one of them.
 func (l *Limiter) askPart(ctx context.Context, part []*question) {
 	counters, verdicts := make([]algorithm.Counter, len(part)), make([]algorithm.Verdict, len(part))
 	for i, q := range part {
 		counters[i] = q.counter
 	}
-	l.store.Decide(ctx, counters, false, verdicts)
+	l.look(ctx, counters, verdicts)
 	for i, q := range part {
 		q.verdict = verdicts[i]
 	}

@@ -52,6 +52,7 @@ func (h *Handler) loadExplain(q *query) (any, error) {
 		return nil, err
 	}
 	// The functions of rules must find nothing of the page's own request, which is another's.
+	info.MaxCommands = mostCommands
 	explained, err := h.limiter.Explain(context.Background(), info)
 	if isWrong(err) {
 		return nil, err

@@ -15,6 +15,8 @@ type subjectPage struct {
 	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
 	Hint    string       `json:"hint,omitempty"` // about the subject, if it is probably misspelled
+	Next    string       `json:"next,omitempty"` // the parameter after of the page of further rules
+	After   string       `json:"-"`              // that of this page
 	Problem string       `json:"problem,omitempty"`
 }
 
@@ -23,7 +25,12 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	after, err := parse(q.get("after"))
+	if err != nil {
+		return nil, err
+	}
 	shown := &subjectPage{
+		After:   q.get("after"),
 		Rules:   h.ruleNames(),
 		Banning: h.banningRules(),
 		Over:    h.attachedNames(func(r *core.Rule) bool { return r.Overrides }),
@@ -32,12 +39,12 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return shown, nil
 	}
 	shown.Subject, shown.Typed = h.subject(q.who, subject), show(subject)
-	counted, err := h.limiter.Inspect(q.ctx, subject)
+	counted, next, err := h.limiter.InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {
 		return nil, err
 	}
-	shown.Counted, shown.Problem = h.explained(q.who, counted), problem(err)
-	if err == nil && !slices.ContainsFunc(counted.Rules, func(r core.ExplainedRule) bool { return !isUnused(&r) }) {
+	shown.Counted, shown.Problem, shown.Next = h.explained(q.who, counted), problem(err), shownName(next)
+	if err == nil && after+next == "" && !slices.ContainsFunc(counted.Rules, func(r core.ExplainedRule) bool { return !isUnused(&r) }) {
 		shown.Hint = h.hintAbout(subject)
 	}
 	if err == nil {

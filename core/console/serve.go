@@ -34,6 +34,10 @@ var pages = []page{
 // 1024 bytes takes 3 KB of it.
 const maxQuery = 16 << 10
 
+// mostCommands is how many commands Redis gets for what a page says of many rules, so that it does
+// not keep the service's calls waiting. Beside these, a page takes about fifty.
+const mostCommands = 400
+
 // query is a request to see a page, by somebody who may.
 type query struct {
 	ctx    context.Context

@@ -62,6 +62,7 @@ func (s *Stream) Read(ctx context.Context, before string, n int) (entries []Entr
 		from = "(" + before
 	}
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
+		defer s.redis.Turn(ctx)()
 		reply, err := s.redis.Command(ctx, "xrevrange", s.key, from, "-", "count", n)
 		if err == nil {
 			entries, err = readEntries(reply)

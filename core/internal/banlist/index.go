@@ -110,8 +110,7 @@ func (x *Index) Remove(ctx context.Context, rule, subject string) error {
 	})
 }
 
-// Page implements List. It takes a trip for each hundred bans, and one to each server that holds
-// some of them.
+// Page implements List. It takes a trip for each hundred bans, and further ones for the bans.
 func (x *Index) Page(ctx context.Context, rule, after string, n int) (page []Entry, next string, err error) {
 	err = x.redis.Operate(ctx, func(ctx context.Context) error {
 		now, subjects, err := x.list(ctx, rule, after, n)
@@ -150,12 +149,8 @@ func (x *Index) list(ctx context.Context, rule, after string, n int) (now int64,
 		if after != "" {
 			from = "(" + after
 		}
-		reply, err := x.redis.Script(ctx, listScript, x.keys(rule)[:1], from, wanted)
-		if err != nil {
-			return 0, nil, err
-		}
 		var found []string
-		if now, found, err = readList(reply); err != nil {
+		if now, found, err = x.listPart(ctx, rule, from, wanted); err != nil {
 			return 0, nil, err
 		}
 		subjects = append(subjects, found...)
@@ -164,6 +159,15 @@ func (x *Index) list(ctx context.Context, rule, after string, n int) (now int64,
 		}
 	}
 	return now, subjects, nil
+}
+
+func (x *Index) listPart(ctx context.Context, rule, from string, n int) (now int64, subjects []string, err error) {
+	defer x.redis.Turn(ctx)()
+	reply, err := x.redis.Script(ctx, listScript, x.keys(rule)[:1], from, n)
+	if err != nil {
+		return 0, nil, err
+	}
+	return readList(reply)
 }
 
 // readList reads the reply of list.lua.

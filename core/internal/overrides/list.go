@@ -45,11 +45,7 @@ func (s *Store) list(ctx context.Context, after string, n int) (page []Entry, ne
 	if after != "" {
 		from = "(" + after
 	}
-	reply, err := s.redis.Script(ctx, listScript, s.index, from, n)
-	if err != nil {
-		return nil, "", 0, err
-	}
-	now, subjects, entered, err := readList(reply)
+	now, subjects, entered, err := s.listed(ctx, from, n)
 	if err != nil || len(subjects) == 0 {
 		return nil, "", 0, err
 	}
@@ -72,6 +68,15 @@ func (s *Store) list(ctx context.Context, after string, n int) (page []Entry, ne
 		next = subjects[n-1]
 	}
 	return page, next, s.forget(ctx, stale), nil
+}
+
+func (s *Store) listed(ctx context.Context, from string, n int) (now int64, subjects []string, entered []int64, err error) {
+	defer s.redis.Turn(ctx)()
+	reply, err := s.redis.Script(ctx, listScript, s.index, from, n)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	return readList(reply)
 }
 
 // forget removes entries from the index that have no override. An error does not matter: the next

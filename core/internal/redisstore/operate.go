@@ -12,8 +12,8 @@ import (
 )
 
 // Operate runs commands that decide nothing. Together they take no longer than Timeout. The context
-// that do receives is for the methods Script, Command, CommandEach and GetAll. The error is the
-// context's own if the context has ended, and otherwise a *failure.Error.
+// that do receives is for the methods Script, Command, CommandEach, ReadEach and GetAll. The error
+// is the context's own if the context has ended, and otherwise a *failure.Error.
 func (s *Store) Operate(ctx context.Context, do func(ctx context.Context) error) error {
 	return s.withTimeout(ctx, do)
 }
@@ -53,15 +53,15 @@ type Value struct {
 	Err  error
 }
 
-// GetAll returns the values of keys that may lie on several shards, in one trip to each. It is
-// called within Operate. The errors of single values are as classified as those of Operate.
+// GetAll returns the values of keys that may lie on several shards, as ReadEach does. It is called
+// within Operate. The errors of single values are as classified as those of Operate.
 func (s *Store) GetAll(ctx context.Context, keys []string) []Value {
 	commands := make([][]any, len(keys))
 	for i, key := range keys {
 		commands[i] = []any{"get", key}
 	}
 	values := make([]Value, len(keys))
-	for i, reply := range s.CommandEach(ctx, commands) {
+	for i, reply := range s.ReadEach(ctx, commands) {
 		values[i].Err = reply.Err
 		values[i].Text, values[i].Ok = reply.Value.(string)
 	}

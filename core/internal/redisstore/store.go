@@ -15,11 +15,12 @@ type Store struct {
 	router    router
 	forecasts forecastTable
 	giveBack  func([]algorithm.Charge)
+	turns     chan struct{} // those that are taken
 }
 
 // New returns a store. It does not connect. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
-	s := &Store{common: newCommon(timeout)}
+	s := &Store{common: newCommon(timeout), turns: make(chan struct{}, turns)}
 	s.forecasts.start = time.Now()
 	s.giveBack = func(charges []algorithm.Charge) {
 		s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Read implements Slots. It takes two trips, and 12 µs of the time of Redis for each list. There
-// are two lists in a minute. Entries that no process of ours can have written are left out.
+// Read implements Slots. It takes 12 µs of the time of Redis for each list. There are two lists in a
+// minute. Entries that no process of ours can have written are left out.
 func (s *Redis) Read(ctx context.Context, list string, minutes int) (m Minutes, err error) {
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
 		now, err := s.redis.Now(ctx, rediskey.TopIndex(s.keyHead))
@@ -32,7 +32,7 @@ func (s *Redis) readSlots(ctx context.Context, list string, first int64, minutes
 			commands = append(commands, []any{"zrange", s.key(list, of, first+int64(i)), 0, -1, "withscores"})
 		}
 	}
-	for i, reply := range s.redis.CommandEach(ctx, commands) {
+	for i, reply := range s.redis.ReadEach(ctx, commands) {
 		switch {
 		case reply.Err == nil:
 			of := kind(i / (minutes + 1))

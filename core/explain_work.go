@@ -1,0 +1,77 @@
+package core
+
+import (
+	"slices"
+	"strings"
+)
+
+// work is what an Explanation takes Redis.
+type work struct{ commands, counters int }
+
+// searched is at least the number of commands by which a script finds an entry of a log.
+const searched = 20
+
+// with returns the work with that for one more rule.
+func (w work) with(e *explained) work {
+	if e.rule.Overrides {
+		w.commands++
+	}
+	if e.rule.ban != nil { // it is read by itself, and by a script
+		w.commands += 2
+		w.counters++
+	}
+	for _, s := range slices.Concat(e.owns, e.also) {
+		switch {
+		case s.ruleLimit == nil || s.compiled == nil:
+		case s.compiled.Properties().Merges: // it is a string
+			w.commands++
+			w.counters++
+		default:
+			w.commands += searched
+			w.counters++
+		}
+	}
+	return w
+}
+
+// all returns the number of commands. Each script is one, and reads the clock.
+func (w work) all() int { return w.commands + 2*((w.counters+askedTogether-1)/askedTogether) }
+
+// askAtMost leaves out questions about rules, so that the others take at most so many commands.
+// Rules that are Elsewhere are left out first.
+func (x *explanation) askAtMost(commands int) {
+	var w work
+	for _, elsewhere := range []bool{false, true} {
+		for _, e := range x.rules {
+			if !e.asked || e.Elsewhere != elsewhere {
+				continue
+			}
+			if more := w.with(e); more.all() <= commands {
+				w = more
+				continue
+			}
+			e.asked = false
+			e.Errors = append(e.Errors, "Redis was not asked, because the other rules take up MaxCommands")
+		}
+	}
+}
+
+// partOf returns the rules behind a name, in the order of their names, that take at most so many
+// commands, and at least those of one name. next is the last of their names, if more follow.
+func partOf(rules []*explained, after string, commands int) (part []*explained, next string) {
+	slices.SortStableFunc(rules, func(a, b *explained) int { return strings.Compare(a.Name, b.Name) })
+	var w work
+	for _, e := range rules {
+		if e.Name <= after {
+			continue
+		}
+		if len(part) > 0 {
+			next = part[len(part)-1].Name
+		}
+		if w = w.with(e); w.all() > commands && next != "" && next != e.Name {
+			return part, next
+		}
+		part = append(part, e)
+	}
+	return part, ""
+}
