@@ -15,6 +15,10 @@ type AttachedRule struct {
 	// Place is where the rule was attached, as a path within its module and a line, or where it is
 	// written, if it comes from a file with rules. Version is that of its RuleSet, or "".
 	Place, Version string
+	// CountsBy is the key that the rule counts by, as a file with rules spells it: ip, user, global,
+	// header:X-Tenant. It is "" if Rule.Key is a function that is in no file, nor one of this package
+	// without arguments.
+	CountsBy string
 	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool
 }
@@ -29,6 +33,7 @@ func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
 		bound, version, place := g.inForce()
 		for _, b := range bound {
 			of := AttachedRule{Rule: b.Rule.clone(), Place: place(b.displayName()), Version: version, InHandler: b.inHandler}
+			of.CountsBy = b.countsBy(g.writtenKey(b.displayName()))
 			of.Rule.Limit = b.Rule.limit()
 			for _, named := range b.namedRules() {
 				of.Names = append(of.Names, named.name)

@@ -33,7 +33,7 @@ func (x Explanation) String() string {
 		case !r.Applies:
 			fmt.Fprintf(&rest, "\n%s does not apply: %s", r.title(), r.Because)
 		case r.Elsewhere:
-			fmt.Fprintf(&rest, "\n%s, but not for this route: %s", r.title(), r.verdict())
+			fmt.Fprintf(&rest, "\n%s, but not for this route: %s", r.title(), r.verdict(x.Time))
 		default:
 			text.WriteString("\n\n")
 			r.write(&text, x.Time)
@@ -148,8 +148,8 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	if r.Override != nil {
 		line("%s", r.Override.report())
 	}
-	if !r.BannedUntil.IsZero() {
-		line("banned for %s, until %s", waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
+	if !r.BannedUntil.IsZero() && r.Reason != Banned { // otherwise the verdict says so
+		line("%s", r.ban(now))
 	}
 	if r.Bans+r.Strikes > 0 {
 		line("strikes: %d, bans so far: %d", r.Strikes, r.Bans)
@@ -157,12 +157,19 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	for _, text := range r.Errors {
 		line("error: %q", text)
 	}
-	line("%s", r.verdict())
+	line("%s", r.verdict(now))
+}
+
+func (r *ExplainedRule) ban(now time.Time) string {
+	return fmt.Sprintf("banned for %s, until %s", waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
 }
 
 // verdict returns the reason in words, or why it is not known.
-func (r *ExplainedRule) verdict() string {
+func (r *ExplainedRule) verdict(now time.Time) string {
 	text := string(r.Reason)
+	if r.Reason == Banned && !r.BannedUntil.IsZero() {
+		text = r.ban(now)
+	}
 	switch {
 	case r.Reason == "" && r.Elsewhere:
 		_, why, _ := strings.Cut(r.Because, "; ")

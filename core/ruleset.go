@@ -31,6 +31,7 @@ type RuleSet struct {
 	mu        sync.Mutex // held while rules are attached or replaced
 	rules     map[string]Rule
 	place     func(rule string) string // where each of them stands, or nil
+	key       func(rule string) string // the key of each as it is written there, or nil
 	followers map[followerKey]follower
 	tallies   map[string]*tally.Tally
 	claimed   []string // the keys of the set's claims; ruleNames.mu protects them

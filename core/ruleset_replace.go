@@ -104,7 +104,7 @@ func (s *RuleSet) take(from ruleorigin.Origin, version string, rules []Rule) (be
 	if wrong != nil {
 		return "", false, joinRuleErrors(wrong)
 	}
-	before = s.stats.Version
+	before, s.key = s.stats.Version, from.Key
 	s.stats = RuleSetStats{Version: version, Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
 	s.reported, s.by = nil, actor.Actor{Author: from.Author, Note: from.Note}
 	return before, len(s.followers) > 0, nil

@@ -50,6 +50,7 @@ type sample struct {
 	at    time.Time
 	all   counts
 	rules map[string]counts // nil if the sample is older than a minute
+	waits core.Histogram    // for Redis; empty if the sample is older than a minute
 }
 
 // figures are the samples of the last minutes. They make rates and the chart.
@@ -90,12 +91,12 @@ func (f *figures) take() {
 		f.samples = append(f.samples[:0], f.samples[1:]...)
 	}
 	if old := len(f.samples) - maxDetailed - 1; old >= 0 {
-		f.samples[old].rules = nil
+		f.samples[old].rules, f.samples[old].waits = nil, core.Histogram{}
 	}
 }
 
 func sampleOf(stats core.Stats, at time.Time) sample {
-	s := sample{at: at, rules: make(map[string]counts)}
+	s := sample{at: at, rules: make(map[string]counts), waits: stats.StoreTime}
 	for _, d := range stats.Decisions {
 		of := s.rules[d.Rule]
 		of.add(d.Reason, d.Count, d.Near)

@@ -1,9 +1,13 @@
 package console
 
 import (
+	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core"
 )
 
 // Hints about subjects and rules that are probably misspelled. They are no errors: a rule may have a
@@ -26,9 +30,49 @@ func (h *Handler) hintAbout(subject string) string {
 		return "Rules by IP count this address as " + h.limiter.IPSubject(addr) + "."
 	case err != nil && !strings.Contains(subject, ":"):
 		return bareSubject
+	case err != nil:
+		return hintAboutKey(subject)
 	default:
 		return ""
 	}
+}
+
+// hintAboutKey returns a hint about a subject that begins as those of a key of package core, and that
+// this key cannot make, or "".
+func hintAboutKey(subject string) string {
+	word, text, _ := strings.Cut(subject, ":")
+	right := subject
+	switch word {
+	case "host":
+		right = "host:" + hostOf(text)
+	case "header", "query":
+		name, value, ok := strings.Cut(text, ":")
+		if !ok {
+			return bareSubject
+		}
+		if word == "header" {
+			name = strings.ToLower(name)
+		}
+		if !digests.MatchString(value) {
+			value = core.Digest(value)
+		}
+		right = word + ":" + name + ":" + value
+	}
+	if right == subject {
+		return ""
+	}
+	return "Rules by " + word + " count this as " + right + "."
+}
+
+// digests are what core.Digest returns.
+var digests = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// hostOf returns a host as rules count it: in lower case, and without a port.
+func hostOf(text string) string {
+	if name, _, err := net.SplitHostPort(text); err == nil {
+		text = name
+	}
+	return strings.TrimSuffix(strings.Trim(strings.ToLower(text), "[]"), ".")
 }
 
 // isUnknown reports whether an act was a ban under a name for which no rule of this process sees bans.

@@ -20,17 +20,27 @@ func TestHintsAboutSubjects(t *testing.T) {
 	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 	const bare = "Rules count users as user:alice, and addresses as ip:203.0.113.7"
 	for subject, want := range map[string]string{
-		"bob":               bare,
-		"203.0.113.0/24":    bare,
-		"203.0.113.7:80":    "as ip:203.0.113.7.",
-		"ip:203.0.113.7:80": "as ip:203.0.113.7.",
-		"ip:2001:db8::1":    "as ip:2001:db8::/64.",
-		"acme":              "",
-		"user:bob":          "",
-		"ip:203.0.113.7":    "",
-		"203.0.113.7":       "",
-		"2001:db8::1":       "",
-		"ip:2001:db8::/64":  "",
+		"bob":                                    bare,
+		"203.0.113.0/24":                         bare,
+		"203.0.113.7:80":                         "as ip:203.0.113.7.",
+		"ip:203.0.113.7:80":                      "as ip:203.0.113.7.",
+		"ip:2001:db8::1":                         "as ip:2001:db8::/64.",
+		"acme":                                   "",
+		"user:bob":                               "",
+		"ip:203.0.113.7":                         "",
+		"203.0.113.7":                            "",
+		"2001:db8::1":                            "",
+		"header:X-Tenant:acme":                   "as header:x-tenant:" + core.Digest("acme") + ".",
+		"header:X-Tenant:" + core.Digest("acme"): "as header:x-tenant:" + core.Digest("acme") + ".",
+		"header:x-tenant:" + core.Digest("acme"): "",
+		"header:X-Tenant":                        bare,
+		"query:Lang:de":                          "as query:Lang:" + core.Digest("de") + ".",
+		"query:Lang:" + core.Digest("de"):        "",
+		"host:API.example.com:8080":              "as host:api.example.com.",
+		"host:api.example.com":                   "",
+		"host:[2001:DB8::1]:80":                  "as host:2001:db8::1.",
+		"param:tenant:ACME":                      "",
+		"ip:2001:db8::/64":                       "",
 	} {
 		var got struct{ Hint string }
 		viewer.json("api/subject?subject="+url.QueryEscape(subject), &got)
@@ -52,6 +62,7 @@ func TestHintsAfterActs(t *testing.T) {
 	for _, c := range []struct{ rule, subject, hint string }{
 		{"api", "user:bob", ""},
 		{"api", "bob", "Rules count users as user:alice"},
+		{"api", "header:X-Tenant:acme", "as header:x-tenant:" + core.Digest("acme")},
 		{"apii", "user:bob", "No rule of this process sees bans under this name"},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/limits/api/ban", strings.NewReader(
@@ -93,6 +104,28 @@ func TestUnknownFieldsOfActs(t *testing.T) {
 	}
 }
 
+// The rule of a list is chosen from those that this process has, and that of the URL.
+func TestRulesToChooseFrom(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	if body := viewer.wantPage("bans"); !strings.Contains(body, `<input id="rule" name="rule"`) {
+		t.Errorf("without rules, a name cannot be typed: %s", body)
+	}
+	attach(t, limiter, steered, core.Rule{Name: `<b>"`, Limit: core.PerHour(1), Ban: core.Ban{ByHand: true}})
+	const options = `<option value="&lt;b&gt;&#34;">&lt;b&gt;&#34;</option><option value="api" selected>api</option></select>`
+	for path, want := range map[string]string{
+		"offenders":             `<select id="rule" name="rule"><option value="">all rules</option>`,
+		"offenders?rule=api":    `<option value="">all rules</option>` + options,
+		"offenders?rule=remote": `<option value="">all rules</option><option value="remote" selected>remote</option>`,
+		"bans?rule=api":         `<select id="rule" name="rule">` + options,
+		"bans?rule=remote":      `<select id="rule" name="rule"><option value="remote" selected>remote</option>`,
+	} {
+		if body := viewer.wantPage(path); !strings.Contains(body, want) {
+			t.Errorf("%s lacks %s:\n%s", path, want, body)
+		}
+	}
+}
+
 // A list about a rule that this process does not have says so: its name may be misspelled.
 func TestHintsAboutRules(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
@@ -118,7 +151,7 @@ func TestHintsAboutRules(t *testing.T) {
 	}
 }
 
-// The lists have subjects that rules in DryRun, or with Soft, would have refused. They are marked,
+// The subjects that rules in DryRun, or with Soft, would have refused are in a list of their own,
 // because nobody refused them.
 func TestOffendersOfLenientRules(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
@@ -134,13 +167,22 @@ func TestOffendersOfLenientRules(t *testing.T) {
 	}
 	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 	body := viewer.wantPage("offenders")
-	wantParts(t, body, "trial dry run 3", "soft soft 3", "hard 2", "mixed 1")
+	refused, would, _ := strings.Cut(body, "Would have been refused")
+	wantParts(t, refused, "hard 2", "mixed 1")
+	wantParts(t, would, "trial dry run 3", "soft soft 3")
+	if text := lines(refused[strings.Index(refused, "Refused most"):]); strings.Contains(text, "trial") || strings.Contains(text, "soft") {
+		t.Errorf("a rule that refuses nobody is among those that do: %s", text)
+	}
 	for _, wrong := range []string{"hard dry run", "hard soft", "mixed dry run"} {
 		if strings.Contains(lines(body), wrong) {
 			t.Errorf("the page says %q:\n%s", wrong, body)
 		}
 	}
-	if got := viewer.get("api/offenders").body; !strings.Contains(got, `"dry_run":true`) || !strings.Contains(got, `"soft":true`) {
-		t.Errorf("the API says %s", got)
+	var api struct {
+		Refused []struct{ Rule string }
+		Would   []struct{ Rule string } `json:"would_refuse"`
+	}
+	if viewer.json("api/offenders", &api); len(api.Refused) != 2 || api.Refused[0].Rule != "hard" || len(api.Would) != 2 {
+		t.Errorf("the API says %+v", api)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // refuse makes a subject refused so many times, and as many times less one near the limit.
@@ -91,6 +92,19 @@ func TestNowIsBounded(t *testing.T) {
 	if n := strings.Count(body, `<th scope="row">`); n != 200 || !strings.Contains(body, "50 more rules") {
 		t.Errorf("the page has %d lines", n)
 	}
+}
+
+// How long calls waited for Redis is said of the last minute, or since the page began.
+func TestWaitsAreOfTheLastMinute(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
+	counter := limiter.MustCounter("api", core.PerHour(1))
+	refuse(t, counter, "user:bob", 3)
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	if body := viewer.wantPage(""); strings.Contains(body, "99 %") {
+		t.Errorf("the page tells of calls before it began: %s", lines(body))
+	}
+	refuse(t, counter, "user:carol", 3)
+	wantParts(t, viewer.wantPage(""), "In the last 2 s, 99 % of calls waited for it at most")
 }
 
 var nextIn = regexp.MustCompile(`href="([^"]+)" rel="next"`)

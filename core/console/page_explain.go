@@ -19,14 +19,14 @@ type explainPage struct {
 
 // reference is what the reference of a refusal says.
 type reference struct {
-	Time    time.Time `json:"time"`
-	Rule    string    `json:"rule"`
-	Reason  string    `json:"reason"`
-	Limit   string    `json:"limit"`
-	Left    int       `json:"remaining"`
-	Wait    string    `json:"wait,omitempty"`
-	Subject string    `json:"subject,omitempty"` // the one that was asked about
-	About   bool      `json:"about"`             // whether it is about that subject
+	Time   time.Time `json:"time"`
+	Rule   string    `json:"rule"`
+	Reason string    `json:"reason"`
+	Limit  string    `json:"limit"`
+	Left   int       `json:"remaining"`
+	Wait   string    `json:"wait,omitempty"`
+	Asked  string    `json:"asked_about,omitempty"` // the subject of the question
+	About  bool      `json:"about"`                 // whether the refusal is about that subject
 }
 
 // Words returns the reason as a person reads it.
@@ -69,14 +69,13 @@ func (h *Handler) explainReference(q *query, shown *explainPage) error {
 	}
 	r, err := h.limiter.ExplainReference(shown.Text)
 	if err != nil {
-		shown.Problem = readable(err.Error())
-		return nil
+		return err
 	}
 	shown.Reference = &reference{
 		Time: r.Time, Rule: show(r.Rule), Reason: string(r.Reason), Limit: r.Limit.String(), Left: r.Remaining, Wait: waitOf(r.Wait),
 	}
 	if of != "" {
-		shown.Reference.Subject, shown.Reference.About = h.subject(q.who, of), r.About(of)
+		shown.Reference.Asked, shown.Reference.About = h.subject(q.who, of), r.About(of)
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ type health struct {
 	Servers   []server   `json:"servers,omitempty"`
 	Errors    []failures `json:"errors,omitempty"`
 	Losses    uint64     `json:"losses"`
-	Slow      string     `json:"slow,omitempty"` // the wait that 99 % of calls do not exceed
+	Slow      string     `json:"slow,omitempty"` // the wait that 99 % of the calls of the last minute did not exceed
+	Outage    *policies  `json:"if_redis_failed,omitempty"`
 	Keys      int        `json:"keys"`
 	Evictions uint64     `json:"evictions"`
 }
@@ -89,7 +90,7 @@ func (h *Handler) now() *now {
 	passed := max(at.Sub(then.at), samplePause) // in less time, a few calls would look like many
 	n := &now{
 		Time: at, Seconds: passed.Seconds(), All: figureOf("", fresh.all, then.all, passed), Rules: []figure{},
-		Health: h.health(stats), Sets: ruleSets(stats, at), Chart: drawChart(h.figures.history()),
+		Health: h.health(stats, fresh.waits, then.waits), Sets: ruleSets(stats, at), Chart: drawChart(h.figures.history()),
 	}
 	for rule, counts := range fresh.rules {
 		n.Rules = append(n.Rules, figureOf(rule, counts, then.rules[rule], passed))
@@ -106,11 +107,11 @@ func (h *Handler) now() *now {
 // maxFigures bounds the rules of an event, because a limiter counts up to 5,000 names.
 const maxFigures = 200
 
-func (h *Handler) health(stats core.Stats) health {
+func (h *Handler) health(stats core.Stats, now, then core.Histogram) health {
 	answer := h.probed.get(h.ask)
 	of := health{
 		Redis: answer.redis, Problem: problem(answer.err), Losses: stats.Losses,
-		Slow: quantile(stats.StoreTime, 0.99), Keys: stats.Keys, Evictions: stats.Evictions,
+		Slow: quantile(since(now, then), 0.99), Outage: answer.outage, Keys: stats.Keys, Evictions: stats.Evictions,
 	}
 	for _, s := range stats.Shards {
 		of.Servers = append(of.Servers, server(s))
@@ -143,6 +144,8 @@ type probe struct {
 	redis bool
 	took  time.Duration
 	err   error
+	// outage is what the rules would do if it failed, or nil without Redis.
+	outage *policies
 }
 
 // probed holds an answer for as long as a stream takes for an event, so that many readers ask the
@@ -167,7 +170,25 @@ func (p *probed) get(ask func() probe) probe {
 func (h *Handler) ask() probe {
 	began := time.Now()
 	d, err := h.probe.Peek(context.Background(), probeName)
-	return probe{redis: err != nil || d.Source != core.FromMemory, took: time.Since(began), err: err}
+	answer := probe{redis: err != nil || d.Source != core.FromMemory, took: time.Since(began), err: err}
+	if answer.redis {
+		rules, _ := h.limiter.Rules()
+		p := policiesOf(rules)
+		answer.outage = &p
+	}
+	return answer
+}
+
+// since returns what was observed between two histograms of the same calls.
+func since(now, then core.Histogram) core.Histogram {
+	if len(then.Counts) != len(now.Counts) {
+		return now
+	}
+	of := core.Histogram{Bounds: now.Bounds, Count: now.Count - then.Count}
+	for i, n := range now.Counts {
+		of.Counts = append(of.Counts, n-then.Counts[i])
+	}
+	return of
 }
 
 // quantile returns an upper bound of what a share of the observations took, or "" without any.

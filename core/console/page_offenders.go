@@ -15,6 +15,8 @@ type offendersPage struct {
 	Rules   choice     `json:"-"` // to choose from
 	Since   time.Time  `json:"since,omitzero"`
 	Refused []offender `json:"refused"`
+	Would   []offender `json:"would_refuse"` // by rules that refuse nobody
+	Full    bool       `json:"full"`         // a rule may have more than the list of all rules has of it
 	Near    []offender `json:"near_limit"`
 	Hint    string     `json:"hint,omitempty"` // about the rule, if it is probably misspelled
 	Problem string     `json:"problem,omitempty"`
@@ -36,6 +38,8 @@ type lenience struct {
 	Soft   bool `json:"soft,omitempty"`
 }
 
+func (l lenience) refusesNobody() bool { return l.DryRun || l.Soft }
+
 // Percent returns the share in use.
 func (o offender) Percent() string { return fmt.Sprintf("%d %%", int(100*o.Used+1e-9)) }
 
@@ -46,7 +50,7 @@ var (
 )
 
 func (h *Handler) loadOffenders(q *query) (any, error) {
-	shown := &offendersPage{Span: q.get("span"), Spans: spanNames, Rules: h.ruleNames(), Refused: []offender{}, Near: []offender{}}
+	shown := &offendersPage{Span: q.get("span"), Spans: spanNames, Rules: h.ruleNames(), Refused: []offender{}, Would: []offender{}, Near: []offender{}}
 	if shown.Span == "" {
 		shown.Span = "10m"
 	}
@@ -65,8 +69,13 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 	}
 	lenient := h.lenientRules()
 	shown.Since, shown.Problem = top.Since, problem(err)
+	shown.Full = rule == "" && len(top.Refused) == pageSize
 	for _, e := range top.Refused {
-		shown.Refused = append(shown.Refused, h.offender(q.who, e, lenient))
+		if o := h.offender(q.who, e, lenient); o.refusesNobody() {
+			shown.Would = append(shown.Would, o)
+		} else {
+			shown.Refused = append(shown.Refused, o)
+		}
 	}
 	for _, e := range top.Near {
 		shown.Near = append(shown.Near, h.offender(q.who, e, lenient))

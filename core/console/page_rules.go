@@ -15,6 +15,7 @@ type rulesPage struct {
 	Sets      []ruleSet     `json:"rule_sets"`
 	Rules     []ruleInForce `json:"rules"`
 	NotListed int           `json:"not_listed,omitempty"`
+	Outage    *policies     `json:"if_redis_failed,omitempty"` // nil without Redis
 }
 
 // ruleInForce is a rule, at all places where it is attached.
@@ -25,8 +26,10 @@ type ruleInForce struct {
 	Places  []string `json:"places"` // at most maxPlaces
 	More    int      `json:"more_places,omitempty"`
 	Version string   `json:"version,omitempty"`
-	Calls   string   `json:"calls,omitempty"` // those that it applies to, unless that is all
+	Calls   string   `json:"calls,omitempty"`     // those that it applies to, unless that is all
+	Counts  string   `json:"counts_by,omitempty"` // unless that is a function of its own
 	Traits  []string `json:"traits,omitempty"`
+	Outage  string   `json:"if_redis_failed"` // what the rule would do
 	DryRun  bool     `json:"dry_run,omitempty"`
 	Total   counts   `json:"total"` // since the process started
 }
@@ -40,11 +43,13 @@ func (r ruleInForce) Decided() uint64 { return r.Total.Allowed + r.Total.Refused
 func (h *Handler) loadRules(_ *query) (any, error) {
 	stats := h.limiter.Stats()
 	attached, notListed := h.limiter.Rules()
-	shown := &rulesPage{Sets: ruleSets(stats, time.Now()), Rules: []ruleInForce{}, NotListed: notListed}
+	shown := &rulesPage{
+		Sets: ruleSets(stats, time.Now()), Rules: []ruleInForce{}, NotListed: notListed, Outage: h.probed.get(h.ask).outage,
+	}
 	totals, known := sampleOf(stats, time.Time{}).rules, make(map[string]int)
 	for _, of := range attached {
 		rule := inForce(of, totals)
-		key := fmt.Sprint(rule.Names, rule.Limits, rule.Plans, rule.Version, rule.Calls, rule.Traits)
+		key := fmt.Sprint(rule.Names, rule.Limits, rule.Plans, rule.Version, rule.Calls, rule.Traits, rule.Outage)
 		at, ok := known[key]
 		if !ok || len(rule.Names) == 0 {
 			at = len(shown.Rules)
@@ -69,7 +74,7 @@ func inForce(of core.AttachedRule, totals map[string]counts) ruleInForce {
 	r := &of.Rule
 	shown := ruleInForce{
 		Names: []string{}, Limits: []string{r.Limit.String()}, Places: []string{}, Version: readable(of.Version), DryRun: r.DryRun,
-		Calls: callsOf(r), Traits: traits(of),
+		Calls: callsOf(r), Counts: readable(of.CountsBy), Traits: traits(of), Outage: withoutRedis(r),
 	}
 	for _, limit := range r.Also {
 		shown.Limits = append(shown.Limits, limit.String())
@@ -110,13 +115,26 @@ func traits(of core.AttachedRule) (traits []string) {
 	add(r.Soft, "soft")
 	add(of.InHandler, "checked in a handler")
 	add(r.NeedLogin, "needs a login")
-	add(r.Key != nil, "counts by a function of its own")
+	add(r.Key != nil, countsBy(of.CountsBy))
+	add(r.Skip != nil, "skips some calls")
+	add(r.Cost != nil, "computes costs")
 	add(r.LimitFor != nil, "computes limits")
 	add(r.Count != nil, "counts by outcome")
 	add(r.Ban.ByHand, "bans by hand")
 	add(r.Ban.After > 0, fmt.Sprintf("bans after %d windows, for %s", r.Ban.After, span(r.Ban.For)))
 	add(r.Overrides, "overrides")
 	add(r.Lease > 0, fmt.Sprintf("leases %d", r.Lease))
-	add(r.OnStoreError != core.StorePolicy{} && r.OnStoreError != core.FailOpen, "without Redis: "+strings.ReplaceAll(r.OnStoreError.String(), "_", " "))
 	return traits
+}
+
+// countsBy returns what a rule counts by, in words.
+func countsBy(key string) string {
+	switch key {
+	case "":
+		return "counts by a function of its own"
+	case "global":
+		return "counts all callers together"
+	default:
+		return "counts by " + readable(key)
+	}
 }

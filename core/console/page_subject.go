@@ -56,6 +56,14 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 // choice are the names of rules that somebody may choose from, as the page shows them.
 type choice []string
 
+// With returns the names, with one that may be missing.
+func (c choice) With(name string) choice {
+	if name == "" || slices.Contains(c, name) {
+		return c
+	}
+	return append(choice{name}, c...)
+}
+
 // Only returns the name if there is no other to choose.
 func (c choice) Only() string {
 	if len(c) == 1 {

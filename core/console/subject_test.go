@@ -147,7 +147,9 @@ func TestExplain(t *testing.T) {
 		if !strings.Contains(body, `<a href="subject?subject=ip%3a198.51.100.7">`) {
 			t.Error("the page does not lead to the subject")
 		}
-		wantParts(t, viewer.wantPage("explain?reference=abc"), "cannot be read without Options.ReferenceKeys")
+		if got := viewer.get("explain?reference=abc"); got.StatusCode != 400 || !strings.Contains(got.body, "cannot be read without Options.ReferenceKeys") {
+			t.Errorf("a reference without keys: status %d: %s", got.StatusCode, got.body)
+		}
 		if got := operator.get("explain?path=/&header=nothing"); got.StatusCode != 400 || !strings.Contains(got.body, "must be a line such as") {
 			t.Errorf("a wrong header: status %d: %s", got.StatusCode, got.body)
 		}
@@ -164,6 +166,17 @@ func TestReference(t *testing.T) {
 	wantParts(t, viewer.wantPage("explain?of=198.51.100.7&reference="+refusal.Reference),
 		"the rule api refused a call: limit exceeded, limit 1/h, 0 left, to wait", "It is about ip:198.51.100.7.")
 	wantParts(t, viewer.wantPage("explain?of=user:bob&reference="+refusal.Reference), "It is not about user:bob.")
+	for of, want := range map[string]string{"user:bob": `"asked_about":"user:bob","about":false}`, "198.51.100.7": `"asked_about":"ip:198.51.100.7","about":true}`} {
+		got := viewer.get("api/explain?of=" + of + "&reference=" + refusal.Reference)
+		if got.StatusCode != 200 || !strings.Contains(got.body, want) || strings.Contains(got.body, `"subject"`) {
+			t.Errorf("of %s: status %d: %s", of, got.StatusCode, got.body)
+		}
+	}
+	for _, path := range []string{"explain?reference=abc", "api/explain?reference=" + refusal.Reference + "X"} {
+		if got := viewer.get(path); got.StatusCode != 400 || !strings.Contains(got.body, "reference = ") {
+			t.Errorf("%s: status %d: %s", path, got.StatusCode, got.body)
+		}
+	}
 }
 
 // The page of the rules has what is in force, where it stands, and what dry runs would have done.
@@ -195,7 +208,7 @@ func TestRules(t *testing.T) {
 		body := viewer.wantPage("rules")
 		wantParts(t, body,
 			"trial 1/h GET 5 0 would have refused 4 of 5 dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1 min, overrides",
-			"set 5/m plan pro: 9/h", "without Redis: fail closed", "version v7", "Version v7, in force for", "A newer version could not be used:", "is missing in the new rules")
+			"set 5/m plan pro: 9/h", "version v7", "Version v7, in force for", "A newer version could not be used:", "is missing in the new rules")
 		if n := strings.Count(body, `<th scope="row">api</th>`); n != 1 {
 			t.Errorf("a rule that three guards have is shown %d times", n)
 		}

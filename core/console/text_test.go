@@ -163,6 +163,21 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// The waits of the last minute are those since then, and all of them while there is no earlier sample.
+func TestSince(t *testing.T) {
+	now := core.Histogram{Bounds: []float64{0.001, 0.01}, Counts: []uint64{100, 7, 3}, Count: 110}
+	then := core.Histogram{Bounds: now.Bounds, Counts: []uint64{1, 7, 3}, Count: 11}
+	if got := quantile(since(now, then), 0.99); got != "1ms" {
+		t.Errorf("99 %% of the last minute took at most %s", got)
+	}
+	if got := quantile(since(now, core.Histogram{}), 0.99); got != "over 10ms" {
+		t.Errorf("99 %% of all took at most %s", got)
+	}
+	if got := quantile(since(now, now), 0.99); got != "" {
+		t.Errorf("99 %% of nothing took at most %s", got)
+	}
+}
+
 // A request for the page's own path without a slash goes to the one with it, wherever it is.
 func TestMissingSlash(t *testing.T) {
 	for _, c := range []struct{ sent, stripped, want string }{

@@ -181,6 +181,7 @@ func (s *Set) replace(next *loaded) error {
 	}
 	origin := ruleorigin.Origin{
 		Place:    func(rule string) string { return next.rules[rule].place.String() },
+		Key:      func(rule string) string { return next.rules[rule].texts["key"] },
 		Document: s.follows, Digest: next.digest,
 		Author: next.document.Author, Note: next.document.Note,
 		Changes: texts(present.diff(next)),

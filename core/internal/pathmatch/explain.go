@@ -20,14 +20,21 @@ type reading struct{ kind, text, folded string }
 
 func (r reading) String() string { return r.kind + " " + strconv.Quote(r.text) }
 
+// everyCall is why a rule without patterns and methods applies.
+const everyCall = "it applies to every call"
+
 // Explain reports whether a call is in the scope, and says in words why. Its arguments are those of
 // MatchesMethod and Read.
 func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches bool, because string) {
 	if s.HasMethods() && !s.MatchesMethod(method) {
 		return false, fmt.Sprintf("method %s is not %s", readable(method), strings.Join(s.methods, " or "))
 	}
-	because = "it applies to every call"
-	if s.HasMethods() && method != "" {
+	switch {
+	case !s.HasMethods():
+		because = everyCall
+	case method == "":
+		because = "calls without a method, as in gRPC, match " + strings.Join(s.methods, " or ")
+	default:
 		because = fmt.Sprintf("method %s matches %s", readable(method), strings.Join(s.methods, " or "))
 	}
 	if !s.HasPatterns() {
@@ -40,6 +47,9 @@ func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches 
 		}
 	}
 	excepted, why := s.except.explainAll(readings, loose)
+	if why == "" && because == everyCall {
+		why = notExcepted(readings[0], &s.except)
+	}
 	if excepted || why != "" && len(s.paths[0]) == 0 {
 		return !excepted, why
 	}
@@ -94,7 +104,7 @@ func (p *patterns) explainAll(readings []reading, loose Looseness) (all bool, be
 	case len(matched) == 0:
 		return false, ""
 	case other != nil:
-		return false, fmt.Sprintf("it is not excepted, because the %v %s", *other, p.noMatch())
+		return false, notExcepted(*other, p)
 	}
 	slices.Sort(matched)
 	var texts []string
@@ -102,6 +112,10 @@ func (p *patterns) explainAll(readings []reading, loose Looseness) (all bool, be
 		texts = append(texts, strconv.Quote(p[0][at]))
 	}
 	return true, "excepted: every reading matches " + strings.Join(texts, " or ")
+}
+
+func notExcepted(r reading, exceptions *patterns) string {
+	return fmt.Sprintf("it is not excepted, because the %v %s", r, exceptions.noMatch())
 }
 
 // match returns the index of the first pattern that matches a reading, or -1.

@@ -8,6 +8,8 @@ import "time"
 type Origin struct {
 	// Place returns where a rule stands, as limits.yaml:3:5.
 	Place func(rule string) string
+	// Key returns the key that a rule counts by as it is written there, or "" if none is.
+	Key func(rule string) string
 	// Document is the prefix of the document that the set follows, or "" if it follows none.
 	Document string
 	// Digest is the same for rules of the same text, whatever their version. If it is "", the

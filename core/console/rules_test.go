@@ -1,0 +1,86 @@
+package console_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// The page of the rules says what each counts by, also if a file or this library says so.
+func TestKeysOfRules(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	path := filepath.Join(t.TempDir(), "limits.yaml")
+	const text = `version: 1
+rules:
+  - {name: all, limit: 1/h, key: global}
+  - {name: tenant, limit: 2/h, key: "header:X-Tenant"}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := rulefile.Load(limiter, rulefile.Functions{}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	guard := set.MustGuard("all", "tenant")
+	defer runtime.KeepAlive(guard)
+	attach(t, limiter, core.Rule{Name: "in Go", Limit: core.PerHour(3), Key: core.Global},
+		core.Rule{Name: "own", Limit: core.PerHour(4), Key: func(core.Request) (string, error) { return "", nil }},
+		core.Rule{Name: "plain", Limit: core.PerHour(5), Except: []string{"/healthz"}, Skip: func(core.Request) bool { return false }})
+	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+	wantParts(t, viewer.wantPage("rules"), "all 1/h all calls 0 0 counts all callers together", "tenant 2/h all calls 0 0 counts by header:X-Tenant",
+		"in Go 3/h all calls 0 0 counts all callers together", "own 4/h all calls 0 0 counts by a function of its own",
+		"plain 5/h except /healthz 0 0 skips some calls")
+	wantParts(t, viewer.wantPage("explain?method=GET&path=/x"), "plain Applies: it is not excepted, because the path &#34;/x&#34; does not match &#34;/healthz&#34;")
+}
+
+// The pages say of each rule, and of all together, what they would do if Redis failed now. Without
+// Redis there is nothing to say.
+func TestRulesIfRedisFailed(t *testing.T) {
+	withPolicies := func(options core.Options) *browser {
+		limiter := newLimiter(t, options)
+		for name, policy := range map[string]core.StorePolicy{"open": core.FailOpen, "closed": core.FailClosed, "local": core.CountLocally(0.25)} {
+			attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(1), OnStoreError: policy})
+		}
+		attach(t, limiter, core.Rule{Name: "unset", Limit: core.PerHour(1)}, core.Rule{Name: "trial", Limit: core.PerHour(1), DryRun: true},
+			core.Rule{Name: "soft", Limit: core.PerHour(1), Soft: true})
+		return as(t, "viewer", newPage(t, limiter, console.Options{}))
+	}
+	viewer := withPolicies(core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
+	wantParts(t, viewer.wantPage("rules"), "open 1/h all calls 0 0 limits nobody", "closed 1/h all calls 0 0 refuses all calls",
+		"local 1/h all calls 0 0 counts in each process, a share of 0.25", "unset 1/h all calls 0 0 limits nobody",
+		"trial 1/h all calls 0 0 would have refused 0 of 0 dry run limits nobody", "soft 1/h all calls 0 0 soft limits nobody")
+	var now struct {
+		Health struct {
+			Outage map[string]struct {
+				Count int
+				Rules []string
+			} `json:"if_redis_failed"`
+		}
+	}
+	viewer.json("api/now", &now)
+	outage, _ := json.Marshal(now.Health.Outage)
+	const want = `{"count_locally":{"Count":1,"Rules":["local"]},"limit_nobody":{"Count":2,"Rules":["open","unset"]},"refuse_all":{"Count":1,"Rules":["closed"]}}`
+	if string(outage) != want {
+		t.Errorf("the API says %s, want %s", outage, want)
+	}
+	const sum = "If Redis failed now, the rules that limit nobody would be 2 (open, unset), those that refuse all calls 1 (closed), and those that count in each process 1 (local)."
+	for _, path := range []string{"", "rules"} {
+		wantParts(t, viewer.wantPage(path), sum)
+	}
+	viewer = withPolicies(core.Options{})
+	for _, path := range []string{"", "rules"} {
+		if body := viewer.wantPage(path); strings.Contains(body, "If Redis failed") {
+			t.Errorf("without Redis, %q says %s", path, lines(body))
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// A report says once of a ban that it holds, in the verdict if the ban is what refuses.
+func TestABanIsReportedOnce(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true})
+		if _, err := limiter.Ban(background, "login", "ip:192.0.2.7", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7"}
+		wantOnce := func(report, text string) {
+			t.Helper()
+			if body := report[strings.Index(report, "\n\n"):]; strings.Count(body, "banned") != 1 || !strings.Contains(body, text) {
+				t.Errorf("the report does not say once %q:\n%s", text, report)
+			}
+		}
+		until := ruleOf(t, inspect(t, limiter, "ip:192.0.2.7"), "login").BannedUntil.Format(time.RFC3339)
+		wantOnce(inspect(t, limiter, "ip:192.0.2.7").String(), ", until "+until+"\n")
+		wantOnce(explain(t, limiter, call).String(), ", until "+until+"  <- refuses the call\n")
+		overrides, err := limiter.Overrides("login")
+		if err == nil {
+			err = overrides.Set(background, "ip:192.0.2.7", core.Override{Blocked: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOnce(inspect(t, limiter, "ip:192.0.2.7").String(), ", until "+until+"\n")
+	})
+}
