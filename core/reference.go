@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 )
@@ -106,6 +108,25 @@ func (l *Limiter) reference(r *Refusal) string {
 		Time: time.Now().UnixMicro(), Reason: byte(max(0, slices.Index(referenceReasons[:], d.Reason))), Remaining: int64(d.Remaining),
 		Wait: int64((r.Wait + time.Millisecond - 1) / time.Millisecond), Limit: d.Limit.String(), Rule: d.Rule,
 	}, d.Key)
+}
+
+// ParseReferenceKeys reads keys for [Options].ReferenceKeys from a text, as an environment variable
+// or a file holds them: in hex, as "openssl rand -hex 32" prints one, and separated by commas or
+// white space. All processes, and the programs that read references, then have the same keys. An
+// empty text has none. The error is a *[RuleError], and does not show the keys.
+func ParseReferenceKeys(text string) ([][]byte, error) {
+	var keys [][]byte
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		key, err := hex.DecodeString(word)
+		if err != nil || len(key) < reference.MinKey {
+			return nil, &RuleError{
+				Field: "Options.ReferenceKeys", Value: fmt.Sprintf("key %d of %d characters", len(keys), len(word)),
+				Why: fmt.Sprintf("must be at least %d hex digits, as \"openssl rand -hex 32\" prints them", 2*reference.MinKey),
+			}
+		}
+		keys = append(keys, key)
+	}
+	return keys, checkReferenceKeys(keys)
 }
 
 // mostReferenceKeys bounds the keys, all of which may have to be tried to read a reference.

@@ -2,8 +2,11 @@ package core_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +34,31 @@ func referenceIn(t *testing.T, r *core.Refusal) string {
 		t.Fatalf("the body is %s, %v; want the reference %q", r.Body, err, r.Reference)
 	}
 	return problem.Reference
+}
+
+// A key has one form as a text, so that services and the programs of operators have the same one.
+func TestParseReferenceKeys(t *testing.T) {
+	hexadecimal := func(b byte) string { return hex.EncodeToString(referenceKey(b)) }
+	for text, want := range map[string][][]byte{
+		"":                      nil,
+		hexadecimal(0xAB):       {referenceKey(0xAB)},
+		hexadecimal(1) + "\r\n": {referenceKey(1)},
+		strings.ToUpper(hexadecimal(0xAB)) + " , " + hexadecimal(2) + ",\n" + hexadecimal(3) + "ff": {referenceKey(0xAB), referenceKey(2), append(referenceKey(3), 0xff)},
+	} {
+		if got, err := core.ParseReferenceKeys(text); err != nil || !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%q: %x, %v", text, got, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"no hex": "secret" + hexadecimal(1), "raw bytes": string(referenceKey('k')), "too short": hexadecimal(1)[2:],
+		"half a byte": hexadecimal(1) + "0", "too many": strings.Repeat(hexadecimal(1)+",", 11), "one is wrong": hexadecimal(1) + ",secret",
+	} {
+		got, err := core.ParseReferenceKeys(text)
+		var wrong *core.RuleError
+		if !errors.As(err, &wrong) || wrong.Field != "Options.ReferenceKeys" || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), hexadecimal(1)[2:]) {
+			t.Errorf("%s: %x, %v", name, got, err)
+		}
+	}
 }
 
 // Every refusal says what it was about, to any limiter with its key.

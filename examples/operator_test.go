@@ -54,7 +54,7 @@ func TestOperatorsQuestions(t *testing.T) {
 		for where, redis := range map[string]string{"in process": "", "on Redis": "redis://" + redistest.Start(t).Addr()} {
 			t.Run(name+"/"+where, func(t *testing.T) {
 				t.Parallel() // processes on Redis tell each other of refusals after some seconds
-				s := start(t, name, "OPERATOR_TOKEN=secret", "REFERENCE_KEY=0123456789abcdef0123456789abcdef", "REDIS_URL="+redis)
+				s := start(t, name, "OPERATOR_TOKEN=secret", "REFERENCE_KEYS=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "REDIS_URL="+redis)
 				var problem struct{ Reference string }
 				if err := json.Unmarshal([]byte(s.until("POST /reply", 429).body), &problem); err != nil {
 					t.Fatal(err)
@@ -159,7 +159,7 @@ func TestOperatorWhileRedisIsDown(t *testing.T) {
 // The commands that an example prints for operators are run, and their output is checked.
 func TestPrintedOperatorCommands(t *testing.T) {
 	wantCurl(t)
-	s := start(t, "nethttp", "OPERATOR_TOKEN=secret", "REFERENCE_KEY=0123456789abcdef0123456789abcdef")
+	s := start(t, "nethttp", "OPERATOR_TOKEN=secret", "REFERENCE_KEYS=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 	s.until("POST /reply", 429)
 	_, commands, _ := strings.Cut(s.about, " asks:\n")
 	ask, commands, _ := strings.Cut(strings.TrimSpace(commands), "\n")

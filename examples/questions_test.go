@@ -45,7 +45,7 @@ func TestFiveQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := redistest.Start(t)
-	const key = "REFERENCE_KEY=0123456789abcdef0123456789abcdef"
+	const key = "REFERENCE_KEYS=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	rdb := "REDIS_URL=redis://" + server.Addr()
 	s, quickstart := start(t, "nethttp", "OPERATOR_TOKEN=secret", key, rdb), start(t, "quickstart", "RULES="+limits, rdb)
 	run := func(question int, args ...string) string {

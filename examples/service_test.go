@@ -58,7 +58,7 @@ func (b built) Run() (code int) {
 // otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "REDIS_TIMEOUT=20s", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEY=", "CONSOLE_ADDR=", "DRAIN=0s")
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "REDIS_TIMEOUT=20s", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEYS=", "CONSOLE_ADDR=", "DRAIN=0s")
 	c.Env = append(c.Env, env...)
 	return c
 }

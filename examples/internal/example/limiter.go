@@ -11,7 +11,8 @@
 //	                 X-Forwarded-For unless set
 //	OPERATOR_TOKEN   the secret of whoever may use the routes under /operator/, and the page at /console/; none
 //	                 unless set
-//	REFERENCE_KEY    a secret of 32 bytes or more, for the references of refusals; none unless set
+//	REFERENCE_KEYS   keys for the references of refusals, as "openssl rand -hex 32" prints one, separated
+//	                 by commas; none unless set
 //	DRAIN            how long to drain connections before the process ends: 1s unless set
 //
 // The example quickstart does the same in one file, without the operator.
@@ -45,8 +46,8 @@ func Limiter() (*core.Limiter, error) {
 		Timeout:  timeout,
 		Expose:   true, // so that POST /reply can ask who is calling
 	}
-	if key := os.Getenv("REFERENCE_KEY"); key != "" {
-		options.ReferenceKeys = [][]byte{[]byte(key)}
+	if options.ReferenceKeys, err = core.ParseReferenceKeys(os.Getenv("REFERENCE_KEYS")); err != nil {
+		return nil, fmt.Errorf("REFERENCE_KEYS: %w", err)
 	}
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		server, err := redis.ParseURL(url)
