@@ -88,7 +88,8 @@
 //     even after somebody has set it, or the machine was suspended.
 //   - Raising or lowering a limit takes effect at once and keeps the past use, even while
 //     processes have different limits.
-//   - Input from callers never chooses a cluster slot or another subject's counter.
+//   - Input from callers never reaches another subject's counter. The subject alone decides the
+//     cluster slot, so that callers who may choose many subjects can choose some with one slot.
 //   - Both engines give the same answers, to the microsecond.
 //
 // The tests check each of these promises on both engines, on a single server, a cluster and a ring.

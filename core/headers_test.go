@@ -390,6 +390,32 @@ func TestOlderHeadersOfARefusalInside(t *testing.T) {
 	}}, "5", "0")
 }
 
+// The older styles show Concurrency only if it refuses the call, and otherwise another limit or none.
+func TestOlderHeadersOmitConcurrencyUnlessItRefuses(t *testing.T) {
+	for style, names := range map[core.HeaderStyle][3]string{
+		core.HeadersDraft7:          {"RateLimit", "limit=1000, remaining=900, reset=3600", "limit=2, remaining=0, reset=1"},
+		core.HeadersXRateLimit:      {"X-RateLimit-Limit", "1000", "2"},
+		core.HeadersXRateLimitDelta: {"X-RateLimit-Limit", "1000", "2"},
+	} {
+		slots := core.Rule{Name: "slots", Limit: core.InFlight(2)}
+		last, refused := algorithm.Verdict{ResetAfter: 1e6}, algorithm.Verdict{RetryAfter: 1e6, ResetAfter: 1e6}
+		for _, test := range []struct {
+			rules    []core.Rule
+			verdicts []algorithm.Verdict
+			want     string
+		}{
+			{[]core.Rule{slots}, []algorithm.Verdict{last}, ""},
+			{[]core.Rule{slots, wide}, []algorithm.Verdict{last, left}, names[1]},
+			{[]core.Rule{slots, wide}, []algorithm.Verdict{refused, left}, names[2]},
+		} {
+			v := headersOf(t, core.Options{Headers: style}, test.rules, test.verdicts...)
+			if got := v.response.Get(names[0]); got != test.want {
+				t.Errorf("%v, %+v: %s is %q, want %q", style, test.verdicts, names[0], got, test.want)
+			}
+		}
+	}
+}
+
 // Headers do not show a limit that was not counted, but the one that was.
 func TestOlderHeadersOmitLimitsThatWereNotCounted(t *testing.T) {
 	for _, policy := range []core.StorePolicy{core.FailOpen, core.FailClosed} {

@@ -5,7 +5,8 @@
 //
 // The window is in microseconds, or the name of a calendar. All counters of one subject share a
 // cluster slot, so one script can decide over them. Subject and name are escaped, so that no two
-// counters share a key, and nothing that a caller sends ends the braces or chooses the slot.
+// counters share a key, and nothing that a caller sends ends the braces. The slot follows from the
+// subject by a public function: a secret in the tag would be another key for every counter.
 //
 // An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1, and the author
 // of a ban by hand under PREFIX:{SUBJECT}:NAME:by1. So does the notice that a fraction of a limit was
