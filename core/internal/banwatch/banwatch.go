@@ -22,9 +22,10 @@ const (
 	// to the next round. The shortest is half of it, so that the processes of a fleet do not read at
 	// the same time.
 	first, every = time.Second, 15 * time.Second
-	// In one round, at most mostPages pages of pageSize bans are read, and mostChecks bans that are
-	// known here and are not on these pages. The next round goes on where this one stopped.
-	mostPages, pageSize, mostChecks = 20, 100, 500
+	// In one round, at most mostPages pages of pageSize bans are read, a page more than mostBans bans,
+	// and mostChecks bans that are known here and are not on these pages. The next round goes on
+	// where this one stopped.
+	mostPages, pageSize, mostBans, mostChecks = 50, 100, 500, 100
 )
 
 // Rules returns the names of the rules that obey bans, and of those that obey overrides.
@@ -143,24 +144,25 @@ func (w *Watch) readLists(ctx context.Context, all []list) (failed error) {
 	if !found {
 		w.after = ""
 	}
-	pages := 0
+	pages, bans := 0, 0
 	for i := range all {
 		w.at = all[(start+i)%len(all)]
 		for more := true; more; more = w.after != "" {
-			if pages == mostPages || w.isClosed() {
+			if pages == mostPages || bans > mostBans || w.isClosed() {
 				return failed
 			}
-			next, err := w.readPage(ctx, w.at, w.after)
+			found, next, err := w.readPage(ctx, w.at, w.after)
 			if err != nil {
 				failed = err
 			}
-			pages, w.after = pages+1, next
+			pages, bans, w.after = pages+1, bans+found, next
 		}
 	}
 	return failed
 }
 
-func (w *Watch) readPage(ctx context.Context, l list, after string) (next string, err error) {
+// readPage reads a page of a list, and returns how many bans or overrides it has.
+func (w *Watch) readPage(ctx context.Context, l list, after string) (found int, next string, err error) {
 	if l.blocks {
 		return w.readBlocks(ctx, overrides.New(w.redis, w.keyHead, l.rule, overrides.Most), l.rule, after)
 	}

@@ -10,18 +10,18 @@ import (
 )
 
 // readBans reads a page of a rule's bans.
-func (w *Watch) readBans(ctx context.Context, rule, after string) (next string, err error) {
+func (w *Watch) readBans(ctx context.Context, rule, after string) (found int, next string, err error) {
 	sent := w.table.Begin()
 	page, next, err := w.bans.Page(ctx, rule, after, pageSize) // without the bans of servers that do not answer
 	for _, e := range page {
 		w.table.SawStoreTime(e.At)
 		w.table.RememberAsOf(sent, w.key(e.Subject, rediskey.BanTail(rule, false)), e.Ends-e.At, e.ByHand)
 	}
-	return next, err
+	return len(page), next, err
 }
 
 // readBlocks reads a page of a rule's overrides.
-func (w *Watch) readBlocks(ctx context.Context, all *overrides.Store, rule, after string) (next string, err error) {
+func (w *Watch) readBlocks(ctx context.Context, all *overrides.Store, rule, after string) (found int, next string, err error) {
 	sent := w.table.Begin()
 	page, next, err := all.List(ctx, after, pageSize)
 	for _, e := range page {
@@ -30,7 +30,7 @@ func (w *Watch) readBlocks(ctx context.Context, all *overrides.Store, rule, afte
 			w.table.RememberAsOf(sent, w.key(e.Subject, rediskey.OverrideTail(rule)), lasts, true)
 		}
 	}
-	return next, err
+	return len(page), next, err
 }
 
 func (w *Watch) key(subject, tail string) []byte {
