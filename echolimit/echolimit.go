@@ -4,17 +4,16 @@
 //	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 //	e.POST("/reply", reply, echolimit.New(limiter, limit))
 //
-// A rule without a Name counts each route of an Echo by itself, by echo's path. Attach it by Use, not by Pre,
-// where no route is known yet and the method may still be overridden. core.Options.ClientIP finds
-// the client's address, not c.RealIP().
+// A rule without a Name counts each route of an Echo by itself, by echo's path. Attach it by Use,
+// not by Pre, where no route is known yet and the method may still be overridden.
+// core.Options.ClientIP finds the client's address, not c.RealIP().
 //
 // A rule with Count receives the status that was sent, or the one that echo's own error handler
 // will send for the error that the handler returned: the code of an *echo.HTTPError, and 500 for
 // any other error, even one that wraps an *echo.HTTPError. If the caller had left before the call
-// was answered, it receives 499 if the handler returned an error that says so, and otherwise 200 and
-// 499. An HTTPErrorHandler of yours runs later, so Count does not see its
-// status. If it gives errors another status, turn them into an *echo.HTTPError before they reach
-// this middleware.
+// was answered, it receives 499 if the handler returned an error that says so, and otherwise 200
+// and 499. An HTTPErrorHandler of yours runs later, so Count does not see its status. If it gives
+// errors another status, turn them into an *echo.HTTPError before they reach this middleware.
 package echolimit
 
 import (

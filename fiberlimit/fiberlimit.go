@@ -5,10 +5,10 @@
 //	app.Post("/reply", fiberlimit.New(limiter, limit), reply)
 //
 // A rule without a Name counts each route of an app by itself, by fiber's path with the prefixes of
-// groups and mounts. In Use, fiber does not know
-// the route yet, so a rule there needs a Name or Paths. core.Options.ClientIP finds the client's
-// address, not c.IP(), and core.ByHost counts by the Host that was sent, not by c.Hostname(), for
-// which fiber believes anybody's X-Forwarded-Host unless EnableTrustedProxyCheck is set.
+// groups and mounts. In Use, fiber does not know the route yet, so a rule there needs a Name or
+// Paths. core.Options.ClientIP finds the client's address, not c.IP(), and core.ByHost counts by
+// the Host that was sent, not by c.Hostname(), for which fiber believes anybody's X-Forwarded-Host
+// unless EnableTrustedProxyCheck is set.
 //
 // fasthttp appends the trailers of a body in chunks to the headers, so c.Get may return one. Rules
 // see no trailer. Of a call with such a body, they see only headers that were sent: a middleware

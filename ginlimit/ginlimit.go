@@ -4,9 +4,9 @@
 //	limit := core.Rule{Seconds: 60, MaxCount: 5, NeedLogin: true}
 //	router.POST("/reply", ginlimit.New(limiter, limit), reply)
 //
-// A rule without a Name counts each route of an engine by itself, by gin's full path. Redirects that gin answers
-// before any middleware (a missing slash) are not counted. core.Options.ClientIP finds the client's
-// address, not c.ClientIP().
+// A rule without a Name counts each route of an engine by itself, by gin's full path. Redirects
+// that gin answers before any middleware (a missing slash) are not counted. core.Options.ClientIP
+// finds the client's address, not c.ClientIP().
 //
 // A rule with Count receives the status that gin sends: c.Writer.Status() when the handlers inside
 // have returned, before a middleware around this one handles c.Errors. If the handlers chose none

@@ -5,17 +5,18 @@
 //		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rules...)),
 //	)
 //
-// The method is the route: a rule without a Name counts each method by itself, also over several servers, and Paths and Except
-// match the full method, such as /grpc.health.v1.Health/*. A stream is charged when it opens.
-// Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure
-// details. It never sends headers, which would keep clients from retrying.
+// The method is the route: a rule without a Name counts each method by itself, also over several
+// servers, and Paths and Except match the full method, such as /grpc.health.v1.Health/*. A stream
+// is charged when it opens. Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with
+// RetryInfo and QuotaFailure details. It never sends headers, which would keep clients from
+// retrying.
 //
 // A rule with Count receives codes as they are sent: 0 (OK), 16 (UNAUTHENTICATED) and so on. For a
 // wrapped status it receives its code, for a context's error 1 or 4, for any other error 2
 // (UNKNOWN), and for a panic 13 (INTERNAL). A Count written for HTTP, such as status >= 400, takes
-// all of them for successes. A client can cancel a stream after most of its messages, so for streams
-// a Count of successes should count 1 (CANCELED), too. A slot of Concurrency is held until the
-// handler returns, also that of a stream whose client has left before. A panic ends the process
+// all of them for successes. A client can cancel a stream after most of its messages, so for
+// streams a Count of successes should count 1 (CANCELED), too. A slot of Concurrency is held until
+// the handler returns, also that of a stream whose client has left before. A panic ends the process
 // unless an interceptor recovers.
 package grpclimit
 

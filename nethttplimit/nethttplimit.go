@@ -5,18 +5,19 @@
 //	everywhere := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100})
 //	http.ListenAndServe(":8080", everywhere(mux))
 //
-// A rule without a Name counts each pattern by itself: the one that the *http.ServeMux matched, with
-// the call's method and without the host. Two muxes behind http.StripPrefix that have the same
-// pattern share its counter, so their rules need a Name. A middleware around a mux asks it for the pattern. With chi,
-// attach it by With, where the route is known, and not by Use. Around other handlers, gorilla/mux
-// included, no route is known, so a rule needs a Name or Paths. Behind http.StripPrefix the path is
-// the stripped one. core.Options.ClientIP finds the client's address.
+// A rule without a Name counts each pattern by itself: the one that the *http.ServeMux matched,
+// with the call's method and without the host. Two muxes behind http.StripPrefix that have the same
+// pattern share its counter, so their rules need a Name. A middleware around a mux asks it for the
+// pattern. With chi, attach it by With, where the route is known, and not by Use. Around other
+// handlers, gorilla/mux included, no route is known, so a rule needs a Name or Paths. Behind
+// http.StripPrefix the path is the stripped one. core.Options.ClientIP finds the client's address.
 //
-// A rule with Count receives the status that was sent. If the handler sent none after the caller had
-// left, it receives 200 and 499. For a connection that the handler took over (a WebSocket) it receives 200, or 101 if
-// the handler sent that by WriteHeader. Only with such a rule, or with Concurrency, does the
-// handler get another http.ResponseWriter, one with the same methods. Inside http.TimeoutHandler a
-// call ends, and frees its slot, when its handler does; outside, at the timeout.
+// A rule with Count receives the status that was sent. If the handler sent none after the caller
+// had left, it receives 200 and 499. For a connection that the handler took over (a WebSocket) it
+// receives 200, or 101 if the handler sent that by WriteHeader. Only with such a rule, or with
+// Concurrency, does the handler get another http.ResponseWriter, one with the same methods. Inside
+// http.TimeoutHandler a call ends, and frees its slot, when its handler does; outside, at the
+// timeout.
 package nethttplimit
 
 import (
