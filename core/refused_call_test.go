@@ -88,6 +88,23 @@ func TestStoppedCallsBanNobody(t *testing.T) {
 	})
 }
 
+// A rule in DryRun whose ban counts a refusal does not charge other rules of its subject twice, while
+// a rule on another server may be overridden.
+func TestDryBansChargeOnce(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		api := core.Rule{Name: "api", Limit: core.PerDay(9), Key: key("caller")}
+		login := core.Rule{Name: "login", Limit: core.PerDay(9), Key: key("caller"), Ban: core.Ban{After: 1, For: time.Hour}}
+		tried := core.Rule{Name: "tried", Limit: core.PerDay(1), Key: key("caller"), DryRun: true, Ban: core.Ban{After: 3, For: time.Hour}}
+		other := core.Rule{Name: "other", Limit: core.PerDay(9), Key: key("tenant"), Overrides: true}
+		guard := newGuard(t, limiter, api, login, tried, other)
+		for left := 8; left > 4; left-- {
+			wantStatus(t, guard, newView("GET", "/"), 200)
+			wantLeft(t, limiter, "api", "caller", api.Limit, left)
+		}
+	})
+}
+
 // isBanned reports whether a rule bans a subject.
 func isBanned(t *testing.T, limiter *core.Limiter, subject string) bool {
 	t.Helper()

@@ -40,7 +40,7 @@ func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm
 // chargeParts charges all parts of a call, unless one of them refuses it.
 func (s *Store) chargeParts(caller, ctx context.Context, counters []algorithm.Counter, parts []*shardPart) {
 	start := time.Now()
-	held := holdStrikes(parts)
+	held := holdStrikes(counters, parts)
 	if doubtful := s.findDoubtful(parts); doubtful != nil {
 		s.decideDoubtfulFirst(caller, ctx, start, doubtful, parts)
 	} else {
@@ -48,7 +48,7 @@ func (s *Store) chargeParts(caller, ctx context.Context, counters []algorithm.Co
 	}
 	if len(held) > 0 && !slices.ContainsFunc(parts, (*shardPart).stops) {
 		for _, p := range held {
-			p.watch(counters)
+			p.watch(counters, false)
 		}
 		s.countStrikes(caller, ctx, start, held)
 	}
@@ -69,21 +69,21 @@ func (s *Store) chargeRest(caller, ctx context.Context, start time.Time, parts [
 // holdStrikes keeps the bans of some parts from counting a refusal before it is known whether
 // another part stops the call. If its subject is blocked there, or its cost never fits, nothing is
 // counted, as on one server.
-func holdStrikes(parts []*shardPart) (held []*shardPart) {
+func holdStrikes(counters []algorithm.Counter, parts []*shardPart) (held []*shardPart) {
 	held = partsWhere(parts, func(p *shardPart) bool {
 		stoppedBy := func(other *shardPart) bool { return other != p && other.mayStop() }
 		return p.hasBan() && slices.ContainsFunc(parts, stoppedBy)
 	})
 	for _, p := range held {
-		p.watch(nil)
+		p.watch(counters, true)
 	}
 	return held
 }
 
-// countStrikes lets the bans of parts that refused the call count the refusal, which stands if they
-// cannot.
+// countStrikes lets the bans of parts that refused the call, and so charged nothing, count the
+// refusal, which stands if they cannot.
 func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts []*shardPart) {
-	parts = partsWhere(parts, (*shardPart).hasStrike)
+	parts = partsWhere(parts, func(p *shardPart) bool { return p.refuses() && p.hasStrike() })
 	var refusals [][]algorithm.Verdict
 	for _, p := range parts {
 		refusals = append(refusals, slices.Clone(p.verdicts))

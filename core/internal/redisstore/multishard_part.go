@@ -32,7 +32,7 @@ func splitByTag(counters []algorithm.Counter) (parts []*shardPart) {
 		p.verdicts = append(p.verdicts, algorithm.Verdict{})
 	}
 	for _, p := range parts {
-		p.watch(counters)
+		p.watch(counters, false)
 		if algorithm.MayHaveOverrides(p.counters) {
 			p.asked = p.counters
 		}
@@ -58,12 +58,12 @@ func partsWhere(parts []*shardPart, is func(*shardPart) bool) (some []*shardPart
 	return some
 }
 
-// watch lets the bans of the part count refusals by its counters, as in the call. For a nil call,
-// they count none.
-func (p *shardPart) watch(call []algorithm.Counter) {
+// watch lets the bans of the part count refusals by its counters, as in the call. If strikes are
+// held, only those do that ban nobody.
+func (p *shardPart) watch(call []algorithm.Counter, held bool) {
 	for i, at := range p.indexes {
 		var watched []int
-		if call != nil {
+		if !held || call[at].Dry {
 			watched = call[at].WatchedIn(p.indexes)
 		}
 		p.counters[i].Watched = watched
@@ -73,9 +73,9 @@ func (p *shardPart) watch(call []algorithm.Counter) {
 	}
 }
 
-// hasBan reports whether a ban may count a refusal by this part.
+// hasBan reports whether a ban may count a refusal by this part, and ban somebody.
 func (p *shardPart) hasBan() bool {
-	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return len(c.Watched) > 0 })
+	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return len(c.Watched) > 0 && !c.Dry })
 }
 
 // mayStop reports whether an override may stop the whole call; see stops.
