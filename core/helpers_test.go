@@ -211,7 +211,7 @@ func onEveryDeployment(t *testing.T, test func(t *testing.T, options core.Option
 }
 
 // counterKeys returns the keys of a server, except those of the audit and of lists, which stay.
-func counterKeys(server *redis.Client) []string {
+func counterKeys(server redis.Cmdable) []string {
 	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.Contains(key, ":{%") })
 }
 

@@ -138,6 +138,7 @@ func New(options Options) (*Limiter, error) {
 	default:
 		l.redis = redisstore.New(client, options.Timeout)
 		l.redis.Listen(l.operatorLog)
+		l.redis.WatchMemory(l.keyHead)
 		if !options.OneKeyPerScript {
 			l.redis.JoinKeys(l.keyHead)
 		}

@@ -153,7 +153,7 @@ func TestKeysInRedis(t *testing.T) {
 		if options.Redis == nil {
 			return
 		}
-		keys := options.Redis.Keys(background, "*").Val()
+		keys := counterKeys(options.Redis)
 		for _, k := range keys {
 			if !want[k] {
 				t.Errorf("an unexpected key: %s", k)

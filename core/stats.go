@@ -56,9 +56,10 @@ type Stats struct {
 	// the slots of a cluster, there is one entry, for all addresses in the client's options. A
 	// client of a type of your own has no entries, and no breaker.
 	Shards []ShardStats
-	// Losses is the number of times that a server was found to have been restarted, or replaced by
-	// a replica. Counters that it had not saved or replicated were lost. The library finds this out
-	// by INFO, so Losses stays 0 if its Redis user may not call that.
+	// Losses is the number of times that a server was found to have lost all of its data, or the
+	// latest writes: counters, bans, overrides, the audit, and the document with the rules. The log
+	// says which. A restart with all data, and a failover to a replica that has them, are no losses.
+	// This is found out by a key that is renewed every ten seconds while calls are made.
 	Losses uint64
 	// RuleSets are the sets of rules that guards follow, in the order in which their first guards
 	// were made.

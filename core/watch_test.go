@@ -19,19 +19,22 @@ func watched(t *testing.T, server *redistest.Server, change ...func(*redis.Optio
 	return limiter, log, func() { _, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, "s") }
 }
 
+// marked makes calls until a server has its mark, so that the limiter notices when it is lost.
+func marked(t *testing.T, server *redistest.Server, call func()) {
+	t.Helper()
+	eventually(t, "the server has its mark", func() bool {
+		call()
+		return server.Client(t).Exists(background, core.MarkKey).Val() == 1
+	})
+}
+
 // If a server is killed and comes back empty, the log and Stats show that it did not answer, that
-// it answers again, and that it has lost its counters.
+// it answers again, and what it has lost.
 func TestALostRedisIsReported(t *testing.T) {
 	server := redistest.Start(t)
 	limiter, log, call := watched(t, server)
-	call()
-	asked := 0 // INFO by this test, which does not count the one that is under way
-	eventually(t, "the limiter knows the server", func() bool {
-		asked++
-		stats := server.Client(t).Info(background, "commandstats").Val()
-		return strings.Contains(stats, "cmdstat_info:") && !strings.Contains(stats, fmt.Sprintf("cmdstat_info:calls=%d,", asked-1))
-	})
 	for losses := range uint64(2) {
+		marked(t, server, call)
 		server.Kill()
 		eventually(t, "the breaker opens", func() bool { call(); return limiter.Stats().Shards[0].Breaker == "open" })
 		server.Restart()
@@ -46,23 +49,102 @@ func TestALostRedisIsReported(t *testing.T) {
 	}
 	limiter.Close()
 	if log.Count("level=WARN", "is tried once in a while", "addr="+server.Addr()) == 0 || log.Count("level=INFO", "answers again", "after=") == 0 ||
-		log.Count("level=WARN", "restarted or replaced", "addr="+server.Addr()) != 2 {
+		log.Count("level=ERROR", "Redis has lost data", "bans, overrides, the audit", "lost=everything", "another server process", "publish the document again", "addr="+server.Addr()) == 0 {
 		t.Error(log.String())
 	}
 }
 
-// A server that lost its scripts, or all its counters by a command, is not reported as lost.
-func TestARedisThatStayedIsNotLost(t *testing.T) {
-	server := redistest.Start(t)
+// A server that was restarted with all of its data, or that lost its scripts, has lost nothing.
+func TestARedisThatKeptItsDataIsNotLost(t *testing.T) {
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	limiter, log, call := watched(t, server)
-	for range 20 {
-		call()
+	for range 2 {
+		marked(t, server, call)
 		server.Client(t).ScriptFlush(background)
-		server.Client(t).FlushAll(background)
+		server.Restart()
+		asked := server.Calls("info") // this test's own questions count too
+		eventually(t, "the new process is known", func() bool {
+			call()
+			asked++
+			return server.Calls("info") > asked
+		})
 	}
 	limiter.Close() // it waits for the watch in the background
-	if s := limiter.Stats(); s.Losses != 0 || s.StoreErrors != nil || log.Count("WARN") != 0 {
+	if s := limiter.Stats(); s.Losses != 0 || log.Count("lost") != 0 {
 		t.Errorf("%+v, %s", s, log.String())
+	}
+}
+
+// A server whose keys were removed while it ran has lost everything, though its run_id is the same.
+// One that goes back to older data has lost the latest writes.
+func TestLossesWithoutARestart(t *testing.T) {
+	for want, lose := range map[string]func(*redis.Client) error{
+		"lost=everything": func(c *redis.Client) error { return c.FlushAll(background).Err() },
+		"lost=\"what was written since 1970-01-01T00:00:00Z\"": func(c *redis.Client) error {
+			id, _, _ := strings.Cut(c.Get(background, core.MarkKey).Val(), " ")
+			return c.Set(background, core.MarkKey, id+" 0 0", 0).Err()
+		},
+	} {
+		server := redistest.Start(t)
+		limiter, log, call := watched(t, server)
+		marked(t, server, call)
+		if err := lose(server.Client(t)); err != nil {
+			t.Fatal(err)
+		}
+		server.Client(t).ScriptFlush(background) // so that the server is looked at now
+		eventually(t, "the loss is found", func() bool { call(); return limiter.Stats().Losses == 1 })
+		limiter.Close()
+		if log.Count("level=ERROR", "Redis has lost data", want, "the same server process") != 1 {
+			t.Errorf("%s: %s", want, log.String())
+		}
+	}
+}
+
+// A replica that takes the place of its master has the data, so nothing is lost.
+func TestAFailoverLosesNothing(t *testing.T) {
+	sentinel := redistest.StartSentinel(t)
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: sentinel.Client(t), Logger: log.Logger()})
+	call := func() { _, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, "s") }
+	for _, node := range sentinel.Nodes() { // the replica has it too
+		marked(t, node, call)
+	}
+	sentinel.FailOver(t)
+	eventually(t, "the replica decides", func() bool {
+		call()
+		return sentinel.Master(t) == sentinel.Nodes()[1].Addr() && sentinel.Nodes()[1].Calls("info") > 0 && limiter.Stats().Shards[0].Breaker == "closed"
+	})
+	limiter.Close()
+	if n := limiter.Stats().Losses; n != 0 || log.Count("lost data") != 0 {
+		t.Errorf("%d losses: %s", n, log.String())
+	}
+}
+
+// Each server of a ring, and each master of a cluster, is watched by itself.
+func TestEachServerIsWatched(t *testing.T) {
+	ring, cluster := redistest.StartRing(t, 2), redistest.StartCluster(t)
+	for name, test := range map[string]struct {
+		client redis.UniversalClient
+		nodes  []*redistest.Server
+	}{"ring": {ring.Client(t), ring.Nodes()}, "cluster": {cluster.Client(t), cluster.Nodes()}} {
+		limiter := newLimiter(t, core.Options{Redis: test.client})
+		call := func() {
+			for i := range 50 {
+				_, _ = limiter.MustCounter("n", core.PerSecond(1000)).Allow(background, fmt.Sprint(i))
+			}
+		}
+		marks := func(of *redistest.Server) int { return len(of.Client(t).Keys(background, "*{%mark*").Val()) }
+		for _, node := range test.nodes {
+			eventually(t, name+" has its marks", func() bool { call(); return marks(node) == 1 })
+		}
+		lost := test.nodes[1].Client(t)
+		lost.FlushAll(background)
+		lost.ScriptFlush(background)
+		eventually(t, name+": the loss is found", func() bool { call(); return limiter.Stats().Losses > 0 })
+		limiter.Close()
+		if n := limiter.Stats().Losses; n != 1 {
+			t.Errorf("%s: %d losses", name, n)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.trips = m.counter("store.trips", "{trip}", "Round trips to Redis that decided calls.")
 	i.storeCalls = m.counter("store.calls", "{call}", "Calls in these round trips.")
 	i.merged = m.counter("store.merged_calls", "{call}", "Calls that shared the script call of another on the same counters.")
-	i.losses = m.counter("store.losses", "{loss}", "Times that a server was restarted or replaced, and may have lost counters.")
+	i.losses = m.counter("store.losses", "{loss}", "Times that a server was found to have lost all of its data, or the latest writes.")
 	i.errors = m.counter("store.errors", "{error}", "Failures of Redis to answer, by their class.")
 	i.breaker = m.upDown("breaker.state", "{breaker}", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.")
 	i.opened = m.counter("breaker.opened", "{time}", "Times that the breaker of a server opened.")

@@ -28,7 +28,7 @@ func newDescs(constant prometheus.Labels) descs {
 		trips:      desc("store_trips_total", "Round trips to Redis that decided calls."),
 		storeCalls: desc("store_calls_total", "Calls in these round trips."),
 		merged:     desc("store_merged_calls_total", "Calls that shared the script call of another on the same counters."),
-		losses:     desc("store_losses_total", "Times that a server was restarted or replaced, and may have lost counters."),
+		losses:     desc("store_losses_total", "Times that a server was found to have lost all of its data, or the latest writes."),
 		duration:   desc("store_duration_seconds", "Time that calls waited for Redis."),
 		errors:     desc("store_errors_total", "Failures of Redis to answer, by their class.", "error_type"),
 		breaker:    desc("breaker_state", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.", "server_address", "server_port", "state"),

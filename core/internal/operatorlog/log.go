@@ -21,7 +21,7 @@ type Log struct {
 	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
 	noticeErrors, thresholdPanics, droppedNotices                                                                                                           throttle
 	// By server.
-	breakers, connections, versions, evictions, ignoredTags throttle
+	breakers, connections, versions, evictions, losses, ignoredTags throttle
 
 	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingBanWatch, missingTops, missingNotices once
 }
@@ -34,7 +34,7 @@ func (l *Log) Close() {
 	for _, t := range [...]*throttle{
 		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
 		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices,
-		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.ignoredTags,
+		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags,
 	} {
 		t.close()
 	}

@@ -130,9 +130,12 @@ func (l *Log) BreakerClosed(addr string, after time.Duration) {
 }
 
 // Lost implements redisstore.Listener.
-func (l *Log) Lost(addr, how string) {
-	l.logger.Warn("accesslimit: Redis was restarted or replaced: counters that it had not saved or replicated are lost, and start afresh",
-		slog.String("addr", addr), slog.String("how", how))
+func (l *Log) Lost(addr, lost, how string) {
+	l.losses.log(addr, func(times int) {
+		l.logger.Error("accesslimit: Redis has lost data: counters, bans, overrides, the audit, and the document with the rules if it was there",
+			slog.String("lost", lost), slog.String("how", how), slog.String("addr", addr),
+			slog.String("change", "publish the document again, and repeat bans and overrides; counters start afresh"), slog.Int("times", times))
+	})
 }
 
 // Evicts implements redisstore.Listener.

@@ -15,6 +15,7 @@ type common struct {
 	timeout  time.Duration
 	seed     maphash.Seed
 	keyHead  string // see Store.JoinKeys; "": calls on different keys never share a script
+	markHead string // see Store.WatchMemory; "": no memory is watched
 	trips    tripCounts
 	times    histogram.Histogram
 	losses   atomic.Uint64
@@ -24,8 +25,8 @@ type common struct {
 
 	mu         sync.Mutex
 	closed     bool
-	background sync.WaitGroup      // no function is added once closed
-	masterIDs  map[string]struct{} // the replication IDs of the masters so far
+	background sync.WaitGroup       // no function is added once closed
+	marks      map[string]markState // by their keys, or in a ring by the servers
 }
 
 func newCommon(timeout time.Duration) *common {
@@ -56,29 +57,7 @@ func (c *common) close() {
 	c.background.Wait()
 }
 
-func (c *common) countLoss(addr, how string) {
+func (c *common) countLoss(addr, lost, how string) {
 	c.losses.Add(1)
-	c.listener.Lost(addr, how)
-}
-
-// rememberMaster keeps a master's replication ID, by which a replica is recognized that takes its
-// place. There are few.
-func (c *common) rememberMaster(id string) {
-	if id == "" { // the server has none
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.masterIDs == nil || len(c.masterIDs) >= maxShards {
-		c.masterIDs = make(map[string]struct{})
-	}
-	c.masterIDs[id] = struct{}{}
-}
-
-// wasOurMaster reports whether a replication ID is that of a master so far.
-func (c *common) wasOurMaster(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, known := c.masterIDs[id]
-	return known
+	c.listener.Lost(addr, lost, how)
 }

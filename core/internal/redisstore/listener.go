@@ -13,9 +13,8 @@ type Listener interface {
 	Unreachable(addr string, why error)
 	// TooOld reports a server whose version does not support the scripts.
 	TooOld(addr, version string)
-	// Lost reports that a server was restarted, or replaced by a replica. Its counts since it last
-	// saved, or sent to the replica, are gone.
-	Lost(addr, how string)
+	// Lost reports that a server has lost data: what, and how.
+	Lost(addr, lost, how string)
 	// Evicts reports a server that removes counters when its memory is full.
 	Evicts(addr, policy string)
 	// OneKeyPerScript reports why each script for a server has the keys of one subject and one call
@@ -33,7 +32,7 @@ func (noListener) BreakerOpened(string)                {}
 func (noListener) BreakerClosed(string, time.Duration) {}
 func (noListener) Unreachable(string, error)           {}
 func (noListener) TooOld(string, string)               {}
-func (noListener) Lost(string, string)                 {}
+func (noListener) Lost(string, string, string)         {}
 func (noListener) Evicts(string, string)               {}
 func (noListener) OneKeyPerScript(string, error)       {}
 func (noListener) TagsIgnored(string)                  {}

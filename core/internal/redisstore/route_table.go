@@ -57,6 +57,7 @@ func (t *shardTable) newShardFor(client *redis.Client) *shard {
 			t.cluster.ReloadState(context.Background())
 		}
 	}
+	watch.mark = &memoryMark{node: n, common: t.common, client: client, cluster: t.cluster}
 	s := newShard(n, client.Options().PoolSize, t.common)
 	s.addr, s.breaker, s.server = addr, b, watch
 	if t.cluster == nil {
@@ -73,7 +74,7 @@ func (t *shardTable) reportBreaker(c breakerChange, watch *serverWatch) {
 		return
 	}
 	t.listener.BreakerClosed(watch.addr, c.after)
-	watch.refresh()
+	watch.mayBeAnother()
 }
 
 func (t *shardTable) all() []*shard {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -8,20 +9,26 @@ import (
 	"time"
 )
 
-// serverWatch notices when a shard's server is another one than before, if INFO may be read. It
-// reads INFO after the first answer, whenever the server does not know a script that it knew, as
-// after a restart, and when the server answers again after it did not. A nil watch does nothing.
+// serverWatch notices when a shard's server has lost data, by its mark, and reads INFO to tell how
+// that happened, and what else is wrong with the server. It looks at the mark after the first answer
+// and then every markEvery while there are answers. It looks at both whenever the server does not know
+// a script that it knew, as after a restart, and when the server answers again after it did not. A
+// nil watch does nothing.
 type serverWatch struct {
 	addr     string
 	readInfo func(context.Context) (string, error)
+	mark     *memoryMark
 	common   *common
-	started  atomic.Bool
+	fresh    atomic.Bool            // the next answer starts no refresh
+	infoRead atomic.Bool            // since the server may have become another one
 	requests atomic.Int32           // for a refresh since the one that runs began; 0 if none runs
 	version  atomic.Pointer[string] // of the server, once it is known
 
 	mu       sync.Mutex // held during a refresh
 	runID    string
+	evicts   bool // keys without an end, too
 	lastRead time.Time
+	tick     *time.Timer
 }
 
 // refreshEvery is the shortest time between two refreshes.
@@ -29,16 +36,25 @@ const refreshEvery = 100 * time.Millisecond
 
 // answered notes an answer of the server, and whether it did not know a script.
 func (w *serverWatch) answered(unknownScript bool) {
-	if w == nil || !unknownScript && w.started.Load() {
-		return
+	switch {
+	case w == nil:
+	case unknownScript:
+		w.mayBeAnother()
+	case !w.fresh.Load():
+		w.refresh()
 	}
-	w.started.Store(true)
+}
+
+// mayBeAnother looks at everything, because another server may have taken the place of this one.
+func (w *serverWatch) mayBeAnother() {
+	w.infoRead.Store(false)
 	w.refresh()
 }
 
-// refresh reads INFO in the background. If a refresh is running, another follows, because there may
-// be news that it missed.
+// refresh looks at the server in the background. If a refresh is running, another follows, because
+// there may be news that it missed.
 func (w *serverWatch) refresh() {
+	w.fresh.Store(true)
 	if w.readInfo != nil && w.requests.Add(1) == 1 {
 		w.refreshInBackground()
 	}
@@ -54,7 +70,8 @@ func (w *serverWatch) refreshInBackground() {
 	})
 }
 
-// refreshNow reads INFO, as soon as refreshEvery allows.
+// refreshNow looks at the server, as soon as refreshEvery allows. If it does not answer, the next
+// answer starts another refresh.
 func (w *serverWatch) refreshNow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,37 +79,59 @@ func (w *serverWatch) refreshNow() {
 	w.lastRead = time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), w.common.timeout)
 	defer cancel()
-	info, err := w.readInfo(ctx)
-	if err != nil {
-		// The next answer starts another refresh, unless the server answered that we may not read
-		// INFO, or that it has none.
-		w.started.Store(isAnswer(err))
+	lost, err := w.mark.renew(ctx)
+	before, evicted := w.runID, w.evicts
+	if !w.infoRead.Load() || lost != "" {
+		err = cmp.Or(w.readServer(ctx), err)
+	}
+	if lost != "" && !(evicted && w.runID == before) { // it may have evicted the mark
+		w.common.countLoss(w.addr, lost, w.howLost(before))
+	}
+	if !isAnswer(err) {
+		w.fresh.Store(false)
 		return
 	}
-	w.update(info)
+	if w.tick == nil {
+		w.tick = time.AfterFunc(markEvery, func() { w.fresh.Store(false) })
+	}
+	w.tick.Reset(markEvery)
 }
 
-// update compares the text of INFO with what was known.
-func (w *serverWatch) update(info string) {
+// howLost returns how a server lost its data that had this run_id before.
+func (w *serverWatch) howLost(before string) string {
+	switch {
+	case w.runID == "":
+		return "not known, because INFO cannot be read"
+	case before == w.runID:
+		return "its keys were removed, as by FLUSHALL: the same server process answers"
+	default:
+		return "it was restarted, or a replica has taken its place: another server process answers"
+	}
+}
+
+// readServer reads INFO. It is read again later unless the server answers, even if only that we may
+// not read it, or that it has none.
+func (w *serverWatch) readServer(ctx context.Context) error {
+	w.infoRead.Store(true)
+	info, err := w.readInfo(ctx)
+	if err != nil {
+		w.infoRead.Store(isAnswer(err))
+		return err
+	}
 	is := parseInfo(info)
-	if policy := is["maxmemory_policy"]; policy != "" && policy != "noeviction" && is["maxmemory"] != "0" {
+	policy := is["maxmemory_policy"]
+	if policy != "" && policy != "noeviction" && is["maxmemory"] != "0" {
 		w.common.listener.Evicts(w.addr, policy)
 	}
+	w.evicts = strings.HasPrefix(policy, "allkeys") && is["maxmemory"] != "0"
 	if version := is["redis_version"]; version != "" {
 		w.version.Store(&version)
 		if isOlder(version) {
 			w.common.listener.TooOld(w.addr, version)
 		}
 	}
-	was := w.runID
 	w.runID = is["run_id"]
-	switch {
-	case was != "" && w.runID != "" && was != w.runID:
-		w.common.countLoss(w.addr, "another server process answers than before")
-	case was == "" && w.common.wasOurMaster(is["master_replid2"]):
-		w.common.countLoss(w.addr, "a replica has taken its master's place")
-	}
-	w.common.rememberMaster(is["master_replid"])
+	return nil
 }
 
 // parseInfo returns the fields of INFO.

@@ -55,28 +55,6 @@ func TestNoChangeIsMissed(t *testing.T) {
 	})
 }
 
-// losses counts the losses that are reported.
-type losses struct {
-	noListener
-	lost atomic.Int32
-}
-
-func (l *losses) Lost(string, string) { l.lost.Add(1) }
-
-// Servers whose INFO lacks replication fields are not taken for replicas of each other.
-func TestUnknownReplicationIsNoLoss(t *testing.T) {
-	listener := new(losses)
-	all := newCommon(time.Minute)
-	all.listener = listener
-	for _, id := range []string{"one", "other"} {
-		w := &serverWatch{common: all}
-		w.update("run_id:" + id + "\r\n")
-	}
-	if n := listener.lost.Load(); n != 0 || all.losses.Load() != 0 {
-		t.Errorf("%d servers are taken for lost", n)
-	}
-}
-
 // A server that replies that it has no INFO is not asked for it again and again.
 func TestAServerWithoutInfoIsAskedOnce(t *testing.T) {
 	var looks atomic.Int32

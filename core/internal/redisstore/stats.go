@@ -50,7 +50,7 @@ func (c *common) observe(hash uint64, took time.Duration, err error) {
 // Times returns how long calls waited so far.
 func (s *Store) Times() histogram.Snapshot { return s.times.Snapshot() }
 
-// Losses returns how often a server was found to have been restarted or replaced.
+// Losses returns how often a server was found to have lost data.
 func (s *Store) Losses() uint64 { return s.losses.Load() }
 
 // ShardState is the state of a server's breaker.

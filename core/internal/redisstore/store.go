@@ -39,6 +39,10 @@ func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giv
 // decision.
 func (s *Store) JoinKeys(keyHead string) { s.keyHead = keyHead }
 
+// WatchMemory reports servers that lose data to the listener. The keys of the marks that it takes
+// begin with keyHead, which ends with the brace. WatchMemory must be called before the first decision.
+func (s *Store) WatchMemory(keyHead string) { s.markHead = keyHead }
+
 // Listen sets the listener. It must be called before the first call.
 func (s *Store) Listen(l Listener) { s.listener = l }
 
