@@ -210,6 +210,11 @@ func onEveryDeployment(t *testing.T, test func(t *testing.T, options core.Option
 	}
 }
 
+// keysBesideMark returns the keys of a server, except that of its mark.
+func keysBesideMark(server redis.Cmdable) []string {
+	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.HasSuffix(key, ":{%mark0}:mk1") })
+}
+
 // counterKeys returns the keys of a server, except those of the audit and of lists, which stay.
 func counterKeys(server redis.Cmdable) []string {
 	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.Contains(key, ":{%") })

@@ -205,7 +205,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		answer := wantStatus(t, guard, v, 429)
 		shown := fmt.Sprintf("%+v %s %v %s", heard.heard, answer.Refusal.Body, v.response, log.String())
 		if options.Redis != nil {
-			keys := counterKeys(options.Redis)
+			keys := keysBesideMark(options.Redis)
 			if len(keys) != 1 {
 				t.Fatalf("keys in Redis: %q", keys)
 			}

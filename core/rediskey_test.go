@@ -153,7 +153,7 @@ func TestKeysInRedis(t *testing.T) {
 		if options.Redis == nil {
 			return
 		}
-		keys := counterKeys(options.Redis)
+		keys := keysBesideMark(options.Redis)
 		for _, k := range keys {
 			if !want[k] {
 				t.Errorf("an unexpected key: %s", k)
