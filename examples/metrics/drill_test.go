@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// Three processes follow a document, one of them a canary's, while Redis is stopped, killed,
+// restarted with its data and restarted empty. In each case, exactly those alerts fire in a real
+// Prometheus, and those lines stand in the logs, that are true.
+func TestDrill(t *testing.T) {
+	d := startDrill(t)
+	d.want("all is well, and the canary has another text")
+
+	d.redis.Stop()
+	d.want("Redis stands still", "AccesslimitWithoutRedis")
+	d.wantLines("Redis stands still", notRead, "the store does not answer", "is tried once in a while")
+	d.wantCause("open", "closed", "local", "unreachable")
+	d.redis.Continue()
+	d.want("Redis goes on")
+
+	d.redis.Kill()
+	d.want("Redis was killed", "AccesslimitWithoutRedis")
+	d.wantLines("Redis was killed", notRead)
+	d.wantCause("unreachable")
+	d.redis.Restart()
+	d.want("Redis is back with its data")
+	d.wantLines("Redis is back with its data", "the latest ones again")
+
+	if err := d.redis.Client(t).FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	d.redis.Restart()
+	d.want("Redis is back, and empty", "AccesslimitRedisLostData", "AccesslimitRulesLost")
+	d.wantLines("Redis is back, and empty", lostData, lostRules)
+	d.publish()
+	d.want("the documents were published again", "AccesslimitRedisLostData")
+	d.wantOnly(
+		notRead, lostData, lostRules, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
+	)
+}
+
+const (
+	notRead   = "the rules cannot be read"
+	lostData  = "Redis has lost data: counters, bans, overrides, the audit, and the document"
+	lostRules = "Redis has lost the rules that are in force"
+)
+
+// drill is a fleet under the eyes of a Prometheus.
+type drill struct {
+	*testing.T
+	redis      *redistest.Server
+	logs       []string // the files
+	seen       []int    // how much of each log belongs to what has happened before
+	alerts     map[string]string
+	prometheus *server
+}
+
+func startDrill(t *testing.T) *drill {
+	d := &drill{T: t, redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always"), alerts: alerts(t)}
+	d.publish()
+	var targets []string
+	for _, document := range []string{"accesslimit", "accesslimit", "canary"} {
+		targets = append(targets, d.startProcess(document))
+	}
+	d.seen = make([]int, len(d.logs))
+	text, err := os.ReadFile(folder + "alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := filepath.Join(t.TempDir(), "alerts.yml")
+	if err := os.WriteFile(rules, []byte(hurried(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := json.Marshal(targets)
+	d.prometheus = startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+rule_files: [%q]
+scrape_configs:
+- {job_name: shop, static_configs: [targets: %s]}
+`, rules, list))
+	if !redistest.WaitUntil(func() bool {
+		found, _ := d.prometheus.query(`count(rate(accesslimit_store_calls_total[4s]) > 0) == 3`, time.Now())
+		return len(found) > 0
+	}, 2*time.Minute) {
+		t.Fatal("Prometheus does not see three processes that ask Redis")
+	}
+	return d
+}
+
+// hurried returns alert rules in which each minute takes two seconds.
+func hurried(rules string) string {
+	return regexp.MustCompile(`\b(\d+)m\b`).ReplaceAllStringFunc(rules, func(minutes string) string {
+		n, _ := strconv.Atoi(strings.TrimSuffix(minutes, "m"))
+		return fmt.Sprintf("%ds", 2*n)
+	})
+}
+
+// publish publishes the documents: that of the canary has another text.
+func (d *drill) publish() {
+	d.Helper()
+	for prefix, limit := range map[string]int{"accesslimit": 1_000_000, "canary": 2_000_000} {
+		document, err := rulefile.NewDocument(d.redis.Client(d), prefix)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if _, err := document.Write(context.Background(), drillRules(limit), rulefile.Version{}); err != nil {
+			d.Fatal(err)
+		}
+	}
+}
+
+// startProcess starts a process that follows a document, and returns its address.
+func (d *drill) startProcess(document string) (addr string) {
+	d.Helper()
+	addr = freeAddr(d.T)
+	log, err := os.Create(filepath.Join(d.TempDir(), "log"))
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer log.Close()
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), drillAddr+"="+addr, drillRedis+"="+d.redis.Addr(), drillDocument+"="+document)
+	process.Stderr = log
+	if err := process.Start(); err != nil {
+		d.Fatal(err)
+	}
+	d.logs = append(d.logs, log.Name())
+	d.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		if text, _ := os.ReadFile(log.Name()); d.Failed() {
+			d.Logf("the process with the document %s says:\n%s", document, text)
+		}
+	})
+	return addr
+}
+
+// want waits until exactly these alerts are true, and those among them that are critical fire.
+func (d *drill) want(when string, alerts ...string) {
+	d.Helper()
+	slices.Sort(alerts)
+	var now, firing []string
+	is := func() bool {
+		now, firing = d.now(), d.firing()
+		return slices.Equal(now, alerts) && slices.Equal(firing, alerts)
+	}
+	if !redistest.WaitUntil(is, 2*time.Minute) {
+		d.Fatalf("%s: %q are true and %q fire, want %q", when, now, firing, alerts)
+	}
+}
+
+// now returns the alerts whose expressions are true.
+func (d *drill) now() (names []string) {
+	for name, expr := range d.alerts {
+		found, ok := d.prometheus.query(hurried(expr), time.Now())
+		if name != "AccesslimitRedisSlow" && (!ok || len(found) > 0) { // a busy machine may be slow
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// firing returns the alerts that fire, each as often as it does.
+func (d *drill) firing() (names []string) {
+	for _, alert := range d.prometheus.alerts() {
+		if name := alert.Labels["alertname"]; alert.State == "firing" && name != "AccesslimitRedisSlow" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// wantCause waits until the critical alert has these words.
+func (d *drill) wantCause(words ...string) {
+	d.Helper()
+	var text string
+	is := func() bool {
+		for _, alert := range d.prometheus.alerts() {
+			if alert.Labels["alertname"] == "AccesslimitWithoutRedis" {
+				text = alert.Annotations["summary"] + alert.Annotations["description"]
+			}
+		}
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+	}
+	if !redistest.WaitUntil(is, time.Minute) {
+		d.Errorf("the alert says %q, want %q", text, words)
+	}
+}
+
+// wantLines waits until each process has logged these lines since the last call.
+func (d *drill) wantLines(when string, lines ...string) {
+	d.Helper()
+	for i, name := range d.logs {
+		var text []byte
+		for _, line := range lines {
+			if !redistest.WaitUntil(func() bool {
+				text, _ = os.ReadFile(name)
+				return bytes.Contains(text[d.seen[i]:], []byte(line))
+			}, time.Minute) {
+				d.Errorf("%s: process %d does not log %q", when, i, line)
+			}
+		}
+		d.seen[i] = len(text)
+	}
+}
+
+// wantOnly fails if a process has logged a warning or an error that is not one of these.
+func (d *drill) wantOnly(lines ...string) {
+	d.Helper()
+	for i, name := range d.logs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			d.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			known := strings.Contains(line, `"level":"INFO"`) || slices.ContainsFunc(lines, func(is string) bool { return strings.Contains(line, is) })
+			if !known || strings.Contains(line, "new rules cannot be used") {
+				d.Errorf("process %d logs %s", i, line)
+			}
+		}
+	}
+}
+
+// activeAlert is an alert that is pending or firing.
+type activeAlert struct {
+	Labels, Annotations map[string]string
+	State               string
+}
+
+// alerts returns the alerts that are pending or firing.
+func (s *server) alerts() []activeAlert {
+	reply, err := http.Get("http://" + s.addr + "/api/v1/alerts")
+	if err != nil {
+		return nil
+	}
+	defer reply.Body.Close()
+	var answer struct {
+		Data struct{ Alerts []activeAlert }
+	}
+	if err := json.NewDecoder(reply.Body).Decode(&answer); err != nil {
+		return nil
+	}
+	return answer.Data.Alerts
+}
