@@ -18,14 +18,14 @@ type keyState struct {
 }
 
 // keysOf returns the keys with this prefix on all of these servers, except the lists of refused
-// subjects, which are written some time after the calls.
+// subjects, which are written some time after the calls, and the marks of servers, which stay.
 func keysOf(servers []*redis.Client, prefix string) (map[string]keyState, error) {
 	ctx, all := context.Background(), make(map[string]keyState)
 	for _, server := range servers {
 		found := server.Scan(ctx, 0, prefix+":*", 1000).Iterator()
 		for found.Next(ctx) {
 			key := found.Val()
-			if strings.HasPrefix(key, prefix+":{%top}:") {
+			if strings.HasPrefix(key, prefix+":{%top}:") || strings.HasPrefix(key, prefix+":{%mark") {
 				continue
 			}
 			dump, err := server.Dump(ctx, key).Result()
