@@ -51,8 +51,8 @@ func (h *Handler) loadExplain(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The functions of rules must find nothing of the page's own request, which is another's.
 	info.MaxCommands = mostCommands
+	// The functions of rules must find nothing of the page's own request, which is another's.
 	explained, err := h.limiter.Explain(context.Background(), info)
 	if isWrong(err) {
 		return nil, err

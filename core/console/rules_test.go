@@ -73,13 +73,14 @@ func TestRulesIfRedisFailed(t *testing.T) {
 	if string(outage) != want {
 		t.Errorf("the API says %s, want %s", outage, want)
 	}
-	const sum = "If Redis failed now, the rules that limit nobody would be 2 (open, unset), those that refuse all calls 1 (closed), and those that count in each process 1 (local)."
+	const sum = "Rules that would limit nobody if Redis failed now, apart from bans and blocks: 2 (open, unset). " +
+		"Rules that would refuse all calls: 1 (closed). Rules that would count in each process: 1 (local)."
 	for _, path := range []string{"", "rules"} {
 		wantParts(t, viewer.wantPage(path), sum)
 	}
 	viewer = withPolicies(core.Options{})
 	for _, path := range []string{"", "rules"} {
-		if body := viewer.wantPage(path); strings.Contains(body, "If Redis failed") {
+		if body := viewer.wantPage(path); strings.Contains(strings.ToLower(body), "if redis failed") {
 			t.Errorf("without Redis, %q says %s", path, lines(body))
 		}
 	}
