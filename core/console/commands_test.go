@@ -91,9 +91,7 @@ func TestCommandsOfAPage(t *testing.T) {
 			}
 			before := commands(t, server)
 			viewer.wantPage(path)
-			n := commands(t, server) - before
-			t.Log(path, n)
-			if n > mostCommands {
+			if n := commands(t, server) - before; n > mostCommands {
 				t.Errorf("%s takes %d commands, want at most %d:\n%s", path, n, mostCommands, server.Client(t).Info(t.Context(), "commandstats").Val())
 			}
 		}
