@@ -59,12 +59,13 @@ func (s *site) do(t testing.TB, method, path string, headers ...string) Reply {
 	t.Helper()
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
-	return doWith(t, client, newCall(method, path, headers...))
+	return s.doWith(t, client, newCall(method, path, headers...))
 }
 
 // doWith makes a call with a client. A call that takes longer than patience fails the test.
-func doWith(t testing.TB, client Client, call Call) Reply {
+func (s *site) doWith(t testing.TB, client Client, call Call) Reply {
 	t.Helper()
+	s.trace.request(call)
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
 	defer time.AfterFunc(patience, leave).Stop() // not a deadline: an RPC would send it
@@ -73,6 +74,7 @@ func doWith(t testing.TB, client Client, call Call) Reply {
 	if ctx.Err() != nil {
 		t.Fatalf("%s %s: no reply within %v", call.Method, call.Path, patience)
 	}
+	s.trace.note("  status %d", reply.Status)
 	return reply
 }
 

@@ -76,6 +76,7 @@ func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
+	s.trace.note("%s %.200q with %.200q", method, target, lines)
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: service.test\r\nConnection: close\r\nX-Before: a\r\n%s\r\n", method, target, crlf(lines))
 	from := bufio.NewReader(conn)
 	response, err := http.ReadResponse(from, &http.Request{Method: method})
@@ -83,6 +84,7 @@ func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply
 		t.Fatalf("%s %.200q: no reply within %v: %v", method, target, patience, err)
 	}
 	reply := readReply(t, response)
+	s.trace.note("  status %d", reply.Status)
 	if rest, _ := io.ReadAll(from); bytes.HasPrefix(rest, []byte("HTTP/")) {
 		t.Errorf("%s %.200q: behind the reply came another one: %q", method, target, rest)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
 )
 
 // TestContractNamesTheMistake makes an adapter wrong in one thing at a time. The contract's first
@@ -106,6 +108,20 @@ func TestRunEnds(t *testing.T) {
 				a.run(t, append([]scenario{waits}, limitScenarios...), inProcess)
 			},
 			`the scenario "waits" waited in vain, so those after it are not run`,
+		},
+		"a wrong method": {
+			func(t *testing.T) {
+				asks := scenario{name: "asks", run: func(t *testing.T, s *site) {
+					rule := core.Rule{Name: "shop", Seconds: 600, MaxCount: 2, Key: core.ByHeader("Host")}
+					s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+					s.want(t, 200, "/shop/list", "Host: a.test", "X-Hop: one")
+					t.Error("something is wrong")
+				}}
+				Adapter{Serve: adapter("Method").serve, Connect: connectHTTP}.run(t, []scenario{asks}, inProcess)
+			},
+			`GET "/shop/list" of host "a.test" with map["X-Hop":["one"]]` + "\n" +
+				`          the view returned method "get", path "/shop/list", route "/shop/list" and address 127.0.0.1; ` +
+				`"shop" counted "header:host:` + core.Digest("a.test") + `": allowed` + "\n          status 200",
 		},
 	}
 	if name := os.Getenv(variable); name != "" {

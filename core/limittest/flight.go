@@ -44,6 +44,7 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 	replies := make(chan Reply, 1)
 	call := newCall("GET", path, headers...)
 	call.Context = ctx
+	s.trace.request(call)
 	go func() {
 		defer close(replies) // also when the client fails the test
 		client := s.adapter.Connect(t, s.dial)

@@ -47,7 +47,7 @@ func countedByHost(t *testing.T, s *site) {
 	}
 	d, err := limiter.MustCounter("host", core.Limit{Max: 2, Window: 10 * time.Minute}).Peek(context.Background(), "header:host:"+core.Digest("b.test"))
 	if err != nil || d.Remaining != left {
-		t.Errorf("%d left of b.test, %v; want %d", d.Remaining, err, left)
+		t.Errorf("%d are left of the host b.test (%v), want %d", d.Remaining, err, left)
 	}
 }
 

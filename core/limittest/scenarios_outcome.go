@@ -143,7 +143,7 @@ func backBeforeNext(t *testing.T, s *site) {
 		s.counting(t, core.Rule{Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: a}, Count: s.received().failure})
 		client := s.adapter.Connect(t, s.dial)
 		for i := range 30 {
-			if reply := doWith(t, client, newCall("GET", "/login/s200")); reply.Status != 200 {
+			if reply := s.doWith(t, client, newCall("GET", "/login/s200")); reply.Status != 200 {
 				t.Errorf("%v: success %d got %d: %s", a, i, reply.Status, reply.Body)
 				break
 			}

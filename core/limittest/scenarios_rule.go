@@ -177,7 +177,7 @@ func recorded(t *testing.T, s *site) {
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
 	for _, device := range []string{"phone", "watch", "radio", "thief"} {
-		doWith(t, client, newCall("GET", "/shop/list", "X-Device: "+device))
+		s.doWith(t, client, newCall("GET", "/shop/list", "X-Device: "+device))
 	}
 	records, err := limiter.MustLog("log",
 		core.Limit{Max: 3, Window: 10 * time.Minute, Algorithm: core.SlidingLog}).Records(context.Background(), "ip:127.0.0.1")

@@ -106,7 +106,11 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 			continue
 		}
 		begin := time.Now()
-		passed := t.Run(sc.name, func(t *testing.T) { sc.run(t, &site{adapter: a, client: client(t), network: "tcp"}) })
+		passed := t.Run(sc.name, func(t *testing.T) {
+			s := &site{adapter: a, client: client(t), network: "tcp"}
+			t.Cleanup(func() { s.trace.print(t) })
+			sc.run(t, s)
+		})
 		if !passed && time.Since(begin) > patience {
 			t.Fatalf("limittest: the scenario %q waited in vain, so those after it are not run", sc.name)
 		}
@@ -130,6 +134,7 @@ type site struct {
 	network string // tcp or unix
 	peers   *from  // makes connections seem to come from other peers; nil if none must
 	dial    Dial
+	trace   trace
 }
 
 // prefixes numbers the key prefixes, so that the scenarios can share one Redis.
@@ -145,6 +150,7 @@ func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limite
 	for _, do := range change {
 		do(&options)
 	}
+	s.trace.decisions(&options)
 	return newLimiter(t, options)
 }
 
