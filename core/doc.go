@@ -87,7 +87,7 @@
 //     longer than one window. Without Redis it is the machine's wall clock, to within a second,
 //     even after somebody has set it, or the machine was suspended.
 //   - Raising or lowering a limit takes effect at once and keeps the past use, even while
-//     processes have different limits.
+//     processes have different limits. Then at most the largest of them is admitted, not one each.
 //   - Input from callers never reaches another subject's counter. The subject alone decides the
 //     cluster slot, so that callers who may choose many subjects can choose some with one slot.
 //   - Both engines give the same answers, to the microsecond.

@@ -86,6 +86,8 @@ type store interface {
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 	// GiveBack gives charges back, as far as they still count, also after the context has ended.
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	// RefundsLost returns how many permits may have counted still, but were not given back.
+	RefundsLost() uint64
 	// Renew keeps the slots of a call in flight for another window each.
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	// Records returns the calls that count in a log now, newest first.

@@ -295,7 +295,7 @@ func TestOverridesOfAnotherProgram(t *testing.T) {
 	overrides := overridable(t, limiter, "mail", core.PerSecond(10).Bucket(20))
 	write := `redis.call('ZADD', KEYS[2], 0, 'user:alice')
 		redis.call('SET', KEYS[1], struct.pack('<I1I7I7I7I7I7I7I7', 1, 0, 1795209600123456, 500, 1000, 2000, 1, 1) ..
-			struct.pack('<I1', #'tb2:1000000') .. 'tb2:1000000' .. struct.pack('<I1', 3) .. 'bob' .. struct.pack('<I2', 4) .. 'note')`
+			struct.pack('<I1', #'tb3:1000000') .. 'tb3:1000000' .. struct.pack('<I1', 3) .. 'bob' .. struct.pack('<I2', 4) .. 'note')`
 	keys := []string{"accesslimit:{user:alice}:mail:ov1", "accesslimit:{%overrides}:mail:oi1"}
 	if err := client.Eval(background, write, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)

@@ -298,7 +298,7 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 		{"fixed_window_fast.lua", core.Limit{Max: 5, Window: time.Minute, Algorithm: core.FixedWindow}, []int64{4, 2, 5, 60_000_000, 0, 0}},
 	} {
 		t.Run(of.file, func(t *testing.T) {
-			tag := map[core.Algorithm]string{core.TokenBucket: "tb2", core.SlidingWindow: "sw1", core.FixedWindow: "fw1"}[of.limit.Algorithm]
+			tag := map[core.Algorithm]string{core.TokenBucket: "tb3", core.SlidingWindow: "sw1", core.FixedWindow: "fw1"}[of.limit.Algorithm]
 			text := "local fast = {}\n" + c.file(of.file) + "local decide = fast." + tag + "\n" + c.file("decide_fast.lua")
 			sha := c.input(text, "-x", "SCRIPT", "LOAD")[0]
 			key := fmt.Sprintf("accesslimit:{user:alice}:fast:%s:%d", tag, of.limit.Window.Microseconds())
@@ -326,7 +326,7 @@ func TestOtherLanguagesReadTheStates(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now().UnixMicro()
 	want := map[string][]string{
-		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb2": {"", "1440000", "720000", "1", "", "now", "0"},
+		"sw1": {"", "2", "2"}, "fw1": {"now", "2"}, "cw1": {"", "2"}, "tb3": {"", "1440000", "720000", "1", "5", "", "now"},
 	}
 	for name, f := range foreignLimits() {
 		key, tag, _, _ := c.call(name, f, 2)

@@ -54,11 +54,11 @@ func TestCounterKeyForm(t *testing.T) {
 		{"accesslimit", "user:alice", "reply", core.PerMinute(5), "accesslimit:{user:alice}:reply:sw1:60000000"},
 		{"p", "ip:2001:db8::/64", "GET /users/:id", core.Limit{Max: 1, Window: time.Millisecond, Algorithm: core.FixedWindow},
 			"p:{ip:2001:db8::/64}:GET%20/users/:id:fw1:1000"},
-		{"p", "}{%#", "a\x00", core.PerSecond(1).Bucket(2), "p:{%7D%7B%25%23}:a%00:tb2:1000000"},
+		{"p", "}{%#", "a\x00", core.PerSecond(1).Bucket(2), "p:{%7D%7B%25%23}:a%00:tb3:1000000"},
 		{"p", strings.Repeat("s", 64), strings.Repeat("n", 65), core.PerSecond(1),
 			"p:{" + strings.Repeat("s", 64) + "}:#" + core.Digest(strings.Repeat("n", 65)) + ":sw1:1000000"},
 		{strings.Repeat("p", 40), strings.Repeat("s", 64), strings.Repeat("n", 64), year,
-			strings.Repeat("p", 40) + ":{" + strings.Repeat("s", 64) + "}:" + strings.Repeat("n", 64) + ":tb2:31622400000000"},
+			strings.Repeat("p", 40) + ":{" + strings.Repeat("s", 64) + "}:" + strings.Repeat("n", 64) + ":tb3:31622400000000"},
 		{"p", "s", "n", core.PerCalendarDay(1, "Europe/Berlin"), "p:{s}:n:cw1:dEurope/Berlin"},
 		{"p", "s", "n", core.PerCalendarMonth(1, "America/Argentina/Buenos_Aires"), "p:{s}:n:cw1:m#" + core.Digest("America/Argentina/Buenos_Aires")[:20]},
 	} {

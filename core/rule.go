@@ -65,11 +65,13 @@ type Rule struct {
 	// Max.
 	//
 	// A TokenBucket counts each rate separately. A plan that is new to the bucket begins with as
-	// much used as the plan that has used most. From then on it is charged with its own calls and
-	// with those of slower plans, not with those of faster ones. So a slow plan holds as if there
-	// were no faster one, and the fastest bounds all calls together. A bucket counts up to four
-	// rates separately until all of them are full again. Beyond that, the fastest ones are counted
-	// together.
+	// much used as the plan that has used most. From then on, a call counts at the rate of its plan
+	// and at all faster ones. It passes if it fits at all of these: at its own within its plan's
+	// Burst, and at each faster one within the larger of that Burst and the one that the latest call
+	// at that rate had. So the calls of a plan and of all slower ones together never exceed the
+	// largest Burst of them and what its rate brings back. A faster plan never gives a slower one
+	// more, but it can use up what both share. A bucket counts up to four rates separately until
+	// all of them are full again. Beyond that, less may pass, and never more.
 	//
 	// Danger: another Window or Algorithm is another counter, so a caller whose new plan has one
 	// starts afresh.

@@ -31,6 +31,10 @@ type Stats struct {
 	// Evictions is the number of counters that were forgotten though they still counted, because
 	// there were more than Options.MaxKeys. Their callers started afresh.
 	Evictions uint64
+	// RefundsLost is the number of permits of TokenBuckets that may have counted still when they
+	// were refunded, but were not given back, because too many refunds overlapped. See
+	// [Limiter.Refund].
+	RefundsLost uint64
 	// Trips is the number of round trips to Redis that decided calls, repeated ones included,
 	// or 0 without Redis. One trip can carry hundreds of scripts. Refunds, resets, bans,
 	// reservations and renewals are not included.
@@ -172,7 +176,7 @@ type keyCounter interface {
 func (l *Limiter) Stats() Stats {
 	l.mustBeMade()
 	entries := l.tallies.Snapshot()
-	s := Stats{Decisions: make([]DecisionCount, 0, len(entries))}
+	s := Stats{Decisions: make([]DecisionCount, 0, len(entries)), RefundsLost: l.store.RefundsLost()}
 	for _, e := range entries {
 		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near})
 	}

@@ -21,7 +21,10 @@ type bucketModel struct {
 type bucketPart struct {
 	perTick *big.Rat
 	used    *big.Rat      // permits, at the time of the bucket
+	burst   int           // of the last call at this very rate that was charged
 	held    []heldPermits // by which charges, the oldest first, whose permits come back first
+	first   bool          // it has the rate that was the first
+	own     int           // permits charged at this very rate, and not given back
 }
 
 // heldPermits is how many permits of a charge a part holds.
@@ -29,6 +32,8 @@ type heldPermits struct{ charge, permits int }
 
 // nobody marks permits that no refund can give back.
 const nobody = -1
+
+func whole(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 
 // since returns the part that is still used this many ticks later.
 func (p *bucketPart) since(ticks int64) *big.Rat {
@@ -39,57 +44,87 @@ func (p *bucketPart) since(ticks int64) *big.Rat {
 	return used
 }
 
+// ticks returns after how many ticks these permits of the part have come back.
+func (p *bucketPart) ticks(permits *big.Rat) int64 {
+	return max(0, ceil(new(big.Rat).Quo(permits, p.perTick)))
+}
+
 func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
 	tick := tick(l).Microseconds()
 	at := now / tick
-	perTick := big.NewRat(int64(l.Max)*tick, l.Window.Microseconds())
-	own, part, whole := m.find(at, perTick)
-	used := part.used
-
-	// after returns how long it takes until so many permits have come back, in whole ticks.
-	after := func(permits *big.Rat) int64 {
-		return (at+min(whole, ceil(new(big.Rat).Quo(permits, perTick))))*tick - now
+	seen, own, rest := m.seenBy(l, at)
+	if p.retry = seen.wait(own, l, cost, rest, now); cost == 0 {
+		p.retry = 0
+	} else if charge && p.retry == 0 {
+		for i := own; i < len(seen.parts); i++ {
+			of := &seen.parts[i]
+			of.used = new(big.Rat).Add(of.used, whole(cost))
+			of.held = append(slices.Clone(of.held), heldPermits{m.charges, cost})
+		}
+		seen.parts[own].own += cost
+		seen.charges++
+		*m, rest = seen, math.MaxInt64/tick/2
 	}
-	full := new(big.Rat).SetInt64(int64(atOnce(l)))
-	needed := new(big.Rat).Add(used, new(big.Rat).SetInt64(int64(cost)))
-	if cost > 0 && needed.Cmp(full) > 0 {
-		p.retry = after(new(big.Rat).Sub(needed, full))
-	} else if charge && cost > 0 {
-		m.charge(at, own, part, cost)
-		used, whole = needed, math.MaxInt64
+	p.left = math.MaxInt
+	for _, of := range seen.parts[own:] {
+		p.left = min(p.left, int(floor(new(big.Rat).Sub(whole(of.size(l)), of.used))))
 	}
-	p.left = int(floor(new(big.Rat).Sub(full, used)))
-	if used.Sign() > 0 {
-		p.resetAfter = after(used)
-	}
+	p.resetAfter = seen.wait(own, l, atOnce(l), rest, now)
 	return p
 }
 
-// find returns the index of a rate's own part, or -1; the part as it is now; and the number of
-// ticks after which everything is back at the latest. For a rate that the bucket does not know, as
-// much is used as for any other rate. It comes back at the new rate, but no later than at the
-// others.
-func (m *bucketModel) find(at int64, perTick *big.Rat) (own int, part bucketPart, whole int64) {
-	own, part = -1, bucketPart{perTick: perTick, used: new(big.Rat)}
+// size returns how many permits of a part the calls of a limit may use.
+func (p *bucketPart) size(l core.Limit) int { return max(atOnce(l), p.burst) }
+
+// wait returns how long it takes until a cost fits into a part and all faster ones. It is no longer
+// than this many ticks, after which everything is back.
+func (m *bucketModel) wait(own int, l core.Limit, cost int, rest, now int64) int64 {
+	ticks := int64(0)
+	for _, p := range m.parts[own:] {
+		ticks = max(ticks, p.ticks(new(big.Rat).Add(p.used, whole(cost-p.size(l)))))
+	}
+	if ticks = min(ticks, rest); ticks == 0 {
+		return 0
+	}
+	return (m.at+ticks)*tick(l).Microseconds() - now
+}
+
+// perTick returns how many permits of a limit come back in a tick.
+func perTick(l core.Limit) *big.Rat {
+	return big.NewRat(int64(l.Max)*tick(l).Microseconds(), l.Window.Microseconds())
+}
+
+// seenBy returns the bucket at a time as a limit sees it, the place of the part with its rate, and
+// after how many ticks everything is back. If the rate is new, it is as if a copy of the fullest
+// part had been added when the bucket was last charged.
+func (m *bucketModel) seenBy(l core.Limit, at int64) (seen bucketModel, own int, rest int64) {
+	rate := perTick(l)
 	for i := range m.parts {
-		p := &m.parts[i]
-		whole = max(whole, ceil(new(big.Rat).Quo(p.since(at-m.at), p.perTick)))
-		if p.perTick.Cmp(perTick) == 0 {
-			own = i
+		rest = max(rest, m.parts[i].ticks(m.parts[i].since(at-m.at)))
+	}
+	seen = bucketModel{at: m.at, charges: m.charges, parts: slices.Clone(m.parts)}
+	isOwn := func(p bucketPart) bool { return p.perTick.Cmp(rate) == 0 }
+	if rest == 0 {
+		seen.parts, rest = []bucketPart{{perTick: rate, used: new(big.Rat), first: true}}, math.MaxInt64/tick(l).Microseconds()/2
+	} else if !slices.ContainsFunc(seen.parts, isOwn) {
+		seen.parts = append(seen.parts, m.copyOf(rate))
+		slices.SortFunc(seen.parts, func(a, b bucketPart) int { return a.perTick.Cmp(b.perTick) })
+	}
+	seen.advance(at)
+	own = slices.IndexFunc(seen.parts, isOwn)
+	seen.parts[own].burst = atOnce(l)
+	return seen, own, rest
+}
+
+// copyOf returns a part of this rate that holds what the fullest part does.
+func (m *bucketModel) copyOf(rate *big.Rat) bucketPart {
+	c := bucketPart{perTick: rate, used: new(big.Rat)}
+	for _, p := range m.parts {
+		if rounded := inParts(p.used, rate); rounded.Cmp(c.used) > 0 {
+			c.used, c.held = rounded, slices.Clone(p.held)
 		}
-		if rounded := inParts(p.used, perTick); rounded.Cmp(part.used) > 0 {
-			part.used, part.held = rounded, slices.Clone(p.held)
-		}
 	}
-	if whole == 0 {
-		m.parts = nil
-		return -1, bucketPart{perTick: perTick, used: new(big.Rat)}, math.MaxInt64
-	}
-	if own >= 0 {
-		part, whole = m.parts[own], math.MaxInt64
-	}
-	part.used = part.since(at - m.at)
-	return own, part, whole
+	return c
 }
 
 // advance counts what has come back.
@@ -100,31 +135,18 @@ func (m *bucketModel) advance(at int64) {
 	m.at = at
 }
 
-// charge charges the part of a rate, creating it if needed, and those of faster rates.
-func (m *bucketModel) charge(at int64, own int, part bucketPart, cost int) {
-	if m.advance(at); own < 0 {
-		m.parts = append(m.parts, part)
-		slices.SortFunc(m.parts, func(a, b bucketPart) int { return a.perTick.Cmp(b.perTick) })
-	}
-	for i := range m.parts {
-		if p := &m.parts[i]; p.perTick.Cmp(part.perTick) >= 0 {
-			p.used = new(big.Rat).Add(p.used, new(big.Rat).SetInt64(int64(cost)))
-			p.held = append(p.held, heldPermits{m.charges, cost})
-		}
-	}
-	m.charges++
-}
-
 func (m *bucketModel) refund(now int64, l core.Limit, charge, permits int) {
-	tick := tick(l).Microseconds()
-	at, perTick := now/tick, big.NewRat(int64(l.Max)*tick, l.Window.Microseconds())
+	at, rate := now/tick(l).Microseconds(), perTick(l)
 	back := make([]*big.Rat, len(m.parts))
-	any := false
+	any, burst := false, 0
 	for i := range m.parts {
 		p := &m.parts[i]
-		own := p.perTick.Cmp(perTick) == 0
-		back[i] = p.refund(p.since(at-m.at), own, int64(atOnce(l)), charge, permits)
-		any = any || back[i].Sign() > 0
+		burst = max(burst, p.burst)
+		given := 0
+		back[i], given = p.refund(p.since(at-m.at), burst, charge, permits)
+		if any = any || given > 0; p.perTick.Cmp(rate) == 0 {
+			p.own -= given
+		}
 	}
 	if !any {
 		return
@@ -134,27 +156,29 @@ func (m *bucketModel) refund(now int64, l core.Limit, charge, permits int) {
 		p := &m.parts[i]
 		p.used = new(big.Rat).Sub(p.used, back[i])
 	}
+	m.parts = slices.DeleteFunc(m.parts, func(p bucketPart) bool { return !p.first && p.own == 0 })
 }
 
 // refund removes the newest permits of a charge from those held, and returns how many of the used
-// ones come back. Permits that have come back by themselves do not count. In an overdrawn bucket,
-// neither do as many as were charged after them, because other callers wait for these.
-func (p *bucketPart) refund(used *big.Rat, own bool, full int64, charge, permits int) (back *big.Rat) {
+// ones come back, and how many are no longer held. Permits that have come back by themselves do not
+// count. If the part is overdrawn, neither do as many as were charged after them, because other
+// callers wait for these.
+func (p *bucketPart) refund(used *big.Rat, burst, charge, permits int) (back *big.Rat, given int) {
 	back = new(big.Rat)
 	at := slices.IndexFunc(p.held, func(h heldPermits) bool { return h.charge == charge })
 	if at < 0 {
-		return back
+		return back, 0
 	}
 	behind := 0
 	for _, h := range p.held[at+1:] {
 		behind += h.permits
 	}
-	given := permits
-	if own && used.Cmp(new(big.Rat).SetInt64(full)) > 0 {
+	given = permits
+	if used.Cmp(whole(burst)) > 0 {
 		given -= behind
 	}
-	back.Sub(used, new(big.Rat).SetInt64(int64(behind)))
-	if most := new(big.Rat).SetInt64(int64(given)); back.Cmp(most) > 0 {
+	back.Sub(used, whole(behind))
+	if most := whole(given); back.Cmp(most) > 0 {
 		back = most
 	}
 	if back.Sign() <= 0 {
@@ -162,7 +186,7 @@ func (p *bucketPart) refund(used *big.Rat, own bool, full int64, charge, permits
 	}
 	p.held[at].permits -= permits
 	p.held = slices.Insert(p.held, at+1, heldPermits{nobody, permits - given})
-	return back
+	return back, given
 }
 
 // inParts rounds up to parts of a permit of which a whole number comes back each tick. So what was

@@ -119,7 +119,8 @@ type definition interface {
 	charge(s *State, t moment, l *Limit, cost int64, mark string) effect
 
 	// giveBack takes a charge back as far as it still counts, and never more: what others used
-	// stays used. The state need not be anchored. By default nothing is given back.
+	// stays used. The state need not be anchored. It sets Charge.Lost. By default nothing is given
+	// back.
 	giveBack(s *State, now int64, c *Charge)
 	// empty reports whether a state holds nothing after charges were given back. Then the script
 	// that gives back deletes the key, or lets it expire at once. By default, the state stays until

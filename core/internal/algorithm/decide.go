@@ -63,8 +63,9 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 }
 
 // GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of
-// the state, so that it can be forgotten; see definition.empty.
+// the state, so that it can be forgotten; see definition.empty. It sets Lost.
 func (c *Charge) GiveBack(s *State, now int64) (empty bool) {
+	c.Lost = 0
 	registry[c.Limit.Kind].giveBack(s, now, c)
 	return registry[c.Limit.Kind].empty(s)
 }

@@ -119,6 +119,16 @@ func (e *engines) giveBack(charges ...algorithm.Charge) {
 		s.said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
 	}
 	s.writes = s.keys
+	lost := int64(0)
+	for i := range charges {
+		lost += charges[i].Lost
+	}
+	s.check = func(reply any) error {
+		if got, ok := reply.([]any); !ok || len(got) != 2 || got[1] != lost {
+			return fmt.Errorf("Redis lost %v, this process %d", reply, lost)
+		}
+		return nil
+	}
 	e.add(s)
 }
 

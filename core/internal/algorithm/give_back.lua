@@ -6,27 +6,30 @@
 --           (microseconds: the first number of that reply), the position of the charge (of that
 --           reply), how many of its permits were given back before, and the algorithm's args,
 --           padded to four
--- reply     a list of one: how many counters were changed
+-- reply     how many counters were changed, and how many permits of buckets may have counted still,
+--           but were not given back
 --
 -- An algorithm's function takes key, now, the charge (cost, at, position, given) and the args, and
 -- changes nothing. It returns nil if there is nothing to change, otherwise a table:
 --
--- change    the state to write, or a function that changes a key of another type; it may return an
---           error, if it has changed nothing
+-- change    the state to write, or a function that changes the key; it may return an error, if it
+--           has changed nothing. nil: there is nothing to change
 -- lives     for how long the state counts, at most
 -- first     the change may fail, so that it has to come before the others
+-- lost      how many permits may have counted still, but are not given back
 --
 -- An algorithm without a function gives nothing back.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
-local changes = {}
+local changes, lost = {}, 0
 for i = 1, #KEYS do
   local a = 9 * i - 8
   local charge = {cost = ARGV[a + 1] + 0, at = ARGV[a + 2] + 0, position = ARGV[a + 3] + 0, given = ARGV[a + 4] + 0}
   local give_back = algorithms[ARGV[a]]
   local answer = give_back and give_back(KEYS[i], now, charge, ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8])
-  if answer then
+  lost = lost + (answer and answer.lost or 0)
+  if answer and answer.change then
     answer.key = KEYS[i]
     table.insert(changes, answer.first and 1 or #changes + 1, answer)
   end
@@ -43,4 +46,4 @@ for _, answer in ipairs(changes) do
     redis.call('SET', answer.key, answer.change, 'PXAT', expires)
   end
 end
-return {#changes}
+return {#changes, lost}

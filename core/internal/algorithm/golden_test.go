@@ -134,7 +134,8 @@ func (p *goldenPlayer) play(step *goldenStep) (got []int64) {
 			Key: first.Key, Limit: first.Limit, Cost: first.Cost, Mark: first.Mark,
 			At: step.Charge.At, Position: step.Charge.Position, Given: step.Charge.Given,
 		}
-		return p.numbers(step, algorithm.GiveBackScript([]algorithm.Charge{c}), algorithm.AppendGiveBack(nil, []algorithm.Charge{c}))
+		// That is all that the script replied then.
+		return p.numbers(step, algorithm.GiveBackScript([]algorithm.Charge{c}), algorithm.AppendGiveBack(nil, []algorithm.Charge{c}))[:1]
 	case "reserve":
 		return p.numbers(step, algorithm.Reserve, algorithm.AppendReserve(nil, first, step.Number))
 	case "renew":

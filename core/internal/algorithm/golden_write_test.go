@@ -111,7 +111,7 @@ func (w *goldenWriter) draw() goldenStep {
 		if w.IntN(7) == 0 {
 			do = "records"
 		}
-	case "tb2":
+	case "tb3":
 		if w.IntN(6) == 0 {
 			do, number = "reserve", w.Int64N(2*w.span())
 		}

@@ -38,10 +38,10 @@ var goldenLimits = map[string][][]goldenLimit{
 	"sl2": {windowsOf("sl2", 9, second), windowsOf("sl2", 100, hour)},
 	"fw1": {windowsOf("fw1", 9, second), windowsOf("fw1", algorithm.MaxPermits, hour)},
 	"cw1": {windowsOf("cw1", 9, second), {{Tag: "cw1", Max: 9, Zone: "Europe/Berlin"}, {Tag: "cw1", Max: 5, Zone: "Europe/Berlin"}}},
-	"tb2": {
-		{{Tag: "tb2", Rate: 7, Window: second, Max: 9}},
-		{{Tag: "tb2", Rate: 7, Window: second, Max: 9}, {Tag: "tb2", Rate: 3, Window: second, Max: 5}, {Tag: "tb2", Rate: 100, Window: second, Max: 20}},
-		{{Tag: "tb2", Rate: 11, Window: 3 * hour, Max: 6}, {Tag: "tb2", Rate: 20, Window: 3 * hour, Max: 6}},
+	"tb3": {
+		{{Tag: "tb3", Rate: 7, Window: second, Max: 9}},
+		{{Tag: "tb3", Rate: 7, Window: second, Max: 9}, {Tag: "tb3", Rate: 3, Window: second, Max: 5}, {Tag: "tb3", Rate: 100, Window: second, Max: 20}},
+		{{Tag: "tb3", Rate: 11, Window: 3 * hour, Max: 6}, {Tag: "tb3", Rate: 20, Window: 3 * hour, Max: 6}},
 	},
 	"cc1": {windowsOf("cc1", 4, second)},
 	"bn1": {

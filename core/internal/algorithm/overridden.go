@@ -31,7 +31,7 @@ func (o *Override) FoundBy(own *Limit) FoundOverride {
 	if o.What != OverrideLimit {
 		return FoundOverride{What: o.What, Ends: o.Ends}
 	}
-	if o.Span != own.Span() {
+	if !o.madeFor(own) {
 		return FoundOverride{What: OverrideOfOther}
 	}
 	if inForce(own, o.Max, o.Burst) == nil {

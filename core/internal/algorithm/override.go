@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Override is what an operator set for one subject in place of a rule's own limit. It is stored in
@@ -103,6 +104,14 @@ func (l *Limit) Override(maxPermits, burst int64) (Override, error) {
 	return o, nil
 }
 
+// madeFor reports whether the override was made for the algorithm and the window of a limit. The
+// version of the algorithm's state is of no account.
+func (o *Override) madeFor(l *Limit) bool {
+	tag, window, _ := strings.Cut(o.Span, ":")
+	ownTag, ownWindow, _ := strings.Cut(l.Span(), ":")
+	return window == ownWindow && strings.TrimRight(tag, "0123456789") == strings.TrimRight(ownTag, "0123456789")
+}
+
 // stored returns the part of a rate that an override keeps.
 func (l *Limit) stored() Rate { return Rate{Permit: l.Permit, Refill: l.Refill, Tick: l.Tick} }
 
@@ -112,7 +121,7 @@ func (o *Override) For(l *Limit) (*Limit, error) {
 	if o.What != OverrideLimit {
 		return nil, nil
 	}
-	if o.Span != l.Span() {
+	if !o.madeFor(l) {
 		return nil, ErrOverrideSpan
 	}
 	if !l.Properties().Burst && o.Burst != 0 {

@@ -45,6 +45,9 @@ local function exact(max, burst, permit, refill, tick, window)
     and burst * permit <= math.floor(2 ^ 51 / tick) * refill
 end
 
+-- Returns a TAG:WINDOW without the version of the state, which is of no account for an override.
+local function unversioned(span) return (string.gsub(span, '^(%a+)%d+:', '%1:')) end
+
 -- Returns the override in a key: what it is, and if it is a limit the args of its algorithm.
 local function read(key, span, most, bursts)
   local text = redis.pcall('GET', key)
@@ -70,7 +73,7 @@ local function read(key, span, most, bursts)
   if ends > 0 and ends <= now then return {what = 0, ends = 0, max = 0, burst = 0} end
   local own = {what = what, ends = ends, max = max, burst = burst}
   if what ~= 1 then return own end
-  if string.sub(text, 52, 51 + made_for) ~= span then
+  if unversioned(string.sub(text, 52, 51 + made_for)) ~= unversioned(span) then
     nothing.what = 4
     return nothing
   end

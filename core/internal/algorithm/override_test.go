@@ -74,6 +74,9 @@ func allWrittenByHand(t testing.TB) []writtenByHand {
 	return []writtenByHand{
 		{"as written", whole, window, nil},
 		{"of a bucket", change(perHour, same), perHour, nil},
+		{"under an earlier version of the state", change(perHour, func(o *algorithm.Override) {
+			o.Span = strings.Replace(o.Span, "tb3:", "tb2:", 1)
+		}), perHour, nil},
 		{"unlimited, of another window", change(log, func(o *algorithm.Override) {
 			*o = algorithm.Override{What: algorithm.OverrideUnlimited, Span: "sl2:1"}
 		}), window, nil},

@@ -115,7 +115,7 @@ func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
 	argv := append(algorithm.AppendGiveBack(nil, charges), a.now)
 	script := timed(s.t, algorithm.GiveBackScript(charges))
 	changed, err := s.Eval(context.Background(), script, []string{string(charges[0].Key)}, argv...).Int64Slice()
-	if err != nil || len(changed) != 1 {
+	if err != nil || len(changed) != 2 {
 		s.t.Fatalf("given back at %d: %v, %v", a.now, changed, err)
 	}
 	return changed[0]

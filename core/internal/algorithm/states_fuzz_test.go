@@ -261,36 +261,54 @@ func (p *planted) whole() bool {
 func (p *planted) bucket() (sound int) {
 	const most = 1 << 52
 	at, size := p.at, len(p.state)
-	if size < 43 || at(0, 7) >= 1<<53 || at(28, 7) > most || at(35, 7) >= 1<<53 {
+	if size < 44 || at(0, 7) >= 1<<53 || at(30, 7) > most || at(37, 7) >= 1<<53 {
 		return 0
 	}
 	sound = 2
 	slowest, from := 0., 7
 	for parts := 1; ; parts++ {
-		count, gaps := from+21, from+22
+		rest := from + 23 // where own stands
 		if parts == 1 {
-			count, gaps = 42, 43
+			rest = 44
 		}
-		if size < gaps {
+		if size < rest {
 			return 0
 		}
-		used, permit, refill, n := at(from, 7), at(from+7, 7), at(from+14, 7), int(at(count, 1))
-		if used > most || permit == 0 || permit > most || refill == 0 || refill > most || float64(refill)/float64(permit) <= slowest || n > 64 || parts > 4 || size < gaps+14*n {
+		used, permit, refill := at(from, 7), at(from+7, 6), at(from+13, 5)
+		if used > most || permit == 0 || refill == 0 || float64(refill)/float64(permit) <= slowest || parts > 4 {
+			return 0
+		}
+		if size == 44 {
+			return sound
+		}
+		if size < rest+16 || int(at(rest+14, 2)) > 256 || size < rest+16+14*int(at(rest+14, 2)) {
 			return 0
 		}
 		slowest = float64(refill) / float64(permit)
-		before := uint64(0)
-		for gap := gaps; gap < gaps+14*n; gap += 14 {
-			if after, upto := at(gap, 7), at(gap+7, 7); after < before || upto <= after || upto > at(28, 7) {
-				sound = 1
-			} else {
-				before = upto
-			}
+		var ok bool
+		if from, ok = p.gaps(rest); !ok {
+			sound = 1
 		}
-		if from = gaps + 14*n; from == size {
+		if from == size {
 			return sound
 		}
 	}
+}
+
+// gaps returns where the gaps of a part end whose own stands here, and whether they and what
+// precedes them are sound.
+func (p *planted) gaps(from int) (end int, sound bool) {
+	own, kept, n := p.at(from, 7), p.at(from+7, 7), int(p.at(from+14, 2))
+	sound = own <= 1<<52
+	before, oldest := uint64(0), uint64(0)
+	for i := range n {
+		after, upto := p.at(from+16+14*i, 7), p.at(from+23+14*i, 7)
+		sound = sound && after >= before && upto > after && upto <= p.at(30, 7)
+		if before = upto; i == 0 {
+			oldest = upto - after
+		}
+	}
+	return from + 16 + 14*n, sound && kept <= oldest
 }
 
 // at returns the little-endian number in these bytes.

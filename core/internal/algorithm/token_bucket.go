@@ -40,7 +40,7 @@ type Rate struct {
 
 func (tokenBucket) properties() Properties {
 	return Properties{
-		Name: "TokenBucket", File: "token_bucket", Tag: "tb2", MaxPermits: MaxPermits, Burst: true, Reserves: true, Remembers: true,
+		Name: "TokenBucket", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Reserves: true, Remembers: true,
 		Merges: true,
 	}
 }
@@ -58,7 +58,7 @@ func (tokenBucket) limit(t *Terms) (Limit, error) {
 	}
 	l := Limit{
 		Kind: TokenBucket, Max: t.Burst, Window: t.Window, Rate: r,
-		shared: &More{bucket: &bucketParts{permit: r.Permit, refill: r.Refill}},
+		shared: &More{bucket: &bucketParts{permit: r.Permit, refill: r.Refill, burst: t.Burst}},
 	}
 	return newLimit(l, l.Max, r.Permit, r.Refill, r.Tick), nil
 }
@@ -120,14 +120,12 @@ func rescale(used, from, to int64) int64 {
 }
 
 func (tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
-	if !s.simple(l) {
-		u := s.usage(t, l, new([maxParts]part)[:0])
-		if missing := u.used + (cost-l.Max)*l.Permit; missing > 0 {
-			retryAfter = u.soon(missing, t, l)
-		}
-		return l.left(u.used), retryAfter
+	used := int64(0)
+	if s.simple(l) {
+		used = unrefilled(s.Used, t.place-s.At, l.Refill)
+	} else if u := s.usage(t, l, new([maxParts + 1]part)[:0]); u.whole > 0 {
+		return u.left(l), l.afterTicks(min(u.whole, u.wait(l, cost, l.Max)), t)
 	}
-	used := unrefilled(s.Used, t.place-s.At, l.Refill)
 	if missing := used + (cost-l.Max)*l.Permit; missing > 0 {
 		retryAfter = l.refilledAfter(missing, t)
 	}
@@ -136,8 +134,8 @@ func (tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 
 func (tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
 	if !s.simple(l) {
-		u := s.usage(t, l, new([maxParts]part)[:0])
-		return u.resetAfter(t, l)
+		u := s.usage(t, l, new([maxParts + 1]part)[:0])
+		return l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)
 	}
 	if used := unrefilled(s.Used, t.place-s.At, l.Refill); used > 0 {
 		return l.refilledAfter(used, t)
@@ -168,7 +166,15 @@ func (s *State) renew(now int64) { s.Charged, s.Born = now%firstPositions, now }
 // refilledAfter returns how long it takes until so many units have come back, counted in whole
 // ticks.
 func (l *Limit) refilledAfter(units int64, t moment) int64 {
-	return (t.place+ceilDiv(units, l.Refill))*l.Tick - t.now
+	return l.afterTicks(ceilDiv(units, l.Refill), t)
+}
+
+// afterTicks returns how long it takes until so many ticks have passed.
+func (l *Limit) afterTicks(ticks int64, t moment) int64 {
+	if ticks <= 0 {
+		return 0
+	}
+	return (t.place+ticks)*l.Tick - t.now
 }
 
 func (tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
@@ -180,51 +186,24 @@ func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Ver
 	if s.At > t.place {
 		s = l.anchored(s, t.place, cost > 0)
 	}
-	u := s.usage(t, l, new([maxParts]part)[:0])
-	v = Verdict{At: now, Remaining: l.left(u.used), ResetAfter: u.resetAfter(t, l)}
-	if early := u.used + l.Permit - l.Max*l.Permit; early > 0 && cost > 0 {
-		v.Wait = l.refilledAfter(early, t)
+	u := s.usage(t, l, new([maxParts + 1]part)[:0])
+	v = Verdict{At: now, Remaining: u.left(l), ResetAfter: l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)}
+	if cost > 0 {
+		v.Wait = l.afterTicks(u.wait(l, 1, l.Max), t)
 	}
-	v.RetryAfter = max(0, v.Wait-patience)
-	if over := u.used + cost*l.Permit - l.mostUnits(); over > 0 {
-		v.RetryAfter = max(v.RetryAfter, l.refilledAfter(over, t))
-	}
-	if v.RetryAfter > 0 && u.whole > 0 {
-		v.RetryAfter = min(v.RetryAfter, (t.place+u.whole)*l.Tick-now)
+	v.RetryAfter = max(0, v.Wait-patience, l.afterTicks(u.wait(l, cost, math.MaxInt64), t))
+	if u.whole > 0 {
+		v.RetryAfter = min(v.RetryAfter, l.afterTicks(u.whole, t))
 	}
 	if cost > 0 && v.RetryAfter == 0 {
 		lives = v.charge(tokenBucket{}.charge(s, t, l, cost, ""), cost)
-		v.Remaining = l.left(u.used + cost*l.Permit)
 	}
+	v.Remaining = max(0, v.Remaining)
 	return v, lives
 }
 
 // left returns how many whole permits are left.
 func (l *Limit) left(used int64) int64 { return max(0, floorDiv(l.Max*l.Permit-used, l.Permit)) }
-
-// newest returns the position of the newest permit to be given back. When a charge is given back in
-// several steps, its newest permits go first.
-func (c *Charge) newest() int64 { return c.Position - c.Given }
-
-// giveBack removes the permits from all parts that hold them.
-func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
-	at, born := now/c.Limit.Tick, s.Born
-	if s.At > at {
-		born = min(born, at*c.Limit.Tick)
-	}
-	parts := s.appendParts(new([maxParts]part)[:0])
-	if c.At < born || c.newest() > s.Charged || !refill(parts, max(0, at-s.At)) {
-		return
-	}
-	changed := false
-	for i := range parts {
-		changed = c.giveBackTo(&parts[i], s.Charged) || changed
-	}
-	if changed {
-		s.At, s.Born = at, born
-		s.setParts(parts, c.Limit)
-	}
-}
 
 // steady returns how long it takes until a permit comes back that changes the permits left.
 func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {

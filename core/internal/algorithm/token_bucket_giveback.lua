@@ -1,33 +1,78 @@
 -- TokenBucket does not give back permits that have come back by themselves since. Nor, if the
 -- bucket is overdrawn, does it give back permits behind which others wait, because those waits were
 -- already announced. When a charge is given back in several steps, its newest permits go first.
-algorithms.tb2 = function(key, now, charge, burst, permit, refill, tick)
-  local state = redis.call('GET', key)
-  if not state then return end
-  burst, permit, refill, tick = burst + 0, permit + 0, refill + 0, tick + 0
-  local cost, position = charge.cost, charge.position - charge.given
-  local at, bucket = math.floor(now / tick), bucket_states()
-  local last, charged, born, parts = bucket.read(key, state)
-  if last > at then born = math.min(born, at * tick) end
-  if charge.at < born or position > charged or not bucket.refill(parts, math.max(0, at - last)) then return end
+--
+-- lost      in the table: how many permits may have counted still, but were not given back, because
+--           the places of the permits around them are not known (see kept in
+--           token_bucket_state.lua)
 
-  local changed = false
-  for _, part in ipairs(parts) do
-    local held, behind, from = cost, charged - position, position - cost
-    for _, gap in ipairs(part.gaps) do
-      held = held - math.max(0, math.min(gap[2], position) - math.max(gap[1], position - cost))
-      behind = behind - math.max(0, gap[2] - math.max(gap[1], position))
-    end
-    if part.permit == permit and part.refill == refill and part.used > burst * permit then
-      held = held - behind
-      from = position - held
-    end
-    local back = math.min(part.used - behind * part.permit, held * part.permit)
-    if back > 0 then
-      part.used, changed = part.used - back, true
-      bucket.add_gap(part, charged, from, position)
+-- Gives permits back to a part, where they have the positions up to the newest. overdrawn says that
+-- others wait for permits of the part, own that the charge was at its rate. Returns whether
+-- that changes the part, and how many permits were lost.
+local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn, own)
+  local held, behind, unsure, known, inside = cost, charged - newest, 0, true, false
+  for i = 1, #part.gaps, 2 do
+    local after, upto = part.gaps[i], part.gaps[i + 1]
+    local common = math.max(0, math.min(upto, newest) - math.max(after, newest - cost))
+    local newer = math.max(0, upto - math.max(after, newest))
+    if i > 1 or part.kept == 0 then
+      held, behind = held - common, behind - newer
+    else
+      local absent = upto - after - part.kept
+      local sure = math.min(newer, math.max(0, absent - math.max(0, newest - cost - after)))
+      behind, unsure, inside = behind - sure, math.min(newer, absent) - sure, common > 0
+      known = not inside or own and after > 0 and common == cost
+      if inside then held = math.min(held, part.kept) end
     end
   end
-  if not changed then return end
-  return {change = bucket.write(at, charged, born, parts), lives = (bucket.ticks(parts) + 1) * tick}
+
+  -- Returns how many units come back if so many permits were charged later.
+  local function comes_back(behind)
+    local permits = overdrawn and held - behind or held
+    return math.max(0, math.min(part.used - behind * part.permit, permits * part.permit))
+  end
+  local back, most = known and comes_back(behind) or 0, comes_back(behind - unsure)
+  local lost = math.ceil((most - back) / part.permit)
+  if back == 0 then return false, lost end
+  part.used = part.used - back
+  if overdrawn then held = held - behind end
+  if own and part.own < 2 ^ 52 then part.own = math.max(0, part.own - held) end
+  if inside then
+    part.kept = part.kept - held
+  else
+    bucket.add_gap(part, charged, newest - (overdrawn and held or cost), newest)
+  end
+  return true, lost
+end
+
+algorithms.tb3 = function(key, now, charge, burst, permit, refill, tick)
+  local state = redis.call('GET', key)
+  if not state then return end
+  permit, refill, tick = permit + 0, refill + 0, tick + 0
+  local newest = charge.position - charge.given
+  local at, bucket = math.floor(now / tick), bucket_states(math.floor(2 ^ 51 / tick))
+  local last, charged, born, parts = bucket.read(key, state)
+  if last > at then born = math.min(born, at * tick) end
+  if charge.at < born or newest > charged then return end
+  bucket.refill(parts, math.max(0, at - last))
+
+  local changed, lost = false, 0
+  for i = #parts, 1, -1 do -- one may be removed
+    local part = parts[i]
+    local biggest, own = 0, part.permit == permit and part.refill == refill
+    for j = 1, i do biggest = math.max(biggest, parts[j].burst) end
+    local overdrawn = part.used > biggest * part.permit
+    local gives, loses = give_back_to_part(bucket, part, charge.cost, newest, charged, overdrawn, own)
+    changed = changed or gives
+    if part.refill / part.permit >= refill / permit then lost = math.max(lost, loses) end
+    if part.own == 0 then table.remove(parts, i) end
+  end
+  if not changed then return {lost = lost} end
+  local answer = {lives = (bucket.ticks(parts) + 1) * tick, lost = lost}
+  if bucket.ticks(parts) > 0 then
+    answer.change = bucket.write(at, charged, born, parts)
+  else
+    answer.change = function() redis.call('DEL', key) end
+  end
+  return answer
 end

@@ -1,20 +1,23 @@
 package algorithm
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // The parts of a bucket whose state is more than a number: several rates were used, or permits were
 // given back. token_bucket_state.lua says what they are; this is the same in Go.
 
-// The most parts that a bucket has, and the most gaps of a part.
 const (
-	maxParts = 4
-	maxGaps  = 64
+	maxParts = 4 // the most parts that a bucket has
+	// lasting is the own of a part that stays until the bucket is fresh.
+	lasting = maxUnits
 )
 
 // bucketParts is what the state of a bucket holds beyond the units used.
 type bucketParts struct {
-	permit, refill int64  // the one rate, of a bucket without parts
-	parts          []part // slowest rate first; nil: none
+	permit, refill, burst int64  // the one rate, and its burst, of a bucket without parts
+	parts                 []part // slowest rate first; nil: none
 }
 
 // isOnly reports whether there is one rate, that of a limit, and no gaps.
@@ -22,50 +25,85 @@ func (b *bucketParts) isOnly(l *Limit) bool {
 	return b.parts == nil && b.permit == l.Permit && b.refill == l.Refill
 }
 
-// part holds the use of a bucket at one rate.
+// part holds what the calls at one rate and at all slower ones use.
 type part struct {
 	used, permit, refill int64 // units: used, of one permit, refilled per tick
-	gaps                 []gap // oldest first
+	burst                int64 // permits, by the last call at this rate that was charged
+	own                  int64 // permits charged at this very rate, and not given back; or lasting
+	gaps
 }
-
-// gap holds positions that a part does not use: those after the first, up to the second.
-type gap struct{ after, upto int64 }
 
 func (p *part) rate() float64 { return float64(p.refill) / float64(p.permit) }
 
 func (p *part) is(l *Limit) bool { return p.permit == l.Permit && p.refill == l.Refill }
 
-// usage is the use of a bucket that is not simple, as one limit counts it.
+// usage is the use of a bucket as one limit counts it.
 type usage struct {
-	parts []part // as they are now; nil: nothing is used any more
-	own   int    // the place of the part with the limit's rate; -1: there is none
-	used  int64  // units of the limit
-	gaps  []gap  // of the fullest part, of which a new one is a copy
-	whole int64  // if no part has the limit's rate: ticks until nothing of any part is used
+	parts []part // as they are now; if nothing is used any more, an empty one of the limit
+	own   int    // the place of the part with the limit's rate
+	whole int64  // ticks until nothing of any part is used
 }
 
-// usage returns the use as a limit counts it. It stores the parts in room. Their gaps must not be
-// written to.
+// usage returns the use as a limit counts it. If the limit's rate is new to the bucket, it is as if
+// its part had been added when the state was written. It stores the parts in room. Their gaps must
+// not be written to unless the parts replace those of the state.
 func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
-	u.parts, u.own = s.appendParts(room), -1
-	for i := range u.parts {
-		if u.parts[i].is(l) {
-			u.own = i
-		}
+	u.parts = s.appendParts(room)
+	if u.whole = s.At + ticksUntilFresh(u.parts) - t.place; u.whole <= 0 {
+		return usage{parts: append(room[:0], part{permit: l.Permit, refill: l.Refill, burst: l.Max})}
 	}
-	if u.own < 0 {
-		u.used, u.gaps = fullest(u.parts, l)
+	if u.own = slices.IndexFunc(u.parts, func(p part) bool { return p.is(l) }); u.own < 0 {
+		u.parts, u.own = addPart(u.parts, l, s.Charged)
 	}
-	ticks := t.place - s.At
-	switch {
-	case !refill(u.parts, ticks):
-		return usage{own: -1}
-	case u.own >= 0:
-		u.used = u.parts[u.own].used
-	default:
-		u.used, u.whole = unrefilled(u.used, ticks, l.Refill), ticksUntilFresh(u.parts)
-	}
+	u.parts[u.own].burst = l.Max
+	refill(u.parts, t.place-s.At)
 	return u
+}
+
+// wait returns after how many ticks a cost fits into the limit's part and those of faster rates, if
+// the limit's bucket holds so many permits. A cost that is above the bound of a part fits when
+// nothing of any part is used. If the limit's rate is new to the bucket, that may be earlier than
+// the wait.
+func (u *usage) wait(l *Limit, cost, full int64) (ticks int64) {
+	for i := u.own; i < len(u.parts); i++ {
+		p := &u.parts[i]
+		missing := p.missing(cost, p.bound(l, full))
+		if missing > p.used && u.whole > 0 {
+			return u.whole
+		}
+		ticks = max(ticks, ceilDiv(missing, p.refill))
+	}
+	return ticks
+}
+
+// left returns how many whole permits are left of the limit's part and of those of faster rates. It
+// is negative if one of them is overdrawn.
+func (u *usage) left(l *Limit) int64 {
+	left := int64(math.MaxInt64)
+	for i := u.own; i < len(u.parts); i++ {
+		p := &u.parts[i]
+		left = min(left, floorDiv(p.bound(l, l.Max)-p.used, p.permit))
+	}
+	return left
+}
+
+// bound returns how many units of a part may be used by a call of a limit whose bucket holds so
+// many permits.
+func (p *part) bound(l *Limit, full int64) int64 {
+	most := l.mostAt(p.refill)
+	if full = max(full, p.burst); full > most/p.permit {
+		return most
+	}
+	return full * p.permit
+}
+
+// missing returns how many units have to come back until a cost fits within a bound. It is more than
+// are used if the cost is above the bound.
+func (p *part) missing(cost, bound int64) int64 {
+	if cost > math.MaxInt64/2/p.permit {
+		return math.MaxInt64 / 2
+	}
+	return p.used + cost*p.permit - bound
 }
 
 // appendParts appends the parts of a bucket.
@@ -75,43 +113,36 @@ func (s *State) appendParts(all []part) []part {
 	}
 	b := s.More.bucket
 	if b.parts == nil {
-		return append(all, part{used: s.Used, permit: b.permit, refill: b.refill})
+		return append(all, part{used: s.Used, permit: b.permit, refill: b.refill, burst: b.burst, own: lasting})
 	}
 	return append(all, b.parts...)
 }
 
 func (tokenBucket) empty(s *State) bool {
-	return !slices.ContainsFunc(s.appendParts(new([maxParts]part)[:0]), func(p part) bool { return p.used > 0 })
+	return ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])) == 0
 }
 
-// refill refills the parts for so many ticks. A part that becomes empty loses its gaps. It reports
-// whether anything is still used.
-func refill(parts []part, ticks int64) (used bool) {
+// refill refills the parts for so many ticks. A part of which nothing is used has no gaps.
+func refill(parts []part, ticks int64) {
 	for i := range parts {
 		p := &parts[i]
 		if p.used = unrefilled(p.used, ticks, p.refill); p.used == 0 {
-			p.gaps = nil
-		}
-		used = used || p.used > 0
-	}
-	return used
-}
-
-// fullest returns the use of the fullest part, in units of a limit, and its gaps.
-func fullest(parts []part, l *Limit) (used int64, gaps []gap) {
-	for i := range parts {
-		if units := parts[i].rescaled(l.Permit, l.mostUnits()); units > used {
-			used, gaps = units, parts[i].gaps
+			p.gaps = gaps{}
 		}
 	}
-	return used, gaps
 }
 
 // setParts stores these parts in the state. A bucket of one rate without gaps shares the limit's
-// own More, if that is its rate.
+// own More, if that is its rate and burst.
 func (s *State) setParts(parts []part, l *Limit) {
-	if len(parts) == 1 && len(parts[0].gaps) == 0 && parts[0].is(l) {
+	one := len(parts) == 1 && len(parts[0].list) == 0
+	if one && parts[0].is(l) && parts[0].burst == l.Max {
 		s.Used, s.More = parts[0].used, l.shared
+		return
+	}
+	if one {
+		p := &parts[0]
+		s.Used, s.More = p.used, &More{bucket: &bucketParts{permit: p.permit, refill: p.refill, burst: p.burst}}
 		return
 	}
 	if s.Used = 0; s.More == nil || s.More.bucket.parts == nil {
@@ -129,15 +160,6 @@ func ticksUntilFresh(parts []part) (ticks int64) {
 	return ticks
 }
 
-// soon returns how long it takes until so many units have come back, or everything has.
-func (u *usage) soon(units int64, t moment, l *Limit) int64 {
-	after := l.refilledAfter(units, t)
-	if u.whole > 0 {
-		after = min(after, (t.place+u.whole)*l.Tick-t.now)
-	}
-	return after
-}
-
 // rescaled returns the use of a part in units of another permit, with the last fraction of a permit
 // rounded up.
 func (p *part) rescaled(permit, most int64) int64 {
@@ -148,10 +170,23 @@ func (p *part) rescaled(permit, most int64) int64 {
 	return min(units, most)
 }
 
-// withPart adds a part where its rate belongs, and returns its place. If there is one too many, the
-// fastest of the others is removed. The next slower part then has at least its use, so that neither
-// limit admits more than it would alone.
-func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) {
+// copyFullest returns a part of a limit's rate that is a copy of the fullest part.
+func copyFullest(parts []part, l *Limit) part {
+	c := part{permit: l.Permit, refill: l.Refill}
+	for i := range parts {
+		if units := parts[i].rescaled(l.Permit, l.mostUnits()); units > c.used {
+			c.used, c.gaps = units, parts[i].gaps
+		}
+	}
+	c.list = slices.Clone(c.list)
+	return c
+}
+
+// addPart adds a part where its rate belongs, and returns its place. If there is one too many, the
+// fastest of the others is removed. The next slower part then has at least its use, so that less is
+// admitted than with both, and never more.
+func addPart(parts []part, l *Limit, charged int64) (_ []part, at int) {
+	p := copyFullest(parts, l)
 	for at < len(parts) && parts[at].rate() < p.rate() {
 		at++
 	}
@@ -164,130 +199,47 @@ func withPart(parts []part, p part, charged int64, l *Limit) (_ []part, at int) 
 		last--
 	}
 	slower := &parts[last-1]
-	if used := parts[last].rescaled(slower.permit, l.mostAt(slower.refill)); used > slower.used {
-		slower.used, slower.gaps = used, []gap{{0, charged}}
-	}
+	slower.used = max(slower.used, parts[last].rescaled(slower.permit, l.mostAt(slower.refill)))
+	slower.close(charged)
+	parts[at].close(charged)
 	return slices.Delete(parts, last, last+1), min(at, len(parts)-2)
 }
 
-// addGap adds a gap, and removes those whose permits have all come back. Beyond maxGaps the oldest
-// are merged, and nothing can be given back there any more.
-func (p *part) addGap(of gap, charged int64) {
-	if len(p.gaps) == 0 && !below(charged-of.upto, p.permit, p.used) {
-		return
-	}
-	var gaps []gap // newest first
-	held := charged
-	add := func(g gap) bool {
-		if last := len(gaps) - 1; last >= 0 && g.upto >= gaps[last].after {
-			newer := gaps[last]
-			held += newer.upto - newer.after
-			g = gap{min(g.after, newer.after), max(g.upto, newer.upto)}
-			gaps = gaps[:last]
-		}
-		if !below(held-g.upto, p.permit, p.used) {
-			return false
-		}
-		gaps, held = append(gaps, g), held-(g.upto-g.after)
-		return true
-	}
-	all := slices.Clone(p.gaps)
-	at := len(all)
-	for at > 0 && all[at-1].upto > of.upto {
-		at--
-	}
-	all = slices.Insert(all, at, of)
-	for i := len(all) - 1; i >= 0 && add(all[i]); i-- {
-	}
-	if last := len(gaps) - 1; last >= maxGaps {
-		gaps[last-1].after = 0
-		gaps = gaps[:last]
-	}
-	slices.Reverse(gaps)
-	p.gaps = gaps
-}
-
-// below reports whether so many permits are fewer units than used.
-func below(permits, permit, used int64) bool { return permits < ceilDiv(used, permit) }
-
-func (u *usage) resetAfter(t moment, l *Limit) int64 {
-	if u.used == 0 {
-		return 0
-	}
-	return u.soon(u.used, t, l)
-}
+// close makes a part one that stays, and to which nothing that was charged before can be given back.
+func (p *part) close(charged int64) { p.own, p.gaps = lasting, closedGaps(charged) }
 
 // chargeParts charges a cost to the part of a limit's rate, created if needed, and to those of
 // faster rates. It reports false if nothing is used any more: then the bucket is as good as fresh,
 // and was not charged.
 func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
-	var room [maxParts + 1]part
-	u := s.usage(t, l, room[:0])
-	if u.parts == nil {
+	u := s.usage(t, l, new([maxParts + 1]part)[:0])
+	if u.whole == 0 {
 		return false
-	}
-	parts, own := u.parts, u.own
-	if own < 0 {
-		parts, own = withPart(parts, part{used: u.used, permit: l.Permit, refill: l.Refill, gaps: u.gaps}, s.Charged, l)
 	}
 	if s.Charged+cost > maxUnits {
 		s.renew(t.now)
-		for i := range parts {
-			parts[i].gaps = nil
+		for i := range u.parts {
+			u.parts[i].gaps = gaps{}
 		}
 	}
 	before := s.Charged
 	s.Charged += cost
-	for i := range parts {
-		switch p := &parts[i]; {
-		case i >= own:
-			p.used = min(p.plus(cost), l.mostAt(p.refill))
+	for i := range u.parts {
+		switch p := &u.parts[i]; {
+		case i >= u.own:
+			p.used += cost * p.permit
 		case p.used > 0:
 			p.addGap(gap{before, s.Charged}, s.Charged)
 		}
 	}
+	u.parts[u.own].own = min(lasting, u.parts[u.own].own+cost)
 	s.At = t.place
-	s.setParts(parts, l)
+	s.setParts(u.parts, l)
 	return true
 }
 
 // lives returns for how long a bucket of several rates counts. For one of them it may be as good as
 // fresh before.
 func (s *State) lives(t moment, l *Limit) int64 {
-	return (s.At+ticksUntilFresh(s.appendParts(new([maxParts]part)[:0])))*l.Tick - t.now
-}
-
-// plus returns the use with so many permits more, or the most that can be used.
-func (p *part) plus(permits int64) int64 {
-	if !below(permits, p.permit, maxUnits) {
-		return maxUnits
-	}
-	return p.used + permits*p.permit
-}
-
-// giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
-// not come back, and reports whether that changes it. In an overdrawn bucket, permits behind which
-// others wait are not given back, because those waits were already announced.
-func (c *Charge) giveBackTo(p *part, charged int64) (changed bool) {
-	position := c.newest()
-	hole := gap{position - c.Cost, position}
-	held, behind := c.Cost, charged-position
-	for _, g := range p.gaps {
-		held -= max(0, min(g.upto, hole.upto)-max(g.after, hole.after))
-		behind -= max(0, g.upto-max(g.after, hole.upto))
-	}
-	if p.is(c.Limit) && p.used > c.Limit.Max*p.permit {
-		held -= behind
-		hole.after = position - held
-	}
-	if held <= 0 || !below(behind, p.permit, p.used) {
-		return false
-	}
-	back := p.used - behind*p.permit
-	if below(held, p.permit, back) {
-		back = held * p.permit
-	}
-	p.used -= back
-	p.addGap(hole, charged)
-	return true
+	return (s.At+ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])))*l.Tick - t.now
 }

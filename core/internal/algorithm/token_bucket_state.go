@@ -8,16 +8,26 @@ func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
 	return fastArgs(calls*cost*l.Permit, cost*l.Permit, l.Permit, l.Refill, l.Tick, l.Max*l.Permit)
 }
 
+// The lengths of a state: of a bucket of one rate without gaps, of what precedes the gaps of a part
+// beyond that, of a gap, and of what precedes that of a further part.
+const (
+	simpleState = 44
+	gapsHead    = 16
+	gapLength   = 14
+	partHead    = 23
+)
+
 // readFast reads the three forms of a reply, which only their lengths tell apart. A reply in one
 // form, packed for it, would cost 4 % of the instructions of Redis for a call that is allowed, and
 // 6 % for one that is refused.
 func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	f.all = false
 	switch n := len(reply); {
-	case n >= 43 && n%14 == 43%14: // all are charged: the state as it was written. Ticks are of 1
+	case n == simpleState || n >= simpleState+gapsHead && (n-simpleState-gapsHead)%gapLength == 0:
+		// All are charged: the state as it was written. Ticks are of 1.
 		all := calls * cost
 		f.all, f.Now = true, littleEndian(reply[:7])
-		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - all*l.Permit, More: l.shared, Charged: littleEndian(reply[28:35]) - all}
+		f.State = State{At: f.Now, Used: littleEndian(reply[7:14]) - all*l.Permit, More: l.shared, Charged: littleEndian(reply[30:37]) - all}
 		if f.State.Used < 0 || f.State.Used+all*l.Permit > l.Max*l.Permit || f.State.Charged < 0 {
 			return errReply
 		}
@@ -36,14 +46,14 @@ func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found)
 
 // readState reads the state of a bucket: see token_bucket_state.lua.
 func (tokenBucket) readState(_ *Limit, text string, f *Found) error {
-	if len(text) < 43 {
+	if len(text) < simpleState {
 		return errReply
 	}
 	f.more = More{bucket: &f.bucket}
-	f.State = State{At: littleEndian(text[:7]), Charged: littleEndian(text[28:35]), Born: littleEndian(text[35:42]), More: &f.more}
-	p := part{used: littleEndian(text[7:14]), permit: littleEndian(text[14:21]), refill: littleEndian(text[21:28])}
-	if text = text[42:]; text == "\x00" { // one rate, no gaps
-		f.State.Used, f.bucket = p.used, bucketParts{permit: p.permit, refill: p.refill}
+	f.State = State{At: littleEndian(text[:7]), Charged: littleEndian(text[30:37]), Born: littleEndian(text[37:44]), More: &f.more}
+	p := readPart(text[7:30])
+	if text = text[simpleState:]; text == "" {
+		f.State.Used, f.bucket = p.used, bucketParts{permit: p.permit, refill: p.refill, burst: p.burst}
 		if !p.sane() {
 			return errReply
 		}
@@ -57,29 +67,34 @@ func (tokenBucket) readState(_ *Limit, text string, f *Found) error {
 	return nil
 }
 
-// readParts reads the gaps of the first part, and the further parts.
+// readPart reads what precedes the own of a part.
+func readPart(text string) part {
+	return part{
+		used: littleEndian(text[:7]), permit: littleEndian(text[7:13]), refill: littleEndian(text[13:18]), burst: littleEndian(text[18:23]),
+	}
+}
+
+// readParts reads the own and the gaps of the first part, and the further parts.
 func readParts(p part, text string) (parts []part, ok bool) {
 	parts = make([]part, 0, maxParts)
-	for len(parts) < maxParts && p.sane() {
-		count := int(text[0])
-		if text = text[1:]; len(text) < 14*count {
+	for len(parts) < maxParts && p.sane() && len(text) >= gapsHead {
+		p.own, p.kept = littleEndian(text[:7]), littleEndian(text[7:14])
+		count := int(littleEndian(text[14:16]))
+		if text = text[gapsHead:]; len(text) < gapLength*count {
 			return nil, false
 		}
 		for ; count > 0; count-- {
-			p.gaps, text = append(p.gaps, gap{littleEndian(text[:7]), littleEndian(text[7:14])}), text[14:]
+			p.list, text = append(p.list, gap{littleEndian(text[:7]), littleEndian(text[7:14])}), text[gapLength:]
 		}
 		if parts = append(parts, p); text == "" {
 			return parts, true
 		}
-		if len(text) < 22 {
+		if len(text) < partHead {
 			return nil, false
 		}
-		p = part{used: littleEndian(text[:7]), permit: littleEndian(text[7:14]), refill: littleEndian(text[14:21])}
-		text = text[21:]
+		p, text = readPart(text[:partHead]), text[partHead:]
 	}
 	return nil, false
 }
 
-func (p *part) sane() bool {
-	return p.used <= maxUnits && p.permit > 0 && p.permit <= maxUnits && p.refill > 0 && p.refill <= maxUnits
-}
+func (p *part) sane() bool { return p.used <= maxUnits && p.permit > 0 && p.refill > 0 }

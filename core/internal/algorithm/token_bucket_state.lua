@@ -1,62 +1,74 @@
 -- The state of a TokenBucket, for the scripts that read more of it than its first part.
 --
--- A bucket has a part for each rate, which holds what is used at that rate. A part begins as a copy
--- of the fullest part when its rate is first used. From then on, calls are charged to the part of
--- their own rate and to those of faster rates. So the calls of a fast limit do not weaken a slow
--- one, and the fastest limit bounds all calls.
+-- A bucket has a part for each rate, which holds what the calls at that rate and at all slower ones
+-- use. A part begins as a copy of the fullest part when its rate is first used. From then on, calls
+-- are charged to the part of their own rate and to those of faster rates. A call fits if its own
+-- part stays within its burst, and each faster part within the larger of that burst and the burst
+-- of the last call at the faster rate. So the calls at a rate and at all slower ones never exceed
+-- their largest burst and what the rate brings back.
 --
 -- Positions number the charged permits of all rates in order. In each part the oldest permits come
 -- back first. So the used permits of a part have the last positions, except for its gaps: permits
--- that were given back, or were charged under a faster rate.
+-- that were given back, or were charged at a faster rate.
 --
 -- state     a string, little-endian: I7 last tick; for the part of the slowest rate I7 units used,
---           I7 units per permit, I7 units refilled per tick; I7 position of the last charge; I7
---           birth (microseconds); I1 number of that part's gaps, and for each I7 and I7: the
---           positions after the first number, up to the second. Then the other parts, slower ones
---           first, each I7 units used, I7 units per permit, I7 units refilled per tick, I1 number
---           of gaps, and the gaps
+--           I6 units per permit, I5 units refilled per tick, I5 burst; I7 position of the last
+--           charge; I7 birth (microseconds). That is all of a bucket of one rate without gaps.
+--           Otherwise I7 own, I7 kept and I2 number of gaps of that part, and for each gap, the
+--           oldest first, I7 and I7: the positions after the first number, up to the second. Then
+--           the other parts, slower ones first, each I7 units used, I6 units per permit, I5 units
+--           refilled per tick, I5 burst, and from own on as above
+-- own       how many permits were charged by calls at the part's own rate, and not given back. At
+--           0, the part goes: it is as if its rate had not been used. 2^52: it stays
+-- kept      how many permits between the ends of the oldest gap are none of the gap. Gaps beyond the
+--           256 newest are merged into that one. Its number of permits stays exact, but not their
+--           places, so they are assumed where least can be given back. If it begins at 0, nothing
+--           in it can be given back
 -- keeps     units used and positions are at most 2^52, so every sum here is exact in a double. The
 --           positions begin with the time of the birth (modulo 2^51). So if the clock steps back,
 --           the charges of a counter that was reset or forgotten are not taken for those of its
---           successor. There are at most 4 parts, each with at most 64 gaps
+--           successor. There are at most 4 parts
 --
 -- The functions are made only when they are needed: for most buckets token_bucket.lua needs none.
-local function bucket_states()
-  local bucket = {max_parts = 4, max_gaps = 64}
+-- longest is the most ticks for which a part may be used up.
+local function bucket_states(longest)
+  local bucket = {}
+  local max_parts, max_gaps, lasting = 4, 256, 2 ^ 52
+
+  -- Reads the gaps of a part, and returns where they end in the state, or nil if they are not sound.
+  local function read_gaps(part, state, charged, from)
+    local count
+    part.own, part.kept, count, from = struct.unpack('<I7I7I2', state, from)
+    if part.own > lasting or count > max_gaps then return nil end
+    local gaps = {struct.unpack('<' .. string.rep('I7I7', count), state, from)}
+    from = table.remove(gaps)
+    local before = 0
+    for i = 1, #gaps, 2 do
+      if gaps[i] < before or gaps[i + 1] <= gaps[i] then return nil end
+      before = gaps[i + 1]
+    end
+    part.gaps = gaps
+    return before <= charged and part.kept <= (gaps[2] or 0) - (gaps[1] or 0) and from or nil
+  end
 
   -- Returns the last tick, the position of the last charge, the birth, and the parts.
   function bucket.read(key, state)
-    local last, used, permit, refill, charged, born, count, from = struct.unpack('<I7I7I7I7I7I7I1', state)
-    local parts, speed, sound = {}, 0, last < 2 ^ 53 and charged <= 2 ^ 52 and born < 2 ^ 53
-    while sound do
-      sound = used <= 2 ^ 52 and permit > 0 and permit <= 2 ^ 52 and refill > 0 and refill <= 2 ^ 52
-        and refill / permit > speed and count <= bucket.max_gaps and #parts < bucket.max_parts
-      if not sound then break end
-      local gaps, before = {}, 0
-      for i = 1, count do
-        local after, upto
-        after, upto, from = struct.unpack('<I7I7', state, from)
-        sound = sound and after >= before and upto > after and upto <= charged
-        gaps[i], before = {after, upto}, upto
-      end
-      parts[#parts + 1] = {used = used, permit = permit, refill = refill, gaps = gaps}
-      if from > #state then break end
+    local function check(sound)
+      if not sound then error('NOTACOUNTER ' .. key) end
+    end
+    local last, used, permit, refill, burst, charged, born, from = struct.unpack('<I7I7I6I5I5I7I7', state)
+    local parts, speed = {}, 0
+    check(last < 2 ^ 53 and charged <= 2 ^ 52 and born < 2 ^ 53)
+    while true do
+      check(used <= 2 ^ 52 and permit > 0 and refill > 0 and refill / permit > speed and #parts < max_parts)
+      local part = {used = used, permit = permit, refill = refill, burst = burst, own = lasting, kept = 0, gaps = {}}
+      parts[#parts + 1] = part
+      if #state > 44 then from = read_gaps(part, state, charged, from) end
+      check(from)
+      if from > #state then return last, charged, born, parts end
       speed = refill / permit
-      used, permit, refill, count, from = struct.unpack('<I7I7I7I1', state, from)
+      used, permit, refill, burst, from = struct.unpack('<I7I6I5I5', state, from)
     end
-    if not sound then error('NOTACOUNTER ' .. key) end
-    return last, charged, born, parts
-  end
-
-  -- Refills the parts for so many ticks, and reports whether anything is still used. A part of
-  -- which nothing is used has no gaps.
-  function bucket.refill(parts, ticks)
-    local used = false
-    for _, part in ipairs(parts) do
-      part.used = math.max(0, part.used - ticks * part.refill)
-      if part.used > 0 then used = true else part.gaps = {} end
-    end
-    return used
   end
 
   -- Returns the number of ticks until nothing of any part is used.
@@ -66,6 +78,14 @@ local function bucket_states()
     return ticks
   end
 
+  -- Refills the parts for so many ticks. A part of which nothing is used has no gaps.
+  function bucket.refill(parts, ticks)
+    for _, part in ipairs(parts) do
+      part.used = math.max(0, part.used - ticks * part.refill)
+      if part.used == 0 then part.gaps, part.kept = {}, 0 end
+    end
+  end
+
   -- Returns the place of the part with this rate, or nil.
   function bucket.find(parts, permit, refill)
     for i, part in ipairs(parts) do
@@ -73,87 +93,138 @@ local function bucket_states()
     end
   end
 
-  -- Returns what is used of the fullest part, in units of another permit, and its gaps.
-  function bucket.fullest(parts, permit, most)
-    local used, gaps = 0, {}
-    for _, part in ipairs(parts) do
-      local units = bucket.rescale(part, permit, most)
-      if units > used then used, gaps = units, part.gaps end
-    end
-    return used, gaps
-  end
-
-  -- Adds a gap, and drops gaps whose positions have all come back. If there are more than max_gaps,
-  -- the two oldest become one that reaches back to the beginning: what was charged there can no
-  -- longer be given back.
-  function bucket.add_gap(part, charged, after, upto)
-    local gaps, held = {}, charged -- from the newest to the oldest
-    local function add(gap)
-      local newer = gaps[#gaps]
-      if newer and gap[2] >= newer[1] then
-        held = held + newer[2] - newer[1]
-        gap = {math.min(gap[1], newer[1]), math.max(gap[2], newer[2])}
-        gaps[#gaps] = nil
-      end
-      if (held - gap[2]) * part.permit >= part.used then return false end
-      gaps[#gaps + 1], held = gap, held - (gap[2] - gap[1])
-      return true
-    end
-    local added = false
-    for i = #part.gaps, 0, -1 do
-      local gap = part.gaps[i]
-      if not added and (not gap or gap[2] <= upto) then
-        added = true
-        if not add({after, upto}) then break end
-      end
-      if gap and not add(gap) then break end
-    end
-    if #gaps > bucket.max_gaps then
-      gaps[#gaps - 1] = {0, gaps[#gaps - 1][2]}
-      gaps[#gaps] = nil
-    end
-    part.gaps = {}
-    for i = #gaps, 1, -1 do part.gaps[#part.gaps + 1] = gaps[i] end
-  end
-
   -- Returns what is used of a part, in units of another permit. A fraction of a permit is rounded
   -- up.
-  function bucket.rescale(part, permit, most)
+  local function rescale(part, permit, refill)
     local units = part.used
     if part.permit ~= permit then
       local whole = math.floor(units / part.permit)
       units = whole * permit + math.min(permit, math.ceil((units - whole * part.permit) * permit / part.permit))
     end
-    return math.min(units, most, 2 ^ 52)
+    return math.min(units, longest * refill, 2 ^ 52)
+  end
+
+  -- Returns a part of this rate that is a copy of the fullest part.
+  local function copy_fullest(parts, permit, refill)
+    local copy = {used = 0, permit = permit, refill = refill, own = 0, kept = 0, gaps = {}}
+    for _, part in ipairs(parts) do
+      local units = rescale(part, permit, refill)
+      if units > copy.used then copy.used, copy.kept, copy.gaps = units, part.kept, {unpack(part.gaps)} end
+    end
+    return copy
+  end
+
+  -- Nothing that was charged before can be given back to the part any more, and the part stays.
+  local function close(part, charged)
+    part.own, part.kept, part.gaps = lasting, charged, {0, charged}
   end
 
   -- Adds a part in the order of rates, and returns its place. If there are too many, the fastest of
-  -- the others is removed. The next slower part then has at least its use, so that neither limit
-  -- admits more than it would alone.
-  function bucket.add_part(parts, part, charged, most)
+  -- the others is removed. The next slower part then has at least its use, so that less is admitted
+  -- than with both, and never more.
+  function bucket.add_part(parts, permit, refill, charged)
     local at = 1
-    while parts[at] and parts[at].refill / parts[at].permit < part.refill / part.permit do at = at + 1 end
-    table.insert(parts, at, part)
-    if #parts > bucket.max_parts then
-      local last = at == #parts and #parts - 1 or #parts
-      local slower = parts[last - 1]
-      local used = bucket.rescale(parts[last], slower.permit, most * slower.refill)
-      if used > slower.used then slower.used, slower.gaps = used, {{0, charged}} end
-      table.remove(parts, last)
-      if at > last then at = last end
+    while parts[at] and parts[at].refill / parts[at].permit < refill / permit do at = at + 1 end
+    table.insert(parts, at, copy_fullest(parts, permit, refill))
+    if #parts <= max_parts then return at end
+    local last = at == #parts and #parts - 1 or #parts
+    local slower = parts[last - 1]
+    slower.used = math.max(slower.used, rescale(parts[last], slower.permit, slower.refill))
+    close(slower, charged)
+    close(parts[at], charged)
+    table.remove(parts, last)
+    return math.min(at, #parts)
+  end
+
+  -- Returns how many units of a part a call may use whose bucket holds so many permits.
+  local function bound(part, full)
+    return math.min(math.max(full, part.burst) * part.permit, longest * part.refill, 2 ^ 52)
+  end
+
+  -- Returns after how many ticks a cost fits into a part and all faster ones, if their bucket holds
+  -- so many permits. A cost that is above the bound of a part fits when the bucket is fresh, after
+  -- whole. If the rate of the first part is new to the bucket, that may be earlier than the wait.
+  function bucket.wait(parts, at, cost, full, whole)
+    local ticks = 0
+    for i = at, #parts do
+      local part = parts[i]
+      local missing = part.used + cost * part.permit - bound(part, full)
+      if missing > part.used then return whole end
+      ticks = math.max(ticks, math.ceil(missing / part.refill))
     end
-    return at
+    return ticks
+  end
+
+  -- Returns how many permits are left in a part and all faster ones.
+  function bucket.left(parts, at, full)
+    local left = math.huge
+    for i = at, #parts do
+      left = math.min(left, math.floor((bound(parts[i], full) - parts[i].used) / parts[i].permit))
+    end
+    return left
+  end
+
+  -- Drops the oldest gaps whose positions have all come back. Then merges the two oldest while there
+  -- are too many.
+  local function trim(part, charged)
+    local gaps, held, stale = part.gaps, charged + part.kept, 0 -- held: how many positions no gap has
+    for i = 1, #gaps, 2 do held = held - gaps[i + 1] + gaps[i] end
+    while stale < #gaps and (held - gaps[stale + 1] - part.kept) * part.permit >= part.used do
+      held, part.kept, stale = held - part.kept + gaps[stale + 2] - gaps[stale + 1], 0, stale + 2
+    end
+    if stale > 0 then part.gaps = {unpack(gaps, stale + 1)} end
+    gaps = part.gaps
+    while #gaps > 2 * max_gaps do
+      part.kept = part.kept + gaps[3] - gaps[2]
+      table.remove(gaps, 3)
+      table.remove(gaps, 2)
+    end
+  end
+
+  -- Adds a gap, and joins it with those that it touches, but for one whose places are not known.
+  function bucket.add_gap(part, charged, after, upto)
+    local gaps, at, first = part.gaps, #part.gaps, part.kept > 0 and 2 or 0
+    if part.kept > 0 and upto <= gaps[1] then -- the oldest gap must stay the oldest
+      part.kept, gaps[1] = part.kept + gaps[1] - upto, after
+      return trim(part, charged)
+    end
+    while at > first and gaps[at - 1] > upto do at = at - 2 end
+    while at > first and gaps[at] >= after do
+      after, upto = math.min(after, gaps[at - 1]), math.max(upto, gaps[at])
+      table.remove(gaps, at)
+      table.remove(gaps, at - 1)
+      at = at - 2
+    end
+    table.insert(gaps, at + 1, after)
+    table.insert(gaps, at + 2, upto)
+    trim(part, charged)
+  end
+
+  -- Charges a cost to the part at this place and to all faster ones. renew says that the positions
+  -- begin anew.
+  function bucket.charge(parts, at, cost, charged, renew)
+    for i, part in ipairs(parts) do
+      if renew then part.gaps, part.kept = {}, 0 end
+      if i >= at then
+        part.used = part.used + cost * part.permit
+      elseif part.used > 0 then
+        bucket.add_gap(part, charged + cost, charged, charged + cost)
+      end
+    end
+    parts[at].own = math.min(lasting, parts[at].own + cost)
   end
 
   function bucket.write(last, charged, born, parts)
     local state = {}
     for i, part in ipairs(parts) do
+      local count = #part.gaps / 2
       if i == 1 then
-        state[1] = struct.pack('<I7I7I7I7I7I7I1', last, part.used, part.permit, part.refill, charged, born, #part.gaps)
+        state[1] = struct.pack('<I7I7I6I5I5I7I7', last, part.used, part.permit, part.refill, part.burst, charged, born)
+        if count == 0 and #parts == 1 then return state[1] end
       else
-        state[#state + 1] = struct.pack('<I7I7I7I1', part.used, part.permit, part.refill, #part.gaps)
+        state[#state + 1] = struct.pack('<I7I6I5I5', part.used, part.permit, part.refill, part.burst)
       end
-      for _, gap in ipairs(part.gaps) do state[#state + 1] = struct.pack('<I7I7', gap[1], gap[2]) end
+      state[#state + 1] = struct.pack('<I7I7I2' .. string.rep('I7I7', count), part.own, part.kept, count, unpack(part.gaps))
     end
     return table.concat(state)
   end

@@ -102,6 +102,16 @@ func AppendGiveBack(argv []any, charges []Charge) []any {
 	return argv
 }
 
+// ReadGivenBack reads how many permits give_back.lua lost, as Charge.Lost counts them.
+func ReadGivenBack(reply []any) (lost int64, err error) {
+	n := numbers{left: reply}
+	_, lost = n.next(), n.next()
+	if n.wrong || len(n.left) > 0 || lost < 0 {
+		return 0, fmt.Errorf("the script replied %.200v for a refund", reply)
+	}
+	return lost, nil
+}
+
 // AppendRenew appends what concurrency_renew.lua takes for slots of one holder.
 func AppendRenew(argv []any, slots []Charge) []any {
 	argv = append(argv, slots[0].Mark)

@@ -30,6 +30,7 @@ type Shared interface {
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	RefundsLost() uint64
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
 	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
@@ -271,3 +272,6 @@ func (s *Store) Len() int { return s.fallback.Len() }
 // Evictions returns how many keys were forgotten here while they still counted, because there were
 // too many.
 func (s *Store) Evictions() uint64 { return s.fallback.Evictions() }
+
+// RefundsLost returns how many permits may have counted still, but were not given back.
+func (s *Store) RefundsLost() uint64 { return s.Shared.RefundsLost() + s.fallback.RefundsLost() }

@@ -122,7 +122,7 @@ type keys struct {
 func newKeys(n int) (k keys) {
 	k.n = n
 	for i := range n {
-		k.text = fmt.Appendf(k.text, "user:%09d}:reply:tb2:1000000", i)
+		k.text = fmt.Appendf(k.text, "user:%09d}:reply:tb3:1000000", i)
 	}
 	return k
 }

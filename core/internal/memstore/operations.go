@@ -48,10 +48,14 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 			if charges[i].GiveBack(&e.state, t.now) {
 				e.freshAt = min(e.freshAt, t.awake)
 			}
+			s.refundsLost.Add(uint64(charges[i].Lost))
 		})
 	}
 	return nil
 }
+
+// RefundsLost returns how many permits may have counted still, but were not given back.
+func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
 
 // change calls do with the entry of a key, if there is one.
 func (s *Store) change(key []byte, do func(e *entry, t instant)) {

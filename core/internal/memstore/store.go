@@ -54,7 +54,8 @@ type Store struct {
 	keys    atomic.Int64
 	sweeper sweeper
 
-	overrides overrides
+	refundsLost atomic.Uint64
+	overrides   overrides
 }
 
 // New returns a store of at most maxKeys keys, or as many as one call needs, if that is more. The

@@ -19,6 +19,7 @@ type common struct {
 	trips    tripCounts
 	times    histogram.Histogram
 	losses   atomic.Uint64
+	lost     atomic.Uint64 // permits: see Store.RefundsLost
 	listener Listener
 	closing  context.Context // ends when the store is being closed
 	stop     context.CancelFunc

@@ -58,14 +58,21 @@ func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error 
 	return s.runOnShards(context.WithoutCancel(ctx), charges, func(charges []algorithm.Charge) *scriptCall {
 		script := algorithm.GiveBackScript(charges)
 		return newOperation(script, algorithm.AppendGiveBack(onCharges(script, charges), charges))
+	}, func(reply []any) error {
+		lost, err := algorithm.ReadGivenBack(reply)
+		s.lost.Add(uint64(lost))
+		return err
 	})
 }
+
+// RefundsLost returns how many permits may have counted still, but were not given back.
+func (s *Store) RefundsLost() uint64 { return s.lost.Load() }
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
 	return s.runOnShards(ctx, slots, func(slots []algorithm.Charge) *scriptCall {
 		return newOperation(algorithm.Renew, algorithm.AppendRenew(onCharges(algorithm.Renew, slots), slots))
-	})
+	}, nil)
 }
 
 // Records returns the calls that count in a log now, newest first.
@@ -149,15 +156,17 @@ func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Contex
 
 // runOnShards runs a script for charges once if one server is proved to hold all of them, and
 // otherwise on all their shards side by side, so that a shard that does not answer does not delay
-// the others. It returns the failures of all shards, joined.
-func (s *Store) runOnShards(ctx context.Context, charges []algorithm.Charge, newCall func([]algorithm.Charge) *scriptCall) error {
+// the others. It returns the failures of all shards, joined. read, unless nil, reads the replies.
+func (s *Store) runOnShards(
+	ctx context.Context, charges []algorithm.Charge, newCall func([]algorithm.Charge) *scriptCall, read func(reply []any) error,
+) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	parts := splitCharges(charges)
 	if proof := s.router.proof(); len(parts) > 1 && proof.wanted() {
 		call := newCall(charges)
 		call.proof = proof
-		switch _, err := s.runScript(deadline, call); {
+		switch err := s.runAndRead(deadline, call, read); {
 		case err == nil:
 			return nil
 		case err != errUnproved:
@@ -166,11 +175,20 @@ func (s *Store) runOnShards(ctx context.Context, charges []algorithm.Charge, new
 	}
 	failed := make([]error, len(parts))
 	sideBySide(len(parts), func(i int) {
-		if _, err := s.runScript(deadline, newCall(parts[i])); err != nil {
+		if err := s.runAndRead(deadline, newCall(parts[i]), read); err != nil {
 			failed[i] = toFailure(err, s.timeout)
 		}
 	})
 	return errors.Join(failed...)
+}
+
+// runAndRead runs a script, and reads its reply.
+func (s *Store) runAndRead(ctx context.Context, c *scriptCall, read func(reply []any) error) error {
+	reply, err := s.runScript(ctx, c)
+	if err == nil && read != nil {
+		err = read(reply)
+	}
+	return err
 }
 
 // runScript runs a script on the shard of its keys, by itself, and returns its reply, which is a

@@ -158,8 +158,8 @@ func TestModelOfFourKeysWithRefunds(t *testing.T) {
 }
 
 // bucketRefunds is the number of charges that are given back to a bucket. It is below the number of
-// gaps that a bucket keeps, beyond which it forgets some.
-const bucketRefunds = 60
+// gaps that a bucket keeps, beyond which some may be lost.
+const bucketRefunds = 240
 
 // mayGiveBack reports whether a charge can be given back without a loss. A bucket that is overdrawn
 // by a smaller limit does not give back permits for which others wait.

@@ -99,12 +99,12 @@ func FuzzReplies(f *testing.F) {
 	const now int64 = 1_800_000_000_000_000
 	const window = "\x00\x40\x66\x52\x17\x65\x06"
 	const seven, used = "\x07\x00\x00\x00\x00\x00\x00", "\x80\x84\x1e\x00\x00\x00\x00" // two permits
-	const bucket = window + used + "\x40\x42\x0f\x00\x00\x00\x00" + seven + window + window + "\x00"
-	gaps := bucket[:42] + "\x01" + seven + window
+	const bucket = window + used + "\x40\x42\x0f\x00\x00\x00" + "\x07\x00\x00\x00\x00" + "\x07\x00\x00\x00\x00" + window + window
+	gaps := bucket + seven + seven + "\x01\x00" + seven + window
 	for form := range byte(7) {
 		for _, text := range []string{
 			"", "-1", "0", "7", "99999999999999999999", window, window + "\x01\x00\x00\x00\x00\x00", window + window + "\x01\x00\x00\x00\x00\x00",
-			window + window + "\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", bucket, bucket[:21], gaps, gaps + bucket[7:28] + "\x00", window + bucket, "hello, world, this is text",
+			window + window + "\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", bucket, bucket[:21], gaps, gaps + bucket[7:30] + seven + seven + "\x00\x00", window + bucket, "hello, world, this is text",
 		} {
 			for kind := range byte(4) {
 				f.Add(byte(0), kind, byte(2), byte(1), []byte(text))
@@ -181,13 +181,13 @@ func FuzzReplies(f *testing.F) {
 func fastForm(l *algorithm.Limit, text string, cost int64) bool {
 	switch l.Kind {
 	case algorithm.TokenBucket:
-		written := len(text) >= 43 && (len(text)-43)%14 == 0
+		written := len(text) == 44 || len(text) >= 60 && (len(text)-60)%14 == 0
 		if _, now := cutMoment(text); (len(text) == 21 || written) && !now {
 			return false
 		}
 		used, err := strconv.ParseInt(text, 10, 64)
 		if written { // with all calls
-			charged := units(text[28:35]) - cost
+			charged := units(text[30:37]) - cost
 			return units(text[7:14]) >= cost*l.Permit && units(text[7:14]) <= l.Max*l.Permit && charged >= 0 && charged <= 1<<52
 		}
 		if len(text) == 21 {
@@ -235,7 +235,7 @@ func equalForm(l *algorithm.Limit, values []any) bool {
 
 // units returns a number of six or seven bytes, little-endian.
 func units(text string) int64 {
-	return int64(binary.LittleEndian.Uint64(append([]byte(text), 0, 0)[:8]))
+	return int64(binary.LittleEndian.Uint64(append([]byte(text), make([]byte, 8)...)[:8]))
 }
 
 // cutMoment removes a time from the start of a text, and reports whether it is one.
@@ -248,22 +248,25 @@ func cutMoment(text string) (rest string, ok bool) {
 
 // bucketForm reports whether a text has the form of a bucket's state, whatever its gaps are.
 func bucketForm(state string) bool {
-	if len(state) < 43 || units(state[28:35]) > 1<<52 || units(state[35:42]) >= 1<<53 {
+	if len(state) < 44 || units(state[30:37]) > 1<<52 || units(state[37:44]) >= 1<<53 {
 		return false
 	}
-	rest, parts := state[7:28]+state[42:], 0
-	for ; len(rest) >= 22 && parts < 4; parts++ {
-		for from := 0; from < 21; from += 7 {
-			if n := units(rest[from : from+7]); n > 1<<52 || n == 0 && from > 0 {
-				return false
-			}
-		}
-		if len(rest) < 22+14*int(rest[21]) {
+	rest := state[7:30] + state[44:]
+	for range 4 {
+		if len(rest) < 23 || units(rest[:7]) > 1<<52 || units(rest[7:13]) == 0 || units(rest[13:18]) == 0 {
 			return false
 		}
-		rest = rest[22+14*int(rest[21]):]
+		if len(state) == 44 {
+			return true
+		}
+		if len(rest) < 39 || len(rest) < 39+14*int(units(rest[37:39])) {
+			return false
+		}
+		if rest = rest[39+14*int(units(rest[37:39])):]; rest == "" {
+			return true
+		}
 	}
-	return rest == ""
+	return false
 }
 
 func stateForm(l *algorithm.Limit, state string) bool {

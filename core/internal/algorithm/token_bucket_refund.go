@@ -1,0 +1,115 @@
+package algorithm
+
+import "slices"
+
+// giveBack removes the permits from all parts that hold them. It is token_bucket_giveback.lua in
+// Go.
+func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
+	at, born := now/c.Limit.Tick, s.Born
+	if s.At > at {
+		born = min(born, at*c.Limit.Tick)
+	}
+	if c.At < born || c.newest() > s.Charged {
+		return
+	}
+	parts := s.appendParts(new([maxParts + 1]part)[:0])
+	refill(parts, max(0, at-s.At))
+	changed, biggest := false, int64(0)
+	for i := range parts {
+		p := &parts[i]
+		biggest = max(biggest, p.burst)
+		gives, loses := c.giveBackTo(p, s.Charged, ceilDiv(p.used, p.permit) > biggest)
+		changed = changed || gives
+		if p.rate() >= float64(c.Limit.Refill)/float64(c.Limit.Permit) {
+			c.Lost = max(c.Lost, loses)
+		}
+	}
+	if changed {
+		s.At, s.Born = at, born
+		s.setParts(slices.DeleteFunc(parts, func(p part) bool { return p.own == 0 }), c.Limit)
+	}
+}
+
+// newest returns the position of the newest permit to be given back. When a charge is given back in
+// several steps, its newest permits go first.
+func (c *Charge) newest() int64 { return c.Position - c.Given }
+
+// place is where a charge lies in a part.
+type place struct {
+	held   int64 // permits of it that the part may hold
+	behind int64 // permits that were charged later and not given back, at most
+	unsure int64 // by how much that may be too many
+	merged bool  // it lies in a gap whose places are not known
+	known  bool  // it is known that the part holds it
+}
+
+// placeIn returns where a charge lies in a part.
+func (c *Charge) placeIn(p *part, charged int64) place {
+	of := gap{c.newest() - c.Cost, c.newest()}
+	at := place{held: c.Cost, behind: charged - of.upto, known: true}
+	for i, g := range p.list {
+		common := max(0, min(g.upto, of.upto)-max(g.after, of.after))
+		newer := max(0, g.upto-max(g.after, of.upto))
+		if i > 0 || p.kept == 0 {
+			at.held, at.behind = at.held-common, at.behind-newer
+			continue
+		}
+		absent := g.upto - g.after - p.kept
+		sure := min(newer, max(0, absent-max(0, of.after-g.after)))
+		at.behind, at.unsure = at.behind-sure, min(newer, absent)-sure
+		if at.merged = common > 0; at.merged {
+			at.known = p.is(c.Limit) && g.after > 0 && common == c.Cost
+			at.held = min(at.held, p.kept)
+		}
+	}
+	return at
+}
+
+// giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
+// not come back. It reports whether that changes the part, and how many may have counted still but
+// were not given back. If the part is overdrawn, permits behind which others wait are not given
+// back, because those waits were already announced.
+func (c *Charge) giveBackTo(p *part, charged int64, overdrawn bool) (changed bool, lost int64) {
+	at := c.placeIn(p, charged)
+	held := at.held
+	comesBack := func(behind int64) int64 { // units
+		if held = at.held; overdrawn {
+			held -= behind
+		}
+		return p.comesBack(held, behind)
+	}
+	most, back := comesBack(at.behind-at.unsure), int64(0)
+	if at.known {
+		back = comesBack(at.behind)
+	}
+	lost = ceilDiv(most-back, p.permit)
+	if back == 0 {
+		return false, lost
+	}
+	p.used -= back
+	if p.is(c.Limit) && p.own < lasting {
+		p.own = max(0, p.own-held)
+	}
+	switch of := (gap{c.newest() - c.Cost, c.newest()}); {
+	case at.merged:
+		p.kept -= held
+	case overdrawn:
+		p.addGap(gap{of.upto - held, of.upto}, charged)
+	default:
+		p.addGap(of, charged)
+	}
+	return true, lost
+}
+
+// comesBack returns how many units so many permits of a part give back, if so many others were
+// charged later.
+func (p *part) comesBack(held, behind int64) int64 {
+	if held <= 0 || behind >= ceilDiv(p.used, p.permit) {
+		return 0
+	}
+	back := p.used - behind*p.permit
+	if held < ceilDiv(back, p.permit) {
+		return held * p.permit
+	}
+	return back
+}
