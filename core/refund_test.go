@@ -129,19 +129,21 @@ func TestRefundAfterReset(t *testing.T) {
 	})
 }
 
-// Reset reports false for a log or slots of which everything was given back.
+// Reset reports false for a bucket, a log or slots of which everything was given back.
 func TestResetAfterARefund(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
-		log, slot := core.PerHour(3).Log(), core.InFlight(2)
+		log, slot, bucket := core.PerHour(3).Log(), core.InFlight(2), core.PerHour(3).Bucket(3)
 		for want := range 2 { // after a refund, and before one
 			d := charge(t, limiter, "n", "s", log, 1)
+			inBucket := charge(t, limiter, "n", "s", bucket, 1)
 			release := hold(t, limiter, "s", slot)
 			if want == 0 {
 				refund(t, limiter, d, 1)
+				refund(t, limiter, inBucket, 1)
 				release()
 			}
-			for _, limit := range []core.Limit{log, slot} {
+			for _, limit := range []core.Limit{log, slot, bucket} {
 				if changed, err := resetOf(limiter, background, "n", "s", limit); err != nil || changed != (want == 1) {
 					t.Errorf("Reset of %v: %v, %v; want %v", limit, changed, err, want == 1)
 				}
@@ -198,6 +200,36 @@ func TestRefundsByManyAtOnce(t *testing.T) {
 			t.Errorf("%d of 20 permits were given back", given.Load())
 		}
 		wantLeft(t, limiter, "n", "s", core.PerHour(50), 20)
+	})
+}
+
+// However many calls overlap, all that they give back to a bucket comes back.
+func TestOverlappingRefundsOfABucket(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		const callers, calls, open = 24, 60, 20
+		limiter, limit := newLimiter(t, options), core.PerDay(1).Bucket(10_000)
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				var charged []core.Decision
+				for range calls { // two permits are charged for each, of which one is given back later
+					charge(t, limiter, "n", "s", limit, 1)
+					charged = append(charged, charge(t, limiter, "n", "s", limit, 1))
+					if len(charged) > open {
+						refund(t, limiter, charged[0], 1)
+						charged = charged[1:]
+					}
+				}
+				for _, d := range charged {
+					refund(t, limiter, d, 1)
+				}
+			})
+		}
+		all.Wait()
+		wantLeft(t, limiter, "n", "s", limit, 10_000-callers*calls)
+		if lost := limiter.Stats().RefundsLost; lost != 0 {
+			t.Errorf("%d permits were lost", lost)
+		}
 	})
 }
 

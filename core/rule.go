@@ -90,7 +90,8 @@ type Rule struct {
 	// The call is charged first, and refunded if it does not count, so no more than MaxCount can be
 	// tried at once. The refund is made before the caller can know that the call is over, unless
 	// the handler itself flushes a reply of declared length. Headers show the permits left with the
-	// charge. Only a middleware knows the outcome: inside a handler, use Limiter.Refund.
+	// charge. A TokenBucket may get less back when more than 256 such calls overlap: see
+	// Limiter.Refund. Only a middleware knows the outcome: inside a handler, use Limiter.Refund.
 	Count func(status int) bool
 	// Note, if set, returns the note that is kept with each call that a SlidingLog admits: at most
 	// 256 bytes of it. See Log.Records. Danger: the note stands in Redis in plain text, so it is no
