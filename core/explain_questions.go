@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -73,11 +74,11 @@ func (l *Limiter) askAll(ctx context.Context, all []*question) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(askedAtOnce, len(parts)) {
-		workers.Go(func() {
+		workers.Go(panics.Guard(func() {
 			for at := next.Add(1) - 1; at < int64(len(parts)); at = next.Add(1) - 1 {
-				l.askPart(ctx, parts[at])
+				l.askPartSafely(ctx, parts[at])
 			}
-		})
+		}, l.operatorLog.Panicked))
 	}
 	workers.Wait()
 }
@@ -88,6 +89,16 @@ func (l *Limiter) look(ctx context.Context, counters []algorithm.Counter, verdic
 		defer l.redis.Turn(ctx)()
 	}
 	l.store.Decide(ctx, counters, false, verdicts)
+}
+
+// askPartSafely is askPart, but a panic is the error of all counters.
+func (l *Limiter) askPartSafely(ctx context.Context, part []*question) {
+	panics.Guard(func() { l.askPart(ctx, part) }, func(err error) {
+		l.operatorLog.Panicked(err)
+		for _, q := range part {
+			q.verdict = algorithm.Verdict{Err: &failure.Error{Class: failure.Unexpected, Err: err}}
+		}
+	})()
 }
 
 // askPart asks the store for some counters together, or one by one if it cannot read one of them.

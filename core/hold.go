@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // newHolder returns a name that no other holder has, in any process: a random number of this
@@ -55,7 +56,7 @@ func (l *Limiter) hold(slots []algorithm.Charge) *hold {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timer = time.AfterFunc(h.every, h.renew)
+	h.timer = time.AfterFunc(h.every, panics.Guard(h.renew, l.operatorLog.Panicked))
 	return h
 }
 
@@ -68,12 +69,12 @@ func (h *hold) renew() {
 		return
 	}
 	next := h.every
+	defer func() { h.timer.Reset(next) }() // also after a panic
 	if err := h.limiter.store.Renew(context.Background(), h.slots); err != nil {
 		h.limiter.failures.Add(err)
 		h.limiter.operatorLog.RenewalFailed(err)
 		next /= 4
 	}
-	h.timer.Reset(next)
 }
 
 // stop ends the renewing, and reports whether this was the first call.

@@ -121,8 +121,8 @@ func New(options Options) (*Limiter, error) {
 		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
 		maxOverrides: overrides.Most,
 	}
-	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) })
-	l.bans.seen = banlist.NewSightings(l.listBans, func(do func()) { l.store.InBackground(do) })
+	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) }, l.operatorLog.Panicked)
+	l.bans.seen = banlist.NewSightings(l.listBans, func(do func()) { l.store.InBackground(do) }, l.operatorLog.Panicked)
 	l.calls.New = func() any {
 		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace()}
 	}
@@ -130,6 +130,7 @@ func New(options Options) (*Limiter, error) {
 	switch client := options.Redis; {
 	case client == nil:
 		l.memory = memstore.New(options.MaxKeys, nil)
+		l.memory.OnPanic(l.operatorLog.Panicked)
 		l.store, l.source = l.memory, FromMemory
 		l.audits.trail = new(audit.Ring)
 		l.tops = l.newTops(toplist.NewMemory())

@@ -85,6 +85,10 @@ func (s originSet) ReportError(problem ruleorigin.Problem, err error) (log func(
 	return s.reportError(problem, err)
 }
 
+// ReportPanic implements ruleorigin.Set.
+func (s originSet) ReportPanic(err error) { s.limiter.operatorLog.Panicked(err) }
+
+// ReportPolled implements ruleorigin.Set.
 func (s originSet) ReportPolled(why error, every time.Duration) {
 	s.limiter.operatorLog.RulesPolled(why, every)
 }

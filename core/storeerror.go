@@ -37,7 +37,8 @@ const (
 	// StoreForeignValue ("foreign_value") means that a key holds something that is no counter. It
 	// is left as it is.
 	StoreForeignValue StoreErrorClass = StoreErrorClass(failure.Foreign)
-	// StoreUnexpected ("unexpected") means that the reply cannot be read.
+	// StoreUnexpected ("unexpected") means that the reply cannot be read. The client may have
+	// panicked at it.
 	StoreUnexpected StoreErrorClass = StoreErrorClass(failure.Unexpected)
 )
 

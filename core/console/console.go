@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Role is what somebody may do on the page. The zero Role is nobody's, and sees nothing.
@@ -152,16 +153,21 @@ func New(limiter *core.Limiter, o Options) (*Handler, error) {
 		return nil, err
 	}
 	sampling := make(chan struct{})
-	go func() {
+	go panics.Guard(func() {
 		defer close(sampling)
-		h.figures.follow(h.closed)
-	}()
+		h.figures.follow(h.closed, h.panicked)
+	}, h.panicked)()
 	h.close = sync.OnceFunc(func() {
 		close(h.closed)
 		<-sampling
 		h.own.Close()
 	})
 	return h, nil
+}
+
+// panicked logs a panic that was caught.
+func (h *Handler) panicked(err error) {
+	h.options.Logger.Error("accesslimit: console: a panic was caught", slog.Any("error", err), slog.String("stack", panics.StackOf(err)))
 }
 
 // Close ends the streams of events, and what the page does in the background. The limiter stays

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // explanation is a core.Explanation in the words of the page.
@@ -160,13 +161,13 @@ func (h *Handler) addBans(ctx context.Context, who Identity, x core.Explanation,
 			continue
 		}
 		left--
-		asked.Go(func() {
+		asked.Go(panics.Guard(func() {
 			name, _ := parse(rule.Name)
 			if ban, ok, err := h.limiter.BanOf(ctx, name, x.Subject); ok && err == nil {
 				line := h.banLine(who, ban)
 				rule.Ban = &line
 			}
-		})
+		}, h.panicked))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -68,7 +69,7 @@ func newFigures(limiter *core.Limiter) *figures {
 }
 
 // follow takes samples until the channel is closed.
-func (f *figures) follow(closed <-chan struct{}) {
+func (f *figures) follow(closed <-chan struct{}, panicked func(error)) {
 	ticker := time.NewTicker(samplePause)
 	defer ticker.Stop()
 	for {
@@ -76,7 +77,7 @@ func (f *figures) follow(closed <-chan struct{}) {
 		case <-closed:
 			return
 		case <-ticker.C:
-			f.take()
+			panics.Guard(f.take, panicked)()
 		}
 	}
 }

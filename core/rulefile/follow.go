@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
@@ -83,10 +84,10 @@ func (s *Set) follow(document *Document, fallback *loaded) error {
 		return f.look(ctx, true)
 	}
 	ended := make(chan struct{})
-	go func() {
+	go panics.Guard(func() {
 		defer close(ended)
 		f.run(ctx)
-	}()
+	}, s.panicked)()
 	s.stop = func() {
 		stop()
 		<-ended
@@ -121,7 +122,10 @@ func (f *follower) run(ctx context.Context) {
 			return
 		case <-time.After(wait*3/4 + rand.N(wait/2)):
 		}
-		err := f.look(ctx, false)
+		err := panics.Catch(func() error { return f.look(ctx, false) })
+		if panics.Is(err) {
+			f.set.panicked(err)
+		}
 		if f.set.logs.any() {
 			f.set.inBackground(f.set.logs.write)
 		}

@@ -1,6 +1,10 @@
 package rulefile
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
+)
 
 // logs holds lines that are still to be logged. They are logged when no lock is held, because the
 // handler of the log may call the Set.
@@ -38,10 +42,10 @@ func (l *logs) write() {
 // because the handler of the log may call Close. It waits for the function until the Set is closed.
 func (s *Set) inBackground(write func()) {
 	written := make(chan struct{})
-	go func() {
+	go panics.Guard(func() {
 		defer close(written)
 		write()
-	}()
+	}, s.panicked)()
 	select {
 	case <-written:
 	case <-s.closed:

@@ -162,6 +162,9 @@ func (s *Set) use(now *reading) error {
 	return err
 }
 
+// panicked reports a panic that was caught.
+func (s *Set) panicked(err error) { ruleorigin.Of(s.rules).ReportPanic(err) }
+
 // report reports an error, or nil. The caller writes the log.
 func (s *Set) report(err error) {
 	s.logs.add(ruleorigin.Of(s.rules).ReportError(problemOf(err), err))

@@ -46,6 +46,7 @@ func watch(limiter *core.Limiter, functions Functions, paths []string, c filewat
 	c.Degraded = func(err error) {
 		s.inBackground(func() { ruleorigin.Of(s.rules).ReportPolled(err, every) })
 	}
+	c.Panicked = s.panicked
 	s.stop = filewatch.Start(c).Close
 	return s, nil
 }

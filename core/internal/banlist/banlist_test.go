@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
@@ -197,7 +198,7 @@ func TestSightings(t *testing.T) {
 	seen := banlist.NewSightings(func(_ context.Context, bans []banlist.Sighting) error {
 		got = append(got, bans...)
 		return failure
-	}, func(do func()) { do() })
+	}, func(do func()) { do() }, panics.Log)
 	defer seen.Close()
 	end := time.Now().Add(time.Hour).UnixMicro()
 	for i, step := range []struct {
@@ -229,7 +230,7 @@ func TestSightingsCopy(t *testing.T) {
 	seen := banlist.NewSightings(func(_ context.Context, bans []banlist.Sighting) error {
 		got = bans
 		return nil
-	}, func(do func()) { do() })
+	}, func(do func()) { do() }, panics.Log)
 	subject := []byte("alice")
 	seen.See([]byte("key"), "n", subject, 1)
 	copy(subject, "mallory")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -30,6 +32,8 @@ type Sightings struct {
 	start func(func()) // runs a function in the background
 	seed  maphash.Seed
 
+	panicked func(err error)
+
 	mu            sync.Mutex
 	waiting       []Sighting
 	timer         *time.Timer // runs while bans wait
@@ -40,9 +44,10 @@ type Sightings struct {
 	writing chan struct{} // holds a value while bans are being written
 }
 
-// NewSightings returns a Sightings that passes bans on to a function, in the background.
-func NewSightings(write func(context.Context, []Sighting) error, start func(func())) *Sightings {
-	return &Sightings{write: write, start: start, seed: maphash.MakeSeed(), writing: make(chan struct{}, 1)}
+// NewSightings returns a Sightings that passes bans on to a function, in the background. It reports
+// panics to another.
+func NewSightings(write func(context.Context, []Sighting) error, start func(func()), panicked func(err error)) *Sightings {
+	return &Sightings{write: write, start: start, panicked: panicked, seed: maphash.MakeSeed(), writing: make(chan struct{}, 1)}
 }
 
 // See takes note of a ban with this key in the store. It copies what it keeps.
@@ -59,7 +64,8 @@ func (s *Sightings) See(key []byte, rule string, subject []byte, ends int64) {
 	s.known[hash] = ends
 	s.waiting = append(s.waiting, Sighting{strings.Clone(rule), string(subject), ends})
 	if s.timer == nil {
-		s.timer = time.AfterFunc(delay/2+rand.N(delay/2), func() { s.start(func() { s.Flush(context.Background()) }) })
+		flush := func() { s.start(func() { s.Flush(context.Background()) }) }
+		s.timer = time.AfterFunc(delay/2+rand.N(delay/2), panics.Guard(flush, s.panicked))
 	}
 }
 

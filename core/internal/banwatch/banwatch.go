@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
@@ -90,7 +91,7 @@ func (w *Watch) plan(longest time.Duration, again bool) {
 	if w.closed || w.timer != nil && !again {
 		return
 	}
-	w.timer = time.AfterFunc(longest/2+rand.N(longest/2), func() { w.redis.InBackground(w.round) })
+	w.timer = time.AfterFunc(longest/2+rand.N(longest/2), panics.Guard(func() { w.redis.InBackground(w.round) }, w.redis.Panicked))
 }
 
 // Close ends the reading. A round that is under way ends with its present page.
@@ -110,10 +111,10 @@ func (w *Watch) isClosed() bool {
 }
 
 func (w *Watch) round() {
+	defer w.plan(every, true) // also after a panic
 	if !w.isOff() && !w.isClosed() {
 		w.failed(w.Read(context.Background()))
 	}
-	w.plan(every, true)
 }
 
 // Read makes a round. It reads from the lists, and then checks the bans that it did not find there.

@@ -5,6 +5,7 @@ package failure
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,8 +16,22 @@ type Error struct {
 	Err   error
 }
 
-// Error implements error.
-func (e *Error) Error() string { return e.Err.Error() }
+// Error implements error. The text is bounded, because the server chooses it.
+func (e *Error) Error() string { return Text(e.Err) }
+
+// maxText is the length of the longest text of an error. What the server refused, and why, comes
+// first.
+const maxText = 1000
+
+// Text returns the text of an error, cut off if it is long.
+func Text(err error) string {
+	text := err.Error()
+	if len(text) <= maxText {
+		return text
+	}
+	end := fmt.Sprintf("... (%d bytes)", len(text))
+	return strings.ToValidUTF8(text[:maxText-len(end)], "") + end
+}
 
 // Unwrap implements errors.Unwrap.
 func (e *Error) Unwrap() error { return e.Err }

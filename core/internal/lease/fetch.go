@@ -7,6 +7,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // fetch asks the store for permits of a lease. It is made for all callers who wait for it, so it
@@ -73,8 +74,24 @@ func (l *Leases) begin(e *lease, waiting []*waiter) bool {
 		ctx: context.WithoutCancel(waiting[0].ctx), counter: algorithm.Counter{Key: e.key, Limit: e.limit, Cost: 1},
 		waiting: waiting, early: len(waiting), permits: e.wanted(waiting),
 	}
-	go l.run(e, e.fetch)
+	f := e.fetch
+	go panics.Guard(func() { l.run(e, f) }, func(err error) { l.abort(e, f, err) })()
 	return true
+}
+
+// abort ends a fetch that panicked, and answers its callers.
+func (l *Leases) abort(e *lease, f *fetch, err error) {
+	l.source.Panicked(err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.fetch != f {
+		return
+	}
+	e.fetch = nil
+	if f.done != nil {
+		close(f.done)
+	}
+	e.refuse(f, &algorithm.Verdict{Err: &failure.Error{Class: failure.Unexpected, Err: err}}, l.clock.Now())
 }
 
 // wanted returns how many permits to ask for: as many as the waiting callers need, or as are likely

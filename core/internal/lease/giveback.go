@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // maxTogether is how many charges are given back together at most.
@@ -48,7 +49,7 @@ func (q *giveBackQueue) flush() {
 	q.mu.Unlock()
 	var all sync.WaitGroup
 	for _, p := range parcels {
-		all.Go(func() { q.send(p) })
+		all.Go(panics.Guard(func() { q.send(p) }, q.source.Panicked))
 	}
 	all.Wait()
 }
@@ -69,7 +70,12 @@ func (q *giveBackQueue) pack(charges []algorithm.Charge) *parcel {
 }
 
 func (q *giveBackQueue) send(p *parcel) {
+	defer q.remove(p)
 	_ = q.source.GiveBack(context.Background(), p.charges)
+}
+
+// remove removes a parcel that was sent.
+func (q *giveBackQueue) remove(p *parcel) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sending = slices.DeleteFunc(q.sending, func(other *parcel) bool { return other == p })

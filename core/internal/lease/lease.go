@@ -32,6 +32,8 @@ type Source interface {
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	// InBackground runs a function that only Close waits for.
 	InBackground(do func())
+	// Panicked reports a panic that was caught.
+	Panicked(err error)
 }
 
 // Leases are the counters of which this process holds permits. They are safe for concurrent use.

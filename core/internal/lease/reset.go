@@ -1,6 +1,10 @@
 package lease
 
-import "context"
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
+)
 
 // Reset runs a function that resets keys, while none of their permits is being fetched or given
 // back. So all earlier charges are forgotten. Leased permits are neither used nor given back,
@@ -74,10 +78,10 @@ func (l *Leases) Close() {
 		}
 	}
 	done := make(chan struct{})
-	go func() {
+	go panics.Guard(func() {
+		defer close(done)
 		l.giveBacks.flush()
 		l.tasks.running.Wait()
-		close(done)
-	}()
+	}, l.source.Panicked)()
 	_ = l.await(context.Background(), done) // what is not back in time is lost
 }

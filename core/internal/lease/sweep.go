@@ -3,6 +3,8 @@ package lease
 import (
 	"math"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -24,7 +26,7 @@ func (l *Leases) wake(at int64) {
 	}
 	t.next = at
 	if t.timer == nil {
-		t.timer = time.AfterFunc(time.Duration(at-now), l.sweep)
+		t.timer = time.AfterFunc(time.Duration(at-now), panics.Guard(l.sweep, l.source.Panicked))
 		return
 	}
 	t.timer.Reset(time.Duration(at - now))

@@ -36,6 +36,8 @@ type Shared interface {
 	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	InBackground(do func())
+	// Panicked reports a panic that was caught.
+	Panicked(err error)
 	// GiveBackBy sets the function that gives back the charges of some shards, soon, if another
 	// shard refused the call.
 	GiveBackBy(giveBack func([]algorithm.Charge))
@@ -57,6 +59,7 @@ type Store struct {
 // store does not answer, at most maxKeys keys are counted here.
 func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
 	s := &Store{Shared: shared, fallback: fallback.New(maxKeys)}
+	s.fallback.OnPanic(shared.Panicked)
 	s.clock.Start()
 	s.Bans = knownbans.New(&s.clock, knownbans.Most)
 	s.denied = denycache.New(&s.clock)

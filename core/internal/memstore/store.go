@@ -33,6 +33,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/clock"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -70,9 +71,13 @@ func New(maxKeys int, clock func() int64) *Store {
 	for i := range s.shards {
 		s.shards[i].seed, s.shards[i].blank = s.seed, new(algorithm.State)
 	}
-	s.sweeper.sweep = s.sweep
+	s.sweeper.sweep, s.sweeper.failed = s.sweep, panics.Log
 	return s
 }
+
+// OnPanic sets the function that reports a panic in the background. It must be called before the
+// first decision.
+func (s *Store) OnPanic(report func(err error)) { s.sweeper.failed = report }
 
 // instant is the time of a decision by two clocks, in microseconds.
 type instant struct {

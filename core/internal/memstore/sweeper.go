@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // sweepEvery is how often a sweep looks for entries that equal fresh ones.
@@ -35,6 +37,7 @@ func (s *Store) sweepSome(shard *shard, before int) (next int) {
 // and no goroutine.
 type sweeper struct {
 	sweep  func() (left bool)
+	failed func(err error) // reports a panic
 	active atomic.Bool
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -52,15 +55,19 @@ func (s *sweeper) schedule() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.timer = time.AfterFunc(sweepEvery, s.run)
+		s.timer = time.AfterFunc(sweepEvery, panics.Guard(s.run, s.failed))
 	}
 }
 
 func (s *sweeper) run() {
 	s.active.Store(false)
-	if s.sweep() {
-		s.start()
-	}
+	left := true // also after a panic
+	defer func() {
+		if left {
+			s.start()
+		}
+	}()
+	left = s.sweep()
 }
 
 func (s *sweeper) stop() {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
@@ -56,6 +57,8 @@ type Log interface {
 	NoticesDropped()
 	NoticeFailed(err error)
 	NoticesOff(err error)
+	// Panicked reports a panic that was caught.
+	Panicked(err error)
 }
 
 // Queue leaves notices and reports them, one after the other, in a goroutine of its own. It is safe
@@ -113,7 +116,7 @@ func (q *Queue) add(n *Notice) bool {
 	q.waiting = append(q.waiting, *n)
 	if q.working == nil {
 		q.working = make(chan struct{})
-		go q.work(q.working)
+		q.start(q.working)
 	}
 	return true
 }
@@ -154,12 +157,17 @@ func (q *Queue) Await(ctx context.Context) {
 	}
 }
 
+// start starts the goroutine that reports notices.
+func (q *Queue) start(ended chan<- struct{}) {
+	go panics.Guard(func() { q.work(ended) }, q.log.Panicked)()
+}
+
 // work reports notices as long as some wait.
 func (q *Queue) work(ended chan<- struct{}) {
 	done := false
 	defer func() {
-		if !done { // a report called runtime.Goexit, as FailNow of a test does
-			go q.work(ended)
+		if !done { // a report panicked, or called runtime.Goexit, as FailNow of a test does
+			q.start(ended)
 			return
 		}
 		close(ended)

@@ -131,6 +131,7 @@ type silent struct{}
 func (silent) NoticesDropped()    {}
 func (silent) NoticeFailed(error) {}
 func (silent) NoticesOff(error)   {}
+func (silent) Panicked(error)     {}
 
 // Use that moves up and down asks Redis once a second.
 func TestRecentNoticesAreNotLeftAgain(t *testing.T) {

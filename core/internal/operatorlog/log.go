@@ -6,6 +6,9 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Log writes each message at most once a minute for each rule, server or kind of error, with the
@@ -22,6 +25,8 @@ type Log struct {
 	noticeErrors, thresholdPanics, droppedNotices                                                                                                           throttle
 	// By server.
 	breakers, connections, versions, evictions, losses, ignoredTags throttle
+	// By text.
+	panics throttle
 
 	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingBanWatch, missingTops, missingNotices once
 }
@@ -34,7 +39,7 @@ func (l *Log) Close() {
 	for _, t := range [...]*throttle{
 		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
 		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices,
-		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags,
+		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags, &l.panics,
 	} {
 		t.close()
 	}
@@ -74,6 +79,18 @@ func (l *Log) OverrideIgnored(rule, subject, why string) {
 	})
 }
 
+// Panicked reports a panic that was caught, with its stack. It never panics itself, even if the
+// log's handler does.
+func (l *Log) Panicked(err error) {
+	text, stack := textOf(err), panics.StackOf(err)
+	panics.Guard(func() {
+		l.panics.log(text, func(times int) {
+			l.logger.Error("accesslimit: a panic was caught, and what panicked counts as failed",
+				slog.String("error", text), slog.String("stack", stack), slog.Int("times", times))
+		})
+	}, dropPanic)()
+}
+
 func (l *Log) ruleFailed(t *throttle, message, rule string, err error) {
 	rule, text := strings.Clone(rule), textOf(err)
 	t.log(rule, func(times int) {
@@ -81,8 +98,8 @@ func (l *Log) ruleFailed(t *throttle, message, rule string, err error) {
 	})
 }
 
-// textOf returns a copy of an error's text.
-func textOf(err error) string { return strings.Clone(err.Error()) }
+// textOf returns a copy of an error's text, which is bounded.
+func textOf(err error) string { return strings.Clone(failure.Text(err)) }
 
 // log writes a message with the number of times that it applies to.
 func (l *Log) log(level slog.Level, message string, attrs []any, unit string, times int) {

@@ -1,8 +1,11 @@
 package operatorlog_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -170,3 +174,36 @@ func TestRemedies(t *testing.T) {
 		}
 	}
 }
+
+// Long errors are cut off, whichever message they are in.
+func TestLongErrorsAreCutOff(t *testing.T) {
+	log, lines := newLog()
+	long := errors.New("OOM " + strings.Repeat("x", 1<<20))
+	log.StoreFailed("rule", "fail_open", &failure.Error{Class: failure.Refused, Err: long})
+	log.Unreachable("addr", long)
+	log.OneKeyPerScript("addr", long)
+	log.AuditOff(long)
+	log.IdentifyFailed("rule", "was refused", long)
+	if n := lines("OOM xxx", "(1048580 bytes)"); n != 5 {
+		t.Errorf("%d lines say that their error was cut off, want 5", n)
+	}
+	if n := lines(strings.Repeat("x", 1100)); n != 0 {
+		t.Errorf("%d lines are too long", n)
+	}
+}
+
+// A panic is logged with its stack, once a minute, and a handler of the log that panics ends nothing.
+func TestPanicked(t *testing.T) {
+	log, lines := newLog()
+	err := panics.Catch(func() error { panic("of a test") })
+	log.Panicked(err)
+	log.Panicked(err)
+	if n := lines("level=ERROR", "a panic was caught", "panic: of a test", "TestPanicked"); n != 1 {
+		t.Errorf("%d lines with the panic and its stack, want 1", n)
+	}
+	operatorlog.New(slog.New(panickingHandler{})).Panicked(err)
+}
+
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool { panic("of the handler") }

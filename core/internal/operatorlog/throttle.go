@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -69,7 +70,7 @@ func (t *throttle) take(s *subject) (times int) {
 	times, s.times, s.timer = s.times, 0, nil
 	s.written = s.written || times > 0
 	if times > 0 && !t.closed {
-		s.timer = time.AfterFunc(interval, func() { t.endMinute(s) })
+		s.timer = time.AfterFunc(interval, panics.Guard(func() { t.endMinute(s) }, dropPanic))
 	}
 	return times
 }
@@ -85,6 +86,9 @@ func (t *throttle) endMinute(s *subject) {
 		write(times)
 	}
 }
+
+// dropPanic drops a panic of the log's own handler, because there is nobody else to tell.
+func dropPanic(error) {}
 
 // close writes the messages that wait for the end of their minute.
 func (t *throttle) close() {

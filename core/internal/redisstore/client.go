@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -39,7 +40,7 @@ type redirectNode interface {
 // boundClient is the client of a single server. Its commands end by the context, whatever its owner
 // configured.
 type boundClient struct {
-	timeout      time.Duration
+	*common
 	byContext    *redis.Client // its reads end with the context, which costs the connection
 	byTimeout    *redis.Client // its reads go on for the timeout, and keep the connection
 	breaker      *breaker
@@ -51,7 +52,7 @@ type boundClient struct {
 // that follows could take the timeout each.
 func newBoundClient(client *redis.Client, b *breaker, c *common) boundClient {
 	bound := boundClient{
-		timeout: c.timeout, byContext: client.WithTimeout(c.timeout), byTimeout: client.WithTimeout(c.timeout), breaker: b,
+		common: c, byContext: client.WithTimeout(c.timeout), byTimeout: client.WithTimeout(c.timeout), breaker: b,
 		connectivity: &connectivity{client: client, common: c},
 	}
 	bound.byContext.Options().ContextTimeoutEnabled = true
@@ -91,10 +92,10 @@ func mostOf(timeout time.Duration) time.Duration { return timeout * 9 / 10 }
 func (b boundClient) trip(ctx context.Context, client *redis.Client, cmd command, asking bool) error {
 	return b.breaker.run(func() error {
 		if !asking {
-			return b.connectivity.classify(ctx, cmd, client.Process(ctx, cmd))
+			return b.connectivity.classify(ctx, cmd, b.call(func() error { return client.Process(ctx, cmd) }))
 		}
 		cmds := []redis.Cmder{&valueCommand{Cmd: redis.NewCmd(ctx, "asking")}, cmd}
-		execPipeline(ctx, client, cmds)
+		b.execPipeline(ctx, client, cmds)
 		return b.connectivity.classify(ctx, cmd, cmp.Or(cmds[0].Err(), cmds[1].Err()))
 	})
 }
@@ -102,7 +103,7 @@ func (b boundClient) trip(ctx context.Context, client *redis.Client, cmd command
 // processAll implements pipelineNode.
 func (b boundClient) processAll(ctx context.Context, cmds []redis.Cmder) error {
 	err := b.breaker.run(func() error {
-		execPipeline(ctx, b.byContext, cmds)
+		b.execPipeline(ctx, b.byContext, cmds)
 		first, failed := cmds[0].(command), firstFailure(cmds)
 		err := b.connectivity.classify(ctx, first, failed)
 		if failed != nil && !first.state().written { // nor was any other
@@ -133,12 +134,16 @@ func firstFailure(cmds []redis.Cmder) error {
 
 // execPipeline sends commands together, and leaves their errors in them. If the server refuses a
 // new connection, for example because the password is wrong, go-redis returns the error for the
-// pipeline only: then no command was sent, and each gets that error.
-func execPipeline(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder) {
+// pipeline only: then no command was sent, and each gets that error. If go-redis panics, it is not
+// known which commands have a reply, and each gets the panic.
+func (c *common) execPipeline(ctx context.Context, client redis.UniversalClient, cmds []redis.Cmder) {
 	pipe := client.Pipeline()
 	_ = pipe.BatchProcess(ctx, cmds...)
-	_, err := pipe.Exec(ctx)
-	if err != nil && !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+	err := c.call(func() error {
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+	if panics.Is(err) || err != nil && !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		setErrors(cmds, err)
 	}
 }
@@ -151,10 +156,15 @@ func setErrors(cmds []redis.Cmder, err error) {
 
 // detachedClient is a client whose reads do not end with the context. A goroutine waits for it, so
 // that the caller need not.
-type detachedClient struct{ client redis.UniversalClient }
+type detachedClient struct {
+	*common
+	client redis.UniversalClient
+}
 
 func (d detachedClient) process(ctx context.Context, cmd command) error {
-	return runDetached(ctx, func() error { return d.client.Process(ctx, cmd) })
+	return runDetached(ctx, func() error {
+		return d.call(func() error { return d.client.Process(ctx, cmd) })
+	})
 }
 
 // runDetached runs a function in a goroutine of its own, and waits for it as long as the context
@@ -164,7 +174,7 @@ func runDetached(ctx context.Context, do func() error) error {
 		return err
 	}
 	done := make(chan error, 1)
-	go func() { done <- do() }()
+	go panics.Guard(func() { done <- do() }, func(err error) { done <- err })()
 	select {
 	case err := <-done:
 		return err

@@ -86,7 +86,7 @@ func (n clusterNode) otherMaster(ctx context.Context, cmd command, than *redis.C
 // go-redis's DialTimeout after their callers have left.
 func (n clusterNode) processByCluster(ctx context.Context, cmd command) error {
 	exposeKeys(cmd)
-	return detachedClient{n.table.cluster}.process(ctx, cmd)
+	return detachedClient{n.common, n.table.cluster}.process(ctx, cmd)
 }
 
 // firstKey returns the key that determines the slot of a command.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/histogram"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // common is what the shards of a store share.
@@ -43,9 +44,25 @@ func (c *common) inBackground(do func()) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		c.background.Go(do)
+		c.background.Go(panics.Guard(do, c.reportPanic))
 	}
 	return !c.closed
+}
+
+// call runs a function of go-redis, or one that the client's owner has given to it. A panic in it is
+// reported, and becomes the error: go-redis panics at a reply that announces more elements than fit
+// into memory.
+func (c *common) call(do func() error) error {
+	err := panics.Catch(do)
+	if panics.Is(err) {
+		c.reportPanic(err)
+	}
+	return err
+}
+
+// reportPanic reports a panic in the background, so that no call waits for the owner's log.
+func (c *common) reportPanic(err error) {
+	c.inBackground(func() { c.listener.Panicked(err) })
 }
 
 // close waits for what runs in the background. Probes end at once, because nobody needs their

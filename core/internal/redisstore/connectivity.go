@@ -94,7 +94,7 @@ func (c *connectivity) connectFailed() {
 // probe finds out why no connection can be set up, and reports it.
 func (c *connectivity) probe() {
 	options := c.client.Options()
-	cause := probe{options, c.common.timeout}.findCause(c.common.closing)
+	cause := probe{options, c.common}.findCause(c.common.closing)
 	if cause == nil || c.healthy.Load() || c.common.closing.Err() != nil {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -19,7 +20,7 @@ import (
 // sends a PING and nothing that is secret.
 type probe struct {
 	options *redis.Options
-	timeout time.Duration // of calls
+	*common
 }
 
 // probeTimeout bounds each of the at most two connections of a probe. It is longer than Timeout
@@ -78,7 +79,7 @@ func (p probe) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer bindConn(ctx, conn)()
+	defer p.bindConn(ctx, conn)()
 	if p.options.TLSConfig != nil {
 		// A server that requires a certificate of ours says so now. If we sent anything first, its
 		// message would be lost.
@@ -99,10 +100,10 @@ func (p probe) ping(ctx context.Context) error {
 
 // bindConn has reads and writes end with the context. The caller must call the function that it
 // returns, which closes the connection.
-func bindConn(ctx context.Context, conn net.Conn) (closeConn func()) {
+func (p probe) bindConn(ctx context.Context, conn net.Conn) (closeConn func()) {
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, panics.Guard(func() { _ = conn.SetDeadline(time.Unix(1, 0)) }, p.reportPanic))
 	return func() {
 		stop()
 		_ = conn.Close()
@@ -155,8 +156,7 @@ func (p probe) dial(ctx context.Context) (net.Conn, error) {
 		err  error
 	}
 	done := make(chan dialed)
-	go func() {
-		conn, err := p.options.Dialer(ctx, p.options.Network, p.options.Addr)
+	give := func(conn net.Conn, err error) {
 		select {
 		case done <- dialed{conn, err}:
 		case <-ctx.Done():
@@ -164,7 +164,14 @@ func (p probe) dial(ctx context.Context) (net.Conn, error) {
 				_ = conn.Close()
 			}
 		}
-	}()
+	}
+	go panics.Guard(
+		func() { give(p.options.Dialer(ctx, p.options.Network, p.options.Addr)) },
+		func(err error) {
+			p.reportPanic(err)
+			give(nil, err)
+		},
+	)()
 	select {
 	case d := <-done:
 		if ended := errors.Is(d.err, context.DeadlineExceeded) || errors.Is(d.err, os.ErrDeadlineExceeded); !ended {
@@ -194,7 +201,7 @@ func (p probe) speaksPlain(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	defer bindConn(ctx, conn)()
+	defer p.bindConn(ctx, conn)()
 	first := make([]byte, 1)
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return false

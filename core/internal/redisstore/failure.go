@@ -58,7 +58,7 @@ func toFailure(err error, timeout time.Duration) *failure.Error {
 	case isTimeUp(err):
 		return failure.NoAnswer(class, timeout, err)
 	case isContextError(err): // net's error for a dial's own timeout is one
-		return &failure.Error{Class: class, Err: errors.New(err.Error())}
+		return &failure.Error{Class: class, Err: errors.New(failure.Text(err))}
 	default:
 		return &failure.Error{Class: class, Err: err}
 	}

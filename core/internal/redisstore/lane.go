@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -87,7 +88,7 @@ func (s *shard) enqueue(ctx context.Context, r request) *laneCall {
 	}
 	s.mu.Unlock()
 	if !isServed {
-		go s.serveLane(l)
+		go panics.Guard(func() { s.serveLane(l) }, s.reportPanic)()
 	}
 	return c
 }
@@ -188,10 +189,28 @@ func (s *shard) serveLane(l *lane) {
 			return
 		}
 		l.unsent.Store(true)
-		p.run(s, l, calls)
-		s.clearInFlight(l)
-		p.finish(s)
+		err := panics.Catch(func() error {
+			p.run(s, l, calls)
+			s.clearInFlight(l)
+			p.finish(s)
+			return nil
+		})
+		if err != nil {
+			s.reportPanic(err)
+			s.failInFlight(l, err)
+			p = pipeline{}
+		}
 	}
+}
+
+// failInFlight ends the calls in flight with an error.
+func (s *shard) failInFlight(l *lane, err error) {
+	s.mu.Lock()
+	for _, c := range l.inFlight {
+		s.finishEarly(c, err, time.Since(s.start))
+	}
+	s.mu.Unlock()
+	s.clearInFlight(l)
 }
 
 // takeBatch moves waiting calls in flight, but for those whose callers have left. If there are

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"math"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // never is the time until the next timeout if no call waits for one.
@@ -13,7 +15,7 @@ const never = time.Duration(math.MaxInt64)
 func (s *shard) startTimer(after time.Duration) {
 	s.timerRuns = true
 	if s.timer == nil {
-		s.timer = time.AfterFunc(after, s.expireCalls)
+		s.timer = time.AfterFunc(after, panics.Guard(s.expireCalls, s.reportPanic))
 		return
 	}
 	s.timer.Reset(after)

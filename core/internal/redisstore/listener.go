@@ -20,6 +20,8 @@ type Listener interface {
 	// OneKeyPerScript reports why each script for a server has the keys of one subject and one call
 	// only, although scripts with more keys would be faster.
 	OneKeyPerScript(addr string, why error)
+	// Panicked reports a panic that was caught, with its stack.
+	Panicked(err error)
 	// TagsIgnored reports a proxy that keeps keys with the same hash tag on several servers, so that
 	// the counters of one call cannot be decided together.
 	TagsIgnored(addr string)
@@ -36,3 +38,4 @@ func (noListener) Lost(string, string, string)         {}
 func (noListener) Evicts(string, string)               {}
 func (noListener) OneKeyPerScript(string, error)       {}
 func (noListener) TagsIgnored(string)                  {}
+func (noListener) Panicked(error)                      {}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // decideOnShards decides over counters that lie on several shards. It asks them side by side, and
@@ -98,24 +99,34 @@ func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts
 
 // decideParts asks the shards of these parts side by side.
 func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, charge bool) {
-	sideBySide(len(parts), func(i int) {
+	failed := s.sideBySide(len(parts), func(i int) error {
 		p := parts[i]
 		p.looked = !charge
 		p.forgetOverrides()
 		s.decideOnShard(caller, ctx, s.newRequest(p.counters, charge, 1), p.verdicts)
+		return nil
 	})
+	for i, err := range failed {
+		if err != nil {
+			s.failVerdicts(caller, err, parts[i].verdicts)
+		}
+	}
 }
 
-// sideBySide runs a function n times concurrently, one of them in this goroutine.
-func sideBySide(n int, do func(i int)) {
+// sideBySide runs a function n times concurrently, one of them in this goroutine. It returns their
+// errors, with panics among them.
+func (s *Store) sideBySide(n int, do func(i int) error) (failed []error) {
+	failed = make([]error, n)
+	run := func(i int) { failed[i] = s.call(func() error { return do(i) }) }
 	var others sync.WaitGroup
 	for i := 1; i < n; i++ {
-		others.Go(func() { do(i) })
+		others.Go(panics.Guard(func() { run(i) }, s.reportPanic))
 	}
 	if n > 0 {
-		do(0)
+		run(0)
 	}
 	others.Wait()
+	return failed
 }
 
 // decideDoubtfulFirst charges one part first, and the others when it has let the call pass. It does
@@ -123,10 +134,10 @@ func sideBySide(n int, do func(i int)) {
 // others have to be asked in time.
 func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, start time.Time, first *shardPart, parts []*shardPart) {
 	answered := make(chan struct{})
-	go func() {
+	go panics.Guard(func() {
 		defer close(answered)
 		s.decideParts(caller, ctx, []*shardPart{first}, true)
-	}()
+	}, s.reportPanic)()
 	soon, cancelLook := context.WithDeadline(ctx, start.Add(s.timeout/4))
 	defer cancelLook()
 	others := partsWhere(parts, func(p *shardPart) bool { return p != first })

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -119,9 +120,10 @@ func (p *oneServerProof) make() {
 // refute ends the proof because a script could not read several keys, and reports why. No proof is
 // tried for recheckProof.
 func (p *oneServerProof) refute(why error) {
+	text := failure.Text(why)
 	p.mu.Lock()
-	reported := p.refused == why.Error()
-	p.ends, p.retryAt, p.refused = time.Time{}, time.Now().Add(recheckProof), why.Error()
+	reported := p.refused == text
+	p.ends, p.retryAt, p.refused = time.Time{}, time.Now().Add(recheckProof), text
 	p.mu.Unlock()
 	if !reported {
 		p.common.inBackground(func() { p.common.listener.OneKeyPerScript(p.addr, why) })

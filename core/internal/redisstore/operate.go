@@ -130,7 +130,7 @@ func (s *Store) each(ctx context.Context, commands []keyed) []CommandReply {
 		}
 	}
 	shards := slices.Collect(maps.Keys(byShard))
-	sideBySide(len(shards), func(i int) {
+	failed := s.sideBySide(len(shards), func(i int) error {
 		places := byShard[shards[i]]
 		cmds := make([]redis.Cmder, len(places))
 		for n, at := range places {
@@ -140,7 +140,15 @@ func (s *Store) each(ctx context.Context, commands []keyed) []CommandReply {
 		for n, at := range places {
 			replies[at] = s.readReply(cmds[n].(*valueCommand), commands[at].key)
 		}
+		return nil
 	})
+	for i, err := range failed {
+		for _, at := range byShard[shards[i]] {
+			if err != nil {
+				replies[at].Err = toFailure(err, s.timeout)
+			}
+		}
+	}
 	return replies
 }
 

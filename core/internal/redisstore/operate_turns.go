@@ -28,9 +28,15 @@ func (s *Store) Turn(ctx context.Context) (end func()) {
 func (s *Store) ReadEach(ctx context.Context, commands [][]any) []CommandReply {
 	parts := slices.Collect(slices.Chunk(commands, readTogether))
 	replies := make([][]CommandReply, len(parts))
-	sideBySide(len(parts), func(i int) {
+	failed := s.sideBySide(len(parts), func(i int) error {
 		defer s.Turn(ctx)()
 		replies[i] = s.CommandEach(ctx, parts[i])
+		return nil
 	})
+	for i, err := range failed {
+		if err != nil {
+			replies[i] = slices.Repeat([]CommandReply{{Err: toFailure(err, s.timeout)}}, len(parts[i]))
+		}
+	}
 	return slices.Concat(replies...)
 }

@@ -173,12 +173,14 @@ func (s *Store) runOnShards(
 			return toFailure(err, s.timeout)
 		}
 	}
-	failed := make([]error, len(parts))
-	sideBySide(len(parts), func(i int) {
-		if err := s.runAndRead(deadline, newCall(parts[i]), read); err != nil {
+	failed := s.sideBySide(len(parts), func(i int) error {
+		return s.runAndRead(deadline, newCall(parts[i]), read)
+	})
+	for i, err := range failed {
+		if err != nil {
 			failed[i] = toFailure(err, s.timeout)
 		}
-	})
+	}
 	return errors.Join(failed...)
 }
 

@@ -21,8 +21,9 @@ type proxy struct {
 
 // fault is a way to lose a reply.
 type fault struct {
-	name string
-	cut  bool // the connection is closed; otherwise it stays silent
+	name  string
+	cut   bool   // the connection is closed; otherwise it stays silent
+	reply string // comes instead, if set
 }
 
 var faults = []*fault{{name: "swallowed"}, {name: "cut off", cut: true}}
@@ -88,6 +89,7 @@ func (p *proxy) serve(client net.Conn, addr string) {
 		if f.cut {
 			_ = client.Close()
 		}
+		_, _ = io.WriteString(client, f.reply)
 		return false
 	})
 }

@@ -33,7 +33,7 @@ func newRouter(client redis.UniversalClient, c *common) router {
 	case *redis.ClusterClient:
 		return newClusterRouter(client, table)
 	default: // of a type that we do not know: it may be a cluster
-		return singleShard{newShard(unknownNode{detachedClient{client}}, 0, c)}
+		return singleShard{newShard(unknownNode{detachedClient{c, client}}, 0, c)}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 )
@@ -50,7 +51,11 @@ func (r *clusterRouter) shard(ctx context.Context, key []byte) (*shard, error) {
 		}
 		r.slotsKnown.Store(true)
 	}
-	master, err := r.client.MasterForKey(ctx, copied)
+	var master *redis.Client
+	err := r.table.call(func() (err error) {
+		master, err = r.client.MasterForKey(ctx, copied)
+		return err
+	})
 	if err != nil {
 		r.slotsKnown.Store(false)
 		return nil, err
@@ -89,13 +94,15 @@ func (r *clusterRouter) loadSlots(ctx context.Context, key string) error {
 // in random order, one after the other, and may hang at the first. So loadSlots waits for it once
 // only, and the next call that the breaker lets through starts another.
 func (r *clusterRouter) startLoad(ctx context.Context, key string) <-chan singleflight.Result {
-	return r.slotLoads.DoChan("slots", func() (any, error) {
+	return r.slotLoads.DoChan("slots", panics.Result(func() (any, error) {
 		r.loadStarted.Store(time.Now().UnixNano())
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), slotLoadTimeout)
 		defer cancel()
-		_, err := r.client.MasterForKey(bounded, key)
-		return nil, err
-	})
+		return nil, r.table.call(func() error {
+			_, err := r.client.MasterForKey(bounded, key)
+			return err
+		})
+	}))
 }
 
 // probeContacted finds out why the servers that the loads have used do not answer.

@@ -49,7 +49,13 @@ func (t *shardTable) newShardFor(client *redis.Client) *shard {
 	// The listener is called in the background, so that no lane waits for the owner's log.
 	b := newBreaker(t.timeout, func(c breakerChange) { t.inBackground(func() { t.reportBreaker(c, watch) }) })
 	bound := newBoundClient(client, b, t.common)
-	watch.readInfo = func(ctx context.Context) (string, error) { return bound.byContext.Info(ctx).Result() }
+	watch.readInfo = func(ctx context.Context) (info string, err error) {
+		err = t.call(func() error {
+			info, err = bound.byContext.Info(ctx).Result()
+			return err
+		})
+		return info, err
+	}
 	var n node = bound
 	if t.cluster != nil {
 		n = clusterNode{bound, client, t}

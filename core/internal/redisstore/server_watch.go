@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // serverWatch notices when a shard's server has lost data, by its mark, and reads INFO to tell how
@@ -92,7 +94,7 @@ func (w *serverWatch) refreshNow() {
 		return
 	}
 	if w.tick == nil {
-		w.tick = time.AfterFunc(markEvery, func() { w.fresh.Store(false) })
+		w.tick = time.AfterFunc(markEvery, panics.Guard(func() { w.fresh.Store(false) }, w.common.reportPanic))
 	}
 	w.tick.Reset(markEvery)
 }

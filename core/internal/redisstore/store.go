@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Store decides through one client. It is safe for concurrent use.
@@ -46,6 +47,9 @@ func (s *Store) WatchMemory(keyHead string) { s.markHead = keyHead }
 // Listen sets the listener. It must be called before the first call.
 func (s *Store) Listen(l Listener) { s.listener = l }
 
+// Panicked reports a panic that was caught elsewhere.
+func (s *Store) Panicked(err error) { s.listener.Panicked(err) }
+
 // Close returns when everything that runs in the background is over: charges have been given back,
 // or could not be in time. The client stays open, because it is the caller's.
 func (s *Store) Close() { s.close() }
@@ -54,6 +58,6 @@ func (s *Store) Close() { s.close() }
 // it.
 func (s *Store) InBackground(do func()) {
 	if !s.inBackground(do) {
-		do()
+		panics.Guard(do, s.listener.Panicked)()
 	}
 }

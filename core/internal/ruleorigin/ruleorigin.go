@@ -44,6 +44,8 @@ type Set interface {
 	// ReportPolled warns that new rules are noticed late: there are no events, for the reason why,
 	// and the files are read once in every.
 	ReportPolled(why error, every time.Duration)
+	// ReportPanic reports a panic that was caught.
+	ReportPanic(err error)
 }
 
 // Of returns a *core.RuleSet as a Set. Package core sets it.

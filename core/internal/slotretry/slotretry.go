@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Queue holds slots that the store did not take back, or that it may have granted without an
@@ -16,6 +17,7 @@ import (
 // safe for concurrent use.
 type Queue struct {
 	giveBack func(context.Context, []algorithm.Charge) error
+	panicked func(err error)
 
 	mu     sync.Mutex
 	slots  []slot
@@ -42,9 +44,9 @@ const (
 	longestWait  = time.Second
 )
 
-// New returns a queue that gives slots back by a function.
-func New(giveBack func(context.Context, []algorithm.Charge) error) *Queue {
-	return &Queue{giveBack: giveBack}
+// New returns a queue that gives slots back by a function, and reports panics to another.
+func New(giveBack func(context.Context, []algorithm.Charge) error, panicked func(err error)) *Queue {
+	return &Queue{giveBack: giveBack, panicked: panicked}
 }
 
 // Add adds slots that are to be given back a number of times.
@@ -62,7 +64,7 @@ func (q *Queue) Add(charges []algorithm.Charge, times int) {
 	}
 	if q.timer == nil && len(q.slots) > 0 {
 		q.wait = shortestWait
-		q.timer = time.AfterFunc(q.wait, q.run)
+		q.timer = time.AfterFunc(q.wait, panics.Guard(q.run, q.panicked))
 	}
 }
 
@@ -118,7 +120,7 @@ func (q *Queue) try(slots []slot) (left []slot, failed bool) {
 			continue
 		}
 		done := 1
-		if q.giveBack(context.Background(), charges) != nil {
+		if q.giveBackSafely(charges) != nil {
 			// Perhaps only one shard failed, so the other batches are tried as well.
 			done, failed = 0, true
 		}
@@ -129,4 +131,13 @@ func (q *Queue) try(slots []slot) (left []slot, failed bool) {
 		}
 	}
 	return left, failed
+}
+
+// giveBackSafely gives slots back. A panic is a failure, after which they are tried again.
+func (q *Queue) giveBackSafely(charges []algorithm.Charge) error {
+	err := panics.Catch(func() error { return q.giveBack(context.Background(), charges) })
+	if panics.Is(err) {
+		q.panicked(err)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/slotretry"
 )
 
@@ -52,7 +53,7 @@ func slots(n int, window time.Duration) (charges []algorithm.Charge) {
 func TestSlotsAreGivenBackUntilTheStoreTakesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &store{given: make(map[string]int)}
-		queue := slotretry.New(store.giveBack)
+		queue := slotretry.New(store.giveBack, panics.Log)
 		queue.Add(slots(250, time.Hour), 2)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -76,7 +77,7 @@ func TestSlotsThatAreForgotten(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &store{given: make(map[string]int)}
-			queue := slotretry.New(store.giveBack)
+			queue := slotretry.New(store.giveBack, panics.Log)
 			queue.Add(slots(1, time.Minute), 1)
 			end(queue)
 			synctest.Wait()

@@ -23,6 +23,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 const (
@@ -124,7 +126,7 @@ func (t *Table) deactivate(r *Rule) {
 // schedule makes sure that a flush will run. The table must be locked.
 func (t *Table) schedule() {
 	if t.timer == nil && !t.closed {
-		t.timer = time.AfterFunc(minWait+rand.N(minWait), func() { t.background(t.flushSoon) })
+		t.timer = time.AfterFunc(minWait+rand.N(minWait), panics.Guard(func() { t.background(t.flushSoon) }, t.failed))
 	}
 }
 
@@ -133,12 +135,14 @@ func (t *Table) flushSoon() {
 	if t.isClosed() {
 		return
 	}
+	defer func() { // also after a panic
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.timer = nil; len(t.active) > 0 {
+			t.schedule()
+		}
+	}()
 	t.Flush()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.timer = nil; len(t.active) > 0 {
-		t.schedule()
-	}
 }
 
 func (t *Table) isClosed() bool {

@@ -121,6 +121,9 @@ func (s *Shared) GiveBackBy(giveBack func([]algorithm.Charge)) { s.GiveBackSoon 
 // InBackground runs a function that Close waits for.
 func (s *Shared) InBackground(do func()) { s.background.Go(do) }
 
+// Panicked ends the test.
+func (s *Shared) Panicked(err error) { panic(err) }
+
 // Close waits for what runs in the background. The store stays open for the other processes.
 func (s *Shared) Close() { s.background.Wait() }
 

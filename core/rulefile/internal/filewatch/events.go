@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/fsnotify/fsnotify"
 )
 
@@ -19,6 +20,7 @@ type events struct {
 	signal   chan struct{} // has room for one signal, which stands for any number of events
 	open     func() (source, error)
 	degraded func(error)
+	panicked func(error)
 	warn     sync.Once
 
 	source  source                 // nil while there is none
@@ -49,9 +51,9 @@ func newSource() (source, error) {
 	return fsnotifySource{w}, nil
 }
 
-func newEvents(open func() (source, error), degraded func(error)) *events {
+func newEvents(open func() (source, error), degraded, panicked func(error)) *events {
 	return &events{
-		signal: make(chan struct{}, 1), open: open, degraded: degraded, known: make(map[string]os.FileInfo),
+		signal: make(chan struct{}, 1), open: open, degraded: degraded, panicked: panicked, known: make(map[string]os.FileInfo),
 	}
 }
 
@@ -106,7 +108,7 @@ func (e *events) start() bool {
 		return false
 	}
 	e.source = source
-	e.drained.Go(func() { e.drain(source) })
+	e.drained.Go(panics.Guard(func() { e.drain(source) }, e.panicked))
 	return true
 }
 

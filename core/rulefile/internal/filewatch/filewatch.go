@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Config says what is watched. The Watcher calls all functions from one goroutine.
@@ -27,6 +29,8 @@ type Config struct {
 	// Degraded is called once if events cannot be had, or not for every folder. Then only the poll
 	// notices changes.
 	Degraded func(error)
+	// Panicked is called with each panic of the other functions. The watching goes on.
+	Panicked func(error)
 	// Poll is how often the files are looked at without any event. The default is 10 seconds.
 	Poll time.Duration
 	// Quiet is how long files must stay the same before they are used. The default is 500 ms.
@@ -65,16 +69,19 @@ func Start(c Config) *Watcher {
 	if c.Quiet == 0 {
 		c.Quiet = Quiet
 	}
+	if c.Panicked == nil {
+		c.Panicked = panics.Log
+	}
 	if c.newSource == nil {
 		c.newSource = newSource
 	}
 	w := &Watcher{
-		config: c, events: newEvents(c.newSource, c.Degraded), gap: c.Quiet / 10,
+		config: c, events: newEvents(c.newSource, c.Degraded, c.Panicked), gap: c.Quiet / 10,
 		ends: make(chan struct{}),
 	}
 	w.stop = sync.OnceFunc(func() { close(w.ends) })
 	w.events.follow(c.Paths) // before the first look, which sees what came earlier
-	w.done.Go(w.run)
+	w.done.Go(panics.Guard(w.run, c.Panicked))
 	return w
 }
 
@@ -101,7 +108,8 @@ func (w *Watcher) run() {
 				due = soon
 			}
 		case <-timer.C:
-			wait := w.look()
+			wait := w.config.Poll
+			panics.Guard(func() { wait = w.look() }, w.config.Panicked)()
 			looked = time.Now()
 			due = looked.Add(wait)
 		}

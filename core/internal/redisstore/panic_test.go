@@ -1,0 +1,112 @@
+package redisstore_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+// hugeText and hugeArray announce more than fits into memory. go-redis panics when it reads one of
+// them, if the command may have such a reply.
+var (
+	hugeText  = &fault{name: "a huge text", reply: "$9223372036854775800\r\n"}
+	hugeArray = &fault{name: "a huge array", reply: "*9223372036854775807\r\n"}
+)
+
+// panicReports counts the panics that were reported.
+type panicReports struct {
+	redisstore.NoListener
+	n, withoutStack atomic.Int32
+}
+
+func (r *panicReports) Panicked(err error) {
+	r.n.Add(1)
+	if panics.StackOf(err) == "" {
+		r.withoutStack.Add(1)
+	}
+}
+
+// A reply at which go-redis panics is a failure of the store, in whatever goroutine it is read. The
+// panic is reported with its stack, the caller has an answer, and later calls are decided.
+func TestRepliesThatPanic(t *testing.T) {
+	for _, d := range deployments(t) {
+		t.Run(d.name, func(t *testing.T) {
+			p, reports := startProxy(t), new(panicReports)
+			s := newStore(t, d.connect(t, options{dial: p.dial}), patient)
+			s.Listen(reports)
+			limit := daily(t, 100_000)
+			one, other := counter("one "+t.Name(), limit), counter("other "+t.Name(), limit)
+			s.mustTake(t, one)
+			s.mustTake(t, other)
+			s.mustTake(t, one, other)
+			for name, call := range map[string]func(context.Context) error{
+				"one counter":  func(ctx context.Context) error { return firstError(s.take(ctx, one)) },
+				"two counters": func(ctx context.Context) error { return firstError(s.take(ctx, one, other)) },
+				"a lease":      func(ctx context.Context) error { _, v := s.Lease(ctx, &one, 5); return v.Err },
+				"giving charges back": func(ctx context.Context) error {
+					return s.GiveBack(ctx, []algorithm.Charge{{Key: one.Key, Limit: limit, Cost: 1}, {Key: other.Key, Limit: limit, Cost: 1}})
+				},
+			} {
+				short, leave := context.WithTimeout(context.Background(), patient/2) // which is read in a goroutine of its own
+				defer leave()
+				for _, ctx := range []context.Context{context.Background(), short} {
+					p.fault.Store(hugeText)
+					if err := call(ctx); failure.ClassOf(err) != failure.Unexpected || !panics.Is(err) {
+						t.Errorf("%s: %v, of class %s; want a panic", name, err, failure.ClassOf(err))
+					}
+					s.mustTake(t, one)
+				}
+			}
+			wantSoon(t, "each panic is reported", func() bool { return reports.n.Load() >= 8 })
+			if n := reports.withoutStack.Load(); n > 0 {
+				t.Errorf("%d reports have no stack", n)
+			}
+		})
+	}
+}
+
+// Such a reply fails the calls of its pipeline, and the lane goes on.
+func TestAPipelinePanics(t *testing.T) {
+	_, client := startOne(t)
+	p := startProxy(t)
+	client.Options().Dialer = p.dial
+	s := newStore(t, client, patient)
+	limit := daily(t, 100_000)
+	var failed, passed atomic.Int32
+	together(crowd, func(i int) {
+		for n := range 50 {
+			if i == 0 {
+				p.fault.Store([]*fault{hugeText, hugeArray}[n%2])
+			}
+			c := counter(string(rune('a'+i%20)), limit)
+			switch err := firstError(s.take(context.Background(), c)); {
+			case err == nil:
+				passed.Add(1)
+			case panics.Is(err):
+				failed.Add(1)
+			case failure.ClassOf(err) != failure.Unexpected:
+				t.Errorf("call %d: %v", n, err)
+			}
+		}
+	})
+	p.fault.Store(nil)
+	if failed.Load() == 0 || passed.Load() == 0 {
+		t.Errorf("%d calls failed, and %d passed", failed.Load(), passed.Load())
+	}
+	s.mustTake(t, counter("last", limit))
+}
+
+// firstError returns why a call got no answer, or nil.
+func firstError(verdicts []algorithm.Verdict) error {
+	for _, v := range verdicts {
+		if v.Err != nil {
+			return v.Err
+		}
+	}
+	return nil
+}
