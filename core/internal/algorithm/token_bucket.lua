@@ -58,20 +58,23 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
 
   local function after(ticks) return ticks > 0 and (at + ticks) * tick - now or 0 end
 
-  -- Returns after how many ticks so many permits fit, if the bucket holds full permits, or as many
-  -- as can be counted.
-  local function wait_for(permits, full)
-    if parts then return bucket.wait(parts, own, permits, full, whole) end
-    return math.ceil((used + permits * permit - math.min(full * permit, longest * refill, 2 ^ 52)) / refill)
-  end
-
-  local left = parts and bucket.left(parts, own, burst) or math.floor((burst * permit - used) / permit)
-  local reset = after(math.min(whole, wait_for(burst, burst)))
-  local lives = parts and after(whole) or nil
-  local retry, wait = nil, nil
-  if not patience then
-    retry = after(math.min(whole, wait_for(cost, burst)))
+  local left, reset, retry, lives, wait
+  if parts then
+    left, lives = bucket.left(parts, own, burst), after(whole)
+    reset = after(math.min(whole, bucket.wait(parts, own, burst, burst, whole)))
+    retry = after(math.min(whole, bucket.wait(parts, own, cost, burst, whole)))
   else
+    left, reset = math.floor((burst * permit - used) / permit), after(math.ceil(used / refill))
+    local missing = used + (cost - burst) * permit
+    retry = missing > 0 and after(math.ceil(missing / refill)) or 0
+  end
+  if patience then
+    -- Returns after how many ticks so many permits fit, if the bucket holds full permits, or as many
+    -- as can be counted.
+    local function wait_for(permits, full)
+      if parts then return bucket.wait(parts, own, permits, full, whole) end
+      return math.ceil((used + permits * permit - math.min(full * permit, longest * refill, 2 ^ 52)) / refill)
+    end
     wait = cost > 0 and after(wait_for(1, burst)) or 0
     retry = math.min(after(whole), math.max(0, wait - patience, after(wait_for(cost, math.huge))))
   end
@@ -88,10 +91,11 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
     bucket.charge(parts, own, cost, charged, full)
     whole = bucket.ticks(parts)
     answer.charged, answer.charged_lives = bucket.write(at, position, born, parts), after(whole)
+    answer.charged_reset = after(math.min(whole, bucket.wait(parts, own, burst, burst, whole)))
   else
     used = used + cost * permit
     answer.charged = struct.pack('<I7I7I6I5I5I7I7', at, used, permit, refill, burst, position, born)
+    answer.charged_reset = after(math.ceil(used / refill))
   end
-  answer.charged_reset = after(math.min(whole, wait_for(burst, burst)))
   return answer
 end
