@@ -18,9 +18,11 @@ func countedCommands(server *redistest.Server) (n int) {
 	return n
 }
 
-// newCrowded attaches rules of several kinds, of which the first refuses the address 192.0.2.7.
+// newCrowded attaches rules of several kinds, of which the first refuses the address 192.0.2.7. The
+// limiter sends no commands in the background.
 func newCrowded(t *testing.T, options core.Options) *core.Limiter {
 	limiter := newLimiter(t, options)
+	core.StopReadingBanLists(limiter)
 	for i := range 200 {
 		rule := core.Rule{Name: fmt.Sprintf("rule-%03d", i), Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
 		if i%2 == 1 {

@@ -260,6 +260,9 @@ func CanMatch(route, path string, anyCase bool) bool {
 // ReadBanLists reads the lists of bans and overrides, as a process does in the background.
 func ReadBanLists(l *Limiter) error { return l.banWatch.Read(context.Background()) }
 
+// StopReadingBanLists keeps a process from reading the lists of bans and overrides in the background.
+func StopReadingBanLists(l *Limiter) { l.closeBanWatch() }
+
 // ReadBanListsSoon is ReadBanLists with what happens if a right is missing.
 func ReadBanListsSoon(l *Limiter) { l.banWatchFailed(ReadBanLists(l)) }
 

@@ -89,10 +89,15 @@ func TestCommandsOfAPage(t *testing.T) {
 			if path == "api/" {
 				path = "api/now"
 			}
-			before := commands(t, server)
-			viewer.wantPage(path)
-			if n := commands(t, server) - before; n > mostCommands {
-				t.Errorf("%s takes %d commands, want at most %d:\n%s", path, n, mostCommands, server.Client(t).Info(t.Context(), "commandstats").Val())
+			least := mostCommands + 1 // of several tries, because the limiter also reads lists in the background
+			redistest.WaitUntil(func() bool {
+				before := commands(t, server)
+				viewer.wantPage(path)
+				least = min(least, commands(t, server)-before)
+				return least <= mostCommands
+			}, patient)
+			if least > mostCommands {
+				t.Errorf("%s takes more than %d commands:\n%s", path, mostCommands, server.Client(t).Info(t.Context(), "commandstats").Val())
 			}
 		}
 	}
