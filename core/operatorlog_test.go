@@ -267,6 +267,15 @@ func keep(t *testing.T, guard *core.Guard) error {
 	return nil
 }
 
+// A method that may be misspelled is reported, and not as a rule that limits nobody: the rule limits
+// the calls of its other methods.
+func TestWarnsOfUnknownMethods(t *testing.T) {
+	var log logtest.Log
+	newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, Methods: []string{"GET", "GETT"}})
+	warned(t, &log, 1, "level=WARN", "may be misspelled", "rule=api", "methods=GETT")
+	warned(t, &log, 0, "limits nobody")
+}
+
 // A rule that misses a route only because its pattern spells the parameters in another way is
 // reported once.
 func TestWarnsOfParametersInAnotherSpelling(t *testing.T) {

@@ -170,7 +170,7 @@ type Rule struct {
 	// A route's pattern matches as the framework spells it, /users/:id or /users/{id}; /users/*
 	// matches in all of them. A pattern that matches no request, or whose braces have too many
 	// combinations, is an error. A rule that limits nobody for another reason, such as Except of
-	// /** or a Method GETT, is logged as a warning.
+	// /**, and a Method that nobody registered, such as GETT, are logged as a warning.
 	Paths []string
 	// Except are patterns of calls that the rule does not apply to. An exception holds only if
 	// every reading of the call matches, so that no spelling of a path avoids the rule. It must

@@ -41,11 +41,14 @@ func (b *boundRule) lookForParameters(c *call) {
 	}
 }
 
-// warnOfNobody warns of rules that limit nobody, because no call is in their scope.
+// warnOfNobody warns of rules that limit nobody, because no call is in their scope, and of methods that
+// may be misspelled.
 func warnOfNobody(log *operatorlog.Log, rules []*boundRule) {
 	for _, rule := range rules {
 		if why := rule.scope.Never(); why != "" {
 			log.LimitsNobody(rule.displayName(), why)
+		} else if methods := rule.scope.Unregistered(); len(methods) > 0 {
+			log.MethodsUnknown(rule.displayName(), methods)
 		}
 	}
 }

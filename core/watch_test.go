@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -97,6 +98,26 @@ func TestLossesWithoutARestart(t *testing.T) {
 		if log.Count("level=ERROR", "Redis has lost data", want, "the same server process") != 1 {
 			t.Errorf("%s: %s", want, log.String())
 		}
+	}
+}
+
+// A server that may evict any key has lost nothing if its mark is gone, even if that was set up after
+// the server was looked at.
+func TestAnEvictedMarkIsNoLoss(t *testing.T) {
+	server := redistest.Start(t)
+	limiter, log, call := watched(t, server)
+	marked(t, server, call)
+	eventually(t, "the server was looked at", func() bool { call(); return server.Calls("info") > 1 })
+	client := server.Client(t)
+	if err := errors.Join(client.ConfigSet(background, "maxmemory", "100mb").Err(),
+		client.ConfigSet(background, "maxmemory-policy", "allkeys-lru").Err(), client.Del(background, core.MarkKey).Err()); err != nil {
+		t.Fatal(err)
+	}
+	client.ScriptFlush(background) // so that the server is looked at now
+	marked(t, server, call)
+	limiter.Close()
+	if log.Count("lost data") != 0 {
+		t.Error(log.String())
 	}
 }
 

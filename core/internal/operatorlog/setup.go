@@ -85,6 +85,14 @@ func (l *Log) LimitsNobody(rule, why string) {
 	}
 }
 
+// MethodsUnknown warns of methods of a rule that may be misspelled. It applies to others.
+func (l *Log) MethodsUnknown(rule string, methods []string) {
+	if l.limitingNobody.first(rule + ": " + strings.Join(methods, " ")) {
+		l.logger.Warn("accesslimit: a rule names methods that are not registered: they may be misspelled",
+			slog.String("rule", rule), slog.String("methods", strings.Join(methods, " ")))
+	}
+}
+
 // RouteCountedTwice warns that two rules without a Name charge one counter: they are on one route, or
 // on two with the same pattern.
 func (l *Log) RouteCountedTwice(route string) {

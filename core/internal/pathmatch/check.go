@@ -38,7 +38,11 @@ func CheckPattern(pattern string) string {
 		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
 	case braced.MatchString(pattern):
 		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
-	case tooManyAlternatives(pattern):
+	}
+	switch steps, cutsClass := expand(pattern); {
+	case cutsClass:
+		return "has a comma or a brace in brackets that stand in braces, which ends the alternative there: write it without brackets, or several patterns"
+	case steps > maxAlternatives:
 		return fmt.Sprintf("has braces with more than %d combinations to try: write several patterns, or *", maxAlternatives)
 	}
 	return ""
@@ -52,30 +56,45 @@ func CheckMethod(method string) string {
 	return ""
 }
 
-// tooManyAlternatives reports whether matching a valid pattern can take more than maxAlternatives
-// steps. It replaces braces by their alternatives as doublestar does, from left to right.
-func tooManyAlternatives(pattern string) bool {
-	steps := 0
-	var expand func(rest string)
-	expand = func(rest string) {
-		for i := 0; i < len(rest) && steps <= maxAlternatives; i++ {
-			switch rest[i] {
-			case '\\':
-				i++
-			case '[':
-				i += strings.IndexByte(unescaped(rest[i:]), ']')
-			case '{':
-				inside, after := cutBrace(rest[i+1:])
-				for _, alternative := range inside {
-					steps++
-					expand(alternative + after)
-				}
-				return
+// expand replaces the braces of a valid pattern by their alternatives as doublestar does, from left
+// to right, and returns how many it tried. It stops beyond maxAlternatives, and at an alternative
+// that ends within brackets, which matches nothing.
+func expand(pattern string) (steps int, cutsClass bool) {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '[':
+			size := classSize(pattern[i:])
+			if size == 0 {
+				return steps, true
 			}
+			i += size - 1
+		case '{':
+			inside, after := cutBrace(pattern[i+1:])
+			for _, alternative := range inside {
+				more, cuts := expand(alternative + after)
+				if steps += 1 + more; cuts || steps > maxAlternatives {
+					return steps, cuts
+				}
+			}
+			return steps, false
 		}
 	}
-	expand(pattern)
-	return steps > maxAlternatives
+	return steps, false
+}
+
+// classSize returns the length of the brackets that a text begins with, or 0 if they do not end.
+func classSize(text string) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case ']':
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // unescaped returns a pattern of the same length without the characters that a backslash escapes.
@@ -103,10 +122,8 @@ func cutBrace(pattern string) (inside []string, after string) {
 
 // Never returns why a scope applies to no call although its patterns are valid, or "".
 func (s *Scope) Never() string {
-	for _, method := range s.methods {
-		if !slices.Contains(registered, method) {
-			return fmt.Sprintf("method %s is not one that clients send", method)
-		}
+	if s.HasMethods() && len(s.Unregistered()) == len(s.methods) {
+		return fmt.Sprintf("method %s is not one that clients send", strings.Join(s.methods, ", "))
 	}
 	switch {
 	case s.except.cover("/**"):
@@ -115,6 +132,11 @@ func (s *Scope) Never() string {
 		return "its exceptions cover all of its paths"
 	}
 	return ""
+}
+
+// Unregistered returns the methods that are not registered, and so perhaps misspelled.
+func (s *Scope) Unregistered() (methods []string) {
+	return slices.DeleteFunc(slices.Clone(s.methods), func(m string) bool { return slices.Contains(registered, m) })
 }
 
 // registered are the methods of the HTTP Method Registry (RFC 9110 section 16.1) that are names.

@@ -16,6 +16,9 @@ func TestCheckPattern(t *testing.T) {
 		"/search?":                              "",
 		"/{v1,v2}/{a,b,c}/*":                    "",
 		"/[{]{a,b}":                             "",
+		"/{[ab],c}":                             "",
+		"/{[a,b],c}":                            "has a comma or a brace in brackets",
+		`/{x,[\],]}`:                            "has a comma or a brace in brackets",
 		`/\{a,b\}\\`:                            "",
 		"/users/:id":                            "",
 		"/größe":                                "",
@@ -57,7 +60,8 @@ func TestNever(t *testing.T) {
 	}{
 		{rule{}, ""},
 		{rule{Methods: []string{"GET", "M-SEARCH"}, Paths: []string{"/a/**"}, Except: []string{"/a/b"}}, ""},
-		{rule{Methods: []string{"GET", "GETT"}}, "method GETT is not one that clients send"},
+		{rule{Methods: []string{"GETT", "PSOT"}}, "method GETT, PSOT is not one that clients send"},
+		{rule{Methods: []string{"GET", "GETT"}}, ""}, // it limits every GET
 		{rule{Except: []string{"/**"}}, all},
 		{rule{Paths: []string{"/a"}, Except: []string{"/b", "/**"}}, all},
 		{rule{Except: []string{"/*"}}, ""},
@@ -71,6 +75,23 @@ func TestNever(t *testing.T) {
 		scope := pathmatch.NewScope(test.rule.Methods, test.rule.Paths, test.rule.Except)
 		if got := scope.Never(); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.rule, got, test.want)
+		}
+	}
+}
+
+// A route that a pattern matches as it is has no other names of parameters: the exception that keeps
+// the rule from it is no mistake.
+func TestMisspelled(t *testing.T) {
+	for _, test := range []struct{ pattern, route, want string }{
+		{"/users/:id", "/users/{id}", "/users/:id"},
+		{"/users/:id", "/users/:name", "/users/:id"},
+		{"/users/:id", "/users/:id", ""},
+		{"/users/:id/**", "/users/:id/avatar", ""},
+		{"/users/:id", "/posts/:id", ""},
+	} {
+		scope := pathmatch.NewScope(nil, []string{test.pattern}, []string{"/users/*/avatar"})
+		if got := scope.Misspelled(test.route); got != test.want {
+			t.Errorf("%s on %s: %q, want %q", test.pattern, test.route, got, test.want)
 		}
 	}
 }

@@ -29,11 +29,12 @@ func withNamedParameters(patterns []string) (named []string) {
 func (s *Scope) NamesParameters() bool { return len(s.named) > 0 }
 
 // Misspelled returns the path pattern that would match a route if it named the parameters as the
-// router does, or "".
+// router does, or "". A pattern that matches the route as it is has no other names: an exception keeps
+// the rule from the call.
 func (s *Scope) Misspelled(route string) (pattern string) {
-	route = sameParameter(route)
+	alike := sameParameter(route)
 	for _, pattern := range s.named {
-		if doublestar.MatchUnvalidated(sameParameter(pattern), route) {
+		if doublestar.MatchUnvalidated(sameParameter(pattern), alike) && !doublestar.MatchUnvalidated(pattern, route) {
 			return pattern
 		}
 	}

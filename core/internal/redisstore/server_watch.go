@@ -82,11 +82,12 @@ func (w *serverWatch) refreshNow() {
 	ctx, cancel := context.WithTimeout(context.Background(), w.common.timeout)
 	defer cancel()
 	lost, err := w.mark.renew(ctx)
-	before, evicted := w.runID, w.evicts
+	before, mayEvict := w.runID, w.evicts
 	if !w.infoRead.Load() || lost != "" {
 		err = cmp.Or(w.readServer(ctx), err)
 	}
-	if lost != "" && !(evicted && w.runID == before) { // it may have evicted the mark
+	mayEvict = mayEvict || w.evicts                     // which an operator can change while the server runs
+	if lost != "" && !(mayEvict && w.runID == before) { // it may have evicted the mark
 		w.common.countLoss(w.addr, lost, w.howLost(before))
 	}
 	if !isAnswer(err) {
