@@ -167,10 +167,10 @@ type Rule struct {
 	// routes it, decoded, and cleaned of dots, double slashes, and what other servers take for
 	// those (..;/ and ..\).
 	//
-	// A route's pattern matches as the framework spells it, /users/:id or /users/{id}; /users/*
-	// matches in all of them. A pattern that matches no request, or whose braces have too many
-	// combinations, is an error. A rule that limits nobody for another reason, such as Except of
-	// /**, and a Method that nobody registered, such as GETT, are logged as a warning.
+	// Write * for a parameter of a route: /users/* matches /users/{id} and /users/:id, as frameworks
+	// spell it. A pattern that matches no request, or whose braces have too many combinations, is an
+	// error. A rule that limits nobody for another reason, such as Except of /**, is logged as a
+	// warning, and so is a Method that nobody registered, such as GETT.
 	Paths []string
 	// Except are patterns of calls that the rule does not apply to. An exception holds only if
 	// every reading of the call matches, so that no spelling of a path avoids the rule. It must
