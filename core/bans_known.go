@@ -10,8 +10,8 @@ import (
 )
 
 // Each process knows bans and blocks that hold while Redis does not answer: see package knownbans.
-// Those that calls meet, and bans that this process orders, are noted by localfirst. Overrides pass
-// it by, so they are noted here.
+// Those that calls meet, and bans that this process imposes, are noted by package localfirst. Changes of
+// overrides do not pass through it, so they are noted here.
 
 // watchBans begins to read the lists of bans and overrides if some of the rules obey them.
 func (l *Limiter) watchBans(rules []*boundRule) {
@@ -49,7 +49,7 @@ func (l *Limiter) knownToLast(key []byte) int64 {
 	return l.local.Bans.Lasts(key)
 }
 
-// noteOverride notes what Set or Remove of an override, which is nil then, has done to a subject.
+// noteOverride notes the effect of Set, or of Remove if set is nil, on a subject.
 func (o Overrides) noteOverride(subject string, set *algorithm.Override, err error) {
 	local := o.limiter.local
 	switch key := o.key(subject); {

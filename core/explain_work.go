@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// work is what an Explanation takes Redis.
+// work counts the commands and counters that an Explanation asks Redis for.
 type work struct{ commands, counters int }
 
 // searched is at least the number of commands by which a script finds an entry of a log.
 const searched = 20
 
-// with returns the work with that for one more rule.
+// with adds the work for one more rule.
 func (w work) with(e *explained) work {
 	if e.rule.Overrides {
 		w.commands++

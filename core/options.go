@@ -64,9 +64,10 @@ type Options struct {
 	// ReferenceKeys, if set, give each refusal a reference: an encrypted text that says when, by
 	// which rule and why the call was refused, and about whom. A caller quotes it to you, and
 	// [Limiter.ExplainReference] reads it, in any process with the same keys. Nothing is stored.
-	// There are at most ten keys, each of at least 32 random bytes. [ParseReferenceKeys] reads them
-	// from a text, with keys that "openssl rand -hex 32" has made. The first key makes references, and all of them read references. To replace a key, add
-	// the new one as the last in all processes, then put it first, and later remove the old one.
+	// There are at most ten keys, each of at least 32 random bytes, which [ParseReferenceKeys] reads
+	// from a text. The first key makes references, and all of them read references. To replace a
+	// key, add the new one as the last in all processes, then put it first, and later remove the old
+	// one.
 	// The default is no keys, and no references. Danger: anybody who has a key can make up
 	// references, and can test whether one is about a subject that they guess.
 	ReferenceKeys [][]byte

@@ -55,8 +55,8 @@ func (u *completion) run(handle func() (status int)) {
 // latter, so the call counts if it counts by one of them.
 type ending [2]int
 
-// countsBy reports whether the call counts.
-func (e ending) countsBy(count func(status int) bool) bool {
+// counts reports whether the call counts.
+func (e ending) counts(count func(status int) bool) bool {
 	return count(e[0]) || e[1] != e[0] && count(e[1])
 }
 
@@ -115,7 +115,7 @@ func (u *completion) addRefunds(counted []countedCharge, ended ending) {
 	}
 	defer u.addRefunds(counted[1:], ended)
 	of := &counted[0]
-	if ended.countsBy(of.count) {
+	if ended.counts(of.count) {
 		return
 	}
 	charge := of.charge

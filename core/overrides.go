@@ -89,8 +89,8 @@ func (o Overrides) own() (Limit, error) {
 
 // Set sets the override of a subject, in place of an earlier one. What the subject has used so far
 // counts against it, and what it uses meanwhile counts after it: for a TokenBucket whose rate it
-// changes, as between plans (see Rule.Plan). A rule can have 100,000 overrides; one more is a *[RuleError]. Without Redis,
-// all rules together can have as many.
+// changes, as between plans (see Rule.Plan). A rule can have 100,000 overrides; one more is a
+// *[RuleError]. Without Redis, all rules together can have as many.
 func (o Overrides) Set(ctx context.Context, subject string, override Override) error {
 	began := time.Now()
 	if err := o.check(ctx, subject); err != nil {

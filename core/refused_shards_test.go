@@ -146,7 +146,7 @@ func (w *twins) play(refused map[core.Reason]int) {
 }
 
 // override gives the subject of a rule an override on both sides, or removes it. The rate of a
-// bucket stays, because each rate is counted by itself.
+// bucket stays, because each rate is counted separately.
 func (w *twins) override(i int) {
 	own := w.rules[i].Limit
 	if !w.rules[i].Overrides {

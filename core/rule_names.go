@@ -201,8 +201,8 @@ func (n *ruleNames) overridable(name string) (own Limit, ok bool) {
 	return Limit{}, false
 }
 
-// obeying returns the names of the rules that a ban or a block may make refuse a call. It has some of
-// them twice.
+// obeying returns the names of the rules that a ban or a block may make refuse a call. Some of
+// them are in it twice.
 func (n *ruleNames) obeying() (banned, overridden []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

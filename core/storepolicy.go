@@ -9,8 +9,9 @@ import (
 )
 
 // StorePolicy says what happens to a call that Redis does not answer in time, or answers with an
-// error, unless a ban or a block that the process knows refuses it. It is a comparable value: FailOpen, FailClosed or the result of [CountLocally]. The zero
-// value is unset: a rule then fails open, and a handle such as [Counter] returns a *[StoreError].
+// error, unless a ban or a block that the process knows refuses it. It is a comparable value:
+// FailOpen, FailClosed or the result of [CountLocally]. The zero value is unset: a rule then fails
+// open, and a handle such as [Counter] returns a *[StoreError].
 type StorePolicy struct {
 	mode  storeMode
 	share float64 // of countLocally

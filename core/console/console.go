@@ -78,7 +78,7 @@ type Options struct {
 	//
 	// An address with 30 such strangers' requests in a minute is refused with 429, before Authorize
 	// is called. While 30 wait for Authorize, further ones wait for these. Requests without a cookie,
-	// a client certificate, and any header that could be a credential are counted apart: beyond 30,
+	// a client certificate or any header that could be a credential are counted apart: beyond 30,
 	// they get a stranger's answer, without a call of Authorize. So no site can lock out those who
 	// open it. Danger: a token in the URL ends up in logs. Requests with a parameter named token or
 	// access_token are refused.

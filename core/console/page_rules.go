@@ -115,7 +115,7 @@ func traits(of core.AttachedRule) (traits []string) {
 	add(r.Soft, "soft")
 	add(of.InHandler, "checked in a handler")
 	add(r.NeedLogin, "needs a login")
-	add(r.Key != nil, countsBy(of.CountsBy))
+	add(r.Key != nil, keyInWords(of.CountsBy))
 	add(r.Skip != nil, "skips some calls")
 	add(r.Cost != nil, "computes costs")
 	add(r.LimitFor != nil, "computes limits")
@@ -127,8 +127,8 @@ func traits(of core.AttachedRule) (traits []string) {
 	return traits
 }
 
-// countsBy returns what a rule counts by, in words.
-func countsBy(key string) string {
+// keyInWords returns what a rule counts by, in words.
+func keyInWords(key string) string {
 	switch key {
 	case "":
 		return "counts by a function of its own"

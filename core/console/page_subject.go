@@ -56,7 +56,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 // choice are the names of rules that somebody may choose from, as the page shows them.
 type choice []string
 
-// With returns the names, with one that may be missing.
+// With returns the names, and adds one that may be missing.
 func (c choice) With(name string) choice {
 	if name == "" || slices.Contains(c, name) {
 		return c

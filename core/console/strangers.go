@@ -18,7 +18,7 @@ type strangers struct {
 	waiting map[string]*undecided // by address
 }
 
-// undecided are the requests of an address of which it is not known yet whose they are.
+// undecided are the requests of an address that Authorize has not decided yet.
 type undecided struct {
 	requests int
 	changed  chan struct{} // closed when one of them is decided

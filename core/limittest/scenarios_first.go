@@ -45,7 +45,7 @@ func furtherValues(t *testing.T, s *site) {
 type read struct{ Header, Cookie, Query string }
 
 // wantSame makes calls with each of these headers, and with each of these queries. A call that the
-// server refuses is no matter: no handler gets it.
+// server refuses does not matter: no handler gets it.
 func (s *site) wantSame(t *testing.T, headers [][]string, queries []string) {
 	t.Helper()
 	var shown, got read

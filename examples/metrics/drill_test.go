@@ -21,8 +21,8 @@ import (
 )
 
 // Three processes follow a document, one of them a canary's, while Redis is stopped, killed,
-// restarted with its data and restarted empty. In each case, exactly those alerts fire in a real
-// Prometheus, and those lines stand in the logs, that are true.
+// restarted with its data and restarted empty. In each case, exactly the alerts that are
+// true fire in a real Prometheus, and the logs have exactly the lines that are true.
 func TestDrill(t *testing.T) {
 	d := startDrill(t)
 	d.want("all is well, and the canary has another text")

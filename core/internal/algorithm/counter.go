@@ -51,7 +51,7 @@ type Verdict struct {
 	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
 	Wait       int64 // of a reservation: until its turn
 	Position   int64 // of the charge: see Charge; 0 if nothing was charged
-	// Taken is how many permits the call was charged, so far as nobody gave them back. Only code
+	// Taken is how many permits the call was charged, as far as nobody gave them back. Only code
 	// that charges sets it. So it is 0 unless somebody charged: for a counter that fits but took no
 	// part in the decision, too, and for all counters of a call that another one refused.
 	Taken    int64
@@ -145,8 +145,7 @@ func (c *Counter) Charged(v *Verdict) Charge {
 	return charge
 }
 
-// takes returns what a script charges for this counter, with a verdict that it replied, to a call
-// that passes.
+// takes returns how much a script charges for this counter if the call passes, given its verdict.
 func (c *Counter) takes(v *Verdict) int64 {
 	if v.RetryAfter > 0 || v.Withheld || !c.Charges() {
 		return 0

@@ -7,11 +7,11 @@ import "slices"
 const MaxNoted = 16
 
 // notice are the limits whose threshold was reported.
-type notice struct{ noted []noted }
+type notice struct{ noted []notedLimit }
 
-// noted is a limit whose threshold was reported, and until when it is not reported again, in
+// notedLimit is a limit whose threshold was reported, and until when it is not reported again, in
 // microseconds.
-type noted struct {
+type notedLimit struct {
 	limit string
 	ends  int64
 }
@@ -20,16 +20,16 @@ type noted struct {
 // must be reported, and for how long the state lives then. The script of package notices does the
 // same.
 func (s *State) Note(limit string, now, ends int64) (first bool, lives int64) {
-	var kept []noted
+	var kept []notedLimit
 	if s.More != nil {
 		kept = slices.Clone(s.More.notice.noted)
 	}
-	kept = slices.DeleteFunc(kept, func(n noted) bool { return n.ends <= now })
-	known := slices.ContainsFunc(kept, func(n noted) bool { return n.limit == limit })
+	kept = slices.DeleteFunc(kept, func(n notedLimit) bool { return n.ends <= now })
+	known := slices.ContainsFunc(kept, func(n notedLimit) bool { return n.limit == limit })
 	if known || ends <= now || len(kept) == MaxNoted {
 		return false, 0
 	}
-	kept = append(kept, noted{limit, ends})
+	kept = append(kept, notedLimit{limit, ends})
 	s.More = &More{notice: &notice{kept}}
 	for _, n := range kept {
 		lives = max(lives, n.ends-now)

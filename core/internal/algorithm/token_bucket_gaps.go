@@ -11,10 +11,10 @@ type gap struct{ after, upto int64 }
 // gaps are the gaps of a part.
 type gaps struct {
 	list []gap // oldest first
-	kept int64 // permits between the ends of the oldest gap that are none of it
+	kept int64 // permits between the ends of the oldest gap that do not belong to it
 }
 
-// closedGaps are those of a part to which nothing up to a position can be given back.
+// closedGaps returns the gaps of a part to which nothing up to a position can be given back.
 func closedGaps(upto int64) gaps { return gaps{[]gap{{0, upto}}, upto} }
 
 // addGap adds a gap, and joins it with those that it touches, but for one whose places are not

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxParts = 4 // the most parts that a bucket has
-	// lasting is the own of a part that stays until the bucket is fresh.
+	// lasting is the value of own for a part that stays until the bucket is fresh.
 	lasting = maxUnits
 )
 

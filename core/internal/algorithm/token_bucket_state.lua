@@ -20,7 +20,7 @@
 --           refilled per tick, I5 burst, and from own on as above
 -- own       how many permits were charged by calls at the part's own rate, and not given back. At
 --           0, the part goes: it is as if its rate had not been used. 2^52: it stays
--- kept      how many permits between the ends of the oldest gap are none of the gap. Gaps beyond the
+-- kept      how many permits between the ends of the oldest gap do not belong to it. Gaps beyond the
 --           256 newest are merged into that one. Its number of permits stays exact, but not their
 --           places, so they are assumed where least can be given back. If it begins at 0, nothing
 --           in it can be given back

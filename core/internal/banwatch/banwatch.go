@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// first is how long after the start the lists are read, at most, and every is how long it takes
-	// to the next round. The shortest is half of it, so that the processes of a fleet do not read at
-	// the same time.
+	// first is the longest time from the start to the first round, and every from one round to the
+	// next. The shortest is half of it, chosen at random, so that the processes of a fleet do not
+	// read at the same time.
 	first, every = time.Second, 15 * time.Second
-	// In one round, at most mostPages pages of pageSize bans are read, a page more than mostBans bans,
+	// In one round, at most mostPages pages of pageSize bans are read, up to a page more than mostBans bans,
 	// and mostChecks bans that are known here and are not on these pages. The next round goes on
 	// where this one stopped.
 	mostPages, pageSize, mostBans, mostChecks = 50, 100, 500, 100

@@ -37,8 +37,8 @@ func (w *Watch) key(subject, tail string) []byte {
 	return rediskey.Append(nil, w.keyHead, subject, tail)
 }
 
-// check looks at bans and blocks that are known here and were not confirmed since a time: their
-// lists may have lost them, or they were lifted.
+// check reads bans and blocks that are known here and were not confirmed since a time: their lists
+// may have lost them, or they were lifted.
 func (w *Watch) check(ctx context.Context, since int64) error {
 	keys := w.table.Unconfirmed(since, mostChecks)
 	if len(keys) == 0 {
@@ -55,7 +55,8 @@ func (w *Watch) check(ctx context.Context, since int64) error {
 	})
 }
 
-// confirm records what a key held that was asked for at a time. Its table knows who imposed it.
+// confirm records the text that a key held in the answer to a read that was sent at the given time.
+// The table already knows who imposed the ban.
 func (w *Watch) confirm(sent int64, key []byte, text string) {
 	now := w.table.StoreTime()
 	lasts := blockLasts(text, now)

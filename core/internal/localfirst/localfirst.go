@@ -3,8 +3,9 @@
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
 // holds, or by the shared store. If that does not answer, a ban that is known here refuses the call,
-// or it is counted here. Every change that this process makes to a key invalidates the refusals remembered for that key. A Reset of the key stops
-// permits that are still to be given back to it in the background.
+// or it is counted here. Every change that this process makes to a key invalidates the refusals
+// remembered for that key. A Reset of the key stops permits that are still to be given back to it
+// in the background.
 package localfirst
 
 import (

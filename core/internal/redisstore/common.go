@@ -13,17 +13,17 @@ import (
 
 // common is what the shards of a store share.
 type common struct {
-	timeout  time.Duration
-	seed     maphash.Seed
-	keyHead  string // see Store.JoinKeys; "": calls on different keys never share a script
-	markHead string // see Store.WatchMemory; "": no memory is watched
-	trips    tripCounts
-	times    histogram.Histogram
-	losses   atomic.Uint64
-	lost     atomic.Uint64 // permits: see Store.RefundsLost
-	listener Listener
-	closing  context.Context // ends when the store is being closed
-	stop     context.CancelFunc
+	timeout     time.Duration
+	seed        maphash.Seed
+	keyHead     string // see Store.JoinKeys; "": calls on different keys never share a script
+	markHead    string // see Store.WatchMemory; "": no memory is watched
+	trips       tripCounts
+	times       histogram.Histogram
+	losses      atomic.Uint64
+	refundsLost atomic.Uint64 // see Store.RefundsLost
+	listener    Listener
+	closing     context.Context // ends when the store is being closed
+	stop        context.CancelFunc
 
 	mu         sync.Mutex
 	closed     bool

@@ -28,8 +28,8 @@ type memoryMark struct {
 }
 
 const (
-	// markEvery is how often a mark is looked at. It is renewed by one of the processes, and so what
-	// was lost is known to this time.
+	// markEvery is how often a process looks at a mark, which one of all processes renews. So the
+	// time of the latest writes that are left is known this exactly.
 	markEvery = 10 * time.Second
 	// maxMarks bounds the keys that are tried until one lies on a master of a cluster.
 	maxMarks = 4096
@@ -90,7 +90,8 @@ func parseMark(text string) (s markState) {
 	return s
 }
 
-// compare returns what is lost if the mark was so, and keeps what it is.
+// compare returns what the server has lost, by what its mark was now and when this process last saw
+// it, and remembers what the mark is after the renewal.
 func (m *memoryMark) compare(key string, was, is markState) (lost string) {
 	if m.cluster == nil {
 		key = m.client.Options().Addr // each server of a ring has the same key

@@ -58,8 +58,8 @@ func partsWhere(parts []*shardPart, is func(*shardPart) bool) (some []*shardPart
 	return some
 }
 
-// watch lets the bans of the part count refusals by its counters, as in the call. If strikes are
-// held, only those do that ban nobody.
+// watch lets the bans of the part count refusals by its counters, as in the call. While strikes are
+// held, only bans in DryRun do, because they ban nobody.
 func (p *shardPart) watch(call []algorithm.Counter, held bool) {
 	for i, at := range p.indexes {
 		var watched []int
@@ -73,7 +73,7 @@ func (p *shardPart) watch(call []algorithm.Counter, held bool) {
 	}
 }
 
-// hasBan reports whether a ban may count a refusal by this part, and ban somebody.
+// hasBan reports whether a ban of this part may count a refusal, and ban somebody.
 func (p *shardPart) hasBan() bool {
 	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return len(c.Watched) > 0 && !c.Dry })
 }

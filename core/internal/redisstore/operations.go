@@ -60,13 +60,13 @@ func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error 
 		return newOperation(script, algorithm.AppendGiveBack(onCharges(script, charges), charges))
 	}, func(reply []any) error {
 		lost, err := algorithm.ReadGivenBack(reply)
-		s.lost.Add(uint64(lost))
+		s.refundsLost.Add(uint64(lost))
 		return err
 	})
 }
 
 // RefundsLost returns how many permits may have counted still, but were not given back.
-func (s *Store) RefundsLost() uint64 { return s.lost.Load() }
+func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {

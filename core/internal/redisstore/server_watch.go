@@ -22,7 +22,7 @@ type serverWatch struct {
 	mark     *memoryMark
 	common   *common
 	fresh    atomic.Bool            // the next answer starts no refresh
-	infoRead atomic.Bool            // since the server may have become another one
+	infoRead atomic.Bool            // INFO was read since the server may have become another one
 	requests atomic.Int32           // for a refresh since the one that runs began; 0 if none runs
 	version  atomic.Pointer[string] // of the server, once it is known
 
@@ -47,7 +47,7 @@ func (w *serverWatch) answered(unknownScript bool) {
 	}
 }
 
-// mayBeAnother looks at everything, because another server may have taken the place of this one.
+// mayBeAnother reads INFO again, too, because another server may have taken the place of this one.
 func (w *serverWatch) mayBeAnother() {
 	w.infoRead.Store(false)
 	w.refresh()
@@ -100,7 +100,7 @@ func (w *serverWatch) refreshNow() {
 	w.tick.Reset(markEvery)
 }
 
-// howLost returns how a server lost its data that had this run_id before.
+// howLost returns how the server lost its data, if it had this run_id before.
 func (w *serverWatch) howLost(before string) string {
 	switch {
 	case w.runID == "":

@@ -39,7 +39,7 @@ type Set interface {
 	// Replace is RuleSet.Replace for rules from an origin, which are a []core.Rule. It does not
 	// report its error.
 	Replace(from Origin, version string, rules any) (log func(), err error)
-	// ReportError is RuleSet.ReportError. The problem is that of the error.
+	// ReportError is RuleSet.ReportError for an error that shows this problem.
 	ReportError(problem Problem, err error) (log func())
 	// ReportPolled warns that new rules are noticed late: there are no events, for the reason why,
 	// and the files are read once in every.

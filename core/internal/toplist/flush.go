@@ -66,7 +66,7 @@ func (t *Table) flushAll() {
 	}
 }
 
-// add adds what a sketch has to a list. It returns the entries that the sketch has no longer.
+// add adds the entries of a sketch to a list. It returns those that it removed from the sketch.
 func (t *Table) add(list string, from *sketch) (done []Entry, err error) {
 	entries := from.entries()
 	if len(entries) == 0 {
