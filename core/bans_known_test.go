@@ -55,9 +55,9 @@ func oneServer(t *testing.T) *outage {
 // banningProcess is a process whose rules obey bans and overrides. There is one for each StorePolicy,
 // and one that refuses nobody for each way to do so.
 type banningProcess struct {
-	limiter *core.Limiter
-	guards  map[string]*core.Guard // by the names of their rules
-	heard   *decisions
+	limiter   *core.Limiter
+	guards    map[string]*core.Guard // by the names of their rules
+	decisions *decisions
 }
 
 var banningPolicies = map[string]core.StorePolicy{
@@ -78,8 +78,8 @@ func of(subject string) *fakeView { return newView("GET", "/").with("Subject", s
 
 func newBanningProcess(t *testing.T, o *outage) *banningProcess {
 	t.Helper()
-	p := &banningProcess{guards: make(map[string]*core.Guard), heard: new(decisions)}
-	p.limiter = newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient, OnDecision: p.heard.note})
+	p := &banningProcess{guards: make(map[string]*core.Guard), decisions: new(decisions)}
+	p.limiter = newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient, OnDecision: p.decisions.note})
 	for name := range banningPolicies {
 		p.guards[name] = newGuard(t, p.limiter, banningRule(name))
 	}
@@ -89,16 +89,16 @@ func newBanningProcess(t *testing.T, o *outage) *banningProcess {
 // call returns the status and the decision of a call. Of a rule in DryRun, that is what it would
 // have decided.
 func (p *banningProcess) call(rule, subject string) (int, core.Decision) {
-	p.heard.heard = nil
+	p.decisions.heard = nil
 	got := status(p.guards[rule].Check(of(subject)))
-	if len(p.heard.heard) == 0 {
+	if len(p.decisions.heard) == 0 {
 		return got, core.Decision{}
 	}
-	return got, p.heard.heard[0]
+	return got, p.decisions.heard[0]
 }
 
-// order makes a process ban one subject, and block one for a time and one for ever, from all rules.
-func (p *banningProcess) order(t *testing.T) {
+// imposeAll makes a process ban one subject, and block one for a time and one for ever, from all rules.
+func (p *banningProcess) imposeAll(t *testing.T) {
 	t.Helper()
 	for rule := range banningPolicies {
 		overrides, err := p.limiter.Overrides(rule)
@@ -114,14 +114,14 @@ func (p *banningProcess) order(t *testing.T) {
 	}
 }
 
-var sentences = map[string]core.Reason{"banned": core.Banned, "blocked": core.Blocked, "outcast": core.Blocked}
+var imposed = map[string]core.Reason{"banned": core.Banned, "blocked": core.Blocked, "outcast": core.Blocked}
 
 // wantRefused checks that each rule which refuses anybody refuses these subjects, with the wait, and
 // that no other rule does.
 func (p *banningProcess) wantRefused(t *testing.T, who string) {
 	t.Helper()
 	for rule := range banningPolicies {
-		for subject, reason := range sentences {
+		for subject, reason := range imposed {
 			got, d := p.call(rule, subject)
 			if rule == "dry" || rule == "soft" {
 				if got != http.StatusOK {
@@ -147,12 +147,12 @@ func (p *banningProcess) wantPolicies(t *testing.T, subject string) {
 	}
 }
 
-// A ban or a block that a process ordered, met in an answer or read from the lists holds while Redis
+// A ban or a block that a process imposed, met in an answer or read from the lists holds while Redis
 // does not answer, under every policy. Nobody else is refused for it.
 func TestBansOutlastAnOutage(t *testing.T) {
 	onEveryOutage(t, func(t *testing.T, o *outage) {
 		ordered, met, read := newBanningProcess(t, o), newBanningProcess(t, o), newBanningProcess(t, o)
-		ordered.order(t)
+		ordered.imposeAll(t)
 		met.wantRefused(t, "with Redis")
 		if err := core.ReadBanLists(read.limiter); err != nil {
 			t.Fatal(err)
@@ -165,11 +165,11 @@ func TestBansOutlastAnOutage(t *testing.T) {
 	})
 }
 
-// A process that knows of no ban lets the policy decide, as one that was started in the outage.
+// A process that knows of no ban, such as one that was started in the outage, lets the policy decide.
 func TestNobodyElseIsRefusedInAnOutage(t *testing.T) {
 	o := oneServer(t)
 	ordered, other := newBanningProcess(t, o), newBanningProcess(t, o)
-	ordered.order(t)
+	ordered.imposeAll(t)
 	o.begin()
 	other.wantPolicies(t, "banned")
 }
@@ -178,7 +178,7 @@ func TestNobodyElseIsRefusedInAnOutage(t *testing.T) {
 func TestALostBanEndsWithTheFirstAnswer(t *testing.T) {
 	o := oneServer(t)
 	p := newBanningProcess(t, o)
-	p.order(t)
+	p.imposeAll(t)
 	o.begin()
 	p.wantRefused(t, "in the outage")
 	o.servers[0].Restart()
@@ -186,7 +186,7 @@ func TestALostBanEndsWithTheFirstAnswer(t *testing.T) {
 		_, err := p.limiter.MustCounter("other", core.PerHour(1000)).Allow(background, "s")
 		return err == nil
 	})
-	for subject := range sentences {
+	for subject := range imposed {
 		for _, rule := range []string{"open", "closed", "local"} {
 			if got, d := p.call(rule, subject); got != 200 || d.Source != core.FromRedis {
 				t.Errorf("%s by %s: %d, %+v, want it allowed by the empty Redis", subject, rule, got, d)
@@ -194,16 +194,16 @@ func TestALostBanEndsWithTheFirstAnswer(t *testing.T) {
 		}
 	}
 	o.begin()
-	for subject := range sentences {
+	for subject := range imposed {
 		p.wantPolicies(t, subject)
 	}
 }
 
-// What another process lifted is forgotten by reading, and what this one lifted at once.
+// A ban that another process lifted is forgotten by reading, and one that this process lifted at once.
 func TestLiftedBansAreForgotten(t *testing.T) {
 	o := oneServer(t)
 	lifting, reading := newBanningProcess(t, o), newBanningProcess(t, o)
-	lifting.order(t)
+	lifting.imposeAll(t)
 	for range 2 {
 		if err := core.ReadBanLists(reading.limiter); err != nil {
 			t.Fatal(err)
@@ -218,17 +218,18 @@ func TestLiftedBansAreForgotten(t *testing.T) {
 		}
 	}
 	o.begin()
-	for subject := range sentences {
+	for subject := range imposed {
 		lifting.wantPolicies(t, subject)
 		reading.wantPolicies(t, subject)
 	}
 }
 
-// To lift a ban or a block in an outage is an error that says who still refuses. The ban holds on.
+// Lifting a ban or a block in an outage fails with an error that says who still refuses. The ban
+// still holds.
 func TestLiftingInAnOutageSaysWhoRefuses(t *testing.T) {
 	o := oneServer(t)
 	knowing, other := newBanningProcess(t, o), newBanningProcess(t, o)
-	knowing.order(t)
+	knowing.imposeAll(t)
 	o.begin()
 	for who, p := range map[string]*banningProcess{"this process, and each other one that knows it, refuses": knowing, "each process that knows it refuses": other} {
 		overrides, err := p.limiter.Overrides("open")
@@ -313,7 +314,7 @@ func TestExplainKnowsBansInAnOutage(t *testing.T) {
 		}
 	}
 	o.begin()
-	for subject, reason := range sentences {
+	for subject, reason := range imposed {
 		x, err := limiter.ExplainView(of(subject))
 		if !errors.Is(err, core.ErrStore) || x.Reason != reason || x.Rule != "open" || (subject != "outcast") != (x.RetryAfter > 59*time.Minute) {
 			t.Errorf("%s: %v\n%v", subject, err, x)
@@ -340,10 +341,10 @@ func TestExplainKnowsBansInAnOutage(t *testing.T) {
 func TestOwnLimitsShowBansInAnOutage(t *testing.T) {
 	o := oneServer(t)
 	p := newBanningProcess(t, o)
-	p.order(t)
+	p.imposeAll(t)
 	o.begin()
 	for _, rule := range []string{"open", "closed", "local"} {
-		for subject, reason := range sentences {
+		for subject, reason := range imposed {
 			own := p.guards[rule].OwnLimits(of(subject))
 			if own.Refusal != nil || len(own.Limits) != 1 || own.Limits[0].Reason != reason || own.Limits[0].Remaining != 0 {
 				t.Errorf("%s by %s: %+v", subject, rule, own)

@@ -244,7 +244,7 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
-// What holds: blocked before unlimited, that before an override's Max, that before the plan, and
+// Blocked comes before unlimited, that before an override's Max, that before the plan, and
 // that before the rule. A ban holds beside an unlimited one.
 func TestOrderOfOverridesAndPlans(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {

@@ -64,7 +64,7 @@ func runProcess() error {
 	return http.ListenAndServe(os.Getenv(drillAddr), mux)
 }
 
-// callAlways calls a handler some times in a second.
+// callAlways calls a handler several times a second.
 func callAlways(handler http.Handler) {
 	for {
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))

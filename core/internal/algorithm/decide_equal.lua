@@ -12,7 +12,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local reply, calls = {now}, ARGV[1] + 0
 
--- What the algorithm says of a counter when so many calls are charged at once.
+-- Returns the algorithm's answer for a counter when so many calls are charged at once.
 local function look(i, calls)
   local a = 6 * i - 4
   return algorithms[ARGV[a]](KEYS[i], now, calls * ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])

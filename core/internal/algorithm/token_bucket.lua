@@ -83,7 +83,7 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
   end
 
   local full = charged + cost > 2 ^ 52
-  -- What was charged before can no longer be given back.
+  -- earlier charges can no longer be given back
   if full then charged, born = now % 2 ^ 51, now end
   local position = charged + cost
   local answer = {retry = 0, left = left, reset = reset, position = position, anchored = anchored, lives = lives, wait = wait}

@@ -107,7 +107,7 @@ func TestAnswersOnTheirWay(t *testing.T) {
 	})
 }
 
-// What the store answered is left as it is, and nothing stands in for a caller who has left.
+// The store's own answers stay as they are, and nothing stands in for a caller who has left.
 func TestTheStorePrecedes(t *testing.T) {
 	table, counters := newTable(10), ban(true)
 	table.Remember([]byte("ban"), hour, true)

@@ -72,7 +72,7 @@ func wantBound(t *testing.T, table *Table, list string, refused map[Ruled]int) {
 }
 
 // Callers choose their subjects and times so that a sketch or a list drops what they want to hide:
-// crowds of some size, or of callers that are new each time, and a few that are refused slowly.
+// many callers, from a fixed set or new each time, and a few that are refused slowly.
 func TestTheBoundHolds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -114,14 +114,14 @@ func newAttack(t *testing.T, slots Slots, random *rand.Rand) *attack {
 
 func (a *attack) run(t *testing.T) {
 	for range 6 {
-		crowd := []int{60, 120, 300, 1_000, 0}[a.random.IntN(5)]
+		distinct := []int{60, 120, 300, 1_000, 0}[a.random.IntN(5)]
 		slow := a.random.IntN(4)
 		weight, flushEvery := 1+a.random.IntN(40), 1+a.random.IntN(100)
 		for call := range 1_500 {
 			if slow > 0 && call%10 == 0 {
 				a.refuse(-1-call/10%slow, weight)
 			} else {
-				a.refuse(a.caller(crowd), weight)
+				a.refuse(a.caller(distinct), weight)
 			}
 			if call%flushEvery == 0 {
 				a.tables[call/flushEvery%len(a.tables)].Flush()
@@ -136,10 +136,10 @@ func (a *attack) run(t *testing.T) {
 	}
 }
 
-// caller returns one of a crowd, or one that was never seen.
-func (a *attack) caller(crowd int) int {
-	if crowd > 0 {
-		return a.random.IntN(crowd)
+// caller returns one of so many distinct callers, or if that is 0, one that was never seen.
+func (a *attack) caller(distinct int) int {
+	if distinct > 0 {
+		return a.random.IntN(distinct)
 	}
 	a.callers++
 	return 1_000_000 + a.callers
