@@ -37,13 +37,15 @@ type world struct {
 	redis  *redisstore.Store
 	table  *knownbans.Table
 	watch  *banwatch.Watch
+	clock  *clock.Expiry
+	start  time.Time
 }
 
 func newWorld(t *testing.T, rules banwatch.Rules) *world {
 	t.Helper()
-	server, c := redistest.Start(t), new(clock.Expiry)
+	server, c, start := redistest.Start(t), new(clock.Expiry), time.Now()
 	c.Start()
-	w := &world{T: t, server: server, client: server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 }), table: knownbans.New(c, 10_000)}
+	w := &world{T: t, clock: c, start: start, server: server, client: server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 }), table: knownbans.New(c, 10_000)}
 	w.redis = redisstore.New(w.client, patient)
 	t.Cleanup(w.redis.Close)
 	w.watch = banwatch.New(w.table, w.redis, head, banlist.NewIndex(w.redis, head, banlist.Most), rules, func() bool { return false }, func(error) {})
@@ -124,6 +126,25 @@ func TestKnownBlocksAreChecked(t *testing.T) {
 	w.server.Kill()
 	if err := w.watch.Read(background); err == nil || !w.knows("n", "stays") {
 		t.Errorf("without Redis: %v, and what is known: %t", err, w.knows("n", "stays"))
+	}
+}
+
+// A ban whose order was not answered is checked by the clock of Redis, however far that is from the
+// clock of this process, which no answer has told it yet.
+func TestBansAreCheckedByTheClockOfRedis(t *testing.T) {
+	for _, ahead := range []time.Duration{5 * time.Minute, -5 * time.Minute} {
+		w := newWorld(t, func() (banned, overridden []string) { return nil, nil })
+		w.clock.Read = func() (wall, monotonic int64) { return time.Now().Add(ahead).UnixNano(), int64(time.Since(w.start)) }
+		key, span := []byte(head+"s}:n:ban"), time.Minute.Microseconds()
+		if _, _, err := w.redis.Ban(background, key, span); err != nil {
+			t.Fatal(err)
+		}
+		w.table.Remember(key, span, true)
+		time.Sleep(time.Millisecond) // until the round begins later than that
+		w.read()
+		if lasts := w.table.Lasts(key); lasts > span || lasts < span-patient.Microseconds() {
+			t.Errorf("with the clock %v ahead, the ban lasts %v", ahead, time.Duration(lasts)*time.Microsecond)
+		}
 	}
 }
 

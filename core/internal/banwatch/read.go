@@ -46,6 +46,10 @@ func (w *Watch) check(ctx context.Context, since int64) error {
 	}
 	sent := w.table.Begin()
 	return w.redis.Operate(ctx, func(ctx context.Context) (failed error) {
+		now, failed := w.redis.Now(ctx, keys[0]) // a ban that timed out may be known before that clock was seen
+		if failed == nil {
+			w.table.SawStoreTime(now)
+		}
 		for i, value := range w.redis.GetAll(ctx, keys) {
 			if failed = cmp.Or(failed, value.Err); value.Err == nil {
 				w.confirm(sent, []byte(keys[i]), value.Text)

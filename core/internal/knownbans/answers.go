@@ -31,7 +31,7 @@ func (t *Table) ObserveOne(c *algorithm.Counter, v *algorithm.Verdict, sent int6
 // observe records that a ban or block lasts for so long, or that there is none if lasts is 0.
 func (t *Table) observe(key []byte, lasts, at, sent int64, byOperator bool) {
 	switch {
-	case lasts > 0 && t.isConfirmed(key):
+	case lasts > 0 && t.isConfirmed(key, lasts):
 	case lasts > 0:
 		t.SawStoreTime(at)
 		t.RememberAsOf(sent, key, lasts, byOperator)
@@ -40,11 +40,15 @@ func (t *Table) observe(key []byte, lasts, at, sent int64, byOperator bool) {
 	}
 }
 
-// isConfirmed reports whether a ban was confirmed just before, so that calls of one subject do not all
-// write to the table.
-func (t *Table) isConfirmed(key []byte) bool {
+// isConfirmed reports whether a ban of about the same end was confirmed just before, so that calls of
+// one subject do not all write to the table.
+func (t *Table) isConfirmed(key []byte, lasts int64) bool {
 	e, known := t.find(key)
-	return known && t.clock.Now()-e.since < int64(clock.MaxAge)
+	if !known || t.clock.Now()-e.since >= int64(clock.MaxAge) {
+		return false
+	}
+	later := t.endOf(lasts) - e.ends
+	return max(later, -later) < clock.MaxAge.Microseconds()
 }
 
 // StandIn answers for the counters that the store did not answer for, if the table has a ban or a

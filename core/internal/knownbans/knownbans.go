@@ -74,10 +74,7 @@ func (t *Table) Remember(key []byte, lasts int64, byOperator bool) {
 // at the given time. It does nothing if this process has lifted a ban since, because that may have
 // been this one.
 func (t *Table) RememberAsOf(sent int64, key []byte, lasts int64, byOperator bool) {
-	e := entry{ends: algorithm.Forever, since: t.clock.Now()}
-	if lasts < algorithm.Forever {
-		e.ends = t.now() + lasts
-	}
+	e := entry{ends: t.endOf(lasts), since: t.clock.Now()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if sent <= t.lifted {
@@ -94,6 +91,14 @@ func (t *Table) RememberAsOf(sent int64, key []byte, lasts int64, byOperator boo
 	}
 	entries[string(key)] = e
 	t.recount()
+}
+
+// endOf returns the end, for an entry, of a ban that lasts for so long from now on.
+func (t *Table) endOf(lasts int64) int64 {
+	if lasts >= algorithm.Forever {
+		return algorithm.Forever
+	}
+	return t.now() + lasts
 }
 
 // evict removes the entry that ends first among some of them.

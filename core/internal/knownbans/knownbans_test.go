@@ -191,3 +191,14 @@ func TestUnconfirmed(t *testing.T) {
 		wantLasts(t, table, "short", 0)
 	})
 }
+
+// A ban that is longer than the one that was seen just before is remembered at once.
+func TestALongerBanIsRememberedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, counters := newTable(10), ban(false)
+		table.Observe(counters, answered(time.Now().UnixMicro(), second/2), table.Begin())
+		time.Sleep(time.Millisecond)
+		table.Observe(counters, answered(time.Now().UnixMicro(), hour), table.Begin())
+		wantLasts(t, table, "ban", hour)
+	})
+}

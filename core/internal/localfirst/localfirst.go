@@ -239,7 +239,7 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, ch
 		s.Bans.SawStoreTime(ends - span)
 		s.Bans.Remember(key, span, true)
 	case err == nil:
-		s.Bans.Remember(key, ends-s.Bans.StoreTime(), true)
+		s.Bans.Remember(key, max(span, ends-s.Bans.StoreTime()), true) // that clock may not be known yet
 	case failure.ClassOf(err).MayHaveCharged():
 		s.Bans.Remember(key, span, true)
 	}
