@@ -292,7 +292,7 @@ func TestEveryActIsAudited(t *testing.T) {
 	if err := use(); err != nil {
 		t.Fatal(err)
 	}
-	tried := strings.Fields("Limiter.Audit Limiter.BanOf Limiter.Bans Limiter.Explain Limiter.Inspect Limiter.RecordAttempt Limiter.Refund Limiter.Top Guard.OwnLimits " +
+	tried := strings.Fields("Limiter.Audit Limiter.BanOf Limiter.Bans Limiter.Explain Limiter.Inspect Limiter.InspectPart Limiter.RecordAttempt Limiter.Refund Limiter.Top Guard.OwnLimits " +
 		"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Peek Log.Allow Log.AllowN Log.Records " +
 		"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek")
 	for _, act := range acts {
