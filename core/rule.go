@@ -92,6 +92,10 @@ type Rule struct {
 	// the handler itself flushes a reply of declared length. Headers show the permits left with the
 	// charge. A TokenBucket may get less back when more than 256 such calls overlap: see
 	// Limiter.Refund. Only a middleware knows the outcome: inside a handler, use Limiter.Refund.
+	//
+	// Danger: a handler that gives up because its caller has left ends with a status of its own, as
+	// a reverse proxy does with 502. The caller may have brought that about after the work was
+	// done, so count such a status too.
 	Count func(status int) bool
 	// Note, if set, returns the note that is kept with each call that a SlidingLog admits: at most
 	// 256 bytes of it. See Log.Records. Danger: the note stands in Redis in plain text, so it is no

@@ -171,17 +171,19 @@ func (t *Table) find(key []byte) (e entry, known bool) {
 }
 
 // Unconfirmed removes what has ended, and returns at most n keys of other entries that were not
-// confirmed since the given time.
+// confirmed since the given time. At most half of them are operators', so that those do not keep a
+// rule's ban that was lifted elsewhere.
 func (t *Table) Unconfirmed(since int64, n int) (keys []string) {
 	var ended []string
 	now := t.now()
 	t.mu.RLock()
-	for _, entries := range [...]map[string]entry{t.byOperators, t.byRules} {
+	for i, entries := range [...]map[string]entry{t.byOperators, t.byRules} {
+		most := n * (i + 1) / 2
 		for key, e := range entries {
 			switch {
 			case e.ends <= now:
 				ended = append(ended, key)
-			case e.since < since && len(keys) < n:
+			case e.since < since && len(keys) < most:
 				keys = append(keys, key)
 			}
 		}

@@ -3,6 +3,8 @@ package knownbans_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,4 +203,16 @@ func TestALongerBanIsRememberedAtOnce(t *testing.T) {
 		table.Observe(counters, answered(time.Now().UnixMicro(), hour), table.Begin())
 		wantLasts(t, table, "ban", hour)
 	})
+}
+
+// However many bans by operators are to be checked, rules' bans are checked too.
+func TestRulesBansAreCheckedBesideMany(t *testing.T) {
+	table := newTable(1000)
+	for i := range 500 {
+		table.Remember(fmt.Appendf(nil, "operator%d", i), hour, true)
+	}
+	table.Remember([]byte("rule"), hour, false)
+	if keys := table.Unconfirmed(math.MaxInt64, 100); len(keys) != 51 || !slices.Contains(keys, "rule") {
+		t.Errorf("%d keys are to be checked: %v", len(keys), keys)
+	}
 }
