@@ -110,7 +110,7 @@ func TestAnswersOnTheirWay(t *testing.T) {
 }
 
 // The store's own answers stay as they are, and nothing stands in for a caller who has left.
-func TestTheStorePrecedes(t *testing.T) {
+func TestAnswersOfTheStoreStay(t *testing.T) {
 	table, counters := newTable(10), ban(true)
 	table.Remember([]byte("ban"), hour, true)
 	for name, verdicts := range map[string][]algorithm.Verdict{

@@ -85,7 +85,7 @@ func (l *Log) Panicked(err error) {
 	text, stack := textOf(err), panics.StackOf(err)
 	panics.Guard(func() {
 		l.panics.log(text, func(times int) {
-			l.logger.Error("accesslimit: a panic was caught, and what panicked counts as failed",
+			l.logger.Error("accesslimit: a panic was caught, and the work that panicked counts as failed",
 				slog.String("error", text), slog.String("stack", stack), slog.Int("times", times))
 		})
 	}, dropPanic)()

@@ -85,7 +85,7 @@ func (l *Log) LimitsNobody(rule, why string) {
 	}
 }
 
-// MethodsUnknown warns of methods of a rule that may be misspelled. It applies to others.
+// MethodsUnknown warns of methods of a rule that may be misspelled.
 func (l *Log) MethodsUnknown(rule string, methods []string) {
 	if l.limitingNobody.first(rule + ": " + strings.Join(methods, " ")) {
 		l.logger.Warn("accesslimit: a rule names methods that are not registered: they may be misspelled",

@@ -30,8 +30,8 @@ func Catch(do func() error) (err error) {
 	return do()
 }
 
-// Guard returns a function that runs do. If do panics, it calls failed with an *Error. Whoever waits
-// for do must learn of that from failed, or by a deferred call within do.
+// Guard returns a function that runs do. If do panics, it calls failed with an *Error. A
+// caller that waits for do must learn of that from failed, or by a deferred call within do.
 func Guard(do func(), failed func(err error)) func() {
 	return func() {
 		err := Catch(func() error {

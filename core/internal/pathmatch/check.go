@@ -41,7 +41,7 @@ func CheckPattern(pattern string) string {
 	}
 	switch steps, cutsClass := expand(pattern); {
 	case cutsClass:
-		return "has a comma or a brace in brackets that stand in braces, which ends the alternative there: write it without brackets, or several patterns"
+		return "has a comma or a brace in brackets within braces, which ends the alternative there: leave out the brackets, or write several patterns"
 	case steps > maxAlternatives:
 		return fmt.Sprintf("has braces with more than %d combinations to try: write several patterns, or *", maxAlternatives)
 	}

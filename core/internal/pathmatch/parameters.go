@@ -29,8 +29,8 @@ func withNamedParameters(patterns []string) (named []string) {
 func (s *Scope) NamesParameters() bool { return len(s.named) > 0 }
 
 // Misspelled returns the path pattern that would match a route if it named the parameters as the
-// router does, or "". A pattern that matches the route as it is has no other names: an exception keeps
-// the rule from the call.
+// router does, or "". It leaves out patterns that match the route as it is: from such a route, only an
+// exception keeps the rule.
 func (s *Scope) Misspelled(route string) (pattern string) {
 	alike := sameParameter(route)
 	for _, pattern := range s.named {

@@ -10,7 +10,7 @@ import (
 )
 
 // An error of Redis is cut off where it becomes a store failure, however long it is.
-func TestALongErrorIsCutOff(t *testing.T) {
+func TestErrorsOfAServerAreCutOff(t *testing.T) {
 	server, p := redistest.Start(t), startProxy(t)
 	client := server.Client(t, func(o *redis.Options) { o.Dialer = p.dial })
 	s := newStore(t, client, patient)
