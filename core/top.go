@@ -51,8 +51,8 @@ type TopEntry struct {
 // ([FromDenyCache]), bans, blocks, and calls that rules in DryRun or with Soft would have refused.
 // If a process refuses more than 8,192 calls of a rule in a second, it counts samples of them. Then
 // the number of a subject with 1 % of the refusals is typically 4 % too high or too low after ten
-// seconds, and 2 % after a minute. After an outage of Redis a number may be too low, because nothing is sent again
-// that Redis may have counted.
+// seconds, and 2 % after a minute. After an outage of Redis a number may be too low, because nothing
+// is sent again that Redis may have counted.
 //
 // At most 200 rules have lists. Others are left out until one of these has refused nobody, and
 // nobody has been near its limits, for an hour. The lists need no further right in Redis, which

@@ -51,7 +51,7 @@ var endings = []limittest.Ending{
 		http.Error(w, "upstream", http.StatusBadGateway)
 	}))),
 	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
-	{Name: "a panic after half a reply", Outcome: 500, Or: 200, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h limittest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},

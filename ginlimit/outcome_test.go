@@ -49,7 +49,7 @@ var endings = []limittest.Ending{
 			c.String(502, "upstream")
 		}
 	}),
-	{Name: "a panic after half a reply", Outcome: 500, Or: 200, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h limittest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},

@@ -76,7 +76,7 @@ var endings = []limittest.Ending{
 	}),
 	hijacking("hijacked", 200, 204, func(http.ResponseWriter) {}),
 	hijacking("switched, then hijacked", 101, 101, func(w http.ResponseWriter) { w.WriteHeader(http.StatusSwitchingProtocols) }),
-	{Name: "a panic after half a reply", Outcome: 500, Or: 200, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h limittest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},

@@ -105,9 +105,9 @@ type Ending struct {
 	Handle func(Handling)
 	// Outcome is what a rule's Count must receive: the HTTP status, or the code of an RPC.
 	Outcome int
-	// Or is another outcome by which the call counts, too: the status that was sent before a panic;
-	// 0 is none.
-	Or int
+	// OtherOutcome is another outcome by which the call counts, too: the status that was sent before
+	// a panic; 0 is none.
+	OtherOutcome int
 	// Sent is what the caller gets; 0 is the same as Outcome.
 	Sent int
 	// Recovers is Route.Recovers.

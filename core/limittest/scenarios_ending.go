@@ -63,7 +63,7 @@ func (s *site) oneEnding(t *testing.T, received *received, limiter *core.Limiter
 	if failed {
 		failures--
 	}
-	if !failed || ending.Or != 0 && !received.failed(ending.Or) {
+	if !failed || ending.OtherOutcome != 0 && !received.failed(ending.OtherOutcome) {
 		successes--
 	}
 	eventually(t, "the one that counts is charged, and the other given back", func() bool {

@@ -43,7 +43,7 @@ func silently(g *gate) func(Handling) {
 	return func(h Handling) { g.hold(); <-h.Context().Done() }
 }
 
-// halfClosed checks that a client who has closed its half of the connection, and so still gets the
+// halfClosed checks that a client that has closed its half of the connection, and so still gets the
 // 200, pays for it under every rule that counts a 200, or callers who left.
 func halfClosed(t *testing.T, s *site) {
 	gate, limiter := newGate(t), s.limiter(t)
@@ -60,7 +60,7 @@ func halfClosed(t *testing.T, s *site) {
 	_ = conn.(interface{ CloseWrite() error }).CloseWrite()
 	close(call.leave)
 	if reply, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || reply.StatusCode != 200 {
-		t.Fatalf("a client that half closed its connection got %v, %v", reply, err)
+		t.Fatalf("a client that closed its half of the connection got %v, %v", reply, err)
 	}
 	for name, left := range map[string]int{"successes": 999, "failures": 999, "both": 999, "others": 1000} {
 		eventually(t, fmt.Sprintf("%d are left of %s", left, name), func() bool { return s.left(t, limiter, name) == left })

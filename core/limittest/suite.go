@@ -150,7 +150,7 @@ func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limite
 	for _, do := range change {
 		do(&options)
 	}
-	s.trace.decisions(&options)
+	s.trace.noteDecisions(&options)
 	return newLimiter(t, options)
 }
 

@@ -30,8 +30,8 @@ func (tr *trace) request(c Call) {
 	tr.note("%s %.200q of host %q with %.200q", c.Method, c.Path, c.Host, c.Header)
 }
 
-// decisions makes a limiter note what it decides.
-func (tr *trace) decisions(o *core.Options) {
+// noteDecisions makes a limiter add its decisions to the trace.
+func (tr *trace) noteDecisions(o *core.Options) {
 	next := o.OnDecision
 	o.OnDecision = func(ctx context.Context, e core.Event) {
 		d := &e.Decision

@@ -21,35 +21,35 @@ import (
 )
 
 // Three processes follow a document, one of them a canary's, while Redis is stopped, killed,
-// restarted with its data and restarted empty. In each case, exactly the alerts that are
-// true fire in a real Prometheus, and the logs have exactly the lines that are true.
+// restarted with its data and restarted empty. In each case, exactly the alerts that are true
+// fire in a real Prometheus, and the logs have exactly the lines that are true.
 func TestDrill(t *testing.T) {
 	d := startDrill(t)
-	d.want("all is well, and the canary has another text")
+	d.wantAlerts("all is well, and the canary has another text")
 
 	d.redis.Stop()
-	d.want("Redis stands still", "AccesslimitWithoutRedis")
+	d.wantAlerts("Redis stands still", "AccesslimitWithoutRedis")
 	d.wantLines("Redis stands still", notRead, "the store does not answer", "is tried once in a while")
 	d.wantCause("open", "closed", "local", "unreachable")
 	d.redis.Continue()
-	d.want("Redis goes on")
+	d.wantAlerts("Redis goes on")
 
 	d.redis.Kill()
-	d.want("Redis was killed", "AccesslimitWithoutRedis")
+	d.wantAlerts("Redis was killed", "AccesslimitWithoutRedis")
 	d.wantLines("Redis was killed", notRead)
 	d.wantCause("unreachable")
 	d.redis.Restart()
-	d.want("Redis is back with its data")
+	d.wantAlerts("Redis is back with its data")
 	d.wantLines("Redis is back with its data", "the latest ones again")
 
 	if err := d.redis.Client(t).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	d.redis.Restart()
-	d.want("Redis is back, and empty", "AccesslimitRedisLostData", "AccesslimitRulesLost")
+	d.wantAlerts("Redis is back, and empty", "AccesslimitRedisLostData", "AccesslimitRulesLost")
 	d.wantLines("Redis is back, and empty", lostData, lostRules)
 	d.publish()
-	d.want("the documents were published again", "AccesslimitRedisLostData")
+	d.wantAlerts("the documents were published again", "AccesslimitRedisLostData")
 	d.wantOnly(
 		notRead, lostData, lostRules, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
 	)
@@ -61,7 +61,7 @@ const (
 	lostRules = "Redis has lost the rules that are in force"
 )
 
-// drill is a fleet under the eyes of a Prometheus.
+// drill is a fleet that a Prometheus watches.
 type drill struct {
 	*testing.T
 	redis      *redistest.Server
@@ -151,8 +151,8 @@ func (d *drill) startProcess(document string) (addr string) {
 	return addr
 }
 
-// want waits until exactly these alerts are true, and those among them that are critical fire.
-func (d *drill) want(when string, alerts ...string) {
+// wantAlerts waits until exactly these alerts are true, and those among them that are critical fire.
+func (d *drill) wantAlerts(when string, alerts ...string) {
 	d.Helper()
 	slices.Sort(alerts)
 	var now, firing []string
