@@ -104,7 +104,7 @@ func (w *serverWatch) refreshNow() {
 func (w *serverWatch) howLost(before string) string {
 	switch {
 	case w.runID == "":
-		return "not known, because INFO cannot be read"
+		return "not known, because INFO cannot be read: a server that may evict keys may have evicted only the one that shows a loss"
 	case before == w.runID:
 		return "its keys were removed, as by FLUSHALL: the same server process answers"
 	default:

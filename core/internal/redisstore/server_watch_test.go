@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,5 +69,12 @@ func TestAServerWithoutInfoIsAskedOnce(t *testing.T) {
 	w.common.close()
 	if n := looks.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// Where INFO cannot be read, a mark that is gone may have been evicted, and the report says so.
+func TestALossWithoutInfoMayBeAnEviction(t *testing.T) {
+	if how := new(serverWatch).howLost(""); !strings.Contains(how, "evicted only the one") {
+		t.Error(how)
 	}
 }
