@@ -161,7 +161,7 @@ func TestNoSlotsInsideAHandler(t *testing.T) {
 func TestSlotsWithoutRedis(t *testing.T) {
 	var log logtest.Log
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.Logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Logger: log.Logger()})
 	guard := newGuard(t, limiter, atOnce(1))
 	serveInside(t, guard, server.Kill)
 	if log.Count("level=WARN", "could not be given back", "error=") != 1 {
@@ -177,7 +177,7 @@ type sickRing struct {
 	sick      *redistest.Server
 }
 
-func newSickRing(t *testing.T) sickRing {
+func newSickRing(t *testing.T, timeout time.Duration) sickRing {
 	t.Helper()
 	ring := redistest.StartRing(t, 2)
 	// So that no server is taken out of the ring.
@@ -194,7 +194,7 @@ func newSickRing(t *testing.T) sickRing {
 		return ""
 	}
 	nodes := ring.Nodes()
-	return sickRing{newLimiter(t, core.Options{Redis: client, Timeout: 200 * time.Millisecond}), on(nodes[0]), on(nodes[1]), nodes[1]}
+	return sickRing{newLimiter(t, core.Options{Redis: client, Timeout: timeout}), on(nodes[0]), on(nodes[1]), nodes[1]}
 }
 
 func counting(subject string) core.KeyFunc {
@@ -204,7 +204,7 @@ func counting(subject string) core.KeyFunc {
 // A rule in DryRun does not affect a live one, even if the shard of the former is down and it would
 // fail closed.
 func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
-	r := newSickRing(t)
+	r := newSickRing(t, time.Second)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well), OnStoreError: core.FailClosed},
 		core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: counting(r.ill), OnStoreError: core.FailClosed, DryRun: true},
@@ -215,7 +215,7 @@ func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
 
 // A limit on a sick shard refuses if the rule fails closed, and so does a ban alone.
 func TestBanOnASickShardFailsClosed(t *testing.T) {
-	r := newSickRing(t)
+	r := newSickRing(t, time.Second)
 	unlimited := func(core.Request) (core.Limit, error) { return core.Unlimited, nil }
 	banned := core.Rule{Name: "plan", Seconds: 3600, Key: counting(r.ill), LimitFor: unlimited, OnStoreError: core.FailClosed, Ban: core.Ban{ByHand: true}}
 	live := core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well)}
@@ -231,7 +231,7 @@ func TestBanOnASickShardFailsClosed(t *testing.T) {
 // While a refusal by one shard is repeated, the response says nothing about limits on the others,
 // because they are not asked.
 func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
-	r := newSickRing(t)
+	r := newSickRing(t, time.Second)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: counting(r.ill)},
 		core.Rule{Name: "own", Seconds: 3600, MaxCount: 1, Key: counting(r.well)})
@@ -255,7 +255,7 @@ func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 // A failing shard does not prevent renewing and releasing the slots of the same call on other
 // shards.
 func TestASickShardDoesNotAffectSlotsOnOthers(t *testing.T) {
-	r := newSickRing(t)
+	r := newSickRing(t, 200*time.Millisecond)
 	rule := func(name, subject string, window time.Duration) core.Rule {
 		return core.Rule{Name: name, Limit: core.Limit{Max: 1, Window: window, Algorithm: core.Concurrency}, Key: counting(subject)}
 	}
@@ -279,7 +279,7 @@ func TestASickShardDoesNotAffectSlotsOnOthers(t *testing.T) {
 // at the end of their Window.
 func TestAPauseKeepsNoSlots(t *testing.T) {
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 100 * time.Millisecond})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second})
 	limit := core.Limit{Max: 10, Window: time.Hour, Algorithm: core.Concurrency}
 	ctx := context.Background()
 	together := func(n int, do func()) {

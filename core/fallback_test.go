@@ -66,7 +66,7 @@ func TestFallBackLocal(t *testing.T) {
 func TestFallBackLocalAndBack(t *testing.T) {
 	server := redistest.Start(t)
 	var heard decisions
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, OnDecision: heard.note})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second, OnDecision: heard.note})
 	guard := newGuard(t, limiter, fallBack(5, 0.4))
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	server.Stop()

@@ -267,7 +267,7 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 func TestReleaseWithoutRedis(t *testing.T) {
 	var log logtest.Log
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 200 * time.Millisecond, Logger: log.Logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Logger: log.Logger()})
 	release := hold(t, limiter, "s", core.InFlight(1))
 	server.Kill()
 	release()

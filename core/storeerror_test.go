@@ -313,7 +313,7 @@ func TestOutageIsNotCountedAfterwards(t *testing.T) {
 func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 500 * time.Millisecond})
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second})
 	unhurried := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	limit := core.PerHour(10)
 	took(t, unhurried, limit, 5)
