@@ -10,7 +10,7 @@ import (
 )
 
 // Each process knows bans and blocks that hold while Redis does not answer: see package knownbans.
-// Those that calls meet, and bans that this process imposes, are noted by package localfirst. Changes of
+// Package localfirst notes those that calls meet, and bans that this process imposes. Changes of
 // overrides do not pass through it, so they are noted here.
 
 // watchBans begins to read the lists of bans and overrides if some of the rules obey them.

@@ -180,8 +180,9 @@ func (l *Limiter) logEngine() {
 
 // Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of
 // calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
-// [Limiter.Top], for at most Timeout each. The Redis client stays open. Call Close when no call is in flight any more. Slots
-// that are held then, or taken later, are free after their Window, though their calls go on.
+// [Limiter.Top], for at most Timeout each. The Redis client stays open. Call Close when no call is
+// in flight any more. Slots that are held then, or taken later, are free after their Window, though
+// their calls go on.
 func (l *Limiter) Close() {
 	l.mustBeMade()
 	l.closed.Store(true)

@@ -235,7 +235,8 @@ func (w *twins) explain(s side, v core.View) core.Explanation {
 	return x
 }
 
-// explainedStatus returns the status of a call that is explained so. A cost that never fits has one of two.
+// explainedStatus returns the status of a call that is explained so. A cost that never fits has one
+// of two.
 func explainedStatus(x core.Explanation, got int) int {
 	switch x.Reason {
 	case core.LimitExceeded, core.Banned, core.Blocked:

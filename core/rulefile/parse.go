@@ -133,7 +133,7 @@ func checkNodes(n *yaml.Node, depth int) (at *yaml.Node, why string) {
 	case n.Anchor != "":
 		return n, "anchors (&name) are not read: write the value out"
 	case n.Style&yaml.TaggedStyle != 0:
-		return n, "tags (!name) are not read: leave it out"
+		return n, "tags (!name) are not read: leave the tag out"
 	case depth > maxDepth:
 		return n, fmt.Sprintf("is nested deeper than %d levels", maxDepth)
 	}

@@ -23,9 +23,9 @@ const (
 	// next. The shortest is half of it, chosen at random, so that the processes of a fleet do not
 	// read at the same time.
 	first, every = time.Second, 15 * time.Second
-	// In one round, at most mostPages pages of pageSize bans are read, up to a page more than mostBans bans,
-	// and mostChecks bans that are known here and are not on these pages. The next round goes on
-	// where this one stopped.
+	// In one round, at most mostPages pages of pageSize bans are read, up to a page more than
+	// mostBans bans, and mostChecks bans that are known here and are not on these pages. The next
+	// round goes on where this one stopped.
 	mostPages, pageSize, mostBans, mostChecks = 50, 100, 500, 100
 )
 
