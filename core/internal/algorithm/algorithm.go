@@ -126,6 +126,9 @@ type definition interface {
 	// that gives back deletes the key, or lets it expire at once. By default, the state stays until
 	// its time is over.
 	empty(s *State) bool
+	// lives returns for how long a state counts that is longer than the ResetAfter of this limit. By
+	// default, none does.
+	lives(s *State, t moment, l *Limit) int64
 	// args returns the arguments of the algorithm's Lua functions that follow the cost. The mark is
 	// that of the counter, and at is approximately now. By default that is the limit's own args.
 	args(l *Limit, mark string, at int64) [4]any
@@ -185,6 +188,8 @@ type defaults struct{}
 func (defaults) giveBack(*State, int64, *Charge) {}
 
 func (defaults) empty(*State) bool { return false }
+
+func (defaults) lives(*State, moment, *Limit) int64 { return 0 }
 
 func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
 

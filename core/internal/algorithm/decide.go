@@ -62,6 +62,17 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 	return v.charge(d.charge(s, t, l, cost, mark), cost)
 }
 
+// Lives returns for how long a state counts that was just moved to a time before its own, because
+// the clock stepped back. It is 0 if that is no longer than the ResetAfter of the limit.
+func (l *Limit) Lives(s *State, now int64) int64 {
+	d := &registry[l.Kind]
+	t := moment{now, d.place(now, l)}
+	if s.More == nil || s.At > t.place {
+		return 0
+	}
+	return d.lives(s, t, l)
+}
+
 // GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of
 // the state, so that it can be forgotten; see definition.empty. It sets Lost.
 func (c *Charge) GiveBack(s *State, now int64) (empty bool) {

@@ -148,7 +148,7 @@ func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) ef
 	if s.simple(l) {
 		used = unrefilled(s.Used, t.place-s.At, l.Refill)
 	} else if s.chargeParts(t, l, cost) {
-		return effect{resetAfter: tokenBucket{}.resetAfter(s, t, l), lives: s.lives(t, l), position: s.Charged}
+		return effect{resetAfter: tokenBucket{}.resetAfter(s, t, l), lives: tokenBucket{}.lives(s, t, l), position: s.Charged}
 	}
 	if used == 0 || s.Charged+cost > maxUnits {
 		s.renew(t.now)

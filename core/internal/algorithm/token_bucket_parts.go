@@ -240,6 +240,6 @@ func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 
 // lives returns for how long a bucket of several rates counts. For one of them it may be as good as
 // fresh before.
-func (s *State) lives(t moment, l *Limit) int64 {
+func (tokenBucket) lives(s *State, t moment, l *Limit) int64 {
 	return (s.At+ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])))*l.Tick - t.now
 }

@@ -93,6 +93,54 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// If the clock steps back, a call at a fast rate that charges nothing counts the use at a slow rate
+// as made now, too. The sweeper must not forget that before it is over.
+func TestClockSetBackKeepsSlowerRates(t *testing.T) {
+	var rates []*algorithm.Limit
+	for _, rate := range []int64{1, 60} {
+		limit, err := algorithm.Bucketed(rate, 60*second, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rates = append(rates, &limit)
+	}
+	slow, fast := rates[0], counter("key", rates[1])
+	for name, call := range map[string]func(s *Store, charged *algorithm.Verdict){
+		"refused":  func(s *Store, _ *algorithm.Verdict) { s.decide(true, fast) },
+		"together": func(s *Store, _ *algorithm.Verdict) { s.decide(true, fast, counter("other", slow)) },
+		"reserved": func(s *Store, _ *algorithm.Verdict) { s.Reserve(context.Background(), &fast, 0) },
+		"given back": func(s *Store, charged *algorithm.Verdict) {
+			_ = s.GiveBack(context.Background(), []algorithm.Charge{fast.Charged(charged)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, wall := newWithWallClock()
+				defer s.Close()
+				s.take("key", slow)
+				time.Sleep(time.Second)
+				charged := s.decide(true, fast)[0]
+				time.Sleep(30 * time.Second)
+				wall.Store(int64(-366 * 24 * time.Hour))
+				time.Sleep(soon)
+				call(s, &charged)
+				wait := s.decide(false, counter("key", slow))[0].RetryAfter
+				if charged.RetryAfter != 0 || wait < 50*second {
+					t.Fatalf("%+v, then a wait of %d", charged, wait)
+				}
+				time.Sleep(time.Duration(wait-1) * time.Microsecond)
+				if s.take("key", slow) {
+					t.Error("a permit 1 µs before the wait is over")
+				}
+				time.Sleep(time.Microsecond)
+				if !s.take("key", slow) {
+					t.Error("no permit after the wait")
+				}
+			})
+		})
+	}
+}
+
 // Calls that hold slots were suspended, too, and go on. So they keep their slots until they have
 // had the time to renew them, whatever the wall clock does.
 func TestSlotsAreHeldWhileSuspended(t *testing.T) {

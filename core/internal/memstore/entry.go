@@ -32,10 +32,10 @@ func (e *entry) setCalled() {
 	}
 }
 
-// keepUntil keeps the entry at least until this time. If the clock stepped back, a refused call may
-// have counted all use as made now.
-func (e *entry) keepUntil(at int64) {
-	e.freshAt = max(e.freshAt, at)
+// keep keeps the entry at least until a limit's counter is fresh. If the clock stepped back, a call
+// that charged nothing may have counted all use as made now, that of slower rates too.
+func (e *entry) keep(l *algorithm.Limit, t instant, resetAfter int64) {
+	e.freshAt = max(e.freshAt, t.awake+max(resetAfter, l.Lives(&e.state, t.of(l))))
 }
 
 // name is the key of an entry. The keys of all counters of a limit end alike, in

@@ -19,7 +19,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 		var lives int64
 		if v, lives = c.Limit.Reserve(state, t.now, c.Cost, patience); lives == 0 {
 			if e != nil {
-				e.keepUntil(t.awake + v.ResetAfter)
+				e.keep(c.Limit, t, v.ResetAfter)
 			}
 			return // a refused call creates no entry, nor does one without a cost
 		}
@@ -47,6 +47,8 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 		s.change(charges[i].Key, func(e *entry, t instant) {
 			if charges[i].GiveBack(&e.state, t.now) {
 				e.freshAt = min(e.freshAt, t.awake)
+			} else {
+				e.keep(charges[i].Limit, t, 0)
 			}
 			s.refundsLost.Add(uint64(charges[i].Lost))
 		})
