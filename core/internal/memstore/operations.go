@@ -48,7 +48,7 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 			if charge.GiveBack(&e.state, t.now) {
 				e.freshAt = min(e.freshAt, t.awake)
 			} else {
-				e.keep(charges[i].Limit, t, 0)
+				e.keep(charge.Limit, t, 0)
 			}
 			s.refundsLost.Add(uint64(charge.Lost))
 		})
