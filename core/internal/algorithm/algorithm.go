@@ -119,9 +119,10 @@ type definition interface {
 	charge(s *State, t moment, l *Limit, cost int64, mark string) effect
 
 	// giveBack takes a charge back as far as it still counts, and never more: what others used
-	// stays used. The state need not be anchored. It sets Charge.Lost. By default nothing is given
-	// back.
-	giveBack(s *State, now int64, c *Charge)
+	// stays used. It returns how many permits may have counted still, but were not given back: see
+	// token_bucket_giveback.lua. The state need not be anchored. By default nothing is given back,
+	// and nothing lost.
+	giveBack(s *State, now int64, c *Charge) (lost int64)
 	// empty reports whether a state holds nothing after charges were given back. Then the script
 	// that gives back deletes the key, or lets it expire at once. By default, the state stays until
 	// its time is over.
@@ -185,7 +186,7 @@ type effect struct {
 // defaults provides the methods that an algorithm need not define.
 type defaults struct{}
 
-func (defaults) giveBack(*State, int64, *Charge) {}
+func (defaults) giveBack(*State, int64, *Charge) (lost int64) { return 0 }
 
 func (defaults) empty(*State) bool { return false }
 

@@ -75,10 +75,11 @@ func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string)
 
 func (calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
-func (calendarWindow) giveBack(s *State, _ int64, c *Charge) {
+func (calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	if s.At <= c.At {
 		s.Used = max(0, s.Used-c.Cost)
 	}
+	return 0
 }
 
 // steady returns the rest of the window: everything comes back at its end.

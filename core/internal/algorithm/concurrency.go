@@ -42,9 +42,10 @@ func (concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) 
 	return effect{resetAfter: l.Window}
 }
 
-func (concurrency) giveBack(s *State, _ int64, c *Charge) {
+func (concurrency) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	s.keep(released(s.entries(), c.Mark))
 	s.toNewest()
+	return 0
 }
 
 func (concurrency) empty(s *State) bool { return len(s.entries()) == 0 }

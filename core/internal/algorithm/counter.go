@@ -99,11 +99,8 @@ type Charge struct {
 	// Position distinguishes the charge from others of its counter, also from those of the same
 	// microsecond. It increases with every charge. It is 0 with algorithms that need none.
 	Position int64
-	Given    int64 // permits of it that were given back before
-	// Lost is how many permits may have counted still, but were not given back: see
-	// token_bucket_giveback.lua.
-	Lost int64
-	Mark string // Counter.Mark
+	Given    int64  // permits of it that were given back before
+	Mark     string // Counter.Mark
 	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
 	LocalShare float64
 }

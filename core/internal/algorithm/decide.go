@@ -74,11 +74,11 @@ func (l *Limit) Lives(s *State, now int64) int64 {
 }
 
 // GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of
-// the state, so that it can be forgotten; see definition.empty. It sets Lost.
-func (c *Charge) GiveBack(s *State, now int64) (empty bool) {
-	c.Lost = 0
-	registry[c.Limit.Kind].giveBack(s, now, c)
-	return registry[c.Limit.Kind].empty(s)
+// the state, so that it can be forgotten, and how many permits were lost; see definition.
+func (c *Charge) GiveBack(s *State, now int64) (empty bool, lost int64) {
+	d := registry[c.Limit.Kind]
+	lost = d.giveBack(s, now, c)
+	return d.empty(s), lost
 }
 
 // Reserve takes a cost at the next turn, if that comes within patience. The turn is that of one

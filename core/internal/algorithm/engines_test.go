@@ -112,17 +112,15 @@ func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict
 }
 
 func (e *engines) giveBack(charges ...algorithm.Charge) {
+	before := e.process.RefundsLost()
 	_ = e.process.GiveBack(context.Background(), charges)
+	lost := int64(e.process.RefundsLost() - before)
 	s := step{said: "give back", script: algorithm.GiveBackScript(charges), argv: algorithm.AppendGiveBack(nil, charges)}
 	for i := range charges {
 		s.keys = append(s.keys, string(charges[i].Key))
 		s.said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
 	}
 	s.writes = s.keys
-	lost := int64(0)
-	for i := range charges {
-		lost += charges[i].Lost
-	}
 	s.check = func(reply any) error {
 		if got, ok := reply.([]any); !ok || len(got) != 2 || got[1] != lost {
 			return fmt.Errorf("Redis lost %v, this process %d", reply, lost)

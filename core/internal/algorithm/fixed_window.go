@@ -48,10 +48,11 @@ func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) ef
 	return effect{resetAfter: s.At + l.Window - t.now}
 }
 
-func (fixedWindow) giveBack(s *State, _ int64, c *Charge) {
+func (fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	if s.At <= c.At && c.At-s.At < c.Limit.Window {
 		s.Used = max(0, s.Used-c.Cost)
 	}
+	return 0
 }
 
 // steady returns the rest of the window: everything comes back at its end.

@@ -110,11 +110,11 @@ func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) 
 
 // giveBack takes the permits from the entry with the charge's position and time, as far as it still
 // has them.
-func (slidingLog) giveBack(s *State, now int64, c *Charge) {
+func (slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	entries := s.entries()
 	i := sort.Search(len(entries), func(i int) bool { return entries[i].Position >= c.Position })
 	if i == len(entries) || entries[i].Position != c.Position || entries[i].Admitted != c.At || entries[i].At <= max(s.At, now)-c.Limit.Window {
-		return
+		return 0
 	}
 	back := min(c.Cost, entries[i].Cost)
 	entries[i].Cost -= back
@@ -125,6 +125,7 @@ func (slidingLog) giveBack(s *State, now int64, c *Charge) {
 		s.keep(slices.Delete(entries, i, i+1))
 		s.toNewest()
 	}
+	return 0
 }
 
 func (slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }

@@ -177,7 +177,7 @@ func (w *subWindowed) turn(at, index int64) {
 	w.latest = 0
 }
 
-func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
+func (slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	index := subWindow(c.At, c.Limit.Window)
 	switch {
 	case index == s.At:
@@ -193,6 +193,7 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) {
 		s.Used -= back
 		older.set(index, permits-back)
 	}
+	return 0
 }
 
 // steady returns at most the rest of the present sub-window if permits of several have to come

@@ -4,13 +4,13 @@ import "slices"
 
 // giveBack removes the permits from all parts that hold them. It is token_bucket_giveback.lua in
 // Go.
-func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
+func (tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	at, born := now/c.Limit.Tick, s.Born
 	if s.At > at {
 		born = min(born, at*c.Limit.Tick)
 	}
 	if c.At < born || c.newest() > s.Charged {
-		return
+		return 0
 	}
 	parts := s.appendParts(new([maxParts + 1]part)[:0])
 	refill(parts, max(0, at-s.At))
@@ -21,13 +21,14 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) {
 		gives, loses := c.giveBackTo(p, s.Charged, ceilDiv(p.used, p.permit) > biggest)
 		changed = changed || gives
 		if p.rate() >= float64(c.Limit.Refill)/float64(c.Limit.Permit) {
-			c.Lost = max(c.Lost, loses)
+			lost = max(lost, loses)
 		}
 	}
 	if changed {
 		s.At, s.Born = at, born
 		s.setParts(slices.DeleteFunc(parts, func(p part) bool { return p.own == 0 }), c.Limit)
 	}
+	return lost
 }
 
 // newest returns the position of the newest permit to be given back. When a charge is given back in

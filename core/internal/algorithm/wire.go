@@ -102,7 +102,7 @@ func AppendGiveBack(argv []any, charges []Charge) []any {
 	return argv
 }
 
-// ReadGivenBack reads how many permits give_back.lua lost, as Charge.Lost counts them.
+// ReadGivenBack reads how many permits give_back.lua lost, as Charge.GiveBack counts them.
 func ReadGivenBack(reply []any) (lost int64, err error) {
 	n := numbers{left: reply}
 	_, lost = n.next(), n.next()

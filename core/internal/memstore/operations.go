@@ -43,14 +43,15 @@ func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, t instant)
 
 // GiveBack gives charges back, as far as they still count.
 func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
-	for _, charge := range charges { // copies, because the caller may read them meanwhile
-		s.change(charge.Key, func(e *entry, t instant) {
-			if charge.GiveBack(&e.state, t.now) {
+	for i := range charges {
+		s.change(charges[i].Key, func(e *entry, t instant) {
+			empty, lost := charges[i].GiveBack(&e.state, t.now)
+			if empty {
 				e.freshAt = min(e.freshAt, t.awake)
 			} else {
-				e.keep(charge.Limit, t, 0)
+				e.keep(charges[i].Limit, t, 0)
 			}
-			s.refundsLost.Add(uint64(charge.Lost))
+			s.refundsLost.Add(uint64(lost))
 		})
 	}
 	return nil
