@@ -50,14 +50,22 @@ func (b *tub) clone(at int64) (c tub, whole int64) {
 	return c, whole
 }
 
-// copyOf returns a part of a limit's rate that holds what the fullest part does.
+// copyOf returns a part of a limit's rate that holds what the fullest part does. If that is not the
+// next slower one, it may lack what slower calls use, so nothing can be given back to the copy.
 func (b *tub) copyOf(l *algorithm.Limit) tubPart {
 	c := tubPart{permit: l.Permit, refill: l.Refill}
-	for _, p := range b.parts {
+	from, next, slower := -1, -1, false
+	for i, p := range b.parts {
 		part := p.used % p.permit * l.Permit
 		if units := p.used/p.permit*l.Permit + (part+p.permit-1)/p.permit; units > c.used {
-			c.used, c.held = units, slices.Clone(p.held)
+			c.used, c.held, from = units, slices.Clone(p.held), i
 		}
+		if p.refill*l.Permit < l.Refill*p.permit {
+			next, slower = i, slower || p.used > 0
+		}
+	}
+	if slower && from != next {
+		c.held = nil
 	}
 	return c
 }

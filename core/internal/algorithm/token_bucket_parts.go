@@ -170,13 +170,20 @@ func (p *part) rescaled(permit, most int64) int64 {
 	return min(units, most)
 }
 
-// copyFullest returns a part of a limit's rate that is a copy of the fullest part.
-func copyFullest(parts []part, l *Limit) part {
+// copyFullest returns a part of a limit's rate that is a copy of the fullest part. slower is the
+// number of slower parts. If some of what these use may be missing in the copy, or may have come back
+// there, nothing can be given back to it: else a refund would leave less than the slower calls use.
+func copyFullest(parts []part, l *Limit, slower int, charged int64) part {
 	c := part{permit: l.Permit, refill: l.Refill}
+	from, used := -1, false
 	for i := range parts {
 		if units := parts[i].rescaled(l.Permit, l.mostUnits()); units > c.used {
-			c.used, c.gaps = units, parts[i].gaps
+			c.used, c.gaps, from = units, parts[i].gaps, i
 		}
+		used = used || i < slower && parts[i].used > 0
+	}
+	if used && from != slower-1 {
+		c.gaps = closedGaps(charged)
 	}
 	c.list = slices.Clone(c.list)
 	return c
@@ -186,11 +193,10 @@ func copyFullest(parts []part, l *Limit) part {
 // fastest of the others is removed. The next slower part then has at least its use, so that less is
 // admitted than with both, and never more.
 func addPart(parts []part, l *Limit, charged int64) (_ []part, at int) {
-	p := copyFullest(parts, l)
-	for at < len(parts) && parts[at].rate() < p.rate() {
+	for at < len(parts) && parts[at].rate() < float64(l.Refill)/float64(l.Permit) {
 		at++
 	}
-	parts = slices.Insert(parts, at, p)
+	parts = slices.Insert(parts, at, copyFullest(parts, l, at, charged))
 	if len(parts) <= maxParts {
 		return parts, at
 	}

@@ -150,3 +150,40 @@ func TestRefundsBehindManyPairs(t *testing.T) {
 	}
 	e.run(t, s, timed, nil)
 }
+
+// The part of a rate that is new to a bucket is a copy of the fullest one. If that is a faster part,
+// or a slower one that lacks calls of the others, a refund takes nothing from the copy: what slower
+// calls use would be missing in it. 99 more passed, where 10 are right.
+func TestARefundLeavesWhatSlowerCallsUse(t *testing.T) {
+	slow, middle, fast := bucket(t, 1, 3600*second, 100), bucket(t, 2, 3600*second, 100), bucket(t, 360_000, 3600*second, 100)
+	for name, slowFirst := range map[string]bool{"slow calls first": true, "fast calls first": false} {
+		e := newEngines(1900026044000000)
+		charge := func(l *algorithm.Limit, cost int64) algorithm.Charge {
+			c := algorithm.Counter{Key: []byte("a"), Limit: l, Cost: cost}
+			return c.Charged(&e.decide(true, e.now, []algorithm.Counter{c})[0])
+		}
+		one := algorithm.Counter{Key: []byte("a"), Limit: &middle, Cost: 1}
+		var refunded algorithm.Charge
+		if slowFirst {
+			charge(&slow, 90)
+			e.now += second
+			refunded = charge(&fast, 99)
+		} else {
+			refunded = charge(&fast, 99)
+			e.now += second
+			charge(&slow, 90)
+		}
+		passed := 0
+		for e.decide(true, e.now, []algorithm.Counter{one})[0].RetryAfter == 0 {
+			passed++
+		}
+		e.giveBack(refunded)
+		for e.decide(true, e.now, []algorithm.Counter{one})[0].RetryAfter == 0 {
+			passed++
+		}
+		if passed > 10 {
+			t.Errorf("%s: %d calls pass beside 90 of a burst of 100", name, passed)
+		}
+		e.run(t, startServer(t), expiring, nil)
+	}
+}

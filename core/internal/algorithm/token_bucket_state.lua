@@ -1,7 +1,8 @@
 -- The state of a TokenBucket, for the scripts that read more of it than its first part.
 --
 -- A bucket has a part for each rate, which holds what the calls at that rate and at all slower ones
--- use. A part begins as a copy of the fullest part when its rate is first used. From then on, calls
+-- use. A part begins as a copy of the fullest part when its rate is first used. (It may be one to
+-- which nothing can be given back: see copy_fullest.) From then on, calls
 -- are charged to the part of their own rate and to those of faster rates. A call fits if its own
 -- part stays within its burst, and each faster part within the larger of that burst and the burst
 -- of the last call at the faster rate. So the calls at a rate and at all slower ones never exceed
@@ -104,13 +105,18 @@ local function bucket_states(longest)
     return math.min(units, longest * refill, 2 ^ 52)
   end
 
-  -- Returns a part of this rate that is a copy of the fullest part.
-  local function copy_fullest(parts, permit, refill)
+  -- Returns a part of this rate that is a copy of the fullest part. slower is the number of slower
+  -- parts. If some of what these use may be missing in the copy, or may have come back there, nothing
+  -- can be given back to it: else a refund would leave less than the slower calls use.
+  local function copy_fullest(parts, permit, refill, slower, charged)
     local copy = {used = 0, permit = permit, refill = refill, own = 0, kept = 0, gaps = {}}
-    for _, part in ipairs(parts) do
+    local from, used = nil, false
+    for i, part in ipairs(parts) do
       local units = rescale(part, permit, refill)
-      if units > copy.used then copy.used, copy.kept, copy.gaps = units, part.kept, {unpack(part.gaps)} end
+      if units > copy.used then copy.used, copy.kept, copy.gaps, from = units, part.kept, {unpack(part.gaps)}, i end
+      used = used or (i <= slower and part.used > 0)
     end
+    if used and from ~= slower then copy.kept, copy.gaps = charged, {0, charged} end
     return copy
   end
 
@@ -125,7 +131,7 @@ local function bucket_states(longest)
   function bucket.add_part(parts, permit, refill, charged)
     local at = 1
     while parts[at] and parts[at].refill / parts[at].permit < refill / permit do at = at + 1 end
-    table.insert(parts, at, copy_fullest(parts, permit, refill))
+    table.insert(parts, at, copy_fullest(parts, permit, refill, at - 1, charged))
     if #parts <= max_parts then return at end
     local last = at == #parts and #parts - 1 or #parts
     local slower = parts[last - 1]
