@@ -1,12 +1,12 @@
 -- The state of a TokenBucket, for the scripts that read more of it than its first part.
 --
 -- A bucket has a part for each rate, which holds what the calls at that rate and at all slower ones
--- use. A part begins as a copy of the fullest part when its rate is first used. (It may be one to
--- which nothing can be given back: see copy_fullest.) From then on, calls
--- are charged to the part of their own rate and to those of faster rates. A call fits if its own
--- part stays within its burst, and each faster part within the larger of that burst and the burst
--- of the last call at the faster rate. So the calls at a rate and at all slower ones never exceed
--- their largest burst and what the rate brings back.
+-- use. A part begins as a copy of the fullest part when its rate is first used, to which nothing can
+-- be given back if it may lack what slower calls use. From then on, calls are charged to the part of
+-- their own rate and to those of faster rates. A call fits if its own part stays within its burst,
+-- and each faster part within the larger of that burst and the burst of the last call at the faster
+-- rate. So the calls at a rate and at all slower ones never exceed their largest burst and what the
+-- rate brings back.
 --
 -- Positions number the charged permits of all rates in order. In each part the oldest permits come
 -- back first. So the used permits of a part have the last positions, except for its gaps: permits
