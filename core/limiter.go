@@ -129,33 +129,42 @@ func New(options Options) (*Limiter, error) {
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {
 	case client == nil:
-		l.memory = memstore.New(options.MaxKeys, nil)
-		l.memory.OnPanic(l.operatorLog.Panicked)
-		l.store, l.source = l.memory, FromMemory
-		l.audits.trail = new(audit.Ring)
-		l.tops = l.newTops(toplist.NewMemory())
-		l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
-		l.keyHead = "" // nobody else writes to this process's table
+		l.countInProcess()
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
 	default:
-		l.redis = redisstore.New(client, options.Timeout)
-		l.redis.Listen(l.operatorLog)
-		l.redis.WatchMemory(l.keyHead)
-		if !options.OneKeyPerScript {
-			l.redis.JoinKeys(l.keyHead)
-		}
-		l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
-		l.store, l.source = l.local, FromRedis
-		l.audits.trail = audit.NewStream(l.redis, options.Prefix)
-		l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
-		l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
-		l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, l.bans.list, l.names.obeying, l.banWatchOff.isOff, l.banWatchFailed)
+		l.countInRedis()
 	}
 	l.thresholds = l.newThresholds()
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
 	l.logEngine()
 	return l, nil
+}
+
+func (l *Limiter) countInProcess() {
+	l.memory = memstore.New(l.options.MaxKeys, nil)
+	l.memory.OnPanic(l.operatorLog.Panicked)
+	l.store, l.source = l.memory, FromMemory
+	l.audits.trail = new(audit.Ring)
+	l.tops = l.newTops(toplist.NewMemory())
+	l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
+	l.keyHead = "" // nobody else writes to this process's table
+}
+
+func (l *Limiter) countInRedis() {
+	options := &l.options
+	l.redis = redisstore.New(options.Redis, options.Timeout)
+	l.redis.Listen(l.operatorLog)
+	l.redis.WatchMemory(l.keyHead)
+	if !options.OneKeyPerScript {
+		l.redis.JoinKeys(l.keyHead)
+	}
+	l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
+	l.store, l.source = l.local, FromRedis
+	l.audits.trail = audit.NewStream(l.redis, options.Prefix)
+	l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
+	l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
+	l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, l.bans.list, l.names.obeying, l.banWatchOff.isOff, l.banWatchFailed)
 }
 
 // made reports whether New made the Limiter.
