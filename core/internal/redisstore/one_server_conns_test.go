@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"sync"
@@ -73,11 +74,24 @@ func TestProofEndsBeforeCallsAreSent(t *testing.T) {
 	server := redistest.Start(t)
 	o := newOwner(t, server, false)
 	o.proxy.change(toAll(server))
-	keepUsing(t, "scripts have the keys of several calls", o.store, o.proxy.joins)
+	// On a busy machine, both connections may be for calls that are sent directly.
+	for attempt := 0; o.proxy.scripts().blank == 0; attempt++ {
+		if attempt == 20 {
+			t.Fatalf("%+v: no script was left blank", o.proxy.scripts())
+		}
+		o.useNewConnections(t, fmt.Sprint(t.Name(), attempt))
+	}
+}
+
+// useNewConnections decides calls that were joined while the proof held, and for which connections
+// are made then.
+func (o *owner) useNewConnections(t *testing.T, name string) {
+	joined := o.proxy.scripts().joined
+	keepUsing(t, "scripts have the keys of several calls", o.store, func() bool { return o.proxy.scripts().joined > joined })
 	release := o.holdDials()
 	o.closeAll()
 	before := o.dials.Load()
-	m := mixOf(t, t.Name(), callers, 3)
+	m := mixOf(t, name, callers, 3)
 	var using sync.WaitGroup
 	using.Go(func() { m.use(t, o.store, 1, false) })
 	// One is for a call that is sent directly. The other's pipeline relies on the proof.
@@ -85,9 +99,6 @@ func TestProofEndsBeforeCallsAreSent(t *testing.T) {
 	release()
 	using.Wait()
 	m.wantExact(t, o.store)
-	if o.proxy.scripts().blank == 0 {
-		t.Errorf("%+v: no script was left blank", o.proxy.scripts())
-	}
 }
 
 // owner is the owner of a client, and uses the client beside a store.
