@@ -242,7 +242,7 @@ func TestBucketRefundsAreExact(t *testing.T) {
 
 // Up to 256 gaps, all that was charged can be given back, in any order. If there are more, the oldest
 // are merged. Calls at the rate of the bucket can be given back there, too, but only as many as are
-// known to count. What may have counted still, and was not given back, is reported.
+// known to count. Permits that may have counted still, and were not given back, are reported.
 func TestBucketOfManyGaps(t *testing.T) {
 	s := startServer(t)
 	for _, tc := range []struct {

@@ -108,7 +108,8 @@ func TestALongListIsReadInSeveralRounds(t *testing.T) {
 	}
 }
 
-// A list that is lost removes nothing from the table that is still in force. What was lifted goes.
+// A list that is lost removes no block from the table that is still in force. Lifted blocks are
+// removed.
 func TestKnownBlocksAreChecked(t *testing.T) {
 	w := newWorld(t, func() (banned, overridden []string) { return nil, []string{"n"} })
 	w.block("n", "stays")

@@ -19,8 +19,8 @@ type Error struct {
 // Error implements error. The text is bounded, because the server chooses it.
 func (e *Error) Error() string { return Text(e.Err) }
 
-// maxText is the length of the longest text of an error. What the server refused, and why, comes
-// first.
+// maxText is the length of the longest text of an error, in bytes. The reason comes first in the
+// errors of servers.
 const maxText = 1000
 
 // Text returns the text of an error, cut off if it is long.

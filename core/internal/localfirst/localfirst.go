@@ -149,8 +149,8 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 }
 
 // standIn answers for the counters that the shared store did not answer for: by a ban that is known
-// here, or else by counting here. What other servers charged to a call that is then refused is given
-// back.
+// here, or else by counting here. If the call is then refused, the charges of other servers are
+// given back.
 func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !anyFailed(verdicts) {
 		return

@@ -29,7 +29,7 @@ func (k kind) join(a, b float64) float64 {
 	return a + b
 }
 
-// watched are how many subjects of a rule a process surely keeps.
+// watched is the number of subjects of a rule that a process always keeps.
 var watched = [kinds]int{Refused: 256, Near: maxEntries}
 
 // Rule is what a process notes of the calls that a rule decides. Its methods are safe for concurrent
