@@ -159,7 +159,7 @@ func (n *guardCalls) isElsewhere(v View, othersCalled bool) bool {
 	}
 	method, route, path := countedMethod(v.Method()), v.Route(), v.Path()
 	return !slices.ContainsFunc(n.routes, func(noted routeKey) bool {
-		return noted.method == method && (noted.route == route || route == "" && canMatch(noted.route, path, n.loose))
+		return noted.method == method && (noted.route == route || route == "" && pathmatch.CanMatch(noted.route, path, n.loose))
 	})
 }
 

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -69,12 +68,12 @@ func findRoute(guards []*Guard, method, path string) (found string) {
 		noted := g.noted()
 		for _, r := range noted.routes {
 			switch {
-			case r.method != method || r.route == found || !canMatch(r.route, path, noted.loose):
+			case r.method != method || r.route == found || !pathmatch.CanMatch(r.route, path, noted.loose):
 			case r.route == path:
 				return path
-			case found == "" || precision(r.route) > precision(found):
+			case found == "" || pathmatch.Precision(r.route) > pathmatch.Precision(found):
 				several, found = false, r.route
-			case precision(r.route) == precision(found):
+			case pathmatch.Precision(r.route) == pathmatch.Precision(found):
 				several = true
 			}
 		}
@@ -83,40 +82,6 @@ func findRoute(guards []*Guard, method, path string) (found string) {
 		return ""
 	}
 	return found
-}
-
-// isSubtree reports whether a route matches all paths below it, as a route with a slash at its end
-// does in net/http. It returns false for /, which does so only in net/http, and which all
-// frameworks use as a plain route.
-func isSubtree(route string) bool { return len(route) > 1 && strings.HasSuffix(route, "/") }
-
-// precision ranks the routes that a path can match. A route that is no subtree goes before all
-// subtrees, and a longer subtree before a shorter one.
-func precision(route string) int {
-	if isSubtree(route) {
-		return len(route)
-	}
-	return math.MaxInt
-}
-
-// canMatch reports whether a path may belong to a route, in any of the frameworks. A segment with
-// one of the characters that mark wildcards in one of them is taken for a wildcard.
-func canMatch(route, path string, loose pathmatch.Looseness) bool {
-	plain := strings.TrimSuffix(route, "{$}") // the end of a path, in net/http
-	patterns := strings.Split(strings.TrimRight(plain, "/"), "/")
-	segments := strings.Split(strings.TrimRight(path, "/"), "/")
-	for i, pattern := range patterns {
-		switch {
-		case strings.ContainsAny(pattern, "*+?") || strings.Contains(pattern, "..."):
-			return true // it may match any number of segments
-		case i == len(segments):
-			return false
-		case strings.ContainsAny(pattern, ":{<("), pattern == segments[i]:
-		case loose&pathmatch.AnyCase == 0 || !strings.EqualFold(pattern, segments[i]):
-			return false
-		}
-	}
-	return len(patterns) == len(segments) || isSubtree(route)
 }
 
 func (v *infoView) Context() context.Context    { return v.ctx }

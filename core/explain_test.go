@@ -432,24 +432,3 @@ func TestExplainLimits(t *testing.T) {
 		}
 	})
 }
-
-// A route of any framework is found by a path.
-func TestExplainFindsTheRoute(t *testing.T) {
-	for _, test := range []struct {
-		route, path string
-		want        bool
-	}{
-		{"/", "/", true}, {"/", "/a", false}, {"/a", "/", false}, {"/a", "/a/", true}, {"/a/", "/a", true}, {"/a", "/b", false}, {"/a", "/A", false},
-		{"/:id", "/7", true}, {"/:id", "/7/8", false}, {"/posts/{id}", "/posts/7", true}, {"/posts/{id}", "/users/7", false}, {"/posts/{id}", "/posts", false},
-		{"/:id<int>", "/7", true}, {"/a/:id?", "/a", true}, {"/a/*file", "/a/b/c", true}, {"/a/{file...}", "/a/b/c", true}, {"/a/{$}", "/a/", true}, {"/a/{$}", "/a/b", false}, {"/{$}", "/", true},
-		{"/*", "/anything/at/all", true}, {"/a/+", "/a/b/c", true}, {"/a/*file", "/b", false},
-		{"/a/", "/a/b/c", true}, {"/a/", "/b/c", false},
-	} {
-		if got := core.CanMatch(test.route, test.path, false); got != test.want {
-			t.Errorf("%s for %s: %t, want %t", test.route, test.path, got, test.want)
-		}
-	}
-	if !core.CanMatch("/Posts/:id", "/posts/7", true) {
-		t.Error("the case of letters is not ignored")
-	}
-}

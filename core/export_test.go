@@ -12,7 +12,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -247,14 +246,6 @@ func FlushTop(l *Limiter) { l.tops.Flush() }
 // BanIndex returns the Redis keys of the list of a rule's bans.
 func BanIndex(rule string) (inOrder, byEnd string) {
 	return rediskey.BanIndex(rediskey.Head(defaultPrefix), rule)
-}
-
-// CanMatch reports whether a path may be one of a route.
-func CanMatch(route, path string, anyCase bool) bool {
-	if anyCase {
-		return canMatch(route, path, pathmatch.AnyCase)
-	}
-	return canMatch(route, path, 0)
 }
 
 // ReadBanLists reads the lists of bans and overrides, as a process does in the background.
