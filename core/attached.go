@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
@@ -192,7 +193,7 @@ func (g *Guard) inForce() (rules []*boundRule, version string, place func(rule s
 	attachedAt := ""
 	place = func(string) string {
 		if attachedAt == "" {
-			attachedAt = placeOf(g.callers)
+			attachedAt = codeplace.OfCallers(g.callers)
 		}
 		return attachedAt
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -48,8 +49,9 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 		}
 		g.rules = append(g.rules, l.bind(r, sameName))
 	}
-	if wrong := l.names.claim(nil, g.rules, callerOnce()); wrong != nil {
-		return nil, wrong.error(callerPlace())
+	here := codeplace.Once()
+	if wrong := l.names.claim(nil, g.rules, func(string) string { return here() }); wrong != nil {
+		return nil, wrong.error(here())
 	}
 	l.watchBans(g.rules)
 	for _, rule := range g.rules {

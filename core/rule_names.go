@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 )
 
 // ruleNames holds the limits that each rule's name stands for on a limiter, because rules of one
@@ -254,7 +256,7 @@ func (n *ruleNames) claimHandle(name string, limit Limit) bool {
 		n.handles = make(map[string]claim)
 	}
 	if len(n.handles) < maxNames {
-		n.handles[name] = claim{limits: []Limit{limit}, overrides: true, place: callerPlace()}
+		n.handles[name] = claim{limits: []Limit{limit}, overrides: true, place: codeplace.OfCaller()}
 	}
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/accesslimit/accesslimit/core/internal/actor"
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -138,7 +139,7 @@ func (s *RuleSet) attach(key followerKey) (*Guard, error) {
 	if wrong != nil {
 		return nil, wrong
 	}
-	here := callerPlace()
+	here := codeplace.OfCaller()
 	at := places{s.place, func(string) string { return here }}
 	if conflict := s.limiter.names.claim(s, rules, at.of); conflict != nil {
 		return nil, at.error(conflict)
