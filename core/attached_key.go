@@ -25,14 +25,9 @@ func (b *boundRule) countsBy(written string) string {
 }
 
 // writtenKey returns the key of a rule of the guard as it is written in a file, or "".
-func (g *Guard) writtenKey(rule string) string {
-	if g.set == nil {
-		return ""
+func (a *attachment) writtenKey(rule string) string {
+	if followed := a.following.Load(); followed != nil && followed.key != nil {
+		return followed.key(rule)
 	}
-	g.set.mu.Lock()
-	defer g.set.mu.Unlock()
-	if g.set.key == nil {
-		return ""
-	}
-	return g.set.key(rule)
+	return ""
 }

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"slices"
-)
+import "slices"
 
 // AttachedRule is a rule of a Guard or a Check: see [Limiter.Rules].
 type AttachedRule struct {
@@ -28,7 +25,7 @@ type AttachedRule struct {
 // number of Guards and Checks beyond the first 4,000, which are left out.
 func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
 	l.mustBeMade()
-	guards, notListed := l.attached.all()
+	guards, notListed := l.registry.attached.all()
 	for _, g := range guards {
 		bound, version, place := g.inForce()
 		for _, b := range bound {
@@ -43,38 +40,4 @@ func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
 		}
 	}
 	return rules, notListed
-}
-
-// Reset forgets what a subject has used of the attached rules of a name, as [Guard.Reset] does for
-// the rules of a Guard. It covers a rule's own limit, Also and Plans. It neither resets limits from
-// LimitFor nor ends a ban (see [Limiter.Unban]). It reports whether there was anything to forget.
-//
-// The error is a *[RuleError] if no attached rule counts by this name. The counters of handles have
-// a Reset of their own. Other errors are those of [Limiter.Ban].
-func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool, err error) {
-	if err := l.checkOperated(name, subject); err != nil {
-		return false, err
-	}
-	forget, ok := l.forget(name, subject)
-	if !ok {
-		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be the name of a rule that is attached to this Limiter"}
-	}
-	return forget.reset(ctx, l, name, subject)
-}
-
-// forget returns the keys that Reset deletes for the attached rules of a name. ok is false if there
-// are no such rules.
-func (l *Limiter) forget(name, subject string) (forget forgotten, ok bool) {
-	guards, _ := l.attached.all()
-	for _, g := range guards {
-		for _, rule := range g.bound() {
-			for _, named := range rule.namedRules() {
-				if named.name == name {
-					forget.add(l, rule, named, subject)
-					ok = true
-				}
-			}
-		}
-	}
-	return forget, ok
 }

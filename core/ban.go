@@ -77,7 +77,7 @@ func (l *Limiter) Ban(ctx context.Context, name, subject string, span time.Durat
 	switch {
 	case span < time.Millisecond || span > maxBan:
 		return false, &RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
-	case l.names.ignoresBans(name):
+	case l.registry.names.ignoresBans(name):
 		return false, &RuleError{Rule: name, Field: "Ban", Value: Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}, or in a file ban: {by_hand: true}"}
 	case ctx.Err() != nil:
 		return false, ctx.Err()

@@ -81,7 +81,7 @@ func (l *Limiter) banEntry(rule string, e banlist.Entry) BanEntry {
 	entry := BanEntry{
 		Rule: rule, Subject: e.Subject, Until: time.UnixMicro(e.Ends).UTC(), Cause: "by hand", Bans: int(e.Bans), Author: e.Author, Note: e.Note,
 	}
-	if after := l.names.banAfter(rule); !e.ByHand {
+	if after := l.registry.names.banAfter(rule); !e.ByHand {
 		entry.Cause = refusedIn(after)
 	}
 	return entry

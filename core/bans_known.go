@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -13,13 +12,7 @@ import (
 // Package localfirst notes those that calls meet, and bans that this process imposes. Changes of
 // overrides do not pass through it, so they are noted here.
 
-// watchBans begins to read the lists of bans and overrides if some of the rules obey them.
-func (l *Limiter) watchBans(rules []*boundRule) {
-	if slices.ContainsFunc(rules, func(r *boundRule) bool { return r.ban != nil || r.Overrides }) {
-		l.startBanWatch()
-	}
-}
-
+// startBanWatch begins to read the lists of bans and overrides.
 func (l *Limiter) startBanWatch() {
 	if l.banWatch != nil {
 		l.banWatch.Start()

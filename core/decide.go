@@ -48,7 +48,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 	login := -1
 	for _, rule := range rules {
-		if !c.inScope(rule) || rule.Skip != nil && c.skips(rule) {
+		if !rule.inScope(c.View, &c.readings, c.limiter.operatorLog) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
 		if rule.NeedLogin && login < 0 && !rule.lenient {
@@ -57,7 +57,7 @@ func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 		if rule.Soft {
 			c.hasSoft = true
 		}
-		named := rule.namedFor(c)
+		named := rule.namedFor(c.View, c.limiter.operatorLog)
 		c.applied = append(c.applied, appliedRule{})
 		a := &c.applied[len(c.applied)-1] // filled in place: see addCounter
 		a.rule, a.named = rule, named
@@ -70,7 +70,7 @@ func (c *call) apply(rules []*boundRule) (needLogin *appliedRule) {
 
 // skips reports whether the rule's Skip ignores the call.
 func (c *call) skips(rule *boundRule) bool {
-	c.deciding = rule.namedFor(c)
+	c.deciding = rule.namedFor(c.View, c.limiter.operatorLog)
 	defer func() { c.deciding = nil }()
 	return rule.Skip(c)
 }

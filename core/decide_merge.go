@@ -81,7 +81,7 @@ func (c *call) tighten(i int, later *callLimit) {
 		c.limits[i] = *later
 	}
 	c.limits[i].count, c.limits[i].costly, c.limits[i].warn = count, costly, warn
-	if prepared := c.limiter.limits.of(both); prepared.err == nil {
+	if prepared := c.limiter.registry.limits.of(both); prepared.err == nil {
 		c.counters[i].Limit, c.limits[i].limit = &prepared.compiled, &prepared.limit
 	}
 }

@@ -98,7 +98,7 @@ func (l *Limiter) overridden(a *appliedRule, found *algorithm.FoundOverride) *ru
 	if q, ok := a.named.computed.Get(limit); ok {
 		return q
 	}
-	prepared := l.limits.of(limit)
+	prepared := l.registry.limits.of(limit)
 	q, _ := a.named.computed.Add(prepared.limit, a.rule.newLimit(a.named.name, 0, prepared.limit, &prepared.compiled), maxLimits)
 	return q
 }

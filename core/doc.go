@@ -99,7 +99,7 @@
 // From top to bottom, in the order in which the code runs:
 //
 //	ginlimit.New            ginlimit/ginlimit.go        binds the rules when a route is made
-//	  Limiter.Guard         guard.go                    checks rules (rule_check.go), claims names
+//	  registry.attach       registry.go                 checks rules (rule_check.go), claims names
 //	view                    ginlimit/ginlimit.go        shows a request as a View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
@@ -123,16 +123,17 @@
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count
 //
-// A Guard of a [RuleSet] takes the same path. Guard.bound (guard.go) reads the rules in force, once
-// for each call, and everything after it works with those. The rules get there from top to bottom:
+// A Guard of a [RuleSet] takes the same path. attachment.bound (attached.go) reads the rules in
+// force, once for each call, and everything after it works with those. The rules get there from top
+// to bottom:
 //
 //	RuleSet.Replace         ruleset_replace.go          checks the rules, and that no name is missing
 //	  RuleSet.bind          ruleset.go                  prepares them for each Guard
 //	  ruleNames.replace     rule_names.go               claims their names, or refuses them all
 //	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
-//	  Guard.following       guard.go                    each Guard gets its rules
+//	  attachment.following  attached.go                 each Guard gets its rules
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
-//	RuleSet.ReportError     ruleset_stats.go            if that failed: log and Stats
+//	RuleSet.ReportError     ruleset_report.go           if that failed: log and Stats
 //
 // Explain and Inspect take a path of their own, which charges nothing:
 //

@@ -162,7 +162,7 @@ func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, erro
 	if !l.made() {
 		return Explanation{}, errNoLimiter
 	}
-	guards, unlisted := l.attached.all()
+	guards, unlisted := l.registry.attached.all()
 	return l.explain(ctx, newInfoView(ctx, call, guards), call, guards, unlisted)
 }
 
@@ -172,7 +172,7 @@ func (l *Limiter) ExplainView(v View) (Explanation, error) {
 	if !l.made() {
 		return Explanation{}, errNoLimiter
 	}
-	guards, unlisted := l.attached.all()
+	guards, unlisted := l.registry.attached.all()
 	return l.explain(v.Context(), v, CallInfo{}, guards, unlisted)
 }
 

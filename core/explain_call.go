@@ -7,14 +7,14 @@ import (
 )
 
 // explain explains the call that v shows. of says who calls, if that is known.
-func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*Guard, unlisted int) (Explanation, error) {
+func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*attachment, unlisted int) (Explanation, error) {
 	x := l.newExplanation(unlisted)
 	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
 	// no notes are made.
 	c := &call{View: v, limiter: l, recalling: true, user: of.User, userKnown: of.User != "" || of.Anonymous}
 	failed := identify(c)
 	x.describe(c)
-	anyCalled := slices.ContainsFunc(guards, func(g *Guard) bool { return g.calls.Load() != nil })
+	anyCalled := slices.ContainsFunc(guards, func(g *attachment) bool { return g.calls.Load() != nil })
 	for at, g := range guards {
 		rules, version, place := g.inForce()
 		noted := g.noted()

@@ -21,7 +21,7 @@ type infoView struct {
 	header http.Header // with names in canonical form
 }
 
-func newInfoView(ctx context.Context, info CallInfo, guards []*Guard) *infoView {
+func newInfoView(ctx context.Context, info CallInfo, guards []*attachment) *infoView {
 	sent, query, _ := strings.Cut(info.Path, "?")
 	v := &infoView{ctx: ctx, info: info, sent: sent, path: routedPath(info.Method, sent), header: make(http.Header, len(info.Header))}
 	v.query, _ = url.ParseQuery(query) // malformed parts are left out, as in net/http
@@ -58,7 +58,7 @@ func routedPath(method, sent string) string {
 // if that is a route, as always in gRPC. Otherwise it is the only route that the path can match, or
 // "". Routes for all paths below them count only if no other route matches, and then the longest
 // does.
-func findRoute(guards []*Guard, method, path string) (found string) {
+func findRoute(guards []*attachment, method, path string) (found string) {
 	if method == "" {
 		return path
 	}

@@ -18,7 +18,7 @@ type inspected struct {
 
 // ofSubject finds all counters that rules can have for a subject.
 func (l *Limiter) ofSubject(subject string) (x *explanation, all []*explained) {
-	guards, unlisted := l.attached.all()
+	guards, unlisted := l.registry.attached.all()
 	x = l.newExplanation(unlisted)
 	x.Subject = strings.Clone(subject)
 	known := make(map[inspected]*explained)

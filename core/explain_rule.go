@@ -84,7 +84,7 @@ func (x *explanation) add(e *explained) {
 	x.rules = append(x.rules, e)
 }
 
-func newExplained(at int, g *Guard, rule *boundRule, version string, place func(rule string) string) *explained {
+func newExplained(at int, g *attachment, rule *boundRule, version string, place func(rule string) string) *explained {
 	e := &explained{guard: at, rule: rule, cost: 1}
 	noted := g.noted()
 	e.Place, e.Version = place(rule.displayName()), version

@@ -183,9 +183,9 @@ func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) er
 
 // KnownNames returns how many names of rules, and how many prepared limits, a limiter remembers.
 func KnownNames(l *Limiter) (names, limits int) {
-	l.names.mu.Lock()
-	defer l.names.mu.Unlock()
-	return len(l.names.claims), len(l.limits.known.All())
+	l.registry.names.mu.Lock()
+	defer l.registry.names.mu.Unlock()
+	return len(l.registry.names.claims), len(l.registry.limits.known.All())
 }
 
 // RefusingReasons returns the reasons to refuse a call.
@@ -258,7 +258,7 @@ func StopReadingBanLists(l *Limiter) { l.closeBanWatch() }
 func ReadBanListsSoon(l *Limiter) { l.banWatchFailed(ReadBanLists(l)) }
 
 // WatchedBans returns the names of the rules whose bans are read, and of those whose overrides are.
-func WatchedBans(l *Limiter) (banned, overridden []string) { return l.names.obeying() }
+func WatchedBans(l *Limiter) (banned, overridden []string) { return l.registry.names.obeying() }
 
 // KnowsBan reports whether a process knows a ban that holds while Redis does not answer.
 func KnowsBan(l *Limiter, name, subject string) bool {

@@ -73,7 +73,7 @@ func (h *handle) prepare(of *preparedLimit) *preparedLimit {
 // substitute returns a limit to stand in place of the handle's first one, or its error. It must not
 // have the counter of a further limit, which each call would then charge twice.
 func (h *handle) substitute(limit Limit) *preparedLimit {
-	own := h.prepare(h.limiter.limits.of(limit))
+	own := h.prepare(h.limiter.registry.limits.of(limit))
 	if own.err != nil {
 		return own
 	}

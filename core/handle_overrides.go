@@ -18,7 +18,7 @@ func (h *handle) withOverrides() *handle {
 	switch {
 	case own == Unlimited:
 		changed.wrong = &RuleError{Rule: h.name, Field: "Limit", Value: own, Why: "has no span, and overrides are made for a span"}
-	case !h.limiter.names.claimHandle(h.name, own):
+	case !h.limiter.registry.names.claimHandle(h.name, own):
 		changed.wrong = &RuleError{Rule: h.name, Field: "Limit", Value: own, Why: notOverridable}
 	default:
 		changed.overrideKey = rediskey.OverrideTail(h.name)

@@ -46,13 +46,10 @@ type Limiter struct {
 	operatorLog *operatorlog.Log
 	calls       sync.Pool // of *call
 	directs     sync.Pool // of *directCall
-	limits      limitCache
 	tallies     *tally.Table
 	tops        *toplist.Table
 	topOff      optional
-	names       ruleNames
-	attached    attachedGuards
-	ruleSets    ruleSets
+	registry    registry
 	audits      audits
 	bans        bans
 	banWatch    *banwatch.Watch // nil without Redis
@@ -137,6 +134,9 @@ func New(options Options) (*Limiter, error) {
 	}
 	l.thresholds = l.newThresholds()
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
+	l.registry.tallies, l.registry.log = l.tallies, l.operatorLog
+	l.registry.identifies, l.registry.reports = options.Identify != nil, options.OnThreshold != nil
+	l.registry.startBanWatch, l.registry.writeChange = l.startBanWatch, l.rulesChanged
 	l.logEngine()
 	return l, nil
 }
@@ -164,7 +164,7 @@ func (l *Limiter) countInRedis() {
 	l.audits.trail = audit.NewStream(l.redis, options.Prefix)
 	l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
 	l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
-	l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, l.bans.list, l.names.obeying, l.banWatchOff.isOff, l.banWatchFailed)
+	l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, l.bans.list, l.registry.names.obeying, l.banWatchOff.isOff, l.banWatchFailed)
 }
 
 // made reports whether New made the Limiter.

@@ -77,7 +77,7 @@ func (l *Limiter) Overrides(name string) (Overrides, error) {
 
 // own returns the rule's own limit, which a [RuleSet] may replace.
 func (o Overrides) own() (Limit, error) {
-	limit, ok := o.limiter.names.overridable(o.name)
+	limit, ok := o.limiter.registry.names.overridable(o.name)
 	if !ok {
 		return Limit{}, &RuleError{
 			Rule: o.name, Field: "Overrides", Value: false,

@@ -265,3 +265,8 @@ func (r *Rule) limit() Limit {
 		return Limit{Max: r.MaxCount, Window: time.Duration(r.Seconds) * time.Second}
 	}
 }
+
+// wrong returns the error of a field.
+func (r *Rule) wrong(field string, value any, why string) *RuleError {
+	return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
+}

@@ -64,51 +64,25 @@ type ruleLimit struct {
 	draft7   string
 }
 
-// checkRule returns what is wrong with a rule on this limiter, or nil.
-func (l *Limiter) checkRule(r *Rule) *RuleError {
-	if wrong := r.check(); wrong != nil {
-		return wrong
-	}
-	if r.NeedLogin && l.options.Identify == nil {
-		return r.wrong("NeedLogin", true, "needs Options.Identify, to know who is logged in")
-	}
-	if len(r.Warn) > 0 && l.options.OnThreshold == nil {
-		return r.wrong("Warn", r.Warn, "needs Options.OnThreshold, which receives the reports")
-	}
-	return nil
-}
-
 // bind prepares a rule that was checked. sameName counts the rules of each name on the guard.
-func (l *Limiter) bind(r Rule, sameName map[string]int) *boundRule {
+func bind(r Rule, sameName map[string]int, tallies *tally.Table) *boundRule {
 	r = r.clone()
-	rule := l.bindAs(r, "")
+	rule := bindAs(r, "", tallies)
 	name := rule.fixedName()
 	sameName[name]++
 	switch n := sameName[name]; {
 	case n == 2:
-		rule = l.bindAs(r, "-"+rule.limits[0].spanName())
+		rule = bindAs(r, "-"+rule.limits[0].spanName(), tallies)
 	case n > 2:
-		rule = l.bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n))
+		rule = bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n), tallies)
 	}
 	return rule
 }
 
-// watchRoutes logs a warning when another unnamed rule counts a route of the same name in the same
-// counter.
-func (l *Limiter) watchRoutes(rule *boundRule) {
-	if rule.Key != nil { // the subjects of key functions cannot be compared
-		return
-	}
-	rule.onRoute = func(p *namedRule) {
-		if p.name != noRoute && !l.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
-			l.operatorLog.RouteCountedTwice(p.name)
-		}
-	}
-}
-
-func (l *Limiter) bindAs(r Rule, suffix string) *boundRule {
+// bindAs is bind for a rule whose limits have a suffix in headers.
+func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
 	r.OnStoreError = r.OnStoreError.or(FailOpen)
-	b := &boundRule{Rule: r, lenient: r.DryRun || r.Soft, tallies: l.tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+	b := &boundRule{Rule: r, lenient: r.DryRun || r.Soft, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].span())
 		b.ban = &ban

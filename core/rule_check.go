@@ -48,10 +48,6 @@ func (r *Rule) check() *RuleError {
 	return r.checkScope()
 }
 
-func (r *Rule) wrong(field string, value any, why string) *RuleError {
-	return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
-}
-
 // firstLimit returns the first of the rule's limits whose algorithm has a property, and the field
 // that it is in, or "" if there is none.
 func (r *Rule) firstLimit(has func(*algorithm.Properties) bool) (field string, limit Limit) {

@@ -20,9 +20,14 @@ type ruleNames struct {
 	handles map[string]claim
 }
 
+// nameOwner is a [RuleSet], as the owner of names. Its fields belong to the ruleNames.
+type nameOwner struct {
+	names []string // that it has claims to
+}
+
 // claim is what a name stands for in the rules of one owner.
 type claim struct {
-	owner  *RuleSet // nil for rules that were attached one by one
+	owner  *nameOwner // nil for rules that were attached one by one
 	rule   string
 	limits []Limit
 	// overrides is Rule.Overrides, in which all rules of this name agree.
@@ -45,7 +50,7 @@ const maxNames = 10_000
 
 // claim takes the names of a guard's rules. If one of them stands for something else, it takes none
 // and returns that. For the rules of a set, the owner, place returns where a rule stands.
-func (n *ruleNames) claim(owner *RuleSet, rules []*boundRule, place func(rule string) string) *nameConflict {
+func (n *ruleNames) claim(owner *nameOwner, rules []*boundRule, place func(rule string) string) *nameConflict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fresh, wrong := n.compare(owner, rules, func(claim) bool { return true })
@@ -65,17 +70,17 @@ func (n *ruleNames) claim(owner *RuleSet, rules []*boundRule, place func(rule st
 
 // replace takes the names of a set's rules, in place of those that the set had. If some of them
 // stand for something else elsewhere, it changes nothing and returns them.
-func (n *ruleNames) replace(owner *RuleSet, rules []*boundRule, place func(rule string) string) []*nameConflict {
+func (n *ruleNames) replace(owner *nameOwner, rules []*boundRule, place func(rule string) string) []*nameConflict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fresh, wrong := n.compare(owner, rules, func(c claim) bool { return c.owner != owner })
 	if len(wrong) > 0 {
 		return wrong
 	}
-	for _, name := range owner.claimed {
+	for _, name := range owner.names {
 		n.remove(name, owner)
 	}
-	owner.claimed = owner.claimed[:0]
+	owner.names = owner.names[:0]
 	for name, claim := range fresh {
 		if n.hasRoom(name) {
 			claim.place = place(claim.rule)
@@ -87,7 +92,7 @@ func (n *ruleNames) replace(owner *RuleSet, rules []*boundRule, place func(rule 
 
 // compare returns what the rules claim for an owner, and those whose names stand for something
 // else, among them or in the claims that stay.
-func (n *ruleNames) compare(owner *RuleSet, rules []*boundRule, stays func(claim) bool) (fresh map[string]claim, wrong []*nameConflict) {
+func (n *ruleNames) compare(owner *nameOwner, rules []*boundRule, stays func(claim) bool) (fresh map[string]claim, wrong []*nameConflict) {
 	fresh = make(map[string]claim)
 	for _, rule := range rules {
 		if rule.fixed == nil {
@@ -116,7 +121,7 @@ func (c claim) differs(other claim) bool {
 }
 
 // find returns the claim of an owner to a name, or nil.
-func (n *ruleNames) find(name string, owner *RuleSet) *claim {
+func (n *ruleNames) find(name string, owner *nameOwner) *claim {
 	for i := range n.claims[name] {
 		if n.claims[name][i].owner == owner {
 			return &n.claims[name][i]
@@ -137,12 +142,12 @@ func (n *ruleNames) add(name string, c claim) {
 	}
 	n.claims[name] = append(n.claims[name], c)
 	if c.owner != nil {
-		c.owner.claimed = append(c.owner.claimed, name)
+		c.owner.names = append(c.owner.names, name)
 	}
 }
 
 // remove gives up the claim of an owner to a name.
-func (n *ruleNames) remove(name string, owner *RuleSet) {
+func (n *ruleNames) remove(name string, owner *nameOwner) {
 	left := slices.DeleteFunc(n.claims[name], func(c claim) bool { return c.owner == owner })
 	if n.claims[name] = left; len(left) == 0 {
 		delete(n.claims, name)

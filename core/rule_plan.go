@@ -63,7 +63,7 @@ func (p *namedRule) plan(name string) (*ruleLimit, error) {
 
 // newPlan makes a limit that LimitFor has not returned before.
 func (l *Limiter) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
-	prepared := l.limits.of(limit)
+	prepared := l.registry.limits.of(limit)
 	if prepared.err != nil {
 		return nil, prepared.err
 	}

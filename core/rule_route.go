@@ -5,21 +5,26 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 )
 
 // noRoute is the name under which an unnamed rule counts all calls without a known route.
 const noRoute = "(no route)"
 
-// namedFor returns the rule under the name that it counts this call by.
-func (b *boundRule) namedFor(c *call) *namedRule {
+// namedFor returns the rule under the name that it counts a call by.
+func (b *boundRule) namedFor(v View, log *operatorlog.Log) *namedRule {
 	if b.fixed != nil {
 		return b.fixed
 	}
-	route := c.Route()
+	return b.namedByRoute(v, log)
+}
+
+func (b *boundRule) namedByRoute(v View, log *operatorlog.Log) *namedRule {
+	route := v.Route()
 	if route == "" && !b.unrouted.Load() {
-		b.lookForRoute(c)
+		b.lookForRoute(v, log)
 	}
-	return b.routes.of(routeKey{countedMethod(c.Method()), route}, b.meet)
+	return b.routes.of(routeKey{countedMethod(v.Method()), route}, b.meet)
 }
 
 // knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
@@ -41,9 +46,9 @@ func (b *boundRule) knownAs(method, route string) *namedRule {
 }
 
 // lookForRoute warns if there is no route because it is not known yet.
-func (b *boundRule) lookForRoute(c *call) {
-	if v, ok := c.View.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
-		c.limiter.operatorLog.RouteUnknown(b.limits[0].phrase())
+func (b *boundRule) lookForRoute(v View, log *operatorlog.Log) {
+	if v, ok := v.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
+		log.RouteUnknown(b.limits[0].phrase())
 	}
 }
 

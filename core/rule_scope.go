@@ -5,20 +5,21 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
-// inScope reports whether a rule applies to the call, by its Methods, Paths and Except.
-func (c *call) inScope(rule *boundRule) bool {
-	s := &rule.scope
-	if s.HasMethods() && !s.MatchesMethod(c.Method()) {
+// inScope reports whether the rule applies to a call, by its Methods, Paths and Except. The first
+// rule that has patterns fills in the readings of the call's path.
+func (b *boundRule) inScope(v View, readings *pathmatch.Readings, log *operatorlog.Log) bool {
+	s := &b.scope
+	if s.HasMethods() && !s.MatchesMethod(v.Method()) {
 		return false
 	}
 	if !s.HasPatterns() {
 		return true
 	}
-	if c.readings.Empty() {
-		c.readings.Read(c.Route(), c.Path(), loosenessOf(c.View))
+	if readings.Empty() {
+		readings.Read(v.Route(), v.Path(), loosenessOf(v))
 	}
-	if !s.MatchesPath(&c.readings) {
-		rule.lookForParameters(c)
+	if !s.MatchesPath(readings) {
+		b.lookForParameters(v, log)
 		return false
 	}
 	return true
@@ -30,14 +31,14 @@ const maxParameterLooks = 1000
 
 // lookForParameters warns if the rule does not apply to a call only because the route spells its
 // parameters in another way, such as /users/{id} for /users/:id.
-func (b *boundRule) lookForParameters(c *call) {
+func (b *boundRule) lookForParameters(v View, log *operatorlog.Log) {
 	if !b.scope.NamesParameters() || b.parameterLooks.Load() >= maxParameterLooks {
 		return
 	}
 	b.parameterLooks.Add(1)
-	if pattern := b.scope.Misspelled(c.Route()); pattern != "" {
+	if pattern := b.scope.Misspelled(v.Route()); pattern != "" {
 		b.parameterLooks.Store(maxParameterLooks)
-		c.limiter.operatorLog.ParameterMisspelled(b.namedFor(c).name, pattern, c.Route())
+		log.ParameterMisspelled(b.namedFor(v, log).name, pattern, v.Route())
 	}
 }
 

@@ -27,16 +27,16 @@ import (
 // slots, refunds and outcome, goes by the same version. Two middlewares around one handler may use
 // two versions.
 type RuleSet struct {
-	limiter *Limiter
+	limiter  *Limiter // of the guards
+	registry *registry
+	owner    nameOwner
 
 	mu        sync.Mutex // held while rules are attached or replaced
 	rules     map[string]Rule
-	place     func(rule string) string // where each of them stands, or nil
-	key       func(rule string) string // the key of each as it is written there, or nil
+	present   *setVersion
 	followers map[followerKey]follower
 	tallies   map[string]*tally.Tally
-	claimed   []string // the keys of the set's claims; ruleNames.mu protects them
-	stats     RuleSetStats
+	stats     RuleSetStats    // without Version and Names
 	audited   string          // the latest version that was given to the audit
 	audits    <-chan struct{} // closed when that is done
 	by        actor.Actor     // the author of the present version, if known
@@ -64,12 +64,13 @@ func (l *Limiter) RuleSet(rules ...Rule) (*RuleSet, error) {
 	if !l.made() {
 		return nil, errNoLimiter
 	}
-	byName, wrong := l.checkSet(rules)
+	byName, wrong := l.registry.checkSet(rules)
 	if len(wrong) > 0 {
 		return nil, joinRuleErrors(wrong)
 	}
 	return &RuleSet{
-		limiter: l, rules: byName, followers: make(map[followerKey]follower), tallies: make(map[string]*tally.Tally),
+		limiter: l, registry: &l.registry, rules: byName, present: new(setVersion),
+		followers: make(map[followerKey]follower), tallies: make(map[string]*tally.Tally),
 		stats: RuleSetStats{Since: time.Now()},
 	}, nil
 }
@@ -102,7 +103,7 @@ func (s *RuleSet) MustCheck(names ...string) *Check { return orPanic(s.Check(nam
 
 func (s *RuleSet) guard(names []string, inHandler bool) (*Guard, error) {
 	switch {
-	case s == nil || s.limiter == nil:
+	case !s.made():
 		return nil, errZeroRuleSet
 	case len(names) == 0:
 		return nil, &RuleError{Field: "names", Value: names, Why: "must be at least one"}
@@ -126,6 +127,9 @@ func (s *RuleSet) guard(names []string, inHandler bool) (*Guard, error) {
 	return s.attach(key)
 }
 
+// made reports whether a Limiter made the set.
+func (s *RuleSet) made() bool { return s != nil && s.registry != nil }
+
 func (s *RuleSet) list() string {
 	if len(s.rules) == 0 {
 		return "none"
@@ -140,22 +144,22 @@ func (s *RuleSet) attach(key followerKey) (*Guard, error) {
 		return nil, wrong
 	}
 	here := codeplace.OfCaller()
-	at := places{s.place, func(string) string { return here }}
-	if conflict := s.limiter.names.claim(s, rules, at.of); conflict != nil {
+	at := places{s.present.place, func(string) string { return here }}
+	if conflict := s.registry.names.claim(&s.owner, rules, at.of); conflict != nil {
 		return nil, at.error(conflict)
 	}
-	s.limiter.watchBans(rules)
+	s.registry.watchBans(rules)
 	for _, rule := range rules {
 		if s.tallies[rule.Name] == nil {
-			s.tallies[rule.Name] = s.limiter.tallies.Hold(rule.Name)
+			s.tallies[rule.Name] = s.registry.tallies.Hold(rule.Name)
 		}
 		rule.fixed.tally = s.tallies[rule.Name]
 	}
-	g := &Guard{limiter: s.limiter, set: s}
-	g.following.Store(&rules)
-	s.limiter.attached.add(g)
+	g := &Guard{limiter: s.limiter}
+	g.following.Store(&followedRules{rules, s.present})
+	s.registry.attached.add(&g.attachment)
 	s.followers[key] = follower{weak.Make(g), here}
-	s.limiter.ruleSets.add(s)
+	s.registry.sets.add(s)
 	return g, nil
 }
 
@@ -169,7 +173,7 @@ func (s *RuleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRu
 				return nil, wrong
 			}
 		}
-		rule := s.limiter.bind(r, sameName)
+		rule := bind(r, sameName, s.registry.tallies)
 		rule.inHandler = key.inHandler
 		bound = append(bound, rule)
 	}
@@ -177,16 +181,25 @@ func (s *RuleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRu
 }
 
 // living returns the followers that the service still holds, and forgets the others.
-func (s *RuleSet) living() map[followerKey]*Guard {
-	living := make(map[followerKey]*Guard)
+func (s *RuleSet) living() map[followerKey]*attachment {
+	living := make(map[followerKey]*attachment)
 	for key, follower := range s.followers {
 		if g := follower.guard.Value(); g != nil {
-			living[key] = g
+			living[key] = &g.attachment
 		} else {
 			delete(s.followers, key)
 		}
 	}
 	return living
+}
+
+// currentStats returns what Stats shows of the set.
+func (s *RuleSet) currentStats() RuleSetStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Version, stats.Names = s.present.name, slices.Sorted(maps.Keys(s.tallies))
+	return stats
 }
 
 // attached returns the names of the followers, and where each of them was attached.

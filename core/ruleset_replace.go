@@ -30,7 +30,7 @@ import (
 // renewed and freed, and its charge is kept or refunded, in the counter that was charged. So if the
 // Window of a Concurrency changes, the calls in flight are not counted by the new limit.
 func (s *RuleSet) Replace(version string, rules ...Rule) error {
-	if s == nil || s.limiter == nil {
+	if !s.made() {
 		return errZeroRuleSet
 	}
 	log, err := s.replaceFrom(ruleorigin.Origin{}, version, rules)
@@ -54,7 +54,7 @@ func (s *RuleSet) replaceFrom(from ruleorigin.Origin, version string, rules []Ru
 		return func() {}, nil
 	}
 	return func() {
-		s.limiter.operatorLog.RulesReplaced(before, version, len(rules), from.Changes)
+		s.registry.log.RulesReplaced(before, version, len(rules), from.Changes)
 		s.warnOfNobody()
 	}, nil
 }
@@ -66,7 +66,7 @@ func (s *RuleSet) warnOfNobody() {
 	living := s.living()
 	s.mu.Unlock()
 	for _, g := range living {
-		warnOfNobody(s.limiter.operatorLog, g.bound())
+		warnOfNobody(s.registry.log, g.bound())
 	}
 }
 
@@ -86,30 +86,31 @@ func (s originSet) ReportError(problem ruleorigin.Problem, err error) (log func(
 }
 
 // ReportPanic implements ruleorigin.Set.
-func (s originSet) ReportPanic(err error) { s.limiter.operatorLog.Panicked(err) }
+func (s originSet) ReportPanic(err error) { s.registry.log.Panicked(err) }
 
 // ReportPolled implements ruleorigin.Set.
 func (s originSet) ReportPolled(why error, every time.Duration) {
-	s.limiter.operatorLog.RulesPolled(why, every)
+	s.registry.log.RulesPolled(why, every)
 }
 
 // take replaces the rules, or returns why it cannot. It returns the version before, and whether a
 // guard follows the set.
 func (s *RuleSet) take(from ruleorigin.Origin, version string, rules []Rule) (before string, inUse bool, err error) {
-	byName, wrong := s.limiter.checkSet(rules)
+	byName, wrong := s.registry.checkSet(rules)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before = s.present.name
 	if wrong == nil {
-		wrong = s.replace(byName, from.Place)
+		next := &setVersion{version, from.Place, from.Key}
+		wrong = s.replace(byName, next)
 		if wrong != nil && s.anyDropped() {
-			wrong = s.replace(byName, from.Place)
+			wrong = s.replace(byName, next)
 		}
 	}
 	if wrong != nil {
 		return "", false, joinRuleErrors(wrong)
 	}
-	before, s.key = s.stats.Version, from.Key
-	s.stats = RuleSetStats{Version: version, Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
+	s.stats = RuleSetStats{Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
 	s.reported, s.by = nil, actor.Actor{Author: from.Author, Note: from.Note}
 	return before, len(s.followers) > 0, nil
 }
@@ -126,33 +127,14 @@ func (s *RuleSet) audit() {
 func (s *RuleSet) toAudit() (write func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, now, earlier := s.audited, s.stats.Version, s.audits
+	before, now, earlier := s.audited, s.present.name, s.audits
 	if now == before || len(s.followers) == 0 {
 		return nil
 	}
 	ctx := actor.With(context.Background(), s.by.Author, s.by.Note)
 	written := make(chan struct{})
 	s.audited, s.audits = now, written
-	return func() { s.limiter.rulesChanged(ctx, before, now, earlier, written) }
-}
-
-// checkSet returns copies of the rules by name, or all that is wrong with them by themselves.
-func (l *Limiter) checkSet(rules []Rule) (byName map[string]Rule, wrong []*RuleError) {
-	byName = make(map[string]Rule, len(rules))
-	for _, r := range rules {
-		if err := l.checkRule(&r); err != nil {
-			wrong = append(wrong, err)
-		}
-		switch _, taken := byName[r.Name]; {
-		case r.Name == "":
-			wrong = append(wrong, r.wrong("Name", "", "must be set: a set knows its rules by their names"))
-		case taken:
-			wrong = append(wrong, r.wrong("Name", r.Name, "is that of another rule of the set"))
-		}
-		r = r.clone()
-		byName[r.Name] = r
-	}
-	return byName, wrong
+	return func() { s.registry.writeChange(ctx, before, now, earlier, written) }
 }
 
 // anyDropped reports whether the service has dropped guards since the garbage collector ran last.
@@ -176,12 +158,12 @@ func (s *RuleSet) missing(attached map[string]string, rules map[string]Rule) (wr
 }
 
 // replace hands new rules to all followers, or returns why it cannot be done.
-func (s *RuleSet) replace(rules map[string]Rule, place func(rule string) string) (wrong []*RuleError) {
+func (s *RuleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*RuleError) {
 	living, attached := s.living(), s.attached()
 	if wrong = s.missing(attached, rules); wrong != nil {
 		return wrong
 	}
-	next := make(map[*Guard][]*boundRule, len(living))
+	next := make(map[*attachment][]*boundRule, len(living))
 	var all []*boundRule
 	for key, g := range living {
 		bound, err := s.bind(key, rules)
@@ -193,22 +175,22 @@ func (s *RuleSet) replace(rules map[string]Rule, place func(rule string) string)
 	if wrong != nil {
 		return wrong
 	}
-	at := places{place, func(rule string) string { return attached[rule] }}
-	for _, conflict := range s.limiter.names.replace(s, all, at.of) {
+	at := places{version.place, func(rule string) string { return attached[rule] }}
+	for _, conflict := range s.registry.names.replace(&s.owner, all, at.of) {
 		wrong = append(wrong, at.error(conflict))
 	}
 	if wrong != nil {
 		return wrong
 	}
-	s.limiter.watchBans(all)
-	s.rules, s.place = rules, place
-	s.limiter.limits.forget() // those of the old rules, which may never be used again
+	s.registry.watchBans(all)
+	s.rules, s.present = rules, version
+	s.registry.limits.forget() // those of the old rules, which may never be used again
 	s.holdTallies(attached)
 	for _, rule := range all {
 		rule.fixed.tally = s.tallies[rule.Name]
 	}
 	for g, bound := range next {
-		g.following.Store(&bound)
+		g.following.Store(&followedRules{bound, version})
 	}
 	return nil
 }
@@ -217,7 +199,7 @@ func (s *RuleSet) replace(rules map[string]Rule, place func(rule string) string)
 func (s *RuleSet) holdTallies(attached map[string]string) {
 	for name, of := range s.tallies {
 		if _, ok := attached[name]; !ok {
-			s.limiter.tallies.Release(of)
+			s.registry.tallies.Release(of)
 			delete(s.tallies, name)
 		}
 	}

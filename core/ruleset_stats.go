@@ -1,87 +1,47 @@
 package core
 
 import (
-	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
-// maxReported bounds the errors that a set logs until the next success.
-const maxReported = 100
-
-// ReportError reports that the latest rules could not be read, so the present ones stay in force. An
-// error that wraps a *[RuleError] reports that they were read, and are wrong. [Limiter.Stats] show
-// the error until the next success, and the log has it once until then. A nil error is such a
-// success: it reports that the present version is the latest one again. Replace reports its own
-// errors and successes.
-func (s *RuleSet) ReportError(err error) {
-	if s == nil || s.limiter == nil {
-		panic(errZeroRuleSet)
-	}
-	problem := ruleorigin.Unread
-	if wrong := (*RuleError)(nil); errors.As(err, &wrong) {
-		problem = ruleorigin.Wrong
-	}
-	s.reportError(problem, err)()
-}
-
-// reportError is ReportError for an error of this problem, and leaves it to the caller to call log.
-func (s *RuleSet) reportError(problem ruleorigin.Problem, err error) (log func()) {
-	switch {
-	case err == nil:
-		return s.clear()
-	case s.record(problem, err.Error()):
-		version := s.version()
-		return func() { s.limiter.operatorLog.RulesOutdated(problem, version, err) }
-	default:
-		return func() {}
-	}
-}
-
-// record keeps an error for Stats, and reports whether it is a new one.
-func (s *RuleSet) record(problem ruleorigin.Problem, text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Problem, s.stats.LastError, s.stats.LastErrorAt = string(problem), text, time.Now()
-	if s.reported[text] || len(s.reported) == maxReported {
-		return false
-	}
-	if s.reported == nil {
-		s.reported = make(map[string]bool)
-	}
-	s.reported[text] = true
-	return true
-}
-
-// clear forgets the errors. log says so if there were any.
-func (s *RuleSet) clear() (log func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wasWrong, version := s.stats.LastError != "", s.stats.Version
-	s.stats.Problem, s.stats.LastError, s.stats.LastErrorAt, s.reported = "", "", time.Time{}, nil
-	if !wasWrong {
-		return func() {}
-	}
-	return func() { s.limiter.operatorLog.RulesCurrent(version) }
-}
-
-func (s *RuleSet) version() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stats.Version
+// RuleSetStats is the state of one [RuleSet].
+type RuleSetStats struct {
+	// Names are the names of the rules that guards follow, sorted.
+	Names []string
+	// Version is the version in force: what [RuleSet.Replace] was given, or "" before.
+	Version string
+	// Document is the prefix of the document that the set follows, as rulefile.NewDocument takes
+	// it, also while a fallback is in force. It is "" if the set follows none.
+	Document string
+	// Digest identifies the text of the rules in force. Processes that follow one document, or the
+	// same files, limit alike if they have one Digest, even if the text was published twice. If the
+	// rules have no text, it is the Version.
+	Digest string
+	// Since is when this process began to use it.
+	Since time.Time
+	// Problem is why the latest rules are not in force, or "" if they are. It is "wrong" if they
+	// have a mistake, and "unread" if Redis or a file cannot be read, so that nobody knows them. It
+	// is "lost" if Redis has lost the document with the rules, or has an older version again: then
+	// publish it again. It is "missing" if no document was published yet. The texts are stable, for
+	// metrics.
+	Problem string
+	// LastError describes the Problem, and LastErrorAt is when it was found last.
+	LastError   string
+	LastErrorAt time.Time
 }
 
 // ruleSets are the sets of a limiter that guards follow.
 type ruleSets struct {
 	mu   sync.Mutex
-	sets []*RuleSet
+	sets []setStats
 }
 
-func (r *ruleSets) add(s *RuleSet) {
+// setStats is a [RuleSet], as Stats shows it.
+type setStats interface{ currentStats() RuleSetStats }
+
+func (r *ruleSets) add(s setStats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.Contains(r.sets, s) {
@@ -94,11 +54,7 @@ func (r *ruleSets) stats() (all []RuleSetStats) {
 	sets := slices.Clone(r.sets)
 	r.mu.Unlock()
 	for _, s := range sets {
-		s.mu.Lock()
-		stats := s.stats
-		stats.Names = slices.Sorted(maps.Keys(s.tallies))
-		s.mu.Unlock()
-		all = append(all, stats)
+		all = append(all, s.currentStats())
 	}
 	return all
 }

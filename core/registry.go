@@ -1,0 +1,109 @@
+package core
+
+import (
+	"context"
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+)
+
+// registry knows the rules of a limiter, and holds what they share.
+type registry struct {
+	names    ruleNames
+	attached attachedGuards
+	sets     ruleSets
+	limits   limitCache
+	tallies  *tally.Table
+	log      *operatorlog.Log
+
+	identifies bool // Options.Identify is set
+	reports    bool // Options.OnThreshold is set
+	// startBanWatch begins to read the lists of bans and overrides.
+	startBanWatch func()
+	// writeChange writes into the audit that the rules of a set have changed. If earlier is not nil,
+	// it first waits until it is closed. It closes written when the change is written.
+	writeChange func(ctx context.Context, before, now string, earlier <-chan struct{}, written chan<- struct{})
+}
+
+// attach prepares the rules of a guard and adds it to the list, or returns what is wrong with them.
+func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) *RuleError {
+	sameName := make(map[string]int)
+	for _, r := range rules {
+		if wrong := g.check(&r); wrong != nil {
+			return wrong
+		}
+		a.rules = append(a.rules, bind(r, sameName, g.tallies))
+	}
+	here := codeplace.Once()
+	if conflict := g.names.claim(nil, a.rules, func(string) string { return here() }); conflict != nil {
+		return conflict.error(here())
+	}
+	g.watchBans(a.rules)
+	for _, rule := range a.rules {
+		if rule.fixed != nil {
+			rule.fixed.tally = g.tallies.OfRule(rule.fixed.name)
+		}
+		// In a handler, a subject may keep the counters apart.
+		if rule.inHandler = inHandler; !inHandler {
+			g.watchRoutes(rule)
+		}
+	}
+	g.attached.add(a)
+	warnOfNobody(g.log, a.rules)
+	return nil
+}
+
+// check returns what is wrong with a rule on this limiter, or nil.
+func (g *registry) check(r *Rule) *RuleError {
+	if wrong := r.check(); wrong != nil {
+		return wrong
+	}
+	if r.NeedLogin && !g.identifies {
+		return r.wrong("NeedLogin", true, "needs Options.Identify, to know who is logged in")
+	}
+	if len(r.Warn) > 0 && !g.reports {
+		return r.wrong("Warn", r.Warn, "needs Options.OnThreshold, which receives the reports")
+	}
+	return nil
+}
+
+// checkSet returns copies of the rules by name, or all that is wrong with them by themselves.
+func (g *registry) checkSet(rules []Rule) (byName map[string]Rule, wrong []*RuleError) {
+	byName = make(map[string]Rule, len(rules))
+	for _, r := range rules {
+		if err := g.check(&r); err != nil {
+			wrong = append(wrong, err)
+		}
+		switch _, taken := byName[r.Name]; {
+		case r.Name == "":
+			wrong = append(wrong, r.wrong("Name", "", "must be set: a set knows its rules by their names"))
+		case taken:
+			wrong = append(wrong, r.wrong("Name", r.Name, "is that of another rule of the set"))
+		}
+		r = r.clone()
+		byName[r.Name] = r
+	}
+	return byName, wrong
+}
+
+// watchBans begins to read the lists of bans and overrides if some of the rules obey them.
+func (g *registry) watchBans(rules []*boundRule) {
+	if slices.ContainsFunc(rules, func(r *boundRule) bool { return r.ban != nil || r.Overrides }) {
+		g.startBanWatch()
+	}
+}
+
+// watchRoutes logs a warning when another unnamed rule counts a route of the same name in the same
+// counter.
+func (g *registry) watchRoutes(rule *boundRule) {
+	if rule.Key != nil { // the subjects of key functions cannot be compared
+		return
+	}
+	rule.onRoute = func(p *namedRule) {
+		if p.name != noRoute && !g.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
+			g.log.RouteCountedTwice(p.name)
+		}
+	}
+}

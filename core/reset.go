@@ -1,0 +1,87 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+// Reset forgets what a subject used of all limits of the guard's rules, including those of Also and
+// Plans, as if it had never called. It reports whether there was anything to forget. For a rule
+// without a Name it resets the routes that this process has been called for. It neither ends a ban
+// (see [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
+func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	if !g.made() {
+		return false, errZeroGuard
+	}
+	rules := g.bound()
+	name := rules[0].displayName()
+	if err := checkSubject(name, subject); err != nil {
+		return false, err
+	}
+	var forget forgotten
+	for _, rule := range rules {
+		for _, named := range rule.namedRules() {
+			forget.add(g.limiter.keyHead, rule, named, subject)
+		}
+	}
+	return g.limiter.resetAll(ctx, name, subject, forget)
+}
+
+// Reset forgets what a subject has used of the attached rules of a name, as [Guard.Reset] does for
+// the rules of a Guard. It covers a rule's own limit, Also and Plans. It neither resets limits from
+// LimitFor nor ends a ban (see [Limiter.Unban]). It reports whether there was anything to forget.
+//
+// The error is a *[RuleError] if no attached rule counts by this name. The counters of handles have
+// a Reset of their own. Other errors are those of [Limiter.Ban].
+func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool, err error) {
+	if err := l.checkOperated(name, subject); err != nil {
+		return false, err
+	}
+	forget, ok := l.forget(name, subject)
+	if !ok {
+		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be the name of a rule that is attached to this Limiter"}
+	}
+	return l.resetAll(ctx, name, subject, forget)
+}
+
+// forget returns the keys that Reset deletes for the attached rules of a name. ok is false if there
+// are no such rules.
+func (l *Limiter) forget(name, subject string) (forget forgotten, ok bool) {
+	guards, _ := l.registry.attached.all()
+	for _, g := range guards {
+		for _, rule := range g.bound() {
+			for _, named := range rule.namedRules() {
+				if named.name == name {
+					forget.add(l.keyHead, rule, named, subject)
+					ok = true
+				}
+			}
+		}
+	}
+	return forget, ok
+}
+
+// forgotten are the keys of counters, and of reports of their thresholds, that a reset forgets.
+type forgotten struct{ counters, notices [][]byte }
+
+// add adds those of a rule under one of its names.
+func (f *forgotten) add(keyHead string, rule *boundRule, named *namedRule, subject string) {
+	for _, limit := range named.countedLimits() {
+		f.counters = append(f.counters, rediskey.Append(nil, keyHead, subject, limit.keyTail))
+	}
+	f.notices = rule.appendNotices(f.notices, named, keyHead, subject)
+}
+
+// resetAll forgets these keys of a subject.
+func (l *Limiter) resetAll(ctx context.Context, name, subject string, f forgotten) (changed bool, err error) {
+	if len(f.notices) > 0 {
+		defer l.thresholds.Forget(f.notices...)
+	}
+	keys := append(f.counters, f.notices...)
+	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
+	return l.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
+}
