@@ -83,7 +83,7 @@ func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdi
 		switch {
 		case v.Ended != nil:
 			return nil, nil, false
-		case needed(c, v) && c.Spared: // nobody knows of an override that limits the subject
+		case needed(c, v) && !c.InForce(): // as far as the overrides are known
 			*v = algorithm.Verdict{From: algorithm.FromNobody, Instead: v.Err}
 		case needed(c, v):
 			places = append(places, i)
