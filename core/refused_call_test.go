@@ -52,13 +52,15 @@ func TestRefusedCallsGiveBackNothingThatTheyDidNotTake(t *testing.T) {
 	}
 }
 
-// A call whose cost never fits, or whose subject is blocked, bans nobody whom another rule refuses.
-// A block goes before a cost.
+// A call whose cost never fits, or whose subject is blocked, bans nobody whom another rule refuses, nor
+// would if that rule were not in DryRun. A block goes before a cost.
 func TestStoppedCallsBanNobody(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		login := core.Rule{Name: "login", Limit: core.PerDay(1), Key: key("caller"), Ban: core.Ban{After: 1, For: time.Hour}}
-		wantStatus(t, newGuard(t, limiter, login), newView("GET", "/"), 200)
+		tried := login
+		tried.Name, tried.Key, tried.DryRun = "tried", key("user"), true
+		wantStatus(t, newGuard(t, limiter, login, tried), newView("GET", "/"), 200)
 		costly := core.Rule{Name: "export", Limit: core.PerDay(3), Key: key("tenant"), Overrides: true, Cost: cost(4)}
 		blocked := core.Rule{Name: "api", Limit: core.PerDay(3), Key: key("key"), Overrides: true}
 		operator{t, limiter, "api", blocked.Limit}.block("key", time.Time{})
@@ -66,10 +68,10 @@ func TestStoppedCallsBanNobody(t *testing.T) {
 			rules []core.Rule
 			want  int
 		}{
-			"a cost that never fits":                {[]core.Rule{login, costly}, 400},
-			"a block":                               {[]core.Rule{login, blocked}, 429},
-			"a block before a cost that never fits": {[]core.Rule{login, blocked, costly}, 429},
-			"a block behind a cost that never fits": {[]core.Rule{costly, blocked, login}, 429},
+			"a cost that never fits":                {[]core.Rule{login, tried, costly}, 400},
+			"a block":                               {[]core.Rule{login, tried, blocked}, 429},
+			"a block before a cost that never fits": {[]core.Rule{login, blocked, costly, tried}, 429},
+			"a block behind a cost that never fits": {[]core.Rule{costly, blocked, login, tried}, 429},
 		} {
 			guard := newGuard(t, limiter, test.rules...)
 			for range 2 { // the second time, it is known which server refuses
@@ -77,14 +79,17 @@ func TestStoppedCallsBanNobody(t *testing.T) {
 					t.Errorf("%s: status %d, want %d", name, got, test.want)
 				}
 			}
-			if isBanned(t, limiter, "caller") {
+			if isBanned(t, limiter, "caller") || isBanned(t, limiter, "user") {
 				t.Errorf("%s banned a caller", name)
 			}
 		}
-		wantStatus(t, newGuard(t, limiter, login), newView("GET", "/"), 429)
-		if !isBanned(t, limiter, "caller") {
+		free := core.Rule{Name: "free", Limit: core.PerDay(9), Key: key("key"), Overrides: true}
+		wantStatus(t, newGuard(t, limiter, tried, free), newView("GET", "/"), 200)
+		wantStatus(t, newGuard(t, limiter, login, free), newView("GET", "/"), 429)
+		if !isBanned(t, limiter, "caller") || !isBanned(t, limiter, "user") {
 			t.Error("a call that only the limit refused banned nobody")
 		}
+		wantLeft(t, limiter, "free", "key", free.Limit, 8)
 	})
 }
 

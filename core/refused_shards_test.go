@@ -26,6 +26,7 @@ type side struct {
 type twins struct {
 	*rapid.T
 	rules          []core.Rule
+	subjects       []string // of the rules; some of them have one together
 	process, shard side
 }
 
@@ -56,7 +57,8 @@ func TestShardsDecideAsOneProcess(t *testing.T) {
 func drawTwins(t *rapid.T, options core.Options) *twins {
 	w := &twins{T: t}
 	for i := range rapid.IntRange(2, 4).Draw(t, "rules") {
-		w.rules = append(w.rules, drawShardedRule(t, i))
+		w.subjects = append(w.subjects, fmt.Sprint("subject:", rapid.IntRange(0, i).Draw(t, "subject")))
+		w.rules = append(w.rules, drawShardedRule(t, i, w.subjects[i]))
 	}
 	w.process, w.shard = w.side(core.Options{}), w.side(options)
 	core.GiveBackAtOnce(w.shard.limiter)
@@ -77,9 +79,9 @@ func (w *twins) side(options core.Options) side {
 	return side{limiter, guard}
 }
 
-// drawShardedRule draws a rule that counts a subject of its own. A call names its plan and its cost
-// in headers. No window ends during the test.
-func drawShardedRule(t *rapid.T, i int) core.Rule {
+// drawShardedRule draws a rule that counts a subject. A call names its plan and its cost in headers.
+// No window ends during the test.
+func drawShardedRule(t *rapid.T, i int, subject string) core.Rule {
 	const month = 30 * 24 * time.Hour
 	limit := func(of string, window time.Duration) core.Limit {
 		limit := core.Per(rapid.IntRange(1, 4).Draw(t, of), window)
@@ -95,7 +97,7 @@ func drawShardedRule(t *rapid.T, i int) core.Rule {
 		}
 		return limit
 	}
-	r := core.Rule{Name: fmt.Sprint("rule", i), Limit: limit("max", month), Key: key(fmt.Sprint("subject:", i))}
+	r := core.Rule{Name: fmt.Sprint("rule", i), Limit: limit("max", month), Key: key(subject)}
 	if rapid.Bool().Draw(t, "also") {
 		if further := limit("further max", 2*month); further.Window != r.Limit.Window {
 			r.Also = []core.Limit{further}
@@ -106,12 +108,15 @@ func drawShardedRule(t *rapid.T, i int) core.Rule {
 		r.Plan = func(c core.Request) (string, error) { return headerOf(c, "X-Plan", i), nil }
 	}
 	r.Overrides = rapid.Bool().Draw(t, "overrides")
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
 		r.Soft = true
 	case 1:
 		r.DryRun = true
-	case 2, 3:
+	case 2:
+		r.DryRun = true
+		fallthrough
+	case 3, 4:
 		r.Ban = core.Ban{After: 1, For: month}
 	}
 	r.Cost = core.CostBySize(1)
@@ -165,7 +170,7 @@ func (w *twins) override(i int) {
 }
 
 func (w *twins) put(l *core.Limiter, i int, text string) error {
-	return core.PutOverride(l, w.rules[i].Name, fmt.Sprint("subject:", i), text)
+	return core.PutOverride(l, w.rules[i].Name, w.subjects[i], text)
 }
 
 func (w *twins) eachSide(do func(l *core.Limiter) error) {
@@ -208,7 +213,7 @@ func (w *twins) call(refused map[core.Reason]int) {
 // counted returns what the counters and the bans of all rules hold.
 func (w *twins) counted(s side) (counters, bans string) {
 	for i, r := range w.rules {
-		x, err := s.limiter.Inspect(background, fmt.Sprint("subject:", i))
+		x, err := s.limiter.Inspect(background, w.subjects[i])
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -81,19 +81,17 @@ func holdStrikes(counters []algorithm.Counter, parts []*shardPart) (held []*shar
 	return held
 }
 
-// countStrikes lets the bans of parts that refused the call, and so charged nothing, count the
-// refusal, which stands if they cannot.
+// countStrikes lets the bans of some parts count the refusals that they watch. What a part answered
+// stands if it cannot.
 func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts []*shardPart) {
-	parts = partsWhere(parts, func(p *shardPart) bool { return p.refuses() && p.hasStrike() })
-	var refusals [][]algorithm.Verdict
+	parts = partsWhere(parts, (*shardPart).hasStrike)
+	var again []*shardPart
 	for _, p := range parts {
-		refusals = append(refusals, slices.Clone(p.verdicts))
+		again = append(again, p.again())
 	}
-	s.chargeRest(caller, ctx, start, parts)
+	s.chargeRest(caller, ctx, start, again)
 	for i, p := range parts {
-		if p.failed() {
-			p.verdicts = refusals[i]
-		}
+		p.adopt(again[i])
 	}
 }
 
@@ -148,12 +146,11 @@ func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, start time.Time
 		refused = refused || first.refuses()
 	case <-soon.Done():
 	}
-	if refused {
-		// No other part is charged, but a ban that watches a counter which refused has to count
-		// the refusal.
-		others = partsWhere(others, (*shardPart).hasStrike)
+	if refused { // no other part is charged
+		s.countStrikes(caller, ctx, start, others)
+	} else {
+		s.chargeRest(caller, ctx, start, others)
 	}
-	s.chargeRest(caller, ctx, start, others)
 	<-answered
 }
 

@@ -58,12 +58,12 @@ func partsWhere(parts []*shardPart, is func(*shardPart) bool) (some []*shardPart
 	return some
 }
 
-// watch lets the bans of the part count refusals by its counters, as in the call. While strikes are
-// held, only bans in DryRun do, because they ban nobody.
+// watch lets the bans of the part count refusals by its counters, as in the call, unless strikes are
+// held.
 func (p *shardPart) watch(call []algorithm.Counter, held bool) {
 	for i, at := range p.indexes {
 		var watched []int
-		if !held || call[at].Dry {
+		if !held {
 			watched = call[at].WatchedIn(p.indexes)
 		}
 		p.counters[i].Watched = watched
@@ -73,9 +73,9 @@ func (p *shardPart) watch(call []algorithm.Counter, held bool) {
 	}
 }
 
-// hasBan reports whether a ban of this part may count a refusal, and ban somebody.
+// hasBan reports whether a ban of this part may count a refusal.
 func (p *shardPart) hasBan() bool {
-	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return len(c.Watched) > 0 && !c.Dry })
+	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return len(c.Watched) > 0 })
 }
 
 // mayStop reports whether an override may stop the whole call; see stops.
@@ -127,14 +127,48 @@ func (p *shardPart) refuses() bool {
 	return p.verdicts[0].Ended != nil || !algorithm.Passes(p.counters, p.verdicts)
 }
 
-// hasStrike reports whether a ban has to count a refusal by this part.
+// hasStrike reports whether a ban has to count a refusal by this part, perhaps one in DryRun.
 func (p *shardPart) hasStrike() bool {
 	for i := range p.counters {
 		if algorithm.Struck(p.counters, p.verdicts, i) {
-			return true
+			return !p.stops()
 		}
 	}
 	return false
+}
+
+// again returns the part as it is asked once more, so that its bans count a refusal. If only
+// counters in DryRun refused, no other is asked, because it may be charged already.
+func (p *shardPart) again() *shardPart {
+	again := *p
+	again.counters, again.verdicts = slices.Clone(p.counters), slices.Clone(p.verdicts)
+	if p.refuses() {
+		return &again
+	}
+	again.asked = nil
+	for i := range again.counters {
+		again.counters[i].Override = nil // the counters have the limits in force
+		if wait := p.verdicts[i].RetryAfter; wait == 0 || wait == algorithm.Forever {
+			again.counters[i].Cost = 0
+		}
+	}
+	return &again
+}
+
+// adopt replaces what the part answered by what it answered when it was asked once more.
+func (p *shardPart) adopt(again *shardPart) {
+	if again.failed() {
+		return
+	}
+	if p.refuses() {
+		*p = *again
+		return
+	}
+	for i := range p.verdicts {
+		if c := &again.counters[i]; c.Cost > 0 || c.Limit.Properties().Watches {
+			p.verdicts[i] = again.verdicts[i]
+		}
+	}
 }
 
 // charges returns what this part's shard charged. The charges have keys of their own, because giving

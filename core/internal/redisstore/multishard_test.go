@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -233,44 +232,5 @@ func TestCloseDuringGiveBacks(t *testing.T) {
 	s.Close()
 	if left := s.left(t, free); left != 10_000 {
 		t.Errorf("%d are left of 10,000 that nobody was let use", left)
-	}
-}
-
-// intercepted is a client that calls a function before each command.
-type intercepted struct {
-	redis.UniversalClient
-	before func(redis.Cmder)
-}
-
-func (c intercepted) Process(ctx context.Context, cmd redis.Cmder) error {
-	c.before(cmd)
-	return c.UniversalClient.Process(ctx, cmd)
-}
-
-// One shard refuses when it is looked at, and lets the call pass when its ban is to count the
-// refusal, because somebody gave permits back meanwhile. Then the call passes, and is charged on all
-// shards.
-func TestCallThatPassesAfterAllIsCharged(t *testing.T) {
-	ring := redistest.StartRing(t, 3).Client(t)
-	first, second, third := counter("first", daily(t, 1)), counter("second", daily(t, 2)), counter("third", daily(t, 5))
-	ban := algorithm.Counter{Key: append(bytes.Clone(second.Key), ":ban"...), Limit: new(algorithm.Banned(1, 3600_000_000, 3600_000_000, 1_000_000)), Watched: []int{1}}
-	other := newStore(t, ring, patient)
-	refused := false // by the second shard, when it was looked at
-	s := newStore(t, intercepted{ring, func(cmd redis.Cmder) {
-		if args := cmd.Args(); refused && len(args) > 5 && args[3] == string(second.Key) && args[5] == any(int64(1)) { // to charge
-			_, _ = other.Reset(context.Background(), second.Key)
-		}
-	}}, patient)
-	s.mustTake(t, first, second, third, ban)
-	other.mustTake(t, second)
-	if _, err := other.Reset(context.Background(), first.Key); err != nil {
-		t.Fatal(err)
-	}
-	refused = true
-	if v := s.take(context.Background(), first, second, third, ban); !passes(v[0]) || !passes(v[1]) || !passes(v[2]) || !passes(v[3]) {
-		t.Fatalf("%+v, want the call to pass", v)
-	}
-	if left := []int64{s.left(t, first), s.left(t, second), s.left(t, third)}; !slices.Equal(left, []int64{0, 1, 3}) {
-		t.Errorf("%v left, want 0, 1 and 3", left)
 	}
 }
