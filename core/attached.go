@@ -20,9 +20,8 @@ type attachment struct {
 	following atomic.Pointer[followedRules]
 
 	// The fields below are for Explain and Inspect.
-	calls   atomic.Pointer[guardCalls] // nil before the first call
-	noting  atomic.Int32               // how many of the first calls were noted
-	callers []uintptr                  // of the function that made the guard
+	callNotes
+	callers []uintptr // of the function that made the guard
 }
 
 // followedRules are the rules of a guard that follows a [RuleSet], in one version of the set.

@@ -3,12 +3,19 @@ package core
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // maxNoted is the largest number of routes that are noted for a guard.
 const maxNoted = 16
+
+// callNotes are what is noted about the calls of a guard.
+type callNotes struct {
+	calls  atomic.Pointer[guardCalls] // nil before the first call
+	noting atomic.Int32               // how many of the first calls were noted
+}
 
 // guardCalls holds what a guard has noted about the calls that it decided. It does not change once
 // the guard refers to it.
@@ -28,13 +35,13 @@ type guardCalls struct {
 const noteFirst = 1_000
 
 // note notes the route of a call, and whether a subject was passed with it.
-func (a *attachment) note(v View, subject string) {
-	if a.noting.Load() < noteFirst {
-		a.noting.Add(1)
+func (n *callNotes) note(v View, subject string) {
+	if n.noting.Load() < noteFirst {
+		n.noting.Add(1)
 	}
 	route, loose := routeKey{countedMethod(v.Method()), v.Route()}, loosenessOf(v)
 	for {
-		before := a.calls.Load()
+		before := n.calls.Load()
 		if before != nil && before.knows(route, subject != "", loose) {
 			return
 		}
@@ -43,7 +50,7 @@ func (a *attachment) note(v View, subject string) {
 			*noted = *before
 		}
 		noted.add(route, subject != "", loose)
-		if a.calls.CompareAndSwap(before, noted) {
+		if n.calls.CompareAndSwap(before, noted) {
 			return
 		}
 	}
@@ -123,8 +130,8 @@ func (unroutedView) Route() string       { return "" }
 func (unroutedView) Param(string) string { return "" }
 
 // noted returns what the guard has noted about its calls.
-func (a *attachment) noted() guardCalls {
-	if noted := a.calls.Load(); noted != nil {
+func (n *callNotes) noted() guardCalls {
+	if noted := n.calls.Load(); noted != nil {
 		return *noted
 	}
 	return guardCalls{}

@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it
@@ -62,4 +64,19 @@ func (e *RuleError) Error() string {
 		return fmt.Sprintf("core: %s = %s: %s", e.Field, value, e.Why)
 	}
 	return fmt.Sprintf("core: rule %q: %s = %s: %s", e.Rule, e.Field, value, e.Why)
+}
+
+// joinRuleErrors returns the errors in order of their rules and texts, each once: several guards of
+// a set may find the same.
+func joinRuleErrors(wrong []*RuleError) error {
+	var errs []error
+	seen := make(map[string]bool)
+	for _, err := range wrong {
+		if text := err.Error(); !seen[text] {
+			seen[text] = true
+			errs = append(errs, err)
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
 }

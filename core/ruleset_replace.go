@@ -3,11 +3,9 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/actor"
@@ -203,19 +201,4 @@ func (s *RuleSet) holdTallies(attached map[string]string) {
 			delete(s.tallies, name)
 		}
 	}
-}
-
-// joinRuleErrors returns the errors in order of their rules and texts, each once: several guards of
-// a set may find the same.
-func joinRuleErrors(wrong []*RuleError) error {
-	var errs []error
-	seen := make(map[string]bool)
-	for _, err := range wrong {
-		if text := err.Error(); !seen[text] {
-			seen[text] = true
-			errs = append(errs, err)
-		}
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
 }
