@@ -72,7 +72,7 @@ type facts struct {
 	// slack is how much longer a wait may be than with an exact count; 0 if the algorithm is exact.
 	slack func(core.Limit) time.Duration
 	// most is how many permits may pass in any half-open span of this length.
-	most func(limit core.Limit, span time.Duration) int
+	most func(limit core.Limit, span time.Duration) int64
 	// full is how long it takes at most until a used-up counter equals a fresh one.
 	full func(core.Limit) time.Duration
 	// lives is how long a key may live after it was written.
@@ -94,7 +94,7 @@ var algorithms = []facts{
 		largest:   mostPermits,
 		model:     slidingModel,
 		slack:     subWindowLasts,
-		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
+		most:      func(l core.Limit, span time.Duration) int64 { return int64(l.Max) * windowsIn(l, span) },
 		full:      func(l core.Limit) time.Duration { return l.Window + subWindowLasts(l) },
 		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting:   func(n int) core.Limit { return core.PerDay(n) },
@@ -105,7 +105,7 @@ var algorithms = []facts{
 		largest:   10_000,
 		model:     logModel,
 		slack:     exact,
-		most:      func(l core.Limit, span time.Duration) int { return l.Max * windowsIn(l, span) },
+		most:      func(l core.Limit, span time.Duration) int64 { return int64(l.Max) * windowsIn(l, span) },
 		full:      func(l core.Limit) time.Duration { return l.Window },
 		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting: func(n int) core.Limit {
@@ -117,9 +117,11 @@ var algorithms = []facts{
 		largest:   mostPermits,
 		model:     func() model { return new(alignedModel) },
 		slack:     exact,
-		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
-		full:      func(l core.Limit) time.Duration { return l.Window },
-		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		most: func(l core.Limit, span time.Duration) int64 {
+			return int64(l.Max) * (windowsIn(l, span-time.Microsecond) + 1)
+		},
+		full:  func(l core.Limit) time.Duration { return l.Window },
+		lives: func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting: func(n int) core.Limit { // whose windows end at one midnight in a hundred
 			return core.Limit{Max: n, Window: 100 * 24 * time.Hour, Algorithm: core.CalendarWindow}
 		},
@@ -130,9 +132,11 @@ var algorithms = []facts{
 		leases:    true,
 		model:     func() model { return new(fixedModel) },
 		slack:     exact,
-		most:      func(l core.Limit, span time.Duration) int { return l.Max * (windowsIn(l, span-time.Microsecond) + 1) },
-		full:      func(l core.Limit) time.Duration { return l.Window },
-		lives:     func(l core.Limit) time.Duration { return 2 * l.Window },
+		most: func(l core.Limit, span time.Duration) int64 {
+			return int64(l.Max) * (windowsIn(l, span-time.Microsecond) + 1)
+		},
+		full:  func(l core.Limit) time.Duration { return l.Window },
+		lives: func(l core.Limit) time.Duration { return 2 * l.Window },
 		lasting: func(n int) core.Limit {
 			return core.Limit{Max: n, Window: 24 * time.Hour, Algorithm: core.FixedWindow}
 		},
@@ -142,7 +146,7 @@ var algorithms = []facts{
 		largest:   20_000, // at one a day, as in lasting
 		model:     func() model { return new(bucketModel) },
 		slack:     exact,
-		most:      func(l core.Limit, span time.Duration) int { return atOnce(l) + refilled(l, span+tick(l)) },
+		most:      func(l core.Limit, span time.Duration) int64 { return int64(atOnce(l)) + refilled(l, span+tick(l)) },
 		full:      timeToFill,
 		lives:     timeToFill,
 		lasting:   func(n int) core.Limit { return core.PerDay(1).Bucket(n) },
@@ -193,8 +197,8 @@ func atOnce(l core.Limit) int {
 }
 
 // windowsIn returns how many consecutive windows cover a span.
-func windowsIn(l core.Limit, span time.Duration) int {
-	return int((span + l.Window - 1) / l.Window)
+func windowsIn(l core.Limit, span time.Duration) int64 {
+	return int64((span + l.Window - 1) / l.Window)
 }
 
 // tick returns the interval at which a bucket is refilled: a microsecond, or a millisecond for
@@ -207,8 +211,8 @@ func tick(l core.Limit) time.Duration {
 }
 
 // refilled returns how many permits of a bucket come back in a span, a partial one included.
-func refilled(l core.Limit, span time.Duration) int {
-	return int(float64(span)/float64(l.Window)*float64(l.Max)) + 1
+func refilled(l core.Limit, span time.Duration) int64 {
+	return int64(float64(span)/float64(l.Window)*float64(l.Max)) + 1
 }
 
 // timeToFill returns how long an empty bucket takes to be full, including the tick that has begun.

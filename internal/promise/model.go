@@ -10,7 +10,8 @@ import (
 )
 
 // model is one counter as the design describes it, in plain arithmetic, regardless of speed and
-// memory. It gives each field of the answer that an engine must give. A new algorithm needs these
+// memory. It gives each field of the answer that an engine must give. It
+// adds in 64 bits, because permits may be as many as an int holds. A new algorithm needs these
 // methods only.
 //
 // A model forgets nothing. An engine forgets a counter that equals a fresh one, and nobody may
@@ -26,7 +27,7 @@ type model interface {
 
 // prediction is the part of a decision that depends on the counter. Times are in microseconds.
 type prediction struct {
-	left              int   // after the charge; never negative
+	left              int64 // after the charge
 	resetAfter, retry int64 // retry is 0 when the cost fits
 }
 
@@ -34,7 +35,7 @@ type prediction struct {
 func (p prediction) decision(name, subject string, limit core.Limit, source core.Source) core.Decision {
 	d := core.Decision{
 		Allowed: p.retry == 0, Reason: core.Allowed, Rule: name, Key: subject, Limit: limit, Source: source,
-		Remaining:  max(0, p.left),
+		Remaining:  int(max(0, p.left)),
 		ResetAfter: time.Duration(p.resetAfter) * time.Microsecond,
 		RetryAfter: time.Duration(p.retry) * time.Microsecond,
 	}

@@ -65,9 +65,9 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 		seen.charges++
 		*m, rest = seen, math.MaxInt64/tick/2
 	}
-	p.left = math.MaxInt
+	p.left = math.MaxInt64
 	for _, of := range seen.parts[own:] {
-		p.left = min(p.left, int(floor(new(big.Rat).Sub(whole(of.size(l)), of.used))))
+		p.left = min(p.left, floor(new(big.Rat).Sub(whole(of.size(l)), of.used)))
 	}
 	p.resetAfter = seen.wait(own, l, atOnce(l), rest, now)
 	return p

@@ -44,27 +44,27 @@ func logModel() model {
 
 func (m *listModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
 	counting := m.admitted[:0:0]
-	used := 0
+	used := int64(0)
 	for _, a := range m.admitted {
 		if m.counts(a.at, now, l) > 0 {
 			counting = append(counting, a)
-			used += a.permits
+			used += int64(a.permits)
 		}
 	}
-	if over := used + cost - l.Max; cost > 0 && over > 0 {
+	if over := used + int64(cost) - int64(l.Max); cost > 0 && over > 0 {
 		for _, a := range counting {
-			if over -= a.permits; over <= 0 {
+			if over -= int64(a.permits); over <= 0 {
 				p.retry = m.counts(a.at, now, l)
 				break
 			}
 		}
 	} else if charge && cost > 0 {
 		counting = append(counting, admittedAt{now, cost, m.charges})
-		used += cost
+		used += int64(cost)
 		m.admitted = counting
 		m.charges++
 	}
-	p.left = l.Max - used
+	p.left = int64(l.Max) - used
 	if n := len(counting); n > 0 {
 		p.resetAfter = m.counts(counting[n-1].at, now, l)
 	}
@@ -83,7 +83,7 @@ func (m *listModel) refund(_ int64, _ core.Limit, charge, permits int) {
 // fixedModel is a window that begins with its first call.
 type fixedModel struct {
 	begin  int64
-	used   int
+	used   int64
 	begins []int64 // of each charge's window
 }
 
@@ -93,14 +93,14 @@ func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pred
 		begin, used = now, 0
 	}
 	rest := begin + l.Window.Microseconds() - now
-	if cost > 0 && used+cost > l.Max {
+	if cost > 0 && used+int64(cost) > int64(l.Max) {
 		p.retry = rest
 	} else if charge && cost > 0 {
-		used += cost
+		used += int64(cost)
 		m.begin, m.used = begin, used
 		m.begins = append(m.begins, begin)
 	}
-	p.left = l.Max - used
+	p.left = int64(l.Max) - used
 	if used > 0 {
 		p.resetAfter = rest
 	}
@@ -109,14 +109,14 @@ func (m *fixedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pred
 
 func (m *fixedModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	if m.begins[charge] == m.begin {
-		m.used -= permits
+		m.used -= int64(permits)
 	}
 }
 
 // alignedModel is the number of permits charged in each window of the calendar, by the window's
 // number since the epoch.
 type alignedModel struct {
-	admitted map[int64]int
+	admitted map[int64]int64
 	numbers  []int64 // of each charge's window
 }
 
@@ -125,16 +125,16 @@ func (m *alignedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pr
 	number := now / window
 	rest := (number+1)*window - now
 	switch {
-	case cost > 0 && m.admitted[number]+cost > l.Max:
+	case cost > 0 && m.admitted[number]+int64(cost) > int64(l.Max):
 		p.retry = rest
 	case charge && cost > 0:
 		if m.admitted == nil {
-			m.admitted = make(map[int64]int)
+			m.admitted = make(map[int64]int64)
 		}
-		m.admitted[number] += cost
+		m.admitted[number] += int64(cost)
 		m.numbers = append(m.numbers, number)
 	}
-	p.left = l.Max - m.admitted[number]
+	p.left = int64(l.Max) - m.admitted[number]
 	if m.admitted[number] > 0 {
 		p.resetAfter = rest
 	}
@@ -142,5 +142,5 @@ func (m *alignedModel) ask(now int64, l core.Limit, cost int, charge bool) (p pr
 }
 
 func (m *alignedModel) refund(_ int64, _ core.Limit, charge, permits int) {
-	m.admitted[m.numbers[charge]] -= permits
+	m.admitted[m.numbers[charge]] -= int64(permits)
 }

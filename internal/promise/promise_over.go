@@ -70,9 +70,9 @@ func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 func spansWithin(admitted []admission, f facts, limit core.Limit) error {
 	w := limit.Window
 	for _, span := range []time.Duration{w / 32, w / 2, w - time.Microsecond, w, w + w/32, 3 * w / 2, 2 * w, 5 * w} {
-		sum := 0
+		sum := int64(0)
 		for i := len(admitted) - 1; i >= 0 && admitted[len(admitted)-1].at.Sub(admitted[i].at) < span; i-- {
-			sum += admitted[i].permits
+			sum += int64(admitted[i].permits)
 		}
 		if most := f.most(limit, span); sum > most {
 			return fmt.Errorf("%d admitted within %v, want at most %d of %v", sum, span, most, limit)

@@ -129,7 +129,7 @@ func wantSpans(t *testing.T, f facts, limit core.Limit, admitted []taken) {
 		length := min(span.Microseconds(), admitted[len(admitted)-1].To-admitted[0].From+1)
 		most := f.most(limit, time.Duration(length)*time.Microsecond)
 		for i := range admitted {
-			within := 0
+			within := int64(0)
 			for _, a := range admitted[i:] {
 				if a.From >= admitted[i].From+length {
 					break

@@ -108,13 +108,13 @@ func (w *waiter) wait(s step, told time.Duration) error {
 // over reports whether a step is over the limit by an exact count of what was admitted in the last
 // Window.
 func (w *waiter) over(s step) bool {
-	sum := s.cost()
+	sum := int64(s.cost())
 	for _, a := range w.admitted {
 		if time.Since(a.at) < s.by.Window {
-			sum += a.permits
+			sum += int64(a.permits)
 		}
 	}
-	return sum > s.by.Max
+	return sum > int64(s.by.Max)
 }
 
 // resets waits until the counter is fresh.

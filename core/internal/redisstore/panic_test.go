@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 
@@ -14,8 +16,8 @@ import (
 // hugeText and hugeArray announce more than fits into memory. go-redis panics when it reads one of
 // them, if the command may have such a reply.
 var (
-	hugeText  = &fault{name: "a huge text", reply: "$9223372036854775800\r\n"}
-	hugeArray = &fault{name: "a huge array", reply: "*9223372036854775807\r\n"}
+	hugeText  = &fault{name: "a huge text", reply: fmt.Sprintf("$%d\r\n", math.MaxInt)}
+	hugeArray = &fault{name: "a huge array", reply: fmt.Sprintf("*%d\r\n", math.MaxInt)}
 )
 
 // panicReports counts the panics that were reported.
