@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -74,8 +75,8 @@ func TestClientIPRefused(t *testing.T) {
 		{"negative prefix", core.ClientIP{IPv6Prefix: -1}, "IPv6Prefix", "-1"},
 		{"prefix too short", core.ClientIP{IPv6Prefix: 31}, "IPv6Prefix", "31"},
 		{"prefix too long", core.ClientIP{IPv6Prefix: 129}, "IPv6Prefix", "129"},
-		{"largest prefix", core.ClientIP{IPv6Prefix: math.MaxInt}, "IPv6Prefix", "922"},
-		{"most negative prefix", core.ClientIP{IPv6Prefix: math.MinInt}, "IPv6Prefix", "-922"},
+		{"largest prefix", core.ClientIP{IPv6Prefix: math.MaxInt}, "IPv6Prefix", fmt.Sprint(math.MaxInt)},
+		{"most negative prefix", core.ClientIP{IPv6Prefix: math.MinInt}, "IPv6Prefix", fmt.Sprint(math.MinInt)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := core.New(core.Options{ClientIP: test.ip})

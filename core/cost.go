@@ -23,18 +23,25 @@ func CostBySize(unit int64) func(Request) int {
 		if size < 0 {
 			return unknownSize
 		}
-		return int(max(1, min((size-1)/unit+1, unknownSize-1)))
+		return int(max(1, min((size-1)/unit+1, largeSize)))
 	}
 }
 
-// unknownSize is the cost that CostBySize computes for a body of unknown length.
-const unknownSize = math.MaxInt
+// The costs that CostBySize computes for a body of unknown length, and for one of so many units that
+// it never fits, though on 32 bits a limit may be as large.
+const (
+	unknownSize = math.MaxInt
+	largeSize   = unknownSize - 1
+)
 
 // permits returns what a rule's Cost returned, as counters take it. Only a body of unknown length
 // costs algorithm.LargestCost, for which unknownSize stands: an int may be smaller.
 func (c *call) permits(cost int) int64 {
-	if c.bySize && cost == unknownSize {
+	switch {
+	case c.bySize && cost == unknownSize:
 		return algorithm.LargestCost
+	case c.bySize && cost == largeSize:
+		return algorithm.LargestCost - 1
 	}
 	return min(int64(cost), algorithm.LargestCost-1)
 }

@@ -106,7 +106,7 @@ func (l *Limiter) overridden(a *appliedRule, found *algorithm.FoundOverride) *ru
 // overridden returns the limit with the numbers of an override.
 func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
 	l = l.normal()
-	l.Max, l.Burst = int(found.Max), int(found.Burst)
+	l.Max, l.Burst = permitsOf(found.Max), permitsOf(found.Burst)
 	return l
 }
 

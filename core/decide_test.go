@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -228,7 +229,9 @@ func TestCostBySize(t *testing.T) {
 	wantStatus(t, newGuard(t, limiter, planned), v, 200)
 	wantLeft(t, limiter, "planned", me, core.PerHour(3), 0)
 	v.size = math.MaxInt64 // a known size, though it is the largest
-	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "bytes", Seconds: 1, Cost: core.CostBySize(1)}), v, 413)
+	for _, most := range []int{5, mostPermits} {
+		wantStatus(t, newGuard(t, limiter, core.Rule{Name: fmt.Sprint("bytes ", most), Seconds: 1, MaxCount: most, Cost: core.CostBySize(1)}), v, 413)
+	}
 	rule.Name, rule.Cost = "plain", cost(11)
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "first", Seconds: 1, Cost: core.CostBySize(1)}, rule), newView("POST", "/"), 400)
 	defer func() {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -129,12 +130,16 @@ func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source 
 		d.Reason = LimitExceeded
 	}
 	d.Limit = *limit // by itself: assigned together with others it is copied twice
-	d.Rule, d.Source, d.Remaining = name, source, int(v.Remaining)
+	d.Rule, d.Source, d.Remaining = name, source, permitsOf(v.Remaining)
 	d.ResetAfter, d.RetryAfter, d.Wait = micros(v.ResetAfter), micros(v.RetryAfter), micros(v.Wait)
 	if v.RetryAfter == algorithm.Forever {
 		d.RetryAfter = 0
 	}
 }
+
+// permitsOf returns a number of permits, or the largest int if that is smaller. An int may have 32
+// bits, and processes of 64 bits store larger numbers.
+func permitsOf(n int64) int { return int(min(n, math.MaxInt)) }
 
 // clone returns the decision of a direct call with its own copies of the name and the subject,
 // which a framework may have lent to the caller for one call.

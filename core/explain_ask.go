@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -249,6 +248,3 @@ func (e *explained) questions() (list []*question) {
 	}
 	return list
 }
-
-// atMost returns a number of permits as an int.
-func atMost(n int64) int { return int(min(n, math.MaxInt)) }

@@ -40,7 +40,7 @@ func (x *explanation) concludeRule(e *explained) {
 	for i := range e.limits {
 		e.Limits = append(e.Limits, e.explainLimit(&e.limits[i]))
 	}
-	e.Cost, e.Override = atMost(e.cost), e.stored
+	e.Cost, e.Override = permitsOf(e.cost), e.stored
 	x.describeBan(e)
 	e.Reason, e.bound = e.reason(), e.binding(x.Time)
 	if wait := e.bound.RetryAfter; wait != algorithm.Forever && (e.isBlocked() || !e.tooCostly()) {
@@ -57,7 +57,7 @@ func (e *explained) explainLimit(a *askedLimit) ExplainedLimit {
 	}
 	out.Limit = a.limit
 	if v := a.answer(); v != nil {
-		out.Known, out.Remaining, out.ResetAfter = true, atMost(v.Remaining), micros(v.ResetAfter)
+		out.Known, out.Remaining, out.ResetAfter = true, permitsOf(v.Remaining), micros(v.ResetAfter)
 		out.Used = max(0, a.limit.atOnce()-out.Remaining)
 		if !e.exceeds(a) { // otherwise no wait helps
 			out.RetryAfter = micros(v.RetryAfter)

@@ -216,7 +216,7 @@ func PutOverride(l *Limiter, name, subject, text string) error {
 
 // StoredOverride returns the stored form of an override of a limit: another Max and Burst, or a
 // lifted limit, or a block.
-func StoredOverride(own Limit, maxPermits, burst int, unlimited, blocked bool, ends time.Time) string {
+func StoredOverride[N int | int64](own Limit, maxPermits, burst N, unlimited, blocked bool, ends time.Time) string {
 	compiled, err := own.compile()
 	if err != nil {
 		panic(err)

@@ -23,6 +23,15 @@ import (
 // mostPermits is the largest Max, 10^12, or as much as an int holds.
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
+// noMax returns the largest int, which is above any Max. On 32 bits it is a valid Max, so the
+// smallest int takes its place.
+func noMax() int {
+	if mostPermits+1 == math.MaxInt {
+		return math.MinInt
+	}
+	return math.MaxInt
+}
+
 // fakeView is a call as an adapter shows it. It follows View strictly: a header is found under its
 // canonical name only.
 type fakeView struct {

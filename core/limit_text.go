@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -141,9 +142,12 @@ func (l Limit) withAlgorithm(words []string) (_ Limit, why string) {
 
 // parseCount reads digits only: a sign or an underscore would be written back without.
 func parseCount(text string) (n int, why string) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || text[0] == '+' {
+	wide, err := strconv.ParseInt(text, 10, 64)
+	switch n = int(wide); {
+	case err != nil || wide < 1 || text[0] == '+':
 		return 0, fmt.Sprintf("counts %q, which is not a number from 1 to 10^12", text)
+	case int64(n) != wide:
+		return 0, fmt.Sprintf("counts %q, but the largest number on 32 bits is %d", text, math.MaxInt)
 	}
 	return n, ""
 }

@@ -57,6 +57,19 @@ func FuzzLimitText(f *testing.F) {
 
 // Malformed text is an error that names it and says what is wrong. Text that can be read is written
 // so that it can be read again.
+// A number that an int of 32 bits cannot hold is an error there, which says so.
+func TestCountsAboveAnInt(t *testing.T) {
+	const text = "10000000000/h"
+	limit, err := core.ParseLimit(text)
+	if math.MaxInt > 10_000_000_000 {
+		if err != nil || limit.String() != text {
+			t.Errorf("%v, %v", limit, err)
+		}
+	} else if err == nil || !strings.Contains(err.Error(), "32 bits is 2147483647") {
+		t.Errorf("%v, %v", limit, err)
+	}
+}
+
 func FuzzParseLimit(f *testing.F) {
 	for _, text := range []string{
 		"100/s", "5/15m log", "1000/24h fixed", "60/m aligned", "10/s burst 20", "1000/day@UTC", "3/month@Europe/Berlin", "3 at once",

@@ -2,7 +2,6 @@ package core
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -136,7 +135,7 @@ func readOverride(subject, text string, own *algorithm.Limit) Override {
 		o.Ignored = err.Error()
 		return o
 	}
-	o.Max, o.Burst = int(min(stored.Max, math.MaxInt)), int(min(stored.Burst, math.MaxInt))
+	o.Max, o.Burst = permitsOf(stored.Max), permitsOf(stored.Burst)
 	o.Unlimited, o.Blocked = stored.What == algorithm.OverrideUnlimited, stored.What == algorithm.OverrideBlocked
 	o.Author, o.Note, o.Since = stored.Author, stored.Note, time.UnixMicro(stored.Set).UTC()
 	if stored.Ends > 0 {

@@ -190,7 +190,7 @@ func TestWrongOverrides(t *testing.T) {
 			{"window", "s", core.Override{Max: 1, Unlimited: true}, "Override"},
 			{"window", "s", core.Override{Unlimited: true, Blocked: true}, "Override"},
 			{"window", "s", core.Override{Max: -1}, "Override.Max"},
-			{"window", "s", core.Override{Max: mostPermits + 1}, "Override.Max"},
+			{"window", "s", core.Override{Max: noMax()}, "Override.Max"},
 			{"window", "s", core.Override{Max: 5, Burst: 5}, "Override.Burst"},
 			{"bucket", "s", core.Override{Burst: 5, Blocked: true}, "Override.Burst"},
 			{"bucket", "s", core.Override{Max: 5, Burst: -5}, "Override.Burst"},

@@ -3,7 +3,6 @@ package core
 import (
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +82,7 @@ func (l *Limiter) ExplainReference(text string) (Reference, error) {
 	}
 	r := Reference{
 		Time: time.UnixMicro(c.Time), Rule: c.Rule, Reason: referenceReasons[c.Reason], Limit: limit,
-		Remaining: int(min(c.Remaining, math.MaxInt)), Wait: time.Duration(c.Wait) * time.Millisecond, key: key,
+		Remaining: permitsOf(c.Remaining), Wait: time.Duration(c.Wait) * time.Millisecond, key: key,
 	}
 	if c.Digest != [8]byte{} {
 		r.Digest = digestText(c.Digest)

@@ -149,7 +149,7 @@ func (r *triedRule) use() {
 	if limit.Algorithm == core.TokenBucket && limit.Burst != 0 {
 		size = limit.Burst
 	}
-	if size < 1 || size > mostPermits || r.rule.MaxCount != 0 && limit.Max != r.rule.MaxCount {
+	if size < 1 || int64(size) > 1e12 || r.rule.MaxCount != 0 && limit.Max != r.rule.MaxCount {
 		r.Fatalf("%+v: counted by %v", r.rule, limit)
 	}
 	over := 429

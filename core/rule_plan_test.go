@@ -107,7 +107,7 @@ func TestInvalidPlans(t *testing.T) {
 		"a limit and error": {core.PerHour(9), errVerify, errVerify.Error()},
 		"no Max":            {core.Limit{Window: time.Hour}, nil, "Max = 0"},
 		"negative":          {core.PerHour(-5), nil, "Max = -5"},
-		"too large":         {core.PerHour(math.MaxInt), nil, "10^12"},
+		"too large":         {core.PerHour(noMax()), nil, "10^12"},
 		"no span":           {core.Limit{Max: 9}, nil, "Window = 0s"},
 		"no zone":           {core.PerCalendarDay(9, ""), nil, "needs a zone"},
 		"a long log":        {core.Limit{Max: 10_001, Window: time.Hour, Algorithm: core.SlidingLog}, nil, "10,000"},

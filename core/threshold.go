@@ -112,7 +112,7 @@ func (c *call) reached(a *callLimit, counter *algorithm.Counter, v *algorithm.Ve
 		return
 	}
 	reached := Threshold{
-		Rule: a.named.name, Key: string(subject), Limit: *a.limit, Fraction: fraction, Used: int(counter.Limit.Max - v.Remaining),
+		Rule: a.named.name, Key: string(subject), Limit: *a.limit, Fraction: fraction, Used: permitsOf(counter.Limit.Max - v.Remaining),
 		ResetAfter: micros(v.ResetAfter), Time: time.UnixMicro(v.At),
 	}
 	l.thresholds.Add(notices.Notice{

@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"math"
 	"regexp"
 
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
@@ -214,6 +213,3 @@ func skipShape() *shape {
 // smallest returns the least number that a list or mapping may hold: one that holds nothing may
 // read as everything.
 const smallest = 1
-
-// isInt reports whether a number fits an int of this machine.
-func isInt(n int64) bool { return math.MinInt <= n && n <= math.MaxInt }

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 
@@ -83,13 +84,14 @@ var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 func (c *checker) number(n *yaml.Node, s *shape, label string) bool {
 	value, err := strconv.ParseInt(n.Value, 10, 64)
+	most := min(s.most, math.MaxInt) // an int may have 32 bits
 	switch {
 	case !decimal.MatchString(n.Value):
 		c.fail(n, valued(label, n), "must be a whole number in digits, such as 100")
 	case s.least == s.most && (err != nil || value != s.least):
 		c.fail(n, valued(label, n), fmt.Sprintf("must be %d", s.least))
-	case err != nil || value < s.least || value > s.most || !isInt(value):
-		c.fail(n, valued(label, n), fmt.Sprintf("must be %d to %d", s.least, s.most))
+	case err != nil || value < s.least || value > most:
+		c.fail(n, valued(label, n), fmt.Sprintf("must be %d to %d", s.least, most))
 	default:
 		return true
 	}
