@@ -16,10 +16,10 @@ type cell struct {
 	limit *algorithm.Limit
 	slot  uint8
 	word  algorithm.Word
-	back  int64    // instant.awake less the time of the word, in microseconds
-	_     [64]byte // so that a charge does not take the cache line of the fields above from their readers
+	ahead int64    // by how many microseconds the time of the word is ahead of instant.awake
+	_     [56]byte // so that a charge does not take the cache line of the fields above from their readers
 	value atomic.Int64
-	last  atomic.Int64 // when it was charged last, by the time of the word
+	last  atomic.Int64 // when it was charged last, by instant.awake
 	_     [48]byte
 }
 
@@ -31,14 +31,14 @@ type cells [256]atomic.Pointer[cell]
 
 func cellSlot(hash uint64) uint8 { return uint8(hash >> 40) }
 
-// chargeCell charges a counter that has an open cell. It reports false if there is none, or if the
-// cost does not fit.
+// chargeCell charges a counter that has an open cell. It reports false if there is none, if the cost
+// does not fit, or if the clock was set since the cell was opened.
 func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, arrived int64, v *algorithm.Verdict) bool {
 	open := s.cells[cellSlot(hash)].Load()
-	if open == nil || open.limit != c.Limit || c.Cost <= 0 || open.key != string(c.Key) {
+	if open == nil || open.limit != c.Limit || c.Cost <= 0 || open.ahead != s.own.Ahead() || open.key != string(c.Key) {
 		return false
 	}
-	now := s.sinceEpoch(arrived)
+	now := arrived + open.ahead
 	for {
 		value := open.value.Load()
 		if value == closed {
@@ -49,7 +49,7 @@ func (s *Store) chargeCell(c *algorithm.Counter, hash uint64, arrived int64, v *
 			return false
 		}
 		if open.value.CompareAndSwap(value, next) {
-			open.last.Store(now)
+			open.last.Store(arrived)
 			*v = open.word.Answer(next, now, c.Cost)
 			return true
 		}
@@ -79,22 +79,25 @@ func (s *Store) openCell(shard *shard, e *entry, c *algorithm.Counter, hash uint
 	if !ok {
 		return
 	}
-	open := &cell{key: string(c.Key), limit: c.Limit, slot: cellSlot(hash), word: word, back: t.awake - t.now}
+	open := &cell{key: string(c.Key), limit: c.Limit, slot: cellSlot(hash), word: word, ahead: t.now - t.awake}
 	open.value.Store(value)
-	open.last.Store(t.now)
+	open.last.Store(t.awake)
 	shard.open = open
 	s.cells[open.slot].Store(open)
 }
 
 // closeCell moves the count of the shard's cell back into its entry, which is still there: nothing
 // has changed the table meanwhile. The state is written as of the last charge, as without a cell: a
-// call by another rate would find another use at a later time.
+// call by another rate would find another use at a later time. No later call under the lock is at
+// an earlier time than that: see timeIn.
 func (s *Store) closeCell(shard *shard) {
 	open := shard.open
 	shard.open = nil
 	value := open.value.Swap(closed)
 	s.cells[open.slot].CompareAndSwap(open, nil)
 	e := shard.find([]byte(open.key), tag(s.hash([]byte(open.key))))
-	e.freshAt = open.word.Back(value, open.last.Load(), &e.state) + open.back
+	last := open.last.Load()
+	shard.newest = max(shard.newest, last)
+	e.freshAt = open.word.Back(value, last+open.ahead, &e.state) - open.ahead
 	e.setCalled()
 }

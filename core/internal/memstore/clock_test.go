@@ -210,6 +210,31 @@ func TestTimesInSwappedOrder(t *testing.T) {
 	}
 }
 
+// The same holds if the other one has charged a cell: a refusal at the earlier time, for which the
+// cell is closed, brings back nothing.
+func TestTimesInSwappedOrderOfACell(t *testing.T) {
+	for name, limit := range limits(t, 10) {
+		hot, begin := ownTime(t)
+		begin += second - begin%second
+		c := counter("key", limit)
+		hot.heatAt(&c, begin)
+		inTable, _ := ownTime(t)
+		inTable.takeAt("key", limit, begin)
+		for i, call := range []struct{ cost, at int64 }{{1, 20_000}, {9, 5000}, {1, 20_001}} {
+			if !hot.HasCell() && i < 2 {
+				t.Errorf("%s: the hot key is in its table", name)
+			}
+			var v, want algorithm.Verdict
+			c.Cost = call.cost
+			hot.decideOne(&c, true, begin+call.at, &v)
+			inTable.decideOne(&c, true, begin+call.at, &want)
+			if v != want || (v.RetryAfter > 0) != (call.cost == 9) {
+				t.Errorf("%s, call %d: %+v, want %+v", name, i, v, want)
+			}
+		}
+	}
+}
+
 // A key that was swept meanwhile is fresh from then on, and not from a moment before.
 func TestTimesBeforeASweep(t *testing.T) {
 	s, later := ownTime(t)
@@ -251,11 +276,7 @@ func TestTimesOverSeveralShards(t *testing.T) {
 // not one more.
 func TestHotKeyWithTheOwnClock(t *testing.T) {
 	const most, long = 2000, algorithm.MaxWindow
-	bucket, err := algorithm.Bucketed(most, long, most)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]*algorithm.Limit{"bucket": &bucket}
+	all := map[string]*algorithm.Limit{"bucket": bucket(t, most, long, most)}
 	for name, kind := range map[string]algorithm.Kind{"sliding window": algorithm.SlidingWindow, "fixed window": algorithm.FixedWindow} {
 		all[name] = new(algorithm.Windowed(kind, most, long))
 	}

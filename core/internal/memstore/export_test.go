@@ -1,8 +1,6 @@
 package memstore
 
 import (
-	"context"
-
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -18,16 +16,24 @@ func (s *Store) HasCell() bool {
 
 // Heat charges a counter as a call does that waited for the lock, after another one that did, so
 // that a cell opens.
-func (s *Store) Heat(c *algorithm.Counter) algorithm.Verdict {
-	var v [1]algorithm.Verdict
-	s.Decide(context.Background(), []algorithm.Counter{*c}, true, v[:])
+func (s *Store) Heat(c *algorithm.Counter) algorithm.Verdict { return s.heatAt(c, s.arrival()) }
+
+// heatAt is Heat with a time that was read before.
+func (s *Store) heatAt(c *algorithm.Counter, arrived int64) (v algorithm.Verdict) {
+	if s.decideOne(c, true, arrived, &v); v.RetryAfter == 0 {
+		s.openAt(c, arrived)
+	}
+	return v
+}
+
+// openAt opens a cell for a counter that was charged just now.
+func (s *Store) openAt(c *algorithm.Counter, arrived int64) {
 	hash := s.hash(c.Key)
-	shard, arrived := s.shard(hash), s.arrival()
+	shard := s.shard(hash)
 	s.lock(shard)
 	defer shard.mu.Unlock()
-	if place := shard.placeOf(c.Key, tag(hash)); place >= 0 && v[0].RetryAfter == 0 {
+	if place := shard.placeOf(c.Key, tag(hash)); place >= 0 {
 		shard.waitedFor = place
 		s.openCell(shard, &shard.entries[place], c, hash, s.timeIn(shard, arrived))
 	}
-	return v[0]
 }

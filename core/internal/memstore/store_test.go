@@ -27,17 +27,23 @@ func newStore(maxKeys int) (*Store, *testClock) {
 // limits returns a limit of so many permits a second for each algorithm that keeps a few numbers.
 func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	t.Helper()
-	bucket, err := algorithm.Bucketed(most, second, most)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]*algorithm.Limit{"bucket": &bucket}
+	all := map[string]*algorithm.Limit{"bucket": bucket(t, most, second, most)}
 	for name, kind := range map[string]algorithm.Kind{
 		"sliding window": algorithm.SlidingWindow, "fixed window": algorithm.FixedWindow, "calendar window": algorithm.CalendarWindow,
 	} {
 		all[name] = new(algorithm.Windowed(kind, most, second))
 	}
 	return all
+}
+
+// bucket returns the limit of a bucket, which must be possible.
+func bucket(t testing.TB, rate, window, burst int64) *algorithm.Limit {
+	t.Helper()
+	limit, err := algorithm.Bucketed(rate, window, burst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &limit
 }
 
 // minute returns a limit of so many permits a minute.
