@@ -69,11 +69,14 @@ func (tokenBucket) share(l *Limit, part float64) (*Limit, error) {
 	return &shared, err
 }
 
-func (tokenBucket) place(now int64, l *Limit) int64 {
-	if l.Tick == 1 {
-		return now
+func (tokenBucket) place(now int64, l *Limit) int64 { return ticks(now, l.Tick) }
+
+// ticks returns how many whole ticks so many microseconds are.
+func ticks(span, tick int64) int64 {
+	if tick == 1 {
+		return span
 	}
-	return now / l.Tick
+	return span / tick
 }
 
 // anchor continues the refill from now on.
@@ -215,21 +218,19 @@ func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
 }
 
 func (tokenBucket) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
-	if l.Tick != 1 || s.More != l.shared {
+	if s.More != l.shared {
 		return w, 0, false
 	}
 	return Word{
-		kind: l.Kind, full: l.Max * l.Permit, unit: l.Permit, refill: l.Refill, from: now, until: now + longestWord,
+		kind: l.Kind, full: l.Max * l.Permit, unit: l.Permit, refill: l.Refill, tick: l.Tick, from: s.At * l.Tick, until: now + longestWord,
 		first: s.Charged - ceilDiv(s.Used, l.Permit),
 	}, s.Used, true
 }
 
 func (tokenBucket) back(w *Word, value, now int64, s *State) (freshAt int64) {
-	s.At, s.Used, s.Charged = now, 0, w.position(value)
-	if high := now - w.from; high < math.MaxInt64/w.refill {
-		s.Used = max(0, value-high*w.refill)
-	}
-	return now + ceilDiv(s.Used, w.refill)
+	passed := ticks(now-w.from, w.tick)
+	s.At, s.Used, s.Charged = s.At+passed, unrefilled(value, passed, w.refill), w.position(value)
+	return (s.At + ceilDiv(s.Used, w.refill)) * w.tick
 }
 
 func gcd(a, b int64) int64 {

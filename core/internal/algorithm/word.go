@@ -7,9 +7,10 @@ package algorithm
 type Word struct {
 	kind       Kind
 	full, unit int64 // the most that fits, and one permit, in units
-	refill     int64 // units that come back per microsecond; 0: all come back at reset
+	refill     int64 // units that come back per tick; 0: all come back at reset
+	tick       int64 // with refill: the length of a tick in microseconds
 	// from and until bound the calls for which the word is valid, until excluded. They and reset
-	// are in microseconds since the epoch.
+	// are in microseconds since the epoch. With refill, a tick begins at from.
 	from, until int64
 	reset       int64 // without refill: when everything used comes back
 	first       int64 // with refill: the position of the last charge when nothing is used
@@ -30,7 +31,7 @@ func (w *Word) Charge(value, now, cost int64) (next int64, fits bool) {
 		next = value + cost
 		return next, next <= w.full
 	}
-	back := (now - w.from) * w.refill
+	back := ticks(now-w.from, w.tick) * w.refill
 	next = max(value, back) + cost*w.unit
 	return next, next-back <= w.full
 }
@@ -41,9 +42,11 @@ func (w *Word) Answer(value, now, cost int64) Verdict {
 	if w.refill == 0 {
 		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now, Taken: cost}
 	}
-	used := value - (now-w.from)*w.refill
+	passed := ticks(now-w.from, w.tick)
+	used := value - passed*w.refill
 	return Verdict{
-		At: now, Remaining: max(0, floorDiv(w.full-used, w.unit)), ResetAfter: ceilDiv(used, w.refill), Position: w.position(value), Taken: cost,
+		At: now, Remaining: max(0, floorDiv(w.full-used, w.unit)), ResetAfter: w.from + (passed+ceilDiv(used, w.refill))*w.tick - now,
+		Position: w.position(value), Taken: cost,
 	}
 }
 

@@ -20,12 +20,14 @@ func BenchmarkDecide(b *testing.B) {
 	for _, name := range []string{"fixed window", "sliding window", "calendar window"} {
 		all[name] = new(algorithm.Windowed(all[name].Kind, 1_000_000_000, 3600*second))
 	}
-	bucket, err := algorithm.Bucketed(1, 30*second, 50_000_000)
-	if err != nil {
-		b.Fatal(err)
+	for name, window := range map[string]int64{"bucket": 30 * second, "bucket by the hour": 3600 * second} {
+		bucket, err := algorithm.Bucketed(window/(30*second), window, 50_000_000)
+		if err != nil {
+			b.Fatal(err)
+		}
+		all[name] = &bucket
 	}
-	all["bucket"] = &bucket
-	for _, name := range []string{"bucket", "fixed window", "sliding window", "calendar window"} {
+	for _, name := range []string{"bucket", "bucket by the hour", "fixed window", "sliding window", "calendar window"} {
 		for what, keys := range map[string]int{"one key": 1, "100k keys": 100_000} {
 			b.Run(name+"/"+what, func(b *testing.B) {
 				s := New(250_000, nil)

@@ -19,12 +19,13 @@ import (
 func TestHotKeyIsExact(t *testing.T) {
 	const most, day = 60_000, 24 * 3600 * 1_000_000
 	bucket, err := algorithm.Bucketed(1000, 1_000_000_000, most) // one comes back per second
-	if err != nil {
-		t.Fatal(err)
+	hourly, wrong := algorithm.Bucketed(3600, 3_600_000_000, most)
+	if err != nil || wrong != nil {
+		t.Fatal(err, wrong)
 	}
 	for name, limit := range map[string]algorithm.Limit{
 		"sliding window": algorithm.Windowed(algorithm.SlidingWindow, most, 366*day), "fixed window": algorithm.Windowed(algorithm.FixedWindow, most, 366*day),
-		"calendar window": algorithm.Windowed(algorithm.CalendarWindow, most, 366*day), "bucket": bucket,
+		"calendar window": algorithm.Windowed(algorithm.CalendarWindow, most, 366*day), "bucket": bucket, "bucket by the hour": hourly,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New(100, nil) // of one shard

@@ -25,9 +25,10 @@ func newStore(maxKeys int) (*Store, *testClock) {
 }
 
 // limits returns a limit of so many permits a second for each algorithm that keeps a few numbers.
+// The bucket by the hour counts milliseconds.
 func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	t.Helper()
-	all := map[string]*algorithm.Limit{"bucket": bucket(t, most, second, most)}
+	all := map[string]*algorithm.Limit{"bucket": bucket(t, most, second, most), "bucket by the hour": bucket(t, 3600*most, 3600*second, most)}
 	for name, kind := range map[string]algorithm.Kind{
 		"sliding window": algorithm.SlidingWindow, "fixed window": algorithm.FixedWindow, "calendar window": algorithm.CalendarWindow,
 	} {
