@@ -41,6 +41,9 @@ func (c *call) addressToCount() netip.Addr {
 	return addr
 }
 
+// ipSubject returns the subject of the caller's address: see ByIP.
+func (c *call) ipSubject() string { return c.limiter.IPSubject(c.addressToCount()) }
+
 // inspectProxies warns if a peer that is not trusted sends a header that proxies send.
 func (c *call) inspectProxies() {
 	ips, peer := c.limiter.clientIPs, clientip.Plain(c.RemoteAddr())

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"reflect"
 	"strings"
 )
 
@@ -73,13 +72,3 @@ func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
 		return "", nil
 	}
 }
-
-// must panics unless right is true. It is called while a service starts, so nothing panics in a
-// request.
-func must(right bool, what string) {
-	if !right {
-		panic("core: " + what)
-	}
-}
-
-func usableAsKey(key any) bool { return key != nil && reflect.TypeOf(key).Comparable() }

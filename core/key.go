@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
@@ -144,8 +145,8 @@ func Join(keys ...KeyFunc) KeyFunc {
 // ipSubject returns the subject of the client's address. If r is the limiter's own Request,
 // addresses are grouped as the limiter is configured.
 func ipSubject(r Request) string {
-	if c, ok := r.(*call); ok {
-		return c.limiter.IPSubject(c.addressToCount())
+	if own, ok := r.(interface{ ipSubject() string }); ok {
+		return own.ipSubject()
 	}
 	return IPSubject(r.ClientIP())
 }
@@ -158,13 +159,6 @@ func ipSubject(r Request) string {
 // use [Limiter.IPSubject].
 func IPSubject(addr netip.Addr) string { return defaultClientIPs.Subject(addr) }
 
-// IPSubject returns the subject by which this Limiter's rules count an address. It is like the
-// function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
-func (l *Limiter) IPSubject(addr netip.Addr) string {
-	l.mustBeMade()
-	return l.clientIPs.Subject(addr)
-}
-
 // defaultClientIPs groups addresses as a Limiter with the zero ClientIP does.
 var defaultClientIPs, _ = clientip.New(clientip.Config{})
 
@@ -174,3 +168,13 @@ func Digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:16])
 }
+
+// must panics unless right is true. It is called while a service starts, so nothing panics in a
+// request.
+func must(right bool, what string) {
+	if !right {
+		panic("core: " + what)
+	}
+}
+
+func usableAsKey(key any) bool { return key != nil && reflect.TypeOf(key).Comparable() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -175,6 +176,13 @@ func (l *Limiter) mustBeMade() {
 	if !l.made() {
 		panic(errNoLimiter)
 	}
+}
+
+// IPSubject returns the subject by which this Limiter's rules count an address. It is like the
+// function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
+func (l *Limiter) IPSubject(addr netip.Addr) string {
+	l.mustBeMade()
+	return l.clientIPs.Subject(addr)
 }
 
 // logEngine logs where counts are kept, because a service that was given no Redis by mistake seems

@@ -8,9 +8,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 )
 
-// noRoute is the name under which an unnamed rule counts all calls without a known route.
-const noRoute = "(no route)"
-
 // namedFor returns the rule under the name that it counts a call by.
 func (b *boundRule) namedFor(v View, log *operatorlog.Log) *namedRule {
 	if b.fixed != nil {
@@ -62,41 +59,10 @@ func (b *boundRule) meet(name string) *namedRule {
 	return p
 }
 
-// routeName returns the name under which an unnamed rule counts a route.
-func routeName(method, route string) string {
-	method = countedMethod(method)
-	switch {
-	case route == "":
-		return noRoute
-	case method == "": // gRPC: the route is all
-		return route
-	default:
-		return method + " " + route
-	}
-}
-
-// countedMethod returns the method under which a call is counted. A HEAD counts as a GET. Methods
-// that HTTP does not define count as one: callers could make up as many as they like.
-func countedMethod(method string) string {
-	switch method {
-	case "HEAD":
-		return "GET"
-	case "", "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
-		return method
-	default:
-		return "OTHER"
-	}
-}
-
-type routeKey struct{ method, route string }
-
 // maxRoutes is the number of routes that an unnamed rule counts separately. It is bounded because
 // the callers of a gRPC proxy choose the method's name. Routes beyond it share the counter of calls
 // without a route.
 const maxRoutes = 2000
-
-// maxRoute is the longest route that is counted separately, in bytes.
-const maxRoute = 1024
 
 // routeRules holds an unnamed rule under the name of each route that was called.
 type routeRules struct {
