@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -29,19 +30,12 @@ type call struct {
 	deciding  *namedRule // the rule whose functions are running
 	bySize    bool       // the cost was computed by CostBySize
 	hasSoft   bool       // a rule with Soft applies
-	showsSoft bool       // the headers show soft limits, because there are no others
 	hasCostly bool       // one of the limits is costly
 	recalling bool       // the counters only look up a remembered refusal
 	inputs    []ruleInputs
 	subjects  []byte // those of all rules, one after the other
 	watched   []int  // the places of a rule's counters, while they are added
 	readings  pathmatch.Readings
-
-	text         []byte       // a header's value
-	values       headerValues // the values of the headers of this call and later ones
-	headerLimits []*ruleLimit // the limits that the headers show, if there are several
-	joinedLimits []*ruleLimit // those of an earlier call
-	joinedPolicy string       // their RateLimit-Policy
 
 	inspects        bool // this call looks for mistakes in how the service is put together
 	untilInspection int  // how many calls of this object remain until the next inspection
@@ -56,6 +50,8 @@ type call struct {
 	queries []*algorithm.OverrideQuery
 	asked   int    // how many of the queries belong to this call
 	bySizes []bool // for each of them, whether its rule's cost was computed by CostBySize
+
+	headers limitheader.Writer // of this call and later ones
 }
 
 // appliedRule is a rule that applies to the call.
@@ -85,7 +81,7 @@ func (a *callLimit) use(limit *ruleLimit) {
 }
 
 // shown reports whether the response describes this limit. It does not if the rule is lenient, or if
-// this is a silent ban. Soft limits are shown in the place of others: see call.showsSoft.
+// this is a silent ban. Headers show soft limits if there are no others.
 func (a *callLimit) shown() bool { return !a.rule.lenient && !a.silent() }
 
 // silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
@@ -117,7 +113,7 @@ func (l *Limiter) close(c *call) {
 		c.forgetOverrides()
 	}
 	if c.hasSoft || c.hasCostly {
-		c.hasSoft, c.showsSoft, c.hasCostly = false, false, false
+		c.hasSoft, c.hasCostly = false, false
 	}
 	c.readings.Clear()
 	c.View, c.decided, c.passed, c.clientKnown = nil, false, false, false

@@ -119,7 +119,8 @@
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
 //	    tallyLimit          decide_verdicts.go          counts it, and notes it for Top (top_notes.go)
 //	    warn                threshold.go                thresholds, which internal/notices reports later
-//	    answer              decide_answer.go            the Answer: headers.go, refusal.go
+//	    writeHeaders        call_headers.go             what callers see: internal/limitheader
+//	    answer              decide_answer.go            the Answer: refusal.go
 //	Answer.Run              guard.go                    runs the handler
 //	  completion.run        outcome.go                  gives back slots, and calls that do not count
 //

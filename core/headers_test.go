@@ -88,17 +88,12 @@ func TestDraft10(t *testing.T) {
 		policy   []entry
 		limit    []entry
 	}{
-		{"allowed", []core.Rule{api}, []algorithm.Verdict{allowed}, []entry{{"api", 100, 60}}, []entry{{"api", 99, 60}}},
-		{"refused", []core.Rule{api}, []algorithm.Verdict{{RetryAfter: micros(2500 * time.Millisecond), ResetAfter: micros(time.Minute)}},
-			[]entry{{"api", 100, 60}}, []entry{{"api", 0, 3}}},
-		{"under a second", []core.Rule{short}, []algorithm.Verdict{over}, []entry{{"short", 10, 1}}, []entry{{"short", 0, 1}}},
 		{"bucket", []core.Rule{bucket}, []algorithm.Verdict{{Remaining: 24, ResetAfter: micros(100 * time.Millisecond)}},
 			[]entry{{"bucket", 25, 3}}, []entry{{"bucket", 24, 1}}},
 		{"bucket that does not divide", []core.Rule{third}, []algorithm.Verdict{{Remaining: 2, ResetAfter: 333_334}},
 			[]entry{{"third", 3, 1}}, []entry{{"third", 2, 1}}},
 		{"several limits", []core.Rule{api, bucket, short}, []algorithm.Verdict{allowed, {Remaining: 7, ResetAfter: 1}, over},
 			[]entry{{"api", 100, 60}, {"bucket", 25, 3}, {"short", 10, 1}}, []entry{{"api", 99, 60}, {"bucket", 7, 1}, {"short", 0, 1}}},
-		{"fresh", []core.Rule{api}, []algorithm.Verdict{{Remaining: 100}}, []entry{{"api", 100, 60}}, []entry{{"api", 100, 0}}},
 		{"largest numbers", []core.Rule{{Name: "api", Limit: core.Limit{Max: mostPermits, Window: 366 * 24 * time.Hour}}},
 			[]algorithm.Verdict{{Remaining: mostPermits - 1, ResetAfter: micros(378 * 24 * time.Hour)}},
 			[]entry{{"api", mostPermits, 31622400}}, []entry{{"api", mostPermits - 1, 32659200}}},
@@ -166,53 +161,6 @@ func TestStackedLimitersAddUp(t *testing.T) {
 	}
 }
 
-// The header lines of several responses share an array. If the owner of one response changes or
-// adds a line, the other responses keep theirs.
-func TestHeaderLinesDoNotOverlap(t *testing.T) {
-	for _, style := range []core.HeaderStyle{core.HeadersDraft10, core.HeadersDraft10 | core.HeadersXRateLimitDelta, core.HeadersDraft7} {
-		guard := newGuard(t, newLimiter(t, core.Options{Headers: style}), core.Rule{Name: "api", Limit: core.PerMinute(1000).Fixed()})
-		var responses, copies [50]http.Header
-		for i := range responses {
-			v := newView("GET", "/")
-			wantStatus(t, guard, v, 200)
-			responses[i], copies[i] = v.response, v.response.Clone()
-		}
-		for i, response := range responses {
-			for name, lines := range response {
-				if !slices.Equal(lines, copies[i][name]) {
-					t.Fatalf("style %d: %s of response %d is %q, was %q", style, name, i, lines, copies[i][name])
-				}
-				response.Add(name, "another")
-				lines[0] = "changed"
-			}
-		}
-	}
-}
-
-// A call's joined header value is reused for calls with the same limits, and for no others.
-func TestHeaderValueIsReusedForTheSameLimits(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	first, second := core.Rule{Name: "a", Seconds: 1, MaxCount: 9}, core.Rule{Name: "b", Seconds: 2, MaxCount: 9}
-	tried := core.Rule{Name: "c", Seconds: 3, MaxCount: 9, DryRun: true}
-	guards := map[string]*core.Guard{
-		`"a";q=9;w=1, "b";q=9;w=2`: newGuard(t, limiter, first, second),
-		`"b";q=9;w=2, "a";q=9;w=1`: newGuard(t, limiter, second, first),
-		`"b";q=9;w=2`:              newGuard(t, limiter, tried, second),
-		`"a";q=9;w=1`:              newGuard(t, limiter, first),
-	}
-	for range 3 {
-		for want, guard := range guards {
-			for range 2 {
-				v := newView("GET", "/x")
-				guard.Check(v)
-				if got := v.response.Get("RateLimit-Policy"); got != want {
-					t.Errorf("%s, want %s", got, want)
-				}
-			}
-		}
-	}
-}
-
 var (
 	wide   = core.Rule{Name: "wide", Seconds: 3600, MaxCount: 1000}
 	narrow = core.Rule{Name: "narrow", Limit: core.Limit{Max: 5, Window: 1500 * time.Millisecond}}
@@ -251,45 +199,6 @@ func TestDraft7ShowsTheLimitThatBinds(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestXRateLimit(t *testing.T) {
-	for _, test := range []struct {
-		name             string
-		verdicts         []algorithm.Verdict
-		limit, remaining string
-		reset            time.Duration
-	}{
-		{"allowed", []algorithm.Verdict{left, few}, "5", "4", 1100 * time.Millisecond},
-		{"refused", []algorithm.Verdict{left, none}, "5", "0", 200 * time.Millisecond},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			v := headersOf(t, core.Options{Headers: core.HeadersXRateLimitDelta}, []core.Rule{wide, narrow}, test.verdicts...)
-			wantX(t, v, test.limit, test.remaining)
-			if got := xReset(t, v); got != ceilSeconds(test.reset) {
-				t.Errorf("X-RateLimit-Reset %d, in seconds left want %d", got, ceilSeconds(test.reset))
-			}
-			v = headersOf(t, core.Options{Headers: core.HeadersXRateLimit}, []core.Rule{wide, narrow}, test.verdicts...)
-			wantX(t, v, test.limit, test.remaining)
-		})
-	}
-}
-
-// In unix seconds, the reset is the first whole second at which the wait is over: not earlier, and
-// not one more.
-func TestXRateLimitResetInUnixSeconds(t *testing.T) {
-	for i := range 20 {
-		// The wait ends shortly before a whole second, where rounding up twice would show.
-		wait := 3*time.Second - time.Duration(time.Now().UnixNano())%time.Second - time.Duration(i)*10*time.Millisecond
-		before := time.Now()
-		v := headersOf(t, core.Options{Headers: core.HeadersXRateLimit}, []core.Rule{narrow}, algorithm.Verdict{RetryAfter: micros(wait)})
-		after := time.Now()
-		earliest := ceilSeconds(time.Duration(before.Add(wait.Truncate(time.Microsecond)).UnixNano()))
-		latest := ceilSeconds(time.Duration(after.Add(wait).UnixNano()))
-		if got := xReset(t, v); got < earliest || got > latest {
-			t.Fatalf("X-RateLimit-Reset %d, want %d to %d", got, earliest, latest)
-		}
 	}
 }
 
@@ -388,32 +297,6 @@ func TestOlderHeadersOfARefusalInside(t *testing.T) {
 		"X-Ratelimit-Limit": v.response["X-Ratelimit-Limit"], "X-Ratelimit-Remaining": v.response["X-Ratelimit-Remaining"],
 		"X-Ratelimit-Reset": v.response["X-Ratelimit-Reset"],
 	}}, "5", "0")
-}
-
-// The older styles show Concurrency only if it refuses the call, and otherwise another limit or none.
-func TestOlderHeadersOmitConcurrencyUnlessItRefuses(t *testing.T) {
-	for style, names := range map[core.HeaderStyle][3]string{
-		core.HeadersDraft7:          {"RateLimit", "limit=1000, remaining=900, reset=3600", "limit=2, remaining=0, reset=1"},
-		core.HeadersXRateLimit:      {"X-RateLimit-Limit", "1000", "2"},
-		core.HeadersXRateLimitDelta: {"X-RateLimit-Limit", "1000", "2"},
-	} {
-		slots := core.Rule{Name: "slots", Limit: core.InFlight(2)}
-		last, refused := algorithm.Verdict{ResetAfter: 1e6}, algorithm.Verdict{RetryAfter: 1e6, ResetAfter: 1e6}
-		for _, test := range []struct {
-			rules    []core.Rule
-			verdicts []algorithm.Verdict
-			want     string
-		}{
-			{[]core.Rule{slots}, []algorithm.Verdict{last}, ""},
-			{[]core.Rule{slots, wide}, []algorithm.Verdict{last, left}, names[1]},
-			{[]core.Rule{slots, wide}, []algorithm.Verdict{refused, left}, names[2]},
-		} {
-			v := headersOf(t, core.Options{Headers: style}, test.rules, test.verdicts...)
-			if got := v.response.Get(names[0]); got != test.want {
-				t.Errorf("%v, %+v: %s is %q, want %q", style, test.verdicts, names[0], got, test.want)
-			}
-		}
-	}
 }
 
 // Headers do not show a limit that was not counted, but the one that was.

@@ -15,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/banwatch"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
@@ -41,7 +42,6 @@ type Limiter struct {
 	source      Source
 	keyHead     string
 	clientIPs   *clientip.Finder
-	headers     HeaderStyle
 	references  reference.Keys // none unless refusals have references
 	options     Options
 	operatorLog *operatorlog.Log
@@ -115,14 +115,17 @@ func New(options Options) (*Limiter, error) {
 	references := reference.New(options.ReferenceKeys)
 	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
 	l := &Limiter{
-		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, headers: options.Headers, options: options, references: references,
+		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, options: options, references: references,
 		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
 		maxOverrides: overrides.Most,
 	}
 	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) }, l.operatorLog.Panicked)
 	l.bans.seen = banlist.NewSightings(l.listBans, func(do func()) { l.store.InBackground(do) }, l.operatorLog.Panicked)
 	l.calls.New = func() any {
-		return &call{limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace()}
+		return &call{
+			limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace(),
+			headers: limitheader.Writer{Style: limitheader.Style(l.options.Headers), BindsMore: bindsMore},
+		}
 	}
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {

@@ -136,5 +136,8 @@ func (o Options) withDefaults() (Options, error) {
 	if err := checkReferenceKeys(o.ReferenceKeys); err != nil {
 		return o, err
 	}
-	return o, o.Headers.check()
+	if why := o.Headers.check(); why != "" {
+		return wrong("Headers", uint8(o.Headers), why)
+	}
+	return o, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
 // OwnLimits is the reply to callers who ask for their own limits. See [Guard.OwnLimits]. To send
@@ -201,17 +202,16 @@ func (c *call) showOwn() (own OwnLimits) {
 
 // appendOwn appends the limit and what is left of it.
 func (a *callLimit) appendOwn(body []byte, v *algorithm.Verdict) []byte {
-	slots := a.limit.Algorithm.properties().Slots
 	body = appendJSON(append(body, `{"name":`...), a.ruleLimit.title)
 	body = strconv.AppendInt(append(body, `,"limit":`...), int64(a.limit.atOnce()), 10)
 	body = strconv.AppendInt(append(body, `,"remaining":`...), v.Remaining, 10)
-	if v.RetryAfter != algorithm.Forever && (v.RetryAfter > 0 || !slots) {
-		body = strconv.AppendInt(append(body, `,"reset":`...), waitSeconds(v), 10)
+	if reset, known := a.ruleLimit.policy.Reset(v); known {
+		body = strconv.AppendInt(append(body, `,"reset":`...), limitheader.Seconds(reset), 10)
 	}
-	if !slots {
-		body = strconv.AppendInt(append(body, `,"window":`...), ceilSeconds(a.limit.fullAgainAfter()), 10)
+	if !a.limit.Algorithm.properties().Slots {
+		body = strconv.AppendInt(append(body, `,"window":`...), limitheader.Seconds(a.limit.fullAgainAfter()), 10)
 	}
-	return append(appendJSON(append(body, `,"policy":`...), a.ruleLimit.draft10), '}')
+	return append(appendJSON(append(body, `,"policy":`...), a.ruleLimit.policy.Draft10), '}')
 }
 
 // refuseOwn returns the reply to a caller whose limits cannot be shown. Nothing is counted, because

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
 // Refusal is the reply to a caller who is refused. An adapter sends it unchanged.
@@ -166,4 +168,4 @@ func (r *Refusal) SetPushback(trailer HeaderWriter) {
 
 // retrySeconds returns a wait in whole seconds, rounded up and at least one: a zero would be an
 // invitation to hammer.
-func retrySeconds(wait time.Duration) int64 { return max(1, ceilSeconds(wait)) }
+func retrySeconds(wait time.Duration) int64 { return max(1, limitheader.Seconds(wait)) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
@@ -59,9 +60,7 @@ type ruleLimit struct {
 	phrase   string // the limit in words
 	title    string // the name as callers see it
 	keyTail  string
-	label    string // the title as a structured-field string, quotes included
-	draft10  string // its entry of RateLimit-Policy
-	draft7   string
+	policy   limitheader.Policy
 }
 
 // bind prepares a rule that was checked. sameName counts the rules of each name on the guard.
@@ -167,21 +166,15 @@ func (b *boundRule) addPlans(p *namedRule) {
 
 // newLimit prepares a limit under a name, in place of the rule's limit at i.
 func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorithm.Limit) *ruleLimit {
-	title := headerSafe(name) + b.suffix
+	title := limitheader.Title(name) + b.suffix
 	if i > 0 {
 		title += "-" + limit.spanName() + b.again(i)
 	}
-	label, size, span := quoted(title), limit.atOnce(), ceilSeconds(limit.fullAgainAfter())
-	q := &ruleLimit{
-		limit: limit, compiled: compiled, phrase: limit.phrase(), title: title, label: label,
-		draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, span),
-		draft7:  fmt.Sprintf("%d;w=%d", size, span),
+	return &ruleLimit{
+		limit: limit, compiled: compiled, phrase: limit.phrase(), title: title,
+		keyTail: rediskey.LimitTail(name, b.DryRun, compiled),
+		policy:  limitheader.NewPolicy(title, limit.atOnce(), limit.fullAgainAfter(), limit.Algorithm.properties().Slots),
 	}
-	if limit.Algorithm.properties().Slots {
-		q.draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)
-	}
-	q.keyTail = rediskey.LimitTail(name, b.DryRun, compiled)
-	return q
 }
 
 // again returns what distinguishes limits of the same span: "" for the first, -2 for the next.

@@ -1,0 +1,76 @@
+package limitheader
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Policy holds what headers say of a limit in every reply.
+type Policy struct {
+	Draft10 string // its entry of RateLimit-Policy
+	draft7  string // the same in the older form
+	label   string // the title as a structured-field string, quotes included
+	slots   bool   // its permits are slots of calls in flight
+}
+
+// NewPolicy returns the Policy of a limit. The title is printable ASCII, and size is the number of
+// permits that the limit gives at once. Slots have no span.
+func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
+	label, seconds := quoted(title), Seconds(span)
+	p := Policy{
+		Draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, seconds),
+		draft7:  fmt.Sprintf("%d;w=%d", size, seconds),
+		label:   label, slots: slots,
+	}
+	if slots {
+		p.Draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)
+	}
+	return p
+}
+
+// Reset returns the wait if the call was refused, and otherwise the time until all permits are
+// back. It is not known for a free slot, which has no time at which it comes back, and for a block
+// without an end.
+func (p *Policy) Reset(v *algorithm.Verdict) (reset time.Duration, known bool) {
+	switch {
+	case v.RetryAfter == algorithm.Forever:
+		return 0, false
+	case v.RetryAfter > 0:
+		return time.Duration(v.RetryAfter) * time.Microsecond, true
+	default:
+		return time.Duration(v.ResetAfter) * time.Microsecond, !p.slots
+	}
+}
+
+// maxTitle is the longest title, so that a rule with many patterns keeps headers short.
+const maxTitle = 128
+
+// Title returns a name as headers can carry it: other bytes than printable ASCII become %XX, and a
+// long name is shortened.
+func Title(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; c < 0x20 || c > 0x7e {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	if b.Len() <= maxTitle {
+		return b.String()
+	}
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s#%x", b.String()[:maxTitle-17], sum[:8])
+}
+
+// quoted returns a structured-field string (RFC 9651) of printable ASCII.
+func quoted(title string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(title) + `"`
+}
+
+// Seconds returns a span in whole seconds, rounded up.
+func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -1,0 +1,65 @@
+package limitheader
+
+import (
+	"net/http"
+	"strings"
+)
+
+// values makes the values of headers, which a response keeps after the call. One allocation serves
+// several calls, but no part of it is handed out twice. A middleware takes a tenth less time than
+// with allocations for each call (BenchmarkCheck in core, "named").
+type values struct {
+	lines *[roomForLines]string
+	used  int             // how many of the lines are handed out
+	text  strings.Builder // the values, one after the other
+}
+
+// How many lines, and how many bytes of text, are allocated at once. Both are small, because a
+// response that is kept in memory keeps the whole allocation.
+const (
+	roomForLines = 16
+	roomForText  = 256
+)
+
+// single returns the lines of a header that has this one value.
+func (v *values) single(value string) []string {
+	if v.lines == nil || v.used == len(v.lines) {
+		v.lines, v.used = new([roomForLines]string), 0
+	}
+	at := v.used
+	v.used++
+	v.lines[at] = value
+	return v.lines[at : at+1 : at+1]
+}
+
+// keep returns a copy of a text as a string.
+func (v *values) keep(text []byte) string {
+	if v.text.Cap()-v.text.Len() < len(text) {
+		v.text = strings.Builder{}
+		v.text.Grow(max(roomForText, len(text)))
+	}
+	from := v.text.Len()
+	v.text.Write(text)
+	return v.text.String()[from:]
+}
+
+// add does what header.Add does, for a name in canonical form.
+func (v *values) add(header http.Header, name, value string) {
+	if lines := header[name]; lines != nil {
+		header[name] = append(lines, value)
+	} else {
+		header[name] = v.single(value)
+	}
+}
+
+// set sets a header to a text. The name is in canonical form.
+func (v *values) set(to Header, name string, text []byte) {
+	switch to := to.(type) {
+	case http.Header:
+		to[name] = v.single(v.keep(text))
+	case textSetter:
+		to.SetBytesV(name, text)
+	default:
+		to.Set(name, string(text))
+	}
+}

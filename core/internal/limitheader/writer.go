@@ -1,0 +1,83 @@
+// Package limitheader writes the headers that tell callers their limits: RateLimit and
+// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers, and X-RateLimit.
+package limitheader
+
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Style is a set of headers. core.HeaderStyle describes them.
+type Style uint8
+
+// The styles, which combine with |, except None.
+const (
+	Draft10 Style = 1 << iota
+	Draft7
+	XRateLimit
+	XRateLimitDelta
+	None
+)
+
+func (s Style) has(style Style) bool { return s&style != 0 }
+
+// Limit is a limit of a call, with the store's verdict.
+type Limit struct {
+	*Policy
+	Verdict *algorithm.Verdict
+	Size    int64 // the permits that it gives at once
+	Refused bool  // it refuses the call
+	Soft    bool  // it refuses nobody, and is shown only if there is no other limit
+}
+
+// Writer writes the headers of one reply after the other. Set the fields, and then for each reply
+// call Add for each limit, and Write. It is not safe for concurrent use.
+type Writer struct {
+	Style Style
+	// BindsMore reports whether the verdict a binds a call more than b does. The other two say
+	// whether the call is refused by them.
+	BindsMore func(a, b *algorithm.Verdict, refused, other bool) bool
+
+	limits  []Limit // those of the reply, in order
+	hasSoft bool    // one of the limits is soft
+	text    []byte  // a header's value
+	values  values
+
+	joined       []*Policy // the policies of an earlier reply, if there were several
+	joinedPolicy string    // their RateLimit-Policy
+
+	compared [2]algorithm.Verdict // by bindsMore; here, because they would be allocated for each reply
+}
+
+// Add adds a limit to the next reply.
+func (w *Writer) Add(l Limit) {
+	w.limits = append(w.limits, l)
+	w.hasSoft = w.hasSoft || l.Soft
+}
+
+// Write writes the headers of a reply, unless no limit was added, and forgets the limits. RateLimit
+// is added to what is there, so that middlewares around a handler each have their entry. The other
+// headers describe the limit that binds most.
+func (w *Writer) Write(to Header) {
+	if w.hasSoft {
+		w.dropSoft()
+	}
+	if len(w.limits) > 0 {
+		if w.Style.has(Draft10) {
+			w.writeDraft10(to)
+		}
+		if w.Style != Draft10 {
+			w.writeBinding(to)
+		}
+	}
+	w.limits = w.limits[:0]
+}
+
+// dropSoft removes the soft limits, if there are others.
+func (w *Writer) dropSoft() {
+	w.hasSoft = false
+	if slices.ContainsFunc(w.limits, func(l Limit) bool { return !l.Soft }) {
+		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Soft })
+	}
+}
