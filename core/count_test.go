@@ -1,10 +1,8 @@
 package core_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -248,42 +246,6 @@ func TestCountOfACallerWhoLeft(t *testing.T) {
 		answer.Run(func() int { leave(); return 200 })
 		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
 	})
-}
-
-// ending is a context that ends when its err is set.
-type ending struct {
-	context.Context
-	err error
-}
-
-func (e *ending) Err() error { return e.err }
-
-// If a call was not answered, its caller may have left only if its context was canceled. After a
-// deadline of the service's own, the server sends 200.
-func TestCountOfACallThatIsNotAnswered(t *testing.T) {
-	for _, test := range []struct {
-		ended  error
-		counts int // the status that counts
-		asked  []int
-		left   int
-	}{
-		{context.DeadlineExceeded, 200, []int{200}, 4}, {context.DeadlineExceeded, 499, []int{200}, 5},
-		{context.Canceled, 200, []int{200}, 4}, {context.Canceled, 499, []int{200, 499}, 4}, {context.Canceled, 401, []int{200, 499}, 5},
-	} {
-		var asked []int
-		limiter := newLimiter(t, core.Options{})
-		guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, Count: func(status int) bool {
-			asked = append(asked, status)
-			return status == test.counts
-		}})
-		v, ctx := newView("GET", "/"), &ending{Context: background}
-		v.ctx = ctx
-		wantStatus(t, guard, v, 200).Run(func() int { ctx.err = test.ended; return 0 })
-		if !slices.Equal(asked, test.asked) {
-			t.Errorf("after %v, Count for %d received %d, want %d", test.ended, test.counts, asked, test.asked)
-		}
-		wantLeft(t, limiter, "n", me, core.PerHour(5), test.left)
-	}
 }
 
 func TestCountByManyAtOnce(t *testing.T) {

@@ -82,8 +82,10 @@ func (c *call) askStore(charge bool) (costly *callLimit) {
 	if len(c.counters) == 0 {
 		return nil
 	}
-	if outer := c.limiter.outer.Load(); outer != nil {
-		c.warnIfInside(outer)
+	if outer := c.limiter.outerCalls.Current(); outer != nil {
+		if at := chargedOutside(outer, c.View, c.counters); at >= 0 {
+			c.limiter.operatorLog.AttachedTwice(c.limits[at].named.name, c.Route())
+		}
 	}
 	if local := c.limiter.local; local != nil && !charge {
 		local.Look(c.Context(), c.counters, c.verdicts)
@@ -102,7 +104,7 @@ func (c *call) askStore(charge bool) (costly *callLimit) {
 		c.passed = charge
 		return nil
 	}
-	c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
+	c.limiter.inFlight.DropDoubtfulSlots(c.counters, c.verdicts)
 	c.applyBans()
 	c.passed = charge && !c.ended() && algorithm.Passes(c.counters, c.verdicts)
 	c.logStoreFailures()

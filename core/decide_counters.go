@@ -224,7 +224,7 @@ func (c *call) mark(a *appliedRule, limit *ruleLimit) string {
 		return ""
 	case limit.compiled.Properties().Slots:
 		if c.holder == "" { // one for all slots, because they are renewed under one name
-			c.holder = c.limiter.newHolder()
+			c.holder = c.limiter.inFlight.NewHolder()
 		}
 		return c.holder
 	case limit.compiled.Properties().Notes && a.rule.Note != nil:

@@ -27,8 +27,8 @@ func (c *call) answerVerdicts() Answer {
 	answer := c.answerBinding(c.passed)
 	if c.passed {
 		answer.completion = c.completion()
-		if c.inspects {
-			answer.completion = c.trackOuter(answer.completion)
+		if c.inspects && !c.applied[0].rule.inHandler {
+			answer.outer = trackOuter(&c.limiter.outerCalls, c.View, c.counters)
 		}
 	}
 	return answer
@@ -284,7 +284,7 @@ func (c *call) fillLimit(d *Decision, i int) {
 		d.Allowed, d.RetryAfter = true, 0
 	}
 	if c.passed {
-		d.receipt.fill(c.limiter, &c.counters[i], v, c.id+uint64(i))
-		d.receipt.dry = a.rule.DryRun
+		d.receipt.Fill(&c.limiter.refunds, &c.counters[i], v, c.id+uint64(i))
+		d.receipt.Dry = a.rule.DryRun
 	}
 }

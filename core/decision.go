@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
 
 // Decision is the answer to one call. A refusal is a Decision, not an error.
@@ -48,7 +49,7 @@ type Decision struct {
 	// before, the others are not asked and not included.
 	All []Decision
 
-	receipt receipt // what was charged
+	receipt refund.Receipt // what was charged
 }
 
 // Reason says why a call was allowed or refused. Its text is stable, for logs and metrics.

@@ -122,7 +122,7 @@
 //	    writeHeaders        call_headers.go             what callers see: internal/limitheader
 //	    answer              decide_answer.go            the Answer: refusal.go
 //	Answer.Run              guard.go                    runs the handler
-//	  completion.run        outcome.go                  gives back slots, and calls that do not count
+//	  Completion.Run        internal/inflight           gives back slots, and calls that do not count
 //
 // A Guard of a [RuleSet] takes the same path. attachment.bound (attached.go) reads the rules in
 // force, once for each call, and everything after it works with those. The rules get there from top

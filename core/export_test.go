@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
@@ -63,14 +63,22 @@ func SetMaxOverrides(l *Limiter, most int) { l.maxOverrides = most }
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) {
 	l.memory = memstore.New(l.options.MaxKeys, now)
-	l.store = l.memory
+	useStore(l, l.memory)
 	l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
 	l.thresholds = l.newThresholds()
 }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
 // which only Redis's clock advances.
-func AskRedis(l *Limiter) { l.store, l.local = l.local.Shared, nil }
+func AskRedis(l *Limiter) {
+	useStore(l, l.local.Shared)
+	l.local = nil
+}
+
+// useStore gives a limiter another store.
+func useStore(l *Limiter, s store) {
+	l.store, l.inFlight = s, inflight.New(s, &l.refunds, &l.failures, l.operatorLog)
+}
 
 // GiveBackAtOnce makes a limiter give back the charges of a call that another server refused before
 // the call returns.
@@ -97,52 +105,15 @@ func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdic
 	copy(verdicts, a.verdicts)
 }
 
-// MaxRefunds is the least number of refunds that are remembered.
-const MaxRefunds = maxRefunds
-
-// BreakRenewals makes the next so many renewals of a limiter's slots fail.
-func BreakRenewals(l *Limiter, times int) { l.store = &brokenRenewals{l.store, times} }
-
-type brokenRenewals struct {
-	store
-	times int
-}
-
-func (b *brokenRenewals) Renew(ctx context.Context, slots []algorithm.Charge) error {
-	if b.times--; b.times >= 0 {
-		return errors.New("out of order")
-	}
-	return b.store.Renew(ctx, slots)
-}
-
-// LateSlots returns how many slots wait to be given back in the background.
-func LateSlots(l *Limiter) int { return l.slotRetries.Len() }
-
 // Kept returns what is kept outside a limiter: the calendars, which all limiters share, and the
 // objects that its next calls work with.
 func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }
-
-// Refunds is the limiter's memory of how much of one charge was given back.
-type Refunds struct {
-	refunds refunds
-	charge  receipt
-}
-
-// NewRefunds returns the Refunds of a charge with this cost.
-func NewRefunds(cost int64) *Refunds { return &Refunds{charge: receipt{cost: cost, id: 1}} }
-
-// Take gives back n, as Refund does, and reports whether it could.
-func (r *Refunds) Take(n int64) bool { return r.refunds.take([]receipt{r.charge}, n) == "" }
-
-// TakeRest gives back what is left, as a call that does not count does, and returns how much that
-// was.
-func (r *Refunds) TakeRest() int64 { return r.refunds.takeRest(&r.charge) }
 
 // TakeLate makes the next decision of a limiter get no answer in time. The charge arrives late,
 // after something was given back. The channel is closed when that is done.
 func TakeLate(l *Limiter) (taken <-chan struct{}) {
 	s := &lateStore{store: l.store, taken: make(chan struct{})}
-	l.store = s
+	useStore(l, s)
 	return s.taken
 }
 

@@ -1,6 +1,11 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/outercall"
+)
 
 // Guard is a set of rules that are decided together. A middleware calls [Guard.Check] for every
 // call. Make one with [Limiter.Guard] when the service starts, or with [RuleSet.Guard], for rules
@@ -49,27 +54,20 @@ type Answer struct {
 	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose.
 	Context context.Context
 
-	completion *completion // what Run does after the handler
+	completion *inflight.Completion // what Run does after the handler
+	outer      *outercall.Call      // what Run does around the handler
 }
 
 // Final reports whether the limiter has nothing to do after the handler, as for most calls that go
 // on. Then an adapter may call the handler itself, instead of through Run and Watch.
-func (a Answer) Final() bool { return a.completion == nil }
+func (a Answer) Final() bool { return a.completion == nil && a.outer == nil }
 
 // Run runs the handler of a call that goes on. Afterwards, even if the handler panics, it gives
 // back what rules with Count or Concurrency require. handle returns the outcome: the HTTP status,
 // or 0 if the handler returned without choosing one; for gRPC, the code. An adapter calls Run for
 // every call that is not refused, unless the answer is [Answer.Final].
 func (a Answer) Run(handle func() (status int)) {
-	if a.completion == nil {
-		handle()
-		return
-	}
-	if a.completion.done.Swap(true) { // an adapter's mistake, which must not give back twice
-		handle()
-		return
-	}
-	a.completion.run(handle)
+	a.completion.Run(a.outer.Around(handle))
 }
 
 // Rules returns copies of the guard's rules.

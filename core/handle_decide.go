@@ -44,7 +44,7 @@ func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) err
 		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
 	}
 	if q.mark != "" {
-		c.limiter.dropDoubtfulSlots(c.counters, c.verdicts)
+		c.limiter.inFlight.DropDoubtfulSlots(c.counters, c.verdicts)
 	}
 	return c.answerObeying(d, q, algorithm.ToDecide)
 }
@@ -199,7 +199,7 @@ func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
 			d.Allowed, d.Reason = false, StoreFailClosed
 		}
 	case q.charge && passed:
-		d.receipt.fill(c.limiter, &c.counters[i], v, c.id+uint64(i))
+		d.receipt.Fill(&c.limiter.refunds, &c.counters[i], v, c.id+uint64(i))
 	}
 }
 

@@ -37,7 +37,7 @@ func (h *handle) chargeHere(ctx context.Context, subject string, n int, d *Decis
 			h.noteUse(c.id, subject, shareInUse(counter, v))
 		}
 		h.tally.CountUsual(traits, &c.place)
-		d.receipt.record(l, counter, v, c.id)
+		d.receipt.FillPlain(&l.refunds, counter, v, c.id)
 	} else {
 		h.tally.Count(string(LimitExceeded), string(l.source), tally.Bound, &c.place)
 		h.noteRefusal(c.id, subject)

@@ -15,16 +15,18 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/banwatch"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/outercall"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
-	"github.com/accesslimit/accesslimit/core/internal/slotretry"
+	"github.com/accesslimit/accesslimit/core/internal/refund"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
@@ -59,16 +61,11 @@ type Limiter struct {
 	thresholds *notices.Queue // nil without Options.OnThreshold
 
 	maxOverrides int // of a rule, or without Redis of all rules
-	refunds      refunds
-	slotRetries  *slotretry.Queue
+	refunds      refund.Ledger
+	inFlight     *inflight.Keeper
+	outerCalls   outercall.Calls
 	callIDs      atomic.Uint64
-	closed       atomic.Bool
-	outer        atomic.Pointer[outerCall]
-	nextOuter    atomic.Int64 // when the next outer call may be tracked
 	failures     failure.Counts
-
-	holderPrefix string
-	holders      atomic.Uint64
 }
 
 // store is an engine with its counters.
@@ -116,10 +113,8 @@ func New(options Options) (*Limiter, error) {
 	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
 	l := &Limiter{
 		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, options: options, references: references,
-		operatorLog: operatorlog.New(options.Logger), holderPrefix: newHolderPrefix(),
-		maxOverrides: overrides.Most,
+		operatorLog: operatorlog.New(options.Logger), maxOverrides: overrides.Most,
 	}
-	l.slotRetries = slotretry.New(func(ctx context.Context, slots []algorithm.Charge) error { return l.store.GiveBack(ctx, slots) }, l.operatorLog.Panicked)
 	l.bans.seen = banlist.NewSightings(l.listBans, func(do func()) { l.store.InBackground(do) }, l.operatorLog.Panicked)
 	l.calls.New = func() any {
 		return &call{
@@ -136,6 +131,7 @@ func New(options Options) (*Limiter, error) {
 	default:
 		l.countInRedis()
 	}
+	l.inFlight = inflight.New(l.store, &l.refunds, &l.failures, l.operatorLog)
 	l.thresholds = l.newThresholds()
 	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
 	l.registry.tallies, l.registry.log = l.tallies, l.operatorLog
@@ -205,9 +201,8 @@ func (l *Limiter) logEngine() {
 // their calls go on.
 func (l *Limiter) Close() {
 	l.mustBeMade()
-	l.closed.Store(true)
+	l.inFlight.Close()
 	l.tops.Close()
-	l.slotRetries.Close()
 	l.bans.seen.Close()
 	l.closeBanWatch()
 	if l.thresholds != nil {

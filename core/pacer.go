@@ -125,8 +125,8 @@ func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time
 // refundTurn gives back what a turn charged. If it was counted locally, that may be less than was
 // asked for.
 func (l *Limiter) refundTurn(d Decision) {
-	if d.receipt.cost > 0 {
-		_ = l.Refund(context.Background(), d, int(d.receipt.cost))
+	if d.receipt.Cost > 0 {
+		_ = l.Refund(context.Background(), d, int(d.receipt.Cost))
 	}
 }
 

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,33 +131,6 @@ func TestZonesHaveOneSpelling(t *testing.T) {
 		var wrong *core.RuleError
 		if _, err := newLimiter(t, core.Options{}).Counter("n", core.PerCalendarDay(1, zone)); !errors.As(err, &wrong) || wrong.Field != "Calendar" {
 			t.Errorf("%s: %v", zone, err)
-		}
-	}
-}
-
-// A call that does not count gives back all that is left of its charge, even while the handler
-// gives back some of it.
-func TestARefundAtTheEndOfACall(t *testing.T) {
-	const cost = 1 << 40
-	for range 200 {
-		refunds, handler := core.NewRefunds(cost), sync.WaitGroup{}
-		var taken atomic.Int64
-		var ended atomic.Bool
-		for range 4 {
-			handler.Go(func() {
-				for !ended.Load() && refunds.Take(1) {
-					taken.Add(1)
-				}
-			})
-		}
-		for taken.Load() < 100 {
-			runtime.Gosched()
-		}
-		rest := refunds.TakeRest()
-		ended.Store(true)
-		handler.Wait()
-		if sum := rest + taken.Load(); sum != cost {
-			t.Fatalf("%d of %d permits are given back", sum, int64(cost))
 		}
 	}
 }

@@ -233,26 +233,6 @@ func TestOverlappingRefundsOfABucket(t *testing.T) {
 	})
 }
 
-// After 65,536 other refunds, a refund is still remembered. If it is looked up in between, it is
-// remembered for longer.
-func TestRefundsAreRememberedForLong(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	const many = 1_000_000
-	limit := core.PerHour(many)
-	d := charge(t, limiter, "n", "s", limit, 5)
-	charge(t, limiter, "n", "s", limit, 5)
-	for range 2 {
-		refund(t, limiter, d, 2)
-		for range core.MaxRefunds - 1 {
-			refund(t, limiter, charge(t, limiter, "n", "others", limit, 1), 1)
-		}
-	}
-	wantNoRefund(t, limiter, d, 2, "2")
-	refund(t, limiter, d, 1)
-	wantNoRefund(t, limiter, d, 1, "1")
-	wantLeft(t, limiter, "n", "s", limit, many-5)
-}
-
 // However refunds and charges interleave, no more passes at once than the bucket holds.
 func TestInterleavedRefundsCreateNothing(t *testing.T) {
 	limiter, clock := atTestTime(t, core.Options{})

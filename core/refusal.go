@@ -43,7 +43,6 @@ const (
 	codeInvalidArgument   = 3
 	codeDeadlineExceeded  = 4
 	codeResourceExhausted = 8
-	codeInternal          = 13
 	codeUnavailable       = 14
 	codeUnauthenticated   = 16
 )

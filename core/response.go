@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/felixge/httpsnoop"
+
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
 )
 
 // Response follows the reply of a handler under rules with Count or Concurrency, for frameworks on
@@ -34,11 +36,11 @@ type Response struct {
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
 	// The end of a stream of HTTP/2 is sent when the handler has returned.
 	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead
-	if u := a.completion; u == nil || len(u.counted) == 0 && (!holds || len(u.slots) == 0) {
+	if u := a.completion; !u.NeedsStatus() && !(holds && u.HoldsSlots()) {
 		return w, nil
 	}
 	s := &Response{w: w, holds: holds, left: -1}
-	a.completion.response = s
+	a.completion.Follow(s)
 	return httpsnoop.Wrap(w, s.hooks()), s
 }
 
@@ -101,7 +103,7 @@ func (s *Response) hooks() httpsnoop.Hooks {
 
 // sent notes a status.
 func (s *Response) sent(code int) {
-	if !isFinal(s.status) {
+	if !inflight.IsFinal(s.status) {
 		s.status = code
 	}
 }

@@ -82,7 +82,7 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 	if q.handle == nil {
 		return release, d, errZeroHandle
 	}
-	q.mark = q.limiter.newHolder()
+	q.mark = q.limiter.inFlight.NewHolder()
 	if err = q.decide(ctx, &d); err != nil {
 		return release, d, err
 	}
@@ -91,7 +91,7 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 		if d.Source == FromLocal {
 			slot.LocalShare = q.policy.share
 		}
-		release = q.limiter.hold([]algorithm.Charge{slot}).release
+		release = q.limiter.inFlight.Hold([]algorithm.Charge{slot}).Release
 	}
 	q.limiter.reportDirect(ctx, &d, release)
 	return release, d, nil

@@ -246,24 +246,6 @@ func TestReleaseAfterClose(t *testing.T) {
 	})
 }
 
-// A renewal that fails is soon repeated. The slot is lost only if none succeeds for a whole Window.
-func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log logtest.Log
-		limiter := newLimiter(t, core.Options{Logger: log.Logger()})
-		core.BreakRenewals(limiter, 7)
-		long := core.Limit{Max: 1, Window: 12 * time.Second, Algorithm: core.Concurrency}
-		// Renewed after 4 s, and then tried each second until it succeeds after 11.
-		release := hold(t, limiter, "s", long)
-		time.Sleep(15 * time.Second)
-		wantLeft(t, limiter, "n", "s", long, 0)
-		release()
-		if log.Count("level=WARN", "could not be renewed", "out of order") != 1 {
-			t.Errorf("want one line with the cause, got: %s", log.String())
-		}
-	})
-}
-
 func TestReleaseWithoutRedis(t *testing.T) {
 	var log logtest.Log
 	server := redistest.Start(t)

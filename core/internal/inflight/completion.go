@@ -1,0 +1,130 @@
+package inflight
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Completion is what remains to be done after a call's handler: some of what the call was charged
+// is given back. A nil Completion has nothing to do.
+type Completion struct {
+	keeper *Keeper
+	ctx    context.Context
+	isRPC  bool // outcomes are codes of gRPC
+	shown  bool // somebody was shown the decision, and may have refunded some of it
+
+	slots   []algorithm.Charge // of Concurrency
+	counted []countedCharge
+	reply   Reply
+	done    atomic.Bool
+}
+
+// countedCharge is a charge that is kept or given back by the outcome.
+type countedCharge struct {
+	algorithm.Charge
+	id    uint64 // that of its Receipt
+	count func(status int) bool
+}
+
+// Reply follows the reply of a handler.
+type Reply interface {
+	// Status returns the status that was sent, or 0 if there is none yet.
+	Status() int
+}
+
+// NewCompletion returns the Completion of a call without charges. The context is the call's own,
+// isRPC reports whether its outcome is a code of gRPC, and shown whether somebody is shown the
+// decision, who may refund some of it.
+func (k *Keeper) NewCompletion(ctx context.Context, isRPC, shown bool) *Completion {
+	return &Completion{keeper: k, ctx: ctx, isRPC: isRPC, shown: shown}
+}
+
+// Add adds a charge of the call. A slot is given back when the handler has returned, and another
+// charge if count does not count the outcome. id is that of the charge's Receipt.
+func (u *Completion) Add(charge algorithm.Charge, id uint64, count func(status int) bool) {
+	charge.Key = slices.Clone(charge.Key)
+	if charge.Limit.Properties().Slots {
+		u.slots = append(u.slots, charge)
+	} else {
+		u.counted = append(u.counted, countedCharge{charge, id, count})
+	}
+}
+
+// HoldsSlots reports whether the call holds slots until its handler has returned.
+func (u *Completion) HoldsSlots() bool { return u != nil && len(u.slots) > 0 }
+
+// NeedsStatus reports whether the status of the reply decides what is given back.
+func (u *Completion) NeedsStatus() bool { return u != nil && len(u.counted) > 0 }
+
+// Follow sets what follows the reply of the handler, for what it does not return itself.
+func (u *Completion) Follow(r Reply) { u.reply = r }
+
+// Run runs the call's handler, which returns its status. Then, even if it panics, it gives back what
+// the call holds. The second time it only runs the handler, so that nothing is given back twice.
+func (u *Completion) Run(handle func() (status int)) {
+	if u == nil || u.done.Swap(true) {
+		handle()
+		return
+	}
+	status, ended := 0, false
+	stop := func() bool { return true }
+	if len(u.slots) > 0 {
+		stop = u.keeper.Hold(u.slots).stop
+	}
+	defer func() {
+		stop()
+		if ended {
+			u.finish(returned(u.ctx, u.isRPC, status, u.sent()))
+		} else {
+			u.finish(panicked(u.isRPC, u.sent()))
+		}
+	}()
+	status = handle()
+	ended = true
+}
+
+// Abandon ends a call whose handler will not run, as a panic in it would.
+func (u *Completion) Abandon() {
+	if u != nil {
+		u.finish(panicked(u.isRPC, u.sent()))
+	}
+}
+
+// sent returns the status that the reply is known to have, or 0.
+func (u *Completion) sent() int {
+	if u.reply == nil {
+		return 0
+	}
+	return u.reply.Status()
+}
+
+// finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
+// the caller can know that the call is over: the end of the reply is held back. So a client that
+// makes one call after another finds its permits.
+func (u *Completion) finish(how ending) {
+	defer func() { u.keeper.giveBack(u.ctx, u.slots) }()
+	u.addRefunds(u.counted, how)
+}
+
+// addRefunds adds to u.slots, which are given back, the charges that do not count by the outcome.
+// If a count panics, its own charge is kept, and no other.
+func (u *Completion) addRefunds(counted []countedCharge, how ending) {
+	if len(counted) == 0 {
+		return
+	}
+	defer u.addRefunds(counted[1:], how)
+	of := &counted[0]
+	if how.counts(of.count) {
+		return
+	}
+	charge := of.Charge
+	if u.shown {
+		charge = u.keeper.refunds.TakeRest(charge, of.id)
+	}
+	if charge.Cost > 0 {
+		u.slots = append(u.slots, charge)
+	}
+}

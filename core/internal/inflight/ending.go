@@ -1,0 +1,60 @@
+package inflight
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// grpcInternal is the status code INTERNAL of gRPC.
+const grpcInternal = 13
+
+// ending is how a call ended: with a status, or with either of two. Callers can bring about the
+// latter, so the call counts if it counts by one of them.
+type ending [2]int
+
+// counts reports whether the call counts.
+func (e ending) counts(count func(status int) bool) bool {
+	return count(e[0]) || e[1] != e[0] && count(e[1])
+}
+
+// panicked returns the ending of a call whose handler panicked. sent is the status that was sent
+// before, or 0. The reply may have begun, and callers who leave in the middle of it make some
+// handlers panic.
+func panicked(isRPC bool, sent int) ending {
+	if isRPC {
+		return ending{grpcInternal, grpcInternal}
+	}
+	if IsFinal(sent) {
+		return ending{http.StatusInternalServerError, sent}
+	}
+	return ending{http.StatusInternalServerError, http.StatusInternalServerError}
+}
+
+// statusCallerLeft is the outcome of a call whose caller left before it was answered. nginx
+// introduced the number.
+const statusCallerLeft = 499
+
+// returned returns the ending of a call whose handler returned a status. sent is the status that was
+// sent, or 0, and ctx the call's own context. If the status is 0 or informational (gin and echo take
+// early hints for the answer itself), and nothing was sent, the server sends 200. If the caller
+// seems to have left, that may be a trick: a client who closes its half of the connection still gets
+// the 200.
+func returned(ctx context.Context, isRPC bool, status, sent int) ending {
+	if !isRPC && !IsFinal(status) {
+		status = sent // of a flush, for example, which echo does not notice
+	}
+	switch {
+	case isRPC || IsFinal(status):
+		return ending{status, status}
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ending{http.StatusOK, statusCallerLeft}
+	default:
+		return ending{http.StatusOK, http.StatusOK}
+	}
+}
+
+// IsFinal reports whether no other HTTP status of the call can follow this one.
+func IsFinal(status int) bool {
+	return status >= http.StatusOK || status == http.StatusSwitchingProtocols
+}

@@ -1,0 +1,74 @@
+package inflight
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
+)
+
+// Hold holds the slots of one call in flight. It renews them until they are released.
+type Hold struct {
+	keeper *Keeper
+	slots  []algorithm.Charge
+	every  time.Duration
+
+	mu       sync.Mutex
+	released bool
+	timer    *time.Timer
+}
+
+// Hold begins to renew slots that were taken: one or more.
+func (k *Keeper) Hold(slots []algorithm.Charge) *Hold {
+	h := &Hold{keeper: k, slots: slots, every: third(slots[0].Limit)}
+	for _, slot := range slots[1:] {
+		h.every = min(h.every, third(slot.Limit))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(h.every, panics.Guard(h.renew, k.log.Panicked))
+	return h
+}
+
+// third returns a third of the time after which a slot is free if nobody renews it.
+func third(limit *algorithm.Limit) time.Duration {
+	return time.Duration(limit.Window/3) * time.Microsecond
+}
+
+// renew keeps the lock while the store is asked, so that no slot is renewed after it was released.
+// A failed attempt is repeated soon: until a whole window has passed, the slot is still held.
+func (h *Hold) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released || h.keeper.closed.Load() {
+		return
+	}
+	next := h.every
+	defer func() { h.timer.Reset(next) }() // also after a panic
+	if err := h.keeper.store.Renew(context.Background(), h.slots); err != nil {
+		h.keeper.failures.Add(err)
+		h.keeper.log.RenewalFailed(err)
+		next /= 4
+	}
+}
+
+// stop ends the renewing, and reports whether this was the first call.
+func (h *Hold) stop() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released {
+		return false
+	}
+	h.released = true
+	h.timer.Stop()
+	return true
+}
+
+// Release gives the slots back. It does nothing the second time.
+func (h *Hold) Release() {
+	if h.stop() {
+		h.keeper.giveBack(context.Background(), h.slots)
+	}
+}

@@ -1,0 +1,280 @@
+package inflight_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/refund"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/logtest"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+var background = context.Background()
+
+// world is a keeper with its store, which can fail.
+type world struct {
+	*memstore.Store
+	*inflight.Keeper
+	log      logtest.Log
+	failures failure.Counts
+
+	brokenRenewals, brokenGiveBacks int // the number of the next ones that fail
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{Store: memstore.New(100, nil)}
+	t.Cleanup(w.Store.Close)
+	log := operatorlog.New(w.log.Logger())
+	t.Cleanup(log.Close)
+	w.Keeper = inflight.New(brokenStore{w}, new(refund.Ledger), &w.failures, log)
+	t.Cleanup(w.Keeper.Close)
+	return w
+}
+
+type brokenStore struct{ w *world }
+
+func (b brokenStore) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	return b.w.unlessBroken(&b.w.brokenRenewals, func() error { return b.w.Store.Renew(ctx, slots) })
+}
+
+func (b brokenStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	return b.w.unlessBroken(&b.w.brokenGiveBacks, func() error { return b.w.Store.GiveBack(ctx, charges) })
+}
+
+func (w *world) unlessBroken(times *int, do func() error) error {
+	if *times > 0 {
+		*times--
+		return errors.New("out of order")
+	}
+	return do()
+}
+
+// take charges a call of one to a limit, and returns the charge.
+func (w *world) take(t *testing.T, key string, limit *algorithm.Limit) algorithm.Charge {
+	t.Helper()
+	counters := []algorithm.Counter{{Key: []byte(key), Limit: limit, Cost: 1, Mark: w.NewHolder()}}
+	verdicts := make([]algorithm.Verdict, 1)
+	w.Decide(background, counters, true, verdicts)
+	if verdicts[0].Taken != 1 {
+		t.Fatalf("not charged: %+v", verdicts[0])
+	}
+	return counters[0].Charged(&verdicts[0])
+}
+
+func (w *world) wantLeft(t *testing.T, key string, limit *algorithm.Limit, want int64) {
+	t.Helper()
+	verdicts := make([]algorithm.Verdict, 1)
+	w.Decide(background, []algorithm.Counter{{Key: []byte(key), Limit: limit, Cost: 1}}, false, verdicts)
+	if got := verdicts[0].Remaining; got != want {
+		t.Errorf("%d left of %s, want %d", got, key, want)
+	}
+}
+
+func limited(kind algorithm.Kind, permits int64, window time.Duration) *algorithm.Limit {
+	limit := algorithm.Windowed(kind, permits, window.Microseconds())
+	return &limit
+}
+
+func slots(n int64, window time.Duration) *algorithm.Limit {
+	return limited(algorithm.Concurrency, n, window)
+}
+
+// A renewal that fails is soon repeated. The slot is lost only if none succeeds for a whole window.
+func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, one := newWorld(t), slots(1, 12*time.Second)
+		w.brokenRenewals = 7
+		// Renewed after 4 s, and then tried each second until it succeeds after 11.
+		held := w.Hold([]algorithm.Charge{w.take(t, "s", one)})
+		time.Sleep(15 * time.Second)
+		w.wantLeft(t, "s", one, 0)
+		held.Release()
+		w.wantLeft(t, "s", one, 1)
+		if w.log.Count("level=WARN", "could not be renewed", "out of order") != 1 {
+			t.Errorf("want one line with the cause, got: %s", w.log.String())
+		}
+		w.wantFailures(t, 7)
+	})
+}
+
+// wantFailures checks how many failures of the store were counted.
+func (w *world) wantFailures(t *testing.T, want uint64) {
+	t.Helper()
+	var got uint64
+	w.failures.Each(func(_ failure.Class, n uint64) { got += n })
+	if got != want {
+		t.Errorf("%d failures are counted, want %d", got, want)
+	}
+}
+
+// A slot that the store does not take back is given back in the background, and other charges are
+// not.
+func TestASlotThatIsNotTakenBackIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, one, two := newWorld(t), slots(1, time.Minute), limited(algorithm.FixedWindow, 2, time.Hour)
+		w.brokenGiveBacks = 1
+		u := w.NewCompletion(background, false, false)
+		u.Add(w.take(t, "slot", one), 1, nil)
+		u.Add(w.take(t, "counted", two), 2, func(int) bool { return false })
+		u.Run(func() int { return 200 })
+		w.wantLeft(t, "slot", one, 0)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		w.wantLeft(t, "slot", one, 1)
+		w.wantLeft(t, "counted", two, 1)
+		if w.log.Count("level=WARN", "could not be given back", "out of order") != 1 {
+			t.Errorf("want one line with the cause, got: %s", w.log.String())
+		}
+		w.wantFailures(t, 1)
+	})
+}
+
+// Only slots that the store may have taken without an answer are dropped.
+func TestDoubtfulSlots(t *testing.T) {
+	timeout, unreachable := &failure.Error{Class: failure.Timeout}, &failure.Error{Class: failure.Unreachable}
+	for name, test := range map[string]struct {
+		verdict algorithm.Verdict
+		dropped bool
+	}{
+		"answered":                  {algorithm.Verdict{Taken: 1}, false},
+		"no answer":                 {algorithm.Verdict{Err: timeout}, true},
+		"never sent":                {algorithm.Verdict{Err: unreachable}, false},
+		"the caller left":           {algorithm.Verdict{Ended: context.Canceled}, true},
+		"counted here, no answer":   {algorithm.Verdict{From: algorithm.FromLocal, Instead: timeout}, true},
+		"counted here, never sent":  {algorithm.Verdict{From: algorithm.FromLocal, Instead: unreachable}, false},
+		"refused by another server": {algorithm.Verdict{From: algorithm.FromNobody}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, one, two := newWorld(t), slots(1, time.Minute), limited(algorithm.FixedWindow, 2, time.Hour)
+				slot, other := w.take(t, "slot", one), w.take(t, "other", two)
+				w.DropDoubtfulSlots([]algorithm.Counter{
+					{Key: other.Key, Limit: two, Cost: 1}, {Key: slot.Key, Limit: one, Cost: 1, Mark: slot.Mark},
+				}, []algorithm.Verdict{test.verdict, test.verdict})
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				w.wantLeft(t, "slot", one, map[bool]int64{false: 0, true: 1}[test.dropped])
+				w.wantLeft(t, "other", two, 1)
+			})
+		})
+	}
+}
+
+// ending is a context that ends when its err is set.
+type ending struct {
+	context.Context
+	err error
+}
+
+func (e *ending) Err() error { return e.err }
+
+// sent is a reply with a status.
+type sent int
+
+func (s sent) Status() int { return int(s) }
+
+// The outcome is the status that the handler returned, or else that was sent, or else 200. If a call
+// was not answered, its caller may have left only if its context was canceled. After a deadline of
+// the service's own, the server sends 200. A panic may come after the reply has begun.
+func TestOutcomes(t *testing.T) {
+	const panics = -1
+	canceled, deadline := context.Canceled, context.DeadlineExceeded
+	for _, test := range []struct {
+		isRPC    bool
+		returned int
+		reply    inflight.Reply
+		ended    error
+		asked    []int // the statuses that are asked about until one counts; none does
+	}{
+		{false, 401, nil, nil, []int{401}},
+		{false, 401, sent(500), canceled, []int{401}},
+		{false, 0, nil, nil, []int{200}},
+		{false, 103, sent(404), nil, []int{404}},
+		{false, 0, sent(101), nil, []int{101}},
+		{false, 0, sent(103), nil, []int{200}},
+		{false, 0, nil, deadline, []int{200}},
+		{false, 0, nil, canceled, []int{200, 499}},
+		{false, 0, sent(200), canceled, []int{200}},
+		{false, panics, nil, nil, []int{500}},
+		{false, panics, sent(200), canceled, []int{500, 200}},
+		{false, panics, sent(500), nil, []int{500}},
+		{true, 0, nil, canceled, []int{0}},
+		{true, panics, nil, nil, []int{13}},
+	} {
+		w, two := newWorld(t), limited(algorithm.FixedWindow, 2, time.Hour)
+		for i, counting := range append(test.asked, 418) {
+			ctx := &ending{Context: background}
+			u, key := w.NewCompletion(ctx, test.isRPC, false), string(rune('a'+i))
+			var asked []int
+			u.Add(w.take(t, key, two), 1, func(status int) bool {
+				asked = append(asked, status)
+				return status == counting
+			})
+			if test.reply != nil {
+				u.Follow(test.reply)
+			}
+			run(u, func() int {
+				ctx.err = test.ended
+				if test.returned == panics {
+					panic("of the handler")
+				}
+				return test.returned
+			})
+			want, left := test.asked, int64(2)
+			if i < len(want) {
+				want, left = want[:i+1], 1
+			}
+			if !slices.Equal(asked, want) {
+				t.Errorf("%+v: %d received %d, want %d", test, counting, asked, want)
+			}
+			w.wantLeft(t, key, two, left)
+		}
+	}
+}
+
+// run is Run for handlers that may panic.
+func run(u *inflight.Completion, handle func() int) {
+	defer func() { _ = recover() }()
+	u.Run(handle)
+}
+
+// A call that was shown to somebody gives back what is left of its charge, and only once, however
+// often it is run.
+func TestACallGivesBackOnce(t *testing.T) {
+	for _, shown := range []bool{true, false} {
+		w, five := newWorld(t), limited(algorithm.FixedWindow, 5, time.Hour)
+		u := w.NewCompletion(background, false, shown)
+		w.take(t, "s", five)
+		u.Add(w.take(t, "s", five), 1, func(int) bool { return false })
+		ran := 0
+		for range 2 {
+			u.Run(func() int { ran++; return 200 })
+		}
+		if ran != 2 {
+			t.Errorf("the handler ran %d times", ran)
+		}
+		w.wantLeft(t, "s", five, 4)
+	}
+}
+
+// A Completion that is nil only runs the handler.
+func TestNothingToGiveBack(t *testing.T) {
+	var u *inflight.Completion
+	ran := 0
+	u.Run(func() int { ran++; return 200 })
+	u.Abandon()
+	if ran != 1 || u.HoldsSlots() || u.NeedsStatus() {
+		t.Errorf("ran %d times, %v, %v", ran, u.HoldsSlots(), u.NeedsStatus())
+	}
+}

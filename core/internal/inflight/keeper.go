@@ -1,0 +1,100 @@
+// Package inflight knows what calls hold while their handlers run, and gives it back: the slots of
+// Concurrency, which it renews until then, and the charges of calls that turn out not to count.
+package inflight
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/refund"
+	"github.com/accesslimit/accesslimit/core/internal/slotretry"
+)
+
+// Store holds the counters.
+type Store interface {
+	// GiveBack gives charges back, as far as they still count, also after the context has ended.
+	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	// Renew keeps the slots of a call in flight for another window each.
+	Renew(ctx context.Context, slots []algorithm.Charge) error
+}
+
+// Log receives what an operator should know.
+type Log interface {
+	GiveBackFailed(err error)
+	RenewalFailed(err error)
+	// Panicked reports a panic that was caught.
+	Panicked(err error)
+}
+
+// Keeper keeps what the calls of a limiter hold. It is safe for concurrent use.
+type Keeper struct {
+	store    Store
+	refunds  *refund.Ledger
+	failures *failure.Counts
+	log      Log
+	retries  *slotretry.Queue
+
+	closed       atomic.Bool
+	holderPrefix string
+	holders      atomic.Uint64
+}
+
+// New returns a Keeper. The ledger has the refunds of the calls' decisions. Failures of the store
+// are counted and logged.
+func New(store Store, refunds *refund.Ledger, failures *failure.Counts, log Log) *Keeper {
+	return &Keeper{
+		store: store, refunds: refunds, failures: failures, log: log,
+		retries:      slotretry.New(store.GiveBack, log.Panicked),
+		holderPrefix: strconv.FormatUint(rand.Uint64(), 36) + "-",
+	}
+}
+
+// NewHolder returns a name that no other holder of slots has, in any process: a random number of
+// this keeper and a number of the holder.
+func (k *Keeper) NewHolder() string {
+	return k.holderPrefix + strconv.FormatUint(k.holders.Add(1), 36)
+}
+
+// DropDoubtfulSlots gives back the slots that the store may or may not have taken, because its
+// answer did not come in time. Otherwise callers with short deadlines of their own could fill all
+// slots for a window each. It leaves slots that were taken in this process instead.
+func (k *Keeper) DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	var slots []algorithm.Charge
+	for i := range counters {
+		counter, v := &counters[i], &verdicts[i]
+		err := v.Failure()
+		doubtful := v.Ended != nil || err != nil && failure.ClassOf(err).MayHaveCharged()
+		if counter.Limit.Properties().Slots && doubtful {
+			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
+		}
+	}
+	k.retries.Add(slots, 2)
+}
+
+// giveBack gives back charges when a call has ended. An error is logged. Slots are tried again,
+// because nothing else frees them before their Window is over.
+func (k *Keeper) giveBack(ctx context.Context, charges []algorithm.Charge) {
+	if len(charges) == 0 {
+		return
+	}
+	err := k.store.GiveBack(ctx, charges)
+	if err == nil {
+		return
+	}
+	k.failures.Add(err)
+	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return !c.Limit.Properties().Slots })
+	k.retries.Add(slots, 1)
+	k.log.GiveBackFailed(err) // last, because a logger may panic
+}
+
+// Close ends the renewing of slots, and makes the next attempt to give back slots in the background
+// the last. Calls still give back what they hold when they end.
+func (k *Keeper) Close() {
+	k.closed.Store(true)
+	k.retries.Close()
+}
