@@ -2,13 +2,11 @@ package core
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -35,32 +33,6 @@ type boundRule struct {
 	parameterLooks atomic.Int32
 	// onRoute, if not nil, is called for every route that an unnamed rule meets.
 	onRoute func(*namedRule)
-}
-
-// namedRule is a rule under a name that its counters have: its own, or that of a route.
-type namedRule struct {
-	name   string
-	limits []*ruleLimit          // the rule's own, then those of Also
-	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
-	// computed holds what LimitFor returned, and the limits that overrides make.
-	computed cowmap.Map[Limit, *ruleLimit]
-	banKey   string // what follows the subject in the key of its bans
-	// overrideKey is what follows the subject in the key of its override.
-	overrideKey string
-	tally       *tally.Tally
-	// readsUser is set once one of the rule's functions asked for the user; it will probably do so
-	// again.
-	readsUser atomic.Bool
-}
-
-// ruleLimit is a limit of a namedRule, with the constant parts of its keys and headers.
-type ruleLimit struct {
-	limit    Limit
-	compiled *algorithm.Limit
-	phrase   string // the limit in words
-	title    string // the name as callers see it
-	keyTail  string
-	policy   limitheader.Policy
 }
 
 // bind prepares a rule that was checked. sameName counts the rules of each name on the guard.
@@ -93,31 +65,12 @@ func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
 	return b
 }
 
-// namedRules returns the rule under each name that it has counted by.
-func (b *boundRule) namedRules() []*namedRule {
-	if b.fixed != nil {
-		return []*namedRule{b.fixed}
-	}
-	return slices.Collect(maps.Values(b.routes.known.All()))
-}
-
 // displayName returns the rule's name, or "" if that depends on the call.
 func (b *boundRule) displayName() string {
 	if b.fixed != nil {
 		return b.fixed.name
 	}
 	return ""
-}
-
-// countedLimits returns the limits that are known before the call, including those of plans.
-func (p *namedRule) countedLimits() (limits []*ruleLimit) {
-	limits = slices.Clone(p.limits)
-	for _, q := range p.plans {
-		if q != nil {
-			limits = append(limits, q)
-		}
-	}
-	return limits
 }
 
 // fixedName returns the rule's Name, or one made of its methods and patterns; "" if it is named

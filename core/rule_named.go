@@ -1,0 +1,48 @@
+package core
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+)
+
+// namedRule is a rule under a name that its counters have: its own, or that of a route.
+type namedRule struct {
+	name   string
+	limits []*ruleLimit          // the rule's own, then those of Also
+	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
+	// computed holds what LimitFor returned, and the limits that overrides make.
+	computed cowmap.Map[Limit, *ruleLimit]
+	banKey   string // what follows the subject in the key of its bans
+	// overrideKey is what follows the subject in the key of its override.
+	overrideKey string
+	tally       *tally.Tally
+	// readsUser is set once one of the rule's functions asked for the user; it will probably do so
+	// again.
+	readsUser atomic.Bool
+}
+
+// ruleLimit is a limit of a namedRule, with the constant parts of its keys and headers.
+type ruleLimit struct {
+	limit    Limit
+	compiled *algorithm.Limit
+	phrase   string // the limit in words
+	title    string // the name as callers see it
+	keyTail  string
+	policy   limitheader.Policy
+}
+
+// countedLimits returns the limits that are known before the call, including those of plans.
+func (p *namedRule) countedLimits() (limits []*ruleLimit) {
+	limits = slices.Clone(p.limits)
+	for _, q := range p.plans {
+		if q != nil {
+			limits = append(limits, q)
+		}
+	}
+	return limits
+}

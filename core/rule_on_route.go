@@ -1,0 +1,68 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+)
+
+// namedFor returns the rule under the name that it counts a call by.
+func (b *boundRule) namedFor(v View, log *operatorlog.Log) *namedRule {
+	if b.fixed != nil {
+		return b.fixed
+	}
+	return b.namedByRoute(v, log)
+}
+
+func (b *boundRule) namedByRoute(v View, log *operatorlog.Log) *namedRule {
+	route := v.Route()
+	if route == "" && !b.unrouted.Load() {
+		b.lookForRoute(v, log)
+	}
+	return b.routes.of(routeKey{countedMethod(v.Method()), route}, b.meet)
+}
+
+// knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
+// nothing of a route that was not called.
+func (b *boundRule) knownAs(method, route string) *namedRule {
+	key := routeKey{countedMethod(method), route}
+	switch p, known := b.routes.known.Get(key); {
+	case b.fixed != nil:
+		return b.fixed
+	case known:
+		return p
+	case route != "" && len(route) <= maxRoute && !b.routes.full.Load():
+		return b.newNamed(strings.Clone(routeName(method, route)))
+	}
+	if p, known := b.routes.known.Get(routeKey{}); known {
+		return p
+	}
+	return b.newNamed(noRoute)
+}
+
+// lookForRoute warns if there is no route because it is not known yet.
+func (b *boundRule) lookForRoute(v View, log *operatorlog.Log) {
+	if v, ok := v.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
+		log.RouteUnknown(b.limits[0].phrase())
+	}
+}
+
+// meet makes the namedRule of a route that an unnamed rule is called for first.
+func (b *boundRule) meet(name string) *namedRule {
+	p := b.newNamed(name)
+	p.tally = b.tallies.OfRule(name)
+	if b.onRoute != nil {
+		b.onRoute(p)
+	}
+	return p
+}
+
+// namedRules returns the rule under each name that it has counted by.
+func (b *boundRule) namedRules() []*namedRule {
+	if b.fixed != nil {
+		return []*namedRule{b.fixed}
+	}
+	return slices.Collect(maps.Values(b.routes.known.All()))
+}
