@@ -9,11 +9,10 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/optional"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 const (
@@ -23,9 +22,6 @@ const (
 	maxBytes = 8 << 20
 	// maxBatch is how many are left in one trip.
 	maxBatch = 64
-	// offPause is how long no notice is left after a right was found to be missing. An operator may
-	// grant it in the meantime.
-	offPause = time.Minute
 )
 
 // Notice says that a threshold was reached. Times are in microseconds since the epoch, by the clock
@@ -64,11 +60,11 @@ type Log interface {
 // Queue leaves notices and reports them, one after the other, in a goroutine of its own. It is safe
 // for concurrent use.
 type Queue struct {
-	board    Board
-	log      Log
-	ctx      context.Context // that of the reports
-	cancel   context.CancelFunc
-	offUntil atomic.Int64 // UnixNano
+	board   Board
+	log     Log
+	ctx     context.Context // that of the reports
+	cancel  context.CancelFunc
+	feature optional.Feature
 
 	mu      sync.Mutex
 	waiting []Notice
@@ -96,7 +92,7 @@ func (q *Queue) Knows(key []byte, limit string, at int64) bool {
 
 // Add adds a notice, unless the queue knows it. It does not wait.
 func (q *Queue) Add(n Notice) {
-	if time.Now().UnixNano() >= q.offUntil.Load() && !q.add(&n) {
+	if !q.feature.IsOff() && !q.add(&n) {
 		q.log.NoticesDropped()
 	}
 }
@@ -173,7 +169,7 @@ func (q *Queue) work(ended chan<- struct{}) {
 		close(ended)
 	}()
 	for batch := q.next(); batch != nil; batch = q.next() {
-		if time.Now().UnixNano() < q.offUntil.Load() {
+		if q.feature.IsOff() {
 			continue
 		}
 		for i, posted := range q.board.Post(q.ctx, batch) {
@@ -210,8 +206,7 @@ func (q *Queue) next() (batch []Notice) {
 
 // failed logs why a notice could not be left. Nobody reports its threshold then.
 func (q *Queue) failed(err error) {
-	if redisstore.IsNoPermission(err) {
-		q.offUntil.Store(time.Now().Add(offPause).UnixNano())
+	if q.feature.TurnOff(err) {
 		q.log.NoticesOff(err)
 		return
 	}

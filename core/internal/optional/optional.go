@@ -1,0 +1,31 @@
+// Package optional turns a feature off while the Redis user lacks a right for it. Everything else
+// works without that feature.
+package optional
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+)
+
+// Feature says whether a feature is off. Its zero value is on. It is safe for concurrent use.
+type Feature struct {
+	offUntil atomic.Int64 // UnixNano
+}
+
+// offFor is how long a feature is off before it tries again. An operator may grant the right in the
+// meantime.
+const offFor = time.Minute
+
+// IsOff reports whether the feature is off.
+func (f *Feature) IsOff() bool { return time.Now().UnixNano() < f.offUntil.Load() }
+
+// TurnOff turns the feature off if the error is that a right is missing, and reports whether it is.
+func (f *Feature) TurnOff(err error) bool {
+	missing := redisstore.IsNoPermission(err)
+	if missing {
+		f.offUntil.Store(time.Now().Add(offFor).UnixNano())
+	}
+	return missing
+}
