@@ -48,6 +48,9 @@ func ClassOf(err error) Class {
 	return Unexpected
 }
 
+// MayHaveActed reports whether an operation that failed may have been carried out.
+func MayHaveActed(err error) bool { return err != nil && ClassOf(err).MayHaveCharged() }
+
 // Counts counts failures by class. It is safe for concurrent use.
 type Counts [len(classes)]atomic.Uint64
 

@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/background"
+	"github.com/accesslimit/accesslimit/core/internal/optional"
+)
+
+// Log receives what an operator should know.
+type Log interface {
+	// AuditFailed reports that an entry could not be written.
+	AuditFailed(err error)
+	// AuditOff reports that a right is missing to write entries.
+	AuditOff(err error)
+}
+
+// Recorder writes entries into a trail in the background, and a line about each act of a named
+// operator. An act never fails because its entry cannot be written. A Recorder is safe for
+// concurrent use.
+type Recorder struct {
+	trail   Trail
+	tasks   background.Runner
+	lines   *slog.Logger
+	log     Log
+	feature optional.Feature
+}
+
+// NewRecorder returns a Recorder that writes lines to a logger. It reports what an operator should
+// know to log.
+func NewRecorder(trail Trail, tasks background.Runner, lines *slog.Logger, log Log) *Recorder {
+	return &Recorder{trail: trail, tasks: tasks, lines: lines, log: log}
+}
+
+// Record writes an entry. It waits for the reply, so that Read returns the entry afterwards, but
+// only until the context ends or the patience is over since the act began.
+func (r *Recorder) Record(ctx context.Context, began time.Time, e Entry) {
+	e = e.By(ctx)
+	written := make(chan struct{})
+	r.write(ctx, written, func(ctx context.Context) error { return r.trail.Append(ctx, e) })
+	r.tasks.Await(ctx, began, written)
+}
+
+// RulesChanged writes that the rules have changed from one version to another, unless another
+// process has written it. The version before is "" for the first one of this process. If earlier is
+// not nil, RulesChanged first waits until it is closed: it belongs to the change before this one.
+// It closes written when the change is written.
+func (r *Recorder) RulesChanged(ctx context.Context, before, now string, earlier <-chan struct{}, written chan<- struct{}) {
+	e := Entry{Act: Rules, Before: before, After: now}.By(ctx)
+	r.write(ctx, written, func(ctx context.Context) error {
+		if earlier != nil {
+			<-earlier
+		}
+		return r.trail.AppendChange(ctx, e, before, now)
+	})
+}
+
+// Read is that of the trail.
+func (r *Recorder) Read(ctx context.Context, before string, n int) ([]Entry, error) {
+	return r.trail.Read(ctx, before, n)
+}
+
+// write writes into the trail in the background, unless a right is missing, and closes the channel
+// afterwards.
+func (r *Recorder) write(ctx context.Context, written chan<- struct{}, write func(context.Context) error) {
+	r.tasks.Run(ctx, written, func(ctx context.Context) {
+		if r.feature.IsOff() {
+			return
+		}
+		switch err := write(ctx); {
+		case r.feature.TurnOff(err):
+			r.log.AuditOff(err)
+		case err != nil:
+			r.log.AuditFailed(err)
+		}
+	})
+}
