@@ -15,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/clock"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 const (
@@ -25,7 +26,8 @@ const (
 	sample = 64
 )
 
-// Table holds bans and blocks by their keys in the store. It is safe for concurrent use.
+// Table holds bans and blocks by their keys in the store. It is safe for concurrent use. A nil Table,
+// of a process without Redis, holds nothing: NoteOverride, Lift and Lasts do nothing.
 type Table struct {
 	clock *clock.Expiry
 	most  int
@@ -118,8 +120,29 @@ func evict(entries map[string]entry) {
 // recount updates the count. The table must be locked.
 func (t *Table) recount() { t.count.Store(int64(len(t.byRules) + len(t.byOperators))) }
 
+// NoteOverride notes that this process has set the override with a key, or removed it if set is
+// nil, with this error of the store.
+func (t *Table) NoteOverride(key []byte, set *algorithm.Override, err error) {
+	switch {
+	case t == nil:
+	case set != nil && set.What == algorithm.OverrideBlocked:
+		if err == nil {
+			t.SawStoreTime(set.Set)
+		}
+		if err == nil || failure.MayHaveActed(err) {
+			found := algorithm.FoundOverride{Ends: set.Ends}
+			t.Remember(key, found.Lasts(t.StoreTime()), true)
+		}
+	case err == nil:
+		t.Lift(key)
+	}
+}
+
 // Lift removes what this process has just lifted in the store.
 func (t *Table) Lift(key []byte) {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lifted = t.clock.Now()
@@ -150,7 +173,7 @@ func (t *Table) remove(since int64, key []byte) {
 // Lasts returns for how many microseconds the ban or block with a key still holds, or
 // algorithm.Forever. It is 0 if the table has none.
 func (t *Table) Lasts(key []byte) int64 {
-	if t.count.Load() == 0 {
+	if t == nil || t.count.Load() == 0 {
 		return 0
 	}
 	switch e, _ := t.find(key); e.ends {

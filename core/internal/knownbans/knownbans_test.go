@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/clock"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
@@ -215,4 +216,35 @@ func TestRulesBansAreCheckedBesideMany(t *testing.T) {
 	if keys := table.Unconfirmed(math.MaxInt64, 100); len(keys) != 51 || !slices.Contains(keys, "rule") {
 		t.Errorf("%d keys are to be checked: %v", len(keys), keys)
 	}
+}
+
+// A block that an operator has set, or may have set, is known until another override replaces it or
+// it is removed. A nil table knows nothing.
+func TestNoteOverride(t *testing.T) {
+	key := []byte("key")
+	blocked := &algorithm.Override{What: algorithm.OverrideBlocked}
+	lifted := &algorithm.Override{What: algorithm.OverrideUnlimited}
+	lost := &failure.Error{Class: failure.Lost, Err: errDown}
+	down := &failure.Error{Class: failure.Unreachable, Err: errDown}
+	table := newTable(10)
+	for _, step := range []struct {
+		set  *algorithm.Override
+		err  error
+		want int64
+	}{
+		{blocked, down, 0},
+		{blocked, lost, algorithm.Forever},
+		{lifted, lost, algorithm.Forever},
+		{lifted, nil, 0},
+		{blocked, nil, algorithm.Forever},
+		{nil, down, algorithm.Forever},
+		{nil, nil, 0},
+	} {
+		table.NoteOverride(key, step.set, step.err)
+		wantLasts(t, table, "key", step.want)
+	}
+	var none *knownbans.Table
+	none.NoteOverride(key, blocked, nil)
+	none.Lift(key)
+	wantLasts(t, none, "key", 0)
 }

@@ -1,6 +1,7 @@
-// Package overrides writes, reads and lists the overrides of a rule in Redis. Each lies beside the
-// counters of its subject, where the deciding scripts read it. An index of the subjects lies in a
-// slot of its own.
+// Package overrides writes, reads and lists the overrides of a rule, in Redis or in this process.
+//
+// In Redis, each lies beside the counters of its subject, where the deciding scripts read it. An
+// index of the subjects lies in a slot of its own.
 //
 // The index never misses an override, even if a process crashes or a command comes late:
 //
