@@ -2,13 +2,9 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core/internal/actor"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 )
 
@@ -43,22 +39,10 @@ func (b BanEntry) String() string {
 // maxBanPage is the largest number of bans that one call of Bans looks at.
 const maxBanPage = 1_000
 
-// Bans returns a page of the bans in force of a rule, in the order of the bytes of their subjects.
-// It looks at n listed bans, 1 to 1000, and leaves out those that have ended. For the first page,
-// after is "". For each further page, it is the next of the page before. next is "" on the last
-// page. A page may have fewer than n bans, or none, though others follow.
-//
-// A ban by [Limiter.Ban] is listed at once. Any other is listed within a second or so, by a process
-// that reads it in a reply of Redis, which happens when the subject calls. So the list may miss a
-// ban whose subject has not called since a process crashed, or since Redis lost the list. Subjects
-// longer than 255 bytes are not listed, nor are bans of rules in DryRun. Of each rule, 100,000 bans
-// are listed, those that end last. Without Redis, all rules together can have as many.
-//
-// The rule need not be attached to this Limiter. The error is a *[RuleError] if an argument is
-// wrong. Others are those of [Counter].
-func (l *Limiter) Bans(ctx context.Context, rule, after string, n int) (page []BanEntry, next string, err error) {
+// bansOf is [Limiter.Bans].
+func (o *operations) bansOf(ctx context.Context, rule, after string, n int) (page []BanEntry, next string, err error) {
 	switch {
-	case !l.made():
+	case o == nil:
 		return nil, "", errNoLimiter
 	case rule == "":
 		return nil, "", &RuleError{Field: "rule", Value: rule, Why: "must be the name of a rule"}
@@ -67,22 +51,37 @@ func (l *Limiter) Bans(ctx context.Context, rule, after string, n int) (page []B
 	case ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	}
-	entries, next, err := l.bans.page(ctx, l, rule, after, n)
+	entries, next, err := o.bans.Page(ctx, rule, after, n)
 	if err != nil {
-		return nil, "", l.optionalError(rule, err, l.operatorLog.BansOff)
+		return nil, "", o.failures.errorOfOptional(rule, err, o.log.BansOff)
 	}
 	for _, e := range entries {
-		page = append(page, l.banEntry(rule, e))
+		page = append(page, o.banEntry(rule, e))
 	}
 	return page, next, nil
 }
 
-func (l *Limiter) banEntry(rule string, e banlist.Entry) BanEntry {
+// banOf is [Limiter.BanOf].
+func (o *operations) banOf(ctx context.Context, rule, subject string) (ban BanEntry, ok bool, err error) {
+	if err := o.check(rule, subject); err != nil {
+		return BanEntry{}, false, err
+	}
+	if err := ctx.Err(); err != nil {
+		return BanEntry{}, false, err
+	}
+	var found banlist.Entry
+	if found, ok, err = o.bans.Of(ctx, rule, subject); err != nil || !ok {
+		return BanEntry{}, false, o.failures.errorOf(rule, err)
+	}
+	return o.banEntry(rule, found), true, nil
+}
+
+func (o *operations) banEntry(rule string, e banlist.Entry) BanEntry {
 	entry := BanEntry{
 		Rule: rule, Subject: e.Subject, Until: time.UnixMicro(e.Ends).UTC(), Cause: "by hand", Bans: int(e.Bans), Author: e.Author, Note: e.Note,
 	}
-	if after := l.registry.names.banAfter(rule); !e.ByHand {
-		entry.Cause = refusedIn(after)
+	if !e.ByHand {
+		entry.Cause = refusedIn(o.names.banAfter(rule))
 	}
 	return entry
 }
@@ -97,88 +96,4 @@ func refusedIn(windows int) string {
 	default:
 		return fmt.Sprintf("refused in %d windows in a row", windows)
 	}
-}
-
-// bans holds the list of the bans in force, and the bans that calls of this process have met.
-type bans struct {
-	list banlist.List
-	seen *banlist.Sightings
-	optional
-}
-
-// page writes the bans that calls of this process have met into the list, and then returns a page
-// of it, all within Timeout.
-func (b *bans) page(ctx context.Context, l *Limiter, rule, after string, n int) (page []banlist.Entry, next string, err error) {
-	do := func(ctx context.Context) (err error) {
-		b.seen.Flush(ctx)
-		page, next, err = b.list.Page(ctx, rule, after, n)
-		return err
-	}
-	if l.redis == nil {
-		err = do(ctx)
-	} else {
-		err = l.redis.Operate(ctx, do)
-	}
-	return page, next, err
-}
-
-// errBanListOff is the error while a right for the list of bans is missing.
-var errBanListOff = errors.New("the list of bans is off")
-
-// noteBan passes on the ban at i, so that it is listed, if the store has just reported that it is
-// in force. Without Redis, only the call that begins a ban needs to do so.
-func (c *call) noteBan(i int) {
-	a, v, l := &c.limits[i], &c.verdicts[i], c.limiter
-	if a.rule.DryRun || v.From != algorithm.FromStore || l.memory != nil && !v.Struck {
-		return
-	}
-	l.bans.seen.See(c.counters[i].Key, a.named.name, c.subjects[a.from:a.to], v.At+v.RetryAfter)
-}
-
-// listBans lists bans that calls have met.
-func (l *Limiter) listBans(ctx context.Context, met []banlist.Sighting) error {
-	return l.writeBanList(ctx, func(ctx context.Context) error { return l.bans.list.Add(ctx, met) })
-}
-
-// listByHand lists a ban that an operator has imposed, in the background, and closes the channel
-// afterwards. If changed is false, a longer ban was in force before, and keeps its author.
-func (l *Limiter) listByHand(ctx context.Context, ban banlist.Sighting, changed bool) (listed <-chan struct{}) {
-	ban.Rule, ban.Subject = strings.Clone(ban.Rule), strings.Clone(ban.Subject) // a framework may have lent them for one call
-	by, _ := actor.Of(ctx)
-	return l.changeBanList(ctx, func(ctx context.Context) error {
-		switch {
-		case len(ban.Subject) > banlist.MaxSubject:
-			return nil
-		case !changed:
-			return l.bans.list.Add(ctx, []banlist.Sighting{ban})
-		default:
-			return l.bans.list.AddByHand(ctx, ban, by.Author, by.Note)
-		}
-	})
-}
-
-// changeBanList changes the list of bans in the background, even after the context has ended, and
-// closes the channel afterwards.
-func (l *Limiter) changeBanList(ctx context.Context, change func(context.Context) error) (done <-chan struct{}) {
-	changed := make(chan struct{})
-	l.store.InBackground(func() {
-		defer close(changed)
-		_ = l.writeBanList(context.WithoutCancel(ctx), change)
-	})
-	return changed
-}
-
-// writeBanList writes to the list of bans, unless a right is missing, and logs failures.
-func (l *Limiter) writeBanList(ctx context.Context, write func(context.Context) error) error {
-	if l.bans.isOff() {
-		return errBanListOff
-	}
-	err := write(ctx)
-	switch {
-	case l.bans.turnOff(err):
-		l.operatorLog.BansOff(err)
-	case err != nil && ctx.Err() == nil:
-		l.operatorLog.BansFailed(err)
-	}
-	return err
 }

@@ -425,7 +425,7 @@ func TestReadingBansWithoutARight(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })})
 	guard := newGuard(t, limiter, strict)
 	for range 3 {
-		core.ReadBanListsSoon(limiter)
+		_ = core.ReadBanLists(limiter)
 	}
 	if log.Count("level=WARN", "a right to read their lists", "SECURITY.md") != 1 {
 		t.Error(log.String())

@@ -137,7 +137,7 @@ func (c *call) dropLifted() {
 		v, counter := &c.verdicts[at], &c.counters[at]
 		if v.Instead != nil && v.From == algorithm.FromNobody {
 			a := &c.limits[at]
-			c.limiter.storeFailed(a.named.name, a.rule.OnStoreError.String(), v.Instead)
+			c.limiter.failures.failed(a.named.name, a.rule.OnStoreError.String(), v.Instead)
 		}
 		return v.From == algorithm.FromNobody || counter.Override != nil && counter.Cost == 0 && !counter.Override.Blocks() && v.Err == nil && v.Ended == nil
 	})

@@ -115,10 +115,10 @@
 //	      memstore.Decide   internal/memstore           without Redis: the counters of this process
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
 //	    obeyOverrides       decide_overrides.go         what operators set for the subject
-//	    applyBans           decide.go                   bans in force, which bans.go gets listed
+//	    applyBans           decide.go                   bans in force, which internal/banlist lists
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
 //	    tallyLimit          decide_verdicts.go          counts it, and notes it for Top (top_notes.go)
-//	    warn                threshold.go                thresholds, which internal/notices reports later
+//	    warn                call_noticed.go             internal/thresholds reports those that are reached
 //	    writeHeaders        call_headers.go             what callers see: internal/limitheader
 //	    answer              decide_answer.go            the Answer: refusal.go
 //	Answer.Run              guard.go                    runs the handler
@@ -167,7 +167,10 @@
 //	Counters.StandIn        internal/fallback/fallback.go        counts here, for CountLocally
 //	call.outcome            decide_verdicts.go                   lets the call pass, or refuses it
 //
-// Then storeerror.go counts and logs the failure, once for each rule. A handle returns it.
+// Then storefailures.go counts and logs the failure, once for each rule. A handle returns it.
+//
+// What operators ask and do (operate.go) takes the parts in operations.go, which know no Limiter:
+// internal/banlist, internal/overrides, internal/audit, internal/toplist.
 //
 // # For authors of adapters
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
@@ -77,7 +78,7 @@ func (x *explanation) readStored(ctx context.Context) {
 		}
 		if key := e.key(l, e.named.overrideKey); e.rule.Overrides && l.memory != nil {
 			o, ok := l.memory.Override([]byte(key))
-			e.takeOverride(redisstore.Value{Text: stored(&o.Override, ok), Ok: ok})
+			e.takeOverride(redisstore.Value{Text: overrides.Stored(&o.Override, ok), Ok: ok})
 		} else if e.rule.Overrides {
 			e.takeOverride(values[key])
 			e.takeKnownBlock(l, key)
@@ -128,10 +129,10 @@ func (e *explained) takeKnownBlock(l *Limiter, key string) {
 	if e.failed == nil {
 		return
 	}
-	if lasts := l.knownToLast([]byte(key)); lasts > 0 {
+	if lasts := l.operations.known.Lasts([]byte(key)); lasts > 0 {
 		e.failed, e.stored = nil, &Override{Subject: e.Subject, Blocked: true}
 		if lasts != algorithm.Forever {
-			e.stored.Until = time.UnixMicro(l.local.Bans.StoreTime() + lasts).UTC()
+			e.stored.Until = time.UnixMicro(l.operations.known.StoreTime() + lasts).UTC()
 		}
 	}
 }

@@ -221,15 +221,6 @@ func (o *Override) report() string {
 
 func waitText(wait time.Duration) string { return string(appendWait(nil, wait)) }
 
-// printableText quotes a text that has control characters or bytes that are not UTF-8.
-func printableText(text string) string {
-	quoted := strconv.Quote(text)
-	if quoted[1:len(quoted)-1] == text || strings.ReplaceAll(text, `"`, `\"`) == quoted[1:len(quoted)-1] {
-		return text
-	}
-	return quoted
-}
-
 // seconds is a duration that is a number of seconds as JSON.
 type seconds time.Duration
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
@@ -50,7 +49,7 @@ func AwaitReports(l *Limiter) { l.thresholds.Await(context.Background()) }
 // RulesChanged writes a change of rules into the audit, and returns when that is done.
 func RulesChanged(l *Limiter, before, now string) {
 	written := make(chan struct{})
-	l.rulesChanged(context.Background(), before, now, nil, written)
+	l.operations.audits.RulesChanged(context.Background(), before, now, nil, written)
 	<-written
 }
 
@@ -58,14 +57,12 @@ func RulesChanged(l *Limiter, before, now string) {
 func AwaitAudit(s *RuleSet) { <-s.audits }
 
 // SetMaxOverrides sets the largest number of overrides.
-func SetMaxOverrides(l *Limiter, most int) { l.maxOverrides = most }
+func SetMaxOverrides(l *Limiter, most int) { l.operations.overrides.Most = most }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) {
-	l.memory = memstore.New(l.options.MaxKeys, now)
+	l.countInProcess(now)
 	useStore(l, l.memory)
-	l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
-	l.thresholds = l.newThresholds()
 }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
@@ -77,7 +74,7 @@ func AskRedis(l *Limiter) {
 
 // useStore gives a limiter another store.
 func useStore(l *Limiter, s store) {
-	l.store, l.inFlight = s, inflight.New(s, &l.refunds, &l.failures, l.operatorLog)
+	l.store, l.inFlight = s, inflight.New(s, &l.refunds, &l.failures.Counts, l.operatorLog)
 }
 
 // GiveBackAtOnce makes a limiter give back the charges of a call that another server refused before
@@ -163,7 +160,7 @@ func KnownNames(l *Limiter) (names, limits int) {
 func RefusingReasons() []Reason { return slices.Collect(maps.Keys(outcomes)) }
 
 // ReferenceOf returns the reference of a refusal by a decision.
-func ReferenceOf(l *Limiter, d Decision) string { return l.reference(&Refusal{Decision: d}) }
+func ReferenceOf(l *Limiter, d Decision) string { return l.references.of(&d, 0) }
 
 // PutOverride writes an override of a name, in the stored form, or any other bytes, as [Overrides]
 // would write it. It removes the override if the text is empty.
@@ -180,7 +177,7 @@ func PutOverride(l *Limiter, name, subject, text string) error {
 	}
 	o, err := algorithm.ReadOverride(text)
 	if err == nil {
-		_, _, err = l.memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, l.maxOverrides)
+		_, _, err = l.memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, l.operations.overrides.Most)
 	}
 	return err
 }
@@ -223,18 +220,15 @@ func BanIndex(rule string) (inOrder, byEnd string) {
 func ReadBanLists(l *Limiter) error { return l.banWatch.Read(context.Background()) }
 
 // StopReadingBanLists keeps a process from reading the lists of bans and overrides in the background.
-func StopReadingBanLists(l *Limiter) { l.closeBanWatch() }
-
-// ReadBanListsSoon is ReadBanLists with what happens if a right is missing.
-func ReadBanListsSoon(l *Limiter) { l.banWatchFailed(ReadBanLists(l)) }
+func StopReadingBanLists(l *Limiter) { l.banWatch.Close() }
 
 // WatchedBans returns the names of the rules whose bans are read, and of those whose overrides are.
 func WatchedBans(l *Limiter) (banned, overridden []string) { return l.registry.names.obeying() }
 
 // KnowsBan reports whether a process knows a ban that holds while Redis does not answer.
 func KnowsBan(l *Limiter, name, subject string) bool {
-	return l.knownToLast(l.banKey(name, subject)) > 0
+	return l.operations.known.Lasts(l.operations.banKey(name, subject)) > 0
 }
 
 // WatchesBans reports whether a process reads the lists of bans and overrides in the background.
-func WatchesBans(l *Limiter) bool { return l.banWatch != nil && l.banWatch.Started() }
+func WatchesBans(l *Limiter) bool { return l.banWatch.Started() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -153,10 +152,6 @@ func (q *handleCall) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func noSubject(name string) error {
-	return &RuleError{Rule: name, Field: "subject", Value: "", Why: "must say who is limited, as in user:alice"}
-}
-
 // checkPolicy returns what is wrong with counting locally, or "".
 func (q *handleCall) checkPolicy() string {
 	if why := q.policy.check(); why != "" {
@@ -217,7 +212,7 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	if q.handle == nil {
 		return false, errZeroHandle
 	}
-	if err := q.limiter.checkOperated(q.name, q.subject); err != nil {
+	if err := q.limiter.operations.check(q.name, q.subject); err != nil {
 		return false, err
 	}
 	if err := q.check(ctx); err != nil {
@@ -229,19 +224,5 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 			keys = append(keys, q.appendKey(nil, i))
 		}
 	}
-	return q.limiter.reset(ctx, audit.Reset, q.name, q.subject, keys...)
-}
-
-// reset forgets keys of a subject, all at once, and records who did so.
-func (l *Limiter) reset(ctx context.Context, what, name, subject string, keys ...[]byte) (changed bool, err error) {
-	began := time.Now()
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	if len(keys) > 0 {
-		changed, err = l.store.Reset(ctx, keys...)
-		err = l.storeError(name, err)
-	}
-	l.operated(ctx, act{began: began, what: what, rule: name, subject: subject}, changed, err)
-	return changed, err
+	return q.limiter.operations.reset(ctx, audit.Reset, q.name, q.subject, keys...)
 }

@@ -218,9 +218,9 @@ func (c *directCall) failure(q *handleCall) error {
 		switch {
 		case err == nil:
 		case q.policy.mode == storeUnset:
-			return c.limiter.storeError(q.name, err)
+			return c.limiter.failures.errorOf(q.name, err)
 		default:
-			c.limiter.storeFailed(q.name, q.policy.String(), err)
+			c.limiter.failures.failed(q.name, q.policy.String(), err)
 			return nil
 		}
 	}

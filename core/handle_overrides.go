@@ -22,7 +22,7 @@ func (h *handle) withOverrides() *handle {
 		changed.wrong = &RuleError{Rule: h.name, Field: "Limit", Value: own, Why: notOverridable}
 	default:
 		changed.overrideKey = rediskey.OverrideTail(h.name)
-		h.limiter.startBanWatch()
+		h.limiter.banWatch.Start()
 	}
 	return &changed
 }
@@ -77,7 +77,7 @@ func (c *directCall) obeyOverride(q *handleCall, request algorithm.Request) (lif
 		}
 		lifted = lifted && v.From == algorithm.FromNobody
 		if v.Instead != nil && lifted {
-			c.limiter.storeFailed(q.name, q.policy.String(), v.Instead)
+			c.limiter.failures.failed(q.name, q.policy.String(), v.Instead)
 		}
 	}
 	return lifted, nil

@@ -11,11 +11,12 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/background"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/banwatch"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
@@ -28,6 +29,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/thresholds"
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
@@ -44,28 +46,23 @@ type Limiter struct {
 	source      Source
 	keyHead     string
 	clientIPs   *clientip.Finder
-	references  reference.Keys // none unless refusals have references
+	references  references
 	options     Options
 	operatorLog *operatorlog.Log
 	calls       sync.Pool // of *call
 	directs     sync.Pool // of *directCall
 	tallies     *tally.Table
-	tops        *toplist.Table
-	topOff      optional
 	registry    registry
-	audits      audits
-	bans        bans
-	banWatch    *banwatch.Watch // nil without Redis
-	banWatchOff optional
-
-	thresholds *notices.Queue // nil without Options.OnThreshold
-
-	maxOverrides int // of a rule, or without Redis of all rules
-	refunds      refund.Ledger
-	inFlight     *inflight.Keeper
-	outerCalls   outercall.Calls
-	callIDs      atomic.Uint64
-	failures     failure.Counts
+	operations  *operations
+	bans        *banlist.Bans
+	tops        *toplist.Table
+	banWatch    *banwatch.Watch          // nil without Redis
+	thresholds  *thresholds.Watch[Limit] // nil without Options.OnThreshold
+	failures    *storeFailures
+	refunds     refund.Ledger
+	inFlight    *inflight.Keeper
+	outerCalls  outercall.Calls
+	callIDs     atomic.Uint64
 }
 
 // store is an engine with its counters.
@@ -109,13 +106,13 @@ func New(options Options) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	references := reference.New(options.ReferenceKeys)
+	made := references{reference.New(options.ReferenceKeys)}
 	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
 	l := &Limiter{
-		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, options: options, references: references,
-		operatorLog: operatorlog.New(options.Logger), maxOverrides: overrides.Most,
+		keyHead: rediskey.Head(options.Prefix), clientIPs: ips, options: options, references: made,
+		operatorLog: operatorlog.New(options.Logger),
 	}
-	l.bans.seen = banlist.NewSightings(l.listBans, func(do func()) { l.store.InBackground(do) }, l.operatorLog.Panicked)
+	l.failures = &storeFailures{log: l.operatorLog}
 	l.calls.New = func() any {
 		return &call{
 			limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace(),
@@ -125,30 +122,28 @@ func New(options Options) (*Limiter, error) {
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {
 	case client == nil:
-		l.countInProcess()
+		l.countInProcess(nil)
 	case reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil():
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", client), Why: "must be a client, or unset"}
 	default:
 		l.countInRedis()
 	}
-	l.inFlight = inflight.New(l.store, &l.refunds, &l.failures, l.operatorLog)
-	l.thresholds = l.newThresholds()
-	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
-	l.registry.tallies, l.registry.log = l.tallies, l.operatorLog
-	l.registry.identifies, l.registry.reports = options.Identify != nil, options.OnThreshold != nil
-	l.registry.startBanWatch, l.registry.writeChange = l.startBanWatch, l.rulesChanged
+	l.inFlight = inflight.New(l.store, &l.refunds, &l.failures.Counts, l.operatorLog)
+	l.registry.log, l.registry.identifies, l.registry.reports = l.operatorLog, options.Identify != nil, options.OnThreshold != nil
+	l.registry.startBanWatch = l.banWatch.Start
 	l.logEngine()
 	return l, nil
 }
 
-func (l *Limiter) countInProcess() {
-	l.memory = memstore.New(l.options.MaxKeys, nil)
+// countInProcess makes the parts of a Limiter without Redis. now is the clock, in microseconds since
+// the epoch, or nil for the machine's.
+func (l *Limiter) countInProcess(now func() int64) {
+	l.memory = memstore.New(l.options.MaxKeys, now)
 	l.memory.OnPanic(l.operatorLog.Panicked)
 	l.store, l.source = l.memory, FromMemory
-	l.audits.trail = new(audit.Ring)
-	l.tops = l.newTops(toplist.NewMemory())
-	l.bans.list = banlist.NewMemory(l.memory, banlist.Most)
 	l.keyHead = "" // nobody else writes to this process's table
+	l.observe(notices.Memory{Store: l.memory}, toplist.NewMemory(), banlist.NewMemory(l.memory, banlist.Most), nil)
+	l.operate(new(audit.Ring), nil)
 }
 
 func (l *Limiter) countInRedis() {
@@ -161,10 +156,36 @@ func (l *Limiter) countInRedis() {
 	}
 	l.local = localfirst.New(l.redis, options.Timeout, options.MaxKeys)
 	l.store, l.source = l.local, FromRedis
-	l.audits.trail = audit.NewStream(l.redis, options.Prefix)
-	l.tops = l.newTops(toplist.NewRedis(l.redis, l.keyHead))
-	l.bans.list = banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
-	l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, l.bans.list, l.registry.names.obeying, l.banWatchOff.isOff, l.banWatchFailed)
+	bans := banlist.NewIndex(l.redis, l.keyHead, banlist.Most)
+	l.banWatch = banwatch.New(l.local.Bans, l.redis, l.keyHead, bans, l.registry.names.obeying, l.operatorLog)
+	l.observe(notices.Redis{Store: l.redis}, toplist.NewRedis(l.redis, l.keyHead), bans, l.redis.Operate)
+	l.operate(audit.NewStream(l.redis, options.Prefix), l.local.Bans)
+}
+
+// observe makes the parts that are passed what is noticed on the way of a call.
+func (l *Limiter) observe(board notices.Board, slots toplist.Slots, bans banlist.List, within banlist.Within) {
+	l.bans = banlist.New(bans, within, l.tasks(), l.operatorLog)
+	l.tops = toplist.New(slots, l.store.InBackground, l.operatorLog)
+	l.tallies = tally.New(OtherNames, string(Allowed), string(l.source), l.tops)
+	l.registry.tallies = l.tallies
+	if report := thresholdReports(l.options.OnThreshold); report != nil {
+		l.thresholds = thresholds.New(board, l.keyHead, l.operatorLog, report)
+	}
+}
+
+// operate makes what operators use.
+func (l *Limiter) operate(trail audit.Trail, known *knownbans.Table) {
+	l.operations = &operations{
+		store: l.store, keyHead: l.keyHead, names: &l.registry.names, failures: l.failures, log: l.operatorLog, tasks: l.tasks(),
+		audits: audit.NewRecorder(trail, l.tasks(), l.options.Logger, l.operatorLog), bans: l.bans, known: known, tops: l.tops,
+		overrides: overrides.Tables{Redis: l.redis, KeyHead: l.keyHead, Memory: l.memory, Most: overrides.Most},
+	}
+	l.registry.writeChange = l.operations.audits.RulesChanged
+}
+
+// tasks runs what belongs to an operator's act.
+func (l *Limiter) tasks() background.Runner {
+	return background.Runner{Start: l.store.InBackground, Patience: l.options.Timeout}
 }
 
 // made reports whether New made the Limiter.
@@ -194,6 +215,26 @@ func (l *Limiter) logEngine() {
 	}
 }
 
+// Stats returns the counts of the Limiter so far. It is safe for concurrent use and cheap enough to
+// be called every second; calls do not wait for it. Counts are exact, but each is read at its own
+// moment: a call that is being decided may be in one and not yet in another.
+//
+// With expvar, one line shows all of it:
+//
+//	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))
+//
+// The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
+func (l *Limiter) Stats() Stats {
+	l.mustBeMade()
+	s := Stats{StoreErrors: l.failures.stats(), RuleSets: l.registry.sets.stats()}
+	s.readDecisions(l.tallies.Snapshot())
+	s.readStore(l.store)
+	if l.redis != nil {
+		s.readRedis(l.redis)
+	}
+	return s
+}
+
 // Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of
 // calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
 // [Limiter.Top], for at most Timeout each. The Redis client stays open. Call Close when no call is
@@ -203,11 +244,9 @@ func (l *Limiter) Close() {
 	l.mustBeMade()
 	l.inFlight.Close()
 	l.tops.Close()
-	l.bans.seen.Close()
-	l.closeBanWatch()
-	if l.thresholds != nil {
-		l.thresholds.Close(l.options.Timeout)
-	}
+	l.bans.Close()
+	l.banWatch.Close()
+	l.thresholds.Close(l.options.Timeout)
 	l.store.Close()
 	l.operatorLog.Close()
 }

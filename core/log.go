@@ -62,7 +62,7 @@ func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 	}
 	kept, err := q.limiter.store.Records(ctx, q.appendKey(nil, 0), &q.limit(0).compiled)
 	if err != nil {
-		return nil, q.limiter.storeError(q.name, err)
+		return nil, q.limiter.failures.errorOf(q.name, err)
 	}
 	records := make([]Record, len(kept))
 	for i, r := range kept {

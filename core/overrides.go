@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // Overrides manages the overrides of one name: limits of single subjects, which an operator sets at
@@ -29,23 +30,9 @@ import (
 // Redis did not answer to Set or Remove, the change may have been made, and it is safe to try
 // again. If that was to lift a block, the error says who still refuses the subject.
 type Overrides struct {
-	limiter *Limiter
-	name    string
-	table   overrideTable
-}
-
-// overrideTable holds the overrides of a name in their stored form.
-type overrideTable interface {
-	// Set writes an override, and returns the one before. It sets the override's Set to the time.
-	// The error is overrides.ErrTooMany or overrides.ErrEnded if it cannot be written.
-	Set(ctx context.Context, subject string, o *algorithm.Override) (before string, existed bool, err error)
-	// Get returns the override of a subject.
-	Get(ctx context.Context, subject string) (text string, ok bool, err error)
-	// Remove removes the override of a subject, and returns it.
-	Remove(ctx context.Context, subject string) (before string, existed bool, err error)
-	// List returns at most n overrides in the order of their subjects, beginning behind the subject
-	// after. next is the after of the next page, or "" if this is the last one.
-	List(ctx context.Context, after string, n int) (page []overrides.Entry, next string, err error)
+	operations *operations
+	name       string
+	table      overrides.Table
 }
 
 const (
@@ -53,31 +40,25 @@ const (
 	maxOverrideSubject = 1_024
 )
 
-// Overrides returns the overrides of a name. This Limiter must have a rule of that name with
-// Overrides set, which is attached, or a handle of that name made by WithOverrides. Otherwise the
-// error is a *[RuleError].
-func (l *Limiter) Overrides(name string) (Overrides, error) {
+// overridesOf is [Limiter.Overrides].
+func (o *operations) overridesOf(name string) (Overrides, error) {
 	switch {
-	case !l.made():
+	case o == nil:
 		return Overrides{}, errNoLimiter
 	case name == "":
 		return Overrides{}, &RuleError{Field: "name", Value: name, Why: "must be that of a rule"}
 	}
-	o := Overrides{limiter: l, name: strings.Clone(name)}
-	if _, err := o.own(); err != nil {
+	of := Overrides{operations: o, name: strings.Clone(name)}
+	if _, err := of.own(); err != nil {
 		return Overrides{}, err
 	}
-	if l.memory != nil {
-		o.table = memoryOverrides{l.memory, o.name, l.maxOverrides}
-	} else {
-		o.table = overrides.New(l.redis, l.keyHead, o.name, l.maxOverrides)
-	}
-	return o, nil
+	of.table = o.overrides.Of(of.name)
+	return of, nil
 }
 
 // own returns the rule's own limit, which a [RuleSet] may replace.
 func (o Overrides) own() (Limit, error) {
-	limit, ok := o.limiter.registry.names.overridable(o.name)
+	limit, ok := o.operations.names.overridable(o.name)
 	if !ok {
 		return Limit{}, &RuleError{
 			Rule: o.name, Field: "Overrides", Value: false,
@@ -116,17 +97,17 @@ func (o Overrides) Set(ctx context.Context, subject string, override Override) e
 		return &RuleError{Rule: o.name, Field: "Override.Until", Value: override.Until, Why: overAlready}
 	case errors.Is(err, overrides.ErrTooMany):
 		return &RuleError{
-			Rule: o.name, Field: "overrides", Value: o.limiter.maxOverrides,
+			Rule: o.name, Field: "overrides", Value: o.operations.overrides.Most,
 			Why: "have reached this bound: remove some first. Those that ended or were removed in the last hour may still count",
 		}
 	}
-	o.noteOverride(subject, &stored, err)
-	o.operated(ctx, act{
-		began: began, what: audit.Override, subject: subject,
-		before: o.text(before, existed), after: override.String(), note: override.Note,
+	o.operations.known.NoteOverride(o.key(subject), &stored, err)
+	o.operations.audits.Acted(ctx, audit.Act{
+		Began: began, What: audit.Override, Rule: o.name, Subject: subject,
+		Before: o.text(before, existed), After: override.String(), Note: override.Note,
 	}, err == nil, err)
-	if err = o.limiter.storeError(o.name, err); !override.Blocked {
-		err = o.limiter.stillHolds(err, "an earlier block", subject, o.key(subject))
+	if err = o.operations.failures.errorOf(o.name, err); !override.Blocked {
+		err = o.operations.stillHolds(err, "an earlier block", subject, o.key(subject))
 	}
 	return err
 }
@@ -138,7 +119,7 @@ func (o Overrides) Get(ctx context.Context, subject string) (override Override, 
 	}
 	text, ok, err := o.table.Get(ctx, subject)
 	if err != nil || !ok {
-		return Override{}, false, o.limiter.storeError(o.name, err)
+		return Override{}, false, o.operations.failures.errorOf(o.name, err)
 	}
 	return readOverride(subject, text, o.compiled()), true, nil
 }
@@ -150,11 +131,11 @@ func (o Overrides) Remove(ctx context.Context, subject string) (existed bool, er
 		return false, err
 	}
 	before, existed, err := o.table.Remove(ctx, subject)
-	o.noteOverride(subject, nil, err)
-	o.operated(ctx, act{
-		began: began, what: audit.OverrideRemoved, subject: subject, before: o.text(before, existed),
+	o.operations.known.NoteOverride(o.key(subject), nil, err)
+	o.operations.audits.Acted(ctx, audit.Act{
+		Began: began, What: audit.OverrideRemoved, Rule: o.name, Subject: subject, Before: o.text(before, existed),
 	}, existed, err)
-	return existed, o.limiter.stillHolds(o.limiter.storeError(o.name, err), "a block", subject, o.key(subject))
+	return existed, o.operations.stillHolds(o.operations.failures.errorOf(o.name, err), "a block", subject, o.key(subject))
 }
 
 // List returns a page of at most n overrides, in the order of the bytes of their subjects. n is 1
@@ -166,7 +147,7 @@ func (o Overrides) Remove(ctx context.Context, subject string) (existed bool, er
 // set and removed in the meantime.
 func (o Overrides) List(ctx context.Context, after string, n int) (page []Override, next string, err error) {
 	switch {
-	case o.limiter == nil:
+	case o.operations == nil:
 		return nil, "", errZeroOverrides
 	case n < 1 || n > maxOverridePage:
 		return nil, "", &RuleError{Rule: o.name, Field: "n", Value: n, Why: "must be 1 to 1000 overrides"}
@@ -175,7 +156,7 @@ func (o Overrides) List(ctx context.Context, after string, n int) (page []Overri
 	}
 	entries, next, err := o.table.List(ctx, after, n)
 	if err != nil {
-		return nil, "", o.limiter.storeError(o.name, err)
+		return nil, "", o.operations.failures.errorOf(o.name, err)
 	}
 	own := o.compiled()
 	for _, e := range entries {
@@ -186,7 +167,7 @@ func (o Overrides) List(ctx context.Context, after string, n int) (page []Overri
 
 // check returns what is wrong with a call about a subject, or nil.
 func (o Overrides) check(ctx context.Context, subject string) error {
-	if o.limiter == nil {
+	if o.operations == nil {
 		return errZeroOverrides
 	}
 	if err := checkSubject(o.name, subject); err != nil {
@@ -217,7 +198,7 @@ func (o Overrides) text(stored string, existed bool) string {
 	return readOverride("", stored, o.compiled()).String()
 }
 
-func (o Overrides) operated(ctx context.Context, a act, changed bool, err error) {
-	a.rule = o.name
-	o.limiter.operated(ctx, a, changed, err)
+// key returns the key of a subject's override.
+func (o Overrides) key(subject string) []byte {
+	return rediskey.Append(nil, o.operations.keyHead, subject, rediskey.OverrideTail(o.name))
 }

@@ -57,22 +57,18 @@ func (r Reference) String() string {
 	return string(text)
 }
 
-// ExplainReference reads the reference of a refusal. Any process with the same
-// Options.ReferenceKeys may have made it. Case, spaces and hyphens make no difference, and the
-// letters O, I and L may stand for the digits 0, 1 and 1. The error is a *[RuleError]: the text is
-// not a reference, or part of it is missing or was changed, or it was made with a key that is not
-// in Options.ReferenceKeys.
-func (l *Limiter) ExplainReference(text string) (Reference, error) {
-	if !l.made() {
-		return Reference{}, errNoLimiter
-	}
+// references makes and reads the references of refusals.
+type references struct{ keys reference.Keys } // none unless refusals have references
+
+// open is [Limiter.ExplainReference].
+func (s references) open(text string) (Reference, error) {
 	wrong := func(why string) (Reference, error) {
 		return Reference{}, &RuleError{Field: "reference", Value: fmt.Sprintf("%.300s", text), Why: why}
 	}
-	if len(l.references) == 0 {
+	if len(s.keys) == 0 {
 		return wrong("cannot be read without Options.ReferenceKeys")
 	}
-	c, key, err := l.references.Open(text)
+	c, key, err := s.keys.Open(text)
 	if err != nil {
 		return wrong(err.Error())
 	}
@@ -97,15 +93,15 @@ var referenceReasons = [...]Reason{
 	8: Blocked,
 }
 
-// reference returns the text of the reference of a refusal, or "" if the limiter has no keys.
-func (l *Limiter) reference(r *Refusal) string {
-	if len(l.references) == 0 {
+// of returns the text of the reference of a refusal by a decision, or "" if there are no keys. The
+// caller was told to wait for so long.
+func (s references) of(d *Decision, wait time.Duration) string {
+	if len(s.keys) == 0 {
 		return ""
 	}
-	d := &r.Decision
-	return l.references.Seal(&reference.Content{
+	return s.keys.Seal(&reference.Content{
 		Time: time.Now().UnixMicro(), Reason: byte(max(0, slices.Index(referenceReasons[:], d.Reason))), Remaining: int64(d.Remaining),
-		Wait: int64((r.Wait + time.Millisecond - 1) / time.Millisecond), Limit: d.Limit.String(), Rule: d.Rule,
+		Wait: int64((wait + time.Millisecond - 1) / time.Millisecond), Limit: d.Limit.String(), Rule: d.Rule,
 	}, d.Key)
 }
 

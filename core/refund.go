@@ -49,5 +49,5 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 	if why != "" {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
 	}
-	return l.storeError(d.Rule, l.store.GiveBack(ctx, charges))
+	return l.failures.errorOf(d.Rule, l.store.GiveBack(ctx, charges))
 }

@@ -82,7 +82,7 @@ func (l *Limiter) newRefusal(d *Decision, o outcome, message string, violated []
 	if d.overLimit() {
 		r.Wait, r.Message = d.RetryAfter, message
 	}
-	r.Reference = l.reference(r)
+	r.Reference = l.references.of(&r.Decision, r.Wait)
 	r.Body = r.appendProblem(make([]byte, 0, 192+len(r.Message)+len(r.Reference)), o.problem)
 	return r
 }

@@ -38,7 +38,7 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 // The error is a *[RuleError] if no attached rule counts by this name. The counters of handles have
 // a Reset of their own. Other errors are those of [Limiter.Ban].
 func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool, err error) {
-	if err := l.checkOperated(name, subject); err != nil {
+	if err := l.operator().check(name, subject); err != nil {
 		return false, err
 	}
 	forget, ok := l.forget(name, subject)
@@ -76,6 +76,16 @@ func (f *forgotten) add(keyHead string, rule *boundRule, named *namedRule, subje
 	f.notices = rule.appendNotices(f.notices, named, keyHead, subject)
 }
 
+// appendNotices appends the keys of the notices of the rule's thresholds for a subject.
+func (b *boundRule) appendNotices(keys [][]byte, named *namedRule, keyHead, subject string) [][]byte {
+	for _, fraction := range b.Warn {
+		for _, limit := range named.countedLimits() {
+			keys = append(keys, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, b.DryRun, limit.compiled, fraction)))
+		}
+	}
+	return keys
+}
+
 // resetAll forgets these keys of a subject.
 func (l *Limiter) resetAll(ctx context.Context, name, subject string, f forgotten) (changed bool, err error) {
 	if len(f.notices) > 0 {
@@ -83,5 +93,5 @@ func (l *Limiter) resetAll(ctx context.Context, name, subject string, f forgotte
 	}
 	keys := append(f.counters, f.notices...)
 	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
-	return l.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
+	return l.operations.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
 }

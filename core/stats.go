@@ -1,10 +1,8 @@
 package core
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // Stats are the counts of a Limiter since it was made. See [Limiter.Stats]. encoding/json and
@@ -108,12 +106,6 @@ type Histogram struct {
 	Sum   float64
 }
 
-// StoreErrorCount is the number of times that Redis did not answer, for one class of reasons.
-type StoreErrorCount struct {
-	Class StoreErrorClass
-	Count uint64
-}
-
 // ShardStats is the state of one Redis server.
 type ShardStats struct {
 	// Addr is the server's address as the client has it, or FailoverClient for the master that
@@ -137,37 +129,28 @@ type keyCounter interface {
 	Evictions() uint64
 }
 
-// Stats returns the counts of the Limiter so far. It is safe for concurrent use and cheap enough to
-// be called every second; calls do not wait for it. Counts are exact, but each is read at its own
-// moment: a call that is being decided may be in one and not yet in another.
-//
-// With expvar, one line shows all of it:
-//
-//	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))
-//
-// The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
-func (l *Limiter) Stats() Stats {
-	l.mustBeMade()
-	entries := l.tallies.Snapshot()
-	s := Stats{Decisions: make([]DecisionCount, 0, len(entries)), RefundsLost: l.store.RefundsLost()}
+// readDecisions reads the counts of decisions.
+func (s *Stats) readDecisions(entries []tally.Entry) {
+	s.Decisions = make([]DecisionCount, 0, len(entries))
 	for _, e := range entries {
 		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near})
 	}
-	if local, ok := l.store.(keyCounter); ok {
+}
+
+// readStore reads the counts of a store.
+func (s *Stats) readStore(of interface{ RefundsLost() uint64 }) {
+	s.RefundsLost = of.RefundsLost()
+	if local, ok := of.(keyCounter); ok {
 		s.Keys, s.Evictions = local.Len(), local.Evictions()
 	}
-	if l.redis != nil {
-		s.Trips, s.Calls, s.Merged = l.redis.Trips()
-		s.Losses = l.redis.Losses()
-		s.StoreTime = Histogram(l.redis.Times())
-		for _, shard := range l.redis.Shards() {
-			s.Shards = append(s.Shards, ShardStats{shard.Addr, string(shard.Breaker), shard.Opened})
-		}
+}
+
+// readRedis reads what only Redis has counts of.
+func (s *Stats) readRedis(redis *redisstore.Store) {
+	s.Trips, s.Calls, s.Merged = redis.Trips()
+	s.Losses = redis.Losses()
+	s.StoreTime = Histogram(redis.Times())
+	for _, shard := range redis.Shards() {
+		s.Shards = append(s.Shards, ShardStats{shard.Addr, string(shard.Breaker), shard.Opened})
 	}
-	l.failures.Each(func(class failure.Class, count uint64) {
-		s.StoreErrors = append(s.StoreErrors, StoreErrorCount{StoreErrorClass(class), count})
-	})
-	slices.SortFunc(s.StoreErrors, func(a, b StoreErrorCount) int { return cmp.Compare(a.Class, b.Class) })
-	s.RuleSets = l.registry.sets.stats()
-	return s
 }

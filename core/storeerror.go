@@ -1,12 +1,9 @@
 package core
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 // StoreErrorClass is the class of reasons for which Redis did not answer. Its text is stable, for
@@ -66,43 +63,8 @@ func (e *StoreError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *StoreError) Unwrap() []error { return []error{ErrStore, e.Err} }
 
-// storeFailed counts and logs that the store did not answer.
-func (l *Limiter) storeFailed(name, policy string, err error) {
-	l.failures.Add(err)
-	l.operatorLog.StoreFailed(name, policy, err)
-}
-
-// handlePolicy is the policy in the log for a handle without a StorePolicy.
-const handlePolicy = "none: the caller gets the error"
-
-// storeError returns the error of a handle's call: a *StoreError, unless the caller's own context
-// ended.
-func (l *Limiter) storeError(name string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	l.storeFailed(name, handlePolicy, err)
-	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
-}
-
-// optionalError is storeError for what an operator reads with an optional right. If that is missing,
-// the store has not failed, and off logs it once.
-func (l *Limiter) optionalError(name string, err error, off func(error)) error {
-	if !redisstore.IsNoPermission(err) {
-		return l.storeError(name, err)
-	}
-	off(err)
-	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
-}
-
-// logStoreFailures logs the rules for which the store did not answer, once for each.
-func (c *call) logStoreFailures() {
-	for i := range c.limits {
-		a, v := &c.limits[i], &c.verdicts[i]
-		err := v.Failure()
-		if err == nil || i > 0 && c.limits[i-1].rule == a.rule && c.verdicts[i-1].Failure() != nil {
-			continue
-		}
-		c.limiter.storeFailed(a.named.name, a.rule.OnStoreError.or(FailOpen).String(), err)
-	}
+// StoreErrorCount is the number of times that Redis did not answer, for one class of reasons.
+type StoreErrorCount struct {
+	Class StoreErrorClass
+	Count uint64
 }

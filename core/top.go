@@ -2,15 +2,12 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
-	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
 // TopList is what [Limiter.Top] returns. Both lists have at most 100 entries, the greatest first.
@@ -38,47 +35,23 @@ type TopEntry struct {
 	Used float64
 }
 
-// Top returns the subjects that a rule refused most, and those that were nearest to its limits,
-// over all processes with this Prefix. An empty name stands for all rules and handles together. The
-// span is time.Minute, 10*time.Minute or time.Hour: the present minute, and that many whole minutes
-// before it. A call is in the lists about ten seconds later, if Redis answers.
-//
-// Every subject with more than 2 % of the refusals of a rule, or of all rules, in these minutes is
-// in the list, in whatever order the calls come. Its number is never too high, and too low by at
-// most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a minute.
-// The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as in
-// "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated ones
-// ([FromDenyCache]), bans, blocks, and calls that rules in DryRun or with Soft would have refused.
-// If a process refuses more than 8,192 calls of a rule in a second, it counts samples of them. Then
-// the number of a subject with 1 % of the refusals is typically 4 % too high or too low after ten
-// seconds, and 2 % after a minute. After an outage of Redis a number may be too low, because nothing
-// is sent again that Redis may have counted.
-//
-// At most 200 rules have lists. Others are left out until one of these has refused nobody, and
-// nobody has been near its limits, for an hour. The lists need no further right in Redis, which
-// forgets each minute after an hour. Without Redis, a process keeps 75,000 entries, and forgets the
-// oldest minutes beyond that.
-//
-// The error is a *[RuleError] if the span is another one. Others are those of [Counter].
-func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
+// top is [Limiter.Top].
+func (o *operations) top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
 	switch {
-	case !l.made():
+	case o == nil:
 		return TopList{}, errNoLimiter
 	case span != time.Minute && span != 10*time.Minute && span != time.Hour:
 		return TopList{}, &RuleError{Rule: rule, Field: "span", Value: span, Why: "must be time.Minute, 10*time.Minute or time.Hour"}
 	case ctx.Err() != nil:
 		return TopList{}, ctx.Err()
 	}
-	if l.redis == nil {
-		l.tops.Flush()
-	}
 	name := ""
 	if rule != "" {
 		name = tally.Label(rule)
 	}
-	found, err := l.tops.Read(ctx, name, int(span/time.Minute))
+	found, err := o.tops.Read(ctx, name, int(span/time.Minute))
 	if err != nil {
-		return TopList{}, l.optionalError("top", err, l.operatorLog.TopOff)
+		return TopList{}, o.failures.errorOfOptional("top", err, o.log.TopOff)
 	}
 	list := TopList{Since: found.Since}
 	for _, e := range found.Refused {
@@ -118,21 +91,5 @@ func writeTop(text *strings.Builder, entries []TopEntry, number func(TopEntry) s
 	}
 	for _, e := range entries {
 		fmt.Fprintf(text, "%8s  %-*s  %s\n", number(e), longest, printableText(e.Rule), printableText(e.Subject))
-	}
-}
-
-// newTops returns the table of what is noted for Top.
-func (l *Limiter) newTops(slots toplist.Slots) *toplist.Table {
-	return toplist.New(slots, func(do func()) { l.store.InBackground(do) }, l.topOff.isOff, l.topFailed)
-}
-
-// topFailed logs why entries are missing in the lists. It logs nothing while Redis does not answer:
-// calls log that, and the entries are only late.
-func (l *Limiter) topFailed(err error) {
-	switch {
-	case l.topOff.turnOff(err):
-		l.operatorLog.TopOff(err)
-	case errors.Is(err, toplist.ErrOdd), errors.Is(err, toplist.ErrTooManyRules), failure.ClassOf(err).Lasting():
-		l.operatorLog.TopFailed(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
+	"github.com/accesslimit/accesslimit/core/internal/optional"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
@@ -39,8 +40,8 @@ type Watch struct {
 	keyHead string
 	bans    banlist.List
 	rules   Rules
-	failed  func(error) // is passed the error of a round, or nil
-	isOff   func() bool // reports whether to leave out a round
+	log     Log
+	feature optional.Feature
 
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -68,16 +69,29 @@ func (l list) compare(other list) int {
 	}
 }
 
-// New returns a Watch that adds what it reads to a table. All keys begin with keyHead.
-func New(table *knownbans.Table, redis *redisstore.Store, keyHead string, bans banlist.List, rules Rules, isOff func() bool, failed func(error)) *Watch {
-	return &Watch{table: table, redis: redis, keyHead: keyHead, bans: bans, rules: rules, isOff: isOff, failed: failed}
+// Log receives what an operator should know.
+type Log interface {
+	// BanWatchOff reports that a right is missing to read the lists.
+	BanWatchOff(err error)
 }
 
-// Start begins to read, unless that has begun.
-func (w *Watch) Start() { w.plan(first, false) }
+// New returns a Watch that adds what it reads to a table. All keys begin with keyHead.
+func New(table *knownbans.Table, redis *redisstore.Store, keyHead string, bans banlist.List, rules Rules, log Log) *Watch {
+	return &Watch{table: table, redis: redis, keyHead: keyHead, bans: bans, rules: rules, log: log}
+}
+
+// Start begins to read, unless that has begun. A nil Watch has nothing to read.
+func (w *Watch) Start() {
+	if w != nil {
+		w.plan(first, false)
+	}
+}
 
 // Started reports whether Start was called.
 func (w *Watch) Started() bool {
+	if w == nil {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.timer != nil
@@ -96,6 +110,9 @@ func (w *Watch) plan(longest time.Duration, again bool) {
 
 // Close ends the reading. A round that is under way ends with its present page.
 func (w *Watch) Close() {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -112,17 +129,23 @@ func (w *Watch) isClosed() bool {
 
 func (w *Watch) round() {
 	defer w.plan(every, true) // also after a panic
-	if !w.isOff() && !w.isClosed() {
-		w.failed(w.Read(context.Background()))
+	if !w.feature.IsOff() && !w.isClosed() {
+		_ = w.Read(context.Background())
 	}
 }
 
-// Read makes a round. It reads from the lists, and then checks the bans that it did not find there.
+// Read makes a round. It reads from the lists, and then checks the bans that it did not find there. If
+// a right is missing, the next rounds are left out. Nothing is logged while the store does not
+// answer, because calls log that.
 func (w *Watch) Read(ctx context.Context) error {
 	w.reading.Lock()
 	defer w.reading.Unlock()
 	began := w.table.Begin()
-	return errors.Join(w.readLists(ctx, w.lists()), w.check(ctx, began))
+	err := errors.Join(w.readLists(ctx, w.lists()), w.check(ctx, began))
+	if w.feature.TurnOff(err) {
+		w.log.BanWatchOff(err)
+	}
+	return err
 }
 
 // lists returns all lists in order.

@@ -41,6 +41,11 @@ type world struct {
 	start  time.Time
 }
 
+// failing fails the test if reading is turned off.
+type failing struct{ t *testing.T }
+
+func (f failing) BanWatchOff(err error) { f.t.Error(err) }
+
 func newWorld(t *testing.T, rules banwatch.Rules) *world {
 	t.Helper()
 	server, c, start := redistest.Start(t), new(clock.Expiry), time.Now()
@@ -48,7 +53,7 @@ func newWorld(t *testing.T, rules banwatch.Rules) *world {
 	w := &world{T: t, clock: c, start: start, server: server, client: server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 }), table: knownbans.New(c, 10_000)}
 	w.redis = redisstore.New(w.client, patient)
 	t.Cleanup(w.redis.Close)
-	w.watch = banwatch.New(w.table, w.redis, head, banlist.NewIndex(w.redis, head, banlist.Most), rules, func() bool { return false }, func(error) {})
+	w.watch = banwatch.New(w.table, w.redis, head, banlist.NewIndex(w.redis, head, banlist.Most), rules, failing{t})
 	t.Cleanup(w.watch.Close)
 	return w
 }

@@ -13,7 +13,7 @@ import (
 func (t *Table) Flush() {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
-	if t.off() {
+	if t.feature.IsOff() {
 		return
 	}
 	rules := t.inTurn()
@@ -89,5 +89,16 @@ func (t *Table) add(list string, from *sketch) (done []Entry, err error) {
 func (t *Table) retire(rules []*Rule) {
 	for _, r := range rules {
 		r.rest(t.now())
+	}
+}
+
+// failed logs why entries are missing in the lists. It logs nothing while Redis does not answer:
+// calls log that, and the entries are only late.
+func (t *Table) failed(err error) {
+	switch {
+	case t.feature.TurnOff(err):
+		t.log.TopOff(err)
+	case errors.Is(err, ErrOdd), errors.Is(err, ErrTooManyRules), failure.ClassOf(err).Lasting():
+		t.log.TopFailed(err)
 	}
 }

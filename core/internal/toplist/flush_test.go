@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/optional"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -36,10 +37,13 @@ func (s *scripted) Add(ctx context.Context, list string, of kind, entries []Entr
 	return s.Memory.Add(ctx, list, of, entries)
 }
 
+// Here implements Slots: Read does not flush.
+func (s *scripted) Here() bool { return false }
+
 // newScripted returns a table with such slots, and the errors that it reports.
 func newScripted(t *testing.T) (*Table, *scripted, *[]error) {
 	slots, failed := &scripted{Memory: NewMemory(), only: "*"}, new([]error)
-	table := New(slots, func(func()) {}, on, func(err error) { *failed = append(*failed, err) })
+	table := New(slots, func(func()) {}, logFunc(func(err error) { *failed = append(*failed, err) }))
 	t.Cleanup(table.Close)
 	return table, slots, failed
 }
@@ -70,7 +74,7 @@ func TestRefusalsWait(t *testing.T) {
 		}
 	}
 	r.NoteRefusal(1, []byte("b"))
-	slots.err = &failure.Error{Class: failure.Unreachable, Err: errors.New("down")}
+	slots.err = &failure.Error{Class: failure.Refused, Err: errors.New("OOM")}
 	for range 20 {
 		table.Flush()
 	}
@@ -89,21 +93,37 @@ func TestRefusalsWait(t *testing.T) {
 	}
 }
 
-// While the table is off, nothing is added, and refusals wait.
+// reply is an error in a reply of Redis.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (r reply) RedisError()   {}
+
+// While a right is missing, nothing is added, and refusals wait.
 func TestATableThatIsOff(t *testing.T) {
-	table, slots, _ := newScripted(t)
-	off := true
-	table.off = func() bool { return off }
+	table, slots, failed := newScripted(t)
+	slots.err = &failure.Error{Class: failure.Refused, Err: reply("NOPERM this user has no permissions")}
 	table.Rule("api").NoteRefusal(1, []byte("a"))
 	for range 3 {
 		table.Flush()
 	}
-	if slots.adds > 0 {
-		t.Errorf("%d additions", slots.adds)
+	if slots.adds != 1 || len(*failed) != 1 {
+		t.Errorf("%d additions, and %d errors were reported", slots.adds, len(*failed))
 	}
-	off = false
+	slots.err, table.feature = nil, optional.Feature{}
 	table.Flush()
 	wantRefused(t, table, "api", Entry{"a", 1})
+}
+
+// Nothing is reported while Redis does not answer, because calls report that.
+func TestAnOutageIsNotReported(t *testing.T) {
+	table, slots, failed := newScripted(t)
+	slots.err = &failure.Error{Class: failure.Unreachable, Err: errors.New("down")}
+	table.Rule("api").NoteRefusal(1, []byte("a"))
+	table.Flush()
+	if slots.adds == 0 || len(*failed) > 0 {
+		t.Errorf("reported: %v", *failed)
+	}
 }
 
 // If single rules can be written to and other rules never can, what waits for the list of all is
@@ -135,7 +155,7 @@ func TestAForeignValueConcernsOneList(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	slots := newRedis(t, client)
 	var failed []error
-	table := New(slots, func(func()) {}, on, func(err error) { failed = append(failed, err) })
+	table := New(slots, func(func()) {}, logFunc(func(err error) { failed = append(failed, err) }))
 	defer table.Close()
 	now := time.Now().Unix() / 60
 	for minute := range int64(3) {
@@ -171,7 +191,7 @@ func (c *lossy) Process(ctx context.Context, cmd redis.Cmder) error {
 // A refusal whose reply was lost is not added twice.
 func TestALostReplyAddsNothingTwice(t *testing.T) {
 	client := &lossy{UniversalClient: redistest.Start(t).Client(t)}
-	table := New(newRedis(t, client), func(func()) {}, on, func(error) {})
+	table := New(newRedis(t, client), func(func()) {}, logFunc(func(error) {}))
 	defer table.Close()
 	r := table.Rule("api")
 	for range 5 {
@@ -214,7 +234,7 @@ func TestAFlushIsBounded(t *testing.T) {
 // stop, it is given back, and nothing runs.
 func TestMemoryIsBounded(t *testing.T) {
 	slots := &scripted{Memory: NewMemory(), only: "*", err: &failure.Error{Class: failure.Unreachable, Err: errors.New("down")}}
-	table := New(slots, func(func()) {}, on, func(error) {})
+	table := New(slots, func(func()) {}, logFunc(func(error) {}))
 	defer table.Close()
 	clock := time.Duration(0)
 	table.now = func() time.Duration { return clock }

@@ -35,7 +35,7 @@ func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 // newTable returns a table that adds to slots only when the test flushes it, and whose clock the test
 // sets. Errors fail the test.
 func newTable(t testing.TB, slots Slots, clock *time.Duration) *Table {
-	table := New(slots, func(func()) {}, on, func(err error) { t.Error(err) })
+	table := New(slots, func(func()) {}, logFunc(func(err error) { t.Error(err) }))
 	table.now = func() time.Duration { return *clock }
 	t.Cleanup(table.Close)
 	return table
@@ -48,8 +48,11 @@ func observe(r *Rule, number uint64, n int) {
 	}
 }
 
-// on is for a table that is not off.
-func on() bool { return false }
+// logFunc is a Log that passes all errors to a function.
+type logFunc func(error)
+
+func (f logFunc) TopFailed(err error) { f(err) }
+func (f logFunc) TopOff(err error)    { f(err) }
 
 func user(n int) string { return fmt.Sprint("user:", n) }
 

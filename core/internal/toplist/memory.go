@@ -102,6 +102,9 @@ func (s *Memory) Read(_ context.Context, list string, minutes int) (m Minutes, e
 	return m, nil
 }
 
+// Here implements Slots.
+func (s *Memory) Here() bool { return true }
+
 func (s *Memory) minute() int64 { return s.clock().Unix() / 60 }
 
 // cut keeps a number of entries with the highest scores, as ZRANGE orders them.

@@ -25,6 +25,9 @@ func (s *Redis) Read(ctx context.Context, list string, minutes int) (m Minutes, 
 	return m, err
 }
 
+// Here implements Slots.
+func (s *Redis) Here() bool { return false }
+
 func (s *Redis) readSlots(ctx context.Context, list string, first int64, minutes int, m *Minutes) error {
 	var commands [][]any
 	for of := range kinds {

@@ -42,7 +42,7 @@ func TestSampling(t *testing.T) {
 // BenchmarkFlood measures what an observation costs when a rule refuses as fast as it can.
 func BenchmarkFlood(b *testing.B) {
 	start := time.Now()
-	table := New(NewMemory(), func(func()) {}, on, nil)
+	table := New(NewMemory(), func(func()) {}, nil)
 	table.now = func() time.Duration { return time.Since(start) }
 	defer table.Close()
 	r := table.Rule("api")
@@ -58,7 +58,7 @@ func BenchmarkFlood(b *testing.B) {
 
 // BenchmarkNote measures what a noted observation costs, of subjects that are new each time.
 func BenchmarkNote(b *testing.B) {
-	table := New(NewMemory(), func(func()) {}, on, nil)
+	table := New(NewMemory(), func(func()) {}, nil)
 	defer table.Close()
 	r, subject := table.Rule("api"), []byte("user:00000000")
 	for n := 0; b.Loop(); n++ {

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/optional"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
@@ -51,6 +52,8 @@ type Slots interface {
 	Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error)
 	// Read returns the entries of a list in the present minute, and in a number of minutes before.
 	Read(ctx context.Context, list string, minutes int) (Minutes, error)
+	// Here reports whether the slots are in this process.
+	Here() bool
 }
 
 // Minutes are the slots of some minutes.
@@ -76,8 +79,8 @@ type Ruled struct {
 type Table struct {
 	slots      Slots
 	background func(do func())
-	off        func() bool
-	failed     func(error)
+	log        Log
+	feature    optional.Feature
 	now        func() time.Duration // since the table was made
 
 	mu     sync.Mutex
@@ -90,12 +93,19 @@ type Table struct {
 	waiting  [kinds]sketch // for the list of all rules
 }
 
-// New returns a table that adds to these slots, in the background. It reports errors to failed, and
-// adds nothing while off returns true.
-func New(slots Slots, background func(do func()), off func() bool, failed func(error)) *Table {
+// Log receives what an operator should know.
+type Log interface {
+	// TopFailed reports that entries are missing in the lists.
+	TopFailed(err error)
+	// TopOff reports that a right is missing for the lists.
+	TopOff(err error)
+}
+
+// New returns a table that adds to these slots, in the background.
+func New(slots Slots, background func(do func()), log Log) *Table {
 	start := time.Now()
 	return &Table{
-		slots: slots, background: background, off: off, failed: failed,
+		slots: slots, background: background, log: log,
 		now:     func() time.Duration { return time.Since(start) },
 		waiting: [kinds]sketch{{of: Refused, size: 2 * watched[Refused]}, {of: Near, size: watched[Near]}},
 	}
@@ -163,8 +173,11 @@ func (t *Table) Close() {
 }
 
 // Read returns the entries of a list in the present minute, and in a number of minutes before. The
-// name of the list of all rules is "".
+// name of the list of all rules is "". If the slots are in this process, Read flushes first.
 func (t *Table) Read(ctx context.Context, list string, minutes int) (Lists, error) {
+	if t.slots.Here() {
+		t.Flush()
+	}
 	m, err := t.slots.Read(ctx, list, minutes)
 	if err != nil {
 		return Lists{}, err

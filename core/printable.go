@@ -1,0 +1,15 @@
+package core
+
+import (
+	"strconv"
+	"strings"
+)
+
+// printableText quotes a text that has control characters or bytes that are not UTF-8.
+func printableText(text string) string {
+	quoted := strconv.Quote(text)
+	if quoted[1:len(quoted)-1] == text || strings.ReplaceAll(text, `"`, `\"`) == quoted[1:len(quoted)-1] {
+		return text
+	}
+	return quoted
+}
