@@ -1,47 +1,51 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/thresholds"
+import (
+	"slices"
 
-// What is noticed on the way of a call is passed on to the parts that report or list it.
-
-// logStoreFailures logs the rules for which the store did not answer, once for each.
-func (c *call) logStoreFailures() {
-	for i := range c.limits {
-		a, v := &c.limits[i], &c.verdicts[i]
-		err := v.Failure()
-		if err == nil || i > 0 && c.limits[i-1].rule == a.rule && c.verdicts[i-1].Failure() != nil {
-			continue
-		}
-		c.limiter.failures.failed(a.named.name, a.rule.OnStoreError.or(FailOpen).String(), err)
-	}
-}
-
-// noteBan passes on the ban at i, so that it is listed.
-func (c *call) noteBan(i int) {
-	if a := &c.limits[i]; !a.rule.DryRun {
-		c.limiter.bans.Saw(c.counters[i].Key, a.named.name, c.subjects[a.from:a.to], &c.verdicts[i])
-	}
-}
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/thresholds"
+)
 
 // warn reports the thresholds that the charges of a call have reached. It is called for calls that
 // passed.
 func (c *call) warn() {
-	for i := range c.limits {
-		a := &c.limits[i]
-		warn := a.warnings()
-		if len(warn) == 0 {
+	for i := range c.Len() {
+		warnings := c.warnings(i)
+		if len(warnings) == 0 {
 			continue
 		}
+		a, limit := c.Limit(i), c.limitAt(i)
 		c.limiter.thresholds.Charged(&thresholds.Charge{
-			Rule: a.named.name, DryRun: a.rule.DryRun, Subject: c.subjects[a.from:a.to], Warn: warn, Max: a.limit.Max,
-		}, func() Limit { return *a.limit }, &c.counters[i], &c.verdicts[i])
+			Rule: a.Rule.Name, DryRun: a.Rule.Mode == engine.DryRun, Subject: a.Subject, Warn: warnings, Max: limit.Max,
+		}, func() Limit { return *limit }, c.Counter(i), c.Verdict(i))
 	}
 }
 
-// warnings returns the fractions of the limit that are reported.
-func (a *callLimit) warnings() []float64 {
-	if a.warn != nil {
-		return a.warn
+// warnings returns the fractions of the limit at i that are reported: those of all rules with its
+// counter. A ban has none.
+func (c *call) warnings(i int) []float64 {
+	a := c.Limit(i)
+	if a.IsBan {
+		return nil
 	}
-	return a.rule.Warn
+	all := c.rules[a.At].rule.Warn
+	for _, other := range a.Merged {
+		all = bothWarn(all, c.rules[other.At].rule.Warn)
+	}
+	return all
+}
+
+// bothWarn merges two ascending lists of fractions into one. The result must not be changed, because
+// it may be one of the two.
+func bothWarn(a, b []float64) []float64 {
+	switch {
+	case len(b) == 0 || slices.Equal(a, b):
+		return a
+	case len(a) == 0:
+		return b
+	}
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
 }

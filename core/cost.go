@@ -45,18 +45,3 @@ func (c *call) permits(cost int) int64 {
 	}
 	return min(int64(cost), algorithm.LargestCost-1)
 }
-
-// largestCost returns the largest cost that fits into all of a rule's limits, with own in place of
-// the first. It ignores Concurrency, where every call costs one slot.
-func largestCost(own *ruleLimit, limits []*ruleLimit) (cost int64) {
-	cost = algorithm.MaxPermits
-	for i, q := range limits {
-		if i == 0 {
-			q = own
-		}
-		if !q.compiled.Properties().Slots {
-			cost = min(cost, q.compiled.Max)
-		}
-	}
-	return cost
-}

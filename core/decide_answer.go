@@ -4,8 +4,64 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
+
+// answerVerdicts answers the call by the store's verdicts. For a counter without a verdict, the
+// store policy of its rule decides.
+func (c *call) answerVerdicts() Answer {
+	if !c.Passed() {
+		for i := range c.Len() {
+			if ended := c.Verdict(i).Ended; ended != nil {
+				return c.refuse(ContextEnded, c.ruleOf(i).named, c.limitAt(i), ended)
+			}
+		}
+		c.ReportBans()
+	}
+	if c.Passed() && c.limiter.thresholds != nil {
+		c.warn()
+	}
+	c.writeHeaders(c.ResponseHeader())
+	answer := c.answerBinding()
+	if c.Passed() {
+		answer.completion = c.completion()
+		if c.inspects && !c.rules[0].rule.inHandler {
+			answer.outer = trackOuter(&c.limiter.outerCalls, c.View, c.Counters())
+		}
+	}
+	return answer
+}
+
+// answerBinding answers by the binding limit. It makes the Decision, which is large, only if
+// something reads it.
+func (c *call) answerBinding() Answer {
+	at, options := c.Binding(), &c.limiter.options
+	c.Notice(at)
+	if options.OnDecision != nil {
+		c.reportDryRuns()
+	}
+	if c.Passed() && options.OnDecision == nil && !options.Expose && !c.SoftExceeded(at) {
+		return Answer{}
+	}
+	var d Decision
+	c.fillDecision(&d, at)
+	return c.answer(&d)
+}
+
+// reportDryRuns reports the decision of each rule in DryRun to OnDecision by itself.
+func (c *call) reportDryRuns() {
+	for i := range c.Len() {
+		if c.Limit(i).Rule.Mode != engine.DryRun {
+			continue
+		}
+		if at := c.Represents(i); at >= 0 && !c.Limit(at).Silent() {
+			var d Decision
+			c.fillDecision(&d, at)
+			c.report(&d)
+		}
+	}
+}
 
 // refuseBy refuses the call by an applied rule, for a reason that no counter gave.
 func (c *call) refuseBy(reason Reason, a *appliedRule, cause error) Answer {
@@ -97,12 +153,12 @@ func (c *call) message(d *Decision) string {
 	if !d.overLimit() {
 		return ""
 	}
-	binding := &c.limits[c.binding()]
-	switch {
-	case binding.rule.Message != "":
-		return binding.rule.Message
-	case binding.limit == &binding.ruleLimit.limit:
-		return refusalMessage(d, binding.ruleLimit.phrase)
+	at := c.Binding()
+	switch prepared := c.preparedAt(at); {
+	case c.ruleOf(at).rule.Message != "":
+		return c.ruleOf(at).rule.Message
+	case c.limitAt(at) == &prepared.limit:
+		return refusalMessage(d, prepared.phrase)
 	default:
 		return refusalMessage(d, d.Limit.phrase())
 	}
@@ -113,9 +169,9 @@ func (c *call) violated(d *Decision) (titles []string) {
 	if !d.overLimit() || d.Reason == Blocked {
 		return nil
 	}
-	for i := range c.limits {
-		if c.limits[i].shown() && c.verdicts[i].RetryAfter > 0 {
-			titles = append(titles, c.limits[i].ruleLimit.title)
+	for i := range c.Len() {
+		if c.Limit(i).Shown() && c.Verdict(i).RetryAfter > 0 {
+			titles = append(titles, c.preparedAt(i).title)
 		}
 	}
 	return titles

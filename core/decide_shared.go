@@ -14,15 +14,11 @@ func (c *call) refusedForEveryone(subject string) bool {
 	if c.limiter.local == nil || !c.mayRepeatShared() {
 		return false
 	}
-	c.recalling = true
-	refused := c.addShared(subject) && c.limiter.local.Recall(c.counters, c.verdicts)
-	c.recalling = false
-	if !refused {
-		c.dropCounters()
-		return false
+	if c.addShared(subject) && c.Recall() {
+		return true
 	}
-	c.applyBans()
-	return true
+	c.Drop()
+	return false
 }
 
 // mayRepeatShared reports whether some rules count by user, and a shared limit may refuse the call
@@ -33,8 +29,8 @@ func (c *call) mayRepeatShared() bool {
 		return false
 	}
 	some := false
-	for i := range c.applied {
-		a := &c.applied[i]
+	for i := range c.rules {
+		a := &c.rules[i]
 		perUser := a.perUser()
 		if a.rule.lenient || perUser && a.rule.Cost != nil {
 			return false
@@ -47,45 +43,36 @@ func (c *call) mayRepeatShared() bool {
 // refuseUnidentified answers a call whose caller or subject could not be determined. If a shared
 // limit refuses the call, that is the answer, as it is for anonymous callers. Nothing is charged.
 func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) Answer {
-	c.dropCounters()
+	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
-		if c.askStore(false) == nil && c.overLimit() && !c.ended() {
+		if c.ask(false) && c.OverLimit() && c.Ended() == nil {
 			return c.answerVerdicts()
 		}
 	}
 	return c.refuseBy(IdentifyFailed, a, cause)
 }
 
-// addShared adds the counters of the shared limits, and reports whether there are any.
+// addShared adds the counters of the shared limits, and reports whether there are any. They will not
+// be charged.
 func (c *call) addShared(subject string) bool {
-	for len(c.inputs) < len(c.applied) {
-		c.inputs = append(c.inputs, ruleInputs{})
-	}
+	c.lookOnly(true)
+	defer c.lookOnly(false)
 	defer func() { c.deciding = nil }()
-	for i := range c.applied {
-		a := &c.applied[i]
+	for i := range c.rules {
+		a := &c.rules[i]
 		if a.rule.lenient || a.perUser() {
 			continue
 		}
 		c.deciding = a.named
-		if !c.inputs[i].known {
-			in, err := c.evaluate(a, subject)
-			if err != nil { // addCounters evaluates the rule again, and refuses the call with this error
-				return false
-			}
-			c.inputs[i] = in
-		}
-		if reason, _ := c.addRule(i, subject); reason != Allowed {
+		if c.addRule(i, subject) != nil {
 			return false
 		}
 	}
-	return len(c.counters) > 0
+	return c.Len() > 0
 }
 
-// dropCounters removes all counters of the call.
-func (c *call) dropCounters() {
-	if c.asked > 0 { // other counters will take these places
-		c.forgetOverrides()
-	}
-	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+// lookOnly says whether the counters that are added from now on will not be charged.
+func (c *call) lookOnly(on bool) {
+	c.looksOnly = on
+	c.Unmarked(on)
 }

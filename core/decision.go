@@ -107,9 +107,9 @@ const (
 	FromNobody Source = "none"
 )
 
-// sourceOf returns the source of a verdict. counts is where the limiter keeps its counters.
-func sourceOf(v *algorithm.Verdict, counts Source) Source {
-	switch v.From {
+// sourceOf returns the source of a verdict from an origin. counts is where the limiter keeps its counters.
+func sourceOf(from algorithm.Origin, counts Source) Source {
+	switch from {
 	case algorithm.FromRefusal:
 		return FromDenyCache
 	case algorithm.FromLease:

@@ -56,6 +56,7 @@ func TestExplainWhatComesFirst(t *testing.T) {
 	own.Name, own.Limit = "own", once
 	blocked := core.Rule{Name: "blocked", Limit: once, Overrides: true}
 	costly := core.Rule{Name: "costly", Limit: once, Overrides: true, Cost: cost(2)}
+	plain := core.Rule{Name: "plain", Limit: once, Cost: cost(2)}
 	nobody := core.Rule{Name: "nobody", Limit: once, Key: func(core.Request) (string, error) { return "", errVerify }}
 	for name, test := range map[string]struct {
 		rules  []core.Rule
@@ -65,6 +66,8 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		"a further limit that outlasts a ban":        {[]core.Rule{further}, core.LimitExceeded, "further"},
 		"a ban, though the own limit refuses longer": {[]core.Rule{own}, core.Banned, "own"},
 		"a block beside a cost that never fits":      {[]core.Rule{blocked, costly}, core.Blocked, "blocked"},
+		"a call without a subject, which costs much": {[]core.Rule{plain, nobody}, core.IdentifyFailed, "nobody"},
+		"a block beside a cost without overrides":    {[]core.Rule{blocked, plain}, core.Blocked, "blocked"},
 		"a call without a subject":                   {[]core.Rule{{Name: "limit", Limit: once}, nobody}, core.IdentifyFailed, "nobody"},
 	} {
 		var heard decisions

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -114,7 +115,7 @@ func (l *Limiter) readAll(ctx context.Context, rules []*explained) map[string]re
 
 // takeOverride uses what the store has for the override of the rule's subject.
 func (e *explained) takeOverride(v redisstore.Value) {
-	own := e.named.limits[0].compiled
+	own := e.named.limits[0].counted.Compiled
 	switch {
 	case v.Ok || failure.ClassOf(v.Err) == failure.Foreign && v.Err != nil:
 		o := readOverride(e.Subject, v.Text, own)
@@ -152,9 +153,9 @@ func (x *explanation) findLimits(all questions) {
 			continue
 		}
 		for i := range e.limits {
-			if a := &e.limits[i]; a.ruleLimit != nil && a.compiled != nil {
-				key := questionKey{e.key(x.limiter, a.keyTail), a.limit, min(e.costOf(a), a.compiled.Max)}
-				a.question = all.add(key, a.compiled)
+			if a := &e.limits[i]; a.ruleLimit != nil && a.counted.Compiled != nil {
+				key := questionKey{e.key(x.limiter, a.counted.KeyTail), a.limit, min(e.costOf(a), a.counted.Compiled.Max)}
+				a.question = all.add(key, a.counted.Compiled)
 			}
 		}
 	}
@@ -188,7 +189,7 @@ func (e *explained) overridden() *ruleLimit {
 	}
 	own := e.named.limits[0]
 	prepared := prepare(own.limit.overridden(&algorithm.FoundOverride{Max: int64(e.stored.Max), Burst: int64(e.stored.Burst)}))
-	return &ruleLimit{limit: prepared.limit, compiled: &prepared.compiled, keyTail: own.keyTail}
+	return &ruleLimit{limit: prepared.limit, counted: engine.Limit{Compiled: &prepared.compiled, Max: int64(prepared.limit.Max), KeyTail: own.counted.KeyTail}}
 }
 
 // lowerCost gives a call whose size is not known the largest cost that fits.
@@ -198,15 +199,15 @@ func (e *explained) lowerCost() {
 	}
 	e.cost = algorithm.MaxPermits
 	for _, a := range e.limits {
-		if a.ruleLimit != nil && !a.compiled.Properties().Slots {
-			e.cost = min(e.cost, a.compiled.Max)
+		if a.ruleLimit != nil && !a.counted.Compiled.Properties().Slots {
+			e.cost = min(e.cost, a.counted.Compiled.Max)
 		}
 	}
 }
 
 // costOf returns what the call costs by a limit.
 func (e *explained) costOf(a *askedLimit) int64 {
-	if a.compiled.Properties().Slots {
+	if a.counted.Compiled.Properties().Slots {
 		return min(e.cost, 1)
 	}
 	return e.cost

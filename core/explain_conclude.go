@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // conclude fills in what follows from the store's answers, and for a call which rule would refuse.
@@ -140,7 +141,7 @@ func (e *explained) outlastsBan() bool {
 }
 
 // isUnknown reports whether LimitFor computes the limit for each call.
-func (a *askedLimit) isUnknown() bool { return a.ruleLimit != nil && a.compiled == nil }
+func (a *askedLimit) isUnknown() bool { return a.ruleLimit != nil && a.counted.Compiled == nil }
 
 // tooCostly reports whether the cost is above a limit in force. A call of a rule with Overrides does
 // not know its limits if the store does not answer.
@@ -153,7 +154,7 @@ func (e *explained) tooCostly() bool {
 
 // exceeds reports whether the cost is more than the limit ever lets through.
 func (e *explained) exceeds(a *askedLimit) bool {
-	return a.ruleLimit != nil && a.compiled != nil && e.costOf(a) > a.compiled.Max
+	return a.ruleLimit != nil && a.counted.Compiled != nil && e.costOf(a) > a.counted.Compiled.Max
 }
 
 // withoutStore returns the reason that a call gets if the store does not answer. It does not look
@@ -195,7 +196,7 @@ func (e *explained) binding(now time.Time) (most algorithm.Verdict) {
 		case v == nil:
 		case i == 0 && most.RetryAfter > 0:
 			most.RetryAfter, most.ResetAfter = max(most.RetryAfter, v.RetryAfter), v.ResetAfter
-		case i == 0 || bindsMore(v, &most, v.RetryAfter > 0, most.RetryAfter > 0):
+		case i == 0 || engine.BindsMore(v, &most, v.RetryAfter > 0, most.RetryAfter > 0):
 			most = *v
 		}
 	}

@@ -69,7 +69,7 @@ func (e *explained) inspect(named *namedRule, subject string) {
 // that it has not returned yet.
 func (e *explained) addComputed() {
 	has := func(q *ruleLimit) bool {
-		sameCounter := func(s sourcedLimit) bool { return s.ruleLimit != nil && s.keyTail == q.keyTail }
+		sameCounter := func(s sourcedLimit) bool { return s.ruleLimit != nil && s.counted.KeyTail == q.counted.KeyTail }
 		return slices.ContainsFunc(e.owns, sameCounter) || slices.ContainsFunc(e.also, sameCounter)
 	}
 	for _, q := range e.named.computed.All() {
@@ -77,7 +77,7 @@ func (e *explained) addComputed() {
 			e.owns = append(e.owns, sourcedLimit{q, fromLimitFor})
 		}
 	}
-	slices.SortFunc(e.owns[1:], func(a, b sourcedLimit) int { return strings.Compare(a.keyTail, b.keyTail) })
+	slices.SortFunc(e.owns[1:], func(a, b sourcedLimit) int { return strings.Compare(a.counted.KeyTail, b.counted.KeyTail) })
 	e.owns = append(e.owns, sourcedLimit{new(ruleLimit), fromLimitFor})
 }
 

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
 
 // decide finds the rule that would refuse the call. In the first Guard that refuses it, this is the
 // rule that the answer of the Guard would name.
@@ -23,7 +27,7 @@ func (x *explanation) decide() {
 		case e.Reason == "" && (e.failed != nil || len(e.Errors) > 0):
 			x.Reason, x.Rule = "", ""
 			return
-		case e.Reason == SoftExceeded && (x.Reason != SoftExceeded || e.guard == by.guard && bindsMore(&e.bound, &by.bound, true, true)),
+		case e.Reason == SoftExceeded && (x.Reason != SoftExceeded || e.guard == by.guard && engine.BindsMore(&e.bound, &by.bound, true, true)),
 			e.Reason == StoreFailOpen && x.Reason == Allowed:
 			x.Reason, x.Rule, by = e.Reason, e.Name, e
 		}
@@ -64,7 +68,7 @@ func strongest(guard []*explained) (most *explained) {
 	most = guard[0]
 	for _, e := range guard[1:] {
 		weight := e.refusal() - most.refusal()
-		if weight > 0 || weight == 0 && e.overLimit() && bindsMore(&e.bound, &most.bound, true, true) {
+		if weight > 0 || weight == 0 && e.overLimit() && engine.BindsMore(&e.bound, &most.bound, true, true) {
 			most = e
 		}
 	}
@@ -86,18 +90,20 @@ func sharedRefusal(guard []*explained) *explained {
 }
 
 // refusal returns how much the refusal by the rule precedes those of others in its Guard, or 0 if
-// it refuses nothing. Callers are identified first. Then the subjects and costs are found, rule by
-// rule, and then the store is asked.
+// it refuses nothing. Callers are identified first, and then the subjects are found. A block precedes
+// a cost that never fits. Of two such costs, the one that is known without the store precedes.
 func (e *explained) refusal() int {
 	if !e.Applies || e.Elsewhere {
 		return 0
 	}
 	switch {
 	case e.Reason == IdentifyFailed && e.userUnknown:
+		return 8
+	case e.Reason == IdentifyFailed:
 		return 7
-	case e.Reason == IdentifyFailed, e.Reason == CostTooHigh && !e.rule.Overrides:
-		return 6
 	case e.Reason == Blocked:
+		return 6
+	case e.Reason == CostTooHigh && !e.rule.Overrides:
 		return 5
 	case e.Reason == CostTooHigh:
 		return 4

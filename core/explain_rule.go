@@ -209,11 +209,15 @@ func (e *explained) count(c *call) {
 		return
 	}
 	a := &appliedRule{rule: rule, named: e.named}
-	if err := e.try(c, "Key", func() error { return c.findSubject(a, "") }); err != nil {
+	err := e.try(c, "Key", func() error {
+		subject, err := c.findSubject(a, "")
+		e.Subject = string(subject)
+		return err
+	})
+	if err != nil {
 		e.unidentified(err)
 		return
 	}
-	e.Subject = string(c.subjects[a.from:a.to])
 	e.owns = []sourcedLimit{e.planned(c, a)}
 	for _, q := range e.named.limits[1:] {
 		e.also = append(e.also, sourcedLimit{q, fromAlso})

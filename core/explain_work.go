@@ -22,8 +22,8 @@ func (w work) with(e *explained) work {
 	}
 	for _, s := range slices.Concat(e.owns, e.also) {
 		switch {
-		case s.ruleLimit == nil || s.compiled == nil:
-		case s.compiled.Properties().Merges: // it is a string
+		case s.ruleLimit == nil || s.counted.Compiled == nil:
+		case s.counted.Compiled.Properties().Merges: // it is a string
 			w.commands++
 			w.counters++
 		default:

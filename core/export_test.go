@@ -69,12 +69,13 @@ func UseClock(l *Limiter, now func() int64) {
 // which only Redis's clock advances.
 func AskRedis(l *Limiter) {
 	useStore(l, l.local.Shared)
-	l.local = nil
+	l.local, l.engine.Memory = nil, nil
 }
 
 // useStore gives a limiter another store.
 func useStore(l *Limiter, s store) {
 	l.store, l.inFlight = s, inflight.New(s, &l.refunds, &l.failures.Counts, l.operatorLog)
+	l.engine.Store, l.engine.Slots = s, l.inFlight
 }
 
 // GiveBackAtOnce makes a limiter give back the charges of a call that another server refused before
@@ -90,7 +91,8 @@ func GiveBackAtOnce(l *Limiter) {
 // UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
 // order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
-	l.store, l.local, l.memory = answers{l.store, verdicts}, nil, nil
+	useStore(l, answers{l.store, verdicts})
+	l.local, l.memory, l.engine.Memory = nil, nil, nil
 }
 
 type answers struct {

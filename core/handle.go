@@ -6,27 +6,20 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
-	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // handle is what a [Counter], [Pacer], [Log] or [Slots] prepares once for all its calls.
 type handle struct {
 	limiter *Limiter
-	name    string
-	limits  []handleLimit // charged together; the first is the handle's own
-	single  *handleLimit  // that limit, if a call needs no look at others or at the policy
+	named   *namedRule  // the handle as a rule
+	counted engine.Rule // what the engine knows of it
+	limits  []*preparedLimit
+	single  *ruleLimit // the only limit, if a call needs no look at others or at the policy
 	accepts func(*Limit) string
 	policy  StorePolicy
-	tally   *tally.Tally
-	// overrideKey is what follows the subject in the key of its override; "": the handle has none.
-	overrideKey string
-	wrong       error // why the handle cannot have overrides
-}
-
-type handleLimit struct {
-	*preparedLimit
-	keyTail string
+	wrong   error // why the handle cannot have overrides
 }
 
 // newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or
@@ -38,33 +31,45 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{limiter: l, name: strings.Clone(name), accepts: accepts, tally: l.tallies.OfHandle(name)}
+	h := &handle{limiter: l, accepts: accepts}
+	h.named = &namedRule{name: strings.Clone(name), tally: l.tallies.OfHandle(name)}
+	h.named.prepare = func(of *preparedLimit) *ruleLimit { return &of.plain }
+	h.counted = engine.Rule{Name: h.named.name, Required: true}
 	for _, limit := range limits {
 		prepared := h.prepare(prepare(limit))
 		if prepared.err != nil {
 			return nil, prepared.err
 		}
-		h.limits = append(h.limits, handleLimit{prepared, rediskey.LimitTail(name, false, &prepared.compiled)})
+		h.add(prepared)
 	}
 	if wrong := checkAlso(limits[0], limits[1:]); wrong != nil {
 		wrong.Rule = name
 		return nil, wrong
 	}
 	if len(h.limits) == 1 {
-		h.single = &h.limits[0]
+		h.single = h.named.limits[0]
 	}
 	return h, nil
+}
+
+// add adds a limit, with the constant part of its keys.
+func (h *handle) add(prepared *preparedLimit) {
+	q := prepared.plain
+	q.counted.KeyTail = rediskey.LimitTail(h.named.name, false, &prepared.compiled)
+	h.limits = append(h.limits, prepared)
+	h.named.limits = append(h.named.limits, &q)
+	h.counted.Limits = append(h.counted.Limits, &q.counted)
 }
 
 // prepare returns the limit, or its error if the handle cannot use it.
 func (h *handle) prepare(of *preparedLimit) *preparedLimit {
 	if wrong, ok := of.err.(*RuleError); ok {
 		named := *wrong
-		named.Rule = h.name
+		named.Rule = h.named.name
 		return &preparedLimit{err: &named}
 	}
 	if why := h.accepts(&of.limit); why != "" && of.limit != Unlimited {
-		return &preparedLimit{err: &RuleError{Rule: h.name, Field: "Limit", Value: of.limit, Why: why}}
+		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Value: of.limit, Why: why}}
 	}
 	return of
 }
@@ -76,12 +81,12 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 	if own.err != nil {
 		return own
 	}
-	if h.overrideKey != "" && own.limit != Unlimited && !own.limit.sharesCounter(h.limits[0].limit) {
-		return &preparedLimit{err: &RuleError{Rule: h.name, Field: "Limit", Value: own.limit, Why: notOverridable}}
+	if h.hasOverrides() && own.limit != Unlimited && !own.limit.sharesCounter(h.limits[0].limit) {
+		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Value: own.limit, Why: notOverridable}}
 	}
 	for _, further := range h.limits[1:] {
 		if own.limit.counter() == further.limit.counter() {
-			return &preparedLimit{err: &RuleError{Rule: h.name, Field: "Limit", Value: own.limit, Why: sameCounter}}
+			return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Value: own.limit, Why: sameCounter}}
 		}
 	}
 	return own
@@ -94,6 +99,7 @@ func (h *handle) withPolicy(policy StorePolicy) *handle {
 	}
 	changed := *h
 	changed.policy = policy
+	policy.apply(&changed.counted)
 	if policy.mode == countLocally { // which may be wrong for the limit
 		changed.single = nil
 	}
@@ -105,7 +111,7 @@ type handleCall struct {
 	*handle
 	own     *preparedLimit // in place of the handle's first limit, or nil
 	subject string
-	mark    string // Counter.Mark
+	note    string // of a Log
 	n       int
 	charge  bool
 	upTo    bool // charge as much of n as fits
@@ -125,7 +131,7 @@ func (q *handleCall) decide(ctx context.Context, d *Decision) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	c := q.limiter.directs.Get().(*directCall)
+	c := q.open()
 	err := c.decide(ctx, q, d)
 	c.close()
 	return err
@@ -141,12 +147,12 @@ func (q *handleCall) check(ctx context.Context) error {
 	case q.own != nil && q.own.err != nil:
 		return q.own.err
 	case q.subject == "":
-		return noSubject(q.name)
+		return noSubject(q.named.name)
 	case q.n < 0:
-		return &RuleError{Rule: q.name, Field: "n", Value: q.n, Why: "must not be negative"}
+		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must not be negative"}
 	case q.policy.mode == countLocally:
 		if why := q.checkPolicy(); why != "" {
-			return &RuleError{Rule: q.name, Field: "StorePolicy", Value: q.policy, Why: why}
+			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}
 		}
 	}
 	return ctx.Err()
@@ -170,23 +176,23 @@ func (q *handleCall) limit(i int) *preparedLimit {
 	if i == 0 && q.own != nil {
 		return q.own
 	}
-	return q.limits[i].preparedLimit
+	return q.limits[i]
 }
 
 func (q *handleCall) unlimited() bool { return q.limit(0).limit.unlimited() }
 
-// counted returns the limit that is counted at i: the one that holds, or with overrides, one of
+// countedAt returns the limit that is counted at i: the one that holds, or with overrides, one of
 // which may limit a subject that is Unlimited, the handle's own in place of Unlimited.
-func (q *handleCall) counted(i int) *preparedLimit {
-	if i == 0 && q.overrideKey != "" && q.unlimited() {
-		return q.limits[0].preparedLimit
+func (q *handleCall) countedAt(i int) *ruleLimit {
+	if i == 0 && q.own != nil && !(q.hasOverrides() && q.unlimited()) {
+		return &q.own.plain
 	}
-	return q.limit(i)
+	return q.named.limits[i]
 }
 
 // letPass fills the zero Decision d for a caller without a limit.
 func (q *handleCall) letPass(d *Decision) {
-	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.name, q.subject, Unlimited
+	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.named.name, q.subject, Unlimited
 	d.Remaining, d.Source = math.MaxInt, FromNobody
 }
 
@@ -201,10 +207,11 @@ func (q *handleCall) most() int {
 
 // appendKey returns the key of the counter at i, written into room.
 func (q *handleCall) appendKey(room []byte, i int) []byte {
-	if i == 0 && q.own != nil && q.overrideKey == "" { // with overrides, it has the key of the handle's own
-		return rediskey.AppendLimit(room, q.limiter.keyHead, q.subject, q.name, false, &q.own.compiled)
+	counted := &q.countedAt(i).counted
+	if counted.KeyTail == "" {
+		return rediskey.AppendLimit(room, q.limiter.keyHead, q.subject, q.named.name, false, counted.Compiled)
 	}
-	return rediskey.Append(room, q.limiter.keyHead, q.subject, q.limits[i].keyTail)
+	return rediskey.Append(room, q.limiter.keyHead, q.subject, counted.KeyTail)
 }
 
 // reset forgets the subject's use of all limits of the handle.
@@ -212,7 +219,7 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	if q.handle == nil {
 		return false, errZeroHandle
 	}
-	if err := q.limiter.operations.check(q.name, q.subject); err != nil {
+	if err := q.limiter.operations.check(q.named.name, q.subject); err != nil {
 		return false, err
 	}
 	if err := q.check(ctx); err != nil {
@@ -220,9 +227,9 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	}
 	var keys [][]byte
 	for i := range q.limits {
-		if !q.counted(i).limit.unlimited() {
+		if !q.countedAt(i).limit.unlimited() {
 			keys = append(keys, q.appendKey(nil, i))
 		}
 	}
-	return q.limiter.operations.reset(ctx, audit.Reset, q.name, q.subject, keys...)
+	return q.limiter.operations.reset(ctx, audit.Reset, q.named.name, q.subject, keys...)
 }

@@ -3,236 +3,124 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // directCall is the state of one call of a handle while it is decided. It comes from a pool. A
 // Decision is large, so it is written once, where the caller finds it.
 type directCall struct {
-	limiter  *Limiter
-	counters []algorithm.Counter
-	verdicts []algorithm.Verdict
-	id       uint64      // of its first charge; unique as long as this object lives in the pool
-	place    tally.Place // where its decisions are counted
-	here     hereCall
-	query    algorithm.OverrideQuery // for the override of the subject, if the handle may have some
-	inForce  Limit                   // what that makes of the handle's own limit
+	decider
+	here hereCall
 }
 
 func newDirectCall(l *Limiter) *directCall {
-	c := &directCall{limiter: l, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace()}
-	c.here.counter.Key = make([]byte, 0, rediskey.MaxLen)
+	c := new(directCall)
+	c.init(l)
 	return c
 }
 
-// decide decides a call that is in order, and counts the decision.
-func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) error {
-	if q.unlimited() && q.overrideKey == "" {
-		c.letPass(q, d)
-		return nil
-	}
-	if err := c.form(q); err != nil {
-		return err
-	}
-	if q.upTo && q.n > 0 {
-		c.limiter.store.DecideUpTo(ctx, c.counters, c.verdicts)
-		q.n = int(c.counters[0].Cost) // the number charged
-	} else {
-		c.limiter.store.Decide(ctx, c.counters, q.charge, c.verdicts)
-	}
-	if q.mark != "" {
-		c.limiter.inFlight.DropDoubtfulSlots(c.counters, c.verdicts)
-	}
-	return c.answerObeying(d, q, algorithm.ToDecide)
-}
-
-// answerObeying is answer, after what the override of the subject says.
-func (c *directCall) answerObeying(d *Decision, q *handleCall, request algorithm.Request) error {
-	if q.overrideKey != "" {
-		switch lifted, err := c.obeyOverride(q, request); {
-		case err != nil:
-			return err
-		case lifted:
-			c.letPass(q, d)
-			return nil
-		}
-	}
-	return c.answer(d, q)
-}
-
-// letPass answers a call without a limit, and counts the decision.
-func (c *directCall) letPass(q *handleCall, d *Decision) {
-	q.letPass(d)
-	if q.charge {
-		c.count(q, d, tally.Bound)
-	}
-}
-
-// form builds the counters of a call.
-func (c *directCall) form(q *handleCall) error {
-	if q.overrideKey != "" {
-		c.formOverridden(q)
-		return nil
-	}
-	if q.upTo {
-		q.n = q.most()
-	}
-	for i := range q.limits {
-		limit := q.limit(i)
-		if int64(q.n) > limit.compiled.Max {
-			return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, q.n, limit.limit)
-		}
-		c.formOne(q, i, limit)
-	}
-	return nil
-}
-
-func (c *directCall) formOne(q *handleCall, i int, limit *preparedLimit) {
-	counter := c.addCounter()
-	counter.Key = q.appendKey(counter.Key, i)
-	counter.Limit, counter.Cost, counter.Mark = &limit.compiled, int64(q.n), q.mark
-	counter.Required, counter.LocalShare = q.policy.mode == storeUnset, 0
-	q.policy.apply(counter)
-}
-
-// addCounter makes room for one more counter and its verdict. Its Key keeps the room of an earlier
-// call's.
-func (c *directCall) addCounter() *algorithm.Counter {
-	if len(c.counters) < cap(c.counters) {
-		c.counters = c.counters[:len(c.counters)+1]
-	} else {
-		c.counters = append(c.counters, algorithm.Counter{Key: make([]byte, 0, rediskey.MaxLen)})
-	}
-	c.verdicts = append(c.verdicts, algorithm.Verdict{})
-	counter := &c.counters[len(c.counters)-1]
-	counter.Key = counter.Key[:0]
-	return counter
-}
-
-// answer stores the answer in d, which is the zero Decision, and counts it.
-func (c *directCall) answer(d *Decision, q *handleCall) error {
-	at, fits := 0, allFit(c.verdicts)
-	passed := fits
-	if !fits {
-		if err := c.failure(q); err != nil {
-			return err
-		}
-		passed = algorithm.Passes(c.counters, c.verdicts)
-	}
-	if len(c.counters) > 1 {
-		at = c.binding()
-	}
-	usual := fits && c.verdicts[at].From == algorithm.FromStore
-	traits := tally.Bound
-	if passed && c.isNear() {
-		traits |= tally.Near
-		if q.charge {
-			c.noteNear(q)
-		}
-	}
-	if usual && q.charge {
-		q.tally.CountUsual(traits, &c.place)
-	}
-	c.decision(d, at, q, passed)
-	if len(c.counters) > 1 {
-		c.decisions(d, at, q, passed)
-	}
-	if !usual && q.charge {
-		c.count(q, d, traits)
-		c.noteRefusal(q, at)
-	}
-	return nil
-}
-
-// count counts the decision on a call.
-func (c *directCall) count(q *handleCall, d *Decision, traits tally.Traits) {
-	q.tally.Count(string(d.Reason), string(d.Source), traits, &c.place)
-}
-
-// isNear reports whether a call that passed left few permits of a limit.
-func (c *directCall) isNear() bool {
-	for i := range c.counters {
-		if isNear(&c.counters[i], &c.verdicts[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// binding returns the place of the limit that binds the call most.
-func (c *directCall) binding() (at int) {
-	for i := range c.verdicts {
-		if bindsMore(&c.verdicts[i], &c.verdicts[at], c.refuses(i), c.refuses(at)) {
-			at = i
-		}
-	}
-	return at
-}
-
-// decisions lists the decision on each limit in d.All, the binding one first.
-func (c *directCall) decisions(d *Decision, binding int, q *handleCall, passed bool) {
-	all := make([]Decision, 1, len(c.counters))
-	all[0] = *d
-	for i := range c.counters {
-		if i != binding {
-			all = append(all, Decision{})
-			c.decision(&all[len(all)-1], i, q, passed)
-		}
-	}
-	d.All = all
-}
-
-// decision fills the zero Decision d with the answer for the counter at i.
-func (c *directCall) decision(d *Decision, i int, q *handleCall, passed bool) {
-	v := &c.verdicts[i]
-	d.fill(q.name, c.limit(q, i), v, sourceOf(v, c.limiter.source))
-	d.Key = q.subject
-	switch {
-	case v.Err == nil && q.overrideKey != "" && c.query.Blocks():
-		d.Reason = Blocked
-	case v.Err != nil:
-		d.Source = FromNobody
-		if d.Allowed, d.Reason = true, StoreFailOpen; c.refuses(i) {
-			d.Allowed, d.Reason = false, StoreFailClosed
-		}
-	case q.charge && passed:
-		d.receipt.Fill(&c.limiter.refunds, &c.counters[i], v, c.id+uint64(i))
-	}
-}
-
-func (c *directCall) refuses(i int) bool { return c.counters[i].Refuses(&c.verdicts[i]) }
-
-// failure returns the error of a call whose caller's context has ended, or for which the store did
-// not answer and the handle has no store policy; otherwise nil.
-func (c *directCall) failure(q *handleCall) error {
-	for i := range c.verdicts {
-		if c.verdicts[i].Ended != nil {
-			return c.verdicts[i].Ended
-		}
-	}
-	for i := range c.verdicts {
-		err := c.verdicts[i].Failure()
-		switch {
-		case err == nil:
-		case q.policy.mode == storeUnset:
-			return c.limiter.failures.errorOf(q.name, err)
-		default:
-			c.limiter.failures.failed(q.name, q.policy.String(), err)
-			return nil
-		}
-	}
-	return nil
+// open takes a call from the pool.
+func (q *handleCall) open() *directCall {
+	c := q.limiter.directs.Get().(*directCall)
+	c.decider.subject = q.subject
+	return c
 }
 
 // close puts the call back into the pool.
 func (c *directCall) close() {
-	c.id += 1 + uint64(len(c.counters))
-	if c.query.Limit != nil {
-		c.forgetOverride()
-	}
-	c.counters, c.verdicts = c.counters[:0], c.verdicts[:0]
+	c.clear()
+	c.decider.subject = ""
 	c.limiter.directs.Put(c)
+}
+
+// decide decides a call that is in order.
+func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) error {
+	if q.upTo && !q.hasOverrides() && !q.unlimited() {
+		q.n = q.most()
+	}
+	c.add(q, false)
+	fits := true
+	switch {
+	case q.upTo && q.n > 0 && c.Len() > 0:
+		q.n = int(c.DecideUpTo(ctx))
+	case q.charge:
+		fits = c.Decide(ctx)
+	default:
+		fits = c.Ask(ctx)
+	}
+	return c.answer(d, q, fits)
+}
+
+// reserve is decide for a turn that may come later.
+func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.Duration, d *Decision) error {
+	c.add(q, true)
+	return c.answer(d, q, c.Reserve(ctx, patience.Microseconds()))
+}
+
+// add adds the counters of the handle.
+func (c *directCall) add(q *handleCall, reserves bool) {
+	of, a := c.apply(&q.handle.counted)
+	of.named, of.own, of.policy = q.named, q.countedAt(0), q.policy
+	c.subjects = append(c.subjects, q.subject...)
+	a.Subject, a.Cost, a.Note = c.subjects, min(int64(q.n), algorithm.LargestCost-1), q.note
+	a.Reserves = reserves
+	if !q.unlimited() {
+		a.Own = &of.own.counted
+	}
+	c.Unmarked(!q.charge)
+	c.Add(0)
+}
+
+// answer fills the zero Decision d by what the store answered, and counts it.
+func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
+	if c.MayBeOverridden() {
+		c.useOverrides()
+	}
+	if !fits {
+		return c.costError(q)
+	}
+	if err := c.Ended(); err != nil {
+		return err
+	}
+	if err := c.failure(); err != nil && q.policy.mode == storeUnset {
+		return c.limiter.failures.errorOf(q.named.name, err)
+	}
+	if c.Len() == 0 {
+		q.letPass(d)
+		if q.charge {
+			q.named.tally.Count(string(d.Reason), string(d.Source), tally.Bound, &c.place)
+		}
+		return nil
+	}
+	at := c.Binding()
+	if q.charge {
+		c.Notice(at)
+	}
+	c.fillDecision(d, at)
+	return nil
+}
+
+// costError returns the error of a call that costs more than a limit ever lets through.
+func (c *directCall) costError(q *handleCall) error {
+	costly, at := c.Costly()
+	if at >= 0 {
+		return costError(q.n, c.limitAt(at), c.Counter(at).Limit, costly.Reserves)
+	}
+	i := slices.IndexFunc(costly.Rule.Limits, func(limit *engine.Limit) bool { return int64(q.n) > limit.Compiled.Max })
+	if i < 0 || costly.Own.Compiled.Max < int64(q.n) {
+		i = 0
+	}
+	return costError(q.n, &q.limit(i).limit, &q.limit(i).compiled, costly.Reserves)
+}
+
+func costError(n int, limit *Limit, compiled *algorithm.Limit, reserves bool) error {
+	if reserves {
+		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, n, *limit, compiled.Reserved)
+	}
+	return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, n, *limit)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -17,7 +18,7 @@ type hereCall struct {
 
 // chargesHere reports whether chargeHere decides calls of n permits.
 func (h *handle) chargesHere(n int) bool {
-	return h != nil && h.single != nil && h.limiter.memory != nil && 0 < n && int64(n) <= h.single.compiled.Max
+	return h != nil && h.single != nil && h.limiter.memory != nil && 0 < n && int64(n) <= h.single.counted.Compiled.Max
 }
 
 // chargeHere charges a call to the only limit of its handle, which is counted in this process. It
@@ -27,24 +28,24 @@ func (h *handle) chargeHere(ctx context.Context, subject string, n int, d *Decis
 	l, limit := h.limiter, h.single
 	c := l.directs.Get().(*directCall)
 	counter, v := &c.here.counter, &c.here.verdict
-	counter.Key = rediskey.Append(counter.Key[:0], l.keyHead, subject, limit.keyTail)
-	counter.Limit, counter.Cost = &limit.compiled, int64(n)
+	counter.Key = rediskey.Append(counter.Key[:0], l.keyHead, subject, limit.counted.KeyTail)
+	counter.Limit, counter.Cost = limit.counted.Compiled, int64(n)
 	l.memory.DecideOne(counter, true, v)
 	if v.RetryAfter == 0 {
 		traits := tally.Bound
-		if isNear(counter, v) {
+		if engine.IsNear(counter, v) {
 			traits |= tally.Near
-			h.noteUse(c.id, subject, shareInUse(counter, v))
+			noteNear(h.named.tally, c.ID(), []byte(subject), engine.ShareInUse(counter, v))
 		}
-		h.tally.CountUsual(traits, &c.place)
-		d.receipt.FillPlain(&l.refunds, counter, v, c.id)
+		h.named.tally.CountUsual(traits, &c.place)
+		d.receipt.FillPlain(&l.refunds, counter, v, c.ID())
 	} else {
-		h.tally.Count(string(LimitExceeded), string(l.source), tally.Bound, &c.place)
-		h.noteRefusal(c.id, subject)
+		h.named.tally.Count(string(LimitExceeded), string(l.source), tally.Bound, &c.place)
+		noteRefusal(h.named.tally, c.ID(), []byte(subject))
 	}
-	d.fill(h.name, &limit.limit, v, l.source)
+	d.fill(h.named.name, &limit.limit, v, l.source)
 	d.Key = subject
-	c.id++
+	c.Clear()
 	l.directs.Put(c)
 	if l.options.OnDecision != nil {
 		l.reportDirect(ctx, d, nil)

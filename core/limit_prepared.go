@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // limitCache holds the limits that are known only per call, from LimitFor and Counter.With, in the
@@ -19,6 +20,8 @@ type preparedLimit struct {
 	limit    Limit // a copy, whose texts belong to nobody else
 	compiled algorithm.Limit
 	err      error // a *RuleError
+	// plain is the limit as a handle counts it, whose key is made in the call.
+	plain ruleLimit
 
 	// sharable is the share of CountLocally that was last found right for the limit, as the bits of
 	// a float64. It is kept because the check takes longer than the decision.
@@ -59,9 +62,13 @@ func (c *limitCache) forget() { c.known.Clear() }
 // prepare checks a limit. Unlimited has no compiled form.
 func prepare(limit Limit) *preparedLimit {
 	if limit == Unlimited {
-		return &preparedLimit{limit: limit}
+		p := &preparedLimit{limit: limit}
+		p.plain = ruleLimit{limit: limit, counted: engine.Limit{Compiled: &p.compiled}}
+		return p
 	}
 	limit = limit.clone()
 	compiled, err := limit.compile()
-	return &preparedLimit{limit: limit, compiled: compiled, err: err}
+	p := &preparedLimit{limit: limit, compiled: compiled, err: err}
+	p.plain = ruleLimit{limit: limit, counted: engine.Limit{Compiled: &p.compiled, Max: int64(limit.Max)}}
+	return p
 }

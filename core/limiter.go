@@ -15,9 +15,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/banwatch"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
-	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
@@ -49,6 +49,7 @@ type Limiter struct {
 	references  references
 	options     Options
 	operatorLog *operatorlog.Log
+	engine      engine.Engine
 	calls       sync.Pool // of *call
 	directs     sync.Pool // of *directCall
 	tallies     *tally.Table
@@ -114,10 +115,7 @@ func New(options Options) (*Limiter, error) {
 	}
 	l.failures = &storeFailures{log: l.operatorLog}
 	l.calls.New = func() any {
-		return &call{
-			limiter: l, inspects: true, id: l.callIDs.Add(1) << 32, place: l.tallies.NewPlace(),
-			headers: limitheader.Writer{Style: limitheader.Style(l.options.Headers), BindsMore: bindsMore},
-		}
+		return newCall(l)
 	}
 	l.directs.New = func() any { return newDirectCall(l) }
 	switch client := options.Redis; {
@@ -131,6 +129,10 @@ func New(options Options) (*Limiter, error) {
 	l.inFlight = inflight.New(l.store, &l.refunds, &l.failures.Counts, l.operatorLog)
 	l.registry.log, l.registry.identifies, l.registry.reports = l.operatorLog, options.Identify != nil, options.OnThreshold != nil
 	l.registry.startBanWatch = l.banWatch.Start
+	l.engine = engine.Engine{KeyHead: l.keyHead, Slots: l.inFlight, Store: l.store}
+	if l.local != nil {
+		l.engine.Memory = l.local
+	}
 	l.logEngine()
 	return l, nil
 }

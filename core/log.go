@@ -46,7 +46,7 @@ func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) 
 
 // AllowN is like Allow for n permits, all or none.
 func (l Log) AllowN(ctx context.Context, subject string, n int, note string) (d Decision, err error) {
-	q := handleCall{handle: l.handle, subject: subject, n: n, charge: true, mark: cutNote(note)}
+	q := handleCall{handle: l.handle, subject: subject, n: n, charge: true, note: cutNote(note)}
 	err = q.ask(ctx, &d)
 	return d, err
 }
@@ -62,7 +62,7 @@ func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 	}
 	kept, err := q.limiter.store.Records(ctx, q.appendKey(nil, 0), &q.limit(0).compiled)
 	if err != nil {
-		return nil, q.limiter.failures.errorOf(q.name, err)
+		return nil, q.limiter.failures.errorOf(q.named.name, err)
 	}
 	records := make([]Record, len(kept))
 	for i, r := range kept {

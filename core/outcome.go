@@ -4,28 +4,50 @@ import "github.com/accesslimit/accesslimit/core/internal/inflight"
 
 // completion returns what an allowed call has to give back later, or nil.
 func (c *call) completion() (u *inflight.Completion) {
-	for i := range c.limits {
-		counter, count := &c.counters[i], c.limits[i].count
+	for i := range c.Len() {
+		counter, count := c.Counter(i), c.counts(i)
 		if count == nil && !counter.Limit.Properties().Slots {
 			continue
 		}
-		charge := counter.Charged(&c.verdicts[i])
+		charge := counter.Charged(c.Verdict(i))
 		if charge.Cost == 0 {
 			continue
 		}
 		if u == nil {
 			options := &c.limiter.options
-			u = c.limiter.inFlight.NewCompletion(c.Context(), c.Method() == "", options.Expose || options.OnDecision != nil || c.hasSoft)
+			u = c.limiter.inFlight.NewCompletion(c.Context(), c.Method() == "", options.Expose || options.OnDecision != nil || c.HasSoft())
 		}
-		u.Add(charge, c.id+uint64(i), count)
+		u.Add(charge, c.ID()+uint64(i), count)
 	}
 	return u
+}
+
+// counts returns the Count of the limit at i. If several rules have its counter, the call counts if
+// one of them says so. nil counts every call.
+func (c *call) counts(i int) func(status int) bool {
+	a := c.Limit(i)
+	if a.IsBan {
+		return nil
+	}
+	count := c.rules[a.At].rule.Count
+	for _, other := range a.Merged {
+		count = eitherCounts(count, c.rules[other.At].rule.Count)
+	}
+	return count
+}
+
+// eitherCounts returns the Count of a charge that two rules share.
+func eitherCounts(a, b func(status int) bool) func(status int) bool {
+	if a == nil || b == nil {
+		return nil
+	}
+	return func(status int) bool { return a(status) || b(status) }
 }
 
 // abandon ends a call as a panic in its handler would. It is for a call that was not decided,
 // because a function of the service owner's panicked.
 func (c *call) abandon() {
-	if c.passed { // otherwise nothing was charged
+	if c.Passed() { // otherwise nothing was charged
 		c.completion().Abandon()
 	}
 }

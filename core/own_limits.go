@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
@@ -116,11 +116,9 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	if refusal := c.addOwn(v); refusal != nil {
 		return OwnLimits{Refusal: refusal}
 	}
-	if len(c.counters) > 0 {
-		c.limiter.store.Decide(c.Context(), c.counters, false, c.verdicts)
-		c.obeyOverrides() // a cost of one is never too much
-		c.applyBans()
-		c.logStoreFailures()
+	c.Ask(c.Context()) // a cost of one is never too much
+	if c.MayBeOverridden() {
+		c.useOverrides()
 	}
 	return c.showOwn()
 }
@@ -142,9 +140,9 @@ func (c *call) applyOwn(rules []*boundRule) *Refusal {
 				continue
 			}
 		}
-		c.applied = append(c.applied, appliedRule{rule: rule, named: rule.fixed})
+		c.applyRule(rule, rule.fixed)
 	}
-	if needLogin != nil && len(c.applied) == 0 {
+	if needLogin != nil && len(c.rules) == 0 {
 		return c.refuseOwn(NotLoggedIn, needLogin, nil)
 	}
 	return nil
@@ -152,26 +150,20 @@ func (c *call) applyOwn(rules []*boundRule) *Refusal {
 
 // addOwn adds the counters of the rules to show, each with a cost of one.
 func (c *call) addOwn(v *askingView) *Refusal {
-	c.recalling = true // so that no notes are made
-	defer func() { c.recalling, c.deciding = false, nil }()
-	for i := range c.applied {
-		a := &c.applied[i]
+	c.lookOnly(true)
+	defer func() { c.deciding = nil }()
+	for i := range c.rules {
+		a := &c.rules[i]
 		c.deciding, v.readsRoute = a.named, false
-		in := ruleInputs{known: true, cost: 1, own: a.named.limits[0]}
-		err := c.findSubject(a, "")
-		if err == nil && (a.rule.Plan != nil || a.rule.LimitFor != nil) {
-			in.own = c.planned(a)
-		}
-		c.inputs = append(c.inputs, in)
+		err := c.prepareAt(a, &c.Applied()[i], 1, "")
+		a.known = true
 		switch {
 		case v.readsRoute:
 			continue
 		case err != nil:
 			return c.refuseOwn(IdentifyFailed, a.rule, err)
 		}
-		if reason, err := c.addRule(i, ""); reason != Allowed {
-			return c.refuseOwn(reason, a.rule, err)
-		}
+		c.Add(i)
 	}
 	return nil
 }
@@ -179,14 +171,14 @@ func (c *call) addOwn(v *askingView) *Refusal {
 // showOwn returns the store's verdicts as a reply.
 func (c *call) showOwn() (own OwnLimits) {
 	own.body = append(own.body, `{"limits":[`...)
-	for i := range c.limits {
-		a, v := &c.limits[i], &c.verdicts[i]
+	for i := range c.Len() {
+		a, v, rule := c.Limit(i), c.Verdict(i), c.ruleOf(i).rule
 		switch {
 		case v.Ended != nil:
-			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, a.rule, v.Ended)}
+			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, rule, v.Ended)}
 		case v.Err != nil:
-			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, a.rule, v.Err)}
-		case !a.shown() && !a.rule.Soft, c.unanswered(i):
+			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, rule, v.Err)}
+		case !a.Shown() && a.Rule.Mode != engine.Soft, c.Unanswered(i):
 			continue
 		}
 		if len(own.Limits) > 0 {
@@ -194,24 +186,26 @@ func (c *call) showOwn() (own OwnLimits) {
 		}
 		own.Limits = append(own.Limits, Decision{})
 		c.fillLimit(&own.Limits[len(own.Limits)-1], i)
-		own.body = a.appendOwn(own.body, v)
+		own.body = c.appendOwn(own.body, i)
 	}
 	own.body = append(own.body, "]}"...)
 	return own
 }
 
-// appendOwn appends the limit and what is left of it.
-func (a *callLimit) appendOwn(body []byte, v *algorithm.Verdict) []byte {
-	body = appendJSON(append(body, `{"name":`...), a.ruleLimit.title)
-	body = strconv.AppendInt(append(body, `,"limit":`...), int64(a.limit.atOnce()), 10)
+// appendOwn appends the limit at i and what is left of it.
+func (c *call) appendOwn(body []byte, i int) []byte {
+	v, limit, prepared := c.Verdict(i), c.limitAt(i), c.preparedAt(i)
+	slots := limit.Algorithm.properties().Slots
+	body = appendJSON(append(body, `{"name":`...), prepared.title)
+	body = strconv.AppendInt(append(body, `,"limit":`...), int64(limit.atOnce()), 10)
 	body = strconv.AppendInt(append(body, `,"remaining":`...), v.Remaining, 10)
-	if reset, known := a.ruleLimit.policy.Reset(v); known {
+	if reset, known := prepared.policy.Reset(v); known {
 		body = strconv.AppendInt(append(body, `,"reset":`...), limitheader.Seconds(reset), 10)
 	}
-	if !a.limit.Algorithm.properties().Slots {
-		body = strconv.AppendInt(append(body, `,"window":`...), limitheader.Seconds(a.limit.fullAgainAfter()), 10)
+	if !slots {
+		body = strconv.AppendInt(append(body, `,"window":`...), limitheader.Seconds(limit.fullAgainAfter()), 10)
 	}
-	return append(appendJSON(append(body, `,"policy":`...), a.ruleLimit.policy.Draft10), '}')
+	return append(appendJSON(append(body, `,"policy":`...), prepared.policy.Draft10), '}')
 }
 
 // refuseOwn returns the reply to a caller whose limits cannot be shown. Nothing is counted, because

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -135,23 +134,13 @@ func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Dur
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	if q.unlimited() && q.overrideKey == "" {
+	if q.unlimited() && !q.hasOverrides() {
 		return q.decide(ctx, d)
 	}
-	compiled := &q.limit(0).compiled
-	switch {
-	case q.n < 1:
-		return &RuleError{Rule: q.name, Field: "n", Value: q.n, Why: "must be positive"}
-	case int64(q.n) > compiled.Reserved && q.overrideKey == "":
-		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, q.n, q.limit(0).limit, compiled.Reserved)
+	if q.n < 1 {
+		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must be positive"}
 	}
-	c := q.limiter.directs.Get().(*directCall)
+	c := q.open()
 	defer c.close()
-	if q.overrideKey != "" {
-		c.formOverridden(q)
-	} else {
-		c.formOne(q, 0, q.limit(0))
-	}
-	c.verdicts[0] = c.limiter.store.Reserve(ctx, &c.counters[0], patience.Microseconds())
-	return c.answerObeying(d, q, algorithm.ToReserve)
+	return c.reserve(ctx, q, patience, d)
 }

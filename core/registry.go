@@ -102,7 +102,7 @@ func (g *registry) watchRoutes(rule *boundRule) {
 		return
 	}
 	rule.onRoute = func(p *namedRule) {
-		if p.name != noRoute && !g.names.claimRoute(routeClaim{p.limits[0].keyTail, rule.NeedLogin}, rule) {
+		if p.name != noRoute && !g.names.claimRoute(routeClaim{p.limits[0].counted.KeyTail, rule.NeedLogin}, rule) {
 			g.log.RouteCountedTwice(p.name)
 		}
 	}

@@ -71,7 +71,7 @@ type forgotten struct{ counters, notices [][]byte }
 // add adds those of a rule under one of its names.
 func (f *forgotten) add(keyHead string, rule *boundRule, named *namedRule, subject string) {
 	for _, limit := range named.countedLimits() {
-		f.counters = append(f.counters, rediskey.Append(nil, keyHead, subject, limit.keyTail))
+		f.counters = append(f.counters, rediskey.Append(nil, keyHead, subject, limit.counted.KeyTail))
 	}
 	f.notices = rule.appendNotices(f.notices, named, keyHead, subject)
 }
@@ -80,7 +80,7 @@ func (f *forgotten) add(keyHead string, rule *boundRule, named *namedRule, subje
 func (b *boundRule) appendNotices(keys [][]byte, named *namedRule, keyHead, subject string) [][]byte {
 	for _, fraction := range b.Warn {
 		for _, limit := range named.countedLimits() {
-			keys = append(keys, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, b.DryRun, limit.compiled, fraction)))
+			keys = append(keys, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, b.DryRun, limit.counted.Compiled, fraction)))
 		}
 	}
 	return keys

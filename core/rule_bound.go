@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -98,7 +99,34 @@ func (b *boundRule) newNamed(name string) *namedRule {
 		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))
 	}
 	b.addPlans(p)
+	p.prepare = func(of *preparedLimit) *ruleLimit { return b.newLimit(name, 0, of.limit, &of.compiled) }
+	p.counted = b.counted(p)
 	return p
+}
+
+// counted returns what the engine knows of the rule under a name.
+func (b *boundRule) counted(p *namedRule) engine.Rule {
+	r := engine.Rule{Name: p.name, Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease)}
+	switch {
+	case b.DryRun:
+		r.Mode = engine.DryRun
+	case b.Soft:
+		r.Mode = engine.Soft
+	}
+	for _, limit := range p.limits {
+		r.Limits = append(r.Limits, &limit.counted)
+	}
+	if b.Overrides {
+		r.OverrideKey = p.overrideKey
+	}
+	b.OnStoreError.apply(&r)
+	return r
+}
+
+// addComputed keeps a limit that LimitFor returned, or that an override makes.
+func (p *namedRule) addComputed(of *preparedLimit) *ruleLimit {
+	q, _ := p.computed.Add(of.limit, p.prepare(of), maxLimits)
+	return q
 }
 
 // addPlans makes the limits of the rule's Plans.
@@ -124,8 +152,8 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 		title += "-" + limit.spanName() + b.again(i)
 	}
 	return &ruleLimit{
-		limit: limit, compiled: compiled, phrase: limit.phrase(), title: title,
-		keyTail: rediskey.LimitTail(name, b.DryRun, compiled),
+		limit: limit, phrase: limit.phrase(), title: title,
+		counted: engine.Limit{Compiled: compiled, Max: int64(limit.Max), KeyTail: rediskey.LimitTail(name, b.DryRun, compiled)},
 		policy:  limitheader.NewPolicy(title, limit.atOnce(), limit.fullAgainAfter(), limit.Algorithm.properties().Slots),
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -17,7 +17,10 @@ type namedRule struct {
 	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
 	// computed holds what LimitFor returned, and the limits that overrides make.
 	computed cowmap.Map[Limit, *ruleLimit]
-	banKey   string // what follows the subject in the key of its bans
+	// prepare makes a limit in place of the rule's own into a ruleLimit.
+	prepare func(*preparedLimit) *ruleLimit
+	counted engine.Rule // what the engine knows of the rule
+	banKey  string      // what follows the subject in the key of its bans
 	// overrideKey is what follows the subject in the key of its override.
 	overrideKey string
 	tally       *tally.Tally
@@ -28,12 +31,11 @@ type namedRule struct {
 
 // ruleLimit is a limit of a namedRule, with the constant parts of its keys and headers.
 type ruleLimit struct {
-	limit    Limit
-	compiled *algorithm.Limit
-	phrase   string // the limit in words
-	title    string // the name as callers see it
-	keyTail  string
-	policy   limitheader.Policy
+	limit   Limit
+	counted engine.Limit
+	phrase  string // the limit in words
+	title   string // the name as callers see it
+	policy  limitheader.Policy
 }
 
 // countedLimits returns the limits that are known before the call, including those of plans.

@@ -284,7 +284,7 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	if b.Name != "" && !b.DryRun {
 		return b.Name, limits
 	}
-	return b.fixed.limits[0].keyTail, limits
+	return b.fixed.limits[0].counted.KeyTail, limits
 }
 
 // claimRoute takes a route's counters for an unnamed rule. It reports whether it could: not if

@@ -73,8 +73,7 @@ func (l *Limiter) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	if why := a.rule.OnStoreError.checkFor(&prepared.compiled); why != "" {
 		return nil, a.rule.wrong("OnStoreError", a.rule.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
 	}
-	q, _ := a.named.computed.Add(prepared.limit, a.rule.newLimit(a.named.name, 0, prepared.limit, &prepared.compiled), maxLimits)
-	return q, nil
+	return a.named.addComputed(prepared), nil
 }
 
 func (r *Rule) checkPlans() *RuleError {

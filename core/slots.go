@@ -82,12 +82,12 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 	if q.handle == nil {
 		return release, d, errZeroHandle
 	}
-	q.mark = q.limiter.inFlight.NewHolder()
-	if err = q.decide(ctx, &d); err != nil {
+	holder, err := q.hold(ctx, &d)
+	if err != nil {
 		return release, d, err
 	}
 	if d.Allowed && d.Source != FromNobody {
-		slot := algorithm.Charge{Key: q.appendKey(nil, 0), Limit: &q.limit(0).compiled, Mark: q.mark}
+		slot := algorithm.Charge{Key: q.appendKey(nil, 0), Limit: &q.limit(0).compiled, Mark: holder}
 		if d.Source == FromLocal {
 			slot.LocalShare = q.policy.share
 		}
@@ -108,4 +108,15 @@ func (s Slots) Peek(ctx context.Context, subject string) (d Decision, err error)
 func (s Slots) Reset(ctx context.Context, subject string) (changed bool, err error) {
 	q := handleCall{handle: s.handle, own: s.own, subject: subject}
 	return q.reset(ctx)
+}
+
+// hold takes a slot, and returns the name of its holder.
+func (q *handleCall) hold(ctx context.Context, d *Decision) (holder string, err error) {
+	if err := q.check(ctx); err != nil {
+		return "", err
+	}
+	c := q.open()
+	defer c.close()
+	err = c.decide(ctx, q, d)
+	return c.Holder(), err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // StorePolicy says what happens to a call that Redis does not answer in time, or answers with an
@@ -116,20 +117,11 @@ func (p StorePolicy) or(other StorePolicy) StorePolicy {
 	return p
 }
 
-// apply sets what the store does about a counter that Redis does not answer for.
-func (p StorePolicy) apply(counter *algorithm.Counter) {
-	switch p.mode {
-	case failClosed:
-		counter.Required = true
-	case countLocally:
-		counter.LocalShare = p.share
+// apply sets what the engine does about a rule that Redis does not answer for. A handle without a
+// policy returns the error.
+func (p StorePolicy) apply(to *engine.Rule) {
+	to.Required, to.LocalShare = p.mode == failClosed || p.mode == storeUnset, 0
+	if p.mode == countLocally {
+		to.LocalShare = p.share
 	}
-}
-
-// stricter returns the smaller of two shares for CountLocally, where 0 is none.
-func stricter(a, b float64) float64 {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }

@@ -91,7 +91,8 @@ func (q *OverrideQuery) Blocks() bool { return q.Found.What == OverrideBlocked }
 // lifts reports whether the override takes all limits of the rule out of the decision.
 func (q *OverrideQuery) lifts() bool { return q.Found.What == OverrideUnlimited || q.Blocks() }
 
-// made caches the limits that overrides make, because every call needs them. Limits beyond maxMade
+// made caches the limits that overrides make, and those of several rules with one counter, because
+// every call needs them. Limits beyond maxMade
 // are made anew each time.
 var made cowmap.Map[madeLimit, *Limit]
 
@@ -101,6 +102,9 @@ type madeLimit struct {
 }
 
 const maxMade = 1000
+
+// Numbered returns a limit with other numbers, or nil if it cannot be counted exactly. It is cached.
+func (l *Limit) Numbered(maxPermits, burst int64) *Limit { return inForce(l, maxPermits, burst) }
 
 // inForce returns the limit that an override makes of a rule's own, or nil if it cannot be made.
 func inForce(own *Limit, maxPermits, burst int64) *Limit {

@@ -136,7 +136,7 @@ func Append[T string | []byte](room []byte, head string, subject T, tail string)
 
 // AppendLimit is Append for a limit that is known only in the call. It makes no string for the
 // tail.
-func AppendLimit(room []byte, head, subject, name string, dry bool, limit *algorithm.Limit) []byte {
+func AppendLimit[T string | []byte](room []byte, head string, subject T, name string, dry bool, limit *algorithm.Limit) []byte {
 	return shorten(appendLimitTail(appendEscaped(append(room, head...), subject), name, dry, limit))
 }
 

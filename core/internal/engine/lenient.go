@@ -1,4 +1,4 @@
-package core
+package engine
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
@@ -12,18 +12,18 @@ type lenience struct {
 }
 
 // lenience returns the lenience of a rule whose counters are about to be added.
-func (c *call) lenience(a *appliedRule, own *ruleLimit, cost int64) (l lenience) {
-	if len(a.named.limits) > 1 {
+func (c *Call) lenience(a *Applied, own *Limit, cost int64) (l lenience) {
+	if len(a.Rule.Limits) > 1 {
 		l.group = uint16(len(c.counters) + 1)
 	}
-	l.costly = !a.rule.Overrides && cost > largestCost(own, a.named.limits)
+	l.costly = !a.Rule.mayBeOverridden() && cost > a.Rule.LargestCost(own)
 	return l
 }
 
 // applyLenience applies the lenience of a rule to its counter at a place. If another rule has the
 // same counter, the groups of both rules are united, and a cost that is too high for one of them is
 // too high for both. It returns the lenience for the further counters of the rule.
-func (c *call) applyLenience(at int, l lenience) lenience {
+func (c *Call) applyLenience(at int, l lenience) lenience {
 	counter := &c.counters[at]
 	if counter.Group == 0 || l.group == 0 {
 		counter.Group = max(counter.Group, l.group)
@@ -31,14 +31,14 @@ func (c *call) applyLenience(at int, l lenience) lenience {
 		c.unite(l.group, counter.Group)
 		l.group = counter.Group
 	}
-	if l.costly = l.costly || c.limits[at].costly; l.costly {
+	if l.costly = l.costly || c.limits[at].Costly; l.costly {
 		c.spare(at)
 	}
 	return l
 }
 
 // unite moves all counters of one group into another.
-func (c *call) unite(from, to uint16) {
+func (c *Call) unite(from, to uint16) {
 	for i := range c.counters {
 		if c.counters[i].Group == from {
 			c.counters[i].Group = to
@@ -48,29 +48,21 @@ func (c *call) unite(from, to uint16) {
 
 // spare makes the store look at the counter at a place and at those of its group, without charging
 // them.
-func (c *call) spare(at int) {
+func (c *Call) spare(at int) {
 	c.hasCostly = true
 	for i := range c.counters {
 		if group := c.counters[i].Group; i == at || group > 0 && group == c.counters[at].Group {
-			c.counters[i].Cost, c.limits[i].costly = 0, true
+			c.counters[i].Cost, c.limits[i].Costly = 0, true
 		}
 	}
 }
 
 // exceedCostly marks the limits that the cost never fits into as exceeded. The store has only
 // looked at their counters, so it does not report that.
-func (c *call) exceedCostly() {
+func (c *Call) exceedCostly() {
 	for i := range c.limits {
-		if v := &c.verdicts[i]; c.limits[i].costly && v.Err == nil && v.Ended == nil {
+		if v := &c.verdicts[i]; c.limits[i].Costly && v.Err == nil && v.Ended == nil {
 			v.RetryAfter = algorithm.Forever
 		}
-	}
-}
-
-// goOnUncounted logs that the subject of a soft rule could not be determined, unless it is because
-// the caller left.
-func (c *call) goOnUncounted(a *appliedRule, cause error) {
-	if c.Context().Err() == nil {
-		c.logUnidentified(a.named.name, "passed the rule, which refuses nobody, uncounted", cause)
 	}
 }

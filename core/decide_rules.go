@@ -1,0 +1,176 @@
+package core
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// applyRules finds the rules that apply to the call. It returns the first of them that needs a
+// login, or nil.
+func (c *call) applyRules(rules []*boundRule) (needLogin *appliedRule) {
+	login := -1
+	for _, rule := range rules {
+		if !rule.inScope(c.View, &c.readings, c.limiter.operatorLog) || rule.Skip != nil && c.skips(rule) {
+			continue
+		}
+		if rule.NeedLogin && login < 0 && !rule.lenient {
+			login = len(c.rules)
+		}
+		c.applyRule(rule, rule.namedFor(c.View, c.limiter.operatorLog))
+	}
+	if login < 0 {
+		return nil
+	}
+	return &c.rules[login]
+}
+
+func (c *call) applyRule(rule *boundRule, named *namedRule) {
+	a, _ := c.apply(&named.counted)
+	a.rule, a.named, a.policy = rule, named, rule.OnStoreError
+}
+
+// skips reports whether the rule's Skip ignores the call.
+func (c *call) skips(rule *boundRule) bool {
+	c.deciding = rule.namedFor(c.View, c.limiter.operatorLog)
+	defer func() { c.deciding = nil }()
+	return rule.Skip(c)
+}
+
+// addRules adds the counters of the rules that apply. It leaves out rules that need a login for
+// anonymous callers, calls that cost nothing, and counters that the call has already. It stops at a
+// rule whose subject cannot be found, and returns that.
+func (c *call) addRules(anonymous bool, subject string) (stopped *appliedRule, err error) {
+	for i := range c.rules {
+		a := &c.rules[i]
+		if anonymous && a.rule.NeedLogin {
+			continue
+		}
+		c.deciding = a.named
+		switch err := c.addRule(i, subject); {
+		case err == nil:
+		case a.rule.DryRun:
+			c.reportUncounted(a)
+		case a.rule.Soft:
+			c.goOnUncounted(a, err)
+		default:
+			c.deciding = nil
+			return a, err
+		}
+	}
+	c.deciding = nil
+	return nil, nil
+}
+
+// reportUncounted reports a rule in DryRun that would have refused the call before its counter was
+// asked.
+func (c *call) reportUncounted(a *appliedRule) {
+	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), 0, &c.place)
+	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
+}
+
+// goOnUncounted logs that the subject of a soft rule could not be determined, unless it is because
+// the caller left.
+func (c *call) goOnUncounted(a *appliedRule, cause error) {
+	if c.Context().Err() == nil {
+		c.logUnidentified(a.named.name, "passed the rule, which refuses nobody, uncounted", cause)
+	}
+}
+
+// addRule adds the counters of the rule at i, or returns why its subject cannot be found.
+func (c *call) addRule(i int, subject string) error {
+	a := &c.rules[i]
+	if a.rule.NeedLogin && a.rule.lenient { // a lenient rule asks nobody to log in
+		switch user, err := c.User(); {
+		case err != nil && a.rule.Soft:
+			return err
+		case user == "":
+			return nil
+		}
+	}
+	if !a.known {
+		a.err, a.known = c.prepare(a, &c.Applied()[i], subject), true
+	}
+	if a.err != nil {
+		return a.err
+	}
+	if a.rule.Note != nil && a.keepsNotes() && !c.looksOnly {
+		c.Applied()[i].Note = cutNote(a.rule.Note(c))
+	}
+	c.Add(i)
+	return nil
+}
+
+// keepsNotes reports whether one of the limits keeps notes.
+func (a *appliedRule) keepsNotes() bool {
+	for n, limit := range a.named.limits {
+		if n == 0 {
+			limit = a.own
+		}
+		if limit.counted.Compiled.Properties().Notes {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare calls the functions of a rule, except Note, for what the engine has to know of the call.
+func (c *call) prepare(a *appliedRule, in *engine.Applied, subject string) error {
+	return c.prepareAt(a, in, c.cost(a), subject)
+}
+
+// prepareAt is prepare for a call that takes so many permits.
+func (c *call) prepareAt(a *appliedRule, in *engine.Applied, cost int64, subject string) (err error) {
+	in.Cost, in.Free, a.own = cost, cost == 0, a.named.limits[0]
+	if in.Free && a.rule.ban == nil && !a.rule.Overrides {
+		return nil
+	}
+	if in.Subject, err = c.findSubject(a, subject); err != nil {
+		return err
+	}
+	if !in.Free {
+		own := a.own
+		if a.rule.Plan != nil || a.rule.LimitFor != nil {
+			own = c.planned(a)
+		}
+		if own != nil {
+			a.own, in.Own = own, &own.counted
+		}
+	}
+	in.Personal = a.perUser()
+	return nil
+}
+
+// findSubject returns the rule's subject, in memory that the call keeps.
+func (c *call) findSubject(a *appliedRule, subject string) ([]byte, error) {
+	from := len(c.subjects)
+	switch {
+	case subject != "":
+		c.subjects = append(c.subjects, subject...)
+	case a.rule.Key != nil:
+		key, err := a.rule.Key(c)
+		if err != nil {
+			return nil, err
+		}
+		c.subjects = append(c.subjects, key...)
+	case a.rule.NeedLogin:
+		c.subjects = append(append(c.subjects, "user:"...), c.user...)
+	}
+	if len(c.subjects) == from {
+		c.subjects = c.limiter.clientIPs.AppendSubject(c.subjects, c.addressToCount())
+	}
+	return c.subjects[from:len(c.subjects):len(c.subjects)], nil
+}
+
+// cost returns what the call costs by the rule.
+func (c *call) cost(a *appliedRule) int64 {
+	if a.rule.Cost == nil {
+		return 1
+	}
+	c.bySize = false
+	cost := a.rule.Cost(c)
+	a.bySize = c.bySize
+	if cost < 0 {
+		c.limiter.operatorLog.NegativeCost(a.named.name, cost)
+		return 1
+	}
+	return c.permits(cost)
+}

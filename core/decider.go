@@ -1,0 +1,96 @@
+package core
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+)
+
+// decider decides a call by the engine, and says what the engine decided in the terms of this
+// package. Middlewares and handles have one in each call.
+type decider struct {
+	engine.Call
+	limiter  *Limiter
+	place    tally.Place // where decisions are counted
+	rules    []appliedRule
+	subjects []byte // those of all rules, one after the other
+	subject  string // that of a handle's call, as the caller passed it
+}
+
+// appliedRule is a rule that applies to a call, at the index of its engine.Applied.
+type appliedRule struct {
+	rule   *boundRule // nil for a handle
+	named  *namedRule // the rule under the name that it counts this call by
+	own    *ruleLimit // the limit of this subject in place of the rule's own
+	policy StorePolicy
+
+	known  bool // the functions of the rule ran for this call
+	err    error
+	bySize bool // the cost was computed by CostBySize
+}
+
+// init prepares a new decider for a pool. It must not be copied afterwards.
+func (c *decider) init(l *Limiter) {
+	c.limiter, c.place = l, l.tallies.NewPlace()
+	c.Call = l.engine.NewCall(c, l.callIDs.Add(1)<<32)
+}
+
+// clear empties the decider for the next call.
+func (c *decider) clear() {
+	c.Clear()
+	c.rules, c.subjects = c.rules[:0], c.subjects[:0]
+}
+
+// apply adds a rule that applies to the call, for the caller to fill in.
+func (c *decider) apply(rule *engine.Rule) (*appliedRule, *engine.Applied) {
+	c.rules = append(c.rules, appliedRule{})
+	return &c.rules[len(c.rules)-1], c.Apply(rule)
+}
+
+// ruleOf returns the rule of the limit at i.
+func (c *decider) ruleOf(i int) *appliedRule { return &c.rules[c.Limit(i).At] }
+
+// preparedAt returns the limit at i in the form that was prepared for its rule.
+func (c *decider) preparedAt(i int) *ruleLimit {
+	a := c.Limit(i)
+	of := &c.rules[a.At]
+	switch {
+	case a.N > 0:
+		return of.named.limits[a.N]
+	case a.IsBan:
+		return of.named.limits[0]
+	default:
+		return of.own
+	}
+}
+
+// limitAt returns the limit at i: that of its rule, or the stricter one of several rules with this
+// counter.
+func (c *decider) limitAt(i int) *Limit {
+	limit, a := &c.preparedAt(i).limit, c.Limit(i)
+	if a.Max == 0 || c.isOverridden(i) {
+		return limit
+	}
+	both := *limit
+	both.Max = int(a.Max)
+	if both.Algorithm.properties().Burst {
+		both.Burst = int(a.Burst)
+	}
+	return &c.limiter.registry.limits.of(both).limit
+}
+
+// isOverridden reports whether an override replaces the limit at i.
+func (c *decider) isOverridden(i int) bool {
+	found := c.Override(i)
+	return found != nil && found.What == algorithm.OverrideLimit
+}
+
+// useOverrides replaces the own limits of rules by those of the overrides that the store found.
+func (c *decider) useOverrides() {
+	for i := range c.Len() {
+		if c.isOverridden(i) {
+			of := c.ruleOf(i)
+			of.own = of.named.overridden(c.limiter, c.Override(i))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+// Add adds the counters of the applied rule at i: one for each limit, and then its ban. If the cost of
+// the call can never fit, nothing is added. Then the rule is Costly or, in DryRun, Untried. A soft rule
+// is exceeded then, and of a rule with overrides only the store knows the limit in force.
+func (c *Call) Add(i int) {
+	a := &c.applied[i]
+	before := len(c.counters)
+	c.watched = c.watched[:0]
+	own, spared := a.Own, a.Own == nil
+	var q *algorithm.OverrideQuery
+	if a.Rule.mayBeOverridden() {
+		q = c.askOverride(a)
+		if spared {
+			own = a.Rule.Limits[0]
+		}
+	}
+	if own != nil && !c.addLimits(a, own, q, spared) {
+		c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
+		c.costs(a)
+		return
+	}
+	if a.Rule.Ban != nil { // it also holds for calls that cost nothing
+		c.addBan(a)
+	}
+}
+
+// costs notes a rule whose limit the cost of the call can never fit into.
+func (c *Call) costs(a *Applied) {
+	switch {
+	case a.Rule.Mode == DryRun:
+		c.untried = append(c.untried, a)
+	case c.costly == nil:
+		c.costly, c.costlyAt = a, -1
+	}
+}
+
+// addLimits adds the counters of a rule's limits, and notes the places of those that a ban watches.
+// The limits obey the override, unless it is nil.
+func (c *Call) addLimits(a *Applied, own *Limit, q *algorithm.OverrideQuery, spared bool) (fits bool) {
+	cost := a.cost(own)
+	var l lenience
+	if a.Rule.lenient() {
+		if l = c.lenience(a, own, cost); l.costly && a.Rule.Mode == DryRun {
+			return false
+		}
+	}
+	for n, limit := range a.Rule.Limits {
+		if n == 0 {
+			limit = own
+		}
+		if l.costly {
+			cost = 0
+		}
+		at, fits := c.addLimit(a, n, limit, cost)
+		switch {
+		case !fits:
+			return false
+		case at < 0:
+			continue
+		case a.Rule.lenient():
+			l = c.applyLenience(at, l)
+		}
+		c.watched = append(c.watched, at)
+		if q != nil {
+			c.obeyLater(at, q, n == 0, spared)
+		}
+	}
+	return true
+}
+
+// cost returns what the call costs, with the limit own in place of the rule's. With overrides, the
+// limits are known only when the store has answered.
+func (a *Applied) cost(own *Limit) int64 {
+	switch {
+	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost:
+		return min(a.Cost, algorithm.MaxPermits+1)
+	case !a.Rule.mayBeOverridden() && a.Cost == algorithm.LargestCost:
+		return a.Rule.LargestCost(own)
+	default:
+		return a.Cost
+	}
+}
+
+// most returns the largest cost that a limit ever lets through.
+func (a *Applied) most(limit *Limit) int64 {
+	if a.Reserves {
+		return limit.Compiled.Reserved
+	}
+	return limit.Compiled.Max
+}
+
+// addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the
+// same counter, addLimit merges the two: the call is charged once, and the stricter limit holds. The
+// place is -1 if the rule is soft and the earlier one is not.
+func (c *Call) addLimit(a *Applied, n int, limit *Limit, cost int64) (at int, fits bool) {
+	slots := limit.Compiled.Properties().Slots
+	if slots {
+		cost = min(cost, 1)
+	}
+	if cost > a.most(limit) && !a.Rule.mayBeOverridden() { // with overrides, only the store knows the limit
+		return 0, false
+	}
+	counter := c.addCounter()
+	counter.Key = c.appendKey(counter.Key, a, limit)
+	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.Compiled, cost, a.Rule.lenient(), a.Personal
+	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
+	switch {
+	case c.unmarked:
+	case slots:
+		counter.Mark = c.slotHolder()
+	case a.Note != "" && limit.Compiled.Properties().Notes:
+		counter.Mark = a.Note
+	}
+	at = c.earlier()
+	if at >= 0 {
+		return c.mergeLast(at, a, n, limit)
+	}
+	c.limits = append(c.limits, CallLimit{})
+	added := &c.limits[len(c.limits)-1] // filled in place: see addCounter
+	added.Applied, added.Limit, added.N = a, limit, n
+	return len(c.counters) - 1, true
+}
+
+// appendKey appends the key of a counter of the applied rule.
+func (c *Call) appendKey(room []byte, a *Applied, limit *Limit) []byte {
+	if limit.KeyTail == "" {
+		return rediskey.AppendLimit(room, c.engine.KeyHead, a.Subject, a.Rule.Name, a.Rule.Mode == DryRun, limit.Compiled)
+	}
+	return rediskey.Append(room, c.engine.KeyHead, a.Subject, limit.KeyTail)
+}
+
+// slotHolder returns the name of the call's slots: one for all, because they are renewed under one
+// name.
+func (c *Call) slotHolder() string {
+	if c.holder == "" {
+		c.holder = c.engine.Slots.NewHolder()
+	}
+	return c.holder
+}
+
+// addBan adds the ban of a rule. It watches the rule's counters. If an earlier rule of this call
+// has the same ban, that ban watches them too.
+func (c *Call) addBan(a *Applied) {
+	counter := c.addCounter()
+	counter.Key = rediskey.Append(counter.Key, c.engine.KeyHead, a.Subject, a.Rule.BanKey)
+	if at := c.earlier(); at >= 0 {
+		c.dropLast()
+		c.watched = append(c.watched, c.counters[at].Watched...)
+		c.counters[at].Watched = placesOf(c.watched)
+		return
+	}
+	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.Rule.Ban, placesOf(c.watched), a.Rule.lenient(), a.Personal
+	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
+	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsBan: true})
+}
+
+// usualPlaces holds the lists that placesOf usually returns, so that it need not allocate them.
+var usualPlaces = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
+
+// placesOf returns the places in order and without repetition, in a list that must not be written
+// to. It sorts its argument.
+func placesOf(places []int) []int {
+	slices.Sort(places)
+	places = slices.Compact(places)
+	if len(places) == 0 {
+		return nil
+	}
+	first, last := places[0], places[len(places)-1]
+	if last-first == len(places)-1 && last < len(usualPlaces) {
+		return usualPlaces[first : last+1 : last+1]
+	}
+	return slices.Clone(places)
+}

@@ -1,0 +1,100 @@
+package engine
+
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+
+// Binding returns the place of the limit that binds the call most, or -1 if all rules are in DryRun.
+// A soft limit binds only if it is exceeded and no other one refuses, or if there is no other.
+func (c *Call) Binding() (at int) {
+	if len(c.limits) == 1 && c.limits[0].Shown() && !c.Unanswered(0) {
+		return 0
+	}
+	at = -1
+	for i := range c.limits {
+		if c.limits[i].Shown() && !c.Unanswered(i) && (at < 0 || c.BindsMore(i, at)) {
+			at = i
+		}
+	}
+	if c.hasSoft && (at < 0 || !c.counters[at].Refuses(&c.verdicts[at])) {
+		if soft := c.bindingSoft(); at < 0 || c.SoftExceeded(soft) {
+			return soft
+		}
+	}
+	return at
+}
+
+// bindingSoft returns the place of the soft limit that binds the call most, or -1 if there is none.
+func (c *Call) bindingSoft() (at int) {
+	at = -1
+	for i := range c.limits {
+		if c.limits[i].Rule.Mode == Soft && !c.Unanswered(i) && (at < 0 || c.BindsMore(i, at)) {
+			at = i
+		}
+	}
+	return at
+}
+
+// SoftExceeded reports whether there is a limit at i, and it is a soft one that the call does not
+// fit into.
+func (c *Call) SoftExceeded(i int) bool {
+	return c.hasSoft && i >= 0 && c.limits[i].Rule.Mode == Soft && c.verdicts[i].RetryAfter > 0
+}
+
+// Unanswered reports whether the limit at i was not asked, because another one still refuses as it
+// did just before. Such a limit is left out of headers, decisions and counts.
+func (c *Call) Unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
+
+// BindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
+// than an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer
+// permits left more than many.
+func (c *Call) BindsMore(i, j int) bool {
+	a, b := &c.verdicts[i], &c.verdicts[j]
+	return BindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
+}
+
+// BindsMore reports whether verdict a binds a call more than b, where one or both may refuse it.
+func BindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
+	switch {
+	case refused != other:
+		return refused
+	case a.RetryAfter != b.RetryAfter:
+		return a.RetryAfter > b.RetryAfter
+	case (a.Err == nil) != (b.Err == nil):
+		return a.Err == nil
+	case a.Remaining != b.Remaining:
+		return a.Remaining < b.Remaining
+	default:
+		return a.ResetAfter > b.ResetAfter
+	}
+}
+
+// Represents returns the place of the limit that represents the rule whose first limit is at i: the
+// one that binds the call most, and a silent ban only if the rule has nothing else. It returns -1 if
+// i is not the rule's first limit, or if the store answered for none of its limits. Rules of one
+// name count as one, because callers and counts know them by name.
+func (c *Call) Represents(i int) (at int) {
+	for j := range i {
+		if c.SameRule(i, j) {
+			return -1
+		}
+	}
+	at = -1
+	if !c.Unanswered(i) {
+		at = i
+	}
+	for j := i + 1; j < len(c.limits); j++ {
+		switch {
+		case !c.SameRule(i, j) || c.Unanswered(j):
+		case at < 0 || c.limits[at].Silent():
+			at = j
+		case !c.limits[j].Silent() && c.BindsMore(j, at):
+			at = j
+		}
+	}
+	return at
+}
+
+// SameRule reports whether the limits at i and j are of one rule, or of rules of one name.
+func (c *Call) SameRule(i, j int) bool {
+	a, b := c.limits[i].Rule, c.limits[j].Rule
+	return a == b || a.Name == b.Name && a.Mode == b.Mode
+}

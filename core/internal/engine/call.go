@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Call is one call to decide. It comes from a pool, so it keeps its memory: see Clear. Its limits,
+// their counters and the store's verdicts on them are at the same places. It is not safe for
+// concurrent use.
+type Call struct {
+	engine   *Engine
+	observer Observer
+	id       uint64 // of its first charge; unique as long as this object lives
+
+	applied  []Applied
+	limits   []CallLimit
+	counters []algorithm.Counter
+	verdicts []algorithm.Verdict
+
+	costly    *Applied // see Costly
+	costlyAt  int
+	passed    bool       // the call was allowed and charged
+	hasSoft   bool       // a rule with Soft applies
+	hasCostly bool       // one of the limits is costly
+	unmarked  bool       // counters need no marks, because nothing will be charged
+	holder    string     // names this call's slots of Concurrency, once it needs one
+	watched   []int      // the places of a rule's counters, while they are added
+	merged    []*Applied // the lists of CallLimit.Merged, one after the other
+
+	// queries ask for the overrides of rules in this call; those of later calls use them again.
+	queries []*algorithm.OverrideQuery
+	asked   int        // how many of the queries belong to this call
+	untried []*Applied // see Untried
+}
+
+// Applied is a rule that applies to a call, and what the call is by that rule.
+type Applied struct {
+	Rule *Rule
+	// At is the index of the rule among those that apply.
+	At      int
+	Subject []byte
+	Cost    int64 // algorithm.LargestCost is the largest that fits
+	// Own is the limit of this subject in place of the rule's own. It is nil if the call is not
+	// counted, unless by an override, because the plan of the subject is unlimited or the call costs
+	// nothing.
+	Own *Limit
+	// Free reports whether the call costs nothing, so that only a block or a ban can refuse it.
+	Free bool
+	// Reserves reports whether the cost is for a later turn at a bucket, and may exceed it.
+	Reserves bool
+	// Personal reports whether the subject depends on who calls.
+	Personal bool
+	Note     string // for algorithms that keep notes
+}
+
+// CallLimit is a limit of a call, or the ban of a rule.
+type CallLimit struct {
+	*Applied
+	Limit *Limit // for a ban, the rule's own
+	N     int    // its index among those of its rule
+	// Max and Burst are the numbers of the limit if several rules have its counter: the strictest.
+	// Max is 0 otherwise.
+	Max, Burst int64
+	Merged     []*Applied // the other rules that have the counter
+	IsBan      bool
+	Banned     bool // the ban of the rule holds, and is reported here
+	Costly     bool // the cost is above the limit of a lenient rule, so the call is not charged by it
+}
+
+// Shown reports whether callers are told of the limit. They are not if its rule is lenient, nor of
+// a silent ban.
+func (a *CallLimit) Shown() bool { return a.Rule.Mode == Hard && !a.Silent() }
+
+// Silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
+// its rule is reported instead.
+func (a *CallLimit) Silent() bool { return a.IsBan && !a.Banned }
+
+// NewCall returns a call for a pool. Its first charge has the id.
+func (e *Engine) NewCall(o Observer, id uint64) Call { return Call{engine: e, observer: o, id: id} }
+
+// ID returns a number that no other call has, as long as this object lives.
+func (c *Call) ID() uint64 { return c.id }
+
+// Clear empties the call for the next one. It keeps the memory of keys and lists.
+func (c *Call) Clear() {
+	c.id += 1 + uint64(len(c.counters))
+	c.applied, c.limits, c.counters, c.verdicts = c.applied[:0], c.limits[:0], c.counters[:0], c.verdicts[:0]
+	if c.asked > 0 {
+		c.forgetOverrides()
+	}
+	c.costly, c.passed, c.unmarked, c.merged, c.untried = nil, false, false, c.merged[:0], c.untried[:0]
+	if c.hasSoft || c.hasCostly {
+		c.hasSoft, c.hasCostly = false, false
+	}
+	if c.holder != "" {
+		c.holder = ""
+	}
+}
+
+// Apply adds a rule that applies to the call. The caller fills in the rest of it before Add. The
+// pointers that Apply returned before are invalid.
+func (c *Call) Apply(r *Rule) *Applied {
+	if r.Mode == Soft {
+		c.hasSoft = true
+	}
+	c.applied = append(c.applied, Applied{})
+	a := &c.applied[len(c.applied)-1]
+	a.Rule, a.At = r, len(c.applied)-1
+	return a
+}
+
+// Unmarked says whether the counters that are added from now on need neither a note nor the name of a
+// holder, because nothing will be charged.
+func (c *Call) Unmarked(on bool) { c.unmarked = on }
+
+// Holder returns the name of the slots that the call takes, or "".
+func (c *Call) Holder() string { return c.holder }
+
+// Drop removes all counters of the call, so that rules can be added again.
+func (c *Call) Drop() {
+	if c.asked > 0 { // other counters will take these places
+		c.forgetOverrides()
+	}
+	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+	c.costly, c.hasCostly = nil, false
+}
+
+// Applied returns the rules that apply.
+func (c *Call) Applied() []Applied { return c.applied }
+
+// Len returns the number of limits and bans.
+func (c *Call) Len() int { return len(c.limits) }
+
+// Limit returns the limit at i.
+func (c *Call) Limit(i int) *CallLimit { return &c.limits[i] }
+
+// Counter returns the counter of the limit at i.
+func (c *Call) Counter(i int) *algorithm.Counter { return &c.counters[i] }
+
+// Counters returns all counters of the call.
+func (c *Call) Counters() []algorithm.Counter { return c.counters }
+
+// Verdict returns the store's verdict on the limit at i.
+func (c *Call) Verdict(i int) *algorithm.Verdict { return &c.verdicts[i] }
+
+// Passed reports whether the call was allowed and charged.
+func (c *Call) Passed() bool { return c.passed }
+
+// HasSoft reports whether a rule with Soft applies.
+func (c *Call) HasSoft() bool { return c.hasSoft }
+
+// addCounter makes room for one more counter and its verdict. Its Key keeps the memory of an
+// earlier call's. The caller must set Dry, Group and Personal. Resetting them here as well took a
+// fifth of a call's cycles (BenchmarkCheck of core, "no headers"). Override is nil already: see
+// forgetOverrides.
+func (c *Call) addCounter() *algorithm.Counter {
+	if len(c.counters) < cap(c.counters) {
+		c.counters = c.counters[:len(c.counters)+1]
+	} else {
+		c.counters = append(c.counters, algorithm.Counter{})
+	}
+	c.verdicts = append(c.verdicts, algorithm.Verdict{})
+	counter := &c.counters[len(c.counters)-1]
+	// One by one, so that nothing large is copied.
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, ""
+	counter.Required, counter.Lease, counter.LocalShare, counter.Watched = false, 0, 0, nil
+	return counter
+}

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Decide asks the store for verdicts on all counters, and charges all of them or none. It reports
+// whether the cost fits: if not, nothing was charged, and Costly returns the rule.
+func (c *Call) Decide(ctx context.Context) (fits bool) {
+	switch {
+	case c.costly != nil:
+		return c.isBlocked(ctx)
+	case len(c.counters) == 0:
+		return true
+	case len(c.counters) == 1: // leased permits cannot be taken back from a call that another counter refuses
+		c.counters[0].Lease = c.limits[0].Rule.Lease
+	}
+	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
+	return c.settle(true)
+}
+
+// Look is like Decide, but charges nothing. It may repeat the answer to a call that was refused
+// just before.
+func (c *Call) Look(ctx context.Context) (fits bool) {
+	switch {
+	case c.costly != nil:
+		return c.isBlocked(ctx)
+	case len(c.counters) == 0:
+		return true
+	case c.engine.Memory == nil:
+		c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
+	default:
+		c.engine.Memory.Look(ctx, c.counters, c.verdicts)
+	}
+	return c.settle(false)
+}
+
+// Ask is like Look, but always asks the store.
+func (c *Call) Ask(ctx context.Context) (fits bool) {
+	switch {
+	case c.costly != nil:
+		return c.isBlocked(ctx)
+	case len(c.counters) == 0:
+		return true
+	}
+	c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
+	return c.settle(false)
+}
+
+// DecideUpTo is like Decide, but charges as much of the cost as fits. It returns how much that is,
+// or 1 if nothing fits. The call must have one rule, whose limits the cost can fit into.
+func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
+	c.engine.Store.DecideUpTo(ctx, c.counters, c.verdicts)
+	granted = c.counters[0].Cost
+	c.settle(true)
+	return granted
+}
+
+// Reserve is like Decide, but takes the cost at the next turn of a bucket, if that comes within
+// patience, in microseconds. The call must have one limit.
+func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
+	if c.costly != nil || len(c.counters) == 0 {
+		return c.costly == nil
+	}
+	c.verdicts[0] = c.engine.Store.Reserve(ctx, &c.counters[0], patience)
+	return c.settle(true)
+}
+
+// Recall repeats a refusal that holds for all calls with these counters, and reports whether there
+// is one. It does not ask the store.
+func (c *Call) Recall() bool {
+	if c.costly != nil || !c.engine.Memory.Recall(c.counters, c.verdicts) {
+		return false
+	}
+	c.applyBans()
+	return true
+}
+
+// Costly returns the first rule whose limit the cost of the call never fits into, and the place of that
+// limit, or -1 if the store was not asked about it. The rule is nil if there is none.
+func (c *Call) Costly() (rule *Applied, at int) { return c.costly, c.costlyAt }
+
+// isBlocked reports whether a call whose cost never fits is refused for a block instead. It asks the
+// store only about rules from which a subject may be blocked, and charges nothing. If the store does
+// not answer, and no block is known, the cost is what refuses the call.
+func (c *Call) isBlocked(ctx context.Context) bool {
+	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Dry })
+	costly := c.costly
+	c.costly = nil
+	c.Look(ctx)
+	if c.refusedByBlock() {
+		return true
+	}
+	c.costly, c.costlyAt = costly, -1
+	return false
+}
+
+// settle makes a decision of the store's verdicts.
+func (c *Call) settle(charged bool) (fits bool) {
+	if c.asked > 0 && !c.obey() {
+		return false
+	}
+	if c.hasCostly {
+		c.exceedCostly()
+	}
+	if c.allFit() { // nearly always, and then there is nothing else to do
+		c.passed = charged
+		return true
+	}
+	c.dropDoubtfulSlots()
+	c.applyBans()
+	c.passed = charged && c.Ended() == nil && algorithm.Passes(c.counters, c.verdicts)
+	c.reportFailures()
+	return true
+}
+
+// allFit reports whether the store answered for all counters, and the call fits in each.
+func (c *Call) allFit() bool {
+	for i := range c.verdicts {
+		if v := &c.verdicts[i]; v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// dropDoubtfulSlots gives back the slots that the store may or may not have taken.
+func (c *Call) dropDoubtfulSlots() {
+	if c.holder != "" {
+		c.engine.Slots.DropDoubtfulSlots(c.counters, c.verdicts)
+	}
+}
+
+// applyBans lets the first limit that a ban in force watches report the ban, which is listed.
+func (c *Call) applyBans() {
+	for i := range c.limits {
+		wait := c.verdicts[i].RetryAfter
+		if !c.limits[i].IsBan || wait == 0 {
+			continue
+		}
+		if c.verdicts[i].From == algorithm.FromStore {
+			c.observer.Banned(i)
+		}
+		first := i
+		if watched := c.counters[i].Watched; len(watched) > 0 {
+			first = watched[0]
+		}
+		c.limits[first].Banned = true
+		v := &c.verdicts[first]
+		v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0
+	}
+}
+
+// reportFailures reports the rules for which the store did not answer, once for each.
+func (c *Call) reportFailures() {
+	for i := range c.limits {
+		err := c.verdicts[i].Failure()
+		if err == nil || i > 0 && c.limits[i-1].Applied == c.limits[i].Applied && c.verdicts[i-1].Failure() != nil {
+			continue
+		}
+		c.observer.StoreFailed(c.limits[i].Applied, err)
+	}
+}
+
+// OverLimit reports whether a counter refused.
+func (c *Call) OverLimit() bool {
+	for i := range c.verdicts {
+		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Dry {
+			return true
+		}
+	}
+	return false
+}
+
+// Ended returns the error of the caller's own context if that ended while the store was asked.
+func (c *Call) Ended() error {
+	for i := range c.verdicts {
+		if c.verdicts[i].Ended != nil {
+			return c.verdicts[i].Ended
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// Package engine decides one call. It takes rules with their limits, the subject and the cost of
+// the call by each of them, asks the store once, and says whether the call passes, which limit
+// binds it, and why. Middlewares, handles, the page of a caller's own limits and explanations are
+// its callers, so they cannot disagree.
+//
+// The engine knows neither frameworks nor the functions of rules. It alone knows what precedes
+// what: a block, a ban, an unlimited override, an override, a plan, the rule; rules that refuse,
+// soft rules, rules that are only tried.
+//
+// From top to bottom, in the order in which the code runs:
+//
+//	Call.Apply      call.go      adds a rule, with the subject and the cost of the call
+//	Call.Add        add.go       makes its limits and its ban into counters
+//	  merge         merge.go     two rules with one counter charge it once
+//	  lenience      lenient.go   rules that refuse nobody
+//	  askOverride   override.go  asks for what an operator set for the subject
+//	Call.Decide     decide.go    asks the store for a verdict on each counter
+//	  obey          override.go  applies the overrides that the store found
+//	  applyBans     decide.go    bans in force
+//	Call.Binding    binding.go   the limit that binds the call
+//	Call.Outcome    outcome.go   what a limit decides, and why
+//	Call.Notice     notice.go    passes the decision of each rule to the observer
+package engine
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Engine is what all calls of a limiter have in common.
+type Engine struct {
+	Store  Store
+	Memory Memory // nil if refusals are not remembered
+	// KeyHead is what all keys begin with.
+	KeyHead string
+	Slots   Slots
+}
+
+// Slots are those of Concurrency that calls in flight hold.
+type Slots interface {
+	// NewHolder returns a name for the slots of a call. No other call, of any process, has it.
+	NewHolder() string
+	// DropDoubtfulSlots gives back slots that the store may or may not have taken.
+	DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict)
+}
+
+// Store has the counters. It never panics, and returns by its deadline.
+type Store interface {
+	// Decide answers for one call's counters, charging all of them or none.
+	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
+	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the
+	// same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
+	// does.
+	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
+	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+}
+
+// Memory remembers refusals of the store while they hold.
+type Memory interface {
+	// Look is like Decide without a charge. But it may repeat the answer to a call that was refused
+	// just before.
+	Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
+	// Recall repeats the answer to a call that was refused just before, and reports whether there
+	// is one that still holds. It does not ask the store.
+	Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool
+}
+
+// Observer receives what is noticed while a call is decided, for counts, lists and logs. at is the
+// place of a limit in the call.
+type Observer interface {
+	// Decided receives the decision of a rule, by the limit that represents it. See Call.Notice.
+	Decided(at int, d Decided)
+	// Banned receives a ban in force that the store has just reported.
+	Banned(at int)
+	// StoreFailed is told, once for each rule, that the store did not answer.
+	StoreFailed(rule *Applied, err error)
+	// OverrideIgnored is told why an override of the rule's subject does not apply.
+	OverrideIgnored(rule *Applied, why error)
+}

@@ -1,0 +1,92 @@
+package engine
+
+import "bytes"
+
+// mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
+// It returns the place of the counter, or -1 if the limit has no counter any more.
+func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
+	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
+	if into.Dry != last.Dry {
+		return c.keepHard(i, a, n, limit), true
+	}
+	into.Cost = max(into.Cost, last.Cost)
+	into.Required = into.Required || last.Required
+	into.Personal = into.Personal || last.Personal
+	into.LocalShare = stricter(into.LocalShare, last.LocalShare)
+	c.dropLast()
+	c.tighten(i, a, n, limit)
+	switch {
+	case into.Cost <= into.Limit.Max || a.Rule.mayBeOverridden():
+		return i, true
+	case a.Rule.lenient():
+		c.limits[i].Costly = true
+		return i, true
+	default:
+		return i, false
+	}
+}
+
+// keepHard keeps one of two counters with the same key, the last one and the one at i, of which one
+// belongs to a soft rule: it keeps the other. This happens only if the soft rule has the name that
+// an unnamed rule takes from its route or its patterns.
+func (c *Call) keepHard(i int, a *Applied, n int, limit *Limit) (at int) {
+	last := len(c.counters) - 1
+	if c.counters[last].Dry {
+		c.dropLast()
+		return -1
+	}
+	c.counters[i], c.counters[last] = c.counters[last], c.counters[i] // swapped, so that each keeps the memory of its own Key
+	c.counters[last].Override = nil
+	c.dropLast()
+	c.limits[i] = CallLimit{Applied: a, Limit: limit, N: n}
+	return i
+}
+
+// earlier returns the place of an earlier counter with the key of the last one, or -1.
+func (c *Call) earlier() int {
+	last := len(c.counters) - 1
+	for i := range last {
+		if bytes.Equal(c.counters[i].Key, c.counters[last].Key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// dropLast removes the last counter.
+func (c *Call) dropLast() {
+	last := len(c.counters) - 1
+	c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
+}
+
+// tighten makes the limit at i as strict as a later one with the same counter: as many calls, and
+// as large a burst, as both allow. Callers are shown the rule that allows fewer.
+func (c *Call) tighten(i int, a *Applied, n int, limit *Limit) {
+	present, counter := &c.limits[i], &c.counters[i]
+	permits, burst := present.permits(), counter.Limit.Max
+	if permits < limit.Max {
+		present.Merged = c.with(present.Merged, a)
+	} else {
+		merged := c.with(present.Merged, present.Applied)
+		*present = CallLimit{Applied: a, Limit: limit, N: n, Costly: present.Costly, Merged: merged}
+	}
+	permits, burst = min(permits, limit.Max), min(burst, limit.Compiled.Max)
+	if both := limit.Compiled.Numbered(permits, burst); both != nil {
+		present.Max, present.Burst, counter.Limit = permits, burst, both
+	}
+}
+
+// with returns a list with one more rule, in memory that later calls use again.
+func (c *Call) with(rules []*Applied, a *Applied) []*Applied {
+	from := len(c.merged)
+	c.merged = append(append(c.merged, rules...), a)
+	return c.merged[from:len(c.merged):len(c.merged)]
+}
+
+// permits returns the number of permits in a window of the limit.
+func (a *CallLimit) permits() int64 {
+	if a.Max > 0 {
+		return a.Max
+	}
+	return a.Limit.Max
+}

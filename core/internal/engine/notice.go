@@ -1,0 +1,83 @@
+package engine
+
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+
+// Decided is the decision of a rule, by the limit that represents it.
+type Decided struct {
+	// Usual reports whether the store allowed the call. Outcome is Allowed then.
+	Usual   bool
+	Outcome Outcome
+	// Bound reports whether the call was answered with this decision.
+	Bound bool
+	// Near reports whether the call left few permits of a limit of the rule, and Used is the
+	// largest share of a limit that is in use then, from 0 to 1.
+	Near bool
+	// Refused reports whether a limit, a ban or a block refused the call, or would have done so if
+	// the rule were not lenient.
+	Refused bool
+}
+
+// Notice passes the decision of each rule to the observer. binding is the place of the limit that
+// the call was answered with, and that represents its rule, or -1.
+func (c *Call) Notice(binding int) {
+	for i := range c.limits {
+		at := i
+		if i != binding {
+			if binding >= 0 && c.SameRule(i, binding) {
+				continue
+			}
+			if at = c.Represents(i); at < 0 {
+				continue
+			}
+		}
+		c.notice(at, at == binding)
+	}
+}
+
+func (c *Call) notice(i int, bound bool) {
+	v := &c.verdicts[i]
+	d := Decided{Bound: bound, Near: c.passed && c.near(i)}
+	if v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
+		d.Usual = true
+	} else {
+		d.Outcome, d.Refused = c.Outcome(i), v.RetryAfter > 0 && v.Err == nil
+	}
+	c.observer.Decided(i, d)
+}
+
+// near reports whether a call that passed left few permits of a limit of the rule that the limit
+// at i represents. The rule must have allowed it.
+func (c *Call) near(i int) bool {
+	if len(c.limits) == 1 || c.verdicts[i].RetryAfter > 0 {
+		return !c.limits[i].IsBan && IsNear(&c.counters[i], &c.verdicts[i])
+	}
+	for j := range c.limits { // the cheapest test first, which nearly always fails
+		if IsNear(&c.counters[j], &c.verdicts[j]) && !c.limits[j].IsBan && c.SameRule(i, j) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsNear reports whether at least 80 % of a limit are in use after a charge. It does not, if the
+// store did not charge: a local count has only a share of the limit.
+func IsNear(c *algorithm.Counter, v *algorithm.Verdict) bool {
+	return 5*v.Remaining <= c.Limit.Max && v.RetryAfter == 0 && v.Err == nil &&
+		(v.From == algorithm.FromStore || v.From == algorithm.FromLease)
+}
+
+// MostUsed returns the largest share in use of a limit of the rule that the limit at i represents,
+// from 0 to 1, of those that the call has left nearly used up.
+func (c *Call) MostUsed(i int) (most float64) {
+	for j := range c.limits {
+		if (i == j || c.SameRule(i, j)) && !c.limits[j].IsBan && IsNear(&c.counters[j], &c.verdicts[j]) {
+			most = max(most, ShareInUse(&c.counters[j], &c.verdicts[j]))
+		}
+	}
+	return most
+}
+
+// ShareInUse returns how much of a limit is in use, from 0 to 1.
+func ShareInUse(c *algorithm.Counter, v *algorithm.Verdict) float64 {
+	return float64(c.Limit.Max-v.Remaining) / float64(c.Limit.Max)
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+// A call by a rule with overrides asks the store for its counters and for the override of its
+// subject in one query. The override is known when the store has answered, and is applied then: the
+// limits become those in force, and counters that the override lifts are removed, as if the call
+// had never had them.
+
+// askOverride returns the query for the override of the rule's subject.
+func (c *Call) askOverride(a *Applied) *algorithm.OverrideQuery {
+	if c.asked == len(c.queries) {
+		c.queries = append(c.queries, new(algorithm.OverrideQuery))
+	}
+	q := c.queries[c.asked]
+	c.asked++
+	q.Ask(a.Rule.Limits[0].Compiled)
+	q.Key = rediskey.Append(q.Key, c.engine.KeyHead, a.Subject, a.Rule.OverrideKey)
+	return q
+}
+
+// MayBeOverridden reports whether the call asked for overrides.
+func (c *Call) MayBeOverridden() bool { return c.asked > 0 }
+
+// forgetOverrides ends the queries of a call. Only calls that asked for overrides pay for resetting
+// the counters. If addCounter did it, each call by any rule would take a twelfth longer ("core
+// alone, no headers" in BenchmarkCheck of core).
+func (c *Call) forgetOverrides() {
+	c.asked = 0
+	for i := range c.counters[:cap(c.counters)] {
+		c.counters[:cap(c.counters)][i].Override = nil
+	}
+}
+
+// obeyLater makes the counter at a place obey the override. If an earlier rule has the same
+// counter, both rules have one name, and so the same override.
+func (c *Call) obeyLater(at int, q *algorithm.OverrideQuery, own, spared bool) {
+	counter := &c.counters[at]
+	if counter.Override == nil {
+		counter.Override, counter.Own, counter.Spared = q, own, spared
+	} else {
+		counter.Spared = counter.Spared && spared
+	}
+}
+
+// Override returns what the store found in place of the rule's own limit at i, or nil if nothing
+// was asked there.
+func (c *Call) Override(i int) *algorithm.FoundOverride {
+	if counter := &c.counters[i]; counter.Override != nil && counter.Own {
+		return &counter.Override.Found
+	}
+	return nil
+}
+
+// obey gives the limits of the call the numbers of the overrides, and removes the counters that are
+// not in force. It reports false if the cost is above a limit in force, and no subject is blocked:
+// then the call is refused, and nothing was charged.
+func (c *Call) obey() (fits bool) {
+	algorithm.Obey(c.counters)
+	for i := range c.limits {
+		c.reportIgnored(i)
+	}
+	blocked := c.refusedByBlock()
+	for i := range c.limits {
+		if !blocked && c.counters[i].Override != nil && !c.counters[i].Dry && c.tooCostly(i) {
+			c.costly, c.costlyAt = c.limits[i].Applied, i
+			return false
+		}
+	}
+	c.dropUntried()
+	c.dropLifted(blocked)
+	return true
+}
+
+// refusedByBlock reports whether the subject of a rule that refuses calls is blocked.
+func (c *Call) refusedByBlock() bool {
+	for i := range c.counters {
+		if !c.counters[i].Dry && c.blocked(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// reportIgnored reports an override that does not apply to the limit at i.
+func (c *Call) reportIgnored(i int) {
+	found := c.Override(i)
+	switch {
+	case found == nil:
+	case found.What == algorithm.OverrideOfOther:
+		c.observer.OverrideIgnored(c.limits[i].Applied, algorithm.ErrOverrideSpan)
+	case found.What == algorithm.OverrideInvalid:
+		c.observer.OverrideIgnored(c.limits[i].Applied, algorithm.ErrNoOverride)
+	}
+}
+
+// tooCostly reports whether the cost is above the limit in force at i.
+func (c *Call) tooCostly(i int) bool {
+	return c.verdicts[i].RetryAfter == algorithm.Forever && c.counters[i].InForce()
+}
+
+// Untried returns the rules in DryRun whose cost is above a limit in force. Nothing was counted for
+// them, and they have no limits in the call any more.
+func (c *Call) Untried() []*Applied { return c.untried }
+
+// dropUntried notes the rules in DryRun whose cost is above a limit in force, and removes their
+// limits. Nothing was counted for them. Those of soft rules remain, because they are exceeded.
+func (c *Call) dropUntried() {
+	for i := 0; i < len(c.limits); i++ {
+		if c.limits[i].Rule.Mode != DryRun || !c.tooCostly(i) {
+			continue
+		}
+		a := c.limits[i].Applied
+		c.untried = append(c.untried, a)
+		c.drop(func(at int) bool { return c.limits[at].Applied == a })
+		i = -1 // the places have changed
+	}
+}
+
+// dropLifted removes the counters that took no part in the decision: those that an override lifts,
+// those of an unlimited plan without an override, those that were only asked for a block, and, if the
+// call is refused for a block, all but the blocked ones. Other servers may have answered for these,
+// if that of the block is down.
+func (c *Call) dropLifted(blocked bool) {
+	c.drop(func(at int) bool {
+		a, v := &c.limits[at], &c.verdicts[at]
+		if v.From == algorithm.FromNobody {
+			if v.Instead != nil {
+				c.observer.StoreFailed(a.Applied, v.Instead)
+			}
+			return true
+		}
+		unneeded := blocked && v.Instead == nil || a.Free && c.counters[at].Override != nil
+		return unneeded && !c.blocked(at) && v.Err == nil && v.Ended == nil
+	})
+}
+
+// drop removes limits with their counters and verdicts.
+func (c *Call) drop(gone func(at int) bool) {
+	var room [8]int
+	kept := room[:0]
+	for i := range c.limits {
+		if !gone(i) {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) == len(c.limits) {
+		return
+	}
+	for n, i := range kept {
+		// Two counters must not share the memory of a Key.
+		c.counters[n], c.counters[i] = c.counters[i], c.counters[n]
+		c.limits[n], c.verdicts[n] = c.limits[i], c.verdicts[i]
+		c.counters[n].Watched = c.counters[n].WatchedIn(kept)
+	}
+	c.counters, c.limits, c.verdicts = c.counters[:len(kept)], c.limits[:len(kept)], c.verdicts[:len(kept)]
+}

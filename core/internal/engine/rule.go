@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Rule is a rule under one name, prepared once for all its calls. A handle is one, too.
+type Rule struct {
+	Name   string
+	Mode   Mode
+	Limits []*Limit         // the rule's own, then the further ones
+	Ban    *algorithm.Limit // nil if the rule has none
+	BanKey string           // what follows the subject in the key of its ban
+	// OverrideKey is what follows the subject in the key of its override; "": it has none.
+	OverrideKey string
+	// Required says that calls are refused while the store does not answer.
+	Required bool
+	// LocalShare is the part of the limits by which the process counts by itself then, up to 1; 0:
+	// it does not.
+	LocalShare float64
+	// Lease is how many calls may be charged in one trip to the store; 0: each asks.
+	Lease int64
+}
+
+// Mode says what a rule does with calls that do not fit.
+type Mode uint8
+
+// The modes.
+const (
+	Hard   Mode = iota // refuses them
+	Soft               // lets them pass, marked
+	DryRun             // lets them pass, and reports that it would have refused them
+)
+
+// lenient reports whether the rule refuses nobody.
+func (r *Rule) lenient() bool { return r.Mode != Hard }
+
+func (r *Rule) mayBeOverridden() bool { return r.OverrideKey != "" }
+
+// Limit is a limit of a rule under one name.
+type Limit struct {
+	Compiled *algorithm.Limit
+	// Max is the number of permits in a window. That of the algorithm's limit differs for a bucket.
+	Max int64
+	// KeyTail is what follows the subject in the key of its counters. It is "" for a limit that is
+	// known only in the call, whose key is made from its parts.
+	KeyTail string
+}
+
+// LargestCost returns the largest cost that fits into all of a rule's limits, with own in place of
+// the first. It ignores Concurrency, where every call costs one slot.
+func (r *Rule) LargestCost(own *Limit) int64 {
+	cost := int64(math.MaxInt64)
+	for n, limit := range r.Limits {
+		if n == 0 {
+			limit = own
+		}
+		if !limit.Compiled.Properties().Slots {
+			cost = min(cost, limit.Compiled.Max)
+		}
+	}
+	return min(cost, algorithm.MaxPermits)
+}
+
+// stricter returns the smaller of two shares, where 0 is none.
+func stricter(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

@@ -1,0 +1,150 @@
+package core
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/toplist"
+)
+
+// What the engine notices while it decides a call goes to Stats and Top, to the list of bans, and to
+// the log.
+
+// Decided implements engine.Observer.
+func (c *decider) Decided(i int, d engine.Decided) {
+	counts, traits := c.ruleOf(i).named.tally, tally.Traits(0)
+	if d.Bound {
+		traits = tally.Bound
+	}
+	if d.Near {
+		traits |= tally.Near
+		noteNear(counts, c.ID(), c.Limit(i).Subject, c.MostUsed(i))
+	}
+	if d.Usual {
+		counts.CountUsual(traits, &c.place)
+		return
+	}
+	counts.Count(string(reasonOf[d.Outcome]), string(c.source(i)), traits, &c.place)
+	if d.Refused {
+		noteRefusal(counts, c.ID(), c.Limit(i).Subject)
+	}
+}
+
+// noteNear notes for Top the largest share in use among a rule's limits.
+func noteNear(of *tally.Tally, call uint64, subject []byte, share float64) {
+	if of.Top.Weight(toplist.Near, call) > 0 {
+		of.Top.NoteUse(share, subject)
+	}
+}
+
+// noteRefusal notes for Top that a rule refused a call or, if the rule is lenient, would have
+// refused it.
+func noteRefusal(of *tally.Tally, call uint64, subject []byte) {
+	if weight := of.Top.Weight(toplist.Refused, call); weight > 0 {
+		of.Top.NoteRefusal(weight, subject)
+	}
+}
+
+// Banned implements engine.Observer.
+func (c *decider) Banned(i int) {
+	if a := c.Limit(i); a.Rule.Mode != engine.DryRun {
+		c.limiter.bans.Saw(c.Counter(i).Key, a.Rule.Name, a.Subject, c.Verdict(i))
+	}
+}
+
+// StoreFailed implements engine.Observer. The error that a handle without a policy returns is logged
+// where it is made.
+func (c *decider) StoreFailed(a *engine.Applied, err error) {
+	if policy := c.rules[a.At].policy; policy.mode != storeUnset {
+		c.limiter.failures.failed(a.Rule.Name, policy.String(), err)
+	}
+}
+
+// OverrideIgnored implements engine.Observer.
+func (c *decider) OverrideIgnored(a *engine.Applied, why error) {
+	c.limiter.operatorLog.OverrideIgnored(a.Rule.Name, string(a.Subject), why.Error())
+}
+
+// reasonOf has the reasons of the engine's outcomes.
+var reasonOf = [...]Reason{
+	engine.Allowed: Allowed, engine.LimitExceeded: LimitExceeded, engine.Banned: Banned, engine.Blocked: Blocked,
+	engine.DryRunExceeded: DryRunExceeded, engine.SoftExceeded: SoftExceeded,
+	engine.StoreFailOpen: StoreFailOpen, engine.StoreFailClosed: StoreFailClosed,
+}
+
+// source returns what decided about the limit at i.
+func (c *decider) source(i int) Source { return sourceOf(c.Source(i), c.limiter.source) }
+
+// fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
+// For a rule in DryRun it lists only the limits of that rule. If the place of the limit is -1, all
+// rules are in DryRun.
+func (c *decider) fillDecision(d *Decision, at int) {
+	if at < 0 {
+		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, c.Limit(0).Rule.Name, *c.limitAt(0), FromNobody
+		return
+	}
+	c.fillLimit(d, at)
+	if c.Len() == 1 {
+		return
+	}
+	dryRun := c.Limit(at).Rule.Mode == engine.DryRun
+	for i := range c.Len() {
+		a := c.Limit(i)
+		if i == at || a.Silent() || c.Unanswered(i) || (a.Rule.Mode == engine.DryRun) != dryRun || dryRun && !c.SameRule(i, at) {
+			continue
+		}
+		if d.All == nil {
+			d.All = append(make([]Decision, 0, c.Len()), *d)
+		}
+		d.All = append(d.All, Decision{})
+		c.fillLimit(&d.All[len(d.All)-1], i)
+	}
+}
+
+// fillLimit fills the zero Decision d with the decision by the limit at i.
+func (c *decider) fillLimit(d *Decision, i int) {
+	a, v, outcome := c.Limit(i), c.Verdict(i), c.Outcome(i)
+	d.fill(a.Rule.Name, c.limitAt(i), v, c.source(i))
+	if d.Key, d.Reason = c.subject, reasonOf[outcome]; d.Key == "" {
+		d.Key = string(a.Subject)
+	}
+	switch {
+	case v.Err != nil:
+		d.Allowed = outcome == engine.StoreFailOpen
+		return
+	case outcome == engine.DryRunExceeded || outcome == engine.SoftExceeded:
+		d.Allowed, d.RetryAfter = true, 0
+	}
+	if c.Passed() {
+		d.receipt.Fill(&c.limiter.refunds, c.Counter(i), v, c.ID()+uint64(i))
+		d.receipt.Dry = a.Rule.Mode == engine.DryRun
+	}
+}
+
+// failure returns why the store did not answer for the first limit that it failed for, or nil.
+func (c *decider) failure() error {
+	for i := range c.Len() {
+		if err := c.Verdict(i).Failure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ engine.Observer = (*decider)(nil)
+
+// overridden returns the limit that an override makes of the rule's own.
+func (p *namedRule) overridden(l *Limiter, found *algorithm.FoundOverride) *ruleLimit {
+	limit := p.limits[0].limit.overridden(found)
+	if q, ok := p.computed.Get(limit); ok {
+		return q
+	}
+	return p.addComputed(l.registry.limits.of(limit))
+}
+
+// overridden returns the limit with the numbers of an override.
+func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
+	l = l.normal()
+	l.Max, l.Burst = int(found.Max), int(found.Burst)
+	return l
+}
