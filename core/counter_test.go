@@ -549,3 +549,14 @@ func TestAllowUpToBeyondTheStore(t *testing.T) {
 		}
 	}
 }
+
+// The error of a cost names the limit that it is above.
+func TestCostErrorNamesTheLimit(t *testing.T) {
+	counter := newLimiter(t, core.Options{}).MustCounter("api", core.PerMinute(5), core.PerHour(50)).With(core.PerMinute(100))
+	for n, limit := range map[int]core.Limit{60: core.PerHour(50), 200: core.PerMinute(100)} {
+		_, err := counter.AllowN(background, "alice", n)
+		if want := fmt.Sprintf("%v: %d of %v", core.ErrCostExceedsLimit, n, limit); err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}

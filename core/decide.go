@@ -66,8 +66,6 @@ func (c *call) ask(charge bool) (fits bool) {
 	if c.MayBeOverridden() {
 		c.useOverrides()
 	}
-	for _, untried := range c.Untried() {
-		c.reportUncounted(&c.rules[untried.At])
-	}
+	c.reportUntried()
 	return fits
 }

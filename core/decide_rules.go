@@ -67,6 +67,13 @@ func (c *call) reportUncounted(a *appliedRule) {
 	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
 }
 
+// reportUntried reports the rules in DryRun whose cost never fits.
+func (c *call) reportUntried() {
+	for _, untried := range c.Untried() {
+		c.reportUncounted(&c.rules[untried.At])
+	}
+}
+
 // goOnUncounted logs that the subject of a soft rule could not be determined, unless it is because
 // the caller left.
 func (c *call) goOnUncounted(a *appliedRule, cause error) {
@@ -92,8 +99,8 @@ func (c *call) addRule(i int, subject string) error {
 	if a.err != nil {
 		return a.err
 	}
-	if a.rule.Note != nil && a.keepsNotes() && !c.looksOnly {
-		c.Applied()[i].Note = cutNote(a.rule.Note(c))
+	if in := &c.Applied()[i]; a.rule.Note != nil && (in.Own != nil || a.rule.Overrides) && a.keepsNotes() && !c.looksOnly {
+		in.Note = cutNote(a.rule.Note(c))
 	}
 	c.Add(i)
 	return nil

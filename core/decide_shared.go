@@ -43,6 +43,7 @@ func (c *call) mayRepeatShared() bool {
 // refuseUnidentified answers a call whose caller or subject could not be determined. If a shared
 // limit refuses the call, that is the answer, as it is for anonymous callers. Nothing is charged.
 func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) Answer {
+	c.reportUntried()
 	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
 		if c.ask(false) && c.OverLimit() && c.Ended() == nil {

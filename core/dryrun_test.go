@@ -257,3 +257,17 @@ func TestDryRunOfACostThatNeverFits(t *testing.T) {
 		t.Errorf("the rule is reported as %+v, want its limit that binds, and both in All", d)
 	}
 }
+
+// A rule in DryRun that the cost never fits is reported, also if another rule knows no subject.
+func TestCostlyDryRunBesideAnUnknownSubject(t *testing.T) {
+	var heard decisions
+	limiter := newLimiter(t, core.Options{OnDecision: heard.note})
+	guard := newGuard(t, limiter,
+		core.Rule{Name: "dry", Limit: core.PerDay(3), Cost: cost(4), DryRun: true},
+		core.Rule{Name: "api", Limit: core.PerDay(3), Key: func(core.Request) (string, error) { return "", errVerify }})
+	wantStatus(t, guard, newView("GET", "/"), 503)
+	heard.last(t, 2)
+	if d := heard.heard[0]; d.Rule != "dry" || d.Reason != core.DryRunExceeded {
+		t.Errorf("%+v", d)
+	}
+}

@@ -3,11 +3,9 @@ package core
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -111,9 +109,9 @@ func (c *directCall) costError(q *handleCall) error {
 	if at >= 0 {
 		return costError(q.n, c.limitAt(at), c.Counter(at).Limit, costly.Reserves)
 	}
-	i := slices.IndexFunc(costly.Rule.Limits, func(limit *engine.Limit) bool { return int64(q.n) > limit.Compiled.Max })
-	if i < 0 || costly.Own.Compiled.Max < int64(q.n) {
-		i = 0
+	i := 0
+	for int64(q.n) <= q.limit(i).compiled.Max { // one of them is smaller
+		i++
 	}
 	return costError(q.n, &q.limit(i).limit, &q.limit(i).compiled, costly.Reserves)
 }

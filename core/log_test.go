@@ -217,3 +217,13 @@ func TestRecordsWithoutAnAnswer(t *testing.T) {
 		t.Errorf("%v, %v; want ErrStore", got, err)
 	}
 }
+
+// No note is made for a call that is not counted.
+func TestNoNoteOfUncountedCalls(t *testing.T) {
+	note := func(core.Request) string { t.Error("a note was made"); return "" }
+	unlimited := core.Rule{
+		Name: "unlimited", Limit: core.PerHour(5).Log(), Note: note, Plans: map[string]core.Limit{"pro": core.Unlimited}, Plan: planOf("pro"),
+	}
+	free := core.Rule{Name: "free", Limit: core.PerHour(5).Log(), Note: note, Cost: cost(0)}
+	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), unlimited, free), newView("GET", "/"), 200)
+}

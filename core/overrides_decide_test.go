@@ -665,3 +665,20 @@ func TestAnOverrideHoldsForItsRuleOnly(t *testing.T) {
 		wantLeft(t, limiter, "user", "user:alice", user.Limit, 0)
 	})
 }
+
+// A rule by which a call is free does not lift the limit of a rule with the same counter, by which it
+// costs.
+func TestFreeBesideACost(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		free := core.Rule{Name: "api", Limit: core.PerDay(3), Key: key("alice"), Cost: cost(0), Overrides: true}
+		paid := core.Rule{
+			Name: "api", Limit: core.PerDay(3), Key: key("alice"), Overrides: true,
+			Plans: map[string]core.Limit{"pro": core.PerDay(9)}, Plan: planOf("pro"),
+		}
+		guard := newGuard(t, newLimiter(t, options), free, paid)
+		for range 3 {
+			wantStatus(t, guard, newView("GET", "/"), 200)
+		}
+		wantStatus(t, guard, newView("GET", "/"), 429)
+	})
+}

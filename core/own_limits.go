@@ -151,6 +151,7 @@ func (c *call) applyOwn(rules []*boundRule) *Refusal {
 // addOwn adds the counters of the rules to show, each with a cost of one.
 func (c *call) addOwn(v *askingView) *Refusal {
 	c.lookOnly(true)
+	defer c.lookOnly(false)
 	defer func() { c.deciding = nil }()
 	for i := range c.rules {
 		a := &c.rules[i]

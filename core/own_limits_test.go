@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -307,4 +308,18 @@ func TestOwnLimitsOnSeveralServers(t *testing.T) {
 		wantStatus(t, newGuard(t, limiter, rules[2]), v, 200)
 	}
 	wantOwn(t, guard, v, "a IIIII of 5/m, b IIIII of 5/m, c  of 5/m, d IIIII of 5/m")
+}
+
+// A call after a caller's look at their limits keeps notes, as any other.
+func TestNotesAfterOwnLimits(t *testing.T) {
+	limiter, limit := newLimiter(t, core.Options{}), core.PerHour(100).Log()
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: limit, Note: core.Request.Path})
+	for range 10 { // some use the objects of the look before
+		guard.OwnLimits(newView("GET", "/"))
+		guard.Check(newView("GET", "/"))
+	}
+	calls, err := limiter.MustLog("api", limit).Records(background, me)
+	if err != nil || len(calls) != 10 || slices.ContainsFunc(calls, func(r core.Record) bool { return r.Note != "/" }) {
+		t.Errorf("%v, %v; want 10 calls with the path as the note", calls, err)
+	}
 }

@@ -80,7 +80,7 @@ func (c *Call) addLimits(a *Applied, own *Limit, q *algorithm.OverrideQuery, spa
 // limits are known only when the store has answered.
 func (a *Applied) cost(own *Limit) int64 {
 	switch {
-	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost:
+	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost && !a.Reserves: // more can be reserved
 		return min(a.Cost, algorithm.MaxPermits+1)
 	case !a.Rule.mayBeOverridden() && a.Cost == algorithm.LargestCost:
 		return a.Rule.LargestCost(own)

@@ -122,7 +122,7 @@ func (c *Call) Drop() {
 		c.forgetOverrides()
 	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
-	c.costly, c.hasCostly = nil, false
+	c.costly, c.hasCostly, c.untried = nil, false, c.untried[:0]
 }
 
 // Applied returns the rules that apply.

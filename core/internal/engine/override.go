@@ -123,7 +123,7 @@ func (c *Call) dropUntried() {
 // dropLifted removes the counters that took no part in the decision: those that an override lifts,
 // those of an unlimited plan without an override, those that were only asked for a block, and, if the
 // call is refused for a block, all but the blocked ones. Other servers may have answered for these,
-// if that of the block is down.
+// if that of the block is down. A counter of a rule that is free has a cost if another rule has it.
 func (c *Call) dropLifted(blocked bool) {
 	c.drop(func(at int) bool {
 		a, v := &c.limits[at], &c.verdicts[at]
@@ -133,7 +133,8 @@ func (c *Call) dropLifted(blocked bool) {
 			}
 			return true
 		}
-		unneeded := blocked && v.Instead == nil || a.Free && c.counters[at].Override != nil
+		counter := &c.counters[at]
+		unneeded := blocked && v.Instead == nil || a.Free && counter.Cost == 0 && counter.Override != nil
 		return unneeded && !c.blocked(at) && v.Err == nil && v.Ended == nil
 	})
 }
