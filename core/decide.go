@@ -32,10 +32,15 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	case anonymous && !c.OverLimit() && c.Ended() == nil:
 		return c.refuseBy(NotLoggedIn, needLogin, nil)
 	case c.Len() == 0: // the call costs nothing, or has no limit
-		first := c.rules[0].named
-		return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
+		return c.passUncounted()
 	}
 	return c.answerVerdicts()
+}
+
+// passUncounted answers a call that has no counter.
+func (c *call) passUncounted() Answer {
+	first := c.rules[0].named
+	return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
 }
 
 // refuseCostly refuses a call whose cost never fits.

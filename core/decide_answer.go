@@ -27,7 +27,7 @@ func (c *call) answerVerdicts() Answer {
 	if c.Passed() {
 		answer.completion = c.completion()
 		if c.inspects && !c.rules[0].rule.inHandler {
-			answer.outer = trackOuter(&c.limiter.outerCalls, c.View, c.Counters())
+			answer.completion = c.trackOuter(answer.completion)
 		}
 	}
 	return answer
@@ -44,8 +44,15 @@ func (c *call) answerBinding() Answer {
 	if c.Passed() && options.OnDecision == nil && !options.Expose && !c.SoftExceeded(at) {
 		return Answer{}
 	}
+	return c.answerDecision(at)
+}
+
+// answerDecision is not inlined, because most calls do not need the room for a Decision.
+//
+//go:noinline
+func (c *call) answerDecision(at int) Answer {
 	var d Decision
-	c.fillDecision(&d, at)
+	c.fillDecision(&d, at, "")
 	return c.answer(&d)
 }
 
@@ -57,7 +64,7 @@ func (c *call) reportDryRuns() {
 		}
 		if at := c.Represents(i); at >= 0 && !c.Limit(at).Silent() {
 			var d Decision
-			c.fillDecision(&d, at)
+			c.fillDecision(&d, at, "")
 			c.report(&d)
 		}
 	}

@@ -25,7 +25,7 @@ func (c *call) applyRules(rules []*boundRule) (needLogin *appliedRule) {
 
 func (c *call) applyRule(rule *boundRule, named *namedRule) {
 	a, _ := c.apply(&named.counted)
-	a.rule, a.named, a.policy = rule, named, rule.OnStoreError
+	a.rule, a.named, a.own = rule, named, nil
 }
 
 // skips reports whether the rule's Skip ignores the call.

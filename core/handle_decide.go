@@ -24,15 +24,12 @@ func newDirectCall(l *Limiter) *directCall {
 
 // open takes a call from the pool.
 func (q *handleCall) open() *directCall {
-	c := q.limiter.directs.Get().(*directCall)
-	c.decider.subject = q.subject
-	return c
+	return q.limiter.directs.Get().(*directCall)
 }
 
 // close puts the call back into the pool.
 func (c *directCall) close() {
 	c.clear()
-	c.decider.subject = ""
 	c.limiter.directs.Put(c)
 }
 
@@ -63,7 +60,7 @@ func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.D
 // add adds the counters of the handle.
 func (c *directCall) add(q *handleCall, reserves bool) {
 	of, a := c.apply(&q.handle.counted)
-	of.named, of.own, of.policy = q.named, q.countedAt(0), q.policy
+	of.rule, of.named, of.own, c.policy = nil, q.named, q.countedAt(0), q.policy
 	c.subjects = append(c.subjects, q.subject...)
 	a.Subject, a.Cost, a.Note = c.subjects, min(int64(q.n), algorithm.LargestCost-1), q.note
 	a.Reserves = reserves
@@ -82,11 +79,10 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 	if !fits {
 		return c.costError(q)
 	}
-	if err := c.Ended(); err != nil {
-		return err
-	}
-	if err := c.failure(); err != nil && q.policy.mode == storeUnset {
-		return c.limiter.failures.errorOf(q.named.name, err)
+	if !c.Fit() {
+		if err := c.failure(q); err != nil {
+			return err
+		}
 	}
 	if c.Len() == 0 {
 		q.letPass(d)
@@ -99,7 +95,24 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 	if q.charge {
 		c.Notice(at)
 	}
-	c.fillDecision(d, at)
+	c.fillDecision(d, at, q.subject)
+	return nil
+}
+
+// failure returns the error of a call whose caller's context has ended, or for which the store did
+// not answer and the handle has no store policy; otherwise nil.
+func (c *directCall) failure(q *handleCall) error {
+	if err := c.Ended(); err != nil {
+		return err
+	}
+	if q.policy.mode != storeUnset {
+		return nil
+	}
+	for i := range c.Len() {
+		if err := c.Verdict(i).Failure(); err != nil {
+			return c.limiter.failures.errorOf(q.named.name, err)
+		}
+	}
 	return nil
 }
 

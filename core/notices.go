@@ -55,7 +55,11 @@ func (c *decider) Banned(i int) {
 // StoreFailed implements engine.Observer. The error that a handle without a policy returns is logged
 // where it is made.
 func (c *decider) StoreFailed(a *engine.Applied, err error) {
-	if policy := c.rules[a.At].policy; policy.mode != storeUnset {
+	policy := c.policy
+	if rule := c.rules[a.At].rule; rule != nil {
+		policy = rule.OnStoreError
+	}
+	if policy.mode != storeUnset {
 		c.limiter.failures.failed(a.Rule.Name, policy.String(), err)
 	}
 }
@@ -77,13 +81,13 @@ func (c *decider) source(i int) Source { return sourceOf(c.Source(i), c.limiter.
 
 // fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
 // For a rule in DryRun it lists only the limits of that rule. If the place of the limit is -1, all
-// rules are in DryRun.
-func (c *decider) fillDecision(d *Decision, at int) {
+// rules are in DryRun. key is the subject, or "" if it has to be copied.
+func (c *decider) fillDecision(d *Decision, at int, key string) {
 	if at < 0 {
 		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, c.Limit(0).Rule.Name, *c.limitAt(0), FromNobody
 		return
 	}
-	c.fillLimit(d, at)
+	c.fillLimit(d, at, key)
 	if c.Len() == 1 {
 		return
 	}
@@ -97,38 +101,32 @@ func (c *decider) fillDecision(d *Decision, at int) {
 			d.All = append(make([]Decision, 0, c.Len()), *d)
 		}
 		d.All = append(d.All, Decision{})
-		c.fillLimit(&d.All[len(d.All)-1], i)
+		c.fillLimit(&d.All[len(d.All)-1], i, key)
 	}
 }
 
 // fillLimit fills the zero Decision d with the decision by the limit at i.
-func (c *decider) fillLimit(d *Decision, i int) {
-	a, v, outcome := c.Limit(i), c.Verdict(i), c.Outcome(i)
+func (c *decider) fillLimit(d *Decision, i int, key string) {
+	a, v := c.Limit(i), c.Verdict(i)
 	d.fill(a.Rule.Name, c.limitAt(i), v, c.source(i))
-	if d.Key, d.Reason = c.subject, reasonOf[outcome]; d.Key == "" {
+	if d.Key = key; key == "" {
 		d.Key = string(a.Subject)
 	}
-	switch {
-	case v.Err != nil:
-		d.Allowed = outcome == engine.StoreFailOpen
-		return
-	case outcome == engine.DryRunExceeded || outcome == engine.SoftExceeded:
-		d.Allowed, d.RetryAfter = true, 0
+	if !c.Fit() {
+		outcome := c.Outcome(i)
+		d.Reason = reasonOf[outcome]
+		switch {
+		case v.Err != nil:
+			d.Allowed = outcome == engine.StoreFailOpen
+			return
+		case outcome == engine.DryRunExceeded || outcome == engine.SoftExceeded:
+			d.Allowed, d.RetryAfter = true, 0
+		}
 	}
 	if c.Passed() {
 		d.receipt.Fill(&c.limiter.refunds, c.Counter(i), v, c.ID()+uint64(i))
 		d.receipt.Dry = a.Rule.Mode == engine.DryRun
 	}
-}
-
-// failure returns why the store did not answer for the first limit that it failed for, or nil.
-func (c *decider) failure() error {
-	for i := range c.Len() {
-		if err := c.Verdict(i).Failure(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 var _ engine.Observer = (*decider)(nil)

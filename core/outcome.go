@@ -14,11 +14,34 @@ func (c *call) completion() (u *inflight.Completion) {
 			continue
 		}
 		if u == nil {
-			options := &c.limiter.options
-			u = c.limiter.inFlight.NewCompletion(c.Context(), c.Method() == "", options.Expose || options.OnDecision != nil || c.HasSoft())
+			u = c.newCompletion()
 		}
 		u.Add(charge, c.ID()+uint64(i), count)
 	}
+	return u
+}
+
+func (c *call) newCompletion() *inflight.Completion {
+	options := &c.limiter.options
+	shown := options.Expose || options.OnDecision != nil || c.HasSoft()
+	return c.limiter.inFlight.NewCompletion(c.Context(), c.Method() == "", shown)
+}
+
+// trackOuter makes the limiter remember the call while its handler runs, if it is time to remember one. It
+// returns the completion of the call, and makes one if there was none.
+func (c *call) trackOuter(u *inflight.Completion) *inflight.Completion {
+	calls := &c.limiter.outerCalls
+	if !calls.Due() {
+		return u
+	}
+	outer := calls.New(identityOf(c.View), c.Counters())
+	if outer == nil {
+		return u
+	}
+	if u == nil {
+		u = c.newCompletion()
+	}
+	u.Around(outer.Around)
 	return u
 }
 

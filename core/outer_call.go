@@ -7,14 +7,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/outercall"
 )
 
-// trackOuter returns an allowed call, to be remembered while its handler runs, or nil.
-func trackOuter(calls *outercall.Calls, v View, counters []algorithm.Counter) *outercall.Call {
-	if !calls.Due() {
-		return nil
-	}
-	return calls.New(identityOf(v), counters)
-}
-
 // chargedOutside returns the index of the first counter that an outer middleware has charged for
 // the same call, or -1.
 func chargedOutside(outer *outercall.Call, v View, counters []algorithm.Counter) int {

@@ -186,7 +186,7 @@ func (c *call) showOwn() (own OwnLimits) {
 			own.body = append(own.body, ',')
 		}
 		own.Limits = append(own.Limits, Decision{})
-		c.fillLimit(&own.Limits[len(own.Limits)-1], i)
+		c.fillLimit(&own.Limits[len(own.Limits)-1], i, "")
 		own.body = c.appendOwn(own.body, i)
 	}
 	own.body = append(own.body, "]}"...)

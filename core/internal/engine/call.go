@@ -17,20 +17,26 @@ type Call struct {
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
-	costly    *Applied // see Costly
-	costlyAt  int
-	passed    bool       // the call was allowed and charged
-	hasSoft   bool       // a rule with Soft applies
-	hasCostly bool       // one of the limits is costly
-	unmarked  bool       // counters need no marks, because nothing will be charged
-	holder    string     // names this call's slots of Concurrency, once it needs one
-	watched   []int      // the places of a rule's counters, while they are added
-	merged    []*Applied // the lists of CallLimit.Merged, one after the other
+	costly   *Applied // see Costly
+	costlyAt int
+	state
+	holder  string     // names this call's slots of Concurrency, once it needs one
+	watched []int      // the places of a rule's counters, while they are added
+	merged  []*Applied // the lists of CallLimit.Merged, one after the other
 
 	// queries ask for the overrides of rules in this call; those of later calls use them again.
 	queries []*algorithm.OverrideQuery
 	asked   int        // how many of the queries belong to this call
 	untried []*Applied // see Untried
+}
+
+// state is what is known of a call.
+type state struct {
+	fit       bool // the store answered for all counters, and the call fits in each
+	passed    bool // the call was allowed and charged
+	hasSoft   bool // a rule with Soft applies
+	hasCostly bool // one of the limits is costly
+	unmarked  bool // counters need no marks, because nothing will be charged
 }
 
 // Applied is a rule that applies to a call, and what the call is by that rule.
@@ -88,9 +94,9 @@ func (c *Call) Clear() {
 	if c.asked > 0 {
 		c.forgetOverrides()
 	}
-	c.costly, c.passed, c.unmarked, c.merged, c.untried = nil, false, false, c.merged[:0], c.untried[:0]
-	if c.hasSoft || c.hasCostly {
-		c.hasSoft, c.hasCostly = false, false
+	c.state, c.merged, c.untried = state{}, c.merged[:0], c.untried[:0]
+	if c.costly != nil { // each pointer costs something while the garbage collector runs
+		c.costly = nil
 	}
 	if c.holder != "" {
 		c.holder = ""
@@ -103,9 +109,18 @@ func (c *Call) Apply(r *Rule) *Applied {
 	if r.Mode == Soft {
 		c.hasSoft = true
 	}
-	c.applied = append(c.applied, Applied{})
-	a := &c.applied[len(c.applied)-1]
-	a.Rule, a.At = r, len(c.applied)-1
+	at := len(c.applied)
+	if at < cap(c.applied) {
+		c.applied = c.applied[:at+1]
+	} else {
+		c.applied = append(c.applied, Applied{})
+	}
+	a := &c.applied[at]
+	a.Rule, a.At, a.Subject, a.Cost, a.Own = r, at, nil, 0, nil
+	a.Free, a.Reserves, a.Personal = false, false, false
+	if a.Note != "" {
+		a.Note = ""
+	}
 	return a
 }
 
@@ -142,6 +157,9 @@ func (c *Call) Counters() []algorithm.Counter { return c.counters }
 
 // Verdict returns the store's verdict on the limit at i.
 func (c *Call) Verdict(i int) *algorithm.Verdict { return &c.verdicts[i] }
+
+// Fit reports whether the store answered for all counters, and the call fits in each.
+func (c *Call) Fit() bool { return c.fit }
 
 // Passed reports whether the call was allowed and charged.
 func (c *Call) Passed() bool { return c.passed }

@@ -106,7 +106,7 @@ func (c *Call) settle(charged bool) (fits bool) {
 		c.exceedCostly()
 	}
 	if c.allFit() { // nearly always, and then there is nothing else to do
-		c.passed = charged
+		c.fit, c.passed = true, charged
 		return true
 	}
 	c.dropDoubtfulSlots()

@@ -20,6 +20,10 @@ type Decided struct {
 // Notice passes the decision of each rule to the observer. binding is the place of the limit that
 // the call was answered with, and that represents its rule, or -1.
 func (c *Call) Notice(binding int) {
+	if len(c.limits) == 1 && !c.Unanswered(0) {
+		c.notice(0, binding == 0)
+		return
+	}
 	for i := range c.limits {
 		at := i
 		if i != binding {

@@ -19,6 +19,7 @@ type Completion struct {
 	slots   []algorithm.Charge // of Concurrency
 	counted []countedCharge
 	reply   Reply
+	around  func(handle func() (status int)) func() (status int) // nil unless somebody follows the call
 	done    atomic.Bool
 }
 
@@ -59,6 +60,11 @@ func (u *Completion) HoldsSlots() bool { return u != nil && len(u.slots) > 0 }
 // NeedsStatus reports whether the status of the reply decides what is given back.
 func (u *Completion) NeedsStatus() bool { return u != nil && len(u.counted) > 0 }
 
+// Around sets what wraps the handler.
+func (u *Completion) Around(wrap func(handle func() (status int)) func() (status int)) {
+	u.around = wrap
+}
+
 // Follow sets what follows the reply of the handler, for what it does not return itself.
 func (u *Completion) Follow(r Reply) { u.reply = r }
 
@@ -82,6 +88,9 @@ func (u *Completion) Run(handle func() (status int)) {
 			u.finish(panicked(u.isRPC, u.sent()))
 		}
 	}()
+	if u.around != nil {
+		handle = u.around(handle)
+	}
 	status = handle()
 	ended = true
 }
