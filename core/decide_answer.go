@@ -19,9 +19,6 @@ func (c *call) answerVerdicts() Answer {
 		}
 		c.ReportBans()
 	}
-	if c.Passed() && c.limiter.thresholds != nil {
-		c.warn()
-	}
 	c.writeHeaders(c.ResponseHeader())
 	answer := c.answerBinding()
 	if c.Passed() {

@@ -118,7 +118,6 @@
 //	    applyBans           decide.go                   bans in force, which internal/banlist lists
 //	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
 //	    tallyLimit          decide_verdicts.go          counts it, and notes it for Top (top_notes.go)
-//	    warn                call_noticed.go             internal/thresholds reports those that are reached
 //	    writeHeaders        call_headers.go             what callers see: internal/limitheader
 //	    answer              decide_answer.go            the Answer: refusal.go
 //	Answer.Run              guard.go                    runs the handler

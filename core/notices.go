@@ -4,11 +4,12 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/thresholds"
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
-// What the engine notices while it decides a call goes to Stats and Top, to the list of bans, and to
-// the log.
+// What the engine notices while it decides a call goes to Stats and Top, to OnThreshold, to the list of
+// bans, and to the log.
 
 // Decided implements engine.Observer.
 func (c *decider) Decided(i int, d engine.Decided) {
@@ -43,6 +44,14 @@ func noteRefusal(of *tally.Tally, call uint64, subject []byte) {
 	if weight := of.Top.Weight(toplist.Refused, call); weight > 0 {
 		of.Top.NoteRefusal(weight, subject)
 	}
+}
+
+// Charged implements engine.Observer.
+func (c *decider) Charged(i int, warn []float64) {
+	a, limit := c.Limit(i), c.limitAt(i)
+	c.limiter.thresholds.Charged(&thresholds.Charge{
+		Rule: a.Rule.Name, DryRun: a.Rule.Mode == engine.DryRun, Subject: a.Subject, Warn: warn, Max: limit.Max,
+	}, func() Limit { return *limit }, c.Counter(i), c.Verdict(i))
 }
 
 // Banned implements engine.Observer.

@@ -106,7 +106,7 @@ func (b *boundRule) newNamed(name string) *namedRule {
 
 // counted returns what the engine knows of the rule under a name.
 func (b *boundRule) counted(p *namedRule) engine.Rule {
-	r := engine.Rule{Name: p.name, Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease)}
+	r := engine.Rule{Name: p.name, Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease), Warn: b.Warn}
 	switch {
 	case b.DryRun:
 		r.Mode = engine.DryRun

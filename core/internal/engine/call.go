@@ -36,6 +36,7 @@ type state struct {
 	passed    bool // the call was allowed and charged
 	hasSoft   bool // a rule with Soft applies
 	hasCostly bool // one of the limits is costly
+	warns     bool // a rule that applies has Warn
 	unmarked  bool // counters need no marks, because nothing will be charged
 }
 
@@ -108,6 +109,9 @@ func (c *Call) Clear() {
 func (c *Call) Apply(r *Rule) *Applied {
 	if r.Mode == Soft {
 		c.hasSoft = true
+	}
+	if len(r.Warn) > 0 {
+		c.warns = true
 	}
 	at := len(c.applied)
 	if at < cap(c.applied) {

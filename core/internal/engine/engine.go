@@ -72,6 +72,9 @@ type Memory interface {
 type Observer interface {
 	// Decided receives the decision of a rule, by the limit that represents it. See Call.Notice.
 	Decided(at int, d Decided)
+	// Charged receives the charge of a call that passed, with the fractions of the limit whose reaching
+	// is reported. The list must not be changed.
+	Charged(at int, warn []float64)
 	// Banned receives a ban in force that the store has just reported.
 	Banned(at int)
 	// StoreFailed is told, once for each rule, that the store did not answer.

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
 
 // Decided is the decision of a rule, by the limit that represents it.
 type Decided struct {
@@ -17,9 +21,13 @@ type Decided struct {
 	Refused bool
 }
 
-// Notice passes the decision of each rule to the observer. binding is the place of the limit that
+// Notice passes the decision of each rule to the observer, and the charges that may reach a fraction
+// of a limit. binding is the place of the limit that
 // the call was answered with, and that represents its rule, or -1.
 func (c *Call) Notice(binding int) {
+	if c.warns && c.passed {
+		c.noticeCharges()
+	}
 	if len(c.limits) == 1 && !c.Unanswered(0) {
 		c.notice(0, binding == 0)
 		return
@@ -47,6 +55,33 @@ func (c *Call) notice(i int, bound bool) {
 		d.Outcome, d.Refused = c.Outcome(i), v.RetryAfter > 0 && v.Err == nil
 	}
 	c.observer.Decided(i, d)
+}
+
+func (c *Call) noticeCharges() {
+	for i := range c.limits {
+		a := &c.limits[i]
+		warn := a.Rule.Warn
+		for _, other := range a.Merged {
+			warn = merged(warn, other.Rule.Warn)
+		}
+		if len(warn) > 0 && !a.IsBan {
+			c.observer.Charged(i, warn)
+		}
+	}
+}
+
+// merged merges two ascending lists into one. The result must not be changed, because it may be one of
+// the two.
+func merged(a, b []float64) []float64 {
+	switch {
+	case len(b) == 0 || slices.Equal(a, b):
+		return a
+	case len(a) == 0:
+		return b
+	}
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
 }
 
 // near reports whether a call that passed left few permits of a limit of the rule that the limit

@@ -22,6 +22,8 @@ type Rule struct {
 	LocalShare float64
 	// Lease is how many calls may be charged in one trip to the store; 0: each asks.
 	Lease int64
+	// Warn are the fractions of the limits whose reaching is reported, ascending.
+	Warn []float64
 }
 
 // Mode says what a rule does with calls that do not fit.
