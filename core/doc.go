@@ -103,25 +103,31 @@
 //	view                    ginlimit/ginlimit.go        shows a request as a View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
-//	  apply                 decide.go                   the rules that apply: rule_scope.go, Rule.Skip
+//	  applyRules            decide_rules.go             the rules that apply: rule_scope.go, Rule.Skip
 //	  refusedForEveryone    decide_shared.go            repeats a refusal that is the same for all
 //	  User                  call_request.go             runs Identify
-//	  addCounters           decide_counters.go          subject, plan and cost become counters
-//	    mergeLast           decide_merge.go             two rules with one counter charge it once
-//	    applyLenience       decide_lenient.go           counters of rules that refuse nobody
-//	  askStore              decide.go                   asks for a verdict on each counter
-//	    localfirst.Decide   internal/localfirst         deny cache, lease, Redis, fallback
+//	  addRules              decide_rules.go             subject, cost and plan: cost.go, rule_plan.go
+//	    Call.Add            internal/engine/add.go      limits and bans become counters
+//	  ask                   decide.go                   asks for a verdict on each counter
+//	    Call.Decide         internal/engine/decide.go   charges all counters or none
+//	      localfirst.Decide internal/localfirst         lease, deny cache, Redis, fallback
 //	      redisstore.Decide internal/redisstore         a round trip: pipeline, deadline, breaker
 //	      memstore.Decide   internal/memstore           without Redis: the counters of this process
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
-//	    obeyOverrides       decide_overrides.go         what operators set for the subject
-//	    applyBans           decide.go                   bans in force, which internal/banlist lists
-//	  answerVerdicts        decide_verdicts.go          makes the Decision; Stats, OnDecision
-//	    tallyLimit          decide_verdicts.go          counts it, and notes it for Top (top_notes.go)
+//	      settle            internal/engine/decide.go   overrides, bans in force, failures of the store
+//	  answerVerdicts        decide_answer.go            makes the Answer
 //	    writeHeaders        call_headers.go             what callers see: internal/limitheader
-//	    answer              decide_answer.go            the Answer: refusal.go
+//	    Call.Binding        internal/engine/binding.go  the limit that the caller is told of
+//	    Call.Notice         internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
+//	      decider.Decided   notices.go                  is that observer
+//	    fillDecision        notices.go                  the Decision, if somebody reads it
+//	    answer              decide_answer.go            OnDecision (event.go), Refusal (refusal.go)
+//	    completion          outcome.go                  what is given back after the handler
 //	Answer.Run              guard.go                    runs the handler
 //	  Completion.Run        internal/inflight           gives back slots, and calls that do not count
+//
+// The package comment of internal/engine has the path within that package, and that of
+// internal/redisstore the round trip.
 //
 // A Guard of a [RuleSet] takes the same path. attachment.bound (attached.go) reads the rules in
 // force, once for each call, and everything after it works with those. The rules get there from top
@@ -131,7 +137,7 @@
 //	  RuleSet.bind          ruleset.go                  prepares them for each Guard
 //	  ruleNames.replace     rule_names.go               claims their names, or refuses them all
 //	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
-//	  attachment.following  attached.go                 each Guard gets its rules
+//	  followedRules         attached.go                 each Guard gets its rules
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_report.go           if that failed: log and Stats
 //
@@ -148,10 +154,16 @@
 //	explanation.decide      explain_refusal.go          which rule would refuse
 //	Explanation.String      explain_text.go             the report, in words or as JSON
 //
-// The package comment of internal/redisstore has the part of the path within that package. A handle
-// takes a shorter path: Counter.Allow (counter.go), handleCall.ask (handle.go), and then the store
-// as above. A Counter with one limit takes the shortest path if there is no Redis:
-// handle.chargeHere (handle_here.go).
+// A handle is a rule without functions. A call of it takes this path:
+//
+//	Counter.Allow           counter.go                  or Pacer, Log, Slots: pacer.go, log.go, slots.go
+//	handle.chargeHere       handle_here.go              all, if one limit is counted without Redis; else
+//	handleCall.ask          handle.go                   checks the call, reports it to OnDecision
+//	  directCall.decide     handle_decide.go            all steps, in order:
+//	    directCall.add      handle_decide.go            Call.Add, as above
+//	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve
+//	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
+//	      fillDecision      notices.go                  the Decision
 //
 // Retry-After is computed by the algorithm, once in its Lua file and once in its Go file.
 // Refusal.SetHeader (refusal.go) rounds it up to whole seconds.
@@ -162,11 +174,14 @@
 //	boundClient.send        internal/redisstore/client.go        ends a call that was sent by itself
 //	breaker.run             internal/redisstore/breaker.go       lets the next calls fail at once
 //	toFailure               internal/redisstore/failure.go       whether it may have been charged
-//	Table.StandIn           internal/knownbans/answers.go        refuses, for a ban or a block that is known
-//	Counters.StandIn        internal/fallback/fallback.go        counts here, for CountLocally
-//	call.outcome            decide_verdicts.go                   lets the call pass, or refuses it
+//	Store.standIn           internal/localfirst/localfirst.go    what answers in place of Redis:
+//	  Table.StandIn         internal/knownbans/answers.go        a ban or a block that is known
+//	  Counters.StandIn      internal/fallback/fallback.go        a count here, for CountLocally
+//	Call.settle             internal/engine/decide.go            lets the call pass, or refuses it
+//	  decider.StoreFailed   notices.go                           once for each rule: log and Stats
+//	Call.Outcome            internal/engine/outcome.go           the reason
 //
-// Then storefailures.go counts and logs the failure, once for each rule. A handle returns it.
+// A handle without a StorePolicy returns the failure instead: directCall.failure (handle_decide.go).
 //
 // What operators ask and do (operate.go) takes the parts in operations.go, which know no Limiter:
 // internal/banlist, internal/overrides, internal/audit, internal/toplist.

@@ -11,7 +11,7 @@
 //
 //	Call.Apply      call.go      adds a rule, with the subject and the cost of the call
 //	Call.Add        add.go       makes its limits and its ban into counters
-//	  merge         merge.go     two rules with one counter charge it once
+//	  mergeLast     merge.go     two rules with one counter charge it once
 //	  lenience      lenient.go   rules that refuse nobody
 //	  askOverride   override.go  asks for what an operator set for the subject
 //	Call.Decide     decide.go    asks the store for a verdict on each counter
