@@ -60,7 +60,7 @@ func TestStoppedCallsBanNobody(t *testing.T) {
 		login := core.Rule{Name: "login", Limit: core.PerDay(1), Key: key("caller"), Ban: core.Ban{After: 1, For: time.Hour}}
 		tried := login
 		tried.Name, tried.Key, tried.DryRun = "tried", key("user"), true
-		wantStatus(t, newGuard(t, limiter, login, tried), newView("GET", "/"), 200)
+		wantStatus(t, attach(t, limiter, login, tried), newView("GET", "/"), 200)
 		costly := core.Rule{Name: "export", Limit: core.PerDay(3), Key: key("tenant"), Overrides: true, Cost: cost(4)}
 		blocked := core.Rule{Name: "api", Limit: core.PerDay(3), Key: key("key"), Overrides: true}
 		operator{t, limiter, "api", blocked.Limit}.block("key", time.Time{})
@@ -110,12 +110,16 @@ func TestDryBansChargeOnce(t *testing.T) {
 	})
 }
 
-// isBanned reports whether a rule bans a subject.
+// isBanned reports whether a rule bans a subject. One of the Guards with the rule must be in use,
+// because Inspect does not show those of others.
 func isBanned(t *testing.T, limiter *core.Limiter, subject string) bool {
 	t.Helper()
 	x, err := limiter.Inspect(background, subject)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(x.Rules) == 0 {
+		t.Fatal("no rule is attached")
 	}
 	return slices.ContainsFunc(x.Rules, func(r core.ExplainedRule) bool { return !r.BannedUntil.IsZero() })
 }
