@@ -177,7 +177,8 @@ type sickRing struct {
 	sick      *redistest.Server
 }
 
-func newSickRing(t *testing.T, timeout time.Duration) sickRing {
+// newSickRing returns a limiter whose Timeout is long enough for a server that answers.
+func newSickRing(t *testing.T) sickRing {
 	t.Helper()
 	ring := redistest.StartRing(t, 2)
 	// So that no server is taken out of the ring.
@@ -194,7 +195,7 @@ func newSickRing(t *testing.T, timeout time.Duration) sickRing {
 		return ""
 	}
 	nodes := ring.Nodes()
-	return sickRing{newLimiter(t, core.Options{Redis: client, Timeout: timeout}), on(nodes[0]), on(nodes[1]), nodes[1]}
+	return sickRing{newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second}), on(nodes[0]), on(nodes[1]), nodes[1]}
 }
 
 func counting(subject string) core.KeyFunc {
@@ -204,7 +205,7 @@ func counting(subject string) core.KeyFunc {
 // A rule in DryRun does not affect a live one, even if the shard of the former is down and it would
 // fail closed.
 func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
-	r := newSickRing(t, time.Second)
+	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well), OnStoreError: core.FailClosed},
 		core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: counting(r.ill), OnStoreError: core.FailClosed, DryRun: true},
@@ -215,7 +216,7 @@ func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
 
 // A limit on a sick shard refuses if the rule fails closed, and so does a ban alone.
 func TestBanOnASickShardFailsClosed(t *testing.T) {
-	r := newSickRing(t, time.Second)
+	r := newSickRing(t)
 	unlimited := func(core.Request) (core.Limit, error) { return core.Unlimited, nil }
 	banned := core.Rule{Name: "plan", Seconds: 3600, Key: counting(r.ill), LimitFor: unlimited, OnStoreError: core.FailClosed, Ban: core.Ban{ByHand: true}}
 	live := core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well)}
@@ -231,7 +232,7 @@ func TestBanOnASickShardFailsClosed(t *testing.T) {
 // While a refusal by one shard is repeated, the response says nothing about limits on the others,
 // because they are not asked.
 func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
-	r := newSickRing(t, time.Second)
+	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: counting(r.ill)},
 		core.Rule{Name: "own", Seconds: 3600, MaxCount: 1, Key: counting(r.well)})
@@ -255,17 +256,17 @@ func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 // A failing shard does not prevent renewing and releasing the slots of the same call on other
 // shards.
 func TestASickShardDoesNotAffectSlotsOnOthers(t *testing.T) {
-	r := newSickRing(t, 200*time.Millisecond)
+	r := newSickRing(t)
 	rule := func(name, subject string, window time.Duration) core.Rule {
 		return core.Rule{Name: name, Limit: core.Limit{Max: 1, Window: window, Algorithm: core.Concurrency}, Key: counting(subject)}
 	}
-	short := newGuard(t, r.Limiter, rule("ill", r.ill, time.Second), rule("well", r.well, time.Second))
+	limit := core.Limit{Max: 1, Window: 5 * time.Second, Algorithm: core.Concurrency}
+	short := newGuard(t, r.Limiter, rule("ill", r.ill, limit.Window), rule("well", r.well, limit.Window))
 	long := newGuard(t, r.Limiter, rule("ill long", r.ill, time.Hour), rule("well long", r.well, time.Hour))
-	limit := core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
 	wantStatus(t, long, newView("GET", "/"), 200).Run(func() int {
 		wantStatus(t, short, newView("GET", "/"), 200).Run(func() int {
 			r.sick.Stop()
-			for end := time.Now().Add(2 * limit.Window); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(limit.Window * 5 / 4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 				wantLeft(t, r.Limiter, "well", r.well, limit, 0)
 			}
 			return 200

@@ -63,7 +63,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 	})
 	t.Run("slow", func(t *testing.T) {
 		server := redistest.Start(t)
-		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 500 * time.Millisecond})
+		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 2 * time.Second})
 		guard := attachPolicies(t, limiter)
 		server.Stop()
 		began := time.Now()
