@@ -14,11 +14,10 @@ type call struct {
 	View
 	decider
 
-	decided   bool       // no function of the service owner's panicked
-	deciding  *namedRule // the rule whose functions are running
-	bySize    bool       // the cost was computed by CostBySize
-	looksOnly bool       // nothing will be charged by the counters that are added
-	readings  pathmatch.Readings
+	decided  bool       // no function of the service owner's panicked
+	deciding *namedRule // the rule whose functions are running
+	bySize   bool       // the cost was computed by CostBySize
+	readings pathmatch.Readings
 
 	inspects        bool // this call looks for mistakes in how the service is put together
 	untilInspection int  // how many calls of this object remain until the next inspection

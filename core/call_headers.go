@@ -11,12 +11,10 @@ func (c *call) writeHeaders(w HeaderWriter) {
 		return
 	}
 	for i := range c.Len() {
-		a, v := c.Limit(i), c.Verdict(i)
-		soft := a.Rule.Mode == engine.Soft
-		if (a.Shown() || soft) && v.Err == nil && !c.Unanswered(i) {
+		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
 			c.headers.Add(limitheader.Limit{
 				Policy: &c.preparedAt(i).policy, Verdict: v, Size: int64(c.limitAt(i).atOnce()),
-				Refused: c.Counter(i).Refuses(v), Soft: soft,
+				Refused: c.Counter(i).Refuses(v), Soft: c.Limit(i).Rule.Mode == engine.Soft,
 			})
 		}
 	}

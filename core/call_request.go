@@ -35,7 +35,7 @@ func (c *call) findClient() {
 // addressToCount returns the caller's address for a rule that counts by it.
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
-	if ips := c.limiter.clientIPs; !addr.IsValid() && !c.looksOnly {
+	if ips := c.limiter.clientIPs; !addr.IsValid() && !c.LooksOnly() {
 		c.limiter.operatorLog.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr

@@ -99,7 +99,7 @@ func (c *call) addRule(i int, subject string) error {
 	if a.err != nil {
 		return a.err
 	}
-	if in := &c.Applied()[i]; a.rule.Note != nil && (in.Own != nil || a.rule.Overrides) && a.keepsNotes() && !c.looksOnly {
+	if in := &c.Applied()[i]; a.rule.Note != nil && (in.Own != nil || a.rule.Overrides) && a.keepsNotes() && !c.LooksOnly() {
 		in.Note = cutNote(a.rule.Note(c))
 	}
 	c.Add(i)

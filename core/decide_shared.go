@@ -56,8 +56,8 @@ func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) A
 // addShared adds the counters of the shared limits, and reports whether there are any. They will not
 // be charged.
 func (c *call) addShared(subject string) bool {
-	c.lookOnly(true)
-	defer c.lookOnly(false)
+	c.LookOnly(true)
+	defer c.LookOnly(false)
 	defer func() { c.deciding = nil }()
 	for i := range c.rules {
 		a := &c.rules[i]
@@ -70,10 +70,4 @@ func (c *call) addShared(subject string) bool {
 		}
 	}
 	return c.Len() > 0
-}
-
-// lookOnly says whether the counters that are added from now on will not be charged.
-func (c *call) lookOnly(on bool) {
-	c.looksOnly = on
-	c.Unmarked(on)
 }

@@ -11,8 +11,9 @@ func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*at
 	x := l.newExplanation(unlisted)
 	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
 	// no notes are made.
-	c := &call{View: v, looksOnly: true, user: of.User, userKnown: of.User != "" || of.Anonymous}
+	c := &call{View: v, user: of.User, userKnown: of.User != "" || of.Anonymous}
 	c.limiter = l
+	c.LookOnly(true)
 	failed := identify(c)
 	x.describe(c)
 	anyCalled := slices.ContainsFunc(guards, func(g *attachment) bool { return g.calls.Load() != nil })

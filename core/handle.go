@@ -34,7 +34,8 @@ func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...
 	h := &handle{limiter: l, accepts: accepts}
 	h.named = &namedRule{name: strings.Clone(name), tally: l.tallies.OfHandle(name)}
 	h.named.prepare = func(of *preparedLimit) *ruleLimit { return &of.plain }
-	h.counted = engine.Rule{Name: h.named.name, Required: true}
+	h.counted = engine.Rule{Name: h.named.name}
+	h.policy.apply(&h.counted)
 	for _, limit := range limits {
 		prepared := h.prepare(prepare(limit))
 		if prepared.err != nil {
@@ -205,13 +206,9 @@ func (q *handleCall) most() int {
 	return int(most)
 }
 
-// appendKey returns the key of the counter at i, written into room.
-func (q *handleCall) appendKey(room []byte, i int) []byte {
-	counted := &q.countedAt(i).counted
-	if counted.KeyTail == "" {
-		return rediskey.AppendLimit(room, q.limiter.keyHead, q.subject, q.named.name, false, counted.Compiled)
-	}
-	return rediskey.Append(room, q.limiter.keyHead, q.subject, counted.KeyTail)
+// key returns the key of the counter at i.
+func (q *handleCall) key(i int) []byte {
+	return rediskey.AppendLimit(nil, q.limiter.keyHead, q.subject, q.named.name, false, q.countedAt(i).counted.Compiled)
 }
 
 // reset forgets the subject's use of all limits of the handle.
@@ -228,7 +225,7 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	var keys [][]byte
 	for i := range q.limits {
 		if !q.countedAt(i).limit.unlimited() {
-			keys = append(keys, q.appendKey(nil, i))
+			keys = append(keys, q.key(i))
 		}
 	}
 	return q.limiter.operations.reset(ctx, audit.Reset, q.named.name, q.subject, keys...)

@@ -67,7 +67,7 @@ func (c *directCall) add(q *handleCall, reserves bool) {
 	if !q.unlimited() {
 		a.Own = &of.own.counted
 	}
-	c.Unmarked(!q.charge)
+	c.LookOnly(!q.charge)
 	c.Add(0)
 }
 

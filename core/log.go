@@ -60,7 +60,7 @@ func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 	if q.unlimited() {
 		return nil, nil
 	}
-	kept, err := q.limiter.store.Records(ctx, q.appendKey(nil, 0), &q.limit(0).compiled)
+	kept, err := q.limiter.store.Records(ctx, q.key(0), &q.limit(0).compiled)
 	if err != nil {
 		return nil, q.limiter.failures.errorOf(q.named.name, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
@@ -150,8 +149,7 @@ func (c *call) applyOwn(rules []*boundRule) *Refusal {
 
 // addOwn adds the counters of the rules to show, each with a cost of one.
 func (c *call) addOwn(v *askingView) *Refusal {
-	c.lookOnly(true)
-	defer c.lookOnly(false)
+	c.LookOnly(true)
 	defer func() { c.deciding = nil }()
 	for i := range c.rules {
 		a := &c.rules[i]
@@ -173,13 +171,13 @@ func (c *call) addOwn(v *askingView) *Refusal {
 func (c *call) showOwn() (own OwnLimits) {
 	own.body = append(own.body, `{"limits":[`...)
 	for i := range c.Len() {
-		a, v, rule := c.Limit(i), c.Verdict(i), c.ruleOf(i).rule
+		v, rule := c.Verdict(i), c.ruleOf(i).rule
 		switch {
 		case v.Ended != nil:
 			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, rule, v.Ended)}
 		case v.Err != nil:
 			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, rule, v.Err)}
-		case !a.Shown() && a.Rule.Mode != engine.Soft, c.Unanswered(i):
+		case !c.IsTold(i):
 			continue
 		}
 		if len(own.Limits) > 0 {

@@ -87,7 +87,7 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 		return release, d, err
 	}
 	if d.Allowed && d.Source != FromNobody {
-		slot := algorithm.Charge{Key: q.appendKey(nil, 0), Limit: &q.limit(0).compiled, Mark: holder}
+		slot := algorithm.Charge{Key: q.key(0), Limit: &q.limit(0).compiled, Mark: holder}
 		if d.Source == FromLocal {
 			slot.LocalShare = q.policy.share
 		}

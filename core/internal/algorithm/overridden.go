@@ -92,8 +92,7 @@ func (q *OverrideQuery) Blocks() bool { return q.Found.What == OverrideBlocked }
 func (q *OverrideQuery) lifts() bool { return q.Found.What == OverrideUnlimited || q.Blocks() }
 
 // made caches the limits that overrides make, and those of several rules with one counter, because
-// every call needs them. Limits beyond maxMade
-// are made anew each time.
+// every call needs them. Limits beyond maxMade are made anew each time.
 var made cowmap.Map[madeLimit, *Limit]
 
 type madeLimit struct {

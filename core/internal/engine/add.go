@@ -113,7 +113,7 @@ func (c *Call) addLimit(a *Applied, n int, limit *Limit, cost int64) (at int, fi
 	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.Compiled, cost, a.Rule.lenient(), a.Personal
 	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
 	switch {
-	case c.unmarked:
+	case c.looksOnly:
 	case slots:
 		counter.Mark = c.slotHolder()
 	case a.Note != "" && limit.Compiled.Properties().Notes:

@@ -43,6 +43,13 @@ func (c *Call) SoftExceeded(i int) bool {
 // did just before. Such a limit is left out of headers, decisions and counts.
 func (c *Call) Unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
+// IsTold reports whether callers are told of the limit at i, besides that it binds the call: in headers,
+// and among their own limits. Those of soft rules are, because their calls go on marked.
+func (c *Call) IsTold(i int) bool {
+	a := &c.limits[i]
+	return (a.Shown() || a.Rule.Mode == Soft) && !c.Unanswered(i)
+}
+
 // BindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
 // than an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer
 // permits left more than many.

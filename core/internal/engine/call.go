@@ -37,7 +37,7 @@ type state struct {
 	hasSoft   bool // a rule with Soft applies
 	hasCostly bool // one of the limits is costly
 	warns     bool // a rule that applies has Warn
-	unmarked  bool // counters need no marks, because nothing will be charged
+	looksOnly bool // see LookOnly
 }
 
 // Applied is a rule that applies to a call, and what the call is by that rule.
@@ -128,9 +128,12 @@ func (c *Call) Apply(r *Rule) *Applied {
 	return a
 }
 
-// Unmarked says whether the counters that are added from now on need neither a note nor the name of a
-// holder, because nothing will be charged.
-func (c *Call) Unmarked(on bool) { c.unmarked = on }
+// LookOnly says whether nothing will be charged by the counters that are added from now on, until
+// Clear. Then they need neither a note nor the name of a holder.
+func (c *Call) LookOnly(on bool) { c.looksOnly = on }
+
+// LooksOnly reports what LookOnly has set.
+func (c *Call) LooksOnly() bool { return c.looksOnly }
 
 // Holder returns the name of the slots that the call takes, or "".
 func (c *Call) Holder() string { return c.holder }

@@ -11,15 +11,15 @@
 //
 //	Call.Apply      call.go      adds a rule, with the subject and the cost of the call
 //	Call.Add        add.go       makes its limits and its ban into counters
-//	  mergeLast     merge.go     two rules with one counter charge it once
-//	  lenience      lenient.go   rules that refuse nobody
 //	  askOverride   override.go  asks for what an operator set for the subject
+//	  lenience      lenient.go   rules that refuse nobody
+//	  mergeLast     merge.go     two rules with one counter charge it once
 //	Call.Decide     decide.go    asks the store for a verdict on each counter
 //	  obey          override.go  applies the overrides that the store found
 //	  applyBans     decide.go    bans in force
 //	Call.Binding    binding.go   the limit that binds the call
-//	Call.Outcome    outcome.go   what a limit decides, and why
 //	Call.Notice     notice.go    passes the decision of each rule to the observer
+//	Call.Outcome    outcome.go   what a limit decides, and why
 package engine
 
 import (

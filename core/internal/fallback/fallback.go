@@ -47,8 +47,7 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 	answers := make([]algorithm.Verdict, len(local))
 	f.Store.Decide(ctx, local, charge && othersPass, answers)
 	for n, i := range places {
-		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
-		verdicts[i] = answers[n]
+		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
 	}
 	if !charge || !othersPass || algorithm.Passes(local, answers) {
 		return nil
@@ -67,8 +66,7 @@ func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter
 	answers := make([]algorithm.Verdict, len(local))
 	f.Store.DecideUpTo(ctx, local, answers)
 	for n, i := range places {
-		answers[n].From, answers[n].Instead = algorithm.FromLocal, verdicts[i].Err
-		verdicts[i] = answers[n]
+		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
 	}
 	algorithm.SetCost(counters, local[0].Cost)
 }
@@ -103,9 +101,14 @@ func (f *Counters) StandInReserve(ctx context.Context, c *algorithm.Counter, pat
 	if !needed(c, v) {
 		return
 	}
-	local, why := f.counter(c), v.Err
-	*v = f.Store.Reserve(ctx, &local, patience)
-	v.From, v.Instead = algorithm.FromLocal, why
+	local := f.counter(c)
+	*v = inPlaceOf(v, f.Store.Reserve(ctx, &local, patience))
+}
+
+// inPlaceOf returns the answer of this process in place of the failure of the shared store.
+func inPlaceOf(failed *algorithm.Verdict, answer algorithm.Verdict) algorithm.Verdict {
+	answer.From, answer.Instead = algorithm.FromLocal, failed.Err
+	return answer
 }
 
 // Uncharge returns what the shared store charged for a call that is refused here. The verdicts are
