@@ -45,7 +45,7 @@ func TestNoConnection(t *testing.T) {
 	named.ServerName = "other.example"
 	late.Time = func() time.Time { return time.Now().AddDate(10, 0, 0) }
 
-	const slowly = 400 * time.Millisecond // longer than the Timeout, so that the reason is hidden
+	const slowly = 2500 * time.Millisecond // longer than the Timeout, so that the reason is hidden
 	const warn, wrong = "level=WARN", "level=ERROR"
 	for name, test := range map[string]struct {
 		options redis.Options
@@ -110,7 +110,7 @@ func TestNoConnection(t *testing.T) {
 func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreErrorClass, level, change string) {
 	t.Helper()
 	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond, Logger: log.Logger()})
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second, Logger: log.Logger()})
 	call := func() {
 		_, err := limiter.MustCounter("name", core.PerHour(5)).Allow(background, "subject")
 		var failed *core.StoreError
@@ -140,7 +140,7 @@ func TestAPoolThatIsTooSmall(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t, func(o *redis.Options) { o.PoolSize = 1 })
 	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 100 * time.Millisecond, Logger: log.Logger()})
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: time.Second, Logger: log.Logger()})
 	call := func() error {
 		_, err := limiter.MustCounter("name", core.PerHour(1000)).Allow(background, "subject")
 		return err
@@ -171,7 +171,7 @@ func TestAPoolThatIsTooSmall(t *testing.T) {
 func TestCallsThatWaitForOthers(t *testing.T) {
 	server := redistest.Start(t)
 	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 400 * time.Millisecond, Logger: log.Logger()})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second, Logger: log.Logger()})
 	storm := func() {
 		var all sync.WaitGroup
 		for range 64 {
