@@ -1,0 +1,183 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// ask adds rules and asks a store that has these answers.
+func (w *world) ask(answers []algorithm.Verdict, rules ...*engine.Rule) *call {
+	w.store.answers = answers
+	c := w.open()
+	for _, r := range rules {
+		c.add(by{Rule: r})
+	}
+	c.Decide(background)
+	return c
+}
+
+var (
+	fits      = algorithm.Verdict{Remaining: 5}
+	refused   = algorithm.Verdict{RetryAfter: hour}
+	away      = algorithm.Verdict{Err: errAway}
+	nobody    = algorithm.Verdict{From: algorithm.FromNobody}
+	required  = func(r *engine.Rule) { r.Required = true }
+	hardN     = hard("n", perDay(9))
+	hardM     = hard("m", perDay(9))
+	softS     = soft("s", perDay(9))
+	softR     = soft("r", perDay(9))
+	dryD      = dry("d", perDay(9))
+	requiredQ = with(hard("q", perDay(9)), required)
+)
+
+// A refusal binds more than an allowance, a longer wait more than a shorter one, a verdict more than
+// a failure, few permits more than many, and the first limit of equal ones.
+func TestBinding(t *testing.T) {
+	type verdicts = []algorithm.Verdict
+	for _, test := range []struct {
+		rules   []*engine.Rule
+		answers verdicts
+		want    int
+	}{
+		{[]*engine.Rule{hardN}, verdicts{fits}, 0},
+		{[]*engine.Rule{hardN}, verdicts{nobody}, -1},
+		{[]*engine.Rule{softS}, verdicts{fits}, 0},
+		{[]*engine.Rule{dryD}, verdicts{refused}, -1},
+		{[]*engine.Rule{hardN, hardM}, verdicts{fits, fits}, 0},
+		{[]*engine.Rule{hardN, hardM}, verdicts{fits, {Remaining: 4}}, 1},
+		{[]*engine.Rule{hardN, hardM}, verdicts{{Remaining: 4}, fits}, 0},
+		{[]*engine.Rule{hardN, hardM}, verdicts{fits, {Remaining: 5, ResetAfter: 1}}, 1},
+		{[]*engine.Rule{hardN, hardM}, verdicts{{Remaining: 5, ResetAfter: 1}, fits}, 0},
+		{[]*engine.Rule{hardN, hardM}, verdicts{fits, refused}, 1},
+		{[]*engine.Rule{hardN, hardM}, verdicts{refused, {Remaining: 1}}, 0},
+		{[]*engine.Rule{hardN, hardM}, verdicts{refused, {RetryAfter: 2 * hour}}, 1},
+		{[]*engine.Rule{hardN, hardM}, verdicts{{RetryAfter: 2 * hour}, refused}, 0},
+		{[]*engine.Rule{hardN, hardM}, verdicts{away, fits}, 1},
+		{[]*engine.Rule{hardN, hardM}, verdicts{fits, away}, 0},
+		{[]*engine.Rule{hardN, hardM}, verdicts{nobody, fits}, 1},
+		{[]*engine.Rule{hardN, requiredQ}, verdicts{fits, away}, 1},
+		{[]*engine.Rule{hardN, requiredQ}, verdicts{refused, away}, 0},
+		{[]*engine.Rule{dryD, hardN}, verdicts{refused, fits}, 1},
+		{[]*engine.Rule{hardN, dryD}, verdicts{fits, refused}, 0},
+		{[]*engine.Rule{hardN, softS}, verdicts{fits, {Remaining: 1}}, 0},
+		{[]*engine.Rule{hardN, softS}, verdicts{fits, refused}, 1},
+		{[]*engine.Rule{hardN, softS}, verdicts{refused, refused}, 0},
+		{[]*engine.Rule{softS, hardN}, verdicts{fits, fits}, 1},
+		{[]*engine.Rule{softS, softR}, verdicts{fits, refused}, 1},
+		{[]*engine.Rule{softS, softR}, verdicts{nobody, fits}, 1},
+		{[]*engine.Rule{softS, softR, hardN}, verdicts{{RetryAfter: 2 * hour}, refused, fits}, 0},
+		{[]*engine.Rule{softS, dryD}, verdicts{fits, refused}, 0},
+		{[]*engine.Rule{dryD, softS}, verdicts{refused, nobody}, -1},
+		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{{Remaining: 5}, {}}, 0},
+		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{{Remaining: 5}, {RetryAfter: 1}}, 0},
+	} {
+		if at := newWorld(t).ask(test.answers, test.rules...).Binding(); at != test.want {
+			t.Errorf("%d of %+v binds, want %d", at, test.answers, test.want)
+		}
+	}
+}
+
+// A ban alone binds only if it holds.
+func TestBindingBan(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		w := newWorld(t)
+		if holds {
+			w.ban("b")
+		}
+		c := w.open().add(by{Rule: banning(hard("b", perDay(9))), free: true})
+		c.Decide(background)
+		if at := c.Binding(); (at == 0) != holds {
+			t.Errorf("%d binds, held %t", at, holds)
+		}
+	}
+}
+
+// A rule is represented by the limit that binds the call most, and rules of one name count as one.
+func TestRepresents(t *testing.T) {
+	two := hard("n", perDay(9), perHour(9))
+	other := hard("n", windows(algorithm.FixedWindow, 9, 2*day))
+	banned := banning(hard("b", perDay(9), perHour(9)))
+	type verdicts = []algorithm.Verdict
+	for _, test := range []struct {
+		rules   []*engine.Rule
+		answers verdicts
+		want    []int
+	}{
+		{[]*engine.Rule{two, hardM}, verdicts{fits, fits, fits}, []int{0, -1, 2}},
+		{[]*engine.Rule{two, hardM}, verdicts{fits, refused, fits}, []int{1, -1, 2}},
+		{[]*engine.Rule{two, hardM}, verdicts{nobody, fits, fits}, []int{1, -1, 2}},
+		{[]*engine.Rule{two, hardM}, verdicts{nobody, nobody, fits}, []int{-1, -1, 2}},
+		{[]*engine.Rule{two, hardM}, verdicts{fits, nobody, nobody}, []int{0, -1, -1}},
+		{[]*engine.Rule{two, hardM, other}, verdicts{fits, fits, fits, refused}, []int{3, -1, 2, -1}},
+		{[]*engine.Rule{hardN, soft("n", perHour(9)), dry("n", perDay(9))}, verdicts{fits, refused, refused}, []int{0, 1, 2}},
+		{[]*engine.Rule{banned}, verdicts{fits, {Remaining: 4}, {}}, []int{1, -1, -1}},
+		{[]*engine.Rule{banned}, verdicts{nobody, nobody, {}}, []int{2, -1, -1}},
+		{[]*engine.Rule{banned}, verdicts{fits, nobody, away}, []int{0, -1, -1}},
+	} {
+		c := newWorld(t).ask(test.answers, test.rules...)
+		for i, at := range test.want {
+			if got := c.Represents(i); got != at {
+				t.Errorf("%+v: %d represents the rule at %d, want %d", test.answers, got, i, at)
+			}
+		}
+	}
+}
+
+// A silent ban represents its rule only if nothing else does, also if the ban comes first.
+func TestASilentBanRepresents(t *testing.T) {
+	w, b := newWorld(t), banning(hard("b", perDay(9)))
+	c := w.open().add(by{Rule: b, free: true}, by{Rule: b})
+	c.Decide(background)
+	if c.Represents(0) != 1 || c.Represents(1) != -1 || !c.Limit(0).Silent() {
+		t.Errorf("%s: %d", c.verdicts(), c.Represents(0))
+	}
+	if c = w.open().add(by{Rule: b, free: true}); !c.Decide(background) || c.Represents(0) != 0 {
+		t.Errorf("%s: %d", c.verdicts(), c.Represents(0))
+	}
+}
+
+// What a limit decides, by its rule's mode and the store's verdict, and what decided it.
+func TestOutcome(t *testing.T) {
+	for name, test := range map[string]struct {
+		verdict algorithm.Verdict
+		of      [3]engine.Outcome // by Hard, Soft and DryRun
+		source  algorithm.Origin
+	}{
+		"fits":       {fits, [3]engine.Outcome{}, algorithm.FromStore},
+		"leased":     {algorithm.Verdict{From: algorithm.FromLease}, [3]engine.Outcome{}, algorithm.FromLease},
+		"refused":    {refused, [3]engine.Outcome{engine.LimitExceeded, engine.SoftExceeded, engine.DryRunExceeded}, algorithm.FromStore},
+		"remembered": {algorithm.Verdict{RetryAfter: 1, From: algorithm.FromRefusal}, [3]engine.Outcome{engine.LimitExceeded, engine.SoftExceeded, engine.DryRunExceeded}, algorithm.FromRefusal},
+		"failed":     {away, [3]engine.Outcome{engine.StoreFailOpen, engine.StoreFailOpen, engine.StoreFailOpen}, algorithm.FromNobody},
+	} {
+		for mode := range engine.DryRun + 1 {
+			c := newWorld(t).ask([]algorithm.Verdict{test.verdict}, rule("n", mode, perDay(9)))
+			if got := c.Outcome(0); got != test.of[mode] || c.Source(0) != test.source {
+				t.Errorf("%s, mode %d: outcome %d from %d, want %d", name, mode, got, c.Source(0), test.of[mode])
+			}
+			c = newWorld(t).ask([]algorithm.Verdict{away}, with(rule("n", mode, perDay(9)), required))
+			if closed := c.Outcome(0) == engine.StoreFailClosed; closed != (mode == engine.Hard) {
+				t.Errorf("mode %d, required: outcome %d", mode, c.Outcome(0))
+			}
+		}
+	}
+}
+
+// A block is told apart from a ban, and both from a limit, but not by rules that refuse nobody.
+func TestOutcomeOfBlocksAndBans(t *testing.T) {
+	w := newWorld(t)
+	w.override("n", overrides(perDay(9))["blocked"])
+	w.ban("n")
+	for mode, outcome := range []engine.Outcome{engine.Blocked, engine.SoftExceeded, engine.DryRunExceeded} {
+		c := w.open().add(by{Rule: obeying(banning(rule("n", engine.Mode(mode), perDay(9))))})
+		if c.Decide(background); c.Outcome(0) != outcome {
+			t.Errorf("mode %d, blocked: %d, %s", mode, c.Outcome(0), c.verdicts())
+		}
+	}
+	w.override("n", overrides(perDay(9))["9"])
+	c := w.open().add(by{Rule: obeying(banning(hard("n", perDay(9))))})
+	if c.Decide(background); c.Outcome(0) != engine.Banned || c.Outcome(1) != engine.LimitExceeded {
+		t.Errorf("banned: %d, %s", c.Outcome(0), c.verdicts())
+	}
+}

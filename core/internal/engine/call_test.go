@@ -1,0 +1,195 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// drawRules draws rules of all kinds, of which some share counters.
+func drawRules(t *rapid.T) (rules []by) {
+	for range rapid.IntRange(0, 4).Draw(t, "rules") {
+		limits := rapid.SampledFrom([][]engine.Limit{
+			{perDay(4)}, {perDay(3), perHour(5)}, {perHour(2)}, {bucket(3, 2)}, {bucket(2, 4), perDay(6)}, {logged(3)}, {slots(2), logged(4)},
+		}).Draw(t, "limits")
+		r := rule(rapid.SampledFrom([]string{"n", "m"}).Draw(t, "name"), engine.Mode(rapid.IntRange(0, 2).Draw(t, "mode")), limits...)
+		if rapid.Bool().Draw(t, "bans") {
+			banning(r)
+		}
+		if rapid.Bool().Draw(t, "overrides") {
+			obeying(r)
+		}
+		r.Required, r.Lease = rapid.Bool().Draw(t, "required"), rapid.Int64Range(0, 1).Draw(t, "lease")
+		r.LocalShare = rapid.SampledFrom([]float64{0, .5}).Draw(t, "share")
+		rules = append(rules, by{
+			Rule: r, cost: rapid.SampledFrom([]int64{1, 2, 3, 5, algorithm.LargestCost}).Draw(t, "cost"),
+			subject: rapid.SampledFrom([]string{"", "b"}).Draw(t, "subject"), note: "note",
+			free: rapid.IntRange(0, 4).Draw(t, "free") == 0, unlimited: rapid.IntRange(0, 4).Draw(t, "unlimited") == 0,
+			personal: rapid.Bool().Draw(t, "personal"),
+		})
+	}
+	return rules
+}
+
+// everything describes a call, and what was noticed of it.
+func (c *call) everything() string {
+	costly, at := c.Costly()
+	name := "none"
+	if costly != nil {
+		name = fmt.Sprint(costly.Rule.Name, costly.At, at)
+	}
+	binding := c.Binding()
+	c.Notice(binding)
+	text := fmt.Sprintln(c.counters()) + fmt.Sprintln(c.verdicts()) +
+		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), c.MayBeOverridden(), len(c.Untried()), len(c.Applied()), c.of.take())
+	for i := range c.Len() {
+		counter := c.Counter(i)
+		text += fmt.Sprintf("%s lease %d outcome %d, ", counter.Key, counter.Lease, c.Outcome(i))
+	}
+	return text
+}
+
+// act is one thing that happens to a call. A new one adds no rules in vain.
+func (c *call) act(what string, rules []by, isNew bool) {
+	switch what {
+	case "decide":
+		c.add(rules...).Decide(background)
+	case "look":
+		c.Unmarked(true)
+		c.add(rules...).Look(background)
+	case "ask":
+		c.add(rules...).Ask(background)
+	case "up to":
+		if c.add(rules...); c.Len() > 0 {
+			if costly, _ := c.Costly(); costly == nil {
+				c.DecideUpTo(background)
+			}
+		}
+	case "recall":
+		c.Unmarked(true)
+		if c.add(rules...); c.Len() > 0 {
+			c.Recall()
+		}
+	case "add again":
+		c.Unmarked(true)
+		c.apply(rules...)
+		for i := range c.Applied() {
+			if !isNew {
+				c.Add(i)
+			}
+		}
+		c.Drop()
+		c.Unmarked(false)
+		for i := range c.Applied() {
+			if i%2 == 0 {
+				c.Add(i)
+			}
+		}
+		c.Decide(background)
+	}
+}
+
+// A call that was used before answers as a new one does, whatever it was used for.
+func TestCallsAreUsedAgain(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		used, fresh := newWorld(t), newWorld(t)
+		defer used.store.Close()
+		defer fresh.store.Close()
+		for _, w := range []*world{used, fresh} {
+			w.Memory = &memory{store: w.store, recalled: []algorithm.Verdict{{From: algorithm.FromRefusal, RetryAfter: hour}}}
+		}
+		c := used.open()
+		for range rapid.IntRange(1, 12).Draw(rt, "calls") {
+			if o := rapid.SampledFrom([]string{"", "", "1", "9", "unlimited", "blocked", "invalid"}).Draw(rt, "override"); o != "" {
+				used.override("n", overrides(perDay(4))[o])
+				fresh.override("n", overrides(perDay(4))[o])
+			}
+			what := rapid.SampledFrom([]string{"decide", "look", "ask", "up to", "recall", "add again"}).Draw(rt, "what")
+			rules := drawRules(rt)
+			if what == "up to" && len(rules) > 1 {
+				rules = rules[:1]
+			}
+			f := fresh.open()
+			c.act(what, rules, false)
+			f.act(what, rules, true)
+			if got, want := c.everything(), f.everything(); got != want {
+				rt.Fatalf("%s by a used call:\n%s\nby a new one:\n%s", what, got, want)
+			}
+			c.Clear()
+		}
+	})
+}
+
+// Charges have numbers of their own, also those of a call that is used again.
+func TestIDs(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	for _, want := range []uint64{1, 4, 5} {
+		if c.ID() != want {
+			t.Errorf("number %d, want %d", c.ID(), want)
+		}
+		if want == 1 {
+			c.add(by{Rule: hard("n", perDay(1), perHour(1))})
+		}
+		c.Clear()
+	}
+}
+
+// Rules are numbered in the order in which they apply.
+func TestApply(t *testing.T) {
+	c := newWorld(t).open()
+	for i := range 3 {
+		if a := c.Apply(hardN); a.At != i || a.Rule != hardN || a.Subject != nil || len(c.Applied()) != i+1 {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// quiet is an observer that notes nothing.
+type quiet struct{ engine.Observer }
+
+func (quiet) Banned(int) {}
+
+func (quiet) Decided(int, engine.Decided) {}
+
+// A call that was used before allocates nothing.
+func TestAllocations(t *testing.T) {
+	w := newWorld(t)
+	w.Store = w.store.Store
+	subject := []byte("a")
+	for name, rules := range map[string][]*engine.Rule{
+		"one rule":  {hard("n", perDay(1e9))},
+		"many":      {banning(hard("n", perDay(1e9), perHour(1e9))), hard("n", perDay(1e8)), soft("s", perDay(1e9), perHour(2)), dry("d", perDay(1e9))},
+		"a refusal": {banning(hard("r", perDay(1))), hard("k", perDay(1e9))},
+	} {
+		c := w.NewCall(quiet{}, 1)
+		decide := func() {
+			c.Clear()
+			for _, r := range rules {
+				a := c.Apply(r)
+				a.Subject, a.Cost, a.Own = subject, int64(len(r.Limits)), r.Limits[0]
+			}
+			for i := range rules {
+				c.Add(i)
+			}
+			c.Decide(background)
+			c.Notice(c.Binding())
+		}
+		if n := testing.AllocsPerRun(100, decide); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 10_000 {
+			decide()
+		}
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 10_000 {
+			t.Errorf("%s: a call that is used again grows by %d bytes", name, after.TotalAlloc-before.TotalAlloc)
+		}
+	}
+}

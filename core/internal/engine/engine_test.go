@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+const (
+	hour = 3600 * 1_000_000
+	day  = 24 * hour
+	head = "p:{"
+)
+
+var (
+	background = context.Background()
+	errAway    = errors.New("away")
+)
+
+// world is an engine on the store of this process, at midnight, and what it noticed.
+type world struct {
+	engine.Engine
+	store   *store
+	noticed []string
+	holders int
+}
+
+func newWorld(t testing.TB) *world {
+	s := &store{Store: memstore.New(100_000, func() int64 { return 20_000 * day })}
+	t.Cleanup(s.Close)
+	w := &world{store: s}
+	w.Engine = engine.Engine{Store: s, KeyHead: head, Slots: w}
+	return w
+}
+
+// NewHolder implements engine.Slots.
+func (w *world) NewHolder() string {
+	w.holders++
+	return fmt.Sprint("holder", w.holders)
+}
+
+// DropDoubtfulSlots implements engine.Slots.
+func (w *world) DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	w.noticed = append(w.noticed, fmt.Sprint("doubtful slots of ", len(counters), len(verdicts)))
+}
+
+// take returns what was noticed, and forgets it.
+func (w *world) take() string {
+	noticed := strings.Join(w.noticed, ", ")
+	w.noticed = nil
+	return noticed
+}
+
+// override sets what an operator gives the subject a under a name.
+func (w *world) override(name string, o algorithm.Override) {
+	named := memstore.NamedOverride{Name: name, Subject: "a", Override: o}
+	if _, _, err := w.store.SetOverride(overrideKey(name), named, 100); err != nil {
+		panic(err)
+	}
+}
+
+func overrideKey(name string) []byte {
+	return rediskey.Append(nil, head, "a", rediskey.OverrideTail(name))
+}
+
+// ban bans the subject a from a rule for a day.
+func (w *world) ban(name string) {
+	if _, _, err := w.store.Ban(background, rediskey.Append(nil, head, "a", rediskey.BanTail(name, false)), day); err != nil {
+		panic(err)
+	}
+}
+
+// store is the store of this process, unless the test has the answers.
+type store struct {
+	*memstore.Store
+	answers []algorithm.Verdict
+	found   algorithm.FoundOverride
+	asked   []string
+}
+
+func (s *store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if len(counters) != len(verdicts) {
+		panic(fmt.Sprint(len(verdicts), " verdicts on ", len(counters), " counters"))
+	}
+	s.asked = append(s.asked, fmt.Sprintf("decide %d, charge %t, lease %d", len(counters), charge, counters[0].Lease))
+	if s.answers == nil {
+		s.Store.Decide(ctx, counters, charge, verdicts)
+		return
+	}
+	for _, q := range algorithm.AppendQueries(nil, counters) {
+		q.Answer(s.found)
+	}
+	copy(verdicts, s.answers)
+}
+
+// memory remembers the refusals that a test says.
+type memory struct {
+	*store
+	recalled []algorithm.Verdict
+}
+
+func (m *memory) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	m.asked = append(m.asked, "look")
+	m.Store.Decide(ctx, counters, false, verdicts)
+}
+
+func (m *memory) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+	return m.recalled != nil && copy(verdicts, m.recalled) == len(counters)
+}
+
+// call is a call that notes what its engine notices.
+type call struct {
+	engine.Call
+	of *world
+}
+
+func (w *world) open() *call {
+	c := &call{of: w}
+	c.Call = w.NewCall(c, 1)
+	return c
+}
+
+func (c *call) note(format string, args ...any) {
+	c.of.noticed = append(c.of.noticed, fmt.Sprintf(format, args...))
+}
+
+func (c *call) Decided(at int, d engine.Decided) {
+	text := fmt.Sprint(c.limitName(at), " decided ", d.Outcome)
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{d.Usual, "usual"}, {d.Bound, "bound"}, {d.Near, "near"}, {d.Refused, "refused"}} {
+		if flag.set {
+			text += " " + flag.name
+		}
+	}
+	c.note("%s", text)
+}
+
+func (c *call) Banned(at int) { c.note("%s banned", c.limitName(at)) }
+
+func (c *call) StoreFailed(a *engine.Applied, err error) { c.note("%s failed: %v", a.Rule.Name, err) }
+
+func (c *call) OverrideIgnored(a *engine.Applied, why error) {
+	c.note("%s ignores: %v", a.Rule.Name, why)
+}
+
+// by is a rule that applies to a call, and what the call is by it. Unless the test says otherwise,
+// the subject is a and the cost is 1.
+type by struct {
+	*engine.Rule
+	cost                                int64
+	own                                 *engine.Limit
+	subject, note                       string
+	free, unlimited, personal, reserves bool
+}
+
+// add adds the counters of rules.
+func (c *call) add(rules ...by) *call {
+	c.apply(rules...)
+	for i := len(c.Applied()) - len(rules); i < len(c.Applied()); i++ {
+		c.Add(i)
+	}
+	return c
+}
+
+func (c *call) apply(rules ...by) {
+	for _, r := range rules {
+		a := c.Apply(r.Rule)
+		a.Subject, a.Cost, a.Own, a.Note = []byte("a"+r.subject), max(1, r.cost), r.Limits[0], r.note
+		a.Personal, a.Reserves, a.Free = r.personal, r.reserves, r.free
+		if r.own != nil {
+			a.Own = r.own
+		}
+		if r.free {
+			a.Cost = 0
+		}
+		if r.free || r.unlimited {
+			a.Own = nil
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// The decision of each rule is noticed once, by the limit that represents it, or by the one that the
+// call was answered with.
+func TestNotice(t *testing.T) {
+	two := hard("n", perDay(9), perHour(9))
+	further := hard("n", windows(algorithm.FixedWindow, 9, 2*day))
+	type verdicts = []algorithm.Verdict
+	left := func(n int64) algorithm.Verdict { return algorithm.Verdict{Remaining: n} }
+	for _, test := range []struct {
+		rules   []*engine.Rule
+		answers verdicts
+		want    string
+	}{
+		{[]*engine.Rule{two, hardM}, verdicts{left(9), left(5), left(4)}, "n/1 decided 0 usual, m/0 decided 0 usual bound"},
+		{[]*engine.Rule{hardM, two, further}, verdicts{left(9), left(5), left(4), left(3)}, "m/0 decided 0 usual, n/0 decided 0 usual bound"},
+		{[]*engine.Rule{hardM, two}, verdicts{left(9), left(5), refused}, "m/0 decided 0 usual, n/1 decided 1 bound refused"},
+		{[]*engine.Rule{hardM, two}, verdicts{left(9), nobody, refused}, "m/0 decided 0 usual, n/1 decided 1 bound refused"},
+		{[]*engine.Rule{hardM, two}, verdicts{refused, nobody, nobody}, "m/0 decided 1 bound refused"},
+		{[]*engine.Rule{hardN, softS, dryD}, verdicts{left(5), refused, refused}, "n/0 decided 0 usual, s/0 decided 5 bound refused, d/0 decided 4 refused"},
+		{[]*engine.Rule{dryD}, verdicts{refused}, "d/0 decided 4 refused"},
+		{[]*engine.Rule{hardN, hardM}, verdicts{away, {Remaining: 5, From: algorithm.FromLease}}, "n failed: away, n/0 decided 6, m/0 decided 0 bound"},
+		{[]*engine.Rule{requiredQ}, verdicts{away}, "q failed: away, q/0 decided 7 bound"},
+		{[]*engine.Rule{hardN}, verdicts{{Remaining: 5, From: algorithm.FromRefusal, RetryAfter: 1}}, "n/0 decided 1 bound refused"},
+		{[]*engine.Rule{hardN}, verdicts{left(2)}, "n/0 decided 0 usual bound"},
+		{[]*engine.Rule{hardN}, verdicts{left(1)}, "n/0 decided 0 usual bound near"},
+		{[]*engine.Rule{two, hardM}, verdicts{{Remaining: 1, ResetAfter: 1}, left(1), left(1)}, "n/0 decided 0 usual bound near, m/0 decided 0 usual near"},
+		{[]*engine.Rule{hardM, hard("n", perDay(100), perHour(10))}, verdicts{left(9), left(15), left(5)}, "m/0 decided 0 usual, n/1 decided 0 usual bound near"},
+		{[]*engine.Rule{hardM, hardN}, verdicts{left(1), left(5)}, "m/0 decided 0 usual bound near, n/0 decided 0 usual"},
+		{[]*engine.Rule{hardM, hardN}, verdicts{left(1), refused}, "m/0 decided 0 usual, n/0 decided 1 bound refused"},
+		{[]*engine.Rule{hardM, soft("s", perDay(9), perHour(9))}, verdicts{left(5), left(0), {RetryAfter: 1}}, "m/0 decided 0 usual, s/1 decided 5 bound refused"},
+		{[]*engine.Rule{hardM, soft("s", perDay(9), perHour(9))}, verdicts{left(5), left(0), away}, "s failed: away, m/0 decided 0 usual bound, s/0 decided 0 usual near"},
+		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{left(5), {}}, "b/0 decided 0 usual bound"},
+		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{left(1), {}}, "b/0 decided 0 usual bound near"},
+	} {
+		c := newWorld(t).ask(test.answers, test.rules...)
+		c.Notice(c.Binding())
+		want(t, "noticed", c.of.take(), test.want)
+	}
+	c := newWorld(t).open().add(by{Rule: hard("n", perDay(9)), cost: 9})
+	c.Look(background)
+	c.Notice(0)
+	want(t, "a look", c.of.take(), "n/0 decided 0 usual bound")
+	b := newWorld(t).open().add(by{Rule: banning(hard("b", perDay(9))), free: true})
+	b.Decide(background)
+	b.Notice(-1)
+	want(t, "a silent ban", b.of.take(), "b ban decided 0 usual")
+}
+
+// A limit is near if a charge left a fifth of it or less. What this process counts by itself is not.
+func TestNear(t *testing.T) {
+	limit := perDay(10)
+	for _, test := range []struct {
+		verdict algorithm.Verdict
+		near    bool
+	}{
+		{algorithm.Verdict{Remaining: 3}, false},
+		{algorithm.Verdict{Remaining: 2}, true},
+		{algorithm.Verdict{Remaining: 2, From: algorithm.FromLease}, true},
+		{algorithm.Verdict{Remaining: 2, From: algorithm.FromLocal}, false},
+		{algorithm.Verdict{Remaining: 2, From: algorithm.FromRefusal}, false},
+		{algorithm.Verdict{RetryAfter: 1}, false},
+		{algorithm.Verdict{Err: errAway}, false},
+	} {
+		if near := engine.IsNear(&algorithm.Counter{Limit: limit.Compiled}, &test.verdict); near != test.near {
+			t.Errorf("%+v: near %t", test.verdict, near)
+		}
+	}
+	if share := engine.ShareInUse(&algorithm.Counter{Limit: limit.Compiled}, &algorithm.Verdict{Remaining: 2}); share != .8 {
+		t.Errorf("%v in use", share)
+	}
+}
+
+// The largest share is that of the fullest limit of a rule, and of those of one name.
+func TestMostUsed(t *testing.T) {
+	two := hard("n", perDay(10), perHour(10))
+	further := hard("n", windows(algorithm.FixedWindow, 10, 2*day))
+	c := newWorld(t).ask([]algorithm.Verdict{{Remaining: 2}, {Remaining: 1}, {Remaining: 0}, {Remaining: 5}, {Remaining: 2}},
+		two, hard("m", perDay(10)), hard("k", perDay(10)), further)
+	for i, want := range []float64{.9, .9, 1, 0, .9} {
+		if used := c.MostUsed(i); used != want {
+			t.Errorf("%v of %s in use, want %v", used, c.limitName(i), want)
+		}
+	}
+	c = newWorld(t).ask([]algorithm.Verdict{{Remaining: 5}, {}}, banning(hard("b", perDay(10))))
+	if used := c.MostUsed(0); used != 0 {
+		t.Errorf("%v of a ban in use", used)
+	}
+}
