@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -25,6 +26,7 @@ func drawRules(t *rapid.T) (rules []by) {
 			obeying(r)
 		}
 		r.Required, r.Lease = rapid.Bool().Draw(t, "required"), rapid.Int64Range(0, 1).Draw(t, "lease")
+		r.Warn = rapid.SampledFrom([][]float64{nil, {.5}, {.25, .75}}).Draw(t, "warn")
 		r.LocalShare = rapid.SampledFrom([]float64{0, .5}).Draw(t, "share")
 		rules = append(rules, by{
 			Rule: r, cost: rapid.SampledFrom([]int64{1, 2, 3, 5, algorithm.LargestCost}).Draw(t, "cost"),
@@ -46,7 +48,7 @@ func (c *call) everything() string {
 	binding := c.Binding()
 	c.Notice(binding)
 	text := fmt.Sprintln(c.counters()) + fmt.Sprintln(c.verdicts()) +
-		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), c.MayBeOverridden(), len(c.Untried()), len(c.Applied()), c.of.take())
+		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.MayBeOverridden(), len(c.Untried()), len(c.Applied()), c.of.take())
 	for i := range c.Len() {
 		counter := c.Counter(i)
 		text += fmt.Sprintf("%s lease %d outcome %d, ", counter.Key, counter.Lease, c.Outcome(i))
@@ -140,12 +142,17 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Rules are numbered in the order in which they apply.
+// Rules are numbered in the order in which they apply, and know nothing of an earlier call.
 func TestApply(t *testing.T) {
 	c := newWorld(t).open()
-	for i := range 3 {
-		if a := c.Apply(hardN); a.At != i || a.Rule != hardN || a.Subject != nil || len(c.Applied()) != i+1 {
-			t.Errorf("%+v", a)
+	for i := range 6 {
+		a := c.Apply(hardN)
+		if want := (engine.Applied{Rule: hardN, At: i % 3}); !reflect.DeepEqual(*a, want) || len(c.Applied()) != i%3+1 {
+			t.Errorf("%+v, want %+v", a, want)
+		}
+		*a = engine.Applied{Subject: []byte("a"), Cost: 1, Own: hardN.Limits[0], Free: true, Reserves: true, Personal: true, Note: "note"}
+		if i == 2 {
+			c.Clear()
 		}
 	}
 }
@@ -154,6 +161,8 @@ func TestApply(t *testing.T) {
 type quiet struct{ engine.Observer }
 
 func (quiet) Banned(int) {}
+
+func (quiet) Charged(int, []float64) {}
 
 func (quiet) Decided(int, engine.Decided) {}
 

@@ -105,8 +105,8 @@ func (c *Call) settle(charged bool) (fits bool) {
 	if c.hasCostly {
 		c.exceedCostly()
 	}
-	if c.allFit() { // nearly always, and then there is nothing else to do
-		c.fit, c.passed = true, charged
+	if c.fit = c.allFit(); c.fit { // nearly always, and then there is nothing else to do
+		c.passed = charged
 		return true
 	}
 	c.dropDoubtfulSlots()

@@ -57,9 +57,13 @@ func TestLook(t *testing.T) {
 		want(t, "a look", c.verdicts(), "n/0 left 1; passed false")
 		c.Ask(background)
 		want(t, "a question", c.verdicts(), "n/0 left 1; passed false")
-		c.Decide(background)
+		if c.Decide(background); !c.Fit() {
+			t.Error("a charge does not fit")
+		}
 		want(t, "a charge", c.verdicts(), "n/0 left 0; passed true")
-		c.Decide(background)
+		if c.Decide(background); c.Fit() {
+			t.Error("one more fits")
+		}
 		want(t, "one more", c.verdicts(), "n/0 left 0, in 24h; passed false")
 	}
 }

@@ -144,6 +144,8 @@ func (c *call) Decided(at int, d engine.Decided) {
 	c.note("%s", text)
 }
 
+func (c *call) Charged(at int, warn []float64) { c.note("%s charged, %v", c.limitName(at), warn) }
+
 func (c *call) Banned(at int) { c.note("%s banned", c.limitName(at)) }
 
 func (c *call) StoreFailed(a *engine.Applied, err error) { c.note("%s failed: %v", a.Rule.Name, err) }

@@ -54,6 +54,36 @@ func TestNotice(t *testing.T) {
 	want(t, "a silent ban", b.of.take(), "b ban decided 0 usual")
 }
 
+// The charges of a call that passed are noticed, with what all rules of a counter warn of.
+func TestCharges(t *testing.T) {
+	warning := func(r *engine.Rule, fractions ...float64) *engine.Rule {
+		r.Warn = fractions
+		return r
+	}
+	n, soft := warning(hard("n", perDay(9), perHour(9)), .5), warning(soft("s", perDay(2)), .9)
+	for _, test := range []struct {
+		rules []*engine.Rule
+		want  string
+	}{
+		{[]*engine.Rule{hardM, n}, "n/0 charged, [0.5], n/1 charged, [0.5], m/0 decided 0 usual bound, n/0 decided 0 usual"},
+		{[]*engine.Rule{soft}, "s/0 charged, [0.9], s/0 decided 0 usual bound"},
+		{[]*engine.Rule{banning(warning(hard("b", perDay(9)), .5))}, "b/0 charged, [0.5], b/0 decided 0 usual bound"},
+		{[]*engine.Rule{warning(hard("m", perDay(9)), .25, .75), hardM, warning(hard("m", perDay(9)), .5, .75)}, "m/0 charged, [0.25 0.5 0.75], m/0 decided 0 usual bound"},
+		{[]*engine.Rule{hardM, warning(hard("m", perDay(9)), .5)}, "m/0 charged, [0.5], m/0 decided 0 usual bound"},
+		{[]*engine.Rule{warning(hard("m", perDay(9)), .5), hardM}, "m/0 charged, [0.5], m/0 decided 0 usual bound"},
+		{[]*engine.Rule{warning(hard("m", perDay(9)), .5), warning(hard("m", perDay(9)), .5)}, "m/0 charged, [0.5], m/0 decided 0 usual bound"},
+	} {
+		w := newWorld(t)
+		c := w.ask(nil, test.rules...)
+		c.Notice(c.Binding())
+		want(t, "noticed", w.take(), test.want)
+		c = w.open().add(by{Rule: n})
+		c.Look(background)
+		c.Notice(c.Binding())
+		want(t, "a look", w.take(), "n/0 decided 0 usual bound")
+	}
+}
+
 // A limit is near if a charge left a fifth of it or less. What this process counts by itself is not.
 func TestNear(t *testing.T) {
 	limit := perDay(10)
