@@ -181,3 +181,14 @@ func TestOutcomeOfBlocksAndBans(t *testing.T) {
 		t.Errorf("banned: %d, %s", c.Outcome(0), c.verdicts())
 	}
 }
+
+// Callers are told of hard and soft limits that the store answered for, and of bans in force.
+func TestTold(t *testing.T) {
+	banned := banning(hard("b", perDay(9)))
+	c := newWorld(t).ask([]algorithm.Verdict{fits, refused, refused, nobody, fits, {}}, hardN, softS, dryD, hardM, banned)
+	for i, want := range []bool{true, true, false, false, true, false} {
+		if c.IsTold(i) != want {
+			t.Errorf("%s is told %t", c.limitName(i), !want)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (c *call) act(what string, rules []by, isNew bool) {
 	case "decide":
 		c.add(rules...).Decide(background)
 	case "look":
-		c.Unmarked(true)
+		c.LookOnly(true)
 		c.add(rules...).Look(background)
 	case "ask":
 		c.add(rules...).Ask(background)
@@ -73,12 +73,12 @@ func (c *call) act(what string, rules []by, isNew bool) {
 			}
 		}
 	case "recall":
-		c.Unmarked(true)
+		c.LookOnly(true)
 		if c.add(rules...); c.Len() > 0 {
 			c.Recall()
 		}
 	case "add again":
-		c.Unmarked(true)
+		c.LookOnly(true)
 		c.apply(rules...)
 		for i := range c.Applied() {
 			if !isNew {
@@ -86,7 +86,7 @@ func (c *call) act(what string, rules []by, isNew bool) {
 			}
 		}
 		c.Drop()
-		c.Unmarked(false)
+		c.LookOnly(false)
 		for i := range c.Applied() {
 			if i%2 == 0 {
 				c.Add(i)

@@ -83,11 +83,11 @@ func TestMarks(t *testing.T) {
 	}
 	want(t, "marked", c.counters(), "n/0 1 of 2, mark holder1; m/0 2 of 2, mark note; m/1 2 of 4; m/2 1 of 1, mark holder1; k/0 1 of 2")
 	c.Clear()
-	c.Unmarked(true)
+	c.LookOnly(true)
 	c.add(rules...)
 	want(t, "unmarked", c.counters(), "n/0 1 of 2; m/0 2 of 2; m/1 2 of 4; m/2 1 of 1; k/0 1 of 2")
 	c.Drop()
-	c.Unmarked(false)
+	c.LookOnly(false)
 	c.Add(0)
 	want(t, "marked again", c.counters(), "n/0 1 of 2, mark holder2")
 }
