@@ -76,3 +76,16 @@ func exportedBy(file *ast.File) (names []string) {
 	}
 	return names
 }
+
+// A Limiter is made of what core shares with the packages beside it. Users see its methods only.
+func TestLimiterShowsNothingOfItsInside(t *testing.T) {
+	of := reflect.TypeFor[core.Limiter]()
+	if of.NumField() == 0 {
+		t.Error("Limiter has no fields: the test shows nothing")
+	}
+	for i := range of.NumField() {
+		if field := of.Field(i); field.IsExported() || field.Anonymous {
+			t.Errorf("users can reach %s.%s", of, field.Name)
+		}
+	}
+}

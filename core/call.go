@@ -2,6 +2,7 @@ package core
 
 import (
 	"net/netip"
+	"sync"
 
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
@@ -35,24 +36,27 @@ type call struct {
 // so many calls. It is a prime, so that each of several middlewares around a handler has its turn.
 const inspectEvery = 127
 
-func newCall(l *Limiter) *call {
+func newCall(parts *callParts) *call {
 	c := &call{
-		inspects: true, headers: limitheader.Writer{Style: limitheader.Style(l.options.Headers), BindsMore: engine.BindsMore},
+		inspects: true, headers: limitheader.Writer{Style: limitheader.Style(parts.options.Headers), BindsMore: engine.BindsMore},
 	}
-	c.init(l)
+	c.init(parts)
 	return c
 }
 
+// callPool holds the calls of a limiter's middlewares between two uses.
+type callPool struct{ sync.Pool }
+
 // open takes a call from the pool.
-func (l *Limiter) open(v View) *call {
-	c := l.calls.Get().(*call)
+func (p *callPool) open(v View) *call {
+	c := p.Get().(*call)
 	c.View = v
 	return c
 }
 
 // close empties the call and puts it back. If a function of the service owner panicked, the call is
 // not decided. Then close ends the call instead, and leaves it to the garbage collector.
-func (l *Limiter) close(c *call) {
+func (p *callPool) close(c *call) {
 	if !c.decided {
 		c.abandon()
 		return
@@ -68,5 +72,5 @@ func (l *Limiter) close(c *call) {
 	if c.userKnown {
 		c.userKnown, c.user, c.userErr = false, "", nil
 	}
-	l.calls.Put(c)
+	p.Put(c)
 }

@@ -20,7 +20,7 @@ func (c *call) ClientIP() netip.Addr {
 // findClient finds the caller's address. It runs once a call, except that a call that inspects
 // repeats it until a rule needs the address.
 func (c *call) findClient() {
-	ips := c.limiter.clientIPs
+	ips := c.parts.clientIPs
 	c.client, c.clientKnown = clientip.Plain(c.RemoteAddr()), true
 	if ips.Trusts(c.client) {
 		c.client = ips.Behind(c.client, c.View.Header(ips.Header))
@@ -35,24 +35,24 @@ func (c *call) findClient() {
 // addressToCount returns the caller's address for a rule that counts by it.
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
-	if ips := c.limiter.clientIPs; !addr.IsValid() && !c.LooksOnly() {
-		c.limiter.operatorLog.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
+	if ips := c.parts.clientIPs; !addr.IsValid() && !c.LooksOnly() {
+		c.parts.log.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr
 }
 
 // ipSubject returns the subject of the caller's address: see ByIP.
-func (c *call) ipSubject() string { return c.limiter.IPSubject(c.addressToCount()) }
+func (c *call) ipSubject() string { return c.parts.clientIPs.Subject(c.addressToCount()) }
 
 // inspectProxies warns if a peer that is not trusted sends a header that proxies send.
 func (c *call) inspectProxies() {
-	ips, peer := c.limiter.clientIPs, clientip.Plain(c.RemoteAddr())
+	ips, peer := c.parts.clientIPs, clientip.Plain(c.RemoteAddr())
 	if !peer.IsValid() || ips.Trusts(peer) {
 		return
 	}
 	for _, name := range [...]string{ips.Header, "X-Forwarded-For", "Forwarded"} {
 		if len(c.View.Header(name)) > 0 {
-			c.limiter.operatorLog.UntrustedProxy(peer, name, ips.Header)
+			c.parts.log.UntrustedProxy(peer, name, ips.Header)
 			return
 		}
 	}
@@ -84,13 +84,13 @@ func (c *call) Host() string {
 func (c *call) User() (string, error) {
 	if c.deciding != nil && !c.deciding.readsUser.Load() {
 		c.deciding.readsUser.Store(true)
-		if !c.userKnown && c.limiter.options.Identify == nil {
-			c.limiter.operatorLog.NoIdentify(c.deciding.name)
+		if !c.userKnown && c.parts.options.Identify == nil {
+			c.parts.log.NoIdentify(c.deciding.name)
 		}
 	}
-	if !c.userKnown && c.limiter.options.Identify != nil {
+	if !c.userKnown && c.parts.options.Identify != nil {
 		c.userKnown = true
-		c.user, c.userErr = c.limiter.options.Identify(c)
+		c.user, c.userErr = c.parts.options.Identify(c)
 		if c.userErr != nil {
 			c.user = ""
 		}

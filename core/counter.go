@@ -25,7 +25,7 @@ type Counter struct {
 // charged to all of them or to none. If the limit is [Unlimited], all calls pass uncounted,
 // whatever the further limits. The error is a *[RuleError]. For [Concurrency] use [Limiter.Slots].
 func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, error) {
-	h, err := l.newHandle(name, noSlots, append([]Limit{limit}, also...)...)
+	h, err := l.front().newHandle(name, noSlots, append([]Limit{limit}, also...)...)
 	return Counter{handle: h}, err
 }
 

@@ -58,9 +58,9 @@ func (c *call) refuseCostly() Answer {
 // ask asks the store for verdicts on the counters, and charges them if charge is set. It reports
 // whether the cost fits: if not, nothing was charged.
 func (c *call) ask(charge bool) (fits bool) {
-	if outer := c.limiter.outerCalls.Current(); outer != nil {
+	if outer := c.parts.outerCalls.Current(); outer != nil {
 		if at := chargedOutside(outer, c.View, c.Counters()); at >= 0 {
-			c.limiter.operatorLog.AttachedTwice(c.Limit(at).Rule.Name, c.Route())
+			c.parts.log.AttachedTwice(c.Limit(at).Rule.Name, c.Route())
 		}
 	}
 	if charge {

@@ -33,7 +33,7 @@ func (c *call) answerVerdicts() Answer {
 // answerBinding answers by the binding limit. It makes the Decision, which is large, only if
 // something reads it.
 func (c *call) answerBinding() Answer {
-	at, options := c.Binding(), &c.limiter.options
+	at, options := c.Binding(), &c.parts.options
 	c.Notice(at)
 	if options.OnDecision != nil {
 		c.reportDryRuns()
@@ -98,10 +98,10 @@ func (c *call) unidentified(reason Reason, rule string, cause error) (Reason, er
 // logUnidentified logs why a rule does not know whom to count, and what became of the call.
 func (c *call) logUnidentified(rule, then string, cause error) {
 	if c.userErr != nil && errors.Is(cause, c.userErr) {
-		c.limiter.operatorLog.IdentifyFailed(rule, then, cause)
+		c.parts.log.IdentifyFailed(rule, then, cause)
 		return
 	}
-	c.limiter.operatorLog.KeyFailed(rule, then, cause)
+	c.parts.log.KeyFailed(rule, then, cause)
 }
 
 // answer reports a decision to OnDecision and returns the Answer to the adapter.
@@ -119,8 +119,8 @@ func (c *call) refusal(d *Decision) *Refusal {
 	if d.Reason == CostTooHigh && c.bySize {
 		o = tooLarge
 	}
-	refusal := c.limiter.newRefusal(d, o, c.message(d), c.violated(d))
-	if c.limiter.options.Reply != nil {
+	refusal := newRefusal(c.parts.references, d, o, c.message(d), c.violated(d))
+	if c.parts.options.Reply != nil {
 		refusal = c.reply(*refusal)
 	}
 	return refusal
@@ -130,7 +130,7 @@ func (c *call) refusal(d *Decision) *Refusal {
 // if a soft limit is exceeded.
 func (c *call) letPass(d *Decision) Answer {
 	switch {
-	case c.limiter.options.Expose:
+	case c.parts.options.Expose:
 		return Answer{Context: &exposed{Context: c.Context(), decision: d.inside(c.Context()), user: strings.Clone(c.user)}}
 	case d.Reason == SoftExceeded:
 		return Answer{Context: &exposed{Context: c.Context(), decision: *d}}
@@ -141,7 +141,7 @@ func (c *call) letPass(d *Decision) Answer {
 
 // reply returns the refusal as Options.Reply changes it.
 func (c *call) reply(ours Refusal) *Refusal {
-	theirs := c.limiter.options.Reply(c, ours)
+	theirs := c.parts.options.Reply(c, ours)
 	if 200 <= theirs.Status && theirs.Status <= 599 {
 		ours.Status = theirs.Status
 	}

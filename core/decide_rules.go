@@ -9,13 +9,13 @@ import (
 func (c *call) applyRules(rules []*boundRule) (needLogin *appliedRule) {
 	login := -1
 	for _, rule := range rules {
-		if !rule.inScope(c.View, &c.readings, c.limiter.operatorLog) || rule.Skip != nil && c.skips(rule) {
+		if !rule.inScope(c.View, &c.readings, c.parts.log) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
 		if rule.NeedLogin && login < 0 && !rule.lenient {
 			login = len(c.rules)
 		}
-		c.applyRule(rule, rule.namedFor(c.View, c.limiter.operatorLog))
+		c.applyRule(rule, rule.namedFor(c.View, c.parts.log))
 	}
 	if login < 0 {
 		return nil
@@ -30,7 +30,7 @@ func (c *call) applyRule(rule *boundRule, named *namedRule) {
 
 // skips reports whether the rule's Skip ignores the call.
 func (c *call) skips(rule *boundRule) bool {
-	c.deciding = rule.namedFor(c.View, c.limiter.operatorLog)
+	c.deciding = rule.namedFor(c.View, c.parts.log)
 	defer func() { c.deciding = nil }()
 	return rule.Skip(c)
 }
@@ -162,7 +162,7 @@ func (c *call) findSubject(a *appliedRule, subject string) ([]byte, error) {
 		c.subjects = append(append(c.subjects, "user:"...), c.user...)
 	}
 	if len(c.subjects) == from {
-		c.subjects = c.limiter.clientIPs.AppendSubject(c.subjects, c.addressToCount())
+		c.subjects = c.parts.clientIPs.AppendSubject(c.subjects, c.addressToCount())
 	}
 	return c.subjects[from:len(c.subjects):len(c.subjects)], nil
 }
@@ -176,7 +176,7 @@ func (c *call) cost(a *appliedRule) int64 {
 	cost := a.rule.Cost(c)
 	a.bySize = c.bySize
 	if cost < 0 {
-		c.limiter.operatorLog.NegativeCost(a.named.name, cost)
+		c.parts.log.NegativeCost(a.named.name, cost)
 		return 1
 	}
 	return c.permits(cost)

@@ -11,7 +11,7 @@ func (a *appliedRule) perUser() bool { return a.rule.NeedLogin || a.named.readsU
 // limits alone: a caller whom a limit of their own refuses for longer, or who is banned, learns
 // that when the shared limit lets them pass again.
 func (c *call) refusedForEveryone(subject string) bool {
-	if c.limiter.local == nil || !c.mayRepeatShared() {
+	if c.parts.engine.Memory == nil || !c.mayRepeatShared() {
 		return false
 	}
 	if c.addShared(subject) && c.Recall() {
@@ -25,7 +25,7 @@ func (c *call) refusedForEveryone(subject string) bool {
 // in their place. It may not if a lenient rule has to be asked about the call, or if the cost of
 // the call may be too high for a rule by user.
 func (c *call) mayRepeatShared() bool {
-	if c.limiter.options.Identify == nil {
+	if c.parts.options.Identify == nil {
 		return false
 	}
 	some := false

@@ -10,7 +10,7 @@ import (
 // package. Middlewares and handles have one in each call.
 type decider struct {
 	engine.Call
-	limiter  *Limiter
+	parts    *callParts
 	place    tally.Place // where decisions are counted
 	rules    []appliedRule
 	subjects []byte      // those of all rules, one after the other
@@ -28,9 +28,9 @@ type appliedRule struct {
 }
 
 // init prepares a new decider for a pool. It must not be copied afterwards.
-func (c *decider) init(l *Limiter) {
-	c.limiter, c.place = l, l.tallies.NewPlace()
-	c.Call = l.engine.NewCall(c, l.callIDs.Add(1)<<32)
+func (c *decider) init(parts *callParts) {
+	c.parts, c.place = parts, parts.tallies.NewPlace()
+	c.Call = parts.engine.NewCall(c, parts.ids.Add(1)<<32)
 }
 
 // clear empties the decider for the next call.
@@ -85,7 +85,7 @@ func (c *decider) limitAt(i int) *Limit {
 	if both.Algorithm.properties().Burst {
 		both.Burst = int(a.Burst)
 	}
-	return &c.limiter.registry.limits.of(both).limit
+	return &c.parts.limits.of(both).limit
 }
 
 // isOverridden reports whether an override replaces the limit at i.
@@ -99,7 +99,7 @@ func (c *decider) useOverrides() {
 	for i := range c.Len() {
 		if c.isOverridden(i) {
 			of := c.ruleOf(i)
-			of.own = of.named.overridden(c.limiter, c.Override(i))
+			of.own = of.named.overridden(c.parts.limits, c.Override(i))
 		}
 	}
 }

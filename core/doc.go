@@ -129,6 +129,11 @@
 // The package comment of internal/engine has the path within that package, and that of
 // internal/redisstore the round trip.
 //
+// A [Limiter] is a defined type over internal/service.Limiter, which has the parts that do not know
+// what a rule is: the store, the engine, the lists. New (new.go) makes it, and its front (front.go),
+// which has the rest. Guards and handles reach both through the front. A call has the parts that it
+// uses (call_parts.go).
+//
 // A Guard of a [RuleSet] takes the same path. attachment.bound (attached.go) reads the rules in
 // force, once for each call, and everything after it works with those. The rules get there from top
 // to bottom:
@@ -144,12 +149,12 @@
 // Explain and Inspect take a path of their own, which charges nothing:
 //
 //	Limiter.Explain         explain.go                  takes the guards from the list (attached.go)
-//	  Limiter.explain       explain_call.go             identifies the caller, goes through the rules
+//	  front.explain         explain_call.go             identifies the caller, goes through the rules
 //	  explained.consider    explain_rule.go             asks each rule: internal/pathmatch, Skip, Key
 //	Limiter.Inspect         explain.go                  the same, for a subject
 //	  explained.inspect     explain_inspect.go          the limits that each rule can have
 //	explanation.ask         explain_ask.go              overrides and bans, then the limits in force
-//	  Limiter.askAll        explain_questions.go        looks at their counters, each once
+//	  front.askAll          explain_questions.go        looks at their counters, each once
 //	explanation.conclude    explain_conclude.go         the reasons
 //	explanation.decide      explain_refusal.go          which rule would refuse
 //	Explanation.String      explain_text.go             the report, in words or as JSON

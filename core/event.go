@@ -19,10 +19,10 @@ type Event struct {
 
 // report passes a decision on the call to OnDecision.
 func (c *call) report(d *Decision) {
-	if c.limiter.options.OnDecision == nil {
+	if c.parts.options.OnDecision == nil {
 		return
 	}
-	c.limiter.options.OnDecision(c.Context(), Event{
+	c.parts.options.OnDecision(c.Context(), Event{
 		Decision: *d, Method: strings.Clone(c.Method()), Route: strings.Clone(c.Route()), Path: strings.Clone(c.Path()),
 		ClientIP: c.ClientIP(),
 	})
@@ -30,8 +30,8 @@ func (c *call) report(d *Decision) {
 
 // reportDirect passes the decision on a direct call to OnDecision. If that panics, the caller gets
 // no decision. Then undo, unless it is nil, gives back what only the caller could have given back.
-func (l *Limiter) reportDirect(ctx context.Context, d *Decision, undo func()) {
-	if l.options.OnDecision == nil {
+func (o *Options) reportDirect(ctx context.Context, d *Decision, undo func()) {
+	if o.OnDecision == nil {
 		return
 	}
 	returned := false
@@ -40,6 +40,6 @@ func (l *Limiter) reportDirect(ctx context.Context, d *Decision, undo func()) {
 			undo()
 		}
 	}()
-	l.options.OnDecision(ctx, Event{Decision: d.clone()})
+	o.OnDecision(ctx, Event{Decision: d.clone()})
 	returned = true
 }

@@ -159,21 +159,23 @@ type ExplainedLimit struct {
 // Explanation has what is known without it, also bans and blocks that the process knows. The other
 // errors are that of the context and, for a nil Limiter, a *[RuleError].
 func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, error) {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return Explanation{}, errNoLimiter
 	}
-	guards, unlisted := l.registry.attached.all()
-	return l.explain(ctx, newInfoView(ctx, call, guards), call, guards, unlisted)
+	guards, unlisted := f.registry.attached.all()
+	return f.explain(ctx, newInfoView(ctx, call, guards), call, guards, unlisted)
 }
 
 // ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from
 // the view.
 func (l *Limiter) ExplainView(v View) (Explanation, error) {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return Explanation{}, errNoLimiter
 	}
-	guards, unlisted := l.registry.attached.all()
-	return l.explain(v.Context(), v, CallInfo{}, guards, unlisted)
+	guards, unlisted := f.registry.attached.all()
+	return f.explain(v.Context(), v, CallInfo{}, guards, unlisted)
 }
 
 // Inspect reports what the attached rules have counted for a subject, such as user:alice or the
@@ -190,13 +192,14 @@ func (l *Limiter) ExplainView(v View) (Explanation, error) {
 // Inspect charges nothing, and takes as many trips as Explain. Its errors are those of
 // [Limiter.Explain], and a *[RuleError] for a subject that is "" or a bare address.
 func (l *Limiter) Inspect(ctx context.Context, subject string) (Explanation, error) {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return Explanation{}, errNoLimiter
 	}
 	if err := checkSubject("", subject); err != nil {
 		return Explanation{}, err
 	}
-	x, rules := l.ofSubject(subject)
+	x, rules := f.ofSubject(subject)
 	return x.inspect(ctx, rules)
 }
 
@@ -205,13 +208,14 @@ func (l *Limiter) Inspect(ctx context.Context, subject string) (Explanation, err
 // the after of the next part, or "" if this is the last one. So programs for operators can show
 // thousands of rules without delaying calls.
 func (l *Limiter) InspectPart(ctx context.Context, subject, after string, commands int) (x Explanation, next string, err error) {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return Explanation{}, "", errNoLimiter
 	}
 	if err := checkSubject("", subject); err != nil {
 		return Explanation{}, "", err
 	}
-	making, rules := l.ofSubject(subject)
+	making, rules := f.ofSubject(subject)
 	rules, next = partOf(rules, after, commands)
 	x, err = making.inspect(ctx, rules)
 	return x, next, err

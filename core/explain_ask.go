@@ -31,12 +31,12 @@ func (x *explanation) ask(ctx context.Context) error {
 		}
 		return err
 	}
-	deadline, cancel := context.WithTimeout(ctx, x.limiter.options.Timeout)
+	deadline, cancel := context.WithTimeout(ctx, x.front.Timeout)
 	defer cancel()
 	x.readStored(deadline)
 	all := make(questions)
 	x.findLimits(all)
-	x.limiter.askAll(deadline, all.inOrder())
+	x.front.askAll(deadline, all.inOrder())
 	if !x.findTime() {
 		x.readTime(deadline)
 	}
@@ -46,14 +46,14 @@ func (x *explanation) ask(ctx context.Context) error {
 // readTime reads the clock that counts, because only blocks may decide, and their ends are times of
 // that clock.
 func (x *explanation) readTime(ctx context.Context) {
-	l := x.limiter
-	if l.memory != nil {
-		x.Time = time.UnixMicro(l.memory.Now()).UTC()
+	f := x.front
+	if f.Memory != nil {
+		x.Time = time.UnixMicro(f.Memory.Now()).UTC()
 		return
 	}
 	for _, e := range x.rules {
 		if e.isBlocked() {
-			if now, err := l.redis.Now(ctx, e.key(l, e.named.overrideKey)); err == nil {
+			if now, err := f.Redis.Now(ctx, e.key(f, e.named.overrideKey)); err == nil {
 				x.Time = time.UnixMicro(now).UTC()
 			}
 			return
@@ -62,36 +62,36 @@ func (x *explanation) readTime(ctx context.Context) {
 }
 
 // key returns a key of the rule's subject.
-func (e *explained) key(l *Limiter, tail string) string {
-	return string(rediskey.Append(nil, l.keyHead, e.Subject, tail))
+func (e *explained) key(f *front, tail string) string {
+	return string(rediskey.Append(nil, f.KeyHead, e.Subject, tail))
 }
 
 // readStored reads the overrides and bans.
 func (x *explanation) readStored(ctx context.Context) {
-	l := x.limiter
+	f := x.front
 	var values map[string]redisstore.Value
-	if l.memory == nil {
-		values = l.readAll(ctx, x.rules)
+	if f.Memory == nil {
+		values = f.readAll(ctx, x.rules)
 	}
 	for _, e := range x.rules {
 		if !e.asked {
 			continue
 		}
-		if key := e.key(l, e.named.overrideKey); e.rule.Overrides && l.memory != nil {
-			o, ok := l.memory.Override([]byte(key))
+		if key := e.key(f, e.named.overrideKey); e.rule.Overrides && f.Memory != nil {
+			o, ok := f.Memory.Override([]byte(key))
 			e.takeOverride(redisstore.Value{Text: overrides.Stored(&o.Override, ok), Ok: ok})
 		} else if e.rule.Overrides {
 			e.takeOverride(values[key])
-			e.takeKnownBlock(l, key)
+			e.takeKnownBlock(f, key)
 		}
 		if e.rule.ban != nil {
-			e.ban = values[e.key(l, e.named.banKey)].Text
+			e.ban = values[e.key(f, e.named.banKey)].Text
 		}
 	}
 }
 
 // readAll returns what Redis holds about the overrides and bans of rules, by their keys.
-func (l *Limiter) readAll(ctx context.Context, rules []*explained) map[string]redisstore.Value {
+func (f *front) readAll(ctx context.Context, rules []*explained) map[string]redisstore.Value {
 	values := make(map[string]redisstore.Value)
 	var keys []string
 	want := func(key string) {
@@ -101,13 +101,13 @@ func (l *Limiter) readAll(ctx context.Context, rules []*explained) map[string]re
 	}
 	for _, e := range rules {
 		if e.asked && e.rule.Overrides {
-			want(e.key(l, e.named.overrideKey))
+			want(e.key(f, e.named.overrideKey))
 		}
 		if e.asked && e.rule.ban != nil {
-			want(e.key(l, e.named.banKey))
+			want(e.key(f, e.named.banKey))
 		}
 	}
-	for i, value := range l.redis.GetAll(ctx, keys) {
+	for i, value := range f.Redis.GetAll(ctx, keys) {
 		values[keys[i]] = value
 	}
 	return values
@@ -126,14 +126,14 @@ func (e *explained) takeOverride(v redisstore.Value) {
 }
 
 // takeKnownBlock uses a block that this process knows if the store does not answer.
-func (e *explained) takeKnownBlock(l *Limiter, key string) {
+func (e *explained) takeKnownBlock(f *front, key string) {
 	if e.failed == nil {
 		return
 	}
-	if lasts := l.operations.known.Lasts([]byte(key)); lasts > 0 {
+	if lasts := f.operations.known.Lasts([]byte(key)); lasts > 0 {
 		e.failed, e.stored = nil, &Override{Subject: e.Subject, Blocked: true}
 		if lasts != algorithm.Forever {
-			e.stored.Until = time.UnixMicro(l.operations.known.StoreTime() + lasts).UTC()
+			e.stored.Until = time.UnixMicro(f.operations.known.StoreTime() + lasts).UTC()
 		}
 	}
 }
@@ -147,14 +147,14 @@ func (x *explanation) findLimits(all questions) {
 		e.findLimits()
 		e.lowerCost()
 		if e.rule.ban != nil {
-			e.banned = all.add(questionKey{key: e.key(x.limiter, e.named.banKey)}, e.rule.ban)
+			e.banned = all.add(questionKey{key: e.key(x.front, e.named.banKey)}, e.rule.ban)
 		}
 		if e.failed != nil { // it is not known which limits are in force
 			continue
 		}
 		for i := range e.limits {
 			if a := &e.limits[i]; a.ruleLimit != nil && a.counted.Compiled != nil {
-				key := questionKey{e.key(x.limiter, a.counted.KeyTail), a.limit, min(e.costOf(a), a.counted.Compiled.Max)}
+				key := questionKey{e.key(x.front, a.counted.KeyTail), a.limit, min(e.costOf(a), a.counted.Compiled.Max)}
 				a.question = all.add(key, a.counted.Compiled)
 			}
 		}
@@ -223,7 +223,7 @@ func (x *explanation) failure(ctx context.Context) error {
 				continue
 			}
 			if e.failed = q.verdict.Err; e.failed == nil {
-				e.failed = failure.NoAnswer(failure.Timeout, x.limiter.options.Timeout, q.verdict.Ended)
+				e.failed = failure.NoAnswer(failure.Timeout, x.front.Timeout, q.verdict.Ended)
 			}
 		}
 		switch {

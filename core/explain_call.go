@@ -7,12 +7,12 @@ import (
 )
 
 // explain explains the call that v shows. of says who calls, if that is known.
-func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*attachment, unlisted int) (Explanation, error) {
-	x := l.newExplanation(unlisted)
+func (f *front) explain(ctx context.Context, v View, of CallInfo, guards []*attachment, unlisted int) (Explanation, error) {
+	x := f.newExplanation(unlisted)
 	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
 	// no notes are made.
 	c := &call{View: v, user: of.User, userKnown: of.User != "" || of.Anonymous}
-	c.limiter = l
+	c.parts = &f.callParts
 	c.LookOnly(true)
 	failed := identify(c)
 	x.describe(c)
@@ -40,7 +40,7 @@ func (l *Limiter) explain(ctx context.Context, v View, of CallInfo, guards []*at
 
 // identify runs Identify once for all rules. A panic is an error.
 func identify(c *call) (err error) {
-	if c.limiter.options.Identify == nil {
+	if c.parts.options.Identify == nil {
 		return nil
 	}
 	defer func() {

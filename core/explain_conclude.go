@@ -74,7 +74,7 @@ func (x *explanation) describeBan(e *explained) {
 		return
 	}
 	ban, _ := algorithm.ReadBan(e.ban, v.At) // there may be none, and a foreign value is no answer
-	if memory := x.limiter.memory; memory != nil {
+	if memory := x.front.Memory; memory != nil {
 		ban, _ = memory.BanOf(e.banned.counter.Key)
 	}
 	e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.rule.ban, v.At))

@@ -17,9 +17,9 @@ type inspected struct {
 }
 
 // ofSubject finds all counters that rules can have for a subject.
-func (l *Limiter) ofSubject(subject string) (x *explanation, all []*explained) {
-	guards, unlisted := l.registry.attached.all()
-	x = l.newExplanation(unlisted)
+func (f *front) ofSubject(subject string) (x *explanation, all []*explained) {
+	guards, unlisted := f.registry.attached.all()
+	x = f.newExplanation(unlisted)
 	x.Subject = strings.Clone(subject)
 	known := make(map[inspected]*explained)
 	for at, g := range guards {

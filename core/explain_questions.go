@@ -69,32 +69,32 @@ func (all questions) inOrder() []*question {
 }
 
 // askAll asks the store, in several scripts at once.
-func (l *Limiter) askAll(ctx context.Context, all []*question) {
+func (f *front) askAll(ctx context.Context, all []*question) {
 	parts := slices.Collect(slices.Chunk(all, askedTogether))
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(askedAtOnce, len(parts)) {
 		workers.Go(panics.Guard(func() {
 			for at := next.Add(1) - 1; at < int64(len(parts)); at = next.Add(1) - 1 {
-				l.askPartSafely(ctx, parts[at])
+				f.askPartSafely(ctx, parts[at])
 			}
-		}, l.operatorLog.Panicked))
+		}, f.Log.Panicked))
 	}
 	workers.Wait()
 }
 
 // look asks the store for some counters, when it is its turn.
-func (l *Limiter) look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	if l.redis != nil {
-		defer l.redis.Turn(ctx)()
+func (f *front) look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	if f.Redis != nil {
+		defer f.Redis.Turn(ctx)()
 	}
-	l.store.Decide(ctx, counters, false, verdicts)
+	f.Store.Decide(ctx, counters, false, verdicts)
 }
 
 // askPartSafely is askPart, but a panic is the error of all counters.
-func (l *Limiter) askPartSafely(ctx context.Context, part []*question) {
-	panics.Guard(func() { l.askPart(ctx, part) }, func(err error) {
-		l.operatorLog.Panicked(err)
+func (f *front) askPartSafely(ctx context.Context, part []*question) {
+	panics.Guard(func() { f.askPart(ctx, part) }, func(err error) {
+		f.Log.Panicked(err)
 		for _, q := range part {
 			q.verdict = algorithm.Verdict{Err: &failure.Error{Class: failure.Unexpected, Err: err}}
 		}
@@ -102,19 +102,19 @@ func (l *Limiter) askPartSafely(ctx context.Context, part []*question) {
 }
 
 // askPart asks the store for some counters together, or one by one if it cannot read one of them.
-func (l *Limiter) askPart(ctx context.Context, part []*question) {
+func (f *front) askPart(ctx context.Context, part []*question) {
 	counters, verdicts := make([]algorithm.Counter, len(part)), make([]algorithm.Verdict, len(part))
 	for i, q := range part {
 		counters[i] = q.counter
 	}
-	l.look(ctx, counters, verdicts)
+	f.look(ctx, counters, verdicts)
 	for i, q := range part {
 		q.verdict = verdicts[i]
 	}
 	isForeign := func(v algorithm.Verdict) bool { return v.Err != nil && failure.ClassOf(v.Err) == failure.Foreign }
 	if len(part) > 1 && slices.ContainsFunc(verdicts, isForeign) {
 		for i := range part {
-			l.askPart(ctx, part[i:i+1])
+			f.askPart(ctx, part[i:i+1])
 		}
 	}
 }

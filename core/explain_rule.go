@@ -14,9 +14,9 @@ import (
 // (explain_conclude.go).
 type explanation struct {
 	Explanation
-	limiter *Limiter
-	rules   []*explained
-	room    int // the number of counters that may still be added
+	front *front
+	rules []*explained
+	room  int // the number of counters that may still be added
 }
 
 // explained is an ExplainedRule in the making.
@@ -64,8 +64,8 @@ const (
 // maxExplained is how many rules and counters an Explanation has.
 const maxExplained = maxAttached
 
-func (l *Limiter) newExplanation(unlisted int) *explanation {
-	x := &explanation{limiter: l, room: maxExplained}
+func (f *front) newExplanation(unlisted int) *explanation {
+	x := &explanation{front: f, room: maxExplained}
 	x.NotListed = unlisted
 	return x
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // Internals that the tests of this package reach and users cannot.
@@ -44,12 +45,12 @@ func NoticeKey(subject, name string, limit Limit, fraction float64) string {
 }
 
 // AwaitReports returns when the thresholds that calls have reached so far are reported.
-func AwaitReports(l *Limiter) { l.thresholds.Await(context.Background()) }
+func AwaitReports(l *Limiter) { l.front().thresholds.Await(context.Background()) }
 
 // RulesChanged writes a change of rules into the audit, and returns when that is done.
 func RulesChanged(l *Limiter, before, now string) {
 	written := make(chan struct{})
-	l.operations.audits.RulesChanged(context.Background(), before, now, nil, written)
+	l.front().Audits.RulesChanged(context.Background(), before, now, nil, written)
 	<-written
 }
 
@@ -57,32 +58,36 @@ func RulesChanged(l *Limiter, before, now string) {
 func AwaitAudit(s *RuleSet) { <-s.audits }
 
 // SetMaxOverrides sets the largest number of overrides.
-func SetMaxOverrides(l *Limiter, most int) { l.operations.overrides.Most = most }
+func SetMaxOverrides(l *Limiter, most int) { l.front().operations.overrides.Most = most }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) {
-	l.countInProcess(now)
-	useStore(l, l.memory)
+	f := l.front()
+	f.Clock = now
+	f.Parts.Assemble(f)
+	f.assemble()
 }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
 // which only Redis's clock advances.
 func AskRedis(l *Limiter) {
-	useStore(l, l.local.Shared)
-	l.local, l.engine.Memory = nil, nil
+	f := l.front()
+	useStore(f, f.Local.Shared, nil)
+	f.Local = nil
 }
 
 // useStore gives a limiter another store.
-func useStore(l *Limiter, s store) {
-	l.store, l.inFlight = s, inflight.New(s, &l.refunds, &l.failures.Counts, l.operatorLog)
-	l.engine.Store, l.engine.Slots = s, l.inFlight
+func useStore(f *front, s service.Store, memory engine.Memory) {
+	f.Ask(s, memory)
+	f.inFlight = f.InFlight
 }
 
 // GiveBackAtOnce makes a limiter give back the charges of a call that another server refused before
 // the call returns.
 func GiveBackAtOnce(l *Limiter) {
-	l.local.Shared.GiveBackBy(func(charges []algorithm.Charge) {
-		if err := l.local.GiveBack(context.Background(), charges); err != nil {
+	local := l.front().Local
+	local.Shared.GiveBackBy(func(charges []algorithm.Charge) {
+		if err := local.GiveBack(context.Background(), charges); err != nil {
 			panic(err)
 		}
 	})
@@ -91,12 +96,13 @@ func GiveBackAtOnce(l *Limiter) {
 // UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
 // order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
-	useStore(l, answers{l.store, verdicts})
-	l.local, l.memory, l.engine.Memory = nil, nil, nil
+	f := l.front()
+	useStore(f, answers{f.Store, verdicts}, nil)
+	f.Local, f.Memory = nil, nil
 }
 
 type answers struct {
-	store
+	service.Store
 	verdicts []algorithm.Verdict
 }
 
@@ -106,18 +112,22 @@ func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdic
 
 // Kept returns what is kept outside a limiter: the calendars, which all limiters share, and the
 // objects that its next calls work with.
-func Kept(l *Limiter) []any { return []any{&calendars, l.calls.Get(), l.directs.Get()} }
+func Kept(l *Limiter) []any {
+	f := l.front()
+	return []any{&calendars, f.calls.Get(), f.directs.Get()}
+}
 
 // TakeLate makes the next decision of a limiter get no answer in time. The charge arrives late,
 // after something was given back. The channel is closed when that is done.
 func TakeLate(l *Limiter) (taken <-chan struct{}) {
-	s := &lateStore{store: l.store, taken: make(chan struct{})}
-	useStore(l, s)
+	f := l.front()
+	s := &lateStore{Store: f.Store, taken: make(chan struct{})}
+	useStore(f, s, f.Engine.Memory)
 	return s.taken
 }
 
 type lateStore struct {
-	store
+	service.Store
 	mu      sync.Mutex
 	decided bool
 	onWay   []algorithm.Counter
@@ -128,7 +138,7 @@ func (s *lateStore) Decide(ctx context.Context, counters []algorithm.Counter, ch
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.decided {
-		s.store.Decide(ctx, counters, charge, verdicts)
+		s.Store.Decide(ctx, counters, charge, verdicts)
 		return
 	}
 	s.decided = true
@@ -142,9 +152,9 @@ func (s *lateStore) Decide(ctx context.Context, counters []algorithm.Counter, ch
 func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.store.GiveBack(ctx, charges)
+	err := s.Store.GiveBack(ctx, charges)
 	if s.onWay != nil {
-		s.store.Decide(ctx, s.onWay, true, make([]algorithm.Verdict, len(s.onWay)))
+		s.Store.Decide(ctx, s.onWay, true, make([]algorithm.Verdict, len(s.onWay)))
 		s.onWay = nil
 		close(s.taken)
 	}
@@ -153,33 +163,35 @@ func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) er
 
 // KnownNames returns how many names of rules, and how many prepared limits, a limiter remembers.
 func KnownNames(l *Limiter) (names, limits int) {
-	l.registry.names.mu.Lock()
-	defer l.registry.names.mu.Unlock()
-	return len(l.registry.names.claims), len(l.registry.limits.known.All())
+	r := &l.front().registry
+	r.names.mu.Lock()
+	defer r.names.mu.Unlock()
+	return len(r.names.claims), len(r.limits.known.All())
 }
 
 // RefusingReasons returns the reasons to refuse a call.
 func RefusingReasons() []Reason { return slices.Collect(maps.Keys(outcomes)) }
 
 // ReferenceOf returns the reference of a refusal by a decision.
-func ReferenceOf(l *Limiter, d Decision) string { return l.references.of(&d, 0) }
+func ReferenceOf(l *Limiter, d Decision) string { return l.front().references.of(&d, 0) }
 
 // PutOverride writes an override of a name, in the stored form, or any other bytes, as [Overrides]
 // would write it. It removes the override if the text is empty.
 func PutOverride(l *Limiter, name, subject, text string) error {
-	key := rediskey.Append(nil, l.keyHead, subject, rediskey.OverrideTail(name))
+	f := l.front()
+	key := rediskey.Append(nil, f.KeyHead, subject, rediskey.OverrideTail(name))
 	switch {
-	case l.memory == nil && text == "":
-		return l.options.Redis.Del(context.Background(), string(key)).Err()
-	case l.memory == nil:
-		return l.options.Redis.Set(context.Background(), string(key), text, 0).Err()
+	case f.Memory == nil && text == "":
+		return f.Client.Del(context.Background(), string(key)).Err()
+	case f.Memory == nil:
+		return f.Client.Set(context.Background(), string(key), text, 0).Err()
 	case text == "":
-		l.memory.RemoveOverride(key)
+		f.Memory.RemoveOverride(key)
 		return nil
 	}
 	o, err := algorithm.ReadOverride(text)
 	if err == nil {
-		_, _, err = l.memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, l.operations.overrides.Most)
+		_, _, err = f.Memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, f.operations.overrides.Most)
 	}
 	return err
 }
@@ -211,7 +223,7 @@ func StoredOverride[N int | int64](own Limit, maxPermits, burst N, unlimited, bl
 }
 
 // FlushTop adds to the lists of Top what was noted so far.
-func FlushTop(l *Limiter) { l.tops.Flush() }
+func FlushTop(l *Limiter) { l.front().Tops.Flush() }
 
 // BanIndex returns the Redis keys of the list of a rule's bans.
 func BanIndex(rule string) (inOrder, byEnd string) {
@@ -219,18 +231,19 @@ func BanIndex(rule string) (inOrder, byEnd string) {
 }
 
 // ReadBanLists reads the lists of bans and overrides, as a process does in the background.
-func ReadBanLists(l *Limiter) error { return l.banWatch.Read(context.Background()) }
+func ReadBanLists(l *Limiter) error { return l.front().BanWatch.Read(context.Background()) }
 
 // StopReadingBanLists keeps a process from reading the lists of bans and overrides in the background.
-func StopReadingBanLists(l *Limiter) { l.banWatch.Close() }
+func StopReadingBanLists(l *Limiter) { l.front().BanWatch.Close() }
 
 // WatchedBans returns the names of the rules whose bans are read, and of those whose overrides are.
-func WatchedBans(l *Limiter) (banned, overridden []string) { return l.registry.names.obeying() }
+func WatchedBans(l *Limiter) (banned, overridden []string) { return l.front().Obeying() }
 
 // KnowsBan reports whether a process knows a ban that holds while Redis does not answer.
 func KnowsBan(l *Limiter, name, subject string) bool {
-	return l.operations.known.Lasts(l.operations.banKey(name, subject)) > 0
+	o := l.front().operations
+	return o.known.Lasts(o.banKey(name, subject)) > 0
 }
 
 // WatchesBans reports whether a process reads the lists of bans and overrides in the background.
-func WatchesBans(l *Limiter) bool { return l.banWatch.Started() }
+func WatchesBans(l *Limiter) bool { return l.front().BanWatch.Started() }

@@ -10,7 +10,7 @@ import (
 // call. Make one with [Limiter.Guard] when the service starts, or with [RuleSet.Guard], for rules
 // that are replaced while it runs. It is safe for concurrent use.
 type Guard struct {
-	limiter *Limiter
+	front *front
 	attachment
 }
 
@@ -22,14 +22,15 @@ func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
 }
 
 func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
+	f := l.front()
 	switch {
-	case !l.made():
+	case f == nil:
 		return nil, errNoLimiter
 	case len(rules) == 0:
 		return nil, &RuleError{Field: "rules", Value: rules, Why: "must be at least one"}
 	}
-	g := &Guard{limiter: l}
-	if wrong := l.registry.attach(&g.attachment, rules, inHandler); wrong != nil {
+	g := &Guard{front: f}
+	if wrong := f.registry.attach(&g.attachment, rules, inHandler); wrong != nil {
 		return nil, wrong
 	}
 	return g, nil
@@ -84,14 +85,14 @@ func (g *Guard) Rules() []Rule {
 }
 
 // made reports whether a Limiter made the guard.
-func (g *Guard) made() bool { return g != nil && g.limiter != nil }
+func (g *Guard) made() bool { return g != nil && g.front != nil }
 
 func (g *Guard) check(v View, subject string) Answer {
 	if !g.made() {
 		panic(errZeroGuard)
 	}
-	c := g.limiter.open(v)
-	defer g.limiter.close(c)
+	c := g.front.calls.open(v)
+	defer g.front.calls.close(c)
 	if c.inspects || g.noting.Load() < noteFirst {
 		g.note(v, subject)
 	}

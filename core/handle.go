@@ -7,12 +7,15 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // handle is what a [Counter], [Pacer], [Log] or [Slots] prepares once for all its calls.
 type handle struct {
-	limiter *Limiter
+	front   *front
+	memory  *memstore.Store // nil with Redis
+	keyHead string
 	named   *namedRule  // the handle as a rule
 	counted engine.Rule // what the engine knows of it
 	limits  []*preparedLimit
@@ -24,15 +27,15 @@ type handle struct {
 
 // newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or
 // "".
-func (l *Limiter) newHandle(name string, accepts func(*Limit) string, limits ...Limit) (*handle, error) {
+func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Limit) (*handle, error) {
 	switch {
-	case !l.made():
+	case f == nil:
 		return nil, errNoLimiter
 	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{limiter: l, accepts: accepts}
-	h.named = &namedRule{name: strings.Clone(name), tally: l.tallies.OfHandle(name)}
+	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts}
+	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name)}
 	h.named.prepare = func(of *preparedLimit) *ruleLimit { return &of.plain }
 	h.counted = engine.Rule{Name: h.named.name}
 	h.policy.apply(&h.counted)
@@ -78,7 +81,7 @@ func (h *handle) prepare(of *preparedLimit) *preparedLimit {
 // substitute returns a limit to stand in place of the handle's first one, or its error. It must not
 // have the counter of a further limit, which each call would then charge twice.
 func (h *handle) substitute(limit Limit) *preparedLimit {
-	own := h.prepare(h.limiter.registry.limits.of(limit))
+	own := h.prepare(h.front.limits.of(limit))
 	if own.err != nil {
 		return own
 	}
@@ -121,8 +124,8 @@ type handleCall struct {
 // ask decides the call, writes the decision into d, the zero Decision, and reports it.
 func (q *handleCall) ask(ctx context.Context, d *Decision) error {
 	err := q.decide(ctx, d)
-	if err == nil && q.charge && q.limiter.options.OnDecision != nil {
-		q.limiter.reportDirect(ctx, d, nil)
+	if err == nil && q.charge && q.front.options.OnDecision != nil {
+		q.front.options.reportDirect(ctx, d, nil)
 	}
 	return err
 }
@@ -132,9 +135,9 @@ func (q *handleCall) decide(ctx context.Context, d *Decision) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	c := q.open()
+	c := q.front.directs.open()
 	err := c.decide(ctx, q, d)
-	c.close()
+	q.front.directs.close(c)
 	return err
 }
 
@@ -208,7 +211,7 @@ func (q *handleCall) most() int {
 
 // key returns the key of the counter at i.
 func (q *handleCall) key(i int) []byte {
-	return rediskey.AppendLimit(nil, q.limiter.keyHead, q.subject, q.named.name, false, q.countedAt(i).counted.Compiled)
+	return rediskey.AppendLimit(nil, q.keyHead, q.subject, q.named.name, false, q.countedAt(i).counted.Compiled)
 }
 
 // reset forgets the subject's use of all limits of the handle.
@@ -216,7 +219,7 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	if q.handle == nil {
 		return false, errZeroHandle
 	}
-	if err := q.limiter.operations.check(q.named.name, q.subject); err != nil {
+	if err := q.front.operations.check(q.named.name, q.subject); err != nil {
 		return false, err
 	}
 	if err := q.check(ctx); err != nil {
@@ -228,5 +231,5 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 			keys = append(keys, q.key(i))
 		}
 	}
-	return q.limiter.operations.reset(ctx, audit.Reset, q.named.name, q.subject, keys...)
+	return q.front.operations.reset(ctx, audit.Reset, q.named.name, q.subject, keys...)
 }

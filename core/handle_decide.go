@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -16,21 +17,22 @@ type directCall struct {
 	here hereCall
 }
 
-func newDirectCall(l *Limiter) *directCall {
+func newDirectCall(parts *callParts) *directCall {
 	c := new(directCall)
-	c.init(l)
+	c.init(parts)
 	return c
 }
 
-// open takes a call from the pool.
-func (q *handleCall) open() *directCall {
-	return q.limiter.directs.Get().(*directCall)
-}
+// directPool holds the calls of a limiter's handles between two uses.
+type directPool struct{ sync.Pool }
 
-// close puts the call back into the pool.
-func (c *directCall) close() {
+// open takes a call from the pool.
+func (p *directPool) open() *directCall { return p.Get().(*directCall) }
+
+// close empties the call and puts it back.
+func (p *directPool) close(c *directCall) {
 	c.clear()
-	c.limiter.directs.Put(c)
+	p.Put(c)
 }
 
 // decide decides a call that is in order.
@@ -110,7 +112,7 @@ func (c *directCall) failure(q *handleCall) error {
 	}
 	for i := range c.Len() {
 		if err := c.Verdict(i).Failure(); err != nil {
-			return c.limiter.failures.errorOf(q.named.name, err)
+			return c.parts.failures.errorOf(q.named.name, err)
 		}
 	}
 	return nil

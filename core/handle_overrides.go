@@ -13,11 +13,11 @@ func (h *handle) withOverrides() *handle {
 	switch {
 	case own == Unlimited:
 		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: "has no span, and overrides are made for a span"}
-	case !h.limiter.registry.names.claimHandle(h.named.name, own):
+	case !h.front.registry.names.claimHandle(h.named.name, own):
 		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: notOverridable}
 	default:
 		changed.counted.OverrideKey = rediskey.OverrideTail(h.named.name)
-		h.limiter.banWatch.Start()
+		h.front.BanWatch.Start()
 	}
 	return &changed
 }

@@ -17,7 +17,7 @@ type Log struct {
 // Log returns a [Log] for a name and a limit by [SlidingLog], such as PerHour(3).Log(). The error
 // is a *[RuleError].
 func (l *Limiter) Log(name string, limit Limit) (Log, error) {
-	h, err := l.newHandle(name, onlyLogs, limit)
+	h, err := l.front().newHandle(name, onlyLogs, limit)
 	return Log{h}, err
 }
 
@@ -60,9 +60,9 @@ func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 	if q.unlimited() {
 		return nil, nil
 	}
-	kept, err := q.limiter.store.Records(ctx, q.key(0), &q.limit(0).compiled)
+	kept, err := q.front.Store.Records(ctx, q.key(0), &q.limit(0).compiled)
 	if err != nil {
-		return nil, q.limiter.failures.errorOf(q.named.name, err)
+		return nil, q.front.failures.errorOf(q.named.name, err)
 	}
 	records := make([]Record, len(kept))
 	for i, r := range kept {

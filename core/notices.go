@@ -49,7 +49,7 @@ func noteRefusal(of *tally.Tally, call uint64, subject []byte) {
 // Charged implements engine.Observer.
 func (c *decider) Charged(i int, warn []float64) {
 	a, limit := c.Limit(i), c.limitAt(i)
-	c.limiter.thresholds.Charged(&thresholds.Charge{
+	c.parts.thresholds.Charged(&thresholds.Charge{
 		Rule: a.Rule.Name, DryRun: a.Rule.Mode == engine.DryRun, Subject: a.Subject, Warn: warn, Max: limit.Max,
 	}, func() Limit { return *limit }, c.Counter(i), c.Verdict(i))
 }
@@ -57,7 +57,7 @@ func (c *decider) Charged(i int, warn []float64) {
 // Banned implements engine.Observer.
 func (c *decider) Banned(i int) {
 	if a := c.Limit(i); a.Rule.Mode != engine.DryRun {
-		c.limiter.bans.Saw(c.Counter(i).Key, a.Rule.Name, a.Subject, c.Verdict(i))
+		c.parts.bans.Saw(c.Counter(i).Key, a.Rule.Name, a.Subject, c.Verdict(i))
 	}
 }
 
@@ -69,13 +69,13 @@ func (c *decider) StoreFailed(a *engine.Applied, err error) {
 		policy = rule.OnStoreError
 	}
 	if policy.mode != storeUnset {
-		c.limiter.failures.failed(a.Rule.Name, policy.String(), err)
+		c.parts.failures.failed(a.Rule.Name, policy.String(), err)
 	}
 }
 
 // OverrideIgnored implements engine.Observer.
 func (c *decider) OverrideIgnored(a *engine.Applied, why error) {
-	c.limiter.operatorLog.OverrideIgnored(a.Rule.Name, string(a.Subject), why.Error())
+	c.parts.log.OverrideIgnored(a.Rule.Name, string(a.Subject), why.Error())
 }
 
 // reasonOf has the reasons of the engine's outcomes.
@@ -86,7 +86,7 @@ var reasonOf = [...]Reason{
 }
 
 // source returns what decided about the limit at i.
-func (c *decider) source(i int) Source { return sourceOf(c.Source(i), c.limiter.source) }
+func (c *decider) source(i int) Source { return sourceOf(c.Source(i), c.parts.source) }
 
 // fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
 // For a rule in DryRun it lists only the limits of that rule. If the place of the limit is -1, all
@@ -133,7 +133,7 @@ func (c *decider) fillLimit(d *Decision, i int, key string) {
 		}
 	}
 	if c.Passed() {
-		d.receipt.Fill(&c.limiter.refunds, c.Counter(i), v, c.ID()+uint64(i))
+		d.receipt.Fill(c.parts.refunds, c.Counter(i), v, c.ID()+uint64(i))
 		d.receipt.Dry = a.Rule.Mode == engine.DryRun
 	}
 }
@@ -141,12 +141,12 @@ func (c *decider) fillLimit(d *Decision, i int, key string) {
 var _ engine.Observer = (*decider)(nil)
 
 // overridden returns the limit that an override makes of the rule's own.
-func (p *namedRule) overridden(l *Limiter, found *algorithm.FoundOverride) *ruleLimit {
+func (p *namedRule) overridden(limits *limitCache, found *algorithm.FoundOverride) *ruleLimit {
 	limit := p.limits[0].limit.overridden(found)
 	if q, ok := p.computed.Get(limit); ok {
 		return q
 	}
-	return p.addComputed(l.registry.limits.of(limit))
+	return p.addComputed(limits.of(limit))
 }
 
 // overridden returns the limit with the numbers of an override.

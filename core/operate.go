@@ -11,10 +11,11 @@ import (
 
 // operator returns what operators do with a Limiter, or nil if New did not make it.
 func (l *Limiter) operator() *operations {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return nil
 	}
-	return l.operations
+	return f.operations
 }
 
 // Audit returns at most n entries about what operators did, newest first: n is 1 to 1000. If before
@@ -42,8 +43,7 @@ func (l *Limiter) Audit(ctx context.Context, before string, n int) ([]AuditEntry
 // describes. Danger: each entry displaces the oldest one of a full audit, so bound how many of them
 // strangers can cause.
 func (l *Limiter) RecordAttempt(ctx context.Context, attempt AuditEntry) {
-	l.mustBeMade()
-	l.operations.audits.Record(ctx, time.Now(), audit.Entry{Act: attempt.Act, Rule: attempt.Rule, Subject: attempt.Subject, After: attempt.After})
+	l.mustFront().Audits.Record(ctx, time.Now(), audit.Entry{Act: attempt.Act, Rule: attempt.Rule, Subject: attempt.Subject, After: attempt.After})
 }
 
 // Ban bans a subject from every rule of this name that has Ban set, for a span of 1 ms to 366 days
@@ -128,8 +128,9 @@ func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (Top
 // not a reference, or part of it is missing or was changed, or it was made with a key that is not
 // in Options.ReferenceKeys.
 func (l *Limiter) ExplainReference(text string) (Reference, error) {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return Reference{}, errNoLimiter
 	}
-	return l.references.open(text)
+	return f.references.open(text)
 }

@@ -12,22 +12,24 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/thresholds"
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
 // operations are what operators ask and do. They are nil in a Limiter that New did not make.
 type operations struct {
-	store     operatedStore
-	keyHead   string
-	names     operatedNames
-	failures  *storeFailures
-	log       *operatorlog.Log
-	tasks     background.Runner
-	audits    *audit.Recorder
-	bans      *banlist.Bans
-	known     *knownbans.Table // nil without Redis
-	overrides overrides.Tables
-	tops      *toplist.Table
+	store      operatedStore
+	keyHead    string
+	names      operatedNames
+	failures   *storeFailures
+	log        *operatorlog.Log
+	tasks      background.Runner
+	audits     *audit.Recorder
+	bans       *banlist.Bans
+	known      *knownbans.Table // nil without Redis
+	overrides  overrides.Tables
+	tops       *toplist.Table
+	thresholds *thresholds.Watch[Limit] // nil without Options.OnThreshold
 }
 
 // operatedStore is what operators need of a store.

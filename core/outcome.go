@@ -22,15 +22,15 @@ func (c *call) completion() (u *inflight.Completion) {
 }
 
 func (c *call) newCompletion() *inflight.Completion {
-	options := &c.limiter.options
+	options := &c.parts.options
 	shown := options.Expose || options.OnDecision != nil || c.HasSoft()
-	return c.limiter.inFlight.NewCompletion(c.Context(), c.Method() == "", shown)
+	return c.parts.inFlight.NewCompletion(c.Context(), c.Method() == "", shown)
 }
 
 // trackOuter makes the limiter remember the call while its handler runs, if it is time to remember one. It
 // returns the completion of the call, and makes one if there was none.
 func (c *call) trackOuter(u *inflight.Completion) *inflight.Completion {
-	calls := &c.limiter.outerCalls
+	calls := c.parts.outerCalls
 	if !calls.Due() {
 		return u
 	}

@@ -69,8 +69,8 @@ func (g *Guard) OwnLimits(v View) OwnLimits {
 		panic(errZeroGuard)
 	}
 	asking := &askingView{View: v}
-	c := g.limiter.open(asking)
-	defer g.limiter.close(c)
+	c := g.front.calls.open(asking)
+	defer g.front.calls.close(c)
 	own := c.ownLimits(g.bound(), asking)
 	c.decided = true
 	return own
@@ -106,7 +106,7 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	if err := c.Context().Err(); err != nil {
 		return OwnLimits{Refusal: c.refuseOwn(ContextEnded, rules[0], err)}
 	}
-	if c.limiter.options.Identify != nil {
+	if c.parts.options.Identify != nil {
 		_, _ = c.User() // before the rules, so that what Identify reads is not taken for theirs
 	}
 	if refusal := c.applyOwn(rules); refusal != nil {

@@ -29,7 +29,7 @@ type Pacer struct {
 
 // Pacer returns a [Pacer] for a name and a limit by [TokenBucket]. The error is a *[RuleError].
 func (l *Limiter) Pacer(name string, limit Limit) (Pacer, error) {
-	h, err := l.newHandle(name, onlyBuckets, limit)
+	h, err := l.front().newHandle(name, onlyBuckets, limit)
 	return Pacer{h}, err
 }
 
@@ -84,8 +84,8 @@ func (p Pacer) TryAcquire(ctx context.Context, subject string, n int, patience t
 	case <-turn.C:
 		return d, nil
 	case <-ctx.Done():
-		d, l := d.clone(), p.handle.limiter
-		l.store.InBackground(func() { l.refundTurn(d) })
+		d := d.clone()
+		p.handle.front.Store.InBackground(func() { p.handle.refundTurn(d) })
 		return Decision{}, ctx.Err()
 	}
 }
@@ -116,16 +116,16 @@ func (p Pacer) Reset(ctx context.Context, subject string) (changed bool, err err
 func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time.Duration) (d Decision, err error) {
 	q := handleCall{handle: p.handle, subject: subject, n: n, charge: true}
 	if err = q.reserve(ctx, &d, patience); err == nil {
-		q.limiter.reportDirect(ctx, &d, func() { q.limiter.refundTurn(d) })
+		q.front.options.reportDirect(ctx, &d, func() { q.refundTurn(d) })
 	}
 	return d, err
 }
 
 // refundTurn gives back what a turn charged. If it was counted locally, that may be less than was
 // asked for.
-func (l *Limiter) refundTurn(d Decision) {
+func (h *handle) refundTurn(d Decision) {
 	if d.receipt.Cost > 0 {
-		_ = l.Refund(context.Background(), d, int(d.receipt.Cost))
+		_ = h.front.refund(context.Background(), d, int(d.receipt.Cost))
 	}
 }
 
@@ -140,7 +140,7 @@ func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Dur
 	if q.n < 1 {
 		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must be positive"}
 	}
-	c := q.open()
-	defer c.close()
+	c := q.front.directs.open()
+	defer q.front.directs.close(c)
 	return c.reserve(ctx, q, patience, d)
 }

@@ -25,29 +25,35 @@ import (
 // amounts for the 65,536 decisions that were refunded last. A refund that ends in ErrStore may or
 // may not have been carried out, and cannot be tried again. Other errors are those of [Counter].
 func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
-	switch {
-	case !l.made():
+	f := l.front()
+	if f == nil {
 		return errNoLimiter
-	case n < 1:
+	}
+	return f.refund(ctx, d, n)
+}
+
+// refund is [Limiter.Refund].
+func (f *front) refund(ctx context.Context, d Decision, n int) error {
+	if n < 1 {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}
 	}
 	var parts []refund.Part
 	for _, d := range d.each() {
 		switch r := &d.receipt; {
 		case r.Cost == 0:
-		case !r.Of(&l.refunds):
+		case !r.Of(f.refunds):
 			return &RuleError{Rule: d.Rule, Field: "decision", Value: d.Key, Why: "is one of another Limiter, which alone can refund it"}
 		default:
-			key := rediskey.AppendLimit(nil, l.keyHead, d.Key, d.Rule, r.Dry, r.Limit)
+			key := rediskey.AppendLimit(nil, f.KeyHead, d.Key, d.Rule, r.Dry, r.Limit)
 			parts = append(parts, refund.Part{Receipt: *r, Key: key})
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	charges, why := l.refunds.Take(parts, int64(n))
+	charges, why := f.refunds.Take(parts, int64(n))
 	if why != "" {
 		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
 	}
-	return l.failures.errorOf(d.Rule, l.store.GiveBack(ctx, charges))
+	return f.failures.errorOf(d.Rule, f.Store.GiveBack(ctx, charges))
 }

@@ -74,7 +74,7 @@ const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 // newRefusal returns the response to a refused call, with the outcome o. The message is for callers
 // over a limit.
-func (l *Limiter) newRefusal(d *Decision, o outcome, message string, violated []string) *Refusal {
+func newRefusal(references references, d *Decision, o outcome, message string, violated []string) *Refusal {
 	r := &Refusal{
 		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
 		Violated: violated, Decision: *d,
@@ -82,7 +82,7 @@ func (l *Limiter) newRefusal(d *Decision, o outcome, message string, violated []
 	if d.overLimit() {
 		r.Wait, r.Message = d.RetryAfter, message
 	}
-	r.Reference = l.references.of(&r.Decision, r.Wait)
+	r.Reference = references.of(&r.Decision, r.Wait)
 	r.Body = r.appendProblem(make([]byte, 0, 192+len(r.Message)+len(r.Reference)), o.problem)
 	return r
 }

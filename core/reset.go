@@ -25,10 +25,10 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	var forget forgotten
 	for _, rule := range rules {
 		for _, named := range rule.namedRules() {
-			forget.add(g.limiter.keyHead, rule, named, subject)
+			forget.add(g.front.KeyHead, rule, named, subject)
 		}
 	}
-	return g.limiter.resetAll(ctx, name, subject, forget)
+	return g.front.operations.resetRules(ctx, name, subject, forget)
 }
 
 // Reset forgets what a subject has used of the attached rules of a name, as [Guard.Reset] does for
@@ -41,22 +41,23 @@ func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool
 	if err := l.operator().check(name, subject); err != nil {
 		return false, err
 	}
-	forget, ok := l.forget(name, subject)
+	f := l.front()
+	forget, ok := f.registry.attached.forget(f.KeyHead, name, subject)
 	if !ok {
 		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be the name of a rule that is attached to this Limiter"}
 	}
-	return l.resetAll(ctx, name, subject, forget)
+	return f.operations.resetRules(ctx, name, subject, forget)
 }
 
 // forget returns the keys that Reset deletes for the attached rules of a name. ok is false if there
 // are no such rules.
-func (l *Limiter) forget(name, subject string) (forget forgotten, ok bool) {
-	guards, _ := l.registry.attached.all()
+func (a *attachedGuards) forget(keyHead, name, subject string) (forget forgotten, ok bool) {
+	guards, _ := a.all()
 	for _, g := range guards {
 		for _, rule := range g.bound() {
 			for _, named := range rule.namedRules() {
 				if named.name == name {
-					forget.add(l.keyHead, rule, named, subject)
+					forget.add(keyHead, rule, named, subject)
 					ok = true
 				}
 			}
@@ -86,12 +87,12 @@ func (b *boundRule) appendNotices(keys [][]byte, named *namedRule, keyHead, subj
 	return keys
 }
 
-// resetAll forgets these keys of a subject.
-func (l *Limiter) resetAll(ctx context.Context, name, subject string, f forgotten) (changed bool, err error) {
+// resetRules forgets these keys of a subject.
+func (o *operations) resetRules(ctx context.Context, name, subject string, f forgotten) (changed bool, err error) {
 	if len(f.notices) > 0 {
-		defer l.thresholds.Forget(f.notices...)
+		defer o.thresholds.Forget(f.notices...)
 	}
 	keys := append(f.counters, f.notices...)
 	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
-	return l.operations.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
+	return o.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
 }

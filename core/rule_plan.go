@@ -12,7 +12,7 @@ import (
 func (c *call) planned(a *appliedRule) *ruleLimit {
 	q, err := c.plan(a)
 	if err != nil {
-		c.limiter.operatorLog.PlanFailed(a.named.name, err)
+		c.parts.log.PlanFailed(a.named.name, err)
 		return a.named.limits[0]
 	}
 	return q
@@ -37,7 +37,7 @@ func (c *call) plan(a *appliedRule) (*ruleLimit, error) {
 	if q, ok := a.named.computed.Get(limit); ok {
 		return q, nil
 	}
-	return c.limiter.newPlan(a, limit)
+	return c.newPlan(a, limit)
 }
 
 // namedPlan returns the limit of the plan that the rule's Plan names.
@@ -62,8 +62,8 @@ func (p *namedRule) plan(name string) (*ruleLimit, error) {
 }
 
 // newPlan makes a limit that LimitFor has not returned before.
-func (l *Limiter) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
-	prepared := l.registry.limits.of(limit)
+func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
+	prepared := c.parts.limits.of(limit)
 	if prepared.err != nil {
 		return nil, prepared.err
 	}

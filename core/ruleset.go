@@ -26,7 +26,7 @@ import (
 // slots, refunds and outcome, goes by the same version. Two middlewares around one handler may use
 // two versions.
 type RuleSet struct {
-	limiter  *Limiter // of the guards
+	front    *front // of the guards
 	registry *registry
 	owner    nameOwner
 
@@ -60,15 +60,16 @@ type follower struct {
 // RuleSet returns a RuleSet of these rules. Each needs a Name of its own. A set may begin empty,
 // and get its first rules by [RuleSet.Replace]. The error joins a *[RuleError] for each mistake.
 func (l *Limiter) RuleSet(rules ...Rule) (*RuleSet, error) {
-	if !l.made() {
+	f := l.front()
+	if f == nil {
 		return nil, errNoLimiter
 	}
-	byName, wrong := l.registry.checkSet(rules)
+	byName, wrong := f.registry.checkSet(rules)
 	if len(wrong) > 0 {
 		return nil, joinRuleErrors(wrong)
 	}
 	return &RuleSet{
-		limiter: l, registry: &l.registry, rules: byName, present: new(setVersion),
+		front: f, registry: &f.registry, rules: byName, present: new(setVersion),
 		followers: make(map[followerKey]follower), tallies: make(map[string]*tally.Tally),
 		stats: RuleSetStats{Since: time.Now()},
 	}, nil

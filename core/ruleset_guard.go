@@ -86,7 +86,7 @@ func (s *RuleSet) attach(key followerKey) (*Guard, error) {
 		}
 		rule.fixed.tally = s.tallies[rule.Name]
 	}
-	g := &Guard{limiter: s.limiter}
+	g := &Guard{front: s.front}
 	g.following.Store(&followedRules{rules, s.present})
 	s.registry.attached.add(&g.attachment)
 	s.followers[key] = follower{weak.Make(g), here}

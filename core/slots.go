@@ -17,7 +17,7 @@ type Slots struct {
 // Slots returns [Slots] for a name, of which each subject has n, 1 to 10,000. The error is a
 // *[RuleError].
 func (l *Limiter) Slots(name string, n int) (Slots, error) {
-	h, err := l.newHandle(name, onlySlots, InFlight(n))
+	h, err := l.front().newHandle(name, onlySlots, InFlight(n))
 	return Slots{handle: h}, err
 }
 
@@ -91,9 +91,9 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 		if d.Source == FromLocal {
 			slot.LocalShare = q.policy.share
 		}
-		release = q.limiter.inFlight.Hold([]algorithm.Charge{slot}).Release
+		release = q.front.inFlight.Hold([]algorithm.Charge{slot}).Release
 	}
-	q.limiter.reportDirect(ctx, &d, release)
+	q.front.options.reportDirect(ctx, &d, release)
 	return release, d, nil
 }
 
@@ -115,8 +115,8 @@ func (q *handleCall) hold(ctx context.Context, d *Decision) (holder string, err 
 	if err := q.check(ctx); err != nil {
 		return "", err
 	}
-	c := q.open()
-	defer c.close()
+	c := q.front.directs.open()
+	defer q.front.directs.close(c)
 	err = c.decide(ctx, q, d)
 	return c.Holder(), err
 }

@@ -129,6 +129,26 @@ type keyCounter interface {
 	Evictions() uint64
 }
 
+// Stats returns the counts of the Limiter so far. It is safe for concurrent use and cheap enough to
+// be called every second; calls do not wait for it. Counts are exact, but each is read at its own
+// moment: a call that is being decided may be in one and not yet in another.
+//
+// With expvar, one line shows all of it:
+//
+//	expvar.Publish("accesslimit", expvar.Func(func() any { return limiter.Stats() }))
+//
+// The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
+func (l *Limiter) Stats() Stats {
+	f := l.mustFront()
+	s := Stats{StoreErrors: f.failures.stats(), RuleSets: f.registry.sets.stats()}
+	s.readDecisions(f.tallies.Snapshot())
+	s.readStore(f.Store)
+	if f.Redis != nil {
+		s.readRedis(f.Redis)
+	}
+	return s
+}
+
 // readDecisions reads the counts of decisions.
 func (s *Stats) readDecisions(entries []tally.Entry) {
 	s.Decisions = make([]DecisionCount, 0, len(entries))

@@ -13,7 +13,7 @@ import (
 
 // storeFailures counts and logs that the store did not answer.
 type storeFailures struct {
-	failure.Counts
+	*failure.Counts
 	log *operatorlog.Log
 }
 

@@ -1,0 +1,40 @@
+package core
+
+import (
+	"github.com/accesslimit/accesslimit/core/internal/service"
+)
+
+// front is what a limiter has in the terms of this package. What needs none of them is in its
+// service.Parts, where the packages beside this one reach it too.
+type front struct {
+	*service.Parts
+	callParts
+	calls      callPool
+	directs    directPool
+	registry   registry
+	operations *operations
+}
+
+// front returns the front of a limiter, or nil if New did not make it.
+func (l *Limiter) front() *front {
+	f, _ := (*service.Limiter)(l).Front().(*front)
+	return f
+}
+
+// mustFront returns the front of a limiter. It panics if New did not make it.
+func (l *Limiter) mustFront() *front {
+	f := l.front()
+	if f == nil {
+		panic(errNoLimiter)
+	}
+	return f
+}
+
+// Identifies implements service.Front.
+func (f *front) Identifies() bool { return f.options.Identify != nil }
+
+// Reports implements service.Front.
+func (f *front) Reports() bool { return f.options.OnThreshold != nil }
+
+// Obeying implements service.Front.
+func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.obeying() }

@@ -1,0 +1,44 @@
+// Package service has the inside of a limiter, for core and the packages beside it: the store, what
+// is remembered of it, the lists that operators read, the log. [core.Limiter] is a defined type over
+// [Limiter]. So a package below core converts a pointer to the one into a pointer to the other, and
+// users see neither.
+//
+// The parts do not know what a rule is. What core alone knows is behind [Front].
+package service
+
+import "github.com/accesslimit/accesslimit/core/internal/operatorlog"
+
+// Limiter has the parts of a limiter, and its front. The zero Limiter has neither.
+type Limiter struct {
+	parts Parts
+	front Front
+}
+
+// Front answers what only core knows: about rules, and the functions of the service's owner.
+type Front interface {
+	// Identifies reports whether the limiter can tell who calls, which rules may need.
+	Identifies() bool
+	// Reports reports whether it reports thresholds, which rules may set.
+	Reports() bool
+	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
+	Obeying() (banned, overridden []string)
+}
+
+// New returns a Limiter. It connects to nothing.
+func New(config Config, front Front) *Limiter {
+	l := &Limiter{front: front}
+	l.parts.Config, l.parts.Log = config, operatorlog.New(config.Logger)
+	l.parts.Assemble(front)
+	return l
+}
+
+// Front returns the limiter's front, or nil if New did not make the limiter.
+func (l *Limiter) Front() Front {
+	if l == nil {
+		return nil
+	}
+	return l.front
+}
+
+// Parts returns the limiter's parts.
+func (l *Limiter) Parts() *Parts { return &l.parts }

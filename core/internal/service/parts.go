@@ -1,0 +1,135 @@
+package service
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/background"
+	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/banwatch"
+	"github.com/accesslimit/accesslimit/core/internal/clientip"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/knownbans"
+	"github.com/accesslimit/accesslimit/core/internal/localfirst"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/notices"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/outercall"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/reference"
+	"github.com/accesslimit/accesslimit/core/internal/refund"
+	"github.com/accesslimit/accesslimit/core/internal/toplist"
+)
+
+// Config is what a limiter is made of. All of it has been checked.
+type Config struct {
+	Client          redis.UniversalClient // nil to count in this process
+	Prefix          string
+	Timeout         time.Duration
+	OneKeyPerScript bool
+	MaxKeys         int
+	Logger          *slog.Logger
+	ClientIPs       *clientip.Finder
+	References      reference.Keys // none unless refusals have references
+	// Clock returns microseconds since the epoch, for tests without Redis. It is nil for the
+	// machine's clock.
+	Clock func() int64
+}
+
+// Parts are the parts of a limiter. Only tests change them once the limiter is made.
+type Parts struct {
+	Config
+	Log *operatorlog.Log
+
+	// KeyHead is what all keys begin with.
+	KeyHead string
+	Store   Store
+	Local   *localfirst.Store // Store itself if there is Redis, otherwise nil
+	Redis   *redisstore.Store // what Local asks; nil without Redis
+	Memory  *memstore.Store   // Store itself if there is no Redis, otherwise nil
+
+	Engine   engine.Engine
+	CallIDs  atomic.Uint64 // how many calls have got an ID
+	InFlight *inflight.Keeper
+	Refunds  refund.Ledger
+	Failures failure.Counts // of the store to answer
+	// OuterCalls are the calls that a middleware has let pass, and whose handlers run.
+	OuterCalls outercall.Calls
+
+	Board    notices.Board // for the thresholds that were reached
+	Tops     *toplist.Table
+	Bans     *banlist.Bans
+	Known    *knownbans.Table // nil without Redis
+	BanWatch *banwatch.Watch  // nil without Redis
+	Audits   *audit.Recorder
+}
+
+// Assemble makes the store and what depends on it.
+func (p *Parts) Assemble(front Front) {
+	if p.Client == nil {
+		p.countInProcess()
+	} else {
+		p.countInRedis(front)
+	}
+}
+
+func (p *Parts) countInProcess() {
+	p.Memory = memstore.New(p.MaxKeys, p.Clock)
+	p.Memory.OnPanic(p.Log.Panicked)
+	p.KeyHead = "" // nobody else writes to this process's table
+	p.Ask(p.Memory, nil)
+	p.Board = notices.Memory{Store: p.Memory}
+	p.observe(toplist.NewMemory(), banlist.NewMemory(p.Memory, banlist.Most), nil, new(audit.Ring))
+}
+
+func (p *Parts) countInRedis(front Front) {
+	p.KeyHead = rediskey.Head(p.Prefix)
+	p.Redis = redisstore.New(p.Client, p.Timeout)
+	p.Redis.Listen(p.Log)
+	p.Redis.WatchMemory(p.KeyHead)
+	if !p.OneKeyPerScript {
+		p.Redis.JoinKeys(p.KeyHead)
+	}
+	p.Local = localfirst.New(p.Redis, p.Timeout, p.MaxKeys)
+	p.Ask(p.Local, p.Local)
+	p.Board, p.Known = notices.Redis{Store: p.Redis}, p.Local.Bans
+	bans := banlist.NewIndex(p.Redis, p.KeyHead, banlist.Most)
+	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, front.Obeying, p.Log)
+	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
+}
+
+// Ask makes calls ask this store. memory, unless it is nil, remembers its refusals.
+func (p *Parts) Ask(store Store, memory engine.Memory) {
+	p.Store = store
+	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)
+	p.Engine = engine.Engine{Store: store, Memory: memory, KeyHead: p.KeyHead, Slots: p.InFlight}
+}
+
+// observe makes the parts that keep what was noticed on the way of a call, and what operators did.
+func (p *Parts) observe(slots toplist.Slots, bans banlist.List, within banlist.Within, trail audit.Trail) {
+	p.Bans = banlist.New(bans, within, p.Tasks(), p.Log)
+	p.Tops = toplist.New(slots, p.Store.InBackground, p.Log)
+	p.Audits = audit.NewRecorder(trail, p.Tasks(), p.Logger, p.Log)
+}
+
+// Tasks runs what belongs to an operator's act.
+func (p *Parts) Tasks() background.Runner {
+	return background.Runner{Start: p.Store.InBackground, Patience: p.Timeout}
+}
+
+// Close ends what runs in the background.
+func (p *Parts) Close() {
+	p.InFlight.Close()
+	p.Tops.Close()
+	p.Bans.Close()
+	p.BanWatch.Close()
+	p.Store.Close()
+	p.Log.Close()
+}

@@ -1,0 +1,37 @@
+package service
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Store is an engine with its counters.
+type Store interface {
+	// Decide answers for one call's counters, charging all of them or none. It never panics and
+	// returns by its deadline.
+	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
+	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the
+	// same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
+	// does.
+	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
+	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	// GiveBack gives charges back, as far as they still count, also after the context has ended.
+	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	// RefundsLost returns how many permits may have counted still, but were not given back.
+	RefundsLost() uint64
+	// Renew keeps the slots of a call in flight for another window each.
+	Renew(ctx context.Context, slots []algorithm.Charge) error
+	// Records returns the calls that count in a log now, newest first.
+	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
+	// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
+	// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
+	// Reset forgets keys of one subject, and reports whether any was there.
+	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
+	// InBackground runs a task that nobody waits for, except Close.
+	InBackground(do func())
+	// Close ends what runs in the background.
+	Close()
+}

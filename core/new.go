@@ -1,0 +1,92 @@
+package core
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/reference"
+	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/thresholds"
+)
+
+// New returns a Limiter. It does not connect, so a service starts while its Redis is down. The
+// error is a *[RuleError].
+func New(options Options) (*Limiter, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ips, err := options.ClientIP.compile()
+	if err != nil {
+		return nil, err
+	}
+	if client := reflect.ValueOf(options.Redis); client.Kind() == reflect.Pointer && client.IsNil() {
+		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", options.Redis), Why: "must be a client, or unset"}
+	}
+	f := new(front)
+	l := service.New(service.Config{
+		Client: options.Redis, Prefix: options.Prefix, Timeout: options.Timeout, OneKeyPerScript: options.OneKeyPerScript,
+		MaxKeys: options.MaxKeys, Logger: options.Logger, ClientIPs: ips, References: reference.New(options.ReferenceKeys),
+	}, f)
+	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
+	f.Parts, f.options = l.Parts(), options
+	f.assemble()
+	f.logEngine()
+	return (*Limiter)(l), nil
+}
+
+// assemble makes what the front adds to its parts.
+func (f *front) assemble() {
+	f.takeParts()
+	f.calls.New = func() any { return newCall(&f.callParts) }
+	f.directs.New = func() any { return newDirectCall(&f.callParts) }
+	f.operations = &operations{
+		store: f.Store, keyHead: f.KeyHead, names: &f.registry.names, failures: f.failures, log: f.Log, tasks: f.Tasks(),
+		audits: f.Audits, bans: f.Bans, known: f.Known, tops: f.Tops, thresholds: f.thresholds,
+		overrides: overrides.Tables{Redis: f.Redis, KeyHead: f.KeyHead, Memory: f.Memory, Most: overrides.Most},
+	}
+	r := &f.registry
+	r.tallies, r.log, r.identifies, r.reports = f.tallies, f.Log, f.Identifies(), f.Reports()
+	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged
+}
+
+// takeParts makes the parts for calls.
+func (f *front) takeParts() {
+	p := f.Parts
+	f.callParts = callParts{
+		engine: &p.Engine, ids: &p.CallIDs, source: FromMemory, options: f.options, log: p.Log, failures: &storeFailures{&p.Failures, p.Log},
+		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, references: references{p.References},
+		inFlight: p.InFlight, outerCalls: &p.OuterCalls,
+	}
+	if p.Redis != nil {
+		f.source = FromRedis
+	}
+	f.tallies = tally.New(OtherNames, string(Allowed), string(f.source), p.Tops)
+	if report := thresholdReports(f.options.OnThreshold); report != nil {
+		f.thresholds = thresholds.New(p.Board, p.KeyHead, p.Log, report)
+	}
+}
+
+// logEngine logs where counts are kept, because a service that was given no Redis by mistake seems
+// to work.
+func (f *front) logEngine() {
+	if f.source == FromMemory {
+		f.Logger.Info("accesslimit: no Redis here: counts stay in this process")
+	} else {
+		f.Logger.Info("accesslimit: counts are in Redis", slog.String("prefix", f.Prefix))
+	}
+}
+
+// Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of
+// calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
+// [Limiter.Top], for at most Timeout each. The Redis client stays open. Call Close when no call is
+// in flight any more. Slots that are held then, or taken later, are free after their Window, though
+// their calls go on.
+func (l *Limiter) Close() {
+	f := l.mustFront()
+	f.thresholds.Close(f.Timeout)
+	f.Parts.Close()
+}
