@@ -116,7 +116,7 @@ func TestBadInputLater(t *testing.T) {
 	path := write(t, "limits.yaml", oneRule("api"))
 	put(t, path, ruleWith("limit: 1/h"))
 	set := follow(t, limiter, filewatch.Config{Quiet: time.Millisecond, Poll: time.Millisecond}, path)
-	s := service{nethttplimit.With(set.MustGuard("api"))(http.NotFoundHandler())}
+	s := guarded{nethttplimit.With(set.MustGuard("api"))(http.NotFoundHandler())}
 	s.want(t, 404, alice, "/")
 	for i, bad := range badInput {
 		version := set.Version()

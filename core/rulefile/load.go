@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // Load reads the rules of files and folders, for this Limiter. A folder stands for the files
@@ -108,29 +109,11 @@ func newLoaderOn(trial *core.Limiter, functions Functions) *loader {
 // newTrial returns a Limiter that refuses the rules that the given one refuses, because rules that
 // are only tried must leave no names on that.
 func newTrial(limiter *core.Limiter) (*core.Limiter, error) {
-	identifies, err := accepts(limiter, core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin")
-	if err != nil {
+	if _, err := limiter.RuleSet(); err != nil { // core.New did not make it
 		return nil, err
 	}
-	warns, err := accepts(limiter, core.Rule{Seconds: 1, Warn: []float64{1}}, "Warn")
-	if err != nil {
-		return nil, err
-	}
-	return newTrialThat(identifies, warns)
-}
-
-// accepts reports whether a limiter has the option that a rule with this field needs. The rule
-// behind it is wrong in any case, so that none is attached.
-func accepts(limiter *core.Limiter, rule core.Rule, field string) (bool, error) {
-	var wrong *core.RuleError
-	switch _, err := limiter.Check(rule, core.Rule{Seconds: -1}); {
-	case errors.As(err, &wrong) && wrong.Field == "Seconds":
-		return true, nil
-	case errors.As(err, &wrong) && wrong.Field == field:
-		return false, nil
-	default:
-		return false, err
-	}
+	front := (*service.Limiter)(limiter).Front()
+	return newTrialThat(front.Identifies(), front.Reports())
 }
 
 // newTrialThat returns a Limiter for rules that are only tried, which may be able to identify users,

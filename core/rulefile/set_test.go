@@ -19,19 +19,19 @@ import (
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// service is a service with one guard.
-type service struct{ http.Handler }
+// guarded is a service with one guard.
+type guarded struct{ http.Handler }
 
-func serve(t *testing.T, fields string) service {
+func serve(t *testing.T, fields string) guarded {
 	t.Helper()
 	set := loadText(t, "version: 1\nrules:\n  - name: api\n    "+strings.ReplaceAll(fields, "\n", "\n    ")+"\n")
 	guard := set.MustGuard("api")
-	return service{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	return guarded{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
 }
 
 // want calls the service and fails unless it answers with this status. The headers are names and
 // values in turn.
-func (s service) want(t *testing.T, status int, from, target string, headers ...string) {
+func (s guarded) want(t *testing.T, status int, from, target string, headers ...string) {
 	t.Helper()
 	r := httptest.NewRequest("GET", target, nil)
 	r.RemoteAddr = from
@@ -169,10 +169,10 @@ func TestGuardOfSeveralRules(t *testing.T) {
 	if err != nil || len(guard.Rules()) != 2 {
 		t.Fatal(guard, err)
 	}
-	s := service{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	s := guarded{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
 	s.want(t, 200, alice, "/")
 	s.want(t, 429, alice, "/")
-	only := service{nethttplimit.With(set.MustGuard("a"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	only := guarded{nethttplimit.With(set.MustGuard("a"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
 	only.want(t, 200, alice, "/")
 }
 
@@ -245,7 +245,7 @@ func reload(t *testing.T, set *Set, text string) error {
 // Guards follow the files, as soon as Reload has returned. Bad files change nothing.
 func TestReload(t *testing.T) {
 	set := loadText(t, "version: 1\nrules:\n  - {name: api, limit: 1/h}\n")
-	s, first := service{nethttplimit.With(set.MustGuard("api"))(http.NotFoundHandler())}, set.Version()
+	s, first := guarded{nethttplimit.With(set.MustGuard("api"))(http.NotFoundHandler())}, set.Version()
 	s.want(t, 404, alice, "/")
 	s.want(t, 429, alice, "/")
 	if err := reload(t, set, "version: 1\nrules:\n  - {name: api, limit: 2/h}\n  - {name: new, limit: 9/s}\n"); err != nil {
