@@ -67,7 +67,8 @@ type Options struct {
 	// There are at most ten keys, each of at least 32 random bytes, which [ParseReferenceKeys] reads
 	// from a text. The first key makes references, and all of them read references. To replace a
 	// key, add the new one as the last in all processes, then put it first, and later remove the old
-	// one.
+	// one. A key may make 2^32 references in its life: at 1,000 refusals a second, replace it every
+	// 49 days.
 	// The default is no keys, and no references. Danger: anybody who has a key can make up
 	// references, and can test whether one is about a subject that they guess.
 	ReferenceKeys [][]byte

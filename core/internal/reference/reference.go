@@ -3,13 +3,12 @@
 //
 // The text is Crockford's base32, in groups of eight, because people type it and read it aloud: it
 // has no letters that look alike, and case, spaces and hyphens mean nothing in it. It stands for
-// these bytes, a multiple of ten:
+// these bytes, a multiple of five:
 //
 //	1      the version of this form
-//	12     the synthetic IV
+//	12     the nonce
 //	the rest, encrypted:
 //	7      the time, in microseconds since the epoch
-//	1      a random byte, so that the texts of equal refusals differ
 //	8      the digest of the subject, or zeros if it is not known
 //	1      the reason
 //	5      the permits left
@@ -17,20 +16,18 @@
 //	1 + n  the limit in its text form
 //	1 + n  the name of the rule
 //	zeros
+//	16     the tag, not encrypted
 //
 // Numbers are big-endian. Numbers and digests have fixed lengths, so the length of the text depends
 // on the rule's name and the limit alone.
 //
-// The encryption has the construction of RFC 5297 (SIV), but with HMAC-SHA-256, cut to 96 bits, and
-// AES-256 in counter mode: the MAC of version and content is both the tag and the IV. AES-GCM with
-// a random nonce takes 28 bytes in place of 12, and a key wears out after 2^32 texts: at a million
-// refusals a second, that is little more than an hour. If two refusals ever get the same IV here,
-// their texts show how their contents differ, and nothing else.
+// The encryption is AES-256-GCM with a random nonce, which the standard library chooses, and the
+// version is authenticated with the content. One key may seal 2^32 references: up to then, the
+// chance that two of them have the same nonce is at most 2^-33. Two that had would show how their
+// contents differ, and would let others make references.
 package reference
 
 import (
-	"encoding/binary"
-	"math/rand/v2"
 	"strings"
 	"unicode/utf8"
 )
@@ -38,14 +35,12 @@ import (
 const (
 	version = 1
 
-	ivSize     = 12
-	head       = 1 + ivSize
+	overhead   = 1 + 12 + 16 // what is not encrypted
 	digestSize = 8
-	fixed      = 8 + digestSize + 1 + 5 + 5 // what comes before the texts
-	step       = 10
-	maxText    = 64 // the longest limit, and the longest name
-	minSize    = (head + fixed + 2 + step - 1) / step * step
-	maxSize    = (head + fixed + 2*(1+maxText) + step - 1) / step * step
+	fixed      = 7 + digestSize + 1 + 5 + 5 // what comes before the texts
+	maxText    = 64                         // the longest limit, and the longest name
+	minSize    = overhead + fixed + 2
+	maxSize    = overhead + fixed + 2*(1+maxText)
 )
 
 // Content is what a reference says.
@@ -62,16 +57,26 @@ type Content struct {
 // most is the largest number of five bytes.
 const most = 1<<40 - 1
 
+// append appends the content, with zeros that make the sealed text one of whole groups.
 func (c *Content) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(c.Time)<<8|uint64(byte(rand.Uint32())))
+	b = appendNumber(b, c.Time, 7)
 	b = append(append(b, c.Digest[:]...), c.Reason)
-	b = appendFive(appendFive(b, c.Remaining), c.Wait)
-	return appendText(appendText(b, c.Limit), c.Rule)
+	b = appendNumber(b, min(max(c.Remaining, 0), most), 5)
+	b = appendNumber(b, min(max(c.Wait, 0), most), 5)
+	b = appendText(appendText(b, c.Limit), c.Rule)
+	for (overhead+len(b))%5 != 0 {
+		b = append(b, 0)
+	}
+	return b
 }
 
-func appendFive(b []byte, n int64) []byte {
-	n = min(max(n, 0), most)
-	return binary.BigEndian.AppendUint32(append(b, byte(n>>32)), uint32(n))
+// appendNumber appends the last bytes of a number.
+func appendNumber(b []byte, n int64, size int) []byte {
+	for size > 0 {
+		size--
+		b = append(b, byte(n>>(8*size)))
+	}
+	return b
 }
 
 // appendText appends as much of a text as is kept, in whole characters.
@@ -91,10 +96,9 @@ func (c *Content) read(b []byte) bool {
 	if len(b) < fixed+2 {
 		return false
 	}
-	c.Time = int64(binary.BigEndian.Uint64(b) >> 8)
-	b = b[8:]
+	c.Time, b = readNumber(b[:7]), b[7:]
 	b = b[copy(c.Digest[:], b):]
-	c.Reason, c.Remaining, c.Wait = b[0], readFive(b[1:]), readFive(b[6:])
+	c.Reason, c.Remaining, c.Wait = b[0], readNumber(b[1:6]), readNumber(b[6:11])
 	limit, b, ok := readText(b[11:])
 	if !ok {
 		return false
@@ -104,8 +108,11 @@ func (c *Content) read(b []byte) bool {
 	return ok
 }
 
-func readFive(b []byte) int64 {
-	return int64(b[0])<<32 | int64(binary.BigEndian.Uint32(b[1:]))
+func readNumber(b []byte) (n int64) {
+	for _, digit := range b {
+		n = n<<8 | int64(digit)
+	}
+	return n
 }
 
 func readText(b []byte) (text string, rest []byte, ok bool) {

@@ -12,20 +12,21 @@ var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPaddi
 
 const (
 	group    = 8 // characters, for five bytes
-	minChars = minSize / 5 * group
-	maxChars = maxSize / 5 * group
+	minChars = (minSize + 4) / 5 * group
+	maxChars = (maxSize + 4) / 5 * group
 	maxInput = 3 * maxChars // with spaces and hyphens
 )
 
-// appendGroups appends bytes, a multiple of five, as text.
-func appendGroups(text, b []byte) []byte {
+// encode returns bytes, a multiple of five, as text.
+func encode(b []byte) string {
+	text := make([]byte, 0, maxChars+maxChars/group)
 	for i := 0; i < len(b); i += 5 {
 		if i > 0 {
 			text = append(text, '-')
 		}
 		text = crockford.AppendEncode(text, b[i:i+5])
 	}
-	return text
+	return string(text)
 }
 
 var errLength = errors.New("is not as long as a reference: perhaps some of it is missing")
@@ -47,7 +48,7 @@ func decode(text string) ([]byte, error) {
 		}
 		chars = append(chars, c)
 	}
-	if len(chars) < minChars || len(chars) > maxChars || len(chars)%(step/5*group) != 0 {
+	if len(chars) < minChars || len(chars) > maxChars || len(chars)%group != 0 {
 		return nil, errLength
 	}
 	b := make([]byte, len(chars)/group*5)
