@@ -15,10 +15,11 @@ type call struct {
 	View
 	decider
 
-	decided  bool       // no function of the service owner's panicked
-	deciding *namedRule // the rule whose functions are running
-	bySize   bool       // the cost was computed by CostBySize
-	readings pathmatch.Readings
+	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
+	decided   bool           // no function of the service owner's panicked
+	deciding  *namedRule     // the rule whose functions are running
+	bySize    bool           // the cost was computed by CostBySize
+	readings  pathmatch.Readings
 
 	inspects        bool // this call looks for mistakes in how the service is put together
 	untilInspection int  // how many calls of this object remain until the next inspection
@@ -42,6 +43,12 @@ func newCall(parts *callParts) *call {
 	}
 	c.init(parts)
 	return c
+}
+
+// clear empties what was decided of the call.
+func (c *call) clear() {
+	c.decider.clear()
+	c.uncounted = c.uncounted[:0]
 }
 
 // callPool holds the calls of a limiter's middlewares between two uses.

@@ -36,7 +36,7 @@ func (c *call) findClient() {
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
 	if ips := c.parts.clientIPs; !addr.IsValid() && !c.LooksOnly() {
-		c.parts.log.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
+		c.log.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr
 }
@@ -52,7 +52,7 @@ func (c *call) inspectProxies() {
 	}
 	for _, name := range [...]string{ips.Header, "X-Forwarded-For", "Forwarded"} {
 		if len(c.View.Header(name)) > 0 {
-			c.parts.log.UntrustedProxy(peer, name, ips.Header)
+			c.log.UntrustedProxy(peer, name, ips.Header)
 			return
 		}
 	}
@@ -85,7 +85,7 @@ func (c *call) User() (string, error) {
 	if c.deciding != nil && !c.deciding.readsUser.Load() {
 		c.deciding.readsUser.Store(true)
 		if !c.userKnown && c.parts.options.Identify == nil {
-			c.parts.log.NoIdentify(c.deciding.name)
+			c.log.NoIdentify(c.deciding.name)
 		}
 	}
 	if !c.userKnown && c.parts.options.Identify != nil {

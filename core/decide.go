@@ -1,58 +1,69 @@
 package core
 
-// decide decides the call by these rules. The steps are: which rules apply, who calls, the
-// counters, the store, the answer. subject replaces the key of every rule; "" keeps each rule's
-// own.
+// decide decides the call by these rules, and answers it. subject replaces the key of every rule; ""
+// keeps each rule's own.
 func (c *call) decide(rules []*boundRule, subject string) Answer {
-	needLogin := c.applyRules(rules)
+	c.applyRules(rules)
 	if len(c.rules) == 0 {
 		return Answer{}
 	}
 	if err := c.Context().Err(); err != nil {
-		return c.refuseBy(ContextEnded, &c.rules[0], err)
+		return c.refuse(ruleBy(ContextEnded, &c.rules[0], err))
 	}
+	return c.answerTo(c.rule(subject))
+}
+
+// rule decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
+// counters, the store.
+func (c *call) rule(subject string) ruling {
 	if c.refusedForEveryone(subject) {
-		return c.answerVerdicts()
+		return c.ruleByVerdicts()
 	}
-	anonymous := false
+	needLogin, anonymous := c.needLogin(), false
 	if needLogin != nil {
 		user, err := c.User()
 		if err != nil {
-			return c.refuseUnidentified(needLogin, err, subject)
+			return c.ruleUnidentified(needLogin, err, subject)
 		}
 		anonymous = user == ""
 	}
 	if stopped, err := c.addRules(anonymous, subject); stopped != nil {
-		return c.refuseUnidentified(stopped, err, subject)
+		return c.ruleUnidentified(stopped, err, subject)
 	}
 	if !c.ask(!anonymous) {
-		return c.refuseCostly()
+		return c.ruleCostly()
 	}
 	switch {
 	case anonymous && !c.OverLimit() && c.Ended() == nil:
-		return c.refuseBy(NotLoggedIn, needLogin, nil)
+		return ruleBy(NotLoggedIn, needLogin, nil)
 	case c.Len() == 0: // the call costs nothing, or has no limit
-		return c.passUncounted()
+		return ruleBy(Allowed, &c.rules[0], nil)
 	}
-	return c.answerVerdicts()
+	return c.ruleByVerdicts()
 }
 
-// passUncounted answers a call that has no counter.
-func (c *call) passUncounted() Answer {
-	first := c.rules[0].named
-	return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
-}
-
-// refuseCostly refuses a call whose cost never fits.
-func (c *call) refuseCostly() Answer {
+// ruleCostly returns the ruling on a call whose cost never fits.
+func (c *call) ruleCostly() ruling {
 	costly, at := c.Costly()
-	a := &c.rules[costly.At]
-	limit := &a.rule.limits[0]
+	r := ruleBy(CostTooHigh, &c.rules[costly.At], nil)
 	if at >= 0 {
-		limit = c.limitAt(at)
+		r.limit = c.limitAt(at)
 	}
-	c.bySize = a.bySize
-	return c.refuse(CostTooHigh, a.named, limit, nil)
+	return r
+}
+
+// ruleByVerdicts returns the ruling by the store's verdicts. For a counter without a verdict, the
+// store policy of its rule decides.
+func (c *call) ruleByVerdicts() ruling {
+	if !c.Passed() {
+		for i := range c.Len() {
+			if ended := c.Verdict(i).Ended; ended != nil {
+				return ruling{reason: ContextEnded, by: c.ruleOf(i), limit: c.limitAt(i), cause: ended}
+			}
+		}
+		c.ReportBans()
+	}
+	return ruling{at: c.Binding()}
 }
 
 // ask asks the store for verdicts on the counters, and charges them if charge is set. It reports
@@ -60,7 +71,7 @@ func (c *call) refuseCostly() Answer {
 func (c *call) ask(charge bool) (fits bool) {
 	if outer := c.parts.outerCalls.Current(); outer != nil {
 		if at := chargedOutside(outer, c.View, c.Counters()); at >= 0 {
-			c.parts.log.AttachedTwice(c.Limit(at).Rule.Name, c.Route())
+			c.log.AttachedTwice(c.Limit(at).Rule.Name, c.Route())
 		}
 	}
 	if charge {
@@ -71,6 +82,6 @@ func (c *call) ask(charge bool) (fits bool) {
 	if c.MayBeOverridden() {
 		c.useOverrides()
 	}
-	c.reportUntried()
+	c.noteUntried()
 	return fits
 }

@@ -8,19 +8,53 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
-// answerVerdicts answers the call by the store's verdicts. For a counter without a verdict, the
-// store policy of its rule decides.
-func (c *call) answerVerdicts() Answer {
-	if !c.Passed() {
-		for i := range c.Len() {
-			if ended := c.Verdict(i).Ended; ended != nil {
-				return c.refuse(ContextEnded, c.ruleOf(i).named, c.limitAt(i), ended)
-			}
-		}
-		c.ReportBans()
+// ruling is what was decided about a call: by the limit that binds it or, if there is a reason, by a
+// rule without its counters.
+type ruling struct {
+	at     int // the place of the binding limit, or -1 if all rules are in DryRun
+	reason Reason
+	by     *appliedRule
+	limit  *Limit
+	cause  error
+}
+
+// ruleBy returns the ruling by a rule for a reason that no counter gave.
+func ruleBy(reason Reason, a *appliedRule, cause error) ruling {
+	return ruling{reason: reason, by: a, limit: &a.rule.limits[0], cause: cause}
+}
+
+// answerTo answers the call by a ruling.
+func (c *call) answerTo(r ruling) Answer {
+	for _, a := range c.uncounted {
+		c.reportUncounted(a)
 	}
+	switch r.reason {
+	case "":
+		return c.answerVerdicts(r.at)
+	case Allowed:
+		return c.passUncounted()
+	default:
+		return c.refuse(r)
+	}
+}
+
+// reportUncounted reports a rule in DryRun that would have refused the call before its counter was
+// asked.
+func (c *call) reportUncounted(a *appliedRule) {
+	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), 0, &c.place)
+	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
+}
+
+// passUncounted answers a call that has no counter.
+func (c *call) passUncounted() Answer {
+	first := c.rules[0].named
+	return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
+}
+
+// answerVerdicts answers the call by the limit at a place, which binds it.
+func (c *call) answerVerdicts(at int) Answer {
 	c.writeHeaders(c.ResponseHeader())
-	answer := c.answerBinding()
+	answer := c.answerBinding(at)
 	if c.Passed() {
 		answer.completion = c.completion()
 		if c.inspects && !c.rules[0].rule.inHandler {
@@ -32,8 +66,8 @@ func (c *call) answerVerdicts() Answer {
 
 // answerBinding answers by the binding limit. It makes the Decision, which is large, only if
 // something reads it.
-func (c *call) answerBinding() Answer {
-	at, options := c.Binding(), &c.parts.options
+func (c *call) answerBinding(at int) Answer {
+	options := &c.parts.options
 	c.Notice(at)
 	if options.OnDecision != nil {
 		c.reportDryRuns()
@@ -67,15 +101,15 @@ func (c *call) reportDryRuns() {
 	}
 }
 
-// refuseBy refuses the call by an applied rule, for a reason that no counter gave.
-func (c *call) refuseBy(reason Reason, a *appliedRule, cause error) Answer {
-	return c.refuse(reason, a.named, &a.rule.limits[0], cause)
-}
-
-func (c *call) refuse(reason Reason, rule *namedRule, limit *Limit, cause error) Answer {
-	reason, cause = c.unidentified(reason, rule.name, cause)
+// refuse refuses the call for a reason that no counter gave.
+func (c *call) refuse(r ruling) Answer {
+	rule := r.by.named
+	reason, cause := c.unidentified(r.reason, rule.name, r.cause)
+	if reason == CostTooHigh {
+		c.bySize = r.by.bySize
+	}
 	rule.tally.Count(string(reason), string(FromNobody), tally.Bound, &c.place)
-	answer := c.answer(&Decision{Reason: reason, Rule: rule.name, Limit: *limit, Source: FromNobody})
+	answer := c.answer(&Decision{Reason: reason, Rule: rule.name, Limit: *r.limit, Source: FromNobody})
 	if reason == ContextEnded {
 		answer.Refusal.endedBy(cause)
 	}
@@ -98,10 +132,10 @@ func (c *call) unidentified(reason Reason, rule string, cause error) (Reason, er
 // logUnidentified logs why a rule does not know whom to count, and what became of the call.
 func (c *call) logUnidentified(rule, then string, cause error) {
 	if c.userErr != nil && errors.Is(cause, c.userErr) {
-		c.parts.log.IdentifyFailed(rule, then, cause)
+		c.log.IdentifyFailed(rule, then, cause)
 		return
 	}
-	c.parts.log.KeyFailed(rule, then, cause)
+	c.log.KeyFailed(rule, then, cause)
 }
 
 // answer reports a decision to OnDecision and returns the Answer to the adapter.

@@ -4,23 +4,25 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
-// applyRules finds the rules that apply to the call. It returns the first of them that needs a
-// login, or nil.
-func (c *call) applyRules(rules []*boundRule) (needLogin *appliedRule) {
-	login := -1
+// applyRules finds the rules that apply to the call.
+func (c *call) applyRules(rules []*boundRule) {
 	for _, rule := range rules {
-		if !rule.inScope(c.View, &c.readings, c.parts.log) || rule.Skip != nil && c.skips(rule) {
+		if !rule.inScope(c.View, &c.readings, c.log) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		if rule.NeedLogin && login < 0 && !rule.lenient {
-			login = len(c.rules)
+		c.applyRule(rule, rule.namedFor(c.View, c.log))
+	}
+}
+
+// needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody
+// to log in.
+func (c *call) needLogin() *appliedRule {
+	for i := range c.rules {
+		if rule := c.rules[i].rule; rule.NeedLogin && !rule.lenient {
+			return &c.rules[i]
 		}
-		c.applyRule(rule, rule.namedFor(c.View, c.parts.log))
 	}
-	if login < 0 {
-		return nil
-	}
-	return &c.rules[login]
+	return nil
 }
 
 func (c *call) applyRule(rule *boundRule, named *namedRule) {
@@ -30,7 +32,7 @@ func (c *call) applyRule(rule *boundRule, named *namedRule) {
 
 // skips reports whether the rule's Skip ignores the call.
 func (c *call) skips(rule *boundRule) bool {
-	c.deciding = rule.namedFor(c.View, c.parts.log)
+	c.deciding = rule.namedFor(c.View, c.log)
 	defer func() { c.deciding = nil }()
 	return rule.Skip(c)
 }
@@ -48,7 +50,7 @@ func (c *call) addRules(anonymous bool, subject string) (stopped *appliedRule, e
 		switch err := c.addRule(i, subject); {
 		case err == nil:
 		case a.rule.DryRun:
-			c.reportUncounted(a)
+			c.uncounted = append(c.uncounted, a)
 		case a.rule.Soft:
 			c.goOnUncounted(a, err)
 		default:
@@ -60,17 +62,10 @@ func (c *call) addRules(anonymous bool, subject string) (stopped *appliedRule, e
 	return nil, nil
 }
 
-// reportUncounted reports a rule in DryRun that would have refused the call before its counter was
-// asked.
-func (c *call) reportUncounted(a *appliedRule) {
-	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), 0, &c.place)
-	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
-}
-
-// reportUntried reports the rules in DryRun whose cost never fits.
-func (c *call) reportUntried() {
+// noteUntried notes the rules in DryRun whose cost never fits.
+func (c *call) noteUntried() {
 	for _, untried := range c.Untried() {
-		c.reportUncounted(&c.rules[untried.At])
+		c.uncounted = append(c.uncounted, &c.rules[untried.At])
 	}
 }
 
@@ -176,7 +171,7 @@ func (c *call) cost(a *appliedRule) int64 {
 	cost := a.rule.Cost(c)
 	a.bySize = c.bySize
 	if cost < 0 {
-		c.parts.log.NegativeCost(a.named.name, cost)
+		c.log.NegativeCost(a.named.name, cost)
 		return 1
 	}
 	return c.permits(cost)

@@ -11,7 +11,7 @@ func (a *appliedRule) perUser() bool { return a.rule.NeedLogin || a.named.readsU
 // limits alone: a caller whom a limit of their own refuses for longer, or who is banned, learns
 // that when the shared limit lets them pass again.
 func (c *call) refusedForEveryone(subject string) bool {
-	if c.parts.engine.Memory == nil || !c.mayRepeatShared() {
+	if !c.Remembers() || !c.mayRepeatShared() {
 		return false
 	}
 	if c.addShared(subject) && c.Recall() {
@@ -40,24 +40,25 @@ func (c *call) mayRepeatShared() bool {
 	return some
 }
 
-// refuseUnidentified answers a call whose caller or subject could not be determined. If a shared
-// limit refuses the call, that is the answer, as it is for anonymous callers. Nothing is charged.
-func (c *call) refuseUnidentified(a *appliedRule, cause error, subject string) Answer {
-	c.reportUntried()
+// ruleUnidentified returns the ruling on a call whose caller or subject could not be determined. If a
+// shared limit refuses the call, that is the ruling, as it is for anonymous callers. Nothing is
+// charged.
+func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) ruling {
+	c.noteUntried()
 	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
 		if c.ask(false) && c.OverLimit() && c.Ended() == nil {
-			return c.answerVerdicts()
+			return c.ruleByVerdicts()
 		}
 	}
-	return c.refuseBy(IdentifyFailed, a, cause)
+	return ruleBy(IdentifyFailed, a, cause)
 }
 
 // addShared adds the counters of the shared limits, and reports whether there are any. They will not
 // be charged.
 func (c *call) addShared(subject string) bool {
+	defer c.LookOnly(c.LooksOnly())
 	c.LookOnly(true)
-	defer c.LookOnly(false)
 	defer func() { c.deciding = nil }()
 	for i := range c.rules {
 		a := &c.rules[i]

@@ -3,6 +3,7 @@ package core
 import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -11,6 +12,7 @@ import (
 type decider struct {
 	engine.Call
 	parts    *callParts
+	log      *operatorlog.Log
 	place    tally.Place // where decisions are counted
 	rules    []appliedRule
 	subjects []byte      // those of all rules, one after the other
@@ -29,7 +31,7 @@ type appliedRule struct {
 
 // init prepares a new decider for a pool. It must not be copied afterwards.
 func (c *decider) init(parts *callParts) {
-	c.parts, c.place = parts, parts.tallies.NewPlace()
+	c.parts, c.log, c.place = parts, parts.log, parts.tallies.NewPlace()
 	c.Call = parts.engine.NewCall(c, parts.ids.Add(1)<<32)
 }
 

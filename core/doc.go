@@ -104,20 +104,21 @@
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
 //	  applyRules            decide_rules.go             the rules that apply: rule_scope.go, Rule.Skip
-//	  refusedForEveryone    decide_shared.go            repeats a refusal that is the same for all
-//	  User                  call_request.go             runs Identify
-//	  addRules              decide_rules.go             subject, cost and plan: cost.go, rule_plan.go
-//	    Call.Add            internal/engine/add.go      limits and bans become counters
-//	  ask                   decide.go                   asks for a verdict on each counter
-//	    Call.Decide         internal/engine/decide.go   charges all counters or none
+//	  rule                  decide.go                   decides, and answers nobody
+//	    refusedForEveryone  decide_shared.go            repeats a refusal that is the same for all
+//	    User                call_request.go             runs Identify
+//	    addRules            decide_rules.go             subject, cost and plan: cost.go, rule_plan.go
+//	      Call.Add          internal/engine/add.go      limits and bans become counters
+//	    ask                 decide.go                   asks for a verdict on each counter
+//	      Call.Decide       internal/engine/decide.go   charges all counters or none
 //	      localfirst.Decide internal/localfirst         lease, deny cache, Redis, fallback
 //	      redisstore.Decide internal/redisstore         a round trip: pipeline, deadline, breaker
 //	      memstore.Decide   internal/memstore           without Redis: the counters of this process
 //	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
 //	      settle            internal/engine/decide.go   overrides, bans in force, failures of the store
-//	  answerVerdicts        decide_answer.go            makes the Answer
-//	    writeHeaders        call_headers.go             what callers see: internal/limitheader
 //	    Call.Binding        internal/engine/binding.go  the limit that the caller is told of
+//	  answerTo              decide_answer.go            makes the Answer
+//	    writeHeaders        call_headers.go             what callers see: internal/limitheader
 //	    Call.Notice         internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
 //	      decider.Decided   notices.go                  is that observer
 //	    fillDecision        notices.go                  the Decision, if somebody reads it
@@ -146,17 +147,19 @@
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_report.go           if that failed: log and Stats
 //
-// Explain and Inspect take a path of their own, which charges nothing:
+// Explain and Inspect take the steps of a call with another store. First it makes questions of what
+// the engine wants to know, and then it answers them. Nothing is charged:
 //
 //	Limiter.Explain         explain.go                  takes the guards from the list (attached.go)
 //	  front.explain         explain_call.go             identifies the caller, goes through the rules
-//	  explained.consider    explain_rule.go             asks each rule: internal/pathmatch, Skip, Key
+//	  explained.consider    explain_rule.go             scope, Skip; traces the functions of the rule
 //	Limiter.Inspect         explain.go                  the same, for a subject
 //	  explained.inspect     explain_inspect.go          the limits that each rule can have
 //	explanation.ask         explain_ask.go              overrides and bans, then the limits in force
 //	  front.askAll          explain_questions.go        looks at their counters, each once
-//	explanation.conclude    explain_conclude.go         the reasons
-//	explanation.decide      explain_refusal.go          which rule would refuse
+//	explanation.decide      explain_decide.go           call.rule, for each rule alone and each Guard
+//	  knownAnswers.Decide   explain_answers.go          is the store meanwhile
+//	explanation.conclude    explain_decide.go           which rule would refuse
 //	Explanation.String      explain_text.go             the report, in words or as JSON
 //
 // A handle is a rule without functions. A call of it takes this path:

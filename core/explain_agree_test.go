@@ -148,6 +148,12 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 	limits := []core.Limit{core.PerDay(2).Fixed(), core.PerDay(3).Log(), core.PerDay(4).Bucket(2), core.PerDay(5).Fixed()}
 	chance := func(n int) bool { return random.IntN(n) == 0 }
 	for i := range 1 + random.IntN(3) {
+		if i > 0 && chance(4) { // of the same name, by which it shares the counter
+			r := rules[0]
+			r.Cost, r.NeedLogin, r.Ban = cost(1+random.IntN(3)), chance(4), core.Ban{}
+			rules = append(rules, r)
+			continue
+		}
 		r := core.Rule{Name: fmt.Sprintf("%d-%d", round, i), Limit: limits[random.IntN(len(limits))], NeedLogin: chance(4)}
 		if chance(3) {
 			r.Also = []core.Limit{core.Per(3, 20*time.Hour).Fixed()}

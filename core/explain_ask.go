@@ -5,28 +5,18 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// askedLimit is a limit in force, and what the store is asked about it.
-type askedLimit struct {
-	sourcedLimit
-	own bool // it is the rule's own, or replaces that
-	*question
-}
-
 // ask asks the store about all rules: first for overrides and bans, which say what limits are in
-// force, then for the counters.
+// force, then for the counters of these limits, and for those that the engine wants to know.
 func (x *explanation) ask(ctx context.Context) error {
 	x.Time = time.Now().UTC()
 	if err := ctx.Err(); err != nil {
 		for _, e := range x.rules {
 			if e.asked {
-				e.asked, e.failed = false, err
+				e.asked, e.undecided, e.failed = false, true, err
 			}
 		}
 		return err
@@ -34,13 +24,28 @@ func (x *explanation) ask(ctx context.Context) error {
 	deadline, cancel := context.WithTimeout(ctx, x.front.Timeout)
 	defer cancel()
 	x.readStored(deadline)
-	all := make(questions)
-	x.findLimits(all)
-	x.front.askAll(deadline, all.inOrder())
+	x.answers.asked = make(questions)
+	x.findLimits()
+	x.decide()
+	x.front.askAll(deadline, x.answers.asked.inOrder())
 	if !x.findTime() {
 		x.readTime(deadline)
 	}
 	return x.failure(ctx)
+}
+
+// findTime takes the time of the latest answer, and reports whether there is one.
+func (x *explanation) findTime() bool {
+	latest := int64(0)
+	for _, q := range x.answers.asked {
+		if q.answer() != nil {
+			latest = max(latest, q.verdict.At)
+		}
+	}
+	if latest > 0 {
+		x.Time = time.UnixMicro(latest).UTC()
+	}
+	return latest > 0
 }
 
 // readTime reads the clock that counts, because only blocks may decide, and their ends are times of
@@ -52,7 +57,7 @@ func (x *explanation) readTime(ctx context.Context) {
 		return
 	}
 	for _, e := range x.rules {
-		if e.isBlocked() {
+		if found := e.stored.found(); found.What == algorithm.OverrideBlocked {
 			if now, err := f.Redis.Now(ctx, e.key(f, e.named.overrideKey)); err == nil {
 				x.Time = time.UnixMicro(now).UTC()
 			}
@@ -68,150 +73,88 @@ func (e *explained) key(f *front, tail string) string {
 
 // readStored reads the overrides and bans.
 func (x *explanation) readStored(ctx context.Context) {
-	f := x.front
-	var values map[string]redisstore.Value
-	if f.Memory == nil {
-		values = f.readAll(ctx, x.rules)
-	}
-	for _, e := range x.rules {
-		if !e.asked {
-			continue
-		}
-		if key := e.key(f, e.named.overrideKey); e.rule.Overrides && f.Memory != nil {
-			o, ok := f.Memory.Override([]byte(key))
-			e.takeOverride(redisstore.Value{Text: overrides.Stored(&o.Override, ok), Ok: ok})
-		} else if e.rule.Overrides {
-			e.takeOverride(values[key])
-			e.takeKnownBlock(f, key)
-		}
-		if e.rule.ban != nil {
-			e.ban = values[e.key(f, e.named.banKey)].Text
-		}
-	}
-}
-
-// readAll returns what Redis holds about the overrides and bans of rules, by their keys.
-func (f *front) readAll(ctx context.Context, rules []*explained) map[string]redisstore.Value {
-	values := make(map[string]redisstore.Value)
 	var keys []string
-	want := func(key string) {
-		if _, ok := values[key]; !ok {
-			keys, values[key] = append(keys, key), redisstore.Value{}
-		}
-	}
-	for _, e := range rules {
+	for _, e := range x.rules {
 		if e.asked && e.rule.Overrides {
-			want(e.key(f, e.named.overrideKey))
+			keys = append(keys, e.key(x.front, e.named.overrideKey))
 		}
 		if e.asked && e.rule.ban != nil {
-			want(e.key(f, e.named.banKey))
+			keys = append(keys, e.key(x.front, e.named.banKey))
 		}
 	}
-	for i, value := range f.Redis.GetAll(ctx, keys) {
-		values[keys[i]] = value
-	}
-	return values
-}
-
-// takeOverride uses what the store has for the override of the rule's subject.
-func (e *explained) takeOverride(v redisstore.Value) {
-	own := e.named.limits[0].counted.Compiled
-	switch {
-	case v.Ok || failure.ClassOf(v.Err) == failure.Foreign && v.Err != nil:
-		o := readOverride(e.Subject, v.Text, own)
-		e.stored = &o
-	case v.Err != nil:
-		e.failed = v.Err
-	}
-}
-
-// takeKnownBlock uses a block that this process knows if the store does not answer.
-func (e *explained) takeKnownBlock(f *front, key string) {
-	if e.failed == nil {
-		return
-	}
-	if lasts := f.operations.known.Lasts([]byte(key)); lasts > 0 {
-		e.failed, e.stored = nil, &Override{Subject: e.Subject, Blocked: true}
-		if lasts != algorithm.Forever {
-			e.stored.Until = time.UnixMicro(f.operations.known.StoreTime() + lasts).UTC()
+	x.answers.read(ctx, keys)
+	for _, e := range x.rules {
+		if e.asked && e.rule.Overrides {
+			e.stored, e.failed = x.answers.override(e.Subject, e.key(x.front, e.named.overrideKey), e.named.limits[0].counted.Compiled)
 		}
 	}
 }
 
 // findLimits finds the limits in force, and adds the questions about them.
-func (x *explanation) findLimits(all questions) {
+func (x *explanation) findLimits() {
+	f, all := x.front, x.answers.asked
 	for _, e := range x.rules {
 		if !e.asked {
 			continue
 		}
-		e.findLimits()
-		e.lowerCost()
+		e.findLimits(f)
 		if e.rule.ban != nil {
-			e.banned = all.add(questionKey{key: e.key(x.front, e.named.banKey)}, e.rule.ban)
+			e.banned = all.add(e.key(f, e.named.banKey), e.rule.ban, 0)
 		}
 		if e.failed != nil { // it is not known which limits are in force
 			continue
 		}
+		costly := e.costly()
 		for i := range e.limits {
-			if a := &e.limits[i]; a.ruleLimit != nil && a.counted.Compiled != nil {
-				key := questionKey{e.key(x.front, a.counted.KeyTail), a.limit, min(e.costOf(a), a.counted.Compiled.Max)}
-				a.question = all.add(key, a.counted.Compiled)
+			switch a := &e.limits[i]; {
+			case a.ruleLimit == nil || a.isAny():
+			case costly: // it is not charged
+				a.question = all.add(e.key(f, a.counted.KeyTail), a.counted.Compiled, 0)
+			default:
+				a.question = all.add(e.key(f, a.counted.KeyTail), a.counted.Compiled, a.counted.CostOf(e.cost))
 			}
 		}
 	}
 }
 
-// findLimits finds the limits in force, by the rule, the plan and the override.
-func (e *explained) findLimits() {
+// findLimits finds the limits in force, by the rule, the plan and the override, and what a call of
+// unknown size costs by them.
+func (e *explained) findLimits(f *front) {
 	owns, also := e.owns, e.also
-	if o := e.stored; o != nil && o.Ignored == "" && !o.Blocked {
-		source := fromOverride
-		if !o.Until.IsZero() {
-			source += " until " + o.Until.Format(time.RFC3339Nano)
+	if found := e.stored.found(); found.What == algorithm.OverrideLimit || found.What == algorithm.OverrideUnlimited {
+		own := sourcedLimit{source: fromOverride}
+		if until := e.stored.Until; !until.IsZero() {
+			own.source += " until " + until.Format(time.RFC3339Nano)
 		}
-		owns = []sourcedLimit{{e.overridden(), source}}
+		if found.What == algorithm.OverrideLimit {
+			own.ruleLimit = e.named.overridden(f.limits, &found)
+		}
+		owns = []sourcedLimit{own}
 	}
 	if len(owns) == 1 && owns[0].ruleLimit == nil { // Unlimited lifts all limits of the rule
 		also = nil
 	}
 	for _, own := range owns {
-		e.limits = append(e.limits, askedLimit{sourcedLimit: own, own: true})
+		e.limits = append(e.limits, askedLimit{sourcedLimit: own})
 	}
 	for _, further := range also {
 		e.limits = append(e.limits, askedLimit{sourcedLimit: further})
 	}
-}
-
-// overridden returns the limit that the override makes of the rule's own, or nil for Unlimited.
-func (e *explained) overridden() *ruleLimit {
-	if e.stored.Unlimited {
-		return nil
-	}
-	own := e.named.limits[0]
-	prepared := prepare(own.limit.overridden(&algorithm.FoundOverride{Max: int64(e.stored.Max), Burst: int64(e.stored.Burst)}))
-	return &ruleLimit{limit: prepared.limit, counted: engine.Limit{Compiled: &prepared.compiled, Max: int64(prepared.limit.Max), KeyTail: own.counted.KeyTail}}
-}
-
-// lowerCost gives a call whose size is not known the largest cost that fits.
-func (e *explained) lowerCost() {
-	if e.cost != algorithm.LargestCost {
-		return
-	}
-	e.cost = algorithm.MaxPermits
-	for _, a := range e.limits {
-		if a.ruleLimit != nil && !a.counted.Compiled.Properties().Slots {
-			e.cost = min(e.cost, a.counted.Compiled.Max)
-		}
+	if e.cost == algorithm.LargestCost {
+		e.cost = e.largestCost()
 	}
 }
 
-// costOf returns what the call costs by a limit.
-func (e *explained) costOf(a *askedLimit) int64 {
-	if a.counted.Compiled.Properties().Slots {
-		return min(e.cost, 1)
+// largestCost returns the largest cost that fits into the limits in force.
+func (e *explained) largestCost() int64 {
+	if own := e.limits[0]; own.ruleLimit != nil {
+		return e.named.counted.LargestCost(&own.counted)
 	}
-	return e.cost
+	return algorithm.MaxPermits
 }
+
+// costly reports whether the call never fits into one of the limits in force.
+func (e *explained) costly() bool { return e.cost > e.largestCost() }
 
 // failure returns the error of the Explanation: why the store did not answer for one of the rules.
 // A key that does not hold a counter is only an error of its rule.
@@ -219,11 +162,8 @@ func (x *explanation) failure(ctx context.Context) error {
 	var failed error
 	for _, e := range x.rules {
 		for _, q := range append(e.questions(), e.banned) {
-			if q == nil || q.answer() != nil || e.failed != nil {
-				continue
-			}
-			if e.failed = q.verdict.Err; e.failed == nil {
-				e.failed = failure.NoAnswer(failure.Timeout, x.front.Timeout, q.verdict.Ended)
+			if q != nil && e.failed == nil {
+				e.failed = q.verdict.Err
 			}
 		}
 		switch {
@@ -249,4 +189,37 @@ func (e *explained) questions() (list []*question) {
 		list = append(list, e.limits[i].question)
 	}
 	return list
+}
+
+// concludeRule fills in the limits, the override and the ban of a rule.
+func (x *explanation) concludeRule(e *explained) {
+	for i := range e.limits {
+		e.Limits = append(e.Limits, e.limits[i].explain())
+	}
+	e.Cost, e.Override = permitsOf(e.cost), e.stored
+	v := e.banned.answer()
+	if v == nil {
+		return
+	}
+	ban := x.answers.ban(string(e.banned.counter.Key), v.At)
+	e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.rule.ban, v.At))
+	if v.RetryAfter > 0 {
+		e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
+	}
+}
+
+// explain returns a limit with the store's answer.
+func (a *askedLimit) explain() ExplainedLimit {
+	out := ExplainedLimit{Source: a.source}
+	if a.ruleLimit == nil {
+		out.Limit = Unlimited
+		return out
+	}
+	out.Limit = a.limit
+	if v := a.answer(); v != nil {
+		out.Known, out.Remaining = true, permitsOf(v.Remaining)
+		out.ResetAfter, out.RetryAfter = micros(v.ResetAfter), micros(v.RetryAfter)
+		out.Used = max(0, a.limit.atOnce()-out.Remaining)
+	}
+	return out
 }

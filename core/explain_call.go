@@ -8,12 +8,9 @@ import (
 
 // explain explains the call that v shows. of says who calls, if that is known.
 func (f *front) explain(ctx context.Context, v View, of CallInfo, guards []*attachment, unlisted int) (Explanation, error) {
-	x := f.newExplanation(unlisted)
-	// It is not from the pool, because the functions of rules may panic. Nothing is charged, so that
-	// no notes are made.
-	c := &call{View: v, user: of.User, userKnown: of.User != "" || of.Anonymous}
-	c.parts = &f.callParts
-	c.LookOnly(true)
+	x := f.newExplanation(v, unlisted)
+	c := x.call
+	c.user, c.userKnown = of.User, of.User != "" || of.Anonymous
 	failed := identify(c)
 	x.describe(c)
 	anyCalled := slices.ContainsFunc(guards, func(g *attachment) bool { return g.calls.Load() != nil })
@@ -26,15 +23,29 @@ func (f *front) explain(ctx context.Context, v View, of CallInfo, guards []*atta
 			// Patterns are for whole routers.
 			e.breadth = noted.breadth()
 			e.Elsewhere = !rule.scope.HasPatterns() && noted.isElsewhere(v, anyCalled)
-			e.consider(c, noted, failed)
+			if e.consider(c, noted, failed) {
+				x.decideBy(e)
+				e.prepared(c)
+			}
 			x.add(e)
 		}
 	}
 	if of.MaxCommands > 0 {
 		x.askAtMost(of.MaxCommands)
 	}
+	return x.finish(ctx)
+}
+
+// finish asks the store, and fills in what follows from its answers.
+func (x *explanation) finish(ctx context.Context) (Explanation, error) {
 	err := x.ask(ctx)
 	x.conclude()
+	for _, e := range x.rules {
+		if e.asked {
+			x.concludeRule(e)
+		}
+		x.Rules = append(x.Rules, e.ExplainedRule)
+	}
 	return x.Explanation, err
 }
 

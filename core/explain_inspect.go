@@ -19,8 +19,9 @@ type inspected struct {
 // ofSubject finds all counters that rules can have for a subject.
 func (f *front) ofSubject(subject string) (x *explanation, all []*explained) {
 	guards, unlisted := f.registry.attached.all()
-	x = f.newExplanation(unlisted)
+	x = f.newExplanation(newInfoView(context.Background(), CallInfo{}, nil), unlisted)
 	x.Subject = strings.Clone(subject)
+	x.call.user, x.call.userKnown = x.Subject, true
 	known := make(map[inspected]*explained)
 	for at, g := range guards {
 		rules, version, place := g.inForce()
@@ -45,9 +46,7 @@ func (x *explanation) inspect(ctx context.Context, rules []*explained) (Explanat
 	for _, e := range rules {
 		x.add(e)
 	}
-	err := x.ask(ctx)
-	x.conclude()
-	return x.Explanation, err
+	return x.finish(ctx)
 }
 
 // inspect finds the limits that the rule can have under a name.
@@ -78,7 +77,7 @@ func (e *explained) addComputed() {
 		}
 	}
 	slices.SortFunc(e.owns[1:], func(a, b sourcedLimit) int { return strings.Compare(a.counted.KeyTail, b.counted.KeyTail) })
-	e.owns = append(e.owns, sourcedLimit{new(ruleLimit), fromLimitFor})
+	e.owns = append(e.owns, sourcedLimit{anyLimit, fromLimitFor})
 }
 
 // merge adds what another rule of the same name has.

@@ -29,7 +29,7 @@ type question struct {
 
 // answer returns the store's answer, or nil if there is none.
 func (q *question) answer() *algorithm.Verdict {
-	if q == nil || q.verdict.Err != nil || q.verdict.Ended != nil {
+	if q == nil || q.verdict.Err != nil {
 		return nil
 	}
 	return &q.verdict
@@ -38,18 +38,23 @@ func (q *question) answer() *algorithm.Verdict {
 // questions are all questions of an Explanation, each once.
 type questions map[questionKey]*question
 
+// questionKey has what distinguishes questions. The key of a counter says which algorithm and window
+// it has.
 type questionKey struct {
-	key   string
-	limit Limit // zero for a ban
-	cost  int64
+	key  string
+	max  int64
+	rate algorithm.Rate
+	cost int64
 }
 
-func (all questions) add(key questionKey, limit *algorithm.Limit) *question {
-	q := all[key]
+// add returns the question about a counter, which is a new one unless it was asked before.
+func (all questions) add(key string, limit *algorithm.Limit, cost int64) *question {
+	of := questionKey{key, limit.Max, limit.Rate, cost}
+	q := all[of]
 	if q == nil {
 		// No counter refuses a call, so that each rule gets an answer whatever the others say.
-		q = &question{counter: algorithm.Counter{Key: []byte(key.key), Limit: limit, Cost: key.cost, Dry: true}}
-		all[key] = q
+		q = &question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Dry: true}}
+		all[of] = q
 	}
 	return q
 }
@@ -109,7 +114,9 @@ func (f *front) askPart(ctx context.Context, part []*question) {
 	}
 	f.look(ctx, counters, verdicts)
 	for i, q := range part {
-		q.verdict = verdicts[i]
+		if q.verdict = verdicts[i]; q.verdict.Ended != nil {
+			q.verdict = algorithm.Verdict{Err: failure.NoAnswer(failure.Timeout, f.Timeout, q.verdict.Ended)}
+		}
 	}
 	isForeign := func(v algorithm.Verdict) bool { return v.Err != nil && failure.ClassOf(v.Err) == failure.Foreign }
 	if len(part) > 1 && slices.ContainsFunc(verdicts, isForeign) {

@@ -22,7 +22,7 @@ func (w work) with(e *explained) work {
 	}
 	for _, s := range slices.Concat(e.owns, e.also) {
 		switch {
-		case s.ruleLimit == nil || s.counted.Compiled == nil:
+		case s.ruleLimit == nil || s.isAny():
 		case s.counted.Compiled.Properties().Merges: // it is a string
 			w.commands++
 			w.counters++
@@ -50,7 +50,7 @@ func (x *explanation) askAtMost(commands int) {
 				w = more
 				continue
 			}
-			e.asked = false
+			e.asked, e.undecided = false, true
 			e.Errors = append(e.Errors, "Redis was not asked, because the other rules take up MaxCommands")
 		}
 	}

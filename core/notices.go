@@ -75,7 +75,7 @@ func (c *decider) StoreFailed(a *engine.Applied, err error) {
 
 // OverrideIgnored implements engine.Observer.
 func (c *decider) OverrideIgnored(a *engine.Applied, why error) {
-	c.parts.log.OverrideIgnored(a.Rule.Name, string(a.Subject), why.Error())
+	c.log.OverrideIgnored(a.Rule.Name, string(a.Subject), why.Error())
 }
 
 // reasonOf has the reasons of the engine's outcomes.

@@ -12,7 +12,7 @@ import (
 func (c *call) planned(a *appliedRule) *ruleLimit {
 	q, err := c.plan(a)
 	if err != nil {
-		c.parts.log.PlanFailed(a.named.name, err)
+		c.log.PlanFailed(a.named.name, err)
 		return a.named.limits[0]
 	}
 	return q
@@ -23,10 +23,16 @@ func (c *call) plan(a *appliedRule) (*ruleLimit, error) {
 		return c.namedPlan(a)
 	}
 	limit, err := a.rule.LimitFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.computed(a, limit)
+}
+
+// computed returns the limit that LimitFor returned, in the form that was prepared for the rule.
+func (c *call) computed(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	own := a.named.limits[0]
 	switch {
-	case err != nil:
-		return nil, err
 	case limit.unlimited():
 		return nil, nil
 	case limit == own.limit || limit == Limit{}:

@@ -101,10 +101,7 @@ func (a *Applied) most(limit *Limit) int64 {
 // same counter, addLimit merges the two: the call is charged once, and the stricter limit holds. The
 // place is -1 if the rule is soft and the earlier one is not.
 func (c *Call) addLimit(a *Applied, n int, limit *Limit, cost int64) (at int, fits bool) {
-	slots := limit.Compiled.Properties().Slots
-	if slots {
-		cost = min(cost, 1)
-	}
+	cost = limit.CostOf(cost)
 	if cost > a.most(limit) && !a.Rule.mayBeOverridden() { // with overrides, only the store knows the limit
 		return 0, false
 	}
@@ -114,7 +111,7 @@ func (c *Call) addLimit(a *Applied, n int, limit *Limit, cost int64) (at int, fi
 	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
 	switch {
 	case c.looksOnly:
-	case slots:
+	case limit.Compiled.Properties().Slots:
 		counter.Mark = c.slotHolder()
 	case a.Note != "" && limit.Compiled.Properties().Notes:
 		counter.Mark = a.Note

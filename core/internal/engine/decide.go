@@ -68,6 +68,9 @@ func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
 	return c.settle(true)
 }
 
+// Remembers reports whether refusals are remembered. Only then may Recall be called.
+func (c *Call) Remembers() bool { return c.engine.Memory != nil }
+
 // Recall repeats a refusal that holds for all calls with these counters, and reports whether there
 // is one. It does not ask the store.
 func (c *Call) Recall() bool {

@@ -51,6 +51,14 @@ type Limit struct {
 	KeyTail string
 }
 
+// CostOf returns what a call of a cost takes of the limit: of slots, no more than one.
+func (l *Limit) CostOf(cost int64) int64 {
+	if l.Compiled.Properties().Slots {
+		return min(cost, 1)
+	}
+	return cost
+}
+
 // LargestCost returns the largest cost that fits into all of a rule's limits, with own in place of
 // the first. It ignores Concurrency, where every call costs one slot.
 func (r *Rule) LargestCost(own *Limit) int64 {

@@ -98,20 +98,27 @@ func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict
 }
 
 // ban answers for the ban at a place and for the counters that it watches: the first of them reports
-// the ban.
+// the ban. See Hold.
 func (t *Table) ban(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) {
 	lasts := t.Lasts(c.Key)
 	if lasts == 0 {
 		return
 	}
 	verdicts[at] = t.refusal(lasts)
+	Hold(c, at, verdicts)
+}
+
+// Hold lets the ban at a place, which is in force, answer for the counters that it watches and that
+// the store did not answer for.
+func Hold(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) {
+	ban := verdicts[at]
 	for n, i := range c.Watched {
 		switch v := &verdicts[i]; {
 		case v.Err == nil:
 		case n == 0:
-			*v = t.refusal(lasts)
+			*v = ban
 		default:
-			t.skip(v)
+			*v = algorithm.Verdict{At: ban.At, From: algorithm.FromNobody}
 		}
 	}
 }
