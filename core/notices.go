@@ -152,6 +152,6 @@ func (p *namedRule) overridden(limits *limitCache, found *algorithm.FoundOverrid
 // overridden returns the limit with the numbers of an override.
 func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
 	l = l.normal()
-	l.Max, l.Burst = int(found.Max), int(found.Burst)
+	l.Max, l.Burst = permitsOf(found.Max), permitsOf(found.Burst)
 	return l
 }

@@ -41,7 +41,7 @@ func (c *call) trackOuter(u *inflight.Completion) *inflight.Completion {
 	if u == nil {
 		u = c.newCompletion()
 	}
-	u.Around(outer.Around)
+	u.Surround(outer)
 	return u
 }
 

@@ -19,7 +19,7 @@ type Completion struct {
 	slots   []algorithm.Charge // of Concurrency
 	counted []countedCharge
 	reply   Reply
-	around  func(handle func() (status int)) func() (status int) // nil unless somebody follows the call
+	around  Around // nil unless somebody follows the call
 	done    atomic.Bool
 }
 
@@ -60,10 +60,15 @@ func (u *Completion) HoldsSlots() bool { return u != nil && len(u.slots) > 0 }
 // NeedsStatus reports whether the status of the reply decides what is given back.
 func (u *Completion) NeedsStatus() bool { return u != nil && len(u.counted) > 0 }
 
-// Around sets what wraps the handler.
-func (u *Completion) Around(wrap func(handle func() (status int)) func() (status int)) {
-	u.around = wrap
+// Around is told when the handler of a call begins and ends. It does not receive the handler, which
+// would then be allocated for each call.
+type Around interface {
+	Begin()
+	End()
 }
+
+// Surround sets who is told when the handler begins and ends.
+func (u *Completion) Surround(by Around) { u.around = by }
 
 // Follow sets what follows the reply of the handler, for what it does not return itself.
 func (u *Completion) Follow(r Reply) { u.reply = r }
@@ -89,7 +94,8 @@ func (u *Completion) Run(handle func() (status int)) {
 		}
 	}()
 	if u.around != nil {
-		handle = u.around(handle)
+		u.around.Begin()
+		defer u.around.End()
 	}
 	status = handle()
 	ended = true

@@ -22,7 +22,7 @@ type Calls struct {
 	next    atomic.Int64 // when the next call may be remembered, since processStart
 }
 
-// Call is a call that may be remembered. A nil Call is not.
+// Call is a call that may be remembered.
 type Call struct {
 	calls *Calls
 	id    ID
@@ -64,17 +64,11 @@ func (c *Calls) New(id ID, counters []algorithm.Counter) *Call {
 	return o
 }
 
-// Around returns the handler of the call, so that the call is remembered while it runs.
-func (o *Call) Around(handle func() (status int)) func() (status int) {
-	if o == nil {
-		return handle
-	}
-	return func() (status int) {
-		o.calls.current.Store(o)
-		defer o.calls.current.CompareAndSwap(o, nil) // unless another call has taken its place
-		return handle()
-	}
-}
+// Begin remembers the call while its handler runs.
+func (o *Call) Begin() { o.calls.current.Store(o) }
+
+// End forgets the call, unless another call has taken its place.
+func (o *Call) End() { o.calls.current.CompareAndSwap(o, nil) }
 
 // Current returns the call that is remembered, or nil.
 func (c *Calls) Current() *Call { return c.current.Load() }
