@@ -83,7 +83,9 @@ func TestMarks(t *testing.T) {
 	}
 	want(t, "marked", c.counters(), "n/0 1 of 2, mark holder1; m/0 2 of 2, mark note; m/1 2 of 4; m/2 1 of 1, mark holder1; k/0 1 of 2")
 	c.Clear()
-	c.LookOnly(true)
+	if c.LookOnly(true); !c.LooksOnly() {
+		t.Error("the call does not know that it only looks")
+	}
 	c.add(rules...)
 	want(t, "unmarked", c.counters(), "n/0 1 of 2; m/0 2 of 2; m/1 2 of 4; m/2 1 of 1; k/0 1 of 2")
 	c.Drop()

@@ -26,6 +26,7 @@ func TestNotice(t *testing.T) {
 		{[]*engine.Rule{hardM, two}, verdicts{refused, nobody, nobody}, "m/0 decided 1 bound refused"},
 		{[]*engine.Rule{hardN, softS, dryD}, verdicts{left(5), refused, refused}, "n/0 decided 0 usual, s/0 decided 5 bound refused, d/0 decided 4 refused"},
 		{[]*engine.Rule{dryD}, verdicts{refused}, "d/0 decided 4 refused"},
+		{[]*engine.Rule{hardN}, verdicts{nobody}, ""},
 		{[]*engine.Rule{hardN, hardM}, verdicts{away, {Remaining: 5, From: algorithm.FromLease}}, "n failed: away, n/0 decided 6, m/0 decided 0 bound"},
 		{[]*engine.Rule{requiredQ}, verdicts{away}, "q failed: away, q/0 decided 7 bound"},
 		{[]*engine.Rule{hardN}, verdicts{{Remaining: 5, From: algorithm.FromRefusal, RetryAfter: 1}}, "n/0 decided 1 bound refused"},
