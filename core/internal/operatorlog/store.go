@@ -63,7 +63,7 @@ func (l *Log) TopFailed(err error) {
 func (l *Log) TopOff(err error) {
 	if l.missingTops.first("") {
 		l.logger.Warn("accesslimit: the lists of the most refused subjects are off, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), slog.String("change", rightsForKeys))
+			slog.String("error", textOf(err)), slog.String("change", failure.RightsForKeys))
 	}
 }
 
@@ -76,7 +76,7 @@ func (l *Log) BansFailed(err error) {
 func (l *Log) BansOff(err error) {
 	if l.missingBans.first("") {
 		l.logger.Warn("accesslimit: the list of bans is off, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), changeOfRights(err, rightsForCommands))
+			slog.String("error", textOf(err)), changeOfRights(err, failure.RightsForCommands))
 	}
 }
 
@@ -84,7 +84,7 @@ func (l *Log) BansOff(err error) {
 func (l *Log) BanWatchOff(err error) {
 	if l.missingBanWatch.first("") {
 		l.logger.Warn("accesslimit: while Redis does not answer, only bans and blocks that this process imposed or met itself hold, because the Redis user lacks a right to read their lists. Everything else works as before",
-			slog.String("error", textOf(err)), changeOfRights(err, rightsForCommands))
+			slog.String("error", textOf(err)), changeOfRights(err, failure.RightsForCommands))
 	}
 }
 
@@ -159,6 +159,6 @@ func (l *Log) OneKeyPerScript(addr string, why error) {
 func (l *Log) TagsIgnored(addr string) {
 	l.ignoredTags.log(addr, func(times int) {
 		l.logger.Error("accesslimit: a proxy keeps the counters of one subject on several servers, so calls with several limits are counted wrongly",
-			slog.String("addr", addr), slog.String("change", changeOfTags), slog.Int("times", times))
+			slog.String("addr", addr), slog.String("change", failure.TagsForProxy), slog.Int("times", times))
 	})
 }

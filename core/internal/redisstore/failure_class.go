@@ -29,7 +29,7 @@ func classOf(err error) failure.Class {
 	case errors.Is(err, ErrForeign):
 		return failure.Foreign
 	case errors.As(err, &reply):
-		return classOfReply(err)
+		return failure.ClassOfReply(reply.Error())
 	case errors.As(err, &late):
 		return failure.Timeout
 	case isConnectError(err):

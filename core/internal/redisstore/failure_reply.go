@@ -10,41 +10,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// replyPrefixes are the prefixes of error replies by class, without ERR.
-var replyPrefixes = map[failure.Class][]string{
-	failure.NotReady: {
-		"LOADING", "READONLY", "MASTERDOWN", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-		"max number of clients",
-	},
-	failure.Refused: {
-		"OOM", "NOAUTH", "WRONGPASS", "NOPERM", "CROSSSLOT", "MISCONF", "DENIED", "unknown command",
-		"DB index is out of range", "This instance has cluster support disabled", "invalid password", "Client sent AUTH",
-		"AUTH <password> called", "wrong number of arguments for 'auth'", "Protocol error: unauthenticated",
-	},
-}
-
-// scriptErrors are words in error replies of scripts. Redis 6.2 puts other words before all of them,
-// so each prefix above that a script can run into is here again. The first match counts.
-var scriptErrors = []struct {
-	class failure.Class
-	words []string
-}{
-	{failure.Foreign, []string{"WRONGTYPE", "NOTACOUNTER", "data string too short"}}, // not a counter's value
-	{failure.Refused, append([]string{"OOM", "MISCONF", syntaxError, noEffects}, noPermission...)},
-	{failure.NotReady, []string{"READONLY", "NOREPLICAS"}},
-}
-
-// noEffects are words in the reply of Redis 6.2 to scripts that read the time before they write, if
-// lua-replicate-commands is off.
-const noEffects = "Write commands not allowed after non deterministic commands"
-
-// noPermission are words in error replies of scripts that our user may not run to the end, or that
-// nobody may, because the server's configuration has renamed a command.
-var noPermission = []string{
-	"The user executing the script", "NOPERM", "ACL failure in script",
-	"Unknown Redis command called from", "Unknown command called from",
-}
-
 // refusedWrites are words in the error replies with which a server refuses the first write of a
 // script, whatever its keys hold. It checks this once for each script, so nothing was written. A
 // failed AOF is missing here: Redis 6.2 may notice that between two writes.
@@ -54,29 +19,16 @@ var refusedWrites = []string{
 
 // isWriteRefused reports whether a server that now takes no writes refused the first one of a
 // script.
-func isWriteRefused(err error) bool { return isReplyWith(err, refusedWrites) }
-
-// isNoPermission reports whether our user cannot run a command, or a script to its end.
-func isNoPermission(err error) bool { return isReplyWith(err, noPermission) }
-
-// isReplyWith reports whether an error is a reply that contains any of these words.
-func isReplyWith(err error, words []string) bool {
+func isWriteRefused(err error) bool {
 	var reply redis.Error
-	return errors.As(err, &reply) && slices.ContainsFunc(words, func(w string) bool { return strings.Contains(err.Error(), w) })
+	return errors.As(err, &reply) && slices.ContainsFunc(refusedWrites, func(w string) bool { return strings.Contains(reply.Error(), w) })
 }
 
-func classOfReply(err error) failure.Class {
-	for class, prefixes := range replyPrefixes {
-		if slices.ContainsFunc(prefixes, func(prefix string) bool { return isReply(err, prefix) }) {
-			return class
-		}
-	}
-	for _, e := range scriptErrors {
-		if slices.ContainsFunc(e.words, func(words string) bool { return strings.Contains(err.Error(), words) }) {
-			return e.class
-		}
-	}
-	return failure.Unexpected
+// IsNoPermission reports whether Redis refused a command, or a part of a script, that our user may
+// not run, or not for this key.
+func IsNoPermission(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && failure.LacksRight(reply.Error())
 }
 
 // isSlotUnavailable reports whether the server refused the command unseen, because the slot is

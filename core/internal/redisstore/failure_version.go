@@ -10,9 +10,6 @@ import (
 // oldestVersion is the oldest version of Redis that supports the scripts.
 const oldestVersion = "6.2"
 
-// syntaxError is the reply of an older server to SET with PXAT in a script.
-const syntaxError = "ERR syntax error"
-
 // versionError is the error of a script on a server that is older than oldestVersion.
 type versionError struct {
 	version string // "" until INFO has returned it, or if our user may not call that
@@ -40,7 +37,7 @@ func isOlder(version string) bool {
 // explainTooOld returns an error with the version of the server if a script failed because the
 // server is too old.
 func (w *serverWatch) explainTooOld(err error) error {
-	if w == nil || !strings.Contains(err.Error(), syntaxError) || classOf(err) != failure.Refused {
+	if w == nil || !strings.Contains(err.Error(), failure.TooOld) || classOf(err) != failure.Refused {
 		return err
 	}
 	w.answered(false)

@@ -202,7 +202,3 @@ func (s *Store) GetRange(ctx context.Context, key string, most int) (value strin
 	})
 	return value, err
 }
-
-// IsNoPermission reports whether an error is Redis's refusal of a command that our user may not
-// call, or may not call for this key.
-func IsNoPermission(err error) bool { return isNoPermission(err) }

@@ -115,7 +115,7 @@ func (m *manyCall) fail(err error) {
 // isManyRefused reports whether the server refused a script before the script wrote anything,
 // because of its keys, or because a command in it is unknown or not permitted.
 func isManyRefused(err error) bool {
-	return err != nil && (isRefuted(err) || isReply(err, "unknown command") || isNoPermission(err))
+	return err != nil && (isRefuted(err) || isReply(err, "unknown command") || IsNoPermission(err))
 }
 
 // sameForm reports whether two groups have the same form, and so stand together in the arguments of

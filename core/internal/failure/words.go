@@ -1,0 +1,127 @@
+package failure
+
+import (
+	"slices"
+	"strings"
+)
+
+// cause is the meaning of words in an error: the class of a reply of Redis that has any of them, and
+// what an operator should change.
+type cause struct {
+	words  words
+	class  Class // "" if they are not Redis's, and the error's type tells its class
+	marks  marks
+	change string // "" if Redis is only unavailable for now, or the error itself gives advice
+}
+
+type words []string
+
+type marks uint8
+
+const (
+	inScript marks = 1 << iota // an error of a script has the words, and Redis 6.2 puts others before them
+	noRight                    // our user may not do this, or nobody may, because the server has renamed a command
+	lasting                    // until somebody changes something, although the class may pass by itself
+)
+
+// TooOld is the reply of a server before Redis 6.2 to SET with PXAT in a script.
+const TooOld = "ERR syntax error"
+
+// These are the changes that an operator is advised to make for other reasons, too.
+const (
+	RightsForKeys     = "give the Redis user the rights that SECURITY.md lists, for all keys that begin with Options.Prefix"
+	RightsForCommands = "give the Redis user the rights that SECURITY.md lists; ACL LOG in Redis shows which one is missing"
+	TagsForProxy      = `let the proxy choose the server by what stands between { and } in a key (hash_tag: "{}" in twemproxy, enable_hashtagging: true in Envoy)`
+)
+
+// causes are the words that Redis, TLS, the network and the Redis client use in their errors, and
+// those of redisstore. The first match counts.
+var causes = []cause{
+	{words{"WRONGTYPE", "NOTACOUNTER", "data string too short"}, Foreign, inScript, ""}, // not a counter's value
+
+	{words{"OOM"}, Refused, inScript, "give Redis more maxmemory, or a server of its own; leave maxmemory-policy at noeviction"},
+	{words{"NOAUTH", "Protocol error: unauthenticated"}, Refused, 0, "set Username and Password in the Redis client's options"},
+	{words{"WRONGPASS", "invalid password"}, Refused, 0, "set Username and Password in the Redis client's options as Redis has them"},
+	{words{"AUTH <password> called", "Client sent AUTH"}, Refused, 0, "this server has no password: remove Username and Password from the Redis client's options"},
+	{words{"wrong number of arguments for 'auth'"}, Refused, 0, "this server knows no users: remove Username from the Redis client's options, or run Redis 6.2 or later"},
+	{words{"DENIED"}, Refused, 0, "Redis is in protected mode: set a password there, and in the Redis client's options"},
+	{words{"access one of the keys", "access at least one of the keys", "access a key"}, Refused, inScript | noRight, RightsForKeys},
+	{words{"NOPERM", "The user executing the script", "ACL failure in script"}, Refused, inScript | noRight, RightsForCommands},
+	{words{"command called from"}, Refused, inScript | noRight, "undo rename-command in Redis's configuration for the commands that SECURITY.md lists"},
+	{words{"CROSSSLOT"}, Refused, 0, TagsForProxy}, // a call with several hash tags is split
+	{words{"This instance has cluster support disabled"}, Refused, 0, "this is not a cluster: make Options.Redis with redis.NewClient"},
+	{words{"MISCONF"}, Refused, inScript, "Redis cannot save to its disk: see its log; or set stop-writes-on-bgsave-error no"},
+	// Redis 6.2 says this to scripts that read the time before they write.
+	{words{"Write commands not allowed after non deterministic commands"}, Refused, inScript, "set lua-replicate-commands yes in Redis's configuration, or run a newer Redis"},
+	{words{"unknown command"}, Refused, 0, "this server has no scripts: EVAL and EVALSHA are required"},
+	{words{TooOld}, Refused, inScript, "run a newer Redis, or Valkey"},
+	{words{"DB index is out of range"}, Refused, 0, "set DB in the Redis client's options to one that Redis has"},
+
+	{words{"MOVED"}, NotReady, lasting, "this is a cluster: make Options.Redis with redis.NewClusterClient"},
+	{words{"READONLY"}, NotReady, inScript, "this is a replica: connect to the master, as redis.NewFailoverClient does"},
+	{words{"NOREPLICAS"}, NotReady, inScript, "start Redis's replicas, or lower min-replicas-to-write in its configuration"},
+	{words{"max number of clients"}, NotReady, 0, "raise maxclients in Redis, or lower PoolSize in the clients' options"},
+	{words{"LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "ASK"}, NotReady, 0, ""},
+
+	{words{"signed by unknown authority"}, "", lasting, "add the CA that signed Redis's certificate to RootCAs in TLSConfig"},
+	{words{"x509: certificate is valid for", "x509: cannot validate certificate for"}, "", lasting, "set ServerName in TLSConfig to a name that Redis's certificate has, or connect by that name"},
+	{words{"has expired or is not yet valid"}, "", lasting, "renew Redis's certificate, or set the clocks"},
+	{words{"certificate required"}, "", lasting, "set Certificates in TLSConfig: Redis demands a certificate of its clients (tls-auth-clients)"},
+	{words{"remote error: tls"}, "", lasting, "set Certificates in TLSConfig to one that Redis accepts, and see Redis's log"},
+	{words{"does not speak TLS"}, "", lasting, "connect to Redis's TLS port, or with redis:// and without TLSConfig"},
+	{words{"the server speaks TLS"}, "", lasting, "connect with rediss:// or TLSConfig, or to Redis's other port"},
+	{words{"does not speak Redis's protocol"}, "", lasting, "correct the address in the Redis client's options"},
+	{words{"can't parse"}, "", lasting, "correct the address in the Redis client's options: this does not look like Redis"},
+	{words{"redis: all sentinels"}, "", 0, "start the Sentinels, or correct SentinelAddrs and MasterName in the Redis client's options"},
+	{words{"no Sentinel names"}, "", 0, "start the Sentinels and the master, or correct SentinelAddrs and MasterName in the Redis client's options"},
+	{words{"redis: all ring shards"}, "", 0, "start Redis, or correct Addrs in the Redis client's options"},
+	{words{"connection refused"}, "", 0, "start Redis, or correct the address in the Redis client's options"},
+	{words{"no such host"}, "", 0, "correct the address in the Redis client's options, or the name service"},
+	{words{"nobody answers", "no route to host", "network is unreachable", "i/o timeout"}, "", 0, "correct the address in the Redis client's options, or open the network on the way there"},
+	{words{"does not answer"}, "", 0, "see whether Redis hangs: it is stopped, swaps, or runs a slow command"},
+	{words{"closes new connections"}, "", 0, "see Redis's log, or that of a proxy before it"},
+	{words{"longer than Timeout"}, "", 0, "raise Options.Timeout, or keep connections ready with MinIdleConns in the Redis client's options"},
+	{words{"of the client's pool were in use"}, "", 0, "raise PoolSize in the Redis client's options"},
+	{words{"no turn came in time"}, "", 0, "Redis, or this process, is slower than the calls come: see their CPU time and the slow log of Redis"},
+}
+
+// match reports whether any of the words are in a text, or at its start.
+func (w words) match(text string, isIn func(text, words string) bool) bool {
+	return slices.ContainsFunc(w, func(words string) bool { return isIn(text, words) })
+}
+
+// find returns the first cause that matches, or one that says nothing.
+func find(matches func(cause) bool) cause {
+	if i := slices.IndexFunc(causes, matches); i >= 0 {
+		return causes[i]
+	}
+	return cause{class: Unexpected}
+}
+
+// ClassOfReply returns the class of an error reply of Redis. Its first words count, after ERR, and
+// otherwise those of an error in a script.
+func ClassOfReply(text string) Class {
+	start := strings.TrimPrefix(text, "ERR ")
+	first := find(func(c cause) bool { return c.class != "" && c.words.match(start, strings.HasPrefix) })
+	if first.class != Unexpected {
+		return first.class
+	}
+	return find(func(c cause) bool { return c.marks&inScript != 0 && c.words.match(text, strings.Contains) }).class
+}
+
+// LacksRight reports whether an error reply of Redis says that our user may not run a command, or a
+// script to its end.
+func LacksRight(text string) bool {
+	return find(func(c cause) bool { return c.marks&noRight != 0 && c.words.match(text, strings.Contains) }).words != nil
+}
+
+// Advice returns what an operator should change about a failure, or "", and whether the failure
+// lasts until then.
+func Advice(class Class, text string) (change string, lasts bool) {
+	var c cause
+	switch class {
+	case Refused, NotReady, Unreachable, NoConnection:
+		c = find(func(c cause) bool { return c.change != "" && c.words.match(text, strings.Contains) })
+	}
+	return c.change, class.Lasting() || c.class.Lasting() || c.marks&lasting != 0
+}
