@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -286,18 +285,4 @@ func (s *server) refund(ctx context.Context, entries int) (micros float64, err e
 	}
 	slices.Sort(all)
 	return all[refunds/2], nil
-}
-
-// callers is the number of goroutines that call at once.
-const callers = 16
-
-// together runs do in all callers at once.
-func together(do func(caller int) error) error {
-	failed := make([]error, callers)
-	var all sync.WaitGroup
-	for caller := range callers {
-		all.Go(func() { failed[caller] = do(caller) })
-	}
-	all.Wait()
-	return errors.Join(failed...)
 }
