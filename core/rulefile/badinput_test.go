@@ -122,7 +122,8 @@ func TestBadInputLater(t *testing.T) {
 		version := set.Version()
 		log.Reset()
 		put(t, path, bad.put)
-		eventually(t, bad.name, func() bool { return strings.HasPrefix(lastError(limiter), path+bad.want) })
+		line := strings.ReplaceAll(path+bad.want, `"`, `\"`)
+		eventually(t, bad.name, func() bool { return strings.HasPrefix(lastError(limiter), path+bad.want) && log.Count(line) > 0 })
 		if err := set.Reload(); err == nil || !strings.HasPrefix(err.Error(), path+bad.want) {
 			t.Errorf("%s: Reload returns %v", bad.name, err)
 		}
@@ -130,7 +131,7 @@ func TestBadInputLater(t *testing.T) {
 			t.Errorf("%s: is version %s", bad.name, set.Version())
 		}
 		s.want(t, 429, alice, "/")
-		if n := log.Count(strings.ReplaceAll(path+bad.want, `"`, `\"`)); n != 1 {
+		if n := log.Count(line); n != 1 {
 			t.Errorf("%s: logged %d times", bad.name, n)
 		}
 		put(t, path, ruleWith(fmt.Sprintf("limit: %d/h", i+2)))
