@@ -208,6 +208,6 @@
 //     the handler ([Answer.Run]), unless the outcome does not matter ([Answer.Final]).
 //     [Answer.Watch] and [Response] follow replies of frameworks on net/http.
 //
-// The example of package limittest is an adapter for a made-up framework. limittest.Run tests
+// The example of package adaptertest is an adapter for a made-up framework. adaptertest.Run tests
 // that an adapter does everything that it must do.
 package core

@@ -52,7 +52,7 @@ func TestCoreImportsNoFramework(t *testing.T) {
 				t.Errorf("core imports %s", dep)
 			}
 		}
-		if dep == "testing" || dep == module+"core/limittest" || strings.HasPrefix(dep, module+"internal/") {
+		if dep == "testing" || dep == module+"core/limittest" || dep == module+"core/adaptertest" || strings.HasPrefix(dep, module+"internal/") {
 			t.Errorf("core imports %s outside of its tests", dep)
 		}
 	}
@@ -76,12 +76,16 @@ func TestAdaptersImportOnlyCore(t *testing.T) {
 	}
 }
 
-// Tests that use limittest compile no other test library.
-func TestLimittestImportsNoTestLibrary(t *testing.T) {
-	for _, dep := range goList(t, "-deps", module+"core/limittest") {
-		for _, library := range []string{"goleak", "rapid", "testify"} {
-			if strings.Contains(dep, library) {
-				t.Errorf("limittest imports %s", dep)
+// Tests that use limittest or adaptertest compile no other test library. A service's tests do not
+// compile the suite for adapters.
+func TestHelpersImportNoTestLibrary(t *testing.T) {
+	for helper, unwanted := range map[string][]string{
+		"core/limittest":   {"goleak", "rapid", "testify", module + "core/adaptertest"},
+		"core/adaptertest": {"goleak", "rapid", "testify"},
+	} {
+		for _, dep := range goList(t, "-deps", module+helper) {
+			if slices.ContainsFunc(unwanted, func(library string) bool { return strings.Contains(dep, library) }) {
+				t.Errorf("%s imports %s", helper, dep)
 			}
 		}
 	}

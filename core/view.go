@@ -10,7 +10,7 @@ import (
 
 // View is the view of one call that an adapter gives to the core. An adapter for another framework
 // implements it and passes it to [Guard.Check]. The core asks only for the parts that the rules
-// need, and keeps nothing when Check has returned. Package limittest tests adapters, and its
+// need, and keeps nothing when Check has returned. Package adaptertest tests adapters, and its
 // example is one for a made-up framework.
 type View interface {
 	// Context returns the call's own context. It ends when the caller leaves, if the framework

@@ -13,27 +13,27 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echolimit"
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
+	adaptertest.Run(t, adaptertest.Adapter{Serve: serve, Endings: endings})
 }
 
 // TestMethodOverride runs the adapter's tests where callers may override the method by a header,
 // which echo reads before Use.
 func TestMethodOverride(t *testing.T) {
-	limittest.RunPaths(t, limittest.Adapter{Serve: serveAfter(middleware.MethodOverride())})
+	adaptertest.RunPaths(t, adaptertest.Adapter{Serve: serveAfter(middleware.MethodOverride())})
 }
 
-func serve(t testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serve(t testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 	return serveAfter()(t, l, app)
 }
 
 // serveAfter serves with middlewares in front of the router.
-func serveAfter(pre ...echo.MiddlewareFunc) func(testing.TB, net.Listener, limittest.App) (stop func()) {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serveAfter(pre ...echo.MiddlewareFunc) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		e := newEcho(app)
 		e.Pre(pre...)
 		server := &http.Server{Handler: e}
@@ -42,7 +42,7 @@ func serveAfter(pre ...echo.MiddlewareFunc) func(testing.TB, net.Listener, limit
 	}
 }
 
-func newEcho(app limittest.App) *echo.Echo {
+func newEcho(app adaptertest.App) *echo.Echo {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.Use(middleware.Recover(), before(app))
@@ -77,7 +77,7 @@ func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []echo.Midd
 	return middlewares
 }
 
-func before(app limittest.App) echo.MiddlewareFunc {
+func before(app adaptertest.App) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			for name, value := range app.Values {

@@ -12,12 +12,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echolimit"
 )
 
 // endings are echo's own ways for a call to end.
-var endings = []limittest.Ending{
+var endings = []adaptertest.Ending{
 	ending("HTTPError", 404, func(echo.Context) error { return echo.NewHTTPError(404) }),
 	ending("one of echo's errors", 401, func(echo.Context) error { return echo.ErrUnauthorized }),
 	ending("HTTPError with a cause", 403, func(echo.Context) error { return echo.NewHTTPError(403).SetInternal(errors.New("why")) }),
@@ -51,14 +51,14 @@ var endings = []limittest.Ending{
 		http.Error(w, "upstream", http.StatusBadGateway)
 	}))),
 	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
-	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h adaptertest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},
 }
 
-func ending(name string, status int, handle echo.HandlerFunc) limittest.Ending {
-	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) {
+func ending(name string, status int, handle echo.HandlerFunc) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
 		h.(*handling).err = handle(h.(*handling).c)
 	}}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/recover"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{
+	adaptertest.Run(t, adaptertest.Adapter{
 		Serve: serve(fiber.Config{}), Cannot: cannot, Endings: endings,
 	})
 }
 
-var cannot = map[limittest.Feature]string{
-	limittest.RouteInUse:     "fiber runs what Use was given before it looks for the route",
-	limittest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
+var cannot = map[adaptertest.Feature]string{
+	adaptertest.RouteInUse:     "fiber runs what Use was given before it looks for the route",
+	adaptertest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
 }
 
 // TestRoutingOptions runs the adapter's tests while fiber routes by other forms of the path.
@@ -35,14 +35,14 @@ func TestRoutingOptions(t *testing.T) {
 		"strict unescaped": {StrictRouting: true, CaseSensitive: true, UnescapePath: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limittest.RunPaths(t, limittest.Adapter{Serve: serve(config), Cannot: cannot})
+			adaptertest.RunPaths(t, adaptertest.Adapter{Serve: serve(config), Cannot: cannot})
 		})
 	}
 }
 
-func serve(config fiber.Config) func(testing.TB, net.Listener, limittest.App) (stop func()) {
+func serve(config fiber.Config) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
 	config.DisableStartupMessage = true
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		router := fiber.New(config)
 		router.Use(recover.New(), before(app))
 		for _, limit := range limits(app.Limiter, app.Use) {
@@ -81,7 +81,7 @@ func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []fiber.Han
 	return middlewares
 }
 
-func before(app limittest.App) fiber.Handler {
+func before(app adaptertest.App) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		for name, value := range app.Values {
 			c.Locals(name, value)
@@ -114,5 +114,5 @@ func (h *handling) OwnLimits(guard *core.Guard) { h.err = fiberlimit.OwnLimits(g
 // TestHeadersAsWritten runs the adapter's tests while fiber leaves the names of headers as they
 // were sent.
 func TestHeadersAsWritten(t *testing.T) {
-	limittest.RunTricks(t, limittest.Adapter{Serve: serve(fiber.Config{DisableHeaderNormalizing: true}), Cannot: cannot})
+	adaptertest.RunTricks(t, adaptertest.Adapter{Serve: serve(fiber.Config{DisableHeaderNormalizing: true}), Cannot: cannot})
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
 // endings are fiber's own ways for a call to end.
-var endings = []limittest.Ending{
+var endings = []adaptertest.Ending{
 	ending("an Error", 404, func(*fiber.Ctx) error { return fiber.NewError(404) }),
 	ending("one of fiber's errors", 401, func(*fiber.Ctx) error { return fiber.ErrUnauthorized }),
 	ending("a wrapped Error", 422, func(*fiber.Ctx) error { return fmt.Errorf("asked: %w", fiber.ErrUnprocessableEntity) }),
@@ -39,14 +39,14 @@ var endings = []limittest.Ending{
 		}
 		return nil
 	}),
-	{Name: "a panic after a reply", Outcome: 500, Handle: func(h limittest.Handling) {
+	{Name: "a panic after a reply", Outcome: 500, Handle: func(h adaptertest.Handling) {
 		h.Text("not sent yet")
 		panic("a handler's own fault")
 	}},
 }
 
-func ending(name string, status int, handle fiber.Handler) limittest.Ending {
-	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) {
+func ending(name string, status int, handle fiber.Handler) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
 		h.(*handling).err = handle(h.(*handling).c)
 	}}
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
 func TestAdapter(t *testing.T) {
 	gin.SetMode(gin.TestMode)
-	limittest.Run(t, limittest.Adapter{Serve: serve(func(*gin.Engine) {}), Endings: endings})
+	adaptertest.Run(t, adaptertest.Adapter{Serve: serve(func(*gin.Engine) {}), Endings: endings})
 }
 
 // TestRoutingOptions runs the adapter's tests while gin routes by other forms of the path.
 func TestRoutingOptions(t *testing.T) {
 	gin.SetMode(gin.TestMode)
-	limittest.RunPaths(t, limittest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath, e.RemoveExtraSlash = true, true })})
+	adaptertest.RunPaths(t, adaptertest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath, e.RemoveExtraSlash = true, true })})
 }
 
-func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, limittest.App) (stop func()) {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		router := gin.New()
 		configure(router)
 		router.Use(gin.RecoveryWithWriter(io.Discard), before(app))
@@ -65,7 +65,7 @@ func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []gin.Handl
 	return middlewares
 }
 
-func before(app limittest.App) gin.HandlerFunc {
+func before(app adaptertest.App) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		for name, value := range app.Values {
 			c.Set(name, value)

@@ -11,12 +11,12 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
 // endings are gin's own ways for a call to end.
-var endings = []limittest.Ending{
+var endings = []adaptertest.Ending{
 	ending("Status alone", 418, func(c *gin.Context) { c.Status(418) }),
 	ending("JSON", 422, func(c *gin.Context) { c.JSON(422, gin.H{"field": "missing"}) }),
 	ending("AbortWithStatus", 403, func(c *gin.Context) { c.AbortWithStatus(403) }),
@@ -49,14 +49,14 @@ var endings = []limittest.Ending{
 			c.String(502, "upstream")
 		}
 	}),
-	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h adaptertest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},
 }
 
-func ending(name string, status int, handle func(*gin.Context)) limittest.Ending {
-	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) { handle(h.(handling).c) }}
+func ending(name string, status int, handle func(*gin.Context)) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) { handle(h.(handling).c) }}
 }
 
 // broken is a body that cannot be read.

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
 // httpStatus maps codes to the HTTP statuses of the same outcome; other codes map to 500.
@@ -69,15 +69,15 @@ type client struct {
 	invoke invoke
 }
 
-func connectTo(kind invoke) func(testing.TB, limittest.Dial) limittest.Client {
-	return func(t testing.TB, dial limittest.Dial) limittest.Client { return client{connect(t, dial), kind} }
+func connectTo(kind invoke) func(testing.TB, adaptertest.Dial) adaptertest.Client {
+	return func(t testing.TB, dial adaptertest.Dial) adaptertest.Client { return client{connect(t, dial), kind} }
 }
 
-// Close implements limittest.Client.
+// Close implements adaptertest.Client.
 func (c client) Close() { _ = c.ClientConn.Close() }
 
-// Do implements limittest.Client.
-func (c client) Do(t testing.TB, call limittest.Call) limittest.Reply {
+// Do implements adaptertest.Client.
+func (c client) Do(t testing.TB, call adaptertest.Call) adaptertest.Reply {
 	t.Helper()
 	ctx := call.Until()
 	for name, values := range call.Header {
@@ -92,10 +92,10 @@ func (c client) Do(t testing.TB, call limittest.Call) limittest.Reply {
 	}
 	text, err := c.invoke(ctx, c.ClientConn, call.Path, options...)
 	if ctx.Err() != nil {
-		return limittest.Reply{}
+		return adaptertest.Reply{}
 	}
 	code := status.Code(err)
-	reply := limittest.Reply{Status: httpStatus[code], Outcome: int(code), Header: make(http.Header), Body: text}
+	reply := adaptertest.Reply{Status: httpStatus[code], Outcome: int(code), Header: make(http.Header), Body: text}
 	if reply.Status == 0 {
 		reply.Status = 500
 	}
@@ -110,7 +110,7 @@ func (c client) Do(t testing.TB, call limittest.Call) limittest.Reply {
 	return reply
 }
 
-func readStatus(t testing.TB, reply *limittest.Reply, refusal *status.Status, header metadata.MD) {
+func readStatus(t testing.TB, reply *adaptertest.Reply, refusal *status.Status, header metadata.MD) {
 	t.Helper()
 	reply.Body = refusal.Message()
 	for _, detail := range refusal.Details() {
@@ -132,7 +132,7 @@ func readStatus(t testing.TB, reply *limittest.Reply, refusal *status.Status, he
 	}
 }
 
-func connect(t testing.TB, dial limittest.Dial) *grpc.ClientConn {
+func connect(t testing.TB, dial adaptertest.Dial) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///service.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))

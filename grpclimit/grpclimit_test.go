@@ -16,12 +16,12 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve, Connect: connectTo(unary), RPC: true, Endings: endings})
+	adaptertest.Run(t, adaptertest.Adapter{Serve: serve, Connect: connectTo(unary), RPC: true, Endings: endings})
 }
 
 // status2error maps HTTP statuses to the errors that stand for them.
@@ -30,7 +30,7 @@ var status2error = map[int]error{
 }
 
 // serve makes a service of the first word of each path, and a method of the second.
-func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 	interceptors := []grpc.UnaryServerInterceptor{recovered, before(app)}
 	for _, rules := range app.Use {
 		interceptors = append(interceptors, grpclimit.UnaryServerInterceptor(app.Limiter, rules...))
@@ -54,7 +54,7 @@ func serve(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
 type methodHandler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
 
 // handler runs a route inside the server's interceptors and the route's own.
-func handler(app limittest.App, route limittest.Route) methodHandler {
+func handler(app adaptertest.App, route adaptertest.Route) methodHandler {
 	call := func(ctx context.Context, _ any) (any, error) {
 		h := &handling{ctx: ctx}
 		route.Serve(h)
@@ -87,7 +87,7 @@ func recovered(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.
 	return next(ctx, req)
 }
 
-func before(app limittest.App) grpc.UnaryServerInterceptor {
+func before(app adaptertest.App) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return next(app.Enter(ctx), req)
 	}

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
 // endings are the ways for an RPC to end. An error without a status gets one on the wire.
-var endings = []limittest.Ending{
+var endings = []adaptertest.Ending{
 	ending("a status", codes.AlreadyExists, func(*handling) error { return status.Error(codes.AlreadyExists, "twice") }),
 	ending("a wrapped status", codes.PermissionDenied, func(*handling) error {
 		return fmt.Errorf("asked: %w", status.Error(codes.PermissionDenied, "no"))
@@ -25,8 +25,8 @@ var endings = []limittest.Ending{
 	ending("a code of its own", codes.Code(42), func(*handling) error { return status.Error(42, "of its own") }),
 }
 
-func ending(name string, code codes.Code, handle func(*handling) error) limittest.Ending {
-	return limittest.Ending{Name: name, Outcome: int(code), Handle: func(h limittest.Handling) {
+func ending(name string, code codes.Code, handle func(*handling) error) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: int(code), Handle: func(h adaptertest.Handling) {
 		h.(*handling).err = handle(h.(*handling))
 	}}
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
@@ -25,7 +25,7 @@ func TestStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
-			limittest.RunInProcess(t, limittest.Adapter{
+			adaptertest.RunInProcess(t, adaptertest.Adapter{
 				Serve: serveStreams(kind), Connect: connectTo(stream(kind)), RPC: true, Endings: streamEndings(kind),
 			})
 		})
@@ -33,8 +33,8 @@ func TestStreams(t *testing.T) {
 }
 
 // serveStreams is like serve, but makes a stream of each route.
-func serveStreams(kind grpc.StreamDesc) func(testing.TB, net.Listener, limittest.App) (stop func()) {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serveStreams(kind grpc.StreamDesc) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		interceptors := []grpc.StreamServerInterceptor{recoveredStream, beforeStream(app)}
 		for _, rules := range app.Use {
 			interceptors = append(interceptors, grpclimit.StreamServerInterceptor(app.Limiter, rules...))
@@ -59,7 +59,7 @@ func serveStreams(kind grpc.StreamDesc) func(testing.TB, net.Listener, limittest
 }
 
 // streamHandler runs a route inside its own interceptors.
-func streamHandler(app limittest.App, route limittest.Route) grpc.StreamHandler {
+func streamHandler(app adaptertest.App, route adaptertest.Route) grpc.StreamHandler {
 	call := func(_ any, stream grpc.ServerStream) error {
 		if err := stream.RecvMsg(new(emptypb.Empty)); err != nil {
 			return err
@@ -92,7 +92,7 @@ func recoveredStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo
 	return next(srv, stream)
 }
 
-func beforeStream(app limittest.App) grpc.StreamServerInterceptor {
+func beforeStream(app adaptertest.App) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		return next(srv, entered{stream, app.Enter(stream.Context())})
 	}
@@ -107,8 +107,8 @@ type entered struct {
 func (e entered) Context() context.Context { return e.ctx }
 
 // streamEndings are those of unary calls, and what only streams can do.
-func streamEndings(kind grpc.StreamDesc) []limittest.Ending {
-	all := append([]limittest.Ending(nil), endings...)
+func streamEndings(kind grpc.StreamDesc) []adaptertest.Ending {
+	all := append([]adaptertest.Ending(nil), endings...)
 	if kind.ServerStreams {
 		all = append(all, ending("messages, then an error", codes.DataLoss, func(h *handling) error {
 			for range 3 {

@@ -10,30 +10,30 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 func TestAdapter(t *testing.T) {
-	limittest.Run(t, limittest.Adapter{Serve: serve, Endings: endings})
+	adaptertest.Run(t, adaptertest.Adapter{Serve: serve, Endings: endings})
 }
 
 // TestAroundAnotherMiddleware runs the adapter's tests where it cannot ask the mux for the route.
 func TestAroundAnotherMiddleware(t *testing.T) {
-	limittest.RunPaths(t, limittest.Adapter{
-		Cannot: map[limittest.Feature]string{limittest.RouteInUse: "a mux inside another handler cannot be asked"},
+	adaptertest.RunPaths(t, adaptertest.Adapter{
+		Cannot: map[adaptertest.Feature]string{adaptertest.RouteInUse: "a mux inside another handler cannot be asked"},
 		Serve: serveWith(func(mux http.Handler) http.Handler {
 			return http.HandlerFunc(mux.ServeHTTP)
 		}),
 	})
 }
 
-func serve(t testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serve(t testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 	return serveWith(func(mux http.Handler) http.Handler { return mux })(t, l, app)
 }
 
-func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.Listener, limittest.App) (stop func()) {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		mux := newMux(app)
 		server := &http.Server{
 			Handler:  recovered(before(app, wrap(around(mux), app.Limiter, app.Use))),
@@ -44,7 +44,7 @@ func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.
 	}
 }
 
-func newMux(app limittest.App) *http.ServeMux {
+func newMux(app adaptertest.App) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range app.Routes {
 		pattern := route.Path
@@ -84,7 +84,7 @@ func recovered(next http.Handler) http.Handler {
 	})
 }
 
-func before(app limittest.App, next http.Handler) http.Handler {
+func before(app adaptertest.App, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(app.Enter(r.Context())))
 	})

@@ -8,11 +8,11 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
 // endings are the ways for a call to end in net/http. The first status that is written counts.
-var endings = []limittest.Ending{
+var endings = []adaptertest.Ending{
 	ending("early hints, then 200", 200, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(200)
@@ -76,22 +76,22 @@ var endings = []limittest.Ending{
 	}),
 	hijacking("hijacked", 200, 204, func(http.ResponseWriter) {}),
 	hijacking("switched, then hijacked", 101, 101, func(w http.ResponseWriter) { w.WriteHeader(http.StatusSwitchingProtocols) }),
-	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h limittest.Handling) {
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h adaptertest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
 	}},
 }
 
-func ending(name string, status int, handle http.HandlerFunc) limittest.Ending {
-	return limittest.Ending{Name: name, Outcome: status, Handle: func(h limittest.Handling) {
+func ending(name string, status int, handle http.HandlerFunc) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
 		handle(h.(handling).w, h.(handling).r)
 	}}
 }
 
 // hijacking ends a call with an answer written by hand, which the server does not see, and then a
 // status that comes too late.
-func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) limittest.Ending {
-	return limittest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h limittest.Handling) {
+func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h adaptertest.Handling) {
 		w := h.(handling).w
 		first(w)
 		conn, _, err := w.(http.Hijacker).Hijack()

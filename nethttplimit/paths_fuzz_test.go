@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
 // FuzzPaths tries paths on a *http.ServeMux, which the adapter asks for the route, and on a router
 // that it cannot ask.
 func FuzzPaths(f *testing.F) {
-	limittest.FuzzPaths(f,
-		limittest.Adapter{Serve: serve},
-		limittest.Adapter{Serve: serveWith(func(mux http.Handler) http.Handler { return http.HandlerFunc(mux.ServeHTTP) })},
+	adaptertest.FuzzPaths(f,
+		adaptertest.Adapter{Serve: serve},
+		adaptertest.Adapter{Serve: serveWith(func(mux http.Handler) http.Handler { return http.HandlerFunc(mux.ServeHTTP) })},
 	)
 }

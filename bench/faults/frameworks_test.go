@@ -14,7 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echolimit"
 	"github.com/accesslimit/accesslimit/fiberlimit"
 	"github.com/accesslimit/accesslimit/ginlimit"
@@ -24,38 +24,38 @@ import (
 // framework is one of the five frameworks, with the function that serves an app with it.
 type framework struct {
 	name string
-	limittest.Adapter
+	adaptertest.Adapter
 }
 
 // unnoticed reports whether a handler's context does not end when its caller leaves.
-func (f framework) unnoticed() bool { return f.Cannot[limittest.LeavingCallers] != "" }
+func (f framework) unnoticed() bool { return f.Cannot[adaptertest.LeavingCallers] != "" }
 
-var fiberCannot = map[limittest.Feature]string{
-	limittest.RouteInUse:     "fiber runs what Use was given before it looks for the route",
-	limittest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
+var fiberCannot = map[adaptertest.Feature]string{
+	adaptertest.RouteInUse:     "fiber runs what Use was given before it looks for the route",
+	adaptertest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
 }
 
 // usual is the number of bytes of headers that servers usually accept.
 const usual = 16 << 10
 
-// serveFunc is limittest.Adapter.Serve.
-type serveFunc = func(testing.TB, net.Listener, limittest.App) (stop func())
+// serveFunc is adaptertest.Adapter.Serve.
+type serveFunc = func(testing.TB, net.Listener, adaptertest.App) (stop func())
 
 // frameworks returns all five, with servers that accept this many bytes of headers.
 func frameworks(room int) []framework {
 	gin.SetMode(gin.TestMode)
 	return []framework{
-		{"gin", limittest.Adapter{Serve: overHTTP(ginHandler, room)}},
-		{"echo", limittest.Adapter{Serve: overHTTP(echoHandler, room)}},
-		{"fiber", limittest.Adapter{Serve: serveFiber(room), Cannot: fiberCannot}},
-		{"net/http", limittest.Adapter{Serve: overHTTP(muxHandler, room)}},
-		{"gRPC", limittest.Adapter{Serve: serveGRPC(room), Connect: connectGRPC, RPC: true}},
+		{"gin", adaptertest.Adapter{Serve: overHTTP(ginHandler, room)}},
+		{"echo", adaptertest.Adapter{Serve: overHTTP(echoHandler, room)}},
+		{"fiber", adaptertest.Adapter{Serve: serveFiber(room), Cannot: fiberCannot}},
+		{"net/http", adaptertest.Adapter{Serve: overHTTP(muxHandler, room)}},
+		{"gRPC", adaptertest.Adapter{Serve: serveGRPC(room), Connect: connectGRPC, RPC: true}},
 	}
 }
 
 // overHTTP serves a handler by net/http's server, over HTTP/1.1 and HTTP/2.
-func overHTTP(handler func(limittest.App) http.Handler, room int) serveFunc {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+func overHTTP(handler func(adaptertest.App) http.Handler, room int) serveFunc {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		server := &http.Server{Handler: handler(app), MaxHeaderBytes: room, Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0)}
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
@@ -64,7 +64,7 @@ func overHTTP(handler func(limittest.App) http.Handler, room int) serveFunc {
 	}
 }
 
-func ginHandler(app limittest.App) http.Handler {
+func ginHandler(app adaptertest.App) http.Handler {
 	router := gin.New()
 	router.Use(func(c *gin.Context) { c.Request = c.Request.WithContext(app.Enter(c.Request.Context())) })
 	limits := func(lists [][]core.Rule) (all []gin.HandlerFunc) {
@@ -84,7 +84,7 @@ func ginHandler(app limittest.App) http.Handler {
 	return router
 }
 
-func echoHandler(app limittest.App) http.Handler {
+func echoHandler(app adaptertest.App) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -111,7 +111,7 @@ func echoHandler(app limittest.App) http.Handler {
 	return e
 }
 
-func muxHandler(app limittest.App) http.Handler {
+func muxHandler(app adaptertest.App) http.Handler {
 	limited := func(handler http.Handler, lists [][]core.Rule) http.Handler {
 		for i := len(lists) - 1; i >= 0; i-- {
 			handler = nethttplimit.New(app.Limiter, lists[i]...)(handler)
@@ -132,14 +132,14 @@ func muxHandler(app limittest.App) http.Handler {
 }
 
 func serveFiber(room int) serveFunc {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		router := fiberApp(app, fiber.Config{DisableStartupMessage: true, ReadBufferSize: room})
 		go func() { _ = router.Listener(l) }()
 		return func() { _ = l.Close() }
 	}
 }
 
-func fiberApp(app limittest.App, config fiber.Config) *fiber.App {
+func fiberApp(app adaptertest.App, config fiber.Config) *fiber.App {
 	router := fiber.New(config)
 	router.Use(func(c *fiber.Ctx) error {
 		c.SetUserContext(app.Enter(c.UserContext()))
@@ -168,7 +168,7 @@ func fiberApp(app limittest.App, config fiber.Config) *fiber.App {
 }
 
 // methodsOf returns a route's methods.
-func methodsOf(route limittest.Route) []string {
+func methodsOf(route adaptertest.Route) []string {
 	switch route.Method {
 	case "":
 		return []string{"GET"}
@@ -180,7 +180,7 @@ func methodsOf(route limittest.Route) []string {
 }
 
 // patternOf returns a route's pattern for a mux.
-func patternOf(route limittest.Route) string {
+func patternOf(route adaptertest.Route) string {
 	if route.Method == "*" {
 		return route.Path
 	}
@@ -189,7 +189,7 @@ func patternOf(route limittest.Route) string {
 
 // pathFor returns a route's path in the spelling of gin, echo and fiber, which differ only in how
 // they write {rest...}.
-func pathFor(route limittest.Route, rest string) string {
+func pathFor(route adaptertest.Route, rest string) string {
 	return strings.NewReplacer("{rest...}", rest, "{", ":", "}", "").Replace(route.Path)
 }
 
@@ -202,29 +202,29 @@ type handling struct {
 	allow  func(check *core.Check, subject string) bool
 }
 
-// Context implements limittest.Handling.
+// Context implements adaptertest.Handling.
 func (h handling) Context() context.Context { return h.ctx }
 
-// Allow implements limittest.Handling.
+// Allow implements adaptertest.Handling.
 func (h handling) Allow(check *core.Check, subject string) bool { return h.allow(check, subject) }
 
-// OwnLimits implements limittest.Handling. No route here shows limits.
+// OwnLimits implements adaptertest.Handling. No route here shows limits.
 func (h handling) OwnLimits(*core.Guard) { h.status(http.StatusNotImplemented) }
 
-// Text implements limittest.Handling.
+// Text implements adaptertest.Handling.
 func (h handling) Text(text string) { _, _ = io.WriteString(h.reply, text) }
 
-// Reply implements limittest.Handling.
+// Reply implements adaptertest.Handling.
 func (h handling) Reply(status int) { h.status(status) }
 
-// Header implements limittest.Handling. No route here reads its call.
+// Header implements adaptertest.Handling. No route here reads its call.
 func (h handling) Header(string) string { return "" }
 
-// Cookie implements limittest.Handling.
+// Cookie implements adaptertest.Handling.
 func (h handling) Cookie(string) string { return "" }
 
-// Query implements limittest.Handling.
+// Query implements adaptertest.Handling.
 func (h handling) Query(string) string { return "" }
 
-// Flush implements limittest.Handling. No route here flushes.
+// Flush implements adaptertest.Handling. No route here flushes.
 func (h handling) Flush() {}

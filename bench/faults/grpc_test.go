@@ -15,21 +15,21 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/grpclimit"
 )
 
 // serveGRPC makes each route a method. The last word of its path is the method's name, and the
 // words before it name the service.
 func serveGRPC(room int) serveFunc {
-	return func(_ testing.TB, l net.Listener, app limittest.App) (stop func()) {
+	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		server := grpcServer(app, grpc.MaxHeaderListSize(uint32(room)))
 		go func() { _ = server.Serve(l) }()
 		return server.Stop
 	}
 }
 
-func grpcServer(app limittest.App, options ...grpc.ServerOption) *grpc.Server {
+func grpcServer(app adaptertest.App, options ...grpc.ServerOption) *grpc.Server {
 	interceptors := []grpc.UnaryServerInterceptor{func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return next(app.Enter(ctx), req)
 	}}
@@ -54,7 +54,7 @@ func grpcServer(app limittest.App, options ...grpc.ServerOption) *grpc.Server {
 type grpcMethod = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
 
 // grpcHandler runs a route inside the server's interceptors and the route's own.
-func grpcHandler(app limittest.App, route limittest.Route) grpcMethod {
+func grpcHandler(app adaptertest.App, route adaptertest.Route) grpcMethod {
 	call := func(ctx context.Context, _ any) (any, error) {
 		var text strings.Builder
 		route.Serve(handling{ctx, &text, nil, nil})
@@ -77,7 +77,7 @@ func grpcHandler(app limittest.App, route limittest.Route) grpcMethod {
 // grpcClient is a connection of one client.
 type grpcClient struct{ *grpc.ClientConn }
 
-func connectGRPC(t testing.TB, dial limittest.Dial) limittest.Client {
+func connectGRPC(t testing.TB, dial adaptertest.Dial) adaptertest.Client {
 	conn, err := grpc.NewClient("passthrough:///service.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 	if err != nil {
@@ -91,8 +91,8 @@ var asHTTP = map[codes.Code]int{
 	codes.OK: 200, codes.ResourceExhausted: 429, codes.Unauthenticated: 401, codes.Unavailable: 503, codes.Canceled: 503, codes.DeadlineExceeded: 503,
 }
 
-// Do implements limittest.Client.
-func (c grpcClient) Do(_ testing.TB, call limittest.Call) limittest.Reply {
+// Do implements adaptertest.Client.
+func (c grpcClient) Do(_ testing.TB, call adaptertest.Call) adaptertest.Reply {
 	ctx := call.Until()
 	for name, values := range call.Header {
 		for _, value := range values {
@@ -101,7 +101,7 @@ func (c grpcClient) Do(_ testing.TB, call limittest.Call) limittest.Reply {
 	}
 	var trailer metadata.MD
 	err := c.Invoke(ctx, call.Path, new(emptypb.Empty), new(wrapperspb.StringValue), grpc.Trailer(&trailer))
-	reply := limittest.Reply{Status: asHTTP[status.Code(err)], Header: make(http.Header)}
+	reply := adaptertest.Reply{Status: asHTTP[status.Code(err)], Header: make(http.Header)}
 	for name, values := range trailer {
 		for _, value := range values {
 			reply.Header.Add(name, value)
@@ -110,5 +110,5 @@ func (c grpcClient) Do(_ testing.TB, call limittest.Call) limittest.Reply {
 	return reply
 }
 
-// Close implements limittest.Client.
+// Close implements adaptertest.Client.
 func (c grpcClient) Close() { _ = c.ClientConn.Close() }

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -31,7 +31,7 @@ type party struct {
 	unnoticed          bool // the framework does not report that a caller left
 	call               func()
 	counter            core.Counter // the one that the calls are charged to
-	dial               limittest.Dial
+	dial               adaptertest.Dial
 	entered, ran       atomic.Int64 // calls that reached the service, and the handler
 	counted, uncounted atomic.Int64 // decisions to let a call pass: by Redis, and by FailOpen
 	refused            atomic.Int64 // refusals because the caller's context had ended
@@ -51,10 +51,10 @@ func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time
 	t.Cleanup(limiter.Close)
 	p.counter = limiter.MustCounter("leaving", leaving)
 	rule := core.Rule{Name: "leaving", Limit: leaving, Key: core.Global}
-	p.dial = listenAndServe(t, f, limittest.App{
+	p.dial = listenAndServe(t, f, adaptertest.App{
 		Limiter: limiter,
 		Before:  func(ctx context.Context) context.Context { p.entered.Add(1); return ctx },
-		Routes: []limittest.Route{{Path: "/shop/list", Limits: [][]core.Rule{{rule}}, Handle: func(h limittest.Handling) {
+		Routes: []adaptertest.Route{{Path: "/shop/list", Limits: [][]core.Rule{{rule}}, Handle: func(h adaptertest.Handling) {
 			p.ran.Add(1)
 			h.Text("ok")
 		}}},
@@ -75,7 +75,7 @@ func (p *party) hear(_ context.Context, e core.Event) {
 }
 
 // listenAndServe serves an app with a framework.
-func listenAndServe(t *testing.T, f framework, app limittest.App) limittest.Dial {
+func listenAndServe(t *testing.T, f framework, app adaptertest.App) adaptertest.Dial {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -284,7 +284,7 @@ func (c lateConn) Read(p []byte) (int, error) {
 // way is a way to leave.
 type way struct {
 	name  string
-	leave func(t *testing.T, dial limittest.Dial) (call func())
+	leave func(t *testing.T, dial adaptertest.Dial) (call func())
 }
 
 // waysOf returns the ways to leave that a framework's protocols have.
@@ -300,7 +300,7 @@ func waysOf(f framework) []way {
 }
 
 // hangUp sends a request over HTTP/1.1 and closes the connection at once, or very soon.
-func hangUp(_ *testing.T, dial limittest.Dial) func() {
+func hangUp(_ *testing.T, dial adaptertest.Dial) func() {
 	var calls atomic.Int64
 	return func() {
 		conn, err := dial(context.Background())
@@ -314,7 +314,7 @@ func hangUp(_ *testing.T, dial limittest.Dial) func() {
 }
 
 // resetStream calls over HTTP/2 and resets the stream at once, or very soon.
-func resetStream(t *testing.T, dial limittest.Dial) func() {
+func resetStream(t *testing.T, dial adaptertest.Dial) func() {
 	transport := &http.Transport{
 		Protocols:   new(http.Protocols),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
@@ -333,14 +333,14 @@ func resetStream(t *testing.T, dial limittest.Dial) func() {
 }
 
 // grpcDeadline calls with a grpc-timeout of a millisecond.
-func grpcDeadline(t *testing.T, dial limittest.Dial) func() {
+func grpcDeadline(t *testing.T, dial adaptertest.Dial) func() {
 	return grpcCall(t, dial, func(int64) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.Background(), time.Millisecond)
 	})
 }
 
 // grpcCancelled calls without a deadline, and resets the stream at once, or very soon.
-func grpcCancelled(t *testing.T, dial limittest.Dial) func() {
+func grpcCancelled(t *testing.T, dial adaptertest.Dial) func() {
 	return grpcCall(t, dial, func(call int64) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Duration(call%4)*time.Millisecond+100*time.Microsecond, cancel)
@@ -348,14 +348,14 @@ func grpcCancelled(t *testing.T, dial limittest.Dial) func() {
 	})
 }
 
-func grpcCall(t *testing.T, dial limittest.Dial, until func(call int64) (context.Context, context.CancelFunc)) func() {
+func grpcCall(t *testing.T, dial adaptertest.Dial, until func(call int64) (context.Context, context.CancelFunc)) func() {
 	client := connectGRPC(t, dial)
 	t.Cleanup(client.Close)
-	client.Do(t, limittest.Call{Path: "/no/such"}) // so that the connection is up
+	client.Do(t, adaptertest.Call{Path: "/no/such"}) // so that the connection is up
 	var calls atomic.Int64
 	return func() {
 		ctx, cancel := until(calls.Add(1))
 		defer cancel()
-		client.Do(t, limittest.Call{Path: "/shop/list", Context: ctx})
+		client.Do(t, adaptertest.Call{Path: "/shop/list", Context: ctx})
 	}
 }

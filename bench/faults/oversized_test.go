@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -50,7 +50,7 @@ type oversizedService struct {
 	rpc      bool
 	readsAll bool // the framework reads any number of cookies
 	prefix   string
-	client   limittest.Client
+	client   adaptertest.Client
 	counted  atomic.Value // the subject of the last decision
 	callers  map[string]bool
 	calls    int
@@ -75,15 +75,15 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 		change(&rule)
 		return [][]core.Rule{{rule}}
 	}
-	app := limittest.App{Limiter: limiter, Routes: []limittest.Route{
+	app := adaptertest.App{Limiter: limiter, Routes: []adaptertest.Route{
 		{Path: "/shop/key", Limits: one("key", func(r *core.Rule) { r.Key = core.ByHeader("X-Key") })},
 		{Path: "/shop/user", Limits: one("user", func(r *core.Rule) { r.NeedLogin = true })},
 		{Path: "/shop/anyone", Limits: one("anyone", func(r *core.Rule) { r.Key = core.ByUser })},
 		{Path: "/shop/hops", Limits: one("hops", func(*core.Rule) {})},
 	}}
 	if !f.RPC {
-		app.Routes = append(app.Routes, limittest.Route{Path: "/item/{id}", Limits: one("", func(*core.Rule) {})},
-			limittest.Route{Path: "/deep/{rest...}", Limits: one("deep", func(r *core.Rule) { r.Paths = []string{"/**/admin/**/edit/**/{a,b}*c", "/deep/**"} })})
+		app.Routes = append(app.Routes, adaptertest.Route{Path: "/item/{id}", Limits: one("", func(*core.Rule) {})},
+			adaptertest.Route{Path: "/deep/{rest...}", Limits: one("deep", func(r *core.Rule) { r.Paths = []string{"/**/admin/**/edit/**/{a,b}*c", "/deep/**"} })})
 	}
 	dial := listenAndServe(t, f, app)
 	if s.client = connectHTTP(dial); f.RPC {
@@ -98,7 +98,7 @@ func (s *oversizedService) call(t *testing.T, status int, path string, header ht
 	t.Helper()
 	s.counted.Store("")
 	began := time.Now()
-	reply := s.client.Do(t, limittest.Call{Method: "GET", Path: path, Header: header})
+	reply := s.client.Do(t, adaptertest.Call{Method: "GET", Path: path, Header: header})
 	s.longest = max(s.longest, time.Since(began))
 	s.calls++
 	if reply.Status != status {
@@ -200,12 +200,12 @@ func (s *oversizedService) wantShortKeys(t *testing.T, server *redistest.Server)
 // httpClient speaks HTTP/1.1.
 type httpClient struct{ *http.Transport }
 
-func connectHTTP(dial limittest.Dial) limittest.Client {
+func connectHTTP(dial adaptertest.Dial) adaptertest.Client {
 	return httpClient{&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}}
 }
 
-// Do implements limittest.Client.
-func (c httpClient) Do(t testing.TB, call limittest.Call) limittest.Reply {
+// Do implements adaptertest.Client.
+func (c httpClient) Do(t testing.TB, call adaptertest.Call) adaptertest.Reply {
 	t.Helper()
 	target, err := url.Parse("http://service.test" + call.Path)
 	if err != nil {
@@ -221,8 +221,8 @@ func (c httpClient) Do(t testing.TB, call limittest.Call) limittest.Reply {
 	}
 	_, _ = io.Copy(io.Discard, response.Body) // so that the connection is used again
 	_ = response.Body.Close()
-	return limittest.Reply{Status: response.StatusCode, Header: response.Header}
+	return adaptertest.Reply{Status: response.StatusCode, Header: response.Header}
 }
 
-// Close implements limittest.Client.
+// Close implements adaptertest.Client.
 func (c httpClient) Close() { c.CloseIdleConnections() }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -51,7 +51,7 @@ func TestGuessedTokens(t *testing.T) {
 
 // guessed is a service whose tokens are guessed.
 type guessed struct {
-	connect                                  func() limittest.Client
+	connect                                  func() adaptertest.Client
 	tries, unauthorized, refused, asked, ran atomic.Int64
 }
 
@@ -66,15 +66,15 @@ func newGuessed(t *testing.T, f framework, server *redistest.Server) *guessed {
 		t.Fatal(err)
 	}
 	t.Cleanup(limiter.Close)
-	dial := listenAndServe(t, f, limittest.App{Limiter: limiter, Routes: []limittest.Route{{
+	dial := listenAndServe(t, f, adaptertest.App{Limiter: limiter, Routes: []adaptertest.Route{{
 		Path: "/shop/reply",
 		Limits: [][]core.Rule{
 			{{Name: "ip", Seconds: 3600, MaxCount: guesses}},
 			{{Name: "minute", Seconds: 60, NeedLogin: true}, {Name: "day", Seconds: 86_400, NeedLogin: true}, {Name: "user", Seconds: 60, Key: core.ByUser}},
 		},
-		Handle: func(h limittest.Handling) { g.ran.Add(1); h.Text("ok") },
+		Handle: func(h adaptertest.Handling) { g.ran.Add(1); h.Text("ok") },
 	}}})
-	g.connect = func() limittest.Client {
+	g.connect = func() adaptertest.Client {
 		if f.RPC {
 			return connectGRPC(t, dial)
 		}
@@ -92,7 +92,7 @@ func (g *guessed) guess(t *testing.T, enough func() bool) {
 			defer client.Close()
 			for i := 0; !enough(); i++ {
 				token := fmt.Sprintf("Bearer guess-%d-%d", caller, i)
-				reply := client.Do(t, limittest.Call{Method: "GET", Path: "/shop/reply", Header: http.Header{"Authorization": {token}}})
+				reply := client.Do(t, adaptertest.Call{Method: "GET", Path: "/shop/reply", Header: http.Header{"Authorization": {token}}})
 				g.tries.Add(1)
 				switch reply.Status {
 				case http.StatusUnauthorized:

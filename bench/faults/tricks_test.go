@@ -3,7 +3,7 @@ package faults_test
 import (
 	"testing"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
 const (
@@ -16,14 +16,14 @@ const (
 // figures. The short form tries one framework only, to see that there are figures, because the
 // adapters' own tests try the rest.
 func TestTricks(t *testing.T) {
-	var all limittest.Tricks
+	var all adaptertest.Tricks
 	tried, addresses, served := frameworks(usual), 800, 200
 	if !long() {
 		tried, addresses, served = tried[:1], 160, 50
 	}
 	for _, f := range tried {
 		t.Run(f.name, func(t *testing.T) {
-			of := limittest.RunTricks(t, f.Adapter)
+			of := adaptertest.RunTricks(t, f.Adapter)
 			all.Addresses += of.Addresses
 			all.Requests += of.Requests
 			all.Served += of.Served

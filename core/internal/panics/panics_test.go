@@ -61,7 +61,7 @@ func walkCode(t *testing.T, folder string, visit func(at token.Position, node as
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{"limittest", "localtest", "logtest", "browsertest", "testdata"}, entry.Name()):
+		case entry.IsDir() && slices.Contains([]string{"limittest", "adaptertest", "localtest", "logtest", "browsertest", "testdata"}, entry.Name()):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil

@@ -1,0 +1,17 @@
+// Package adaptertest tests adapters: it holds one to everything that an adapter must do. It is for
+// the authors of adapters. Package limittest is for the tests of services.
+//
+// An adapter shows the core a [core.View] of each call and carries out its [core.Answer]. The
+// example of this package is one for a made-up framework, in about eighty lines. Its function serve
+// is for the test: it serves an [App] with the framework, through the adapter. The test calls
+// [Run]:
+//
+//	func TestToy(t *testing.T) { adaptertest.Run(t, adaptertest.Adapter{Serve: serve}) }
+//
+// Run first makes one call for each part of the contract. If one fails, Run reports the method of
+// the View, what it returned and what it should have returned, and ends. Then it holds the adapter
+// to about a hundred scenarios, in process and with a real Redis. Every wait is bounded.
+//
+// [Adapter].Cannot names what a framework cannot do, each [Feature] with the reason. [RunPaths] and
+// [FuzzPaths] test other configurations of the framework's router.
+package adaptertest

@@ -1,0 +1,260 @@
+package adaptertest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// adapter is an adapter for net/http. Its value names the mistake that it makes; "" makes none.
+type adapter string
+
+func (a adapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool, next http.Handler) http.Handler {
+	guard := limiter.MustGuard(rules...)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a == "no Check" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		answer := guard.Check(view{a, w, r, inUse})
+		if answer.Refusal != nil {
+			a.refuse(w, answer.Refusal)
+			if a != "no refusal" {
+				return
+			}
+		}
+		if answer.Context != nil && a != "Answer.Context" {
+			r = r.WithContext(answer.Context)
+		}
+		if a == "no handler" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		if a == "no Run" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		watched, response := answer.Watch(w, r)
+		if a != "no Finish" {
+			defer response.Finish()
+		}
+		answer.Run(func() int {
+			next.ServeHTTP(watched, r)
+			return wrongly(a, "Run's outcome", 200, response.Status())
+		})
+	})
+}
+
+func (a adapter) refuse(w http.ResponseWriter, refusal *core.Refusal) {
+	if a != "refusal's headers" {
+		refusal.SetHeader(w.Header())
+	}
+	w.WriteHeader(wrongly(a, "refusal's Status", 200, refusal.Status))
+	if a != "refusal's Body" {
+		_, _ = w.Write(refusal.Body)
+	}
+}
+
+// view is what the adapter shows, with one method wrong.
+type view struct {
+	adapter
+	w     http.ResponseWriter
+	r     *http.Request
+	inUse bool
+}
+
+// wrongly returns wrong if what names the adapter's mistake, and otherwise right.
+func wrongly[T any](a adapter, what string, wrong, right T) T {
+	if string(a) == what {
+		return wrong
+	}
+	return right
+}
+
+func (v view) Context() context.Context {
+	return wrongly(v.adapter, "Context", context.Background(), v.r.Context())
+}
+
+func (v view) Method() string {
+	return wrongly(v.adapter, "Method", strings.ToLower(v.r.Method), v.r.Method)
+}
+
+func (v view) Path() string { return wrongly(v.adapter, "Path", v.r.RequestURI, v.r.URL.Path) }
+
+func (v view) Route() string {
+	if v.inUse {
+		return wrongly(v.adapter, "Route in Use", "/shown/{id}", "")
+	}
+	_, pattern, _ := strings.Cut(v.r.Pattern, " ")
+	return wrongly(v.adapter, "Route", v.r.URL.Path, pattern)
+}
+
+func (v view) RemoteAddr() netip.Addr {
+	return wrongly(v.adapter, "RemoteAddr", netip.Addr{}, core.PeerAddr(v.r.RemoteAddr))
+}
+
+func (v view) Header(name string) []string {
+	lines := v.r.Header.Values(name)
+	return wrongly(v.adapter, "Header", lines[:min(1, len(lines))], lines)
+}
+
+func (v view) Host() string { return wrongly(v.adapter, "Host", "", v.r.Host) }
+
+func (v view) Query(name string) string {
+	return wrongly(v.adapter, "Query", "", v.r.URL.Query().Get(name))
+}
+
+func (v view) Cookie(name string) string {
+	return wrongly(v.adapter, "Cookie", "", handling{r: v.r}.Cookie(name))
+}
+
+func (v view) Param(name string) string {
+	return wrongly(v.adapter, "Param", "", v.r.PathValue(name))
+}
+
+func (v view) Value(key any) any {
+	if _, ok := key.(string); ok {
+		return wrongly(v.adapter, "stored Value", nil, v.r.Context().Value(key))
+	}
+	return wrongly(v.adapter, "Value", nil, v.r.Context().Value(key))
+}
+
+func (v view) Size() int64 {
+	if v.r.ContentLength < 0 {
+		return wrongly(v.adapter, "unknown Size", 0, v.r.ContentLength)
+	}
+	return wrongly(v.adapter, "Size", -1, v.r.ContentLength)
+}
+
+func (v view) ResponseHeader() core.HeaderWriter {
+	return wrongly(v.adapter, "ResponseHeader", make(http.Header), v.w.Header())
+}
+
+func (a adapter) wrap(app App, lists [][]core.Rule, inUse bool, handler http.Handler) http.Handler {
+	for _, rules := range slices.Backward(lists) {
+		handler = a.middleware(app.Limiter, rules, inUse, handler)
+	}
+	return handler
+}
+
+func (a adapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
+	if a == "Serve blocks" {
+		<-t.Context().Done()
+		return func() {}
+	}
+	mux := http.NewServeMux()
+	for _, route := range app.Routes {
+		if route.Method == "" {
+			route.Method = "GET"
+		}
+		mux.Handle(route.Method+" "+route.Path, a.wrap(app, route.Limits, false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			route.Serve(handling{a, app.Limiter, w, r})
+		})))
+	}
+	if a == "Serve's routes" {
+		mux = http.NewServeMux()
+	}
+	limited := a.wrap(app, app.Use, true, a.loosely(mux))
+	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a == "no reply" {
+			<-r.Context().Done()
+		}
+		defer func() {
+			if a != "no recovery" && recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		limited.ServeHTTP(w, r.WithContext(app.Enter(r.Context())))
+	})}
+	if a == "folded headers" {
+		l = unfolded{l}
+	}
+	go func() { _ = server.Serve(l) }()
+	return func() {
+		_ = server.Close()
+		if a == "stop blocks" {
+			<-t.Context().Done()
+		}
+	}
+}
+
+// loosely makes the server accept other spellings of a path if the adapter's mistake is not to say
+// so.
+func (a adapter) loosely(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner := r.Clone(r.Context())
+		inner.URL.Path = wrongly(a, "anyCase", strings.ToLower(r.URL.Path), r.URL.Path)
+		inner.URL.Path = wrongly(a, "anySlash", strings.TrimSuffix(inner.URL.Path, "/"), inner.URL.Path)
+		next.ServeHTTP(w, inner)
+	})
+}
+
+type handling struct {
+	a       adapter
+	limiter *core.Limiter
+	w       http.ResponseWriter
+	r       *http.Request
+}
+
+func (h handling) Context() context.Context  { return h.r.Context() }
+func (h handling) Reply(status int)          { http.Error(h.w, "replied", status) }
+func (h handling) Header(name string) string { return h.r.Header.Get(name) }
+func (h handling) Query(name string) string  { return h.r.URL.Query().Get(name) }
+func (h handling) Flush()                    { h.w.(http.Flusher).Flush() }
+func (h handling) Cookie(name string) string {
+	cookie, err := h.r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+func (h handling) Text(text string) {
+	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = h.w.Write([]byte(text))
+}
+
+func (h handling) Allow(check *core.Check, subject string) bool {
+	answer := check.Allow(view{h.a, h.w, h.r, false}, subject)
+	if answer.Refusal == nil {
+		return true
+	}
+	h.a.refuse(h.w, answer.Refusal)
+	return h.a == "Allow"
+}
+
+func (h handling) OwnLimits(guard *core.Guard) {
+	own := guard.OwnLimits(view{h.a, h.w, h.r, false})
+	if h.a != "OwnLimits' headers" {
+		own.SetHeader(h.w.Header())
+	}
+	status, _, body := own.Reply()
+	h.w.WriteHeader(wrongly(h.a, "OwnLimits' status", 200, status))
+	_, _ = h.w.Write(wrongly(h.a, "OwnLimits' body", nil, body))
+}
+
+// unfolded answers 400 to a request with a folded header.
+type unfolded struct{ net.Listener }
+
+func (l unfolded) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return unfoldedConn{conn}, err
+}
+
+type unfoldedConn struct{ net.Conn }
+
+func (c unfoldedConn) Read(b []byte) (n int, err error) {
+	if n, err = c.Conn.Read(b); bytes.Contains(b[:n], []byte("\n ")) || bytes.Contains(b[:n], []byte("\n\t")) {
+		copy(b, "\r\n\r\n\r\n\r\n") // no request line
+	}
+	return n, err
+}
