@@ -1,7 +1,7 @@
 # The one command that tests everything is "make test"; it needs Go, git, make and a network, and fetches the rest itself.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod core/*/*/go.mod))
+MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=15m
@@ -91,7 +91,7 @@ faketime: ## install faketime unless it is there ("make chaos" sets a server's c
 	@sh .ci/install faketime
 
 chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into SECURITY.md (about 20 minutes)
-	cd bench && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v ./faults
+	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
 
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"

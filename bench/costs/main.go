@@ -15,8 +15,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/accesslimit/accesslimit/bench/internal/algorithms"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/algorithms"
 )
 
 // row is a line of the table. Its limit is used up after maxCalls calls.

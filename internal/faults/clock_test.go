@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/accesslimit/accesslimit/bench/internal/algorithms"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/algorithms"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
