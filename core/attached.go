@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // maxAttached bounds the list of guards, because handlers may make one in each call.
@@ -20,7 +21,7 @@ type attachment struct {
 	following atomic.Pointer[followedRules]
 
 	// The fields below are for Explain and Inspect.
-	callNotes
+	calls   route.Notes
 	callers []uintptr // of the function that made the guard
 }
 

@@ -164,7 +164,7 @@ func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, erro
 		return Explanation{}, errNoLimiter
 	}
 	guards, unlisted := f.registry.attached.all()
-	return f.explain(ctx, newInfoView(ctx, call, guards), call, guards, unlisted)
+	return f.explain(ctx, newInfoView(ctx, call, callsOf(guards)), call, guards, unlisted)
 }
 
 // ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // explain explains the call that v shows. of says who calls, if that is known.
@@ -13,16 +15,18 @@ func (f *front) explain(ctx context.Context, v View, of CallInfo, guards []*atta
 	c.user, c.userKnown = of.User, of.User != "" || of.Anonymous
 	failed := identify(c)
 	x.describe(c)
-	anyCalled := slices.ContainsFunc(guards, func(g *attachment) bool { return g.calls.Load() != nil })
+	calls := callsOf(guards)
+	anyCalled := slices.ContainsFunc(calls, func(n route.Noted) bool { return n.Any() })
 	for at, g := range guards {
 		rules, version, place := g.inForce()
-		noted := g.noted()
-		c.View = noted.viewOf(v)
+		noted := &calls[at]
+		c.View = viewOf(noted, v)
+		elsewhere := anyCalled && !noted.Includes(v.Method(), v.Route(), v.Path())
 		for _, rule := range rules {
 			e := newExplained(at, g, rule, version, place)
 			// Patterns are for whole routers.
-			e.breadth = noted.breadth()
-			e.Elsewhere = !rule.scope.HasPatterns() && noted.isElsewhere(v, anyCalled)
+			e.breadth = noted.Breadth()
+			e.Elsewhere = elsewhere && !rule.scope.HasPatterns()
 			if e.consider(c, noted, failed) {
 				x.decideBy(e)
 				e.prepared(c)
@@ -35,6 +39,28 @@ func (f *front) explain(ctx context.Context, v View, of CallInfo, guards []*atta
 	}
 	return x.finish(ctx)
 }
+
+// callsOf returns what was noted of the calls of each guard.
+func callsOf(guards []*attachment) (calls []route.Noted) {
+	for _, g := range guards {
+		calls = append(calls, g.calls.Noted())
+	}
+	return calls
+}
+
+// viewOf returns a call as a guard sees it: without its route if the guard is in front of the router.
+func viewOf(calls *route.Noted, v View) View {
+	if calls.Unrouted && len(calls.Routes) == 0 {
+		return unroutedView{v}
+	}
+	return v
+}
+
+// unroutedView is the View of a call for which no route is known yet.
+type unroutedView struct{ View }
+
+func (unroutedView) Route() string       { return "" }
+func (unroutedView) Param(string) string { return "" }
 
 // finish asks the store, and fills in what follows from its answers.
 func (x *explanation) finish(ctx context.Context) (Explanation, error) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // infoView is a CallInfo as a View.
@@ -21,7 +21,7 @@ type infoView struct {
 	header http.Header // with names in canonical form
 }
 
-func newInfoView(ctx context.Context, info CallInfo, guards []*attachment) *infoView {
+func newInfoView(ctx context.Context, info CallInfo, calls []route.Noted) *infoView {
 	sent, query, _ := strings.Cut(info.Path, "?")
 	v := &infoView{ctx: ctx, info: info, sent: sent, path: routedPath(info.Method, sent), header: make(http.Header, len(info.Header))}
 	v.query, _ = url.ParseQuery(query) // malformed parts are left out, as in net/http
@@ -34,7 +34,7 @@ func newInfoView(ctx context.Context, info CallInfo, guards []*attachment) *info
 		v.info.Host = v.header.Get("Host")
 	}
 	if info.Route == "" {
-		v.info.Route = findRoute(guards, info.Method, v.path)
+		v.info.Route = findRoute(calls, info.Method, v.path)
 	}
 	return v
 }
@@ -54,34 +54,12 @@ func routedPath(method, sent string) string {
 	}
 }
 
-// findRoute returns the route of a path, as far as the calls so far show it. It is the path itself
-// if that is a route, as always in gRPC. Otherwise it is the only route that the path can match, or
-// "". Routes for all paths below them count only if no other route matches, and then the longest
-// does.
-func findRoute(guards []*attachment, method, path string) (found string) {
+// findRoute returns the route of a path, as far as calls so far show it. In gRPC it is the path.
+func findRoute(calls []route.Noted, method, path string) string {
 	if method == "" {
 		return path
 	}
-	method = countedMethod(method)
-	several := false
-	for _, g := range guards {
-		noted := g.noted()
-		for _, r := range noted.routes {
-			switch {
-			case r.method != method || r.route == found || !pathmatch.CanMatch(r.route, path, noted.loose):
-			case r.route == path:
-				return path
-			case found == "" || pathmatch.Precision(r.route) > pathmatch.Precision(found):
-				several, found = false, r.route
-			case pathmatch.Precision(r.route) == pathmatch.Precision(found):
-				several = true
-			}
-		}
-	}
-	if several {
-		return ""
-	}
-	return found
+	return route.Find(calls, method, path)
 }
 
 func (v *infoView) Context() context.Context    { return v.ctx }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // maxComputed bounds the limits of LimitFor that an Inspect shows of a rule.
@@ -101,7 +103,7 @@ func (e *explained) merge(other *explained) {
 	e.Routes = append(e.Routes, other.Routes...)
 	slices.Sort(e.Routes)
 	e.Routes = slices.Compact(e.Routes)
-	e.Routes = e.Routes[:min(len(e.Routes), maxNoted)]
+	e.Routes = e.Routes[:min(len(e.Routes), route.MaxNoted)]
 }
 
 // same reports whether both are the same limit for the same reason.

@@ -3,7 +3,10 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // explained is an ExplainedRule in the making.
@@ -54,19 +57,22 @@ const (
 
 func newExplained(at int, g *attachment, rule *boundRule, version string, place func(rule string) string) *explained {
 	e := &explained{guard: at, rule: rule, cost: 1}
-	noted := g.noted()
 	e.Place, e.Version = place(rule.displayName()), version
-	e.Routes, e.InHandler, e.DryRun, e.Soft = noted.names(), rule.inHandler, rule.DryRun, rule.Soft
+	e.InHandler, e.DryRun, e.Soft = rule.inHandler, rule.DryRun, rule.Soft
+	for _, key := range g.calls.Noted().Routes {
+		e.Routes = append(e.Routes, key.Name())
+	}
+	slices.Sort(e.Routes)
 	return e
 }
 
 // consider finds out whether the rule applies to a call, and reports whether it can be decided.
 // notIdentified is the error of Identify.
-func (e *explained) consider(c *call, noted guardCalls, notIdentified error) (decides bool) {
+func (e *explained) consider(c *call, noted *route.Noted, notIdentified error) (decides bool) {
 	rule := e.rule
 	e.named = rule.knownAs(c.Method(), c.Route())
 	e.Name = e.named.name
-	e.Applies, e.Because = rule.scope.Explain(c.Method(), c.Route(), c.Path(), loosenessOf(c.View)|noted.loose)
+	e.Applies, e.Because = rule.scope.Explain(c.Method(), c.Route(), c.Path(), loosenessOf(c.View)|noted.Loose)
 	if !e.Applies {
 		return false
 	}
@@ -76,11 +82,11 @@ func (e *explained) consider(c *call, noted guardCalls, notIdentified error) (de
 		return false
 	}
 	switch {
-	case rule.inHandler && noted.subjects:
+	case rule.inHandler && noted.Subjects:
 		e.leave("its handler passes subjects of its own, so use Inspect")
 	case rule.fixed == nil && e.Elsewhere:
 		e.leave("it counts each route by itself, and was never called for this one")
-	case rule.fixed == nil && c.Route() == "" && len(noted.routes) > 0:
+	case rule.fixed == nil && c.Route() == "" && len(noted.Routes) > 0:
 		e.leave("it counts each route by itself, and the call's route is not known")
 	case rule.NeedLogin && notIdentified != nil:
 		e.note("Identify", notIdentified)

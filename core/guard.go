@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // Guard is a set of rules that are decided together. A middleware calls [Guard.Check] for every
@@ -93,8 +94,8 @@ func (g *Guard) check(v View, subject string) Answer {
 	}
 	c := g.front.calls.open(v)
 	defer g.front.calls.close(c)
-	if c.inspects || g.noting.Load() < noteFirst {
-		g.note(v, subject)
+	if c.inspects || g.calls.AreNew() {
+		g.calls.Note(route.Of(v.Method(), v.Route()), subject != "", loosenessOf(v))
 	}
 	answer := c.decide(g.bound(), subject)
 	c.decided = true

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // KeyFunc returns the subject that a call is counted for. For "", the call is counted by the
@@ -114,7 +115,7 @@ func ByValue(key any) KeyFunc {
 
 // ByRoute counts all callers of a route together, as METHOD and pattern, also under a rule that
 // other routes share.
-func ByRoute(r Request) (string, error) { return routeName(r.Method(), r.Route()), nil }
+func ByRoute(r Request) (string, error) { return route.Name(r.Method(), r.Route()), nil }
 
 // Global counts all calls under the rule together. The subject is the rule's name.
 func Global(r Request) (string, error) { return r.Rule(), nil }

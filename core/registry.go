@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -102,7 +103,7 @@ func (g *registry) watchRoutes(rule *boundRule) {
 		return
 	}
 	rule.onRoute = func(p *namedRule) {
-		if p.name != noRoute && !g.names.claimRoute(routeClaim{p.limits[0].counted.KeyTail, rule.NeedLogin}, rule) {
+		if p.name != route.None && !g.names.claimRoute(routeClaim{p.limits[0].counted.KeyTail, rule.NeedLogin}, rule) {
 			g.log.RouteCountedTwice(p.name)
 		}
 	}

@@ -3,9 +3,9 @@ package core
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // namedFor returns the rule under the name that it counts a call by.
@@ -17,29 +17,29 @@ func (b *boundRule) namedFor(v View, log *operatorlog.Log) *namedRule {
 }
 
 func (b *boundRule) namedByRoute(v View, log *operatorlog.Log) *namedRule {
-	route := v.Route()
-	if route == "" && !b.unrouted.Load() {
+	pattern := v.Route()
+	if pattern == "" && !b.unrouted.Load() {
 		b.lookForRoute(v, log)
 	}
-	return b.routes.of(routeKey{countedMethod(v.Method()), route}, b.meet)
+	return b.routes.of(route.Of(v.Method(), pattern), b.meet)
 }
 
 // knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
 // nothing of a route that was not called.
-func (b *boundRule) knownAs(method, route string) *namedRule {
-	key := routeKey{countedMethod(method), route}
+func (b *boundRule) knownAs(method, pattern string) *namedRule {
+	key := route.Of(method, pattern)
 	switch p, known := b.routes.known.Get(key); {
 	case b.fixed != nil:
 		return b.fixed
 	case known:
 		return p
-	case route != "" && len(route) <= maxRoute && !b.routes.full.Load():
-		return b.newNamed(strings.Clone(routeName(method, route)))
+	case key != route.Key{} && !b.routes.full.Load():
+		return b.newNamed(key.Clone().Name())
 	}
-	if p, known := b.routes.known.Get(routeKey{}); known {
+	if p, known := b.routes.known.Get(route.Key{}); known {
 		return p
 	}
-	return b.newNamed(noRoute)
+	return b.newNamed(route.None)
 }
 
 // lookForRoute warns if there is no route because it is not known yet.
