@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -292,7 +293,7 @@ func TestEveryActIsAudited(t *testing.T) {
 	if err := use(); err != nil {
 		t.Fatal(err)
 	}
-	tried := strings.Fields("Limiter.Audit Limiter.BanOf Limiter.Bans Limiter.Explain Limiter.Inspect Limiter.InspectPart Limiter.RecordAttempt Limiter.Refund Limiter.Top Guard.OwnLimits " +
+	tried := strings.Fields("Limiter.Audit Limiter.BanOf Limiter.Bans Limiter.Explain Limiter.Inspect Limiter.InspectPart Limiter.RecordAttempt Limiter.Refund Operator.Top Guard.OwnLimits " +
 		"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Peek Log.Allow Log.AllowN Log.Records " +
 		"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek")
 	for _, act := range acts {
@@ -309,7 +310,7 @@ func TestEveryActIsAudited(t *testing.T) {
 			t.Errorf("%s: %+v", act.method, newest)
 		}
 	}
-	for _, made := range []any{limiter, guard, check, overrides, counter, pacer, log, slots} {
+	for _, made := range []any{limiter, operate.New(limiter), guard, check, overrides, counter, pacer, log, slots} {
 		for method := range reflect.TypeOf(made).Methods() {
 			name := reflect.Indirect(reflect.ValueOf(made)).Type().Name() + "." + method.Name
 			if method.Type.NumIn() > 1 && method.Type.In(1) == reflect.TypeFor[context.Context]() && !slices.Contains(tried, name) {

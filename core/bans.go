@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
 )
 
 // BanEntry is a ban in force: see [Limiter.Bans].
@@ -29,9 +30,9 @@ type BanEntry struct {
 //
 //	search  ip:203.0.113.7  until 2026-11-22T15:03:07Z, by hand (alice@ops: scraper)
 func (b BanEntry) String() string {
-	text := fmt.Sprintf("%s  %s  until %s, %s", printableText(b.Rule), printableText(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
+	text := fmt.Sprintf("%s  %s  until %s, %s", quote.Unprintable(b.Rule), quote.Unprintable(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
 	if b.Author != "" || b.Note != "" {
-		text += fmt.Sprintf(" (%s: %s)", printableText(b.Author), printableText(b.Note))
+		text += fmt.Sprintf(" (%s: %s)", quote.Unprintable(b.Author), quote.Unprintable(b.Note))
 	}
 	return text
 }

@@ -57,7 +57,9 @@
 //     [Limiter.Inspect] reports what they have counted for a subject. Neither charges anything.
 //   - [Limiter.Top] returns who is refused most, and who is nearest to a limit.
 //   - [Limiter.Rules] returns the attached rules, and [Limiter.Reset] forgets what a subject has
-//     used of those of a name. Package console shows all of this on a web page.
+//     used of those of a name.
+//   - Package operate has what else an operator asks and does, such as who is refused most. Package
+//     console shows all of this on a web page.
 //
 // # Redis
 //

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it
@@ -23,7 +25,7 @@ var (
 var (
 	// errNoLimiter is the error of a nil *Limiter, or a zero one. Methods that return no error panic
 	// with it.
-	errNoLimiter = &RuleError{Field: "limiter", Why: "was never made: use core.New, and check its error"}
+	errNoLimiter = &RuleError{Field: "limiter", Why: service.NeverMade}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
 	// errZeroOverrides is the error of Overrides that no Limiter made.

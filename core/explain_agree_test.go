@@ -32,7 +32,7 @@ func TestExplainAgreesWithCheck(t *testing.T) {
 			for i := range 12 {
 				if i%6 == 0 { // before any call, and when some limits are used up
 					for _, r := range rules {
-						operate(t, random, limiter, r)
+						treatSomebody(t, random, limiter, r)
 					}
 				}
 				explainThenCheck(t, random, limiter, guard, &heard, seen)
@@ -191,8 +191,8 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 	return rules
 }
 
-// operate bans or overrides a subject of the rule, if it can.
-func operate(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule) {
+// treatSomebody bans or overrides a subject of the rule, if it can.
+func treatSomebody(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule) {
 	subject := []string{"ip:192.0.2.1", "user:alice"}[random.IntN(2)]
 	if r.Ban != (core.Ban{}) {
 		if _, err := limiter.Ban(background, r.Name, subject, time.Hour); err != nil {

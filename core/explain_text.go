@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/quote"
 )
 
 // String returns the report as text of several lines, for a terminal:
@@ -55,9 +57,9 @@ func (x *Explanation) writeHead(w *strings.Builder) {
 		fmt.Fprintf(w, "%q at %s", x.Subject, x.Time.Format(time.RFC3339))
 		return
 	}
-	w.WriteString(printableText(strings.TrimSpace(x.Method + " " + x.Path)))
+	w.WriteString(quote.Unprintable(strings.TrimSpace(x.Method + " " + x.Path)))
 	if x.ClientIP != "" {
-		w.WriteString(" from " + printableText(x.ClientIP))
+		w.WriteString(" from " + quote.Unprintable(x.ClientIP))
 	}
 	if x.User != "" {
 		fmt.Fprintf(w, " by user %q", x.User)
@@ -121,7 +123,7 @@ func (r *ExplainedRule) title() string {
 		text += fmt.Sprintf(" in version %q", r.Version)
 	}
 	if len(r.Routes) > 0 {
-		text += ", called for " + printableText(strings.Join(r.Routes, ", "))
+		text += ", called for " + quote.Unprintable(strings.Join(r.Routes, ", "))
 	}
 	return text
 }
@@ -188,9 +190,9 @@ func (l *ExplainedLimit) text() string {
 	case l.Limit == Limit{}:
 		return "any other limit (" + l.Source + ")"
 	case l.Limit == Unlimited:
-		return "unlimited (" + printableText(l.Source) + ")"
+		return "unlimited (" + quote.Unprintable(l.Source) + ")"
 	}
-	text := fmt.Sprintf("%v (%s): ", l.Limit, printableText(l.Source))
+	text := fmt.Sprintf("%v (%s): ", l.Limit, quote.Unprintable(l.Source))
 	if !l.Known {
 		return text + "not known"
 	}

@@ -38,3 +38,9 @@ func (f *front) Reports() bool { return f.options.OnThreshold != nil }
 
 // Obeying implements service.Front.
 func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.obeying() }
+
+// CheckSubject implements service.Front.
+func (f *front) CheckSubject(name, subject string) error { return checkSubject(name, subject) }
+
+// Failed implements service.Front.
+func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }

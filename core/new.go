@@ -45,7 +45,7 @@ func (f *front) assemble() {
 	f.directs.New = func() any { return newDirectCall(&f.callParts) }
 	f.operations = &operations{
 		store: f.Store, keyHead: f.KeyHead, names: &f.registry.names, failures: f.failures, log: f.Log, tasks: f.Tasks(),
-		audits: f.Audits, bans: f.Bans, known: f.Known, tops: f.Tops, thresholds: f.thresholds,
+		audits: f.Audits, bans: f.Bans, known: f.Known, thresholds: f.thresholds,
 		overrides: overrides.Tables{Redis: f.Redis, KeyHead: f.KeyHead, Memory: f.Memory, Most: overrides.Most},
 	}
 	r := &f.registry
@@ -82,7 +82,7 @@ func (f *front) logEngine() {
 
 // Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of
 // calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
-// [Limiter.Top], for at most Timeout each. The Redis client stays open. Call Close when no call is
+// Top, for at most Timeout each. The Redis client stays open. Call Close when no call is
 // in flight any more. Slots that are held then, or taken later, are free after their Window, though
 // their calls go on.
 func (l *Limiter) Close() {

@@ -96,32 +96,6 @@ func (l *Limiter) Overrides(name string) (Overrides, error) {
 	return l.operator().overridesOf(name)
 }
 
-// Top returns the subjects that a rule refused most, and those that were nearest to its limits,
-// over all processes with this Prefix. An empty name stands for all rules and handles together. The
-// span is time.Minute, 10*time.Minute or time.Hour: the present minute, and that many whole minutes
-// before it. A call is in the lists about ten seconds later, if Redis answers.
-//
-// Every subject with more than 2 % of the refusals of a rule, or of all rules, in these minutes is
-// in the list, in whatever order the calls come. Its number is never too high, and too low by at
-// most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a minute.
-// The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as in
-// "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated ones
-// ([FromDenyCache]), bans, blocks, and calls that rules in DryRun or with Soft would have refused.
-// If a process refuses more than 8,192 calls of a rule in a second, it counts samples of them. Then
-// the number of a subject with 1 % of the refusals is typically 4 % too high or too low after ten
-// seconds, and 2 % after a minute. After an outage of Redis a number may be too low, because nothing
-// is sent again that Redis may have counted.
-//
-// At most 200 rules have lists. Others are left out until one of these has refused nobody, and
-// nobody has been near its limits, for an hour. The lists need no further right in Redis, which
-// forgets each minute after an hour. Without Redis, a process keeps 75,000 entries, and forgets the
-// oldest minutes beyond that.
-//
-// The error is a *[RuleError] if the span is another one. Others are those of [Counter].
-func (l *Limiter) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
-	return l.operator().top(ctx, rule, span)
-}
-
 // ExplainReference reads the reference of a refusal. Any process with the same
 // Options.ReferenceKeys may have made it. Case, spaces and hyphens make no difference, and the
 // letters O, I and L may stand for the digits 0, 1 and 1. The error is a *[RuleError]: the text is

@@ -12,8 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
-	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
 // operations are what operators ask and do. They are nil in a Limiter that New did not make.
@@ -28,7 +28,6 @@ type operations struct {
 	bans       *banlist.Bans
 	known      *knownbans.Table // nil without Redis
 	overrides  overrides.Tables
-	tops       *toplist.Table
 	thresholds *thresholds.Watch[Limit] // nil without Options.OnThreshold
 }
 
@@ -82,5 +81,5 @@ func (o *operations) stillHolds(err error, what, subject string, key []byte) err
 		who = "this process, and each other one that knows it,"
 	}
 	return &StoreError{failed.Class, fmt.Errorf("%w: %s may still be in force: %s refuses %s until Redis answers without it",
-		failed.Err, what, who, printableText(subject))}
+		failed.Err, what, who, quote.Unprintable(subject))}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -23,12 +24,12 @@ import (
 var spans = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
 
 // topOf returns the lists of a rule without the time. It first adds what limiters noted so far.
-func topOf(t *testing.T, rule string, limiters ...*core.Limiter) core.TopList {
+func topOf(t *testing.T, rule string, limiters ...*core.Limiter) operate.TopList {
 	t.Helper()
 	for _, l := range limiters {
 		core.FlushTop(l)
 	}
-	list, err := limiters[0].Top(background, rule, time.Hour)
+	list, err := operate.New(limiters[0]).Top(background, rule, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func topOf(t *testing.T, rule string, limiters ...*core.Limiter) core.TopList {
 	return list
 }
 
-func wantTop(t *testing.T, got, want core.TopList) {
+func wantTop(t *testing.T, got, want operate.TopList) {
 	t.Helper()
 	if !slices.Equal(got.Refused, want.Refused) || !slices.Equal(got.Near, want.Near) {
 		t.Errorf("the lists are\n%v, want\n%v", got, want)
@@ -70,29 +71,29 @@ func TestTop(t *testing.T) {
 				}
 			}
 		}
-		ofRule := core.TopList{
-			Refused: []core.TopEntry{{Rule: "rule", Subject: "a", Refused: 30}, {Rule: "rule", Subject: "b", Refused: 5}},
-			Near:    []core.TopEntry{{Rule: "rule", Subject: "a", Used: 1}, {Rule: "rule", Subject: "b", Used: 1}, {Rule: "rule", Subject: "c", Used: 0.9}},
+		ofRule := operate.TopList{
+			Refused: []operate.TopEntry{{Rule: "rule", Subject: "a", Refused: 30}, {Rule: "rule", Subject: "b", Refused: 5}},
+			Near:    []operate.TopEntry{{Rule: "rule", Subject: "a", Used: 1}, {Rule: "rule", Subject: "b", Used: 1}, {Rule: "rule", Subject: "c", Used: 0.9}},
 		}
-		ofHandle := core.TopList{
-			Refused: []core.TopEntry{
+		ofHandle := operate.TopList{
+			Refused: []operate.TopEntry{
 				{Rule: "handle", Subject: "a", Refused: 35}, {Rule: "handle", Subject: "b", Refused: 10},
 				{Rule: "handle", Subject: "c", Refused: 4}, {Rule: "handle", Subject: "d", Refused: 2},
 			},
-			Near: []core.TopEntry{
+			Near: []operate.TopEntry{
 				{Rule: "handle", Subject: "a", Used: 1}, {Rule: "handle", Subject: "b", Used: 1},
 				{Rule: "handle", Subject: "c", Used: 1}, {Rule: "handle", Subject: "d", Used: 1},
 			},
 		}
-		ofAll := core.TopList{
+		ofAll := operate.TopList{
 			Refused: slices.Insert(slices.Clone(ofHandle.Refused), 1, ofRule.Refused[0]),
 			Near:    append(slices.Clone(ofHandle.Near), ofRule.Near...),
 		}
 		ofAll.Refused = slices.Insert(ofAll.Refused, 3, ofRule.Refused[1])
-		for rule, want := range map[string]core.TopList{"rule": ofRule, "handle": ofHandle, "": ofAll, "unknown": {}} {
+		for rule, want := range map[string]operate.TopList{"rule": ofRule, "handle": ofHandle, "": ofAll, "unknown": {}} {
 			wantTop(t, topOf(t, rule, limiter), want)
 			for _, span := range spans {
-				got, err := limiter.Top(background, rule, span)
+				got, err := operate.New(limiter).Top(background, rule, span)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -104,7 +105,7 @@ func TestTop(t *testing.T) {
 		}
 		for _, span := range []time.Duration{0, -time.Minute, time.Second, 24 * time.Hour} {
 			var wrong *core.RuleError
-			if _, err := limiter.Top(background, "", span); !errors.As(err, &wrong) || wrong.Field != "span" {
+			if _, err := operate.New(limiter).Top(background, "", span); !errors.As(err, &wrong) || wrong.Field != "span" {
 				t.Errorf("Top of %v: %v", span, err)
 			}
 		}
@@ -138,9 +139,9 @@ func TestTopCountsRefusalsByLimits(t *testing.T) {
 				guard.Check(about("a"))
 			}
 		}
-		want := []core.TopEntry{{Rule: "blocked", Subject: "a", Refused: 11}}
+		want := []operate.TopEntry{{Rule: "blocked", Subject: "a", Refused: 11}}
 		for _, name := range []string{"also", "banned", "dry", "limit", "soft"} {
-			want = append(want, core.TopEntry{Rule: name, Subject: "a", Refused: 10})
+			want = append(want, operate.TopEntry{Rule: name, Subject: "a", Refused: 10})
 		}
 		if got := topOf(t, "", limiter).Refused; !slices.Equal(got, want) {
 			t.Errorf("the list is %+v, want %+v", got, want)
@@ -158,7 +159,7 @@ func TestTopOfSeveralRules(t *testing.T) {
 	for range 9 {
 		guard.Check(about("a"))
 	}
-	want := []core.TopEntry{{Rule: "tight", Subject: "a", Used: 1}, {Rule: "wide", Subject: "a", Used: 0.9}}
+	want := []operate.TopEntry{{Rule: "tight", Subject: "a", Used: 1}, {Rule: "wide", Subject: "a", Used: 0.9}}
 	if got := topOf(t, "", limiter).Near; !slices.Equal(got, want) {
 		t.Errorf("the list is %+v, want %+v", got, want)
 	}
@@ -193,7 +194,7 @@ func TestTopOfAHiddenSubject(t *testing.T) {
 			guard.Check(about("guesser"))
 		}
 		for _, rule := range []string{"login", ""} {
-			want := core.TopEntry{Rule: "login", Subject: "guesser", Refused: 280}
+			want := operate.TopEntry{Rule: "login", Subject: "guesser", Refused: 280}
 			if got := topOf(t, rule, limiter).Refused; got[0] != want {
 				t.Errorf("first in the list of %q is %+v, want %+v", rule, got[0], want)
 			}
@@ -246,7 +247,7 @@ func TestTopKeepsCopies(t *testing.T) {
 		_, _ = counter.Allow(background, lent)
 	}
 	copy(buffer, "xxxxxx")
-	for _, list := range [][]core.TopEntry{topOf(t, "", limiter).Refused, topOf(t, "", limiter).Near} {
+	for _, list := range [][]operate.TopEntry{topOf(t, "", limiter).Refused, topOf(t, "", limiter).Near} {
 		for _, e := range list {
 			if e.Subject != "user:a" || len(list) != 2 {
 				t.Errorf("the list is %+v", list)
@@ -323,27 +324,27 @@ func TestTopWhileRedisIsDown(t *testing.T) {
 	}
 	began := time.Now()
 	var failed *core.StoreError
-	if _, err := limiter.Top(background, "api", time.Minute); !errors.As(err, &failed) || time.Since(began) > 10*time.Second {
+	if _, err := operate.New(limiter).Top(background, "api", time.Minute); !errors.As(err, &failed) || time.Since(began) > 10*time.Second {
 		t.Errorf("%v after %v, want a *StoreError", err, time.Since(began))
 	}
 	server.Restart()
-	var list core.TopList
+	var list operate.TopList
 	eventually(t, "Redis answers", func() bool {
 		core.FlushTop(limiter)
-		found, err := limiter.Top(background, "api", time.Hour)
+		found, err := operate.New(limiter).Top(background, "api", time.Hour)
 		list = found
 		return err == nil && len(found.Refused) > 0
 	})
-	if want := []core.TopEntry{{Rule: "api", Subject: "a", Refused: 10}}; !slices.Equal(list.Refused, want) || list.Near != nil {
+	if want := []operate.TopEntry{{Rule: "api", Subject: "a", Refused: 10}}; !slices.Equal(list.Refused, want) || list.Near != nil {
 		t.Errorf("the lists are %+v, want %+v", list, want)
 	}
 	server.Stop()
 	began = time.Now()
-	_, err := limiter.Top(background, "api", time.Minute)
+	_, err := operate.New(limiter).Top(background, "api", time.Minute)
 	took := time.Since(began)
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	_, ended := limiter.Top(ctx, "api", time.Minute)
+	_, ended := operate.New(limiter).Top(ctx, "api", time.Minute)
 	server.Continue()
 	if !errors.As(err, &failed) || took > 10*time.Second || !errors.Is(ended, context.Canceled) {
 		t.Errorf("%v after %v, want a *StoreError; %v", err, took, ended)
@@ -373,7 +374,7 @@ func TestTopWithoutTheRight(t *testing.T) {
 		}
 		core.FlushTop(limiter)
 	}
-	if _, err := limiter.Top(background, "api", time.Minute); !isRefused(err) {
+	if _, err := operate.New(limiter).Top(background, "api", time.Minute); !isRefused(err) {
 		t.Errorf("%v, want that Redis refuses", err)
 	}
 	limiter.Close()
@@ -401,8 +402,8 @@ func TestForeignTopLists(t *testing.T) {
 	}
 	now := time.Now().Unix() / 60
 	client.ZAdd(background, topKey("api:tr1", now), redis.Z{Score: 7, Member: "of another version"})
-	wantTop(t, topOf(t, "api", limiter), core.TopList{
-		Refused: []core.TopEntry{{Rule: "api", Subject: "a", Refused: 2}}, Near: []core.TopEntry{{Rule: "api", Subject: "a", Used: 1}},
+	wantTop(t, topOf(t, "api", limiter), operate.TopList{
+		Refused: []operate.TopEntry{{Rule: "api", Subject: "a", Refused: 2}}, Near: []operate.TopEntry{{Rule: "api", Subject: "a", Used: 1}},
 	})
 	client.Set(background, topKey("api:tr2", now-1), "text", 0)
 	for _, member := range []string{"", "a", "3:a", "-1:a", "01:ab", "1 :ab", "+1:ab"} {
@@ -423,10 +424,10 @@ func TestForeignTopLists(t *testing.T) {
 
 // A table for a terminal must not let callers' bytes control it.
 func TestTopAsText(t *testing.T) {
-	list := core.TopList{
+	list := operate.TopList{
 		Since:   time.Date(2026, 11, 22, 14, 3, 0, 0, time.UTC),
-		Refused: []core.TopEntry{{Rule: "reply", Subject: "user:alice", Refused: 1234}, {Rule: "long name", Subject: "user:\x1b[31m\n", Refused: 7}},
-		Near:    []core.TopEntry{{Rule: "reply", Subject: "user:bob", Used: 0.979}},
+		Refused: []operate.TopEntry{{Rule: "reply", Subject: "user:alice", Refused: 1234}, {Rule: "long name", Subject: "user:\x1b[31m\n", Refused: 7}},
+		Near:    []operate.TopEntry{{Rule: "reply", Subject: "user:bob", Used: 0.979}},
 	}
 	const want = `refused most since 14:03:
     1234  reply      user:alice
@@ -437,7 +438,7 @@ nearest to their limits since 14:03:
 	if got := list.String(); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
 	}
-	if got := (core.TopList{}).String(); strings.Count(got, "nobody") != 2 {
+	if got := (operate.TopList{}).String(); strings.Count(got, "nobody") != 2 {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -36,6 +36,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // Role is what somebody may do on the page. The zero Role is nobody's, and sees nothing.
@@ -110,6 +111,7 @@ type Options struct {
 // request without the slash at the end is redirected. The last word of the path must not be "api".
 type Handler struct {
 	limiter    *core.Limiter
+	operator   *operate.Operator
 	options    Options
 	strangers  *strangers    // the limit on requests that are not authorized
 	bare       *strangers    // the same for requests without any credential
@@ -146,7 +148,7 @@ func New(limiter *core.Limiter, o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		limiter: limiter, options: o, probe: probe, redactKey: random(32), seal: newSeal(random(32)),
+		limiter: limiter, operator: operate.New(limiter), options: o, probe: probe, redactKey: random(32), seal: newSeal(random(32)),
 		figures: newFigures(limiter), streamLife: streamLife, closed: make(chan struct{}),
 	}
 	if err := h.limitStrangers(); err != nil {

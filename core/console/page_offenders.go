@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // offendersPage is what the page about the subjects that are refused most shows.
@@ -62,7 +62,7 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := h.limiter.Top(q.ctx, rule, span)
+	top, err := h.operator.Top(q.ctx, rule, span)
 	if rule != "" {
 		shown.Rule = show(rule)
 		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, unknownRule)
@@ -83,7 +83,7 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 	return shown, nil
 }
 
-func (h *Handler) offender(who Identity, e core.TopEntry, lenient map[string]lenience) offender {
+func (h *Handler) offender(who Identity, e operate.TopEntry, lenient map[string]lenience) offender {
 	const longest = 255 // beyond that, the list has only the beginning of a subject
 	return offender{
 		Rule: show(e.Rule), Subject: h.subject(who, e.Subject), Link: !h.redacts(who) && len(e.Subject) < longest, Refused: e.Refused, Used: e.Used,

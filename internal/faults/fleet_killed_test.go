@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -78,7 +79,7 @@ func (f *fleet) loseMembers(judge *core.Limiter, atOnce bool) (off float64) {
 	})
 	f.processes = []*process{second, third}
 	f.end()
-	top, err := judge.Top(context.Background(), "counted", time.Hour)
+	top, err := operate.New(judge).Top(context.Background(), "counted", time.Hour)
 	if err != nil {
 		f.t.Fatal(err)
 	}

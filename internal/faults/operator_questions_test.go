@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // operator asks and does all that a limiter offers to operators.
@@ -59,7 +60,7 @@ type question struct {
 
 var questions = []question{
 	{"Top", func(o *operator, ctx context.Context) (any, error) {
-		_, err := o.limiter.Top(ctx, "", time.Hour)
+		_, err := operate.New(o.limiter).Top(ctx, "", time.Hour)
 		return nil, err
 	}},
 	{"Bans", func(o *operator, ctx context.Context) (any, error) {

@@ -14,6 +14,9 @@ type Limiter struct {
 	front Front
 }
 
+// NeverMade is what is wrong with a nil Limiter, or a zero one.
+const NeverMade = "was never made: use core.New, and check its error"
+
 // Front answers what only core knows: about rules, and the functions of the service's owner.
 type Front interface {
 	// Identifies reports whether the limiter can tell who calls, which rules may need.
@@ -22,6 +25,11 @@ type Front interface {
 	Reports() bool
 	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
 	Obeying() (banned, overridden []string)
+	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.
+	CheckSubject(name, subject string) error
+	// Failed counts and logs that the store did not answer whoever asked about a name, and returns
+	// the error to return. That is err itself if it is nil, or the caller's own context ended.
+	Failed(name string, err error) error
 }
 
 // New returns a Limiter. It connects to nothing.

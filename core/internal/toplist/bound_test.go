@@ -48,7 +48,7 @@ func TestSlowSubjectsAddUp(t *testing.T) {
 	}
 }
 
-// wantBound checks the promise of Limiter.Top for a list: no number is too high, none is too low by
+// wantBound checks the promise of Operator.Top for a list: no number is too high, none is too low by
 // more than 1 % of all refusals, and every subject with more than 2 % of them is there.
 func wantBound(t *testing.T, table *Table, list string, refused map[Ruled]int) {
 	t.Helper()

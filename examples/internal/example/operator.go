@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // operator answers the questions of whoever has OPERATOR_TOKEN. r.FormValue reads a parameter of
@@ -66,7 +67,7 @@ func shown(answer func(*http.Request) (any, error)) http.HandlerFunc {
 // top returns the subjects that were refused most, and those nearest to their limits.
 func (o operator) top(r *http.Request) (any, error) {
 	span, _ := time.ParseDuration(cmp.Or(r.FormValue("span"), "10m")) // Top refuses any other than 1m, 10m and 1h
-	return o.limiter.Top(r.Context(), r.FormValue("rule"), span)
+	return operate.New(o.limiter).Top(r.Context(), r.FormValue("rule"), span)
 }
 
 // why returns what the reference of a refusal says.

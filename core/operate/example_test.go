@@ -1,16 +1,21 @@
-package core_test
+package operate_test
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // An operator asks who is refused most. Printing the list itself shows all of it.
-func ExampleLimiter_Top() {
-	limiter := newExampleLimiter()
+func ExampleOperator_Top() {
+	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
 	defer limiter.Close()
 	replies := limiter.MustCounter("reply", core.PerHour(5))
 	ctx := context.Background()
@@ -22,7 +27,7 @@ func ExampleLimiter_Top() {
 		}
 	}
 
-	list, err := limiter.Top(ctx, "reply", 10*time.Minute)
+	list, err := operate.New(limiter).Top(ctx, "reply", 10*time.Minute)
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,16 @@
+// Package quote quotes texts that a terminal should not get as they are.
+package quote
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Unprintable quotes a text that has control characters or bytes that are not UTF-8.
+func Unprintable(text string) string {
+	quoted := strconv.Quote(text)
+	if quoted[1:len(quoted)-1] == text || strings.ReplaceAll(text, `"`, `\"`) == quoted[1:len(quoted)-1] {
+		return text
+	}
+	return quoted
+}

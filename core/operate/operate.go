@@ -1,0 +1,50 @@
+// Package operate has what operators ask a [core.Limiter], and do with it:
+//
+//	operator := operate.New(limiter)
+//	list, err := operator.Top(ctx, "login", 10*time.Minute)
+//
+// Package console is a page that asks and does the same.
+package operate
+
+import (
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/service"
+)
+
+// Operator asks and does what operators want to know of a [core.Limiter] and do with it. It is safe
+// for concurrent use. The error of all its methods is a *[core.RuleError] if the Limiter is nil, or
+// was not made by core.New.
+type Operator struct {
+	front service.Front // nil without a Limiter
+	parts *service.Parts
+}
+
+// New returns an Operator of a Limiter. It asks nothing yet.
+func New(l *core.Limiter) *Operator {
+	inside := (*service.Limiter)(l)
+	front := inside.Front()
+	if front == nil {
+		return &Operator{}
+	}
+	return &Operator{front, inside.Parts()}
+}
+
+// made returns what is wrong with the Limiter, or nil.
+func (o *Operator) made() error {
+	if o == nil || o.front == nil {
+		return &core.RuleError{Field: "limiter", Why: service.NeverMade}
+	}
+	return nil
+}
+
+// failedOptional returns the error for an operator who reads something with an optional right. If
+// that is missing, the store has not failed, and off logs it once.
+func (o *Operator) failedOptional(name string, err error, off func(error)) error {
+	if !redisstore.IsNoPermission(err) {
+		return o.front.Failed(name, err)
+	}
+	off(err)
+	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(err)), Err: err}
+}
