@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 func wantAllocs(t *testing.T, most float64, do func()) {
@@ -26,7 +27,7 @@ func TestAllocationsWhereNoRuleApplies(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	for name, test := range map[string]struct {
 		rule core.Rule
-		view core.View
+		view adapter.View
 	}{
 		"method":           {core.Rule{Seconds: 1, Methods: []string{"POST"}}, newView("GET", "/x")},
 		"path":             {core.Rule{Seconds: 1, Paths: []string{"/limit/**", "/other/*/x"}}, at("/users/:id", "/users/7")},

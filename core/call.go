@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
@@ -12,7 +13,7 @@ import (
 // call is the state of one call of a middleware while it is decided. It implements the Request that
 // rules read. Calls come from a pool.
 type call struct {
-	View
+	adapter.View
 	decider
 
 	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
@@ -55,7 +56,7 @@ func (c *call) clear() {
 type callPool struct{ sync.Pool }
 
 // open takes a call from the pool.
-func (p *callPool) open(v View) *call {
+func (p *callPool) open(v adapter.View) *call {
 	c := p.Get().(*call)
 	c.View = v
 	return c

@@ -1,12 +1,13 @@
 package core
 
 import (
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
 // writeHeaders tells the caller what was decided.
-func (c *call) writeHeaders(w HeaderWriter) {
+func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	if c.headers.Style == limitheader.None {
 		return
 	}

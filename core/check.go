@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
+)
 
 // Check decides by rules inside a handler, where only the handler knows the subject: the account in
 // the body of a login, the forum of a post. Make one with [Limiter.Check] when the service starts,
@@ -30,7 +34,7 @@ func (l *Limiter) MustCheck(rules ...Rule) *Check { return orPanic(l.Check(rules
 
 // Allow decides whether the call that v shows may go on. The subject replaces the key of every rule
 // of the check; "" keeps each rule's own. The promises of [Guard.Check] hold here too.
-func (c *Check) Allow(v View, subject string) Answer { return c.madeGuard().check(v, subject) }
+func (c *Check) Allow(v adapter.View, subject string) Answer { return c.madeGuard().check(v, subject) }
 
 // Rules returns copies of the check's rules.
 func (c *Check) Rules() []Rule { return c.madeGuard().Rules() }

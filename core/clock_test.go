@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
@@ -66,7 +67,7 @@ func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit cor
 
 // serve makes one call of a guard whose handler, if it runs, ends with this status. It returns the
 // status that the caller gets.
-func serve(guard *core.Guard, v core.View, ends int) int {
+func serve(guard *core.Guard, v adapter.View, ends int) int {
 	answer := guard.Check(v)
 	if answer.Refusal != nil {
 		return answer.Refusal.Status
@@ -76,7 +77,7 @@ func serve(guard *core.Guard, v core.View, ends int) int {
 }
 
 // wantServed checks the statuses that the callers of several calls get.
-func wantServed(t testing.TB, guard *core.Guard, v core.View, ends int, want ...int) {
+func wantServed(t testing.TB, guard *core.Guard, v adapter.View, ends int, want ...int) {
 	t.Helper()
 	for i, status := range want {
 		if got := serve(guard, v, ends); got != status {

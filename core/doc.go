@@ -102,7 +102,7 @@
 //
 //	ginlimit.New            ginlimit/ginlimit.go        binds the rules when a route is made
 //	  registry.attach       registry.go                 checks rules (rule_check.go), claims names
-//	view                    ginlimit/ginlimit.go        shows a request as a View
+//	view                    ginlimit/ginlimit.go        shows a request as an adapter.View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
 //	  applyRules            decide_rules.go             the rules that apply: rule_scope.go, Rule.Skip
@@ -195,21 +195,4 @@
 //
 // What operators ask and do (operate.go) takes the parts in operations.go, which know no Limiter:
 // internal/banlist, internal/overrides, internal/audit, internal/toplist.
-//
-// # For authors of adapters
-//
-// Only adapters need these names. view.go and guard.go declare most of them, refusal.go and
-// response.go the rest:
-//
-//   - [View] is the view of a call that an adapter gives to the core. [LooseView], [RoutedView] and
-//     [NestedView] have one more method, for some frameworks. [HeaderWriter] is the headers of the
-//     reply. [PeerOf] and [PeerAddr] read addresses.
-//   - [Guard.Check] decides for a middleware, and [Check.Allow] inside a handler. Both return an
-//     [Answer].
-//   - [Answer] holds the [Refusal] to send ([Refusal.SetHeader], [Refusal.SetPushback]), or runs
-//     the handler ([Answer.Run]), unless the outcome does not matter ([Answer.Final]).
-//     [Answer.Watch] and [Response] follow replies of frameworks on net/http.
-//
-// The example of package adaptertest is an adapter for a made-up framework. adaptertest.Run tests
-// that an adapter does everything that it must do.
 package core

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // CallInfo describes a call to [Limiter.Explain]. If a field is unset, the call lacks it, except
@@ -169,7 +171,7 @@ func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, erro
 
 // ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from
 // the view.
-func (l *Limiter) ExplainView(v View) (Explanation, error) {
+func (l *Limiter) ExplainView(v adapter.View) (Explanation, error) {
 	f := l.front()
 	if f == nil {
 		return Explanation{}, errNoLimiter

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // explain explains the call that v shows. of says who calls, if that is known.
-func (f *front) explain(ctx context.Context, v View, of CallInfo, guards []*attachment, unlisted int) (Explanation, error) {
+func (f *front) explain(ctx context.Context, v adapter.View, of CallInfo, guards []*attachment, unlisted int) (Explanation, error) {
 	x := f.newExplanation(v, unlisted)
 	c := x.call
 	c.user, c.userKnown = of.User, of.User != "" || of.Anonymous
@@ -49,7 +50,7 @@ func callsOf(guards []*attachment) (calls []route.Noted) {
 }
 
 // viewOf returns a call as a guard sees it: without its route if the guard is in front of the router.
-func viewOf(calls *route.Noted, v View) View {
+func viewOf(calls *route.Noted, v adapter.View) adapter.View {
 	if calls.Unrouted && len(calls.Routes) == 0 {
 		return unroutedView{v}
 	}
@@ -57,7 +58,7 @@ func viewOf(calls *route.Noted, v View) View {
 }
 
 // unroutedView is the View of a call for which no route is known yet.
-type unroutedView struct{ View }
+type unroutedView struct{ adapter.View }
 
 func (unroutedView) Route() string       { return "" }
 func (unroutedView) Param(string) string { return "" }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
@@ -28,7 +29,7 @@ type explanation struct {
 const maxExplained = maxAttached
 
 // newExplanation returns an Explanation of the call that v shows.
-func (f *front) newExplanation(v View, unlisted int) *explanation {
+func (f *front) newExplanation(v adapter.View, unlisted int) *explanation {
 	x := &explanation{front: f, answers: knownAnswers{memory: f.Memory, redis: f.Redis, known: f.operations.known}, room: maxExplained}
 	x.NotListed = unlisted
 	x.engine = engine.Engine{Store: &x.answers, KeyHead: f.KeyHead}

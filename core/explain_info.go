@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
@@ -66,7 +67,7 @@ func (v *infoView) Context() context.Context    { return v.ctx }
 func (v *infoView) Method() string              { return v.info.Method }
 func (v *infoView) Path() string                { return v.path }
 func (v *infoView) Route() string               { return v.info.Route }
-func (v *infoView) RemoteAddr() netip.Addr      { return PeerAddr(v.info.RemoteAddr) }
+func (v *infoView) RemoteAddr() netip.Addr      { return adapter.PeerAddr(v.info.RemoteAddr) }
 func (v *infoView) Host() string                { return v.info.Host }
 func (v *infoView) Header(name string) []string { return v.header[name] }
 func (v *infoView) Query(name string) string    { return v.query.Get(name) }
@@ -107,4 +108,4 @@ func (v *infoView) Size() int64 {
 }
 
 // ResponseHeader implements View. There is no reply.
-func (v *infoView) ResponseHeader() HeaderWriter { return http.Header{} }
+func (v *infoView) ResponseHeader() adapter.HeaderWriter { return http.Header{} }

@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
@@ -45,7 +47,7 @@ func (l *Limiter) MustGuard(rules ...Rule) *Guard { return orPanic(l.Guard(rules
 // the answer is [Answer.Final]. Check returns by Options.Timeout, whatever Redis does, and never
 // panics by itself. If a function of the service panics in it, the call ends as if its handler had
 // panicked: its slots are free, and Count receives 500 or 13.
-func (g *Guard) Check(v View) Answer { return g.check(v, "") }
+func (g *Guard) Check(v adapter.View) Answer { return g.check(v, "") }
 
 // Answer is the result of a check, which an adapter carries out. The headers that tell the caller
 // the limits are already set.
@@ -72,6 +74,24 @@ func (a Answer) Run(handle func() (status int)) {
 	a.completion.Run(handle)
 }
 
+// Watch returns the writer for the handler of a call that goes on, and the Response that follows
+// its reply. An adapter runs the handler in [Answer.Run]. When Run has returned, also by a panic,
+// it calls Response.Finish. If nothing may have to be given back, Watch returns w itself and nil.
+//
+// A client that knows the length of a body knows its end before the handler has returned. It could
+// then call again before the permit or the slot is given back. So the last byte is held back until
+// Finish. It is sent earlier if the handler flushes or takes over the connection.
+func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *adapter.Response) {
+	// The end of a stream of HTTP/2 is sent when the handler has returned.
+	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead
+	if u := a.completion; !u.NeedsStatus() && !(holds && u.HoldsSlots()) {
+		return w, nil
+	}
+	followed, reply := adapter.Follow(w, holds)
+	a.completion.Follow(reply)
+	return followed, reply
+}
+
 // Rules returns copies of the guard's rules.
 func (g *Guard) Rules() []Rule {
 	if !g.made() {
@@ -88,7 +108,7 @@ func (g *Guard) Rules() []Rule {
 // made reports whether a Limiter made the guard.
 func (g *Guard) made() bool { return g != nil && g.front != nil }
 
-func (g *Guard) check(v View, subject string) Answer {
+func (g *Guard) check(v adapter.View, subject string) Answer {
 	if !g.made() {
 		panic(errZeroGuard)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -56,18 +57,18 @@ func newView(method, route string) *fakeView {
 	}
 }
 
-func (v *fakeView) Context() context.Context          { return v.ctx }
-func (v *fakeView) Method() string                    { return v.method }
-func (v *fakeView) Path() string                      { return v.path }
-func (v *fakeView) Route() string                     { return v.route }
-func (v *fakeView) RemoteAddr() netip.Addr            { return v.peer }
-func (v *fakeView) Header(name string) []string       { return v.request[name] }
-func (v *fakeView) Value(key any) any                 { return v.values[key] }
-func (v *fakeView) Size() int64                       { return v.size }
-func (v *fakeView) ResponseHeader() core.HeaderWriter { return v.response }
-func (v *fakeView) Host() string                      { return v.request.Get("Host") }
-func (v *fakeView) Query(name string) string          { return v.query.Get(name) }
-func (v *fakeView) Param(name string) string          { return v.params[name] }
+func (v *fakeView) Context() context.Context             { return v.ctx }
+func (v *fakeView) Method() string                       { return v.method }
+func (v *fakeView) Path() string                         { return v.path }
+func (v *fakeView) Route() string                        { return v.route }
+func (v *fakeView) RemoteAddr() netip.Addr               { return v.peer }
+func (v *fakeView) Header(name string) []string          { return v.request[name] }
+func (v *fakeView) Value(key any) any                    { return v.values[key] }
+func (v *fakeView) Size() int64                          { return v.size }
+func (v *fakeView) ResponseHeader() adapter.HeaderWriter { return v.response }
+func (v *fakeView) Host() string                         { return v.request.Get("Host") }
+func (v *fakeView) Query(name string) string             { return v.query.Get(name) }
+func (v *fakeView) Param(name string) string             { return v.params[name] }
 
 func (v *fakeView) Cookie(name string) string {
 	cookie, err := (&http.Request{Header: v.request}).Cookie(name)
@@ -144,7 +145,7 @@ func status(answer core.Answer) int {
 }
 
 // wantStatus checks one call.
-func wantStatus(t testing.TB, guard *core.Guard, v core.View, want int) core.Answer {
+func wantStatus(t testing.TB, guard *core.Guard, v adapter.View, want int) core.Answer {
 	t.Helper()
 	answer := guard.Check(v)
 	if got := status(answer); got != want {
@@ -178,7 +179,7 @@ func holdBy(limiter *core.Limiter, ctx context.Context, name, subject string, li
 }
 
 // checkRule decides by a rule as a handler does.
-func checkRule(limiter *core.Limiter, v core.View, rule core.Rule, subject string) core.Answer {
+func checkRule(limiter *core.Limiter, v adapter.View, rule core.Rule, subject string) core.Answer {
 	return limiter.MustCheck(rule).Allow(v, subject)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -324,7 +325,7 @@ func verify(_ context.Context, token string) (string, error) {
 
 // identified returns the result of an Identify function for a call, through the limiter as in a
 // service.
-func identified(t *testing.T, identify core.IdentifyFunc, v core.View) (user string, err error) {
+func identified(t *testing.T, identify core.IdentifyFunc, v adapter.View) (user string, err error) {
 	t.Helper()
 	limiter := newLimiter(t, core.Options{Identify: identify})
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, Key: func(r core.Request) (string, error) {

@@ -58,7 +58,7 @@ func TestCoreImportsNoFramework(t *testing.T) {
 	}
 }
 
-// An adapter only forwards, so it needs no more than core's exported names.
+// An adapter only forwards, so it needs no more than the exported names of core and core/adapter.
 func TestAdaptersImportOnlyCore(t *testing.T) {
 	for _, adapter := range adapters(t) {
 		imports := goList(t, "-f", `{{join .Imports "\n"}}`, module+adapter)
@@ -66,13 +66,26 @@ func TestAdaptersImportOnlyCore(t *testing.T) {
 		for _, imported := range imports {
 			own, isOurs := strings.CutPrefix(imported, module)
 			core = core || own == "core"
-			if isOurs && own != "core" {
+			if isOurs && own != "core" && own != "core/adapter" {
 				t.Errorf("%s imports %s", adapter, imported)
 			}
 		}
 		if !core {
 			t.Errorf("%s imports %v, and not core: the test shows nothing", adapter, imports)
 		}
+	}
+}
+
+// What an adapter implements can be read by itself.
+func TestAdapterImportsNothingOfOurs(t *testing.T) {
+	deps := goList(t, "-deps", module+"core/adapter")
+	for _, dep := range deps {
+		if strings.HasPrefix(dep, module) && dep != module+"core/adapter" {
+			t.Errorf("core/adapter imports %s", dep)
+		}
+	}
+	if !slices.Contains(deps, module+"core/adapter") {
+		t.Errorf("go list shows %v", deps)
 	}
 }
 

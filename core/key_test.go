@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // countedFor returns the subject for which a rule with this key counts a call.
-func countedFor(t *testing.T, k core.KeyFunc, v core.View) string {
+func countedFor(t *testing.T, k core.KeyFunc, v adapter.View) string {
 	t.Helper()
 	var heard decisions
 	limiter := newLimiter(t, core.Options{Identify: whoSays, OnDecision: heard.note})

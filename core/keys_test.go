@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -45,7 +46,7 @@ func TestLayoutsHaveKeysOfTheirOwn(t *testing.T) {
 }
 
 // wantApart checks that of two callers with one call each, neither is charged for the other's.
-func wantApart(t *testing.T, guard *core.Guard, one, other core.View) {
+func wantApart(t *testing.T, guard *core.Guard, one, other adapter.View) {
 	t.Helper()
 	wantStatus(t, guard, one, 200)
 	wantStatus(t, guard, other, 200)

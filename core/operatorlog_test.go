@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -310,8 +311,8 @@ func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
 	for _, name := range []string{"a", "twice", "b", "twice"} {
 		guards = append(guards, newGuard(t, limiter, core.Rule{Name: name, Seconds: 1, MaxCount: 1e9}))
 	}
-	var serve func(v core.View, inside []*core.Guard) int
-	serve = func(v core.View, inside []*core.Guard) int {
+	var serve func(v adapter.View, inside []*core.Guard) int
+	serve = func(v adapter.View, inside []*core.Guard) int {
 		if len(inside) > 0 {
 			inside[0].Check(v).Run(func() int { return serve(v, inside[1:]) })
 		}
@@ -334,7 +335,7 @@ func (unroutedView) Routed() bool { return false }
 func TestWarnsOfARuleWithoutARoute(t *testing.T) {
 	for name, test := range map[string]struct {
 		rule  core.Rule
-		view  core.View
+		view  adapter.View
 		lines int
 	}{
 		"unnamed":           {core.Rule{Seconds: 60}, unroutedView{newView("GET", "")}, 1},

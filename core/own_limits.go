@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
@@ -20,7 +21,7 @@ type OwnLimits struct {
 }
 
 // SetHeader sets the headers of the reply: Content-Type, Cache-Control, and those of the Refusal.
-func (o OwnLimits) SetHeader(w HeaderWriter) {
+func (o OwnLimits) SetHeader(w adapter.HeaderWriter) {
 	if o.Refusal != nil {
 		o.Refusal.SetHeader(w)
 		return
@@ -64,7 +65,7 @@ const jsonType = "application/json"
 // Redis did not answer, the rule does not CountLocally, and the process knows of no ban or block.
 //
 // Asking is not limited. If strangers can reach the handler, limit it by a rule of its own.
-func (g *Guard) OwnLimits(v View) OwnLimits {
+func (g *Guard) OwnLimits(v adapter.View) OwnLimits {
 	if !g.made() {
 		panic(errZeroGuard)
 	}
@@ -79,7 +80,7 @@ func (g *Guard) OwnLimits(v View) OwnLimits {
 // askingView is the view of a call that asks for limits. It records whether a rule's functions read
 // something that is different in the calls that the rule limits.
 type askingView struct {
-	View
+	adapter.View
 	readsRoute bool
 }
 

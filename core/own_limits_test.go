@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // wantOwn asks for the caller's own limits, and compares the names and what remains of each.
-func wantOwn(t *testing.T, guard *core.Guard, v core.View, want string) core.OwnLimits {
+func wantOwn(t *testing.T, guard *core.Guard, v adapter.View, want string) core.OwnLimits {
 	t.Helper()
 	own := guard.OwnLimits(v)
 	var got []string
@@ -241,7 +242,7 @@ func TestOwnLimitsThatAreNotKnown(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		limiter *core.Limiter
-		view    core.View
+		view    adapter.View
 		rules   []core.Rule
 		status  int
 		want    string // if the status is 200

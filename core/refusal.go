@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
@@ -137,7 +138,7 @@ func (r *Refusal) endedBy(err error) *Refusal {
 
 // SetHeader sets the headers of the refusal itself: Content-Type, Cache-Control, and if they apply
 // Retry-After, WWW-Authenticate and Refusal-Reference.
-func (r *Refusal) SetHeader(w HeaderWriter) {
+func (r *Refusal) SetHeader(w adapter.HeaderWriter) {
 	w.Set("Content-Type", r.ContentType)
 	w.Set("Cache-Control", "no-store")
 	if r.Wait > 0 {
@@ -157,7 +158,7 @@ const longestPushback = 5 * time.Second
 // SetPushback sets the trailer grpc-retry-pushback-ms, which gRPC's own retry policy follows, to
 // the wait in milliseconds. If the wait is longer than 5 s, or waiting does not help, it is -1 (do
 // not retry). Without the trailer, the client would retry at once.
-func (r *Refusal) SetPushback(trailer HeaderWriter) {
+func (r *Refusal) SetPushback(trailer adapter.HeaderWriter) {
 	millis := int64(-1)
 	if 0 < r.Wait && r.Wait <= longestPushback {
 		millis = int64((r.Wait + time.Millisecond - 1) / time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -232,7 +233,7 @@ func (w *twins) compare(when string) {
 	}
 }
 
-func (w *twins) explain(s side, v core.View) core.Explanation {
+func (w *twins) explain(s side, v adapter.View) core.Explanation {
 	x, err := s.limiter.ExplainView(v)
 	if err != nil {
 		w.Fatal(err)

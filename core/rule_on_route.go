@@ -4,19 +4,20 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // namedFor returns the rule under the name that it counts a call by.
-func (b *boundRule) namedFor(v View, log *operatorlog.Log) *namedRule {
+func (b *boundRule) namedFor(v adapter.View, log *operatorlog.Log) *namedRule {
 	if b.fixed != nil {
 		return b.fixed
 	}
 	return b.namedByRoute(v, log)
 }
 
-func (b *boundRule) namedByRoute(v View, log *operatorlog.Log) *namedRule {
+func (b *boundRule) namedByRoute(v adapter.View, log *operatorlog.Log) *namedRule {
 	pattern := v.Route()
 	if pattern == "" && !b.unrouted.Load() {
 		b.lookForRoute(v, log)
@@ -43,8 +44,8 @@ func (b *boundRule) knownAs(method, pattern string) *namedRule {
 }
 
 // lookForRoute warns if there is no route because it is not known yet.
-func (b *boundRule) lookForRoute(v View, log *operatorlog.Log) {
-	if v, ok := v.(RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
+func (b *boundRule) lookForRoute(v adapter.View, log *operatorlog.Log) {
+	if v, ok := v.(adapter.RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
 		log.RouteUnknown(b.limits[0].phrase())
 	}
 }

@@ -1,13 +1,14 @@
 package core
 
 import (
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
 // inScope reports whether the rule applies to a call, by its Methods, Paths and Except. The first
 // rule that has patterns fills in the readings of the call's path.
-func (b *boundRule) inScope(v View, readings *pathmatch.Readings, log *operatorlog.Log) bool {
+func (b *boundRule) inScope(v adapter.View, readings *pathmatch.Readings, log *operatorlog.Log) bool {
 	s := &b.scope
 	if s.HasMethods() && !s.MatchesMethod(v.Method()) {
 		return false
@@ -31,7 +32,7 @@ const maxParameterLooks = 1000
 
 // lookForParameters warns if the rule does not apply to a call only because the route spells its
 // parameters in another way, such as /users/{id} for /users/:id.
-func (b *boundRule) lookForParameters(v View, log *operatorlog.Log) {
+func (b *boundRule) lookForParameters(v adapter.View, log *operatorlog.Log) {
 	if !b.scope.NamesParameters() || b.parameterLooks.Load() >= maxParameterLooks {
 		return
 	}
@@ -54,8 +55,8 @@ func warnOfNobody(log *operatorlog.Log, rules []*boundRule) {
 	}
 }
 
-func loosenessOf(v View) (l pathmatch.Looseness) {
-	view, ok := v.(LooseView)
+func loosenessOf(v adapter.View) (l pathmatch.Looseness) {
+	view, ok := v.(adapter.LooseView)
 	if !ok {
 		return 0
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // looseView is a call of a framework that serves other spellings of a path than the registered one.
@@ -25,7 +26,7 @@ func TestScopes(t *testing.T) {
 	paths, methods, except := core.Rule{Paths: []string{"/Limit/**"}}, core.Rule{Methods: []string{"GET"}}, core.Rule{Except: []string{"/healthz"}}
 	for name, test := range map[string]struct {
 		rule core.Rule
-		call core.View
+		call adapter.View
 		want bool
 	}{
 		"path":           {paths, at("", "/Limit/x"), true},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -16,7 +17,7 @@ import (
 var gentle = core.Rule{Name: "soft", Seconds: 3600, MaxCount: 2, Soft: true}
 
 // wantSoft checks that a call goes on, and that its handler finds the reason, or nothing for "".
-func wantSoft(t *testing.T, guard *core.Guard, v core.View, reason core.Reason) core.Decision {
+func wantSoft(t *testing.T, guard *core.Guard, v adapter.View, reason core.Reason) core.Decision {
 	t.Helper()
 	answer := wantStatus(t, guard, v, 200)
 	if reason == "" {

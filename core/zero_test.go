@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // argument returns a value to call a method with: one that does nothing, or else the zero one.
@@ -73,7 +74,7 @@ func TestZeroValues(t *testing.T) {
 		core.Counter{}, core.Pacer{}, core.Log{}, core.Slots{}, core.Overrides{}, new(core.Guard), (*core.Guard)(nil), new(core.Check),
 		(*core.Check)(nil), new(core.RuleSet), (*core.RuleSet)(nil), core.Answer{}, core.OwnLimits{}, core.Explanation{},
 		core.Limit{}, core.Calendar{}, core.Rule{}, core.StorePolicy{}, core.Histogram{}, core.Stats{}, core.Options{}, core.ClientIP{},
-		new(core.Refusal), new(core.Response), new(core.StoreError), new(core.RuleError), core.Override{}, core.Reference{}, core.Threshold{},
+		new(core.Refusal), new(adapter.Response), new(core.StoreError), new(core.RuleError), core.Override{}, core.Reference{}, core.Threshold{},
 	} {
 		of := reflect.ValueOf(zero)
 		for i := range of.NumMethod() {

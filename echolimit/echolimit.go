@@ -26,6 +26,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // New returns a middleware for one route, a group or the whole router, which decides by these rules
@@ -110,7 +111,7 @@ func outcome(c echo.Context, err error, caller context.Context) (status int) {
 // account in a login form. An empty subject keeps each rule's own key. Allow sets the headers. If
 // it returns false, it has written the refusal too, and the handler must return.
 func Allow(c echo.Context, check *core.Check, subject string) bool {
-	goOn, _ := carryOut(c, show(c, func(v core.View) core.Answer { return check.Allow(v, subject) }))
+	goOn, _ := carryOut(c, show(c, func(v adapter.View) core.Answer { return check.Allow(v, subject) }))
 	return goOn
 }
 
@@ -141,7 +142,7 @@ type view struct{ c echo.Context }
 
 var views = sync.Pool{New: func() any { return new(view) }}
 
-func show(c echo.Context, check func(core.View) core.Answer) core.Answer {
+func show(c echo.Context, check func(adapter.View) core.Answer) core.Answer {
 	v := views.Get().(*view)
 	v.c = c
 	answer := check(v)
@@ -150,16 +151,16 @@ func show(c echo.Context, check func(core.View) core.Answer) core.Answer {
 	return answer
 }
 
-func (v *view) Context() context.Context          { return v.c.Request().Context() }
-func (v *view) Method() string                    { return v.c.Request().Method }
-func (v *view) Route() string                     { return v.c.Path() }
-func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request().RemoteAddr) }
-func (v *view) Host() string                      { return v.c.Request().Host }
-func (v *view) Header(name string) []string       { return v.c.Request().Header.Values(name) }
-func (v *view) Query(name string) string          { return v.c.QueryParam(name) }
-func (v *view) Param(name string) string          { return v.c.Param(name) }
-func (v *view) Size() int64                       { return v.c.Request().ContentLength }
-func (v *view) ResponseHeader() core.HeaderWriter { return v.c.Response().Header() }
+func (v *view) Context() context.Context             { return v.c.Request().Context() }
+func (v *view) Method() string                       { return v.c.Request().Method }
+func (v *view) Route() string                        { return v.c.Path() }
+func (v *view) RemoteAddr() netip.Addr               { return adapter.PeerAddr(v.c.Request().RemoteAddr) }
+func (v *view) Host() string                         { return v.c.Request().Host }
+func (v *view) Header(name string) []string          { return v.c.Request().Header.Values(name) }
+func (v *view) Query(name string) string             { return v.c.QueryParam(name) }
+func (v *view) Param(name string) string             { return v.c.Param(name) }
+func (v *view) Size() int64                          { return v.c.Request().ContentLength }
+func (v *view) ResponseHeader() adapter.HeaderWriter { return v.c.Response().Header() }
 
 // Path returns the undecoded path if the client's spelling differs, because echo routes by that.
 func (v *view) Path() string {
@@ -169,7 +170,7 @@ func (v *view) Path() string {
 	return v.c.Request().URL.Path
 }
 
-// Cookie implements core.View.
+// Cookie implements adapter.View.
 func (v *view) Cookie(name string) string {
 	cookie, err := v.c.Cookie(name)
 	if err != nil {

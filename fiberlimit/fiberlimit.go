@@ -35,6 +35,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // New returns a middleware for one route, a group or the whole app, which decides by these rules
@@ -109,14 +110,14 @@ func carryOut(c *fiber.Ctx, answer core.Answer) (goOn bool, err error) {
 // that fiber lends for the call only: the next request on the connection would overwrite them.
 type view struct{ c *fiber.Ctx }
 
-func (v view) Context() context.Context          { return v.c.UserContext() }
-func (v view) Method() string                    { return v.c.Method() }
-func (v view) Path() string                      { return v.c.Path() }
-func (v view) Query(name string) string          { return v.c.Query(name) }
-func (v view) Param(name string) string          { return v.c.Params(name) }
-func (v view) Cookie(name string) string         { return v.c.Cookies(name) }
-func (v view) Value(key any) any                 { return firstValue(v.c.Locals(key), v.c.UserContext().Value(key)) }
-func (v view) ResponseHeader() core.HeaderWriter { return &v.c.Response().Header }
+func (v view) Context() context.Context             { return v.c.UserContext() }
+func (v view) Method() string                       { return v.c.Method() }
+func (v view) Path() string                         { return v.c.Path() }
+func (v view) Query(name string) string             { return v.c.Query(name) }
+func (v view) Param(name string) string             { return v.c.Params(name) }
+func (v view) Cookie(name string) string            { return v.c.Cookies(name) }
+func (v view) Value(key any) any                    { return firstValue(v.c.Locals(key), v.c.UserContext().Value(key)) }
+func (v view) ResponseHeader() adapter.HeaderWriter { return &v.c.Response().Header }
 
 // Loose reports that fiber serves /Users/ where /users is registered, unless the app's
 // configuration says otherwise.
@@ -139,7 +140,7 @@ func (v view) Size() int64 {
 
 // RemoteAddr returns the connection's address. For a unix socket, fiber's own c.IP() would be
 // 0.0.0.0.
-func (v view) RemoteAddr() netip.Addr { return core.PeerOf(v.c.Context().RemoteAddr()) }
+func (v view) RemoteAddr() netip.Addr { return adapter.PeerOf(v.c.Context().RemoteAddr()) }
 
 func firstValue(first, second any) any {
 	if first != nil {

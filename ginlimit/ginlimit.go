@@ -25,6 +25,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // New returns a middleware for one route, a group or the whole router, which decides by these rules
@@ -76,7 +77,7 @@ func watch(c *gin.Context, answer core.Answer) (finish func()) {
 type writer struct {
 	gin.ResponseWriter
 	watched  http.ResponseWriter
-	response *core.Response
+	response *adapter.Response
 }
 
 func (w *writer) Write(b []byte) (int, error)       { return w.watched.Write(b) }
@@ -131,17 +132,17 @@ func carryOut(c *gin.Context, answer core.Answer) (goOn bool) {
 // view is one pointer wide, so that showing it to the core costs no allocation.
 type view struct{ c *gin.Context }
 
-func (v view) Context() context.Context          { return v.c.Request.Context() }
-func (v view) Method() string                    { return v.c.Request.Method }
-func (v view) Path() string                      { return v.c.Request.URL.Path }
-func (v view) Route() string                     { return v.c.FullPath() }
-func (v view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request.RemoteAddr) }
-func (v view) Host() string                      { return v.c.Request.Host }
-func (v view) Header(name string) []string       { return v.c.Request.Header.Values(name) }
-func (v view) Query(name string) string          { return v.c.Query(name) }
-func (v view) Param(name string) string          { return v.c.Param(name) }
-func (v view) Size() int64                       { return v.c.Request.ContentLength }
-func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
+func (v view) Context() context.Context             { return v.c.Request.Context() }
+func (v view) Method() string                       { return v.c.Request.Method }
+func (v view) Path() string                         { return v.c.Request.URL.Path }
+func (v view) Route() string                        { return v.c.FullPath() }
+func (v view) RemoteAddr() netip.Addr               { return adapter.PeerAddr(v.c.Request.RemoteAddr) }
+func (v view) Host() string                         { return v.c.Request.Host }
+func (v view) Header(name string) []string          { return v.c.Request.Header.Values(name) }
+func (v view) Query(name string) string             { return v.c.Query(name) }
+func (v view) Param(name string) string             { return v.c.Param(name) }
+func (v view) Size() int64                          { return v.c.Request.ContentLength }
+func (v view) ResponseHeader() adapter.HeaderWriter { return v.c.Writer.Header() }
 
 // Cookie returns the decoded value, as gin does.
 func (v view) Cookie(name string) string {

@@ -35,6 +35,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // UnaryServerInterceptor returns an interceptor that decides unary calls by these rules together.
@@ -53,7 +54,7 @@ func With(guard *core.Guard) (grpc.UnaryServerInterceptor, grpc.StreamServerInte
 // returns the status that the handler must return.
 func Allow(ctx context.Context, decide *core.Check, subject string) error {
 	method, _ := grpc.Method(ctx)
-	answer, last := check(ctx, method, func(v core.View) core.Answer { return decide.Allow(v, subject) })
+	answer, last := check(ctx, method, func(v adapter.View) core.Answer { return decide.Allow(v, subject) })
 	if last != nil {
 		last.send()
 	}
@@ -69,7 +70,7 @@ func Allow(ctx context.Context, decide *core.Check, subject string) error {
 func OwnLimits(ctx context.Context, guard *core.Guard) ([]core.Decision, error) {
 	var own core.OwnLimits
 	method, _ := grpc.Method(ctx)
-	check(ctx, method, func(v core.View) core.Answer {
+	check(ctx, method, func(v adapter.View) core.Answer {
 		own = guard.OwnLimits(v)
 		return core.Answer{Refusal: own.Refusal}
 	})
@@ -148,7 +149,7 @@ func (s inContext) Context() context.Context { return s.ctx }
 // check asks the core, and sends the headers of its answer as trailers. Trailers that an
 // interceptor inside may still replace are returned instead, to be sent when the handler has
 // returned.
-func check(ctx context.Context, method string, decide func(core.View) core.Answer) (answer core.Answer, last *lastTrailers) {
+func check(ctx context.Context, method string, decide func(adapter.View) core.Answer) (answer core.Answer, last *lastTrailers) {
 	v := &view{method: method, trailer: trailer{ctx: ctx}}
 	answer = decide(v)
 	if answer.Refusal != nil {
@@ -197,13 +198,13 @@ type view struct {
 	trailer trailer
 }
 
-func (v *view) Context() context.Context          { return v.trailer.ctx }
-func (v *view) Method() string                    { return "" }
-func (v *view) Path() string                      { return v.method }
-func (v *view) Route() string                     { return v.method }
-func (v *view) Value(key any) any                 { return v.trailer.ctx.Value(key) }
-func (v *view) Size() int64                       { return -1 }
-func (v *view) ResponseHeader() core.HeaderWriter { return &v.trailer }
+func (v *view) Context() context.Context             { return v.trailer.ctx }
+func (v *view) Method() string                       { return "" }
+func (v *view) Path() string                         { return v.method }
+func (v *view) Route() string                        { return v.method }
+func (v *view) Value(key any) any                    { return v.trailer.ctx.Value(key) }
+func (v *view) Size() int64                          { return -1 }
+func (v *view) ResponseHeader() adapter.HeaderWriter { return &v.trailer }
 
 func (v *view) Query(string) string { return "" }
 func (v *view) Param(string) string { return "" }
@@ -237,7 +238,7 @@ func (v *view) CallID() any { return grpc.ServerTransportStreamFromContext(v.tra
 // RemoteAddr returns the peer's address. A call within the process has none.
 func (v *view) RemoteAddr() netip.Addr {
 	if p, ok := peer.FromContext(v.trailer.ctx); ok {
-		return core.PeerOf(p.Addr)
+		return adapter.PeerOf(p.Addr)
 	}
 	return netip.Addr{}
 }

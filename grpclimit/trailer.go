@@ -69,7 +69,7 @@ type trailer struct {
 	outer bool          // an interceptor around this one sends them
 }
 
-// Set implements core.HeaderWriter.
+// Set implements adapter.HeaderWriter.
 func (t *trailer) Set(name, value string) {
 	if !t.findLast() {
 		t.last = &lastTrailers{stream: grpc.ServerTransportStreamFromContext(t.ctx), md: make(metadata.MD)}
@@ -94,7 +94,7 @@ func (t *trailer) findLast() bool {
 	return t.last != nil
 }
 
-// Add implements core.HeaderWriter.
+// Add implements adapter.HeaderWriter.
 func (t *trailer) Add(name, value string) {
 	if t.md == nil {
 		t.md = make(metadata.MD, len(t.lines))

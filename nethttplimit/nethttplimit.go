@@ -28,6 +28,7 @@ import (
 	"sync"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // New returns a middleware for one handler or a whole mux, which decides by these rules together.
@@ -72,7 +73,7 @@ func serve(next http.Handler, w http.ResponseWriter, r *http.Request, answer cor
 // account in a login form. An empty subject keeps each rule's own key. Allow sets the headers. If
 // it returns false, it has written the refusal too, and the handler must return.
 func Allow(w http.ResponseWriter, r *http.Request, check *core.Check, subject string) bool {
-	return carryOut(w, show(w, r, nil, func(v core.View) core.Answer { return check.Allow(v, subject) }))
+	return carryOut(w, show(w, r, nil, func(v adapter.View) core.Answer { return check.Allow(v, subject) }))
 }
 
 // OwnLimits returns a handler that shows callers what is left of their own limits, as JSON, and
@@ -106,7 +107,7 @@ type view struct {
 
 var views = sync.Pool{New: func() any { return new(view) }}
 
-func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func(core.View) core.Answer) core.Answer {
+func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func(adapter.View) core.Answer) core.Answer {
 	v := views.Get().(*view)
 	*v = view{w, r, mux}
 	answer := check(v)
@@ -115,18 +116,18 @@ func show(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, check func
 	return answer
 }
 
-func (v *view) Context() context.Context          { return v.r.Context() }
-func (v *view) Method() string                    { return v.r.Method }
-func (v *view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.r.RemoteAddr) }
-func (v *view) Host() string                      { return v.r.Host }
-func (v *view) Header(name string) []string       { return v.r.Header.Values(name) }
-func (v *view) Query(name string) string          { return v.r.URL.Query().Get(name) }
-func (v *view) Param(name string) string          { return v.r.PathValue(name) }
-func (v *view) Value(key any) any                 { return v.r.Context().Value(key) }
-func (v *view) Size() int64                       { return v.r.ContentLength }
-func (v *view) ResponseHeader() core.HeaderWriter { return v.w.Header() }
+func (v *view) Context() context.Context             { return v.r.Context() }
+func (v *view) Method() string                       { return v.r.Method }
+func (v *view) RemoteAddr() netip.Addr               { return adapter.PeerAddr(v.r.RemoteAddr) }
+func (v *view) Host() string                         { return v.r.Host }
+func (v *view) Header(name string) []string          { return v.r.Header.Values(name) }
+func (v *view) Query(name string) string             { return v.r.URL.Query().Get(name) }
+func (v *view) Param(name string) string             { return v.r.PathValue(name) }
+func (v *view) Value(key any) any                    { return v.r.Context().Value(key) }
+func (v *view) Size() int64                          { return v.r.ContentLength }
+func (v *view) ResponseHeader() adapter.HeaderWriter { return v.w.Header() }
 
-// Cookie implements core.View.
+// Cookie implements adapter.View.
 func (v *view) Cookie(name string) string {
 	cookie, err := v.r.Cookie(name)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/bench/internal/harness"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // Leased is our SlidingWindow as a rule that leases permits, through the functions that the
@@ -68,19 +69,19 @@ type view struct {
 
 var views = sync.Pool{New: func() any { return new(view) }}
 
-func (v *view) Context() context.Context          { return v.ctx }
-func (v *view) Method() string                    { return "GET" }
-func (v *view) Path() string                      { return v.path }
-func (v *view) Route() string                     { return "" }
-func (v *view) RemoteAddr() netip.Addr            { return netip.Addr{} }
-func (v *view) Host() string                      { return "" }
-func (v *view) Header(string) []string            { return nil }
-func (v *view) Query(string) string               { return "" }
-func (v *view) Param(string) string               { return "" }
-func (v *view) Cookie(string) string              { return "" }
-func (v *view) Value(any) any                     { return nil }
-func (v *view) Size() int64                       { return 0 }
-func (v *view) ResponseHeader() core.HeaderWriter { return &v.header }
+func (v *view) Context() context.Context             { return v.ctx }
+func (v *view) Method() string                       { return "GET" }
+func (v *view) Path() string                         { return v.path }
+func (v *view) Route() string                        { return "" }
+func (v *view) RemoteAddr() netip.Addr               { return netip.Addr{} }
+func (v *view) Host() string                         { return "" }
+func (v *view) Header(string) []string               { return nil }
+func (v *view) Query(string) string                  { return "" }
+func (v *view) Param(string) string                  { return "" }
+func (v *view) Cookie(string) string                 { return "" }
+func (v *view) Value(any) any                        { return nil }
+func (v *view) Size() int64                          { return 0 }
+func (v *view) ResponseHeader() adapter.HeaderWriter { return &v.header }
 
 type noHeader struct{}
 

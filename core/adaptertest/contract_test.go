@@ -63,7 +63,7 @@ func TestContractNamesTheMistake(t *testing.T) {
 	} {
 		all.Go(func() {
 			complaints := complaintsOf(t, func(t testing.TB) {
-				a := Adapter{Serve: adapter(wrong).serve, Connect: connectHTTP, Cannot: noRouteInUse}
+				a := Adapter{Serve: wrongAdapter(wrong).serve, Connect: connectHTTP, Cannot: noRouteInUse}
 				a.contract(t)
 			})
 			if len(complaints) == 0 {
@@ -87,7 +87,7 @@ func TestRunEnds(t *testing.T) {
 		want string
 	}{
 		"wrong address": {
-			func(t *testing.T) { Run(t, Adapter{Serve: adapter("RemoteAddr").serve, Cannot: noRouteInUse}) },
+			func(t *testing.T) { Run(t, Adapter{Serve: wrongAdapter("RemoteAddr").serve, Cannot: noRouteInUse}) },
 			"View.RemoteAddr returned",
 		},
 		"unknown feature": {
@@ -104,7 +104,7 @@ func TestRunEnds(t *testing.T) {
 					s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list"}}})
 					s.enter(t, newGate(t), "/shop/list")
 				}}
-				a := Adapter{Serve: adapter("no reply").serve, Connect: connectHTTP}
+				a := Adapter{Serve: wrongAdapter("no reply").serve, Connect: connectHTTP}
 				a.run(t, append([]scenario{waits}, limitScenarios...), inProcess)
 			},
 			`the scenario "waits" waited in vain, so those after it are not run`,
@@ -117,7 +117,7 @@ func TestRunEnds(t *testing.T) {
 					s.want(t, 200, "/shop/list", "Host: a.test", "X-Hop: one")
 					t.Error("something is wrong")
 				}}
-				Adapter{Serve: adapter("Method").serve, Connect: connectHTTP}.run(t, []scenario{asks}, inProcess)
+				Adapter{Serve: wrongAdapter("Method").serve, Connect: connectHTTP}.run(t, []scenario{asks}, inProcess)
 			},
 			`GET "/shop/list" of host "a.test" with map["X-Hop":["one"]]` + "\n" +
 				`          the view returned method "get", path "/shop/list", route "/shop/list" and address 127.0.0.1; ` +
@@ -146,7 +146,7 @@ func TestRunEnds(t *testing.T) {
 func TestFoldedHeaders(t *testing.T) {
 	t.Parallel()
 	run := func(t testing.TB, cannot map[Feature]string) {
-		s := &site{adapter: Adapter{Serve: adapter("folded headers").serve, Cannot: cannot}, network: "tcp"}
+		s := &site{adapter: Adapter{Serve: wrongAdapter("folded headers").serve, Cannot: cannot}, network: "tcp"}
 		s.hops(t, "X-Forwarded-For", lineTricks)
 	}
 	run(t, map[Feature]string{FoldedHeaders: "a test of those who refuse them"})

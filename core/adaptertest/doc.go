@@ -1,7 +1,7 @@
 // Package adaptertest tests adapters: it holds one to everything that an adapter must do. It is for
 // the authors of adapters. Package limittest is for the tests of services.
 //
-// An adapter shows the core a [core.View] of each call and carries out its [core.Answer]. The
+// An adapter shows the core an adapter.View of each call and carries out its [core.Answer]. The
 // example of this package is one for a made-up framework, in about eighty lines. Its function serve
 // is for the test: it serves an [App] with the framework, through the adapter. The test calls
 // [Run]:

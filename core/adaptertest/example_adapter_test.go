@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 )
 
@@ -99,23 +100,23 @@ func carryOut(c *Ctx, answer core.Answer) (goOn bool) {
 	return false
 }
 
-// view implements core.View. It is one pointer wide, so passing it as a core.View allocates
+// view implements adapter.View. It is one pointer wide, so passing it as a adapter.View allocates
 // nothing.
 type view struct{ c *Ctx }
 
-func (v view) Context() context.Context          { return v.c.Request.Context() }
-func (v view) Method() string                    { return v.c.Request.Method }
-func (v view) Path() string                      { return v.c.Request.URL.EscapedPath() }
-func (v view) Route() string                     { return v.c.Route }
-func (v view) RemoteAddr() netip.Addr            { return core.PeerAddr(v.c.Request.RemoteAddr) }
-func (v view) Host() string                      { return v.c.Request.Host }
-func (v view) Header(name string) []string       { return v.c.Request.Header.Values(name) }
-func (v view) Query(name string) string          { return v.c.Request.URL.Query().Get(name) }
-func (v view) Param(name string) string          { return v.c.Request.PathValue(name) }
-func (v view) Size() int64                       { return v.c.Request.ContentLength }
-func (v view) ResponseHeader() core.HeaderWriter { return v.c.Writer.Header() }
+func (v view) Context() context.Context             { return v.c.Request.Context() }
+func (v view) Method() string                       { return v.c.Request.Method }
+func (v view) Path() string                         { return v.c.Request.URL.EscapedPath() }
+func (v view) Route() string                        { return v.c.Route }
+func (v view) RemoteAddr() netip.Addr               { return adapter.PeerAddr(v.c.Request.RemoteAddr) }
+func (v view) Host() string                         { return v.c.Request.Host }
+func (v view) Header(name string) []string          { return v.c.Request.Header.Values(name) }
+func (v view) Query(name string) string             { return v.c.Request.URL.Query().Get(name) }
+func (v view) Param(name string) string             { return v.c.Request.PathValue(name) }
+func (v view) Size() int64                          { return v.c.Request.ContentLength }
+func (v view) ResponseHeader() adapter.HeaderWriter { return v.c.Writer.Header() }
 
-// Cookie implements core.View.
+// Cookie implements adapter.View.
 func (v view) Cookie(name string) string {
 	cookie, err := v.c.Request.Cookie(name)
 	if err != nil {

@@ -10,7 +10,7 @@ type Feature string
 
 const (
 	// RouteInUse means that a middleware of the whole router knows the route. Otherwise the View
-	// must be a [core.RoutedView], so that the limiter logs a rule that needs the route.
+	// must be an adapter.RoutedView, so that the limiter logs a rule that needs the route.
 	RouteInUse Feature = "the route in Use"
 	// LeavingCallers means that a handler's context ends when its caller leaves.
 	LeavingCallers Feature = "leaving callers"

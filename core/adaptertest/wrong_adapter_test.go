@@ -14,12 +14,13 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
-// adapter is an adapter for net/http. Its value names the mistake that it makes; "" makes none.
-type adapter string
+// wrongAdapter is an adapter for net/http. Its value names the mistake that it makes; "" makes none.
+type wrongAdapter string
 
-func (a adapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool, next http.Handler) http.Handler {
+func (a wrongAdapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool, next http.Handler) http.Handler {
 	guard := limiter.MustGuard(rules...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a == "no Check" {
@@ -55,7 +56,7 @@ func (a adapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool
 	})
 }
 
-func (a adapter) refuse(w http.ResponseWriter, refusal *core.Refusal) {
+func (a wrongAdapter) refuse(w http.ResponseWriter, refusal *core.Refusal) {
 	if a != "refusal's headers" {
 		refusal.SetHeader(w.Header())
 	}
@@ -67,14 +68,14 @@ func (a adapter) refuse(w http.ResponseWriter, refusal *core.Refusal) {
 
 // view is what the adapter shows, with one method wrong.
 type view struct {
-	adapter
+	wrongAdapter
 	w     http.ResponseWriter
 	r     *http.Request
 	inUse bool
 }
 
 // wrongly returns wrong if what names the adapter's mistake, and otherwise right.
-func wrongly[T any](a adapter, what string, wrong, right T) T {
+func wrongly[T any](a wrongAdapter, what string, wrong, right T) T {
 	if string(a) == what {
 		return wrong
 	}
@@ -82,72 +83,72 @@ func wrongly[T any](a adapter, what string, wrong, right T) T {
 }
 
 func (v view) Context() context.Context {
-	return wrongly(v.adapter, "Context", context.Background(), v.r.Context())
+	return wrongly(v.wrongAdapter, "Context", context.Background(), v.r.Context())
 }
 
 func (v view) Method() string {
-	return wrongly(v.adapter, "Method", strings.ToLower(v.r.Method), v.r.Method)
+	return wrongly(v.wrongAdapter, "Method", strings.ToLower(v.r.Method), v.r.Method)
 }
 
-func (v view) Path() string { return wrongly(v.adapter, "Path", v.r.RequestURI, v.r.URL.Path) }
+func (v view) Path() string { return wrongly(v.wrongAdapter, "Path", v.r.RequestURI, v.r.URL.Path) }
 
 func (v view) Route() string {
 	if v.inUse {
-		return wrongly(v.adapter, "Route in Use", "/shown/{id}", "")
+		return wrongly(v.wrongAdapter, "Route in Use", "/shown/{id}", "")
 	}
 	_, pattern, _ := strings.Cut(v.r.Pattern, " ")
-	return wrongly(v.adapter, "Route", v.r.URL.Path, pattern)
+	return wrongly(v.wrongAdapter, "Route", v.r.URL.Path, pattern)
 }
 
 func (v view) RemoteAddr() netip.Addr {
-	return wrongly(v.adapter, "RemoteAddr", netip.Addr{}, core.PeerAddr(v.r.RemoteAddr))
+	return wrongly(v.wrongAdapter, "RemoteAddr", netip.Addr{}, adapter.PeerAddr(v.r.RemoteAddr))
 }
 
 func (v view) Header(name string) []string {
 	lines := v.r.Header.Values(name)
-	return wrongly(v.adapter, "Header", lines[:min(1, len(lines))], lines)
+	return wrongly(v.wrongAdapter, "Header", lines[:min(1, len(lines))], lines)
 }
 
-func (v view) Host() string { return wrongly(v.adapter, "Host", "", v.r.Host) }
+func (v view) Host() string { return wrongly(v.wrongAdapter, "Host", "", v.r.Host) }
 
 func (v view) Query(name string) string {
-	return wrongly(v.adapter, "Query", "", v.r.URL.Query().Get(name))
+	return wrongly(v.wrongAdapter, "Query", "", v.r.URL.Query().Get(name))
 }
 
 func (v view) Cookie(name string) string {
-	return wrongly(v.adapter, "Cookie", "", handling{r: v.r}.Cookie(name))
+	return wrongly(v.wrongAdapter, "Cookie", "", handling{r: v.r}.Cookie(name))
 }
 
 func (v view) Param(name string) string {
-	return wrongly(v.adapter, "Param", "", v.r.PathValue(name))
+	return wrongly(v.wrongAdapter, "Param", "", v.r.PathValue(name))
 }
 
 func (v view) Value(key any) any {
 	if _, ok := key.(string); ok {
-		return wrongly(v.adapter, "stored Value", nil, v.r.Context().Value(key))
+		return wrongly(v.wrongAdapter, "stored Value", nil, v.r.Context().Value(key))
 	}
-	return wrongly(v.adapter, "Value", nil, v.r.Context().Value(key))
+	return wrongly(v.wrongAdapter, "Value", nil, v.r.Context().Value(key))
 }
 
 func (v view) Size() int64 {
 	if v.r.ContentLength < 0 {
-		return wrongly(v.adapter, "unknown Size", 0, v.r.ContentLength)
+		return wrongly(v.wrongAdapter, "unknown Size", 0, v.r.ContentLength)
 	}
-	return wrongly(v.adapter, "Size", -1, v.r.ContentLength)
+	return wrongly(v.wrongAdapter, "Size", -1, v.r.ContentLength)
 }
 
-func (v view) ResponseHeader() core.HeaderWriter {
-	return wrongly(v.adapter, "ResponseHeader", make(http.Header), v.w.Header())
+func (v view) ResponseHeader() adapter.HeaderWriter {
+	return wrongly(v.wrongAdapter, "ResponseHeader", make(http.Header), v.w.Header())
 }
 
-func (a adapter) wrap(app App, lists [][]core.Rule, inUse bool, handler http.Handler) http.Handler {
+func (a wrongAdapter) wrap(app App, lists [][]core.Rule, inUse bool, handler http.Handler) http.Handler {
 	for _, rules := range slices.Backward(lists) {
 		handler = a.middleware(app.Limiter, rules, inUse, handler)
 	}
 	return handler
 }
 
-func (a adapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
+func (a wrongAdapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
 	if a == "Serve blocks" {
 		<-t.Context().Done()
 		return func() {}
@@ -190,7 +191,7 @@ func (a adapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
 
 // loosely makes the server accept other spellings of a path if the adapter's mistake is not to say
 // so.
-func (a adapter) loosely(next http.Handler) http.Handler {
+func (a wrongAdapter) loosely(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inner := r.Clone(r.Context())
 		inner.URL.Path = wrongly(a, "anyCase", strings.ToLower(r.URL.Path), r.URL.Path)
@@ -200,7 +201,7 @@ func (a adapter) loosely(next http.Handler) http.Handler {
 }
 
 type handling struct {
-	a       adapter
+	a       wrongAdapter
 	limiter *core.Limiter
 	w       http.ResponseWriter
 	r       *http.Request

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // call is a call as it is typed.
@@ -35,7 +36,7 @@ func (c call) info() (core.CallInfo, error) {
 		return core.CallInfo{}, err
 	case !strings.HasPrefix(path, "/"):
 		return core.CallInfo{}, fmt.Errorf("path = %q: must start with a slash, as every path does", path)
-	case address != "" && !core.PeerAddr(address).IsValid():
+	case address != "" && !adapter.PeerAddr(address).IsValid():
 		return core.CallInfo{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
 	}
 	return core.CallInfo{

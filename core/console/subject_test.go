@@ -13,25 +13,26 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/console"
 )
 
 // callView is a call to a route of the service.
 type callView struct {
-	core.View // nil
-	method    string
-	route     string
+	adapter.View // nil
+	method       string
+	route        string
 }
 
-func (v callView) Context() context.Context          { return context.Background() }
-func (v callView) Method() string                    { return v.method }
-func (v callView) Path() string                      { return v.route }
-func (v callView) Route() string                     { return v.route }
-func (v callView) RemoteAddr() netip.Addr            { return netip.MustParseAddr("198.51.100.7") }
-func (v callView) Header(string) []string            { return nil }
-func (v callView) Host() string                      { return "" }
-func (v callView) Size() int64                       { return -1 }
-func (v callView) ResponseHeader() core.HeaderWriter { return http.Header{} }
+func (v callView) Context() context.Context             { return context.Background() }
+func (v callView) Method() string                       { return v.method }
+func (v callView) Path() string                         { return v.route }
+func (v callView) Route() string                        { return v.route }
+func (v callView) RemoteAddr() netip.Addr               { return netip.MustParseAddr("198.51.100.7") }
+func (v callView) Header(string) []string               { return nil }
+func (v callView) Host() string                         { return "" }
+func (v callView) Size() int64                          { return -1 }
+func (v callView) ResponseHeader() adapter.HeaderWriter { return http.Header{} }
 
 // lines is what a page shows, without tags, on one line.
 func lines(html string) string {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // call is a call as an adapter would show it, of a route that has only the rules under test.
@@ -17,19 +18,19 @@ type call struct {
 	answer http.Header
 }
 
-func (v *call) Context() context.Context          { return v.ctx }
-func (v *call) Method() string                    { return http.MethodGet }
-func (v *call) Path() string                      { return "/shop/list" }
-func (v *call) Route() string                     { return "/shop/list" }
-func (v *call) RemoteAddr() netip.Addr            { return netip.MustParseAddr("192.0.2.1") }
-func (v *call) Host() string                      { return "shop.example" }
-func (v *call) Header(string) []string            { return nil }
-func (v *call) Query(string) string               { return "" }
-func (v *call) Param(string) string               { return "" }
-func (v *call) Cookie(string) string              { return "" }
-func (v *call) Value(key any) any                 { return v.values[key] }
-func (v *call) Size() int64                       { return -1 }
-func (v *call) ResponseHeader() core.HeaderWriter { return v.answer }
+func (v *call) Context() context.Context             { return v.ctx }
+func (v *call) Method() string                       { return http.MethodGet }
+func (v *call) Path() string                         { return "/shop/list" }
+func (v *call) Route() string                        { return "/shop/list" }
+func (v *call) RemoteAddr() netip.Addr               { return netip.MustParseAddr("192.0.2.1") }
+func (v *call) Host() string                         { return "shop.example" }
+func (v *call) Header(string) []string               { return nil }
+func (v *call) Query(string) string                  { return "" }
+func (v *call) Param(string) string                  { return "" }
+func (v *call) Cookie(string) string                 { return "" }
+func (v *call) Value(key any) any                    { return v.values[key] }
+func (v *call) Size() int64                          { return -1 }
+func (v *call) ResponseHeader() adapter.HeaderWriter { return v.answer }
 
 // caller is the key of the value by which a call is counted.
 const caller = "caller"

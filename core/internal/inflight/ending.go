@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // grpcInternal is the status code INTERNAL of gRPC.
@@ -25,7 +27,7 @@ func panicked(isRPC bool, sent int) ending {
 	if isRPC {
 		return ending{grpcInternal, grpcInternal}
 	}
-	if IsFinal(sent) {
+	if adapter.IsFinal(sent) {
 		return ending{http.StatusInternalServerError, sent}
 	}
 	return ending{http.StatusInternalServerError, http.StatusInternalServerError}
@@ -41,20 +43,15 @@ const statusCallerLeft = 499
 // seems to have left, that may be a trick: a client who closes its half of the connection still gets
 // the 200.
 func returned(ctx context.Context, isRPC bool, status, sent int) ending {
-	if !isRPC && !IsFinal(status) {
+	if !isRPC && !adapter.IsFinal(status) {
 		status = sent // of a flush, for example, which echo does not notice
 	}
 	switch {
-	case isRPC || IsFinal(status):
+	case isRPC || adapter.IsFinal(status):
 		return ending{status, status}
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ending{http.StatusOK, statusCallerLeft}
 	default:
 		return ending{http.StatusOK, http.StatusOK}
 	}
-}
-
-// IsFinal reports whether no other HTTP status of the call can follow this one.
-func IsFinal(status int) bool {
-	return status >= http.StatusOK || status == http.StatusSwitchingProtocols
 }

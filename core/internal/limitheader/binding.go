@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // writeBinding writes the headers that describe one limit only. It does not change them if they
 // already describe a limit of an outer middleware that binds more. A soft limit replaces none.
-func (w *Writer) writeBinding(to Header) {
+func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 	l := w.binding()
 	if l == nil {
 		return
@@ -63,20 +65,20 @@ func (l oneLimit) appendDraft7(text []byte) []byte {
 	return strconv.AppendInt(append(text, ", reset="...), l.reset, 10)
 }
 
-func (w *Writer) writeXRateLimit(to Header, l oneLimit) {
+func (w *Writer) writeXRateLimit(to adapter.HeaderWriter, l oneLimit) {
 	w.setNumber(to, headerXLimit, l.limit)
 	w.setNumber(to, headerXRemaining, l.remaining)
 	w.setNumber(to, headerXReset, l.reset)
 }
 
-func (w *Writer) setNumber(to Header, name string, n int64) {
+func (w *Writer) setNumber(to adapter.HeaderWriter, name string, n int64) {
 	w.text = strconv.AppendInt(w.text[:0], n, 10)
 	w.values.set(to, name, w.text)
 }
 
 // readDraft7 returns the numbers in the header that an outer middleware has written. It leaves out
 // the limit, which is not compared.
-func readDraft7(from Header) (l oneLimit, ok bool) {
+func readDraft7(from adapter.HeaderWriter) (l oneLimit, ok bool) {
 	_, rest, _ := strings.Cut(firstValue(from, headerRateLimit), ", remaining=")
 	if rest == "" {
 		return l, false
@@ -86,7 +88,7 @@ func readDraft7(from Header) (l oneLimit, ok bool) {
 }
 
 // readXRateLimit is readDraft7 for the X-RateLimit headers.
-func readXRateLimit(from Header) (l oneLimit, ok bool) {
+func readXRateLimit(from adapter.HeaderWriter) (l oneLimit, ok bool) {
 	remaining := firstValue(from, headerXRemaining)
 	if remaining == "" {
 		return l, false

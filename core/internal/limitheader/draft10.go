@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // writeDraft10 adds RateLimit and RateLimit-Policy.
-func (w *Writer) writeDraft10(to Header) {
+func (w *Writer) writeDraft10(to adapter.HeaderWriter) {
 	w.text = w.text[:0]
 	for i := range w.limits {
 		if i > 0 {

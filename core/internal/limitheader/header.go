@@ -1,6 +1,10 @@
 package limitheader
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
+)
 
 // The names of headers are in the canonical form of net/http, so that setting them needs no
 // conversion. Their case has no meaning.
@@ -12,18 +16,11 @@ const (
 	headerXReset     = "X-Ratelimit-Reset"
 )
 
-// Header is the headers of a reply. See core.HeaderWriter. It is an alias, so that a value of that
-// type needs no conversion.
-type Header = interface {
-	Set(name, value string)
-	Add(name, value string)
-}
-
 // textAdder and textSetter are headers that copy the bytes passed to them, as fasthttp's do, so that
 // a value needs no string of its own.
 type (
 	textAdder interface {
-		Header
+		adapter.HeaderWriter
 		AddBytesV(name string, value []byte)
 	}
 	textSetter interface {
@@ -32,8 +29,8 @@ type (
 )
 
 // firstValue returns the first value of a header, or "" if there is none or the reply cannot show
-// it (see core.HeaderWriter).
-func firstValue(from Header, name string) string {
+// it (see adapter.HeaderWriter).
+func firstValue(from adapter.HeaderWriter, name string) string {
 	switch from := from.(type) {
 	case http.Header:
 		if lines := from[name]; len(lines) > 0 {

@@ -3,6 +3,8 @@ package limitheader
 import (
 	"net/http"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // values makes the values of headers, which a response keeps after the call. One allocation serves
@@ -53,7 +55,7 @@ func (v *values) add(header http.Header, name, value string) {
 }
 
 // set sets a header to a text. The name is in canonical form.
-func (v *values) set(to Header, name string, text []byte) {
+func (v *values) set(to adapter.HeaderWriter, name string, text []byte) {
 	switch to := to.(type) {
 	case http.Header:
 		to[name] = v.single(v.keep(text))

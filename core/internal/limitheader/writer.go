@@ -5,6 +5,7 @@ package limitheader
 import (
 	"slices"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -59,7 +60,7 @@ func (w *Writer) Add(l Limit) {
 // Write writes the headers of a reply, unless no limit was added, and forgets the limits. RateLimit
 // is added to what is there, so that middlewares around a handler each have their entry. The other
 // headers describe the limit that binds most.
-func (w *Writer) Write(to Header) {
+func (w *Writer) Write(to adapter.HeaderWriter) {
 	if w.hasSoft {
 		w.dropSoft()
 	}

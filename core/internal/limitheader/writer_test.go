@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
@@ -35,7 +36,7 @@ func left(policy *limitheader.Policy, size, n int64) limitheader.Limit {
 }
 
 // write writes the headers of one reply.
-func write(w *limitheader.Writer, to limitheader.Header, limits ...limitheader.Limit) {
+func write(w *limitheader.Writer, to adapter.HeaderWriter, limits ...limitheader.Limit) {
 	for _, l := range limits {
 		w.Add(l)
 	}
@@ -132,9 +133,9 @@ func (g gettable) Get(name string) string { return g.header.Get(name) }
 // Every kind of reply that can be read gets the same headers.
 func TestKindsOfReplies(t *testing.T) {
 	for _, style := range []limitheader.Style{limitheader.Draft10 | limitheader.XRateLimitDelta, limitheader.Draft7} {
-		for name, kind := range map[string]func(http.Header) limitheader.Header{
-			"copying": func(h http.Header) limitheader.Header { return copying{settable{h}} },
-			"getting": func(h http.Header) limitheader.Header { return gettable{settable{h}} },
+		for name, kind := range map[string]func(http.Header) adapter.HeaderWriter{
+			"copying": func(h http.Header) adapter.HeaderWriter { return copying{settable{h}} },
+			"getting": func(h http.Header) adapter.HeaderWriter { return gettable{settable{h}} },
 		} {
 			got, want := http.Header{}, http.Header{}
 			for _, l := range []limitheader.Limit{left(&narrow, 5, 4), left(&wide, 1000, 9)} {

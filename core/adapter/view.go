@@ -1,17 +1,13 @@
-package core
+package adapter
 
 import (
 	"context"
-	"net"
 	"net/netip"
-
-	"github.com/accesslimit/accesslimit/core/internal/clientip"
 )
 
-// View is the view of one call that an adapter gives to the core. An adapter for another framework
-// implements it and passes it to [Guard.Check]. The core asks only for the parts that the rules
-// need, and keeps nothing when Check has returned. Package adaptertest tests adapters, and its
-// example is one for a made-up framework.
+// View is the view of one call that an adapter gives to the core. The core asks only for the parts
+// that the rules need, and keeps nothing when the check has returned. The functions of rules see a
+// View as a core.Request.
 type View interface {
 	// Context returns the call's own context. It ends when the caller leaves, if the framework
 	// notices.
@@ -81,20 +77,3 @@ type HeaderWriter interface {
 	Set(name, value string)
 	Add(name, value string)
 }
-
-// PeerOf returns the IP of a connection's remote address, or the zero Addr for a unix socket or
-// nil. For a TCP connection it does not allocate.
-func PeerOf(remote net.Addr) netip.Addr {
-	switch remote := remote.(type) {
-	case nil:
-		return netip.Addr{}
-	case *net.TCPAddr:
-		return remote.AddrPort().Addr()
-	default:
-		return PeerAddr(remote.String()) // of a listener's own type, or under another server
-	}
-}
-
-// PeerAddr returns the IP of a net/http RemoteAddr ("192.0.2.1:1234", "[2001:db8::1]:1234", or
-// without a port), or the zero Addr for anything else, such as the "@" of a unix socket.
-func PeerAddr(remoteAddr string) netip.Addr { return clientip.ParsePeer(remoteAddr) }

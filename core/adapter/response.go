@@ -1,4 +1,4 @@
-package core
+package adapter
 
 import (
 	"bufio"
@@ -8,13 +8,11 @@ import (
 	"strconv"
 
 	"github.com/felixge/httpsnoop"
-
-	"github.com/accesslimit/accesslimit/core/internal/inflight"
 )
 
 // Response follows the reply of a handler under rules with Count or Concurrency, for frameworks on
-// net/http. See [Answer.Watch]. It is not safe for concurrent use. Status and Finish may be called
-// on nil.
+// net/http. core.Answer.Watch returns it. It is not safe for concurrent use. Status and Finish may
+// be called on nil.
 type Response struct {
 	w      http.ResponseWriter
 	status int
@@ -26,21 +24,10 @@ type Response struct {
 	last  [1]byte // completes the body for the caller
 }
 
-// Watch returns the writer for the handler of a call that goes on, and the Response that follows
-// its reply. An adapter runs the handler in [Answer.Run]. When Run has returned, also by a panic,
-// it calls [Response.Finish]. If nothing may have to be given back, Watch returns w itself and nil.
-//
-// A client that knows the length of a body knows its end before the handler has returned. It could
-// then call again before the permit or the slot is given back. So the last byte is held back until
-// Finish. It is sent earlier if the handler flushes or takes over the connection.
-func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *Response) {
-	// The end of a stream of HTTP/2 is sent when the handler has returned.
-	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead
-	if u := a.completion; !u.NeedsStatus() && !(holds && u.HoldsSlots()) {
-		return w, nil
-	}
-	s := &Response{w: w, holds: holds, left: -1}
-	a.completion.Follow(s)
+// Follow returns a writer in place of w, and the Response that follows what is written to it. If
+// holdLast is set, the last byte of a body of declared length is held back until Finish.
+func Follow(w http.ResponseWriter, holdLast bool) (followed http.ResponseWriter, reply *Response) {
+	s := &Response{w: w, holds: holdLast, left: -1}
 	return httpsnoop.Wrap(w, s.hooks()), s
 }
 
@@ -103,9 +90,14 @@ func (s *Response) hooks() httpsnoop.Hooks {
 
 // sent notes a status.
 func (s *Response) sent(code int) {
-	if !inflight.IsFinal(s.status) {
+	if !IsFinal(s.status) {
 		s.status = code
 	}
+}
+
+// IsFinal reports whether no other HTTP status of the call can follow this one.
+func IsFinal(status int) bool {
+	return status >= http.StatusOK || status == http.StatusSwitchingProtocols
 }
 
 // begin reads the declared length when the body begins. The header may have been sent before the

@@ -1,0 +1,50 @@
+package adapter_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
+)
+
+// PeerAddr reads whatever netip reads, and accepts nothing that netip rejects.
+func TestPeerAddrIsNetips(t *testing.T) {
+	digits := rapid.StringMatching(`[0-9]{0,6}`)
+	dotted := rapid.Custom(func(t *rapid.T) string {
+		text := digits.Draw(t, "first")
+		for range rapid.IntRange(1, 4).Draw(t, "more") {
+			text += rapid.SampledFrom([]string{".", ".", ".", ".", ":", "", "%", "x", " "}).Draw(t, "mark") + digits.Draw(t, "digits")
+		}
+		return text
+	})
+	usual := rapid.StringMatching(`(0|1?[0-9]{1,2}|2[0-5]{2}|256)(\.(0|1?[0-9]{1,2}|2[0-5]{2})){3}:(0|0?[0-9]{1,5}|6553[0-9]|-1|\+1|)`)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(usual, dotted, rapid.String()).Draw(t, "text")
+		want := netip.Addr{}
+		if peer, err := netip.ParseAddrPort(text); err == nil {
+			want = peer.Addr()
+		} else if addr, err := netip.ParseAddr(text); err == nil {
+			want = addr
+		}
+		if got := adapter.PeerAddr(text); got != want {
+			t.Errorf("%q is %v, want %v", text, got, want)
+		}
+	})
+}
+
+func TestPeerAddr(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.1:1234": "192.0.2.1", "192.0.2.1": "192.0.2.1", "[2001:db8::1]:80": "2001:db8::1", "2001:db8::1": "2001:db8::1",
+		"[fe80::1%eth0]:80": "fe80::1%eth0", "@": "", "": "", "pipe": "", "/run/x.sock": "", "host:80": "", "192.0.2.1:x": "",
+	} {
+		var addr netip.Addr
+		if want != "" {
+			addr = netip.MustParseAddr(want)
+		}
+		if got := adapter.PeerAddr(text); got != addr {
+			t.Errorf("%q is %v, want %v", text, got, addr)
+		}
+	}
+}
