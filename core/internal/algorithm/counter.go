@@ -54,7 +54,11 @@ type Verdict struct {
 	// Taken is how many permits the call was charged, as far as nobody gave them back. Only code
 	// that charges sets it. So it is 0 unless somebody charged: for a counter that fits but took no
 	// part in the decision, too, and for all counters of a call that another one refused.
-	Taken    int64
+	Taken int64
+	// Blocked and Costly say that the cost does not fit for another reason than what was counted: the
+	// subject is blocked, or the cost is above the limit in force. Then nothing is counted.
+	Blocked, Costly bool
+
 	Struck   bool // of a ban: it counted a refusal of this call
 	Withheld bool // the cost fits, but not into another counter of its Group, so it is not charged
 	From     Origin
@@ -64,6 +68,12 @@ type Verdict struct {
 	Ended   error // the error of the caller's own context, if that ended first; the rest is zero
 	Instead error // FromLocal: why the store could not answer
 }
+
+// Exceeded reports whether the cost does not fit because of what was counted.
+func (v *Verdict) Exceeded() bool { return v.RetryAfter > 0 && !v.Stops() }
+
+// Stops reports whether this is the verdict on a rule that stops a call, unless it refuses nobody.
+func (v *Verdict) Stops() bool { return v.Blocked || v.Costly }
 
 // Uncharge changes the verdict to that on a call whose charge was given back.
 func (v *Verdict) Uncharge() { v.Remaining, v.Taken = v.Remaining+v.Taken, 0 }

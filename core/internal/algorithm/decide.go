@@ -105,10 +105,11 @@ func (l *Limit) Strike(s *State, now int64) (holds, resetAfter int64, noted bool
 	return registry[l.Kind].strike(l, s, now)
 }
 
-// Passes reports whether counters let the call pass: all of them must.
+// Passes reports whether the call passes: all counters let it, and the caller's own context has not
+// ended.
 func Passes(counters []Counter, verdicts []Verdict) bool {
 	for i := range verdicts {
-		if counters[i].Refuses(&verdicts[i]) {
+		if verdicts[i].Ended != nil || counters[i].Refuses(&verdicts[i]) {
 			return false
 		}
 	}
@@ -135,5 +136,5 @@ func Struck(counters []Counter, verdicts []Verdict, i int) bool {
 	if len(counters[i].Watched) == 0 || counters[i].Limit.ban.after == 0 || verdicts[i].RetryAfter != 0 {
 		return false
 	}
-	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].RetryAfter > 0 })
+	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].Exceeded() })
 }

@@ -88,6 +88,11 @@ func (q *OverrideQuery) Answer(found FoundOverride) bool {
 // Blocks reports whether the subject is blocked.
 func (q *OverrideQuery) Blocks() bool { return q.Found.What == OverrideBlocked }
 
+// Verdict returns the verdict on the own limit of a rule from which the subject is blocked.
+func (q *OverrideQuery) Verdict(now int64) Verdict {
+	return Verdict{At: now, RetryAfter: q.Found.Lasts(now), Blocked: true}
+}
+
 // lifts reports whether the override takes all limits of the rule out of the decision.
 func (q *OverrideQuery) lifts() bool { return q.Found.What == OverrideUnlimited || q.Blocks() }
 
@@ -247,19 +252,12 @@ func (r *Ruling) ruleTooCostly(counters []Counter, q *OverrideQuery) bool {
 func (r *Ruling) Answer(c *Counter, now int64) Verdict {
 	switch {
 	case c.Override != nil && c.Override.Blocks() && c.Own:
-		return Verdict{At: now, RetryAfter: c.Override.Found.Lasts(now)}
+		return c.Override.Verdict(now)
 	case !r.blocked && c.costly(r.request):
-		return Verdict{At: now, RetryAfter: Forever}
+		return Verdict{At: now, RetryAfter: Forever, Costly: true}
 	default:
 		return Verdict{At: now, From: FromNobody}
 	}
-}
-
-// Stopped reports whether a call is refused because a subject of it is blocked, or its cost never
-// fits. Then nothing of it is counted.
-func Stopped(counters []Counter) bool {
-	r := Rule(counters, ToDecide)
-	return r.stopped
 }
 
 // Overrule changes the verdicts on a call that several shards answered to those of one shard. If a

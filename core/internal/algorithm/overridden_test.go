@@ -308,12 +308,12 @@ func (o *operator) checkLeftOut(c *algorithm.Counter, v *algorithm.Verdict, stop
 	if c.Override != nil {
 		switch of := o.ruleOf(c).active(o.now); {
 		case of != nil && of.What == algorithm.OverrideBlocked && c.Own:
-			want = algorithm.Verdict{At: o.now, RetryAfter: algorithm.Forever}
+			want = algorithm.Verdict{At: o.now, RetryAfter: algorithm.Forever, Blocked: true}
 			if of.Ends > 0 {
 				want.RetryAfter = of.Ends - o.now
 			}
 		case c.InForce() && c.Cost > c.Limit.Max && !o.anyBlocked():
-			want = algorithm.Verdict{At: o.now, RetryAfter: algorithm.Forever}
+			want = algorithm.Verdict{At: o.now, RetryAfter: algorithm.Forever, Costly: true}
 		}
 	}
 	if *v != want {

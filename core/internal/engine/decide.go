@@ -114,7 +114,7 @@ func (c *Call) settle(charged bool) (fits bool) {
 	}
 	c.dropDoubtfulSlots()
 	c.applyBans()
-	c.passed = charged && c.Ended() == nil && algorithm.Passes(c.counters, c.verdicts)
+	c.passed = charged && algorithm.Passes(c.counters, c.verdicts)
 	c.reportFailures()
 	return true
 }

@@ -62,7 +62,7 @@ func (c *Call) spare(at int) {
 func (c *Call) exceedCostly() {
 	for i := range c.limits {
 		if v := &c.verdicts[i]; c.limits[i].Costly && v.Err == nil && v.Ended == nil {
-			v.RetryAfter = algorithm.Forever
+			v.RetryAfter, v.Costly = algorithm.Forever, true
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (c *Call) Outcome(i int) Outcome {
 		return DryRunExceeded
 	case a.Rule.Mode == Soft:
 		return SoftExceeded
-	case c.blocked(i):
+	case v.Blocked:
 		return Blocked
 	case a.Banned:
 		return Banned
@@ -47,12 +47,6 @@ func (c *Call) Source(i int) algorithm.Origin {
 		return v.From
 	}
 	return algorithm.FromNobody
-}
-
-// blocked reports whether the limit at i refuses because its subject is blocked.
-func (c *Call) blocked(i int) bool {
-	q := c.counters[i].Override
-	return q != nil && q.Blocks()
 }
 
 // ReportBans makes bans that the store did not answer for report themselves. No other limit does.

@@ -65,7 +65,7 @@ func (c *Call) obey() (fits bool) {
 	}
 	blocked := c.refusedByBlock()
 	for i := range c.limits {
-		if !blocked && c.counters[i].Override != nil && !c.counters[i].Dry && c.tooCostly(i) {
+		if !blocked && !c.counters[i].Dry && c.verdicts[i].Costly {
 			c.costly, c.costlyAt = c.limits[i].Applied, i
 			return false
 		}
@@ -78,7 +78,7 @@ func (c *Call) obey() (fits bool) {
 // refusedByBlock reports whether the subject of a rule that refuses calls is blocked.
 func (c *Call) refusedByBlock() bool {
 	for i := range c.counters {
-		if !c.counters[i].Dry && c.blocked(i) {
+		if !c.counters[i].Dry && c.verdicts[i].Blocked {
 			return true
 		}
 	}
@@ -97,11 +97,6 @@ func (c *Call) reportIgnored(i int) {
 	}
 }
 
-// tooCostly reports whether the cost is above the limit in force at i.
-func (c *Call) tooCostly(i int) bool {
-	return c.verdicts[i].RetryAfter == algorithm.Forever && c.counters[i].InForce()
-}
-
 // Untried returns the rules in DryRun whose cost is above a limit in force. Nothing was counted for
 // them, and they have no limits in the call any more.
 func (c *Call) Untried() []*Applied { return c.untried }
@@ -110,7 +105,7 @@ func (c *Call) Untried() []*Applied { return c.untried }
 // limits. Nothing was counted for them. Those of soft rules remain, because they are exceeded.
 func (c *Call) dropUntried() {
 	for i := 0; i < len(c.limits); i++ {
-		if c.limits[i].Rule.Mode != DryRun || !c.tooCostly(i) {
+		if c.limits[i].Rule.Mode != DryRun || !c.verdicts[i].Costly {
 			continue
 		}
 		a := c.limits[i].Applied
@@ -135,7 +130,7 @@ func (c *Call) dropLifted(blocked bool) {
 		}
 		counter := &c.counters[at]
 		unneeded := blocked && v.Instead == nil || a.Free && counter.Cost == 0 && counter.Override != nil
-		return unneeded && !c.blocked(at) && v.Err == nil && v.Ended == nil
+		return unneeded && !v.Blocked && v.Err == nil && v.Ended == nil
 	})
 }
 

@@ -181,9 +181,9 @@ func TestOverridesInAnOutage(t *testing.T) {
 		"the caller leaves":   {answers: []algorithm.Verdict{{Ended: errAway}, {Ended: errAway}, {Ended: errAway}}, want: "n/0 failed; m/0 failed; s/0 failed; passed false"},
 		"lifted here":         {answers: []algorithm.Verdict{{From: algorithm.FromNobody, Instead: errAway}, {Remaining: 1}, {}}, want: "m/0 left 1; s/0 left 0; passed true", noticed: "n failed: away"},
 		"not asked":           {answers: []algorithm.Verdict{{From: algorithm.FromNobody}, {Remaining: 1}, {}}, want: "m/0 left 1; s/0 left 0; passed true"},
-		"a block":             {blocked, []algorithm.Verdict{{RetryAfter: hour}, {Remaining: 1}, {Err: errAway}}, "n/0 left 0, in 1h; s/0 failed; passed false", "s failed: away"},
-		"a block known here":  {blocked, []algorithm.Verdict{{RetryAfter: hour, From: algorithm.FromLocal, Instead: errAway}, {From: algorithm.FromLocal, Instead: errAway}, {}}, "n/0 left 0, in 1h; m/0 left 0; s/0 left 0; passed false", "n failed: away, m failed: away"},
-		"a block, a caller":   {blocked, []algorithm.Verdict{{RetryAfter: hour}, {Ended: errAway}, {Ended: errAway}}, "n/0 left 0, in 1h; m/0 failed; s/0 failed; passed false", ""},
+		"a block":             {blocked, []algorithm.Verdict{{RetryAfter: hour, Blocked: true}, {Remaining: 1}, {Err: errAway}}, "n/0 left 0, in 1h; s/0 failed; passed false", "s failed: away"},
+		"a block known here":  {blocked, []algorithm.Verdict{{RetryAfter: hour, Blocked: true, From: algorithm.FromLocal, Instead: errAway}, {From: algorithm.FromLocal, Instead: errAway}, {RetryAfter: hour, Blocked: true}}, "n/0 left 0, in 1h; m/0 left 0; s/0 left 0, in 1h; passed false", "n failed: away, m failed: away"},
+		"a block, a caller":   {blocked, []algorithm.Verdict{{RetryAfter: hour, Blocked: true}, {Ended: errAway}, {Ended: errAway}}, "n/0 left 0, in 1h; m/0 failed; s/0 failed; passed false", ""},
 		"no block, as before": {answers: []algorithm.Verdict{{RetryAfter: hour}, {Remaining: 1}, {}}, want: "n/0 left 0, in 1h; m/0 left 1; s/0 left 0; passed false"},
 	} {
 		w := newWorld(t)

@@ -88,9 +88,11 @@ func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict
 		if lasts == 0 {
 			continue
 		}
-		c.Override.Answer(algorithm.BlockedFor(lasts, t.StoreTime()))
+		now := t.StoreTime()
+		c.Override.Answer(algorithm.BlockedFor(lasts, now))
 		if t.skip(v); c.Own {
-			*v = t.refusal(lasts)
+			*v = c.Override.Verdict(now)
+			v.From = algorithm.FromRefusal
 		}
 		refused = refused || !c.Dry
 	}

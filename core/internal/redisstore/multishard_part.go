@@ -85,7 +85,14 @@ func (p *shardPart) mayStop() bool {
 
 // stops reports whether this part stops the whole call: its subject is blocked, or the cost never
 // fits.
-func (p *shardPart) stops() bool { return !p.failed() && algorithm.Stopped(p.counters) }
+func (p *shardPart) stops() bool {
+	for i := range p.counters {
+		if !p.counters[i].Dry && p.verdicts[i].Stops() {
+			return true
+		}
+	}
+	return false
+}
 
 // partWithTag returns the part whose keys have this tag, or nil.
 func partWithTag(parts []*shardPart, tag []byte) *shardPart {
@@ -124,14 +131,14 @@ func (p *shardPart) failed() bool { return p.verdicts[0].Err != nil || p.verdict
 
 // refuses reports whether this part makes the whole call a refused one.
 func (p *shardPart) refuses() bool {
-	return p.verdicts[0].Ended != nil || !algorithm.Passes(p.counters, p.verdicts)
+	return !algorithm.Passes(p.counters, p.verdicts)
 }
 
 // hasStrike reports whether a ban has to count a refusal by this part, perhaps one in DryRun.
 func (p *shardPart) hasStrike() bool {
 	for i := range p.counters {
 		if algorithm.Struck(p.counters, p.verdicts, i) {
-			return !p.stops()
+			return true
 		}
 	}
 	return false
@@ -148,7 +155,7 @@ func (p *shardPart) again() *shardPart {
 	again.asked = nil
 	for i := range again.counters {
 		again.counters[i].Override = nil // the counters have the limits in force
-		if wait := p.verdicts[i].RetryAfter; wait == 0 || wait == algorithm.Forever {
+		if !p.verdicts[i].Exceeded() {
 			again.counters[i].Cost = 0
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -79,5 +80,39 @@ func TestABlockIsAskedOnce(t *testing.T) {
 	asked = 0
 	if v := s.take(context.Background(), first, blocked, ban); passes(v[1]) || !blocked.Override.Blocks() || asked != 1 {
 		t.Errorf("%+v, asked %d times; want it blocked, asked once", v, asked)
+	}
+}
+
+// A rule in DryRun that an operator blocks until a time counts nothing on a shard, though another
+// part of the call keeps its ban from counting until that part has answered.
+func TestABlockThatEndsIsNotChargedInDryRun(t *testing.T) {
+	for _, ends := range []int64{0, time.Now().Add(time.Hour).UnixMicro()} {
+		ring := redistest.StartRing(t, 3).Client(t)
+		first, blocked := counter("first", daily(t, 5)), counter("blocked", daily(t, 5))
+		ban := banOf(blocked, 1)
+		plain := blocked
+		for _, c := range []*algorithm.Counter{&first, &blocked} {
+			c.Own, c.Override = true, &algorithm.OverrideQuery{Key: append(bytes.Clone(c.Key), ":override"...), Limit: c.Limit}
+		}
+		blocked.Dry, ban.Dry = true, true
+		asked := 0
+		s := newStore(t, intercepted{ring, func(cmd redis.Cmder) {
+			if args := cmd.Args(); len(args) > 3 && args[3] == string(blocked.Key) {
+				asked++
+			}
+		}}, patient)
+		s.mustTake(t, first, blocked, ban)
+		text, err := (&algorithm.Override{What: algorithm.OverrideBlocked, Ends: ends, Span: blocked.Limit.Span()}).Append(nil)
+		if err := errors.Join(err, ring.Set(context.Background(), string(blocked.Override.Key), text, 0).Err()); err != nil {
+			t.Fatal(err)
+		}
+		asked = 0
+		v := s.take(context.Background(), first, blocked, ban)
+		if !passes(v[0]) || passes(v[1]) || !passes(v[2]) || !blocked.Override.Blocks() || asked != 1 {
+			t.Errorf("%+v, asked %d times; want it blocked in DryRun, asked once", v, asked)
+		}
+		if left := s.left(t, plain); left != 4 {
+			t.Errorf("%d left of a counter that was charged once before, want 4", left)
+		}
 	}
 }
