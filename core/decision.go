@@ -30,7 +30,8 @@ type Decision struct {
 	// Remaining is the number of permits left after this call's charge. For Unlimited it is
 	// math.MaxInt.
 	Remaining int
-	// ResetAfter is the time until the counter equals a fresh one, if nobody charges it.
+	// ResetAfter is the time until the counter equals a fresh one, if nobody charges it. It is an
+	// upper bound if this call's charge was given back, because another Redis server refused it.
 	ResetAfter time.Duration
 	// RetryAfter is the time after which the same call passes, if nobody else charges the counter.
 	// It is 0 if the call is allowed, and if waiting cannot help.

@@ -75,8 +75,14 @@ func (v *Verdict) Exceeded() bool { return v.RetryAfter > 0 && !v.Stops() }
 // Stops reports whether this is the verdict on a rule that stops a call, unless it refuses nobody.
 func (v *Verdict) Stops() bool { return v.Blocked || v.Costly }
 
-// Uncharge changes the verdict to that on a call whose charge was given back.
-func (v *Verdict) Uncharge() { v.Remaining, v.Taken = v.Remaining+v.Taken, 0 }
+// Uncharge changes a verdict on this counter to that on a call whose charge was given back. If others
+// have used the counter too, its ResetAfter stays that of the charge, which is an upper bound.
+func (c *Counter) Uncharge(v *Verdict) {
+	v.Remaining, v.Taken, v.Position = v.Remaining+v.Taken, 0, 0
+	if v.Remaining == c.Limit.Max {
+		v.ResetAfter = 0
+	}
+}
 
 // Failure returns why the store could not answer, even if something else did instead.
 func (v *Verdict) Failure() error {

@@ -118,7 +118,7 @@ func Uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 		if c := counters[i].Charged(&verdicts[i]); c.Cost > 0 && verdicts[i].From != algorithm.FromLocal {
 			c.Key = append([]byte(nil), c.Key...)
 			charged = append(charged, c)
-			verdicts[i].Uncharge()
+			counters[i].Uncharge(&verdicts[i])
 		}
 	}
 	return charged

@@ -193,7 +193,7 @@ func (p *shardPart) charges() (charges []algorithm.Charge) {
 // showGivenBack changes the call's verdicts to the permits that remain once this part's charges are
 // given back.
 func (p *shardPart) showGivenBack(verdicts []algorithm.Verdict) {
-	for _, at := range p.indexes {
-		verdicts[at].Uncharge()
+	for i, at := range p.indexes {
+		p.counters[i].Uncharge(&verdicts[at])
 	}
 }

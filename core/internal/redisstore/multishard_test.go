@@ -234,3 +234,18 @@ func TestCloseDuringGiveBacks(t *testing.T) {
 		t.Errorf("%d are left of 10,000 that nobody was let use", left)
 	}
 }
+
+// A charge that is given back, because another shard refused, leaves no trace in the answer: a
+// counter that nobody else used is fresh, as on one server.
+func TestAGivenBackChargeLeavesAFreshCounter(t *testing.T) {
+	ring := redistest.StartRing(t, 2).Client(t)
+	for name, limit := range limits(t, 3) {
+		first, second := counter("first "+name, limit), counter("second "+name, daily(t, 1))
+		newStore(t, ring, patient).mustTake(t, second)
+		s := newStore(t, ring, patient) // it expects no refusal yet, so it charges both
+		v := s.take(context.Background(), first, second)
+		if passes(v[1]) || v[0].Remaining != 3 || v[0].Taken != 0 || v[0].ResetAfter != 0 {
+			t.Errorf("%s: %+v, want the first counter fresh", name, v)
+		}
+	}
+}
