@@ -15,7 +15,7 @@ import (
 // Rules has what is attached, with the version and the place, and follows a set.
 func TestRulesInForce(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	plain := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 60, MaxCount: 7, DryRun: true}, core.Rule{Seconds: 1})
+	plain := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 60, MaxCount: 7, Mode: core.DryRun}, core.Rule{Seconds: 1})
 	plain.Check(newView("GET", "/users/:id"))
 	check := limiter.MustCheck(core.Rule{Name: "post", Limit: core.PerHour(3)})
 	set, err := limiter.RuleSet()
@@ -47,7 +47,7 @@ func TestRulesInForce(t *testing.T) {
 			t.Errorf("rule %d stands at %q", i, got.Place)
 		}
 	}
-	if !rules[0].Rule.DryRun {
+	if rules[0].Rule.Mode != core.DryRun {
 		t.Error("the copy lacks DryRun")
 	}
 	runtime.KeepAlive([]any{plain, check, following})
@@ -61,7 +61,7 @@ func TestResetByName(t *testing.T) {
 		limiter := newLimiter(t, options)
 		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Also: []core.Limit{core.PerMinute(1)}, Ban: core.Ban{ByHand: true}, Key: core.ByUser}
 		dry, other := rule, rule
-		dry.DryRun, other.Name = true, "other"
+		dry.Mode, other.Name = core.DryRun, "other"
 		guard, others := newGuard(t, limiter, rule), newGuard(t, limiter, other)
 		again, trial := newGuard(t, limiter, rule), newGuard(t, limiter, dry)
 		for _, user := range []string{"alice", "bob"} {

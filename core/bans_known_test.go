@@ -68,7 +68,7 @@ func banningRule(name string) core.Rule {
 	return core.Rule{
 		Name: name, Limit: core.PerHour(50), Also: []core.Limit{core.PerDay(100)}, Key: ofSubject,
 		Ban: core.Ban{ByHand: name != "soft"}, Overrides: true, OnStoreError: banningPolicies[name],
-		DryRun: name == "dry", Soft: name == "soft",
+		Mode: map[string]core.Mode{"dry": core.DryRun, "soft": core.Soft}[name],
 	}
 }
 

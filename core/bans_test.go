@@ -161,7 +161,7 @@ func TestBansThatAreNotListed(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		dry := strict
-		dry.DryRun = true
+		dry.Mode = core.DryRun
 		guard, long := newGuard(t, limiter, dry), strings.Repeat("x", 256)
 		for range 3 {
 			wantStatus(t, guard, newView("GET", "/").with("Subject", "s"), 200)

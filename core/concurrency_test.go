@@ -208,7 +208,7 @@ func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
 	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
 		core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well), OnStoreError: core.FailClosed},
-		core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: counting(r.ill), OnStoreError: core.FailClosed, DryRun: true},
+		core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: counting(r.ill), OnStoreError: core.FailClosed, Mode: core.DryRun},
 	)
 	r.sick.Stop()
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 429)

@@ -161,7 +161,7 @@ func TestCountOfRulesThatShareACounter(t *testing.T) {
 func TestWatchedResponses(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	dry := failedLogins
-	dry.DryRun = true
+	dry.Mode = core.DryRun
 	free := failedLogins
 	free.Cost = cost(0)
 	for name, test := range map[string]struct {

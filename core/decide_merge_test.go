@@ -246,7 +246,7 @@ func TestDryRunSharesNoCounterWithALiveRule(t *testing.T) {
 		var heard decisions
 		options.OnDecision = heard.note
 		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1, DryRun: true}, core.Rule{Seconds: 3600, MaxCount: 2})
+		guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1, Mode: core.DryRun}, core.Rule{Seconds: 3600, MaxCount: 2})
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
 		wantLeft(t, limiter, "GET /", me, core.PerHour(2), 0)
 		heard.last(t, 6)

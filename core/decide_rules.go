@@ -18,7 +18,7 @@ func (c *call) applyRules(rules []*boundRule) {
 // to log in.
 func (c *call) needLogin() *appliedRule {
 	for i := range c.rules {
-		if rule := c.rules[i].rule; rule.NeedLogin && !rule.lenient {
+		if rule := c.rules[i].rule; rule.NeedLogin && rule.Mode == Enforce {
 			return &c.rules[i]
 		}
 	}
@@ -49,9 +49,9 @@ func (c *call) addRules(anonymous bool, subject string) (stopped *appliedRule, e
 		c.deciding = a.named
 		switch err := c.addRule(i, subject); {
 		case err == nil:
-		case a.rule.DryRun:
+		case a.rule.Mode == DryRun:
 			c.uncounted = append(c.uncounted, a)
-		case a.rule.Soft:
+		case a.rule.Mode == Soft:
 			c.goOnUncounted(a, err)
 		default:
 			c.deciding = nil
@@ -80,9 +80,9 @@ func (c *call) goOnUncounted(a *appliedRule, cause error) {
 // addRule adds the counters of the rule at i, or returns why its subject cannot be found.
 func (c *call) addRule(i int, subject string) error {
 	a := &c.rules[i]
-	if a.rule.NeedLogin && a.rule.lenient { // a lenient rule asks nobody to log in
+	if a.rule.NeedLogin && a.rule.Mode != Enforce { // a lenient rule asks nobody to log in
 		switch user, err := c.User(); {
-		case err != nil && a.rule.Soft:
+		case err != nil && a.rule.Mode == Soft:
 			return err
 		case user == "":
 			return nil

@@ -32,7 +32,7 @@ func (c *call) mayRepeatShared() bool {
 	for i := range c.rules {
 		a := &c.rules[i]
 		perUser := a.perUser()
-		if a.rule.lenient || perUser && a.rule.Cost != nil {
+		if a.rule.Mode != Enforce || perUser && a.rule.Cost != nil {
 			return false
 		}
 		some = some || perUser
@@ -62,7 +62,7 @@ func (c *call) addShared(subject string) bool {
 	defer func() { c.deciding = nil }()
 	for i := range c.rules {
 		a := &c.rules[i]
-		if a.rule.lenient || a.perUser() {
+		if a.rule.Mode != Enforce || a.perUser() {
 			continue
 		}
 		c.deciding = a.named

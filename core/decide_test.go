@@ -279,7 +279,7 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 				limiter := newLimiter(t, options)
 				free := func(int) bool { return false }
 				guard := newGuard(t, limiter,
-					core.Rule{Name: "dry", Seconds: 3600, MaxCount: 9, DryRun: true},
+					core.Rule{Name: "dry", Seconds: 3600, MaxCount: 9, Mode: core.DryRun},
 					core.Rule{
 						Name:  "slot",
 						Limit: core.Limit{Max: 1, Window: time.Hour, Algorithm: core.Concurrency},

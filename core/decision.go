@@ -68,7 +68,7 @@ const (
 	Blocked Reason = "blocked"
 	// DryRunExceeded means that a rule in DryRun would have refused the call.
 	DryRunExceeded Reason = "dry_run_exceeded"
-	// SoftExceeded means that the call does not fit into a limit of a rule with Soft. It goes on, and
+	// SoftExceeded means that the call does not fit into a limit of a rule in Soft. It goes on, and
 	// that rule did not charge it.
 	SoftExceeded Reason = "soft_exceeded"
 	// NotLoggedIn means that NeedLogin is set, and the caller is not logged in.

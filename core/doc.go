@@ -50,8 +50,8 @@
 //     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
 //   - [Rule].Warn reports to [Options].OnThreshold that a caller has used a fraction of a limit, once
 //     in a whole fleet.
-//   - [Rule].Skip ignores calls. [Rule].DryRun tries a rule before it refuses anybody.
-//   - [Rule].Soft marks calls for the handler instead of refusing them.
+//   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
+//     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //   - [Limiter.Explain] reports how the attached rules would decide a call, and why.
 //     [Limiter.Inspect] reports what they have counted for a subject. Neither charges anything.

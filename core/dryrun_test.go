@@ -8,7 +8,7 @@ import (
 )
 
 // tried is a rule in DryRun that allows one call an hour.
-var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, DryRun: true}
+var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Mode: core.DryRun}
 
 func TestDryRunIsInvisibleToCallers(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
@@ -46,7 +46,7 @@ func TestDryRunHasCountersOfItsOwn(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		live := tried
-		live.DryRun, live.MaxCount = false, 2
+		live.Mode, live.MaxCount = core.Enforce, 2
 		wantServed(t, newGuard(t, limiter, tried), newView("GET", "/"), ok, 200, 200, 200)
 		wantLeft(t, limiter, "n", me, core.PerHour(2), 2)
 		wantServed(t, newGuard(t, limiter, live), newView("GET", "/"), ok, 200, 200, 429)
@@ -153,7 +153,7 @@ func TestDryRunOfABan(t *testing.T) {
 		rule := tried
 		rule.MaxCount, rule.Ban = 2, core.Ban{After: 1, For: 30 * time.Hour}
 		live := rule
-		live.DryRun = false
+		live.Mode = core.Enforce
 		guard := newGuard(t, limiter, rule)
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 200)
 		for i, reason := range []core.Reason{core.Allowed, core.Allowed, core.DryRunExceeded, core.DryRunExceeded} {
@@ -181,7 +181,7 @@ func TestDryRunReportsItsBan(t *testing.T) {
 	var heard decisions
 	limiter, clock := atTestTime(t, core.Options{OnDecision: heard.note})
 	rule := stern
-	rule.DryRun, rule.Ban.After = true, 1
+	rule.Mode, rule.Ban.After = core.DryRun, 1
 	guard := newGuard(t, limiter, rule, core.Rule{Name: "live", Seconds: 3600, MaxCount: 4})
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
 	for i, reason := range []core.Reason{core.DryRunExceeded, core.Allowed} {
@@ -203,7 +203,7 @@ func TestDryRunOfCountAndSlots(t *testing.T) {
 		limiter := newLimiter(t, options)
 		counting, inFlight := tried, atOnce(1)
 		counting.Count = is(401)
-		inFlight.Name, inFlight.DryRun = "slots", true
+		inFlight.Name, inFlight.Mode = "slots", core.DryRun
 		guard := newGuard(t, limiter, counting, inFlight)
 		wantServed(t, guard, newView("GET", "/"), 200, 200, 200)
 		for i, d := range heard.heard {
@@ -263,7 +263,7 @@ func TestCostlyDryRunBesideAnUnknownSubject(t *testing.T) {
 	var heard decisions
 	limiter := newLimiter(t, core.Options{OnDecision: heard.note})
 	guard := newGuard(t, limiter,
-		core.Rule{Name: "dry", Limit: core.PerDay(3), Cost: cost(4), DryRun: true},
+		core.Rule{Name: "dry", Limit: core.PerDay(3), Cost: cost(4), Mode: core.DryRun},
 		core.Rule{Name: "api", Limit: core.PerDay(3), Key: func(core.Request) (string, error) { return "", errVerify }})
 	wantStatus(t, guard, newView("GET", "/"), 503)
 	heard.last(t, 2)

@@ -147,7 +147,7 @@ func ExampleRule_dryRun() {
 	}})
 	defer limiter.Close()
 
-	service := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 3600, MaxCount: 3, DryRun: true})(hello)
+	service := nethttplimit.New(limiter, core.Rule{Name: "api", Seconds: 3600, MaxCount: 3, Mode: core.DryRun})(hello)
 	for range 5 {
 		fmt.Println(get(service, "/").StatusCode)
 	}
@@ -167,7 +167,7 @@ func ExampleRule_soft() {
 	defer limiter.Close()
 
 	search := nethttplimit.New(limiter, core.Rule{
-		Name: "search", Seconds: 3600, MaxCount: 2, Soft: true,
+		Name: "search", Seconds: 3600, MaxCount: 2, Mode: core.Soft,
 	})(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if d, _ := core.DecisionFrom(r.Context()); d.Reason == core.SoftExceeded {
 			fmt.Println("from the cache:", d.Rule, d.Limit)

@@ -110,9 +110,8 @@ type ExplainedRule struct {
 	BannedUntil time.Time `json:"banned_until,omitzero"`
 	Bans        int       `json:"bans,omitempty"`
 	Strikes     int       `json:"strikes,omitempty"`
-	// DryRun and Soft are those of the Rule.
-	DryRun bool `json:"dry_run,omitempty"`
-	Soft   bool `json:"soft,omitempty"`
+	// Mode is that of the Rule.
+	Mode Mode `json:"mode,omitempty"`
 	// Reason is the one that the call would get if there were no other rule, and RetryAfter how
 	// long the rule would refuse it. Reason is "" if it is not known.
 	Reason     Reason        `json:"reason,omitempty"`

@@ -164,9 +164,9 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 		case 4:
 			r.Ban = core.Ban{After: 1 + random.IntN(2), For: 30 * time.Hour}
 		case 1:
-			r.DryRun = true
+			r.Mode = core.DryRun
 		case 2, 3:
-			r.Soft = true
+			r.Mode = core.Soft
 		}
 		if r.Overrides = chance(3); chance(4) {
 			r.Plans = map[string]core.Limit{"pro": {Max: r.Limit.Max + 1, Window: r.Limit.Window, Algorithm: r.Limit.Algorithm, Burst: r.Limit.Burst}, "free": core.Unlimited}
@@ -229,7 +229,7 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	heard.heard = nil
 	answer := guard.Check(v)
 	dry := func(d core.Decision) bool {
-		return slices.ContainsFunc(guard.Rules(), func(r core.Rule) bool { return r.Name == d.Rule && r.DryRun })
+		return slices.ContainsFunc(guard.Rules(), func(r core.Rule) bool { return r.Name == d.Rule && r.Mode == core.DryRun })
 	}
 	heard.heard = slices.DeleteFunc(heard.heard, dry)
 	d := core.Decision{Reason: core.Allowed}

@@ -186,7 +186,7 @@ func (x *explanation) concludeCall(guards []decision) {
 		switch _, refuses := outcomes[d.reason]; {
 		case refuses && (refused.by == nil || d.by.precedes(refused.by)):
 			refused = d
-		case d.by.DryRun:
+		case d.by.Mode == DryRun:
 		case d.reason == SoftExceeded && x.Reason != SoftExceeded, d.reason == StoreFailOpen && x.Reason == Allowed:
 			x.Reason, x.Rule = d.reason, d.by.Name
 		}

@@ -50,7 +50,7 @@ func attachPolicies(t *testing.T, limiter *core.Limiter) *core.Guard {
 	return attach(t, limiter,
 		core.Rule{Name: "open", Limit: hourly, Overrides: true}, core.Rule{Name: "closed", Limit: hourly, OnStoreError: core.FailClosed},
 		core.Rule{Name: "local", Limit: hourly, OnStoreError: core.CountLocally(1), Ban: core.Ban{ByHand: true}},
-		core.Rule{Name: "dry", Limit: hourly, OnStoreError: core.FailClosed, DryRun: true},
+		core.Rule{Name: "dry", Limit: hourly, OnStoreError: core.FailClosed, Mode: core.DryRun},
 	)
 }
 
@@ -193,13 +193,13 @@ func TestExplainFailingFunctions(t *testing.T) {
 	plans := map[string]core.Limit{"pro": core.PerHour(9)}
 	attach(t, limiter,
 		core.Rule{Name: "good", Limit: limit},
-		core.Rule{Name: "key", Limit: limit, Key: fails}, core.Rule{Name: "dry key", Limit: limit, Key: fails, DryRun: true},
-		core.Rule{Name: "soft key", Limit: limit, Key: fails, Soft: true}, core.Rule{Name: "panic", Limit: limit, Key: panics},
+		core.Rule{Name: "key", Limit: limit, Key: fails}, core.Rule{Name: "dry key", Limit: limit, Key: fails, Mode: core.DryRun},
+		core.Rule{Name: "soft key", Limit: limit, Key: fails, Mode: core.Soft}, core.Rule{Name: "panic", Limit: limit, Key: panics},
 		core.Rule{Name: "plan", Limit: limit, Plan: fails, Plans: plans}, core.Rule{Name: "no plan", Limit: limit, Plan: func(core.Request) (string, error) { return "free", nil }, Plans: plans},
 		core.Rule{Name: "limit", Limit: limit, LimitFor: func(core.Request) (core.Limit, error) { return core.Limit{Max: -5}, nil }},
 		core.Rule{Name: "cost", Limit: limit, Cost: func(core.Request) int { return -3 }}, core.Rule{Name: "cost panics", Limit: limit, Cost: func(core.Request) int { panic("on purpose") }},
 		core.Rule{Name: "skip", Limit: limit, Skip: func(core.Request) bool { panic("on purpose") }},
-		core.Rule{Name: "login", Limit: limit, NeedLogin: true}, core.Rule{Name: "dry login", Limit: limit, NeedLogin: true, DryRun: true},
+		core.Rule{Name: "login", Limit: limit, NeedLogin: true}, core.Rule{Name: "dry login", Limit: limit, NeedLogin: true, Mode: core.DryRun},
 	)
 	for user, identify := range map[string]string{"": "Identify: panicked: interface conversion", "alice": "", "error": "Identify: " + errVerify.Error()} {
 		info := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1, User: user}

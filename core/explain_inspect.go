@@ -31,11 +31,11 @@ func (f *front) ofSubject(subject string) (x *explanation, all []*explained) {
 			for _, named := range rule.namedRules() {
 				e := newExplained(at, g, rule, version, place)
 				e.inspect(named, x.Subject)
-				if earlier := known[inspected{e.Name, e.DryRun}]; earlier != nil {
+				if earlier := known[inspected{e.Name, e.Mode == DryRun}]; earlier != nil {
 					earlier.merge(e)
 					continue
 				}
-				known[inspected{e.Name, e.DryRun}] = e
+				known[inspected{e.Name, e.Mode == DryRun}] = e
 				all = append(all, e)
 			}
 		}

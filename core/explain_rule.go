@@ -58,7 +58,7 @@ const (
 func newExplained(at int, g *attachment, rule *boundRule, version string, place func(rule string) string) *explained {
 	e := &explained{guard: at, rule: rule, cost: 1}
 	e.Place, e.Version = place(rule.displayName()), version
-	e.InHandler, e.DryRun, e.Soft = rule.inHandler, rule.DryRun, rule.Soft
+	e.InHandler, e.Mode = rule.inHandler, rule.Mode
 	for _, key := range g.calls.Noted().Routes {
 		e.Routes = append(e.Routes, key.Name())
 	}
@@ -109,9 +109,9 @@ func (e *explained) prepared(c *call) {
 	switch {
 	case e.undecided:
 		return
-	case e.Soft && (a.err != nil || e.rule.NeedLogin && c.userErr != nil):
+	case e.Mode == Soft && (a.err != nil || e.rule.NeedLogin && c.userErr != nil):
 		e.but("the call goes on uncounted")
-	case e.rule.NeedLogin && e.rule.lenient && c.user == "":
+	case e.rule.NeedLogin && e.rule.Mode != Enforce && c.user == "":
 		e.but("it refuses nobody, and so does not count callers who are not logged in")
 	case in.Free && in.Subject == nil && a.err == nil:
 		e.but("it costs nothing")
@@ -141,7 +141,7 @@ func (e *explained) prepared(c *call) {
 // is noted, and their errors, and a panic is one.
 func (e *explained) traced(rule *boundRule, c *call) *boundRule {
 	t := &boundRule{
-		Rule: rule.Rule, lenient: rule.lenient, limits: rule.limits, ban: rule.ban, suffix: rule.suffix, fixed: e.named, inHandler: rule.inHandler,
+		Rule: rule.Rule, limits: rule.limits, ban: rule.ban, suffix: rule.suffix, fixed: e.named, inHandler: rule.inHandler,
 	}
 	if rule.Skip != nil {
 		skip := once(e, "Skip", func(r Request) (bool, error) { return rule.Skip(r), nil })

@@ -291,7 +291,7 @@ func TestExplainSeveralGuards(t *testing.T) {
 	guards := []*core.Guard{
 		attach(t, limiter, core.Rule{Name: "first", Limit: hourly}), attach(t, limiter, core.Rule{Name: "costly", Limit: hourly, Cost: cost(5)}),
 	}
-	soft := attach(t, limiter, core.Rule{Name: "soft", Limit: hourly, Soft: true})
+	soft := attach(t, limiter, core.Rule{Name: "soft", Limit: hourly, Mode: core.Soft})
 	patterns := attach(t, limiter, core.Rule{Name: "patterns", Limit: core.PerHour(9), Paths: []string{"/p/**"}})
 	for _, guard := range guards {
 		guard.Check(newView("GET", "/p/a"))

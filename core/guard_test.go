@@ -203,7 +203,7 @@ func TestGuardReset(t *testing.T) {
 				Plan:  func(core.Request) (string, error) { return plan, nil },
 				Plans: map[string]core.Limit{"pro": core.PerHour(5).Bucket(5), "ours": core.Unlimited},
 			},
-			core.Rule{Name: "second", Limit: core.PerDay(100).Fixed(), DryRun: true},
+			core.Rule{Name: "second", Limit: core.PerDay(100).Fixed(), Mode: core.DryRun},
 			core.Rule{Limit: core.PerDay(50)},
 		)
 		call := func() {
@@ -294,7 +294,7 @@ func TestSkip(t *testing.T) {
 		skip := func(r core.Request) bool { return len(r.Header("X-Skip")) > 0 && r.Rule() == "n" }
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Ban: core.Ban{ByHand: true}, Skip: skip}
 		login, dry := rule, rule
-		login.NeedLogin, dry.DryRun = true, true
+		login.NeedLogin, dry.Mode = true, core.DryRun
 		skipped := func() *fakeView { return newView("GET", "/").with("X-Skip", "1") }
 		banFor(t, limiter, me, time.Hour)
 		for name, rule := range map[string]core.Rule{"by IP": rule, "with a login": login, "dry": dry} {

@@ -119,7 +119,7 @@ func TestAFailingKeyIsLogged(t *testing.T) {
 	key := func(core.Request) (string, error) { return "", errors.New("the tenants cannot be read") }
 	for then, rule := range map[string]core.Rule{
 		"the caller was refused":      {Name: "n", Seconds: 60, Key: key},
-		"refuses nobody, uncounted":   {Name: "n", Seconds: 60, Key: key, Soft: true},
+		"refuses nobody, uncounted":   {Name: "n", Seconds: 60, Key: key, Mode: core.Soft},
 		"the caller was refused, too": {Name: "n", Seconds: 60, Key: core.Join(core.ByUser, key)},
 	} {
 		var log logtest.Log
@@ -241,7 +241,7 @@ func TestRefusalsThatWaitForIdentify(t *testing.T) {
 	ip := core.Rule{Name: "ip", Seconds: 60, MaxCount: 1}
 	own := core.Rule{Name: "user", Seconds: 3600, MaxCount: 1, NeedLogin: true}
 	tried, dear := own, own
-	tried.MaxCount, tried.DryRun = 9, true
+	tried.MaxCount, tried.Mode = 9, core.DryRun
 	dear.MaxCount, dear.Cost = 5, func(r core.Request) int { return 1 + 5*len(r.Header("Dear")) }
 	client := redistest.Start(t).Client(t)
 	for _, test := range []struct {

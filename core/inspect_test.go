@@ -27,7 +27,7 @@ func TestInspect(t *testing.T) {
 		guard := attach(t, limiter, api, computed)
 		attach(t, limiter, api)
 		dry := api
-		dry.DryRun, dry.Plans, dry.Plan = true, nil, nil
+		dry.Mode, dry.Plans, dry.Plan = core.DryRun, nil, nil
 		dryGuard := attach(t, limiter, dry)
 		overridden := core.Rule{Name: "overridden", Limit: core.PerDay(5).Bucket(5), Key: core.ByUser, Overrides: true, Ban: core.Ban{After: 2, For: time.Hour}}
 		other := attach(t, limiter, overridden)
@@ -46,16 +46,16 @@ func TestInspect(t *testing.T) {
 		text := func(x core.Explanation) string {
 			var lines []string
 			for _, r := range x.Rules {
-				lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %t: %s; %s", r.Name, r.DryRun, limitsText(r), r.Reason)))
+				lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %v: %s; %s", r.Name, r.Mode, limitsText(r), r.Reason)))
 			}
 			return strings.Join(lines, "\n")
 		}
-		want := `api false: 5/24h fixed rule 3+2, 7/24h fixed plan pro 3+4, 2/30h fixed plan slow 1+1, unlimited plan vip, 9/20h fixed also 4+5; allowed
-computed false: 5/24h fixed rule 4+1, 4/30h fixed computed 1+3, any computed;
-api true: 5/24h fixed rule 1+4, 9/20h fixed also 1+8; allowed
-overridden false: 5/24h burst 5 rule 1+4; allowed
-GET /b false: 5/h rule 1+4; allowed
-POST /a false: 5/h rule 1+4; allowed`
+		want := `api enforce: 5/24h fixed rule 3+2, 7/24h fixed plan pro 3+4, 2/30h fixed plan slow 1+1, unlimited plan vip, 9/20h fixed also 4+5; allowed
+computed enforce: 5/24h fixed rule 4+1, 4/30h fixed computed 1+3, any computed;
+api dry_run: 5/24h fixed rule 1+4, 9/20h fixed also 1+8; allowed
+overridden enforce: 5/24h burst 5 rule 1+4; allowed
+GET /b enforce: 5/h rule 1+4; allowed
+POST /a enforce: 5/h rule 1+4; allowed`
 		x := inspect(t, limiter, "user:alice")
 		if got := text(x); !sameLines(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -63,7 +63,7 @@ func TestRulesThatAreNotLeased(t *testing.T) {
 		"without Lease": change(func(r *core.Rule) { r.Lease = 0 }),
 		"with Also":     change(func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(5000)} }),
 		"with Ban":      change(func(r *core.Rule) { r.Ban = core.Ban{ByHand: true} }),
-		"in DryRun":     change(func(r *core.Rule) { r.DryRun = true }),
+		"in DryRun":     change(func(r *core.Rule) { r.Mode = core.DryRun }),
 		"a plan of another algorithm": change(func(r *core.Rule) {
 			r.LimitFor = func(core.Request) (core.Limit, error) { return core.PerHour(3200).Bucket(3200), nil }
 		}),

@@ -28,17 +28,17 @@ type counterOf struct {
 }
 
 func (r *modelRule) counter(i int) counterOf {
-	return counterOf{r.Name, r.subject, r.DryRun, r.limits[i]}
+	return counterOf{r.Name, r.subject, r.Mode == core.DryRun, r.limits[i]}
 }
 
-func (r *modelRule) lenient() bool { return r.Soft || r.DryRun }
+func (r *modelRule) lenient() bool { return r.Mode != core.Enforce }
 
 // drawRule draws a rule of one of several kinds. It has one to three limits, whose windows are
 // longer than a test.
 func drawRule(t *rapid.T, name string, kinds int) *modelRule {
 	r := &modelRule{subject: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "subject")}
 	kind := rapid.IntRange(0, kinds-1).Draw(t, "kind")
-	r.Name, r.Soft, r.DryRun = name, kind == 1, kind == 2
+	r.Name, r.Mode = name, core.Mode(kind)
 	for i := range rapid.IntRange(1, 3).Draw(t, "limits") {
 		limit := core.Limit{Max: rapid.IntRange(1, 6).Draw(t, "max"), Window: time.Duration(300+i) * 24 * time.Hour}
 		limit.Algorithm = rapid.SampledFrom([]core.Algorithm{core.SlidingWindow, core.SlidingLog, core.TokenBucket}).Draw(t, "algorithm")
@@ -75,8 +75,8 @@ func (m *leniencyModel) call(cost int) (status int, reason core.Reason) {
 		switch {
 		case !r.lenient() && cost > largest:
 			return 400, core.CostTooHigh
-		case m.fits(r, cost) || r.DryRun:
-		case !r.Soft:
+		case m.fits(r, cost) || r.Mode == core.DryRun:
+		case r.Mode == core.Enforce:
 			status, reason = 429, core.LimitExceeded
 		case status == 200:
 			reason = core.SoftExceeded
@@ -119,7 +119,7 @@ func TestLenientRulesAsTheModelSays(t *testing.T) {
 					t.Fatalf("status %d, want %d", got, want)
 				}
 				whole := heard.heard[len(heard.heard)-1]
-				if allDry := !slices.ContainsFunc(m.rules, func(r *modelRule) bool { return !r.DryRun }); whole.Reason != reason && !allDry {
+				if allDry := !slices.ContainsFunc(m.rules, func(r *modelRule) bool { return r.Mode != core.DryRun }); whole.Reason != reason && !allDry {
 					t.Fatalf("the reason is %s, want %s: %+v", whole.Reason, reason, whole)
 				}
 				m.checkUse(t, limiter, heard.heard)
@@ -136,7 +136,7 @@ func (m *leniencyModel) guard(t *rapid.T, limiter *core.Limiter, name string, ki
 			m.rules = append(m.rules, m.rules[i-1])
 		default:
 			r := drawRule(t, fmt.Sprint(name, "-", i), kinds)
-			if r.DryRun && i > 0 && !m.rules[i-1].DryRun && rapid.Bool().Draw(t, "the same name") {
+			if r.Mode == core.DryRun && i > 0 && m.rules[i-1].Mode != core.DryRun && rapid.Bool().Draw(t, "the same name") {
 				r.Name = m.rules[i-1].Name
 			}
 			m.rules = append(m.rules, r)
@@ -159,7 +159,7 @@ func (m *leniencyModel) checkUse(t *rapid.T, limiter *core.Limiter, heard []core
 	for _, r := range m.rules {
 		for i, limit := range r.limits {
 			want := limit.Max - m.used[r.counter(i)]
-			if r.DryRun {
+			if r.Mode == core.DryRun {
 				m.checkReported(t, r, limit, want, heard)
 				continue
 			}
@@ -172,7 +172,7 @@ func (m *leniencyModel) checkUse(t *rapid.T, limiter *core.Limiter, heard []core
 			}
 			for deadline := time.Now().Add(patient); left() != want; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatalf("%s (Soft %t) of %s has %d left of %v, want %d", r.Name, r.Soft, r.subject, left(), limit, want)
+					t.Fatalf("%s (%v) of %s has %d left of %v, want %d", r.Name, r.Mode, r.subject, left(), limit, want)
 				}
 			}
 		}

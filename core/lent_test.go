@@ -206,7 +206,7 @@ func TestNothingLentIsKept(t *testing.T) {
 			core.Rule{Name: "log", Limit: core.PerMinute(5).Log(), Note: lentHeader("X-Note")},
 			core.Rule{Name: "slot", Limit: core.Limit{Max: 5, Window: 60 * time.Second, Algorithm: core.Concurrency}},
 			core.Rule{Name: "counted", Seconds: 60, Count: func(int) bool { return false }},
-			core.Rule{Name: "dry", Seconds: 60, MaxCount: 1, DryRun: true, Key: core.ByHeader("X-Note")},
+			core.Rule{Name: "dry", Seconds: 60, MaxCount: 1, Mode: core.DryRun, Key: core.ByHeader("X-Note")},
 		)
 		check("Guard")
 		for range 3 { // the third is refused

@@ -141,7 +141,7 @@ func TestWarnsOfARuleByUserWithoutIdentify(t *testing.T) {
 func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
 	hour := core.Rule{Name: "api", Seconds: 3600, MaxCount: 100_000}
 	other, byRoute, tried, slots := hour, hour, hour, atOnceAs("api", 9)
-	other.Name, byRoute.Key, tried.DryRun = "other", core.ByRoute, true
+	other.Name, byRoute.Key, tried.Mode = "other", core.ByRoute, core.DryRun
 	unnamed := hour
 	unnamed.Name = ""
 	for name, test := range map[string]struct {

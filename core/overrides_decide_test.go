@@ -327,7 +327,7 @@ func TestOverridesOfARuleInDryRun(t *testing.T) {
 		options.Identify, options.OnDecision = whoSays, heard.note
 		limiter := newLimiter(t, options)
 		live, dry := byUser("api"), byUser("api")
-		dry.DryRun, live.Limit = true, core.PerHour(9)
+		dry.Mode, live.Limit = core.DryRun, core.PerHour(9)
 		guard := newGuard(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}, dry)
 		o := operator{t, limiter, "api", core.PerHour(2)}
 		o.max("user:a", 1)
@@ -357,7 +357,7 @@ func TestCostOfADryRunUnderOverrides(t *testing.T) {
 		options.Identify, options.OnDecision = whoSays, heard.note
 		limiter := newLimiter(t, options)
 		dry, hard := byUser("api"), core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}
-		dry.DryRun, dry.Also = true, []core.Limit{core.PerDay(9)}
+		dry.Mode, dry.Also = core.DryRun, []core.Limit{core.PerDay(9)}
 		dry.Cost = func(r core.Request) int { return int(r.Size()) }
 		guard := newGuard(t, limiter, dry, hard)
 		operator{t, limiter, "api", core.PerHour(2)}.max("user:a", 3)

@@ -240,7 +240,7 @@ func TestWrongOverrides(t *testing.T) {
 func TestOverridesNeedARule(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	newGuard(t, limiter, core.Rule{Name: "without", Seconds: 1})
-	newGuard(t, limiter, core.Rule{Name: "dry", Seconds: 1, DryRun: true, Overrides: true})
+	newGuard(t, limiter, core.Rule{Name: "dry", Seconds: 1, Mode: core.DryRun, Overrides: true})
 	for _, name := range []string{"", "without", "unknown", "dr"} {
 		var wrong *core.RuleError
 		if _, err := limiter.Overrides(name); !errors.As(err, &wrong) {

@@ -128,7 +128,7 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 func (c *call) applyOwn(rules []*boundRule) *Refusal {
 	var needLogin *boundRule
 	for _, rule := range rules {
-		if rule.fixed == nil || rule.DryRun || rule.Skip != nil && c.skips(rule) {
+		if rule.fixed == nil || rule.Mode == DryRun || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
 		if rule.NeedLogin {

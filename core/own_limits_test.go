@@ -133,7 +133,7 @@ func TestWhichOwnLimitsAreShown(t *testing.T) {
 		{rule("", func(r *core.Rule) { r.Paths = []string{"/api/**"} }), "/api/** II of 2/m"},
 		{rule("", func(*core.Rule) {}), ""},
 		{rule("dry", func(r *core.Rule) {
-			r.DryRun, r.Key = true, func(core.Request) (string, error) { return "", errVerify }
+			r.Mode, r.Key = core.DryRun, func(core.Request) (string, error) { return "", errVerify }
 		}), ""},
 		{rule("skip", func(r *core.Rule) { r.Skip = func(r core.Request) bool { return r.Path() == "/rate_limit" } }), ""},
 		{rule("no skip", func(r *core.Rule) { r.Skip = func(r core.Request) bool { return r.Path() == "/healthz" } }), "no skip II of 2/m"},

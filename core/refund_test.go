@@ -375,7 +375,7 @@ func TestRefundOfADryRun(t *testing.T) {
 		limiter := newLimiter(t, options)
 		live := core.Rule{Name: "n", Seconds: 3600, MaxCount: 2}
 		dry := live
-		dry.DryRun = true
+		dry.Mode = core.DryRun
 		both := newGuard(t, limiter, live, dry)
 		wantStatus(t, both, newView("GET", "/"), 200)
 		heard.last(t, 2)

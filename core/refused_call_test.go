@@ -24,9 +24,9 @@ func TestRefusedCallsGiveBackNothingThatTheyDidNotTake(t *testing.T) {
 				r.Plan = func(core.Request) (string, error) { return "internal", nil }
 			},
 			"an override":        func(_ *core.Rule, o operator) { o.lift("org") },
-			"a soft block":       func(r *core.Rule, o operator) { r.Soft = true; o.block("org", time.Time{}) },
-			"a soft cost":        func(r *core.Rule, _ operator) { r.Soft, r.Cost = true, cost(4) },
-			"a soft lower limit": func(r *core.Rule, o operator) { r.Soft, r.Cost = true, cost(2); o.max("org", 1) },
+			"a soft block":       func(r *core.Rule, o operator) { r.Mode = core.Soft; o.block("org", time.Time{}) },
+			"a soft cost":        func(r *core.Rule, _ operator) { r.Mode, r.Cost = core.Soft, cost(4) },
+			"a soft lower limit": func(r *core.Rule, o operator) { r.Mode, r.Cost = core.Soft, cost(2); o.max("org", 1) },
 		} {
 			t.Run(fmt.Sprint(name, " ", limit), func(t *testing.T) {
 				options.Prefix = fmt.Sprint(strings.ReplaceAll(name, " ", "-"), limit.Algorithm)
@@ -59,7 +59,7 @@ func TestStoppedCallsBanNobody(t *testing.T) {
 		limiter := newLimiter(t, options)
 		login := core.Rule{Name: "login", Limit: core.PerDay(1), Key: key("caller"), Ban: core.Ban{After: 1, For: time.Hour}}
 		tried := login
-		tried.Name, tried.Key, tried.DryRun = "tried", key("user"), true
+		tried.Name, tried.Key, tried.Mode = "tried", key("user"), core.DryRun
 		wantStatus(t, attach(t, limiter, login, tried), newView("GET", "/"), 200)
 		costly := core.Rule{Name: "export", Limit: core.PerDay(3), Key: key("tenant"), Overrides: true, Cost: cost(4)}
 		blocked := core.Rule{Name: "api", Limit: core.PerDay(3), Key: key("key"), Overrides: true}
@@ -100,7 +100,7 @@ func TestDryBansChargeOnce(t *testing.T) {
 		limiter := newLimiter(t, options)
 		api := core.Rule{Name: "api", Limit: core.PerDay(9), Key: key("caller")}
 		login := core.Rule{Name: "login", Limit: core.PerDay(9), Key: key("caller"), Ban: core.Ban{After: 1, For: time.Hour}}
-		tried := core.Rule{Name: "tried", Limit: core.PerDay(1), Key: key("caller"), DryRun: true, Ban: core.Ban{After: 3, For: time.Hour}}
+		tried := core.Rule{Name: "tried", Limit: core.PerDay(1), Key: key("caller"), Mode: core.DryRun, Ban: core.Ban{After: 3, For: time.Hour}}
 		other := core.Rule{Name: "other", Limit: core.PerDay(9), Key: key("tenant"), Overrides: true}
 		guard := newGuard(t, limiter, api, login, tried, other)
 		for left := 8; left > 4; left-- {

@@ -25,8 +25,8 @@ var (
 	freeRule    = core.Rule{Name: "free", Limit: core.PerDay(3), Key: key("free"), Overrides: true}
 	bannedRule  = core.Rule{Name: "banned", Limit: core.PerDay(3), Key: key("banned"), Ban: core.Ban{ByHand: true}}
 	countedRule = core.Rule{Name: "counted", Limit: core.PerDay(3), Key: key("counted")}
-	refusesNone = core.Rule{Name: "dry", Limit: core.PerDay(3), Key: key("blocked"), Overrides: true, DryRun: true}
-	softRule    = core.Rule{Name: "soft", Limit: core.PerDay(3), Key: key("blocked"), Overrides: true, Soft: true}
+	refusesNone = core.Rule{Name: "dry", Limit: core.PerDay(3), Key: key("blocked"), Overrides: true, Mode: core.DryRun}
+	softRule    = core.Rule{Name: "soft", Limit: core.PerDay(3), Key: key("blocked"), Overrides: true, Mode: core.Soft}
 )
 
 // The calls of these rules, in any order, get this answer.

@@ -111,11 +111,11 @@ func drawShardedRule(t *rapid.T, i int, subject string) core.Rule {
 	r.Overrides = rapid.Bool().Draw(t, "overrides")
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
-		r.Soft = true
+		r.Mode = core.Soft
 	case 1:
-		r.DryRun = true
+		r.Mode = core.DryRun
 	case 2:
-		r.DryRun = true
+		r.Mode = core.DryRun
 		fallthrough
 	case 3, 4:
 		r.Ban = core.Ban{After: 1, For: month}

@@ -81,7 +81,7 @@ func (f *forgotten) add(keyHead string, rule *boundRule, named *namedRule, subje
 func (b *boundRule) appendNotices(keys [][]byte, named *namedRule, keyHead, subject string) [][]byte {
 	for _, fraction := range b.Warn {
 		for _, limit := range named.countedLimits() {
-			keys = append(keys, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, b.DryRun, limit.counted.Compiled, fraction)))
+			keys = append(keys, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, b.Mode == DryRun, limit.counted.Compiled, fraction)))
 		}
 	}
 	return keys

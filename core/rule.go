@@ -117,27 +117,9 @@ type Rule struct {
 	// Danger: while Redis does not answer, OnStoreError decides by the rule's own limit. Only blocks
 	// that the process knows still hold.
 	Overrides bool
-	// DryRun counts and decides, but refuses nobody. If the rule would have refused a call,
-	// OnDecision receives a separate Decision, which is allowed with the Reason DryRunExceeded. The
-	// rule has counters of its own, so nothing counted meanwhile is held against callers when
-	// DryRun is switched off. Callers do not notice it.
-	DryRun bool
-	// Soft refuses nobody either, but tells the handler. A call that fits is charged. One that does
-	// not fit goes on, is not charged by this rule, and does not keep other rules from being
-	// charged. If no other rule refuses it, its Decision has the Reason [SoftExceeded], and the
-	// handler finds that by [DecisionFrom], even without Options.Expose. Inside a handler,
-	// [Check.Allow] returns it in Answer.Context. So a service can answer with less, or later,
-	// instead of not at all. The limits of Also are charged with the rule's own, or none of them is.
-	//
-	// Callers see a soft limit in headers only if no other rule of the middleware is shown there,
-	// and never a Retry-After. With NeedLogin, callers who are not logged in are not counted. If Key
-	// or Identify fails, the call goes on uncounted. A cost above the limit, and a subject that is
-	// Blocked by an override, are SoftExceeded.
-	//
-	// The rule needs a Name, and all rules of this Name must be Soft. It cannot have DryRun, Ban,
-	// Lease, or OnStoreError: FailClosed. A call with a soft rule always asks the store, even if
-	// another rule refused the same call just before.
-	Soft bool
+	// Mode is what becomes of calls that do not fit: [Enforce] refuses them, [Soft] marks them for
+	// the handler, and [DryRun] only counts and reports them. The default is Enforce.
+	Mode Mode
 
 	// Warn are fractions of the limit that are reported to [Options].OnThreshold when a call reaches
 	// them, such as 0.8 and 1: at most four, above 0 and up to 1, in ascending order. The default is

@@ -18,7 +18,6 @@ import (
 // to call.
 type boundRule struct {
 	Rule
-	lenient bool             // DryRun or Soft: the rule refuses nobody
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
 	scope   pathmatch.Scope
@@ -54,7 +53,7 @@ func bind(r Rule, sameName map[string]int, tallies *tally.Table) *boundRule {
 // bindAs is bind for a rule whose limits have a suffix in headers.
 func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
 	r.OnStoreError = r.OnStoreError.or(FailOpen)
-	b := &boundRule{Rule: r, lenient: r.DryRun || r.Soft, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+	b := &boundRule{Rule: r, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].span())
 		b.ban = &ban
@@ -93,7 +92,7 @@ func (b *boundRule) fixedName() string {
 
 // newNamed returns the rule under a name, without its tally, which only a rule in use needs.
 func (b *boundRule) newNamed(name string) *namedRule {
-	p := &namedRule{name: name, banKey: rediskey.BanTail(name, b.DryRun), overrideKey: rediskey.OverrideTail(name)}
+	p := &namedRule{name: name, banKey: rediskey.BanTail(name, b.Mode == DryRun), overrideKey: rediskey.OverrideTail(name)}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has reported the error
 		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))
@@ -106,13 +105,7 @@ func (b *boundRule) newNamed(name string) *namedRule {
 
 // counted returns what the engine knows of the rule under a name.
 func (b *boundRule) counted(p *namedRule) engine.Rule {
-	r := engine.Rule{Name: p.name, Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease), Warn: b.Warn}
-	switch {
-	case b.DryRun:
-		r.Mode = engine.DryRun
-	case b.Soft:
-		r.Mode = engine.Soft
-	}
+	r := engine.Rule{Name: p.name, Mode: engine.Mode(b.Mode), Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease), Warn: b.Warn}
 	for _, limit := range p.limits {
 		r.Limits = append(r.Limits, &limit.counted)
 	}
@@ -153,7 +146,7 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 	}
 	return &ruleLimit{
 		limit: limit, phrase: limit.phrase(), title: title,
-		counted: engine.Limit{Compiled: compiled, Max: int64(limit.Max), KeyTail: rediskey.LimitTail(name, b.DryRun, compiled)},
+		counted: engine.Limit{Compiled: compiled, Max: int64(limit.Max), KeyTail: rediskey.LimitTail(name, b.Mode == DryRun, compiled)},
 		policy:  limitheader.NewPolicy(title, limit.atOnce(), limit.fullAgainAfter(), limit.Algorithm.properties().Slots),
 	}
 }

@@ -35,7 +35,7 @@ func (r *Rule) check() *RuleError {
 	if wrong := r.checkOverrides(); wrong != nil {
 		return wrong
 	}
-	if wrong := r.checkSoft(); wrong != nil {
+	if wrong := r.checkMode(); wrong != nil {
 		return wrong
 	}
 	if wrong := r.checkWarn(); wrong != nil {
@@ -152,21 +152,21 @@ func (r *Rule) checkLease() *RuleError {
 	return nil
 }
 
-// checkSoft returns what does not go with Soft, or nil.
-func (r *Rule) checkSoft() *RuleError {
+// checkMode returns what is wrong with Mode, or does not go with it, or nil.
+func (r *Rule) checkMode() *RuleError {
 	switch {
-	case !r.Soft:
+	case !r.Mode.known():
+		return r.wrong("Mode", r.Mode, "must be Enforce, Soft or DryRun")
+	case r.Mode != Soft:
 		return nil
 	case r.Name == "":
-		return r.wrong("Soft", true, "needs a Name, and all rules of this Name must be Soft")
-	case r.DryRun:
-		return r.wrong("Soft", true, "cannot be combined with DryRun: set one or the other")
+		return r.wrong("Mode", r.Mode, "needs a Name, and all rules of this Name must be Soft")
 	case r.Ban != Ban{}:
-		return r.wrong("Soft", true, "cannot be combined with Ban, because the rule refuses nobody")
+		return r.wrong("Mode", r.Mode, "cannot be combined with Ban, because the rule refuses nobody")
 	case r.Lease != 0:
-		return r.wrong("Soft", true, "cannot be combined with Lease: permits are leased before it is known whether another rule refuses the call")
+		return r.wrong("Mode", r.Mode, "cannot be combined with Lease: permits are leased before it is known whether another rule refuses the call")
 	case r.OnStoreError == FailClosed:
-		return r.wrong("Soft", true, "cannot be combined with FailClosed, because the rule refuses nobody")
+		return r.wrong("Mode", r.Mode, "cannot be combined with FailClosed, because the rule refuses nobody")
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func FuzzRule(f *testing.F) {
 		days := core.PerCalendarDay(1, zone).Calendar == r.Limit.Calendar
 		f.Add(r.Seconds, r.MaxCount, r.Limit.Max, int64(r.Limit.Window), days, zone, byte(r.Limit.Algorithm), r.Limit.Burst, r.Name, strings.Join(r.Paths, "\n"),
 			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, r.OnStoreError == core.FailClosed, 0.5, r.Message, r.Ban.After, int64(r.Ban.For),
-			int64(r.Ban.Max), r.NeedLogin, r.DryRun)
+			int64(r.Ban.Max), r.NeedLogin, byte(r.Mode))
 	}
 	year := 366 * 24 * time.Hour
 	for _, r := range []core.Rule{
@@ -39,7 +39,8 @@ func FuzzRule(f *testing.F) {
 		{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
 		{Seconds: 1, Paths: []string{"/[", "x"}}, {Seconds: 1, Paths: []string{"/{id}"}}, {Seconds: 1, Except: []string{"/\xff"}},
 		{Seconds: 1, Methods: []string{"GET", "get"}}, {Seconds: 1, Message: "\xff"}, {Seconds: 1, Ban: core.Ban{After: 3, For: time.Hour}},
-		{Seconds: 1, Ban: core.Ban{After: 1, For: math.MinInt64, Max: math.MaxInt64}}, {Seconds: 1, NeedLogin: true}, {Seconds: 1, DryRun: true},
+		{Seconds: 1, Ban: core.Ban{After: 1, For: math.MinInt64, Max: math.MaxInt64}}, {Seconds: 1, NeedLogin: true}, {Seconds: 1, Mode: core.DryRun},
+		{Name: "n", Seconds: 1, Mode: core.Soft}, {Seconds: 1, Mode: 99},
 	} {
 		add(r, "")
 	}
@@ -47,7 +48,7 @@ func FuzzRule(f *testing.F) {
 	add(core.Rule{}, "../../etc/passwd")
 	add(core.Rule{Seconds: 1}, "Local\x00")
 	f.Fuzz(func(t *testing.T, seconds, most, limitMax int, window int64, days bool, zone string, algorithm byte, burst int, name, paths, except, methods string,
-		lease int, closed bool, share float64, message string, banAfter int, banFor, banMax int64, needLogin, dryRun bool) {
+		lease int, closed bool, share float64, message string, banAfter int, banFor, banMax int64, needLogin bool, mode byte) {
 		policy := core.CountLocally(share)
 		if closed {
 			policy = core.FailClosed
@@ -56,7 +57,7 @@ func FuzzRule(f *testing.F) {
 			Seconds: seconds, MaxCount: most, Name: name,
 			Limit: core.Limit{Max: limitMax, Window: time.Duration(window), Algorithm: core.Algorithm(algorithm), Burst: burst},
 			Paths: lines(paths), Except: lines(except), Methods: lines(methods), Lease: lease, OnStoreError: policy,
-			Message: message, Ban: core.Ban{After: banAfter, For: time.Duration(banFor), Max: time.Duration(banMax)}, NeedLogin: needLogin, DryRun: dryRun,
+			Message: message, Ban: core.Ban{After: banAfter, For: time.Duration(banFor), Max: time.Duration(banMax)}, NeedLogin: needLogin, Mode: core.Mode(mode),
 		}
 		switch {
 		case days && zone != "":
@@ -153,7 +154,7 @@ func (r *triedRule) use() {
 		r.Fatalf("%+v: counted by %v", r.rule, limit)
 	}
 	over := 429
-	if r.rule.DryRun {
+	if r.rule.Mode != core.Enforce {
 		over = 200
 	}
 	if limit.Algorithm == core.Concurrency {
@@ -170,7 +171,7 @@ func (r *triedRule) use() {
 		r.Fatalf("%+v: one call more gets %d", r.rule, got)
 	}
 	exceeded := slices.ContainsFunc(r.heard, func(d core.Decision) bool { return d.Reason == core.DryRunExceeded })
-	if last := r.heard[len(r.heard)-1]; exceeded != r.rule.DryRun || last.RetryAfter <= 0 && !r.rule.DryRun {
+	if last := r.heard[len(r.heard)-1]; exceeded != (r.rule.Mode == core.DryRun) || (last.Reason == core.SoftExceeded) != (r.rule.Mode == core.Soft) || last.RetryAfter <= 0 && over == 429 {
 		r.Errorf("%+v: one call more is answered %+v", r.rule, last)
 	}
 }

@@ -256,7 +256,7 @@ func TestANameStandsForAllLimits(t *testing.T) {
 	swapped.Also = []core.Limit{list.Also[1], list.Also[0]}
 	spelled.Seconds, spelled.Limit = 0, core.PerMinute(5)
 	spelled.Also = []core.Limit{list.Also[0], {Max: 50, Calendar: core.PerCalendarDay(1, "UTC").Calendar}}
-	dry.DryRun = true
+	dry.Mode = core.DryRun
 	for name, rule := range map[string]core.Rule{"another number": other, "fewer": fewer, "another order": swapped} {
 		t.Run(name, func(t *testing.T) {
 			_, err := limiter.Guard(rule)

@@ -31,7 +31,7 @@ type claim struct {
 	limits []Limit
 	// overrides is Rule.Overrides, in which all rules of this name agree.
 	overrides bool
-	soft      bool   // Rule.Soft, in which they agree too
+	mode      Mode   // Rule.Mode, in which they agree too
 	bans      bool   // a rule of this name has Ban set
 	banAfter  int    // the Ban.After of that rule
 	place     string // where the rule stands, or was attached
@@ -98,7 +98,7 @@ func (n *ruleNames) compare(owner *nameOwner, rules []*boundRule, stays func(cla
 			continue
 		}
 		name, limits := rule.claims()
-		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, soft: rule.Soft, bans: rule.Ban != Ban{}, banAfter: rule.Ban.After}
+		own := claim{owner: owner, rule: rule.fixed.name, limits: limits, overrides: rule.Overrides, mode: rule.Mode, bans: rule.Ban != Ban{}, banAfter: rule.Ban.After}
 		taken, among := fresh[name]
 		conflicts := func(c claim) bool { return stays(c) && own.differs(c) }
 		if at := slices.IndexFunc(n.claims[name], conflicts); at >= 0 {
@@ -116,7 +116,7 @@ func (n *ruleNames) compare(owner *nameOwner, rules []*boundRule, stays func(cla
 
 // differs reports whether a name cannot stand for both claims.
 func (c claim) differs(other claim) bool {
-	return !slices.Equal(c.limits, other.limits) || c.overrides != other.overrides || c.soft != other.soft
+	return !slices.Equal(c.limits, other.limits) || c.overrides != other.overrides || c.mode != other.mode
 }
 
 // find returns the claim of an owner to a name, or nil.
@@ -163,9 +163,9 @@ type nameConflict struct {
 func (c *nameConflict) error(here string) *RuleError {
 	taken, own, why := limitsText(c.taken.limits), limitsText(c.own.limits), "one name, one limit"
 	switch {
-	case c.taken.soft != c.own.soft:
-		taken, own = fmt.Sprintf("Soft: %t", c.taken.soft), fmt.Sprintf("Soft: %t", c.own.soft)
-		why = "a Soft rule refuses nobody, so it cannot share counters with a rule that does"
+	case c.taken.mode != c.own.mode:
+		taken, own = fmt.Sprintf("Mode: %v", c.taken.mode), fmt.Sprintf("Mode: %v", c.own.mode)
+		why = "a soft rule refuses nobody, so it cannot share counters with a rule that does"
 	case slices.Equal(c.taken.limits, c.own.limits):
 		taken, own = fmt.Sprintf("Overrides: %t", c.taken.overrides), fmt.Sprintf("Overrides: %t", c.own.overrides)
 		why = "rules of one name share their overrides"
@@ -221,7 +221,7 @@ func (b *boundRule) claims() (key string, limits []Limit) {
 	for _, limit := range b.limits {
 		limits = append(limits, limit.normal())
 	}
-	if b.Name != "" && !b.DryRun {
+	if b.Name != "" && b.Mode != DryRun {
 		return b.Name, limits
 	}
 	return b.fixed.limits[0].counted.KeyTail, limits

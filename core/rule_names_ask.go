@@ -40,7 +40,7 @@ func (n *ruleNames) obeying() (banned, overridden []string) {
 			if c.bans && c.rule == name { // a rule in DryRun claims the tail of its keys
 				banned = append(banned, name)
 			}
-			if c.overrides && !c.soft && c.rule == name {
+			if c.overrides && c.mode != Soft && c.rule == name {
 				overridden = append(overridden, name)
 			}
 		}

@@ -35,7 +35,7 @@ func TestOneNameOneLimit(t *testing.T) {
 		{"the same paths with an exception", paths, core.Rule{Seconds: 61, Paths: []string{"/a", "/b"}, Except: []string{"/a"}}, false},
 		{"Overrides on both", core.Rule{Name: "api", Seconds: 60, Overrides: true}, core.Rule{Name: "api", Seconds: 60, Overrides: true}, false},
 		{"Overrides on one", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true}, true},
-		{"Overrides on one that is tried", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true, DryRun: true}, false},
+		{"Overrides on one that is tried", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true, Mode: core.DryRun}, false},
 		{"unnamed", core.Rule{Seconds: 60}, core.Rule{Seconds: 61}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

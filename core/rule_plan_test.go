@@ -355,7 +355,7 @@ func TestNamedPlansBesideOtherFields(t *testing.T) {
 	if d := heard.last(t, 19); d.Source != core.FromLease || d.Limit != core.PerHour(3200) {
 		t.Errorf("%+v, want a leased permit of the plan", d)
 	}
-	dry.Name, dry.DryRun, dry.Plans = "dry", true, map[string]core.Limit{"pro": core.PerHour(1)}
+	dry.Name, dry.Mode, dry.Plans = "dry", core.DryRun, map[string]core.Limit{"pro": core.PerHour(1)}
 	wantServed(t, newGuard(t, limiter, dry), newView("GET", "/"), ok, 200, 200, 200)
 	if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.DryRunExceeded && d.Limit == core.PerHour(1) }) {
 		t.Errorf("%+v, want one that DryRun would have refused by the plan", heard.heard)

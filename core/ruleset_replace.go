@@ -21,12 +21,13 @@ import (
 // and another limit. The error joins a *[RuleError] for each mistake. It is logged once, and Stats
 // show it until the next success.
 //
-// Counters keep their use as long as Name, Key, DryRun, and the Window and Algorithm of the limit
-// stay the same. If only Max or Burst changes, the use so far counts against the new limit at once.
-// In any other case the new counter starts empty. Permits that were leased under another limit are
-// given back within a second. A call in flight ends by the rules that it began with: its slots are
-// renewed and freed, and its charge is kept or refunded, in the counter that was charged. So if the
-// Window of a Concurrency changes, the calls in flight are not counted by the new limit.
+// Counters keep their use as long as Name, Key, and the Window and Algorithm of the limit stay the
+// same, and Mode does not change to or from DryRun. If only Max or Burst changes, the use so far
+// counts against the new limit at once. In any other case the new counter starts empty. Permits that
+// were leased under another limit are given back within a second. A call in flight ends by the rules
+// that it began with: its slots are renewed and freed, and its charge is kept or refunded, in the
+// counter that was charged. So if the Window of a Concurrency changes, the calls in flight are not
+// counted by the new limit.
 func (s *RuleSet) Replace(version string, rules ...Rule) error {
 	if !s.made() {
 		return errZeroRuleSet

@@ -329,7 +329,7 @@ func TestManyReloads(t *testing.T) {
 	replace := func(more ...core.Rule) {
 		version++
 		tried := named("tried", core.Per(5, time.Duration(version)*time.Second))
-		tried.DryRun = true
+		tried.Mode = core.DryRun
 		if err := set.Replace(fmt.Sprint(version), append(more, named("api", core.PerHour(version)), tried)...); err != nil {
 			t.Fatal(err)
 		}

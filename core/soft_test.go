@@ -13,8 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
-// gentle is a rule with Soft that lets two calls an hour pass unmarked.
-var gentle = core.Rule{Name: "soft", Seconds: 3600, MaxCount: 2, Soft: true}
+// gentle is a rule in Soft that lets two calls an hour pass unmarked.
+var gentle = core.Rule{Name: "soft", Seconds: 3600, MaxCount: 2, Mode: core.Soft}
 
 // wantSoft checks that a call goes on, and that its handler finds the reason, or nothing for "".
 func wantSoft(t *testing.T, guard *core.Guard, v adapter.View, reason core.Reason) core.Decision {
@@ -81,7 +81,7 @@ func TestSoftInACheck(t *testing.T) {
 // The user is in the context of a call only if Expose is set.
 func TestSoftExposesOnlyTheDecision(t *testing.T) {
 	for _, expose := range []bool{false, true} {
-		guard := newGuard(t, newLimiter(t, core.Options{Identify: whoSays, Expose: expose}), core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Soft: true, Key: core.ByUser})
+		guard := newGuard(t, newLimiter(t, core.Options{Identify: whoSays, Expose: expose}), core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Mode: core.Soft, Key: core.ByUser})
 		wantStatus(t, guard, by("alice"), 200)
 		answer := wantStatus(t, guard, by("alice"), 200)
 		if d, _ := core.DecisionFrom(answer.Context); d.Reason != core.SoftExceeded || d.Key != "user:alice" {
@@ -185,7 +185,7 @@ func TestSoftRefunds(t *testing.T) {
 // than what is left then.
 func TestSoftRefundsByHandAndOutcome(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Soft: true},
+	guard := newGuard(t, limiter, core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Mode: core.Soft},
 		core.Rule{Name: "hard", Seconds: 3600, Cost: cost(2), Count: is(401)})
 	wantServed(t, guard, newView("GET", "/"), 401, 401)
 	answer := wantStatus(t, guard, newView("GET", "/"), 200)
@@ -255,7 +255,7 @@ func TestSoftOfACostThatNeverFits(t *testing.T) {
 		for name, overrides := range map[string]bool{"plain": false, "overridable": true} {
 			limiter := newLimiter(t, options)
 			rule := core.Rule{
-				Name: name, Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(2)}, Soft: true, Overrides: overrides,
+				Name: name, Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(2)}, Mode: core.Soft, Overrides: overrides,
 				Cost: func(r core.Request) int { return int(r.Size()) },
 			}
 			guard := newGuard(t, limiter, rule, core.Rule{Name: name + " hard", Seconds: 3600})
@@ -301,7 +301,7 @@ func TestLenientRulesInOneCounterWithACostThatNeverFits(t *testing.T) {
 				wantServed(t, newGuard(t, limiter, rules[0], rules[1], hard), newView("GET", "/"), ok, 200)
 				wantServed(t, newGuard(t, limiter, rules[1], rules[0], hard), newView("GET", "/"), ok, 200)
 				wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 3)
-				if base.Soft {
+				if base.Mode == core.Soft {
 					wantLeft(t, limiter, name, me, two[0].limit, two[0].limit.Max)
 					wantLeft(t, limiter, name, me, core.PerDay(9), 9)
 				}
@@ -341,7 +341,7 @@ func TestSoftSlots(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		rule := atOnce(1)
-		rule.Soft = true
+		rule.Mode = core.Soft
 		guard := newGuard(t, limiter, rule)
 		serveInside(t, guard, func() {
 			wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded)
@@ -386,7 +386,7 @@ func TestSoftInStats(t *testing.T) {
 // rule. Only that rule counts then, and refuses.
 func TestSoftNamedLikeARoute(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		soft, hard := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Soft: true, Overrides: true}, core.Rule{Seconds: 3600, MaxCount: 3}
+		soft, hard := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Mode: core.Soft, Overrides: true}, core.Rule{Seconds: 3600, MaxCount: 3}
 		soft.Also = []core.Limit{core.PerDay(1)}
 		other := core.Rule{Name: "other", Seconds: 3600, MaxCount: 99, Overrides: true, Key: key("x")}
 		for i, rules := range [][]core.Rule{{soft, hard, other}, {hard, soft, other}} {
@@ -403,7 +403,7 @@ func TestSoftNamedLikeARoute(t *testing.T) {
 // The override of such a soft rule holds neither for the unnamed rule nor for one behind it.
 func TestSoftOverrideNamedLikeARoute(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	soft := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Soft: true, Overrides: true}
+	soft := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Mode: core.Soft, Overrides: true}
 	guard := newGuard(t, limiter, soft, core.Rule{Seconds: 3600, MaxCount: 2}, core.Rule{Name: "other", Seconds: 3600})
 	operator{t, limiter, "GET /", core.PerHour(1)}.lift(me)
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
@@ -441,7 +441,7 @@ func TestDryRunsShareSomeLimits(t *testing.T) {
 			limiter := newLimiter(t, options)
 			rules := []core.Rule{{Name: "hard " + name, Seconds: 3600}}
 			for _, limits := range limits {
-				rules = append(rules, core.Rule{Name: name, Limit: limits[0], Also: limits[1:], DryRun: true})
+				rules = append(rules, core.Rule{Name: name, Limit: limits[0], Also: limits[1:], Mode: core.DryRun})
 			}
 			wantServed(t, newGuard(t, limiter, rules...), newView("GET", "/"), ok, 200, 200, 200)
 			wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 2)
@@ -464,7 +464,7 @@ func TestManyLenientRules(t *testing.T) {
 			if i%5 == 0 {
 				further.Max = 1
 			}
-			rules = append(rules, core.Rule{Name: fmt.Sprint("soft", i), Limit: core.PerHour(9), Also: []core.Limit{further}, Soft: true})
+			rules = append(rules, core.Rule{Name: fmt.Sprint("soft", i), Limit: core.PerHour(9), Also: []core.Limit{further}, Mode: core.Soft})
 		}
 		wantServed(t, newGuard(t, limiter, rules...), newView("GET", "/"), ok, 200, 200, 200)
 		for _, r := range rules {
@@ -492,7 +492,7 @@ func TestLenientRulesBesideALogin(t *testing.T) {
 // limit too and this one is not.
 func TestSoftInOlderHeaders(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
-	outer, inner := newGuard(t, limiter, core.Rule{Name: "hard", Limit: core.PerHour(9).Fixed()}), newGuard(t, limiter, core.Rule{Name: "soft", Limit: core.PerHour(1).Fixed(), Soft: true})
+	outer, inner := newGuard(t, limiter, core.Rule{Name: "hard", Limit: core.PerHour(9).Fixed()}), newGuard(t, limiter, core.Rule{Name: "soft", Limit: core.PerHour(1).Fixed(), Mode: core.Soft})
 	for i := range int64(3) {
 		v := newView("GET", "/")
 		wantStatus(t, outer, v, 200)
@@ -523,15 +523,14 @@ func TestSoftInOwnLimits(t *testing.T) {
 
 func TestSoftRulesRefused(t *testing.T) {
 	for name, rule := range map[string]core.Rule{
-		"without a name":  {Seconds: 1, Soft: true},
-		"with DryRun":     {Name: "n", Seconds: 1, Soft: true, DryRun: true},
-		"with a ban":      {Name: "n", Seconds: 1, Soft: true, Ban: core.Ban{ByHand: true}},
-		"with a lease":    {Name: "n", Seconds: 1, Soft: true, Lease: 1},
-		"with FailClosed": {Name: "n", Seconds: 1, Soft: true, OnStoreError: core.FailClosed},
+		"without a name":  {Seconds: 1, Mode: core.Soft},
+		"with a ban":      {Name: "n", Seconds: 1, Mode: core.Soft, Ban: core.Ban{ByHand: true}},
+		"with a lease":    {Name: "n", Seconds: 1, Mode: core.Soft, Lease: 1},
+		"with FailClosed": {Name: "n", Seconds: 1, Mode: core.Soft, OnStoreError: core.FailClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newLimiter(t, core.Options{}).Guard(rule)
-			wantRuleError(t, err, rule.Name, "Soft", "true")
+			wantRuleError(t, err, rule.Name, "Mode", "soft")
 		})
 	}
 }
@@ -541,7 +540,7 @@ func TestSoftNamesAreTheirOwn(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	newGuard(t, limiter, gentle, gentle)
 	hard := gentle
-	hard.Soft = false
+	hard.Mode = core.Enforce
 	_, err := limiter.Guard(hard)
 	wantRuleError(t, err, "soft", "Name", "soft")
 	_, err = newLimiter(t, core.Options{}).Guard(hard, gentle)
@@ -553,12 +552,12 @@ func TestSoftNamesAreTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	guard := set.MustGuard("mine")
-	mine.Soft = true
+	mine.Mode = core.Soft
 	if err := set.Replace("2", mine); err != nil {
 		t.Error(err)
 	}
 	newGuard(t, limiter, mine)
-	mine.Soft = false
+	mine.Mode = core.Enforce
 	var wrong *core.RuleError
 	if err := set.Replace("3", mine); !errors.As(err, &wrong) || wrong.Field != "Name" {
 		t.Errorf("%v, want an error about the name", err)
@@ -571,7 +570,7 @@ func TestSoftNamesAreTheirOwn(t *testing.T) {
 func TestSoftOutsideOfOtherMiddleware(t *testing.T) {
 	for _, expose := range []bool{false, true} {
 		limiter := newLimiter(t, core.Options{Expose: expose})
-		soft := core.Rule{Name: "soft", Seconds: 3600, MaxCount: 1, Soft: true}
+		soft := core.Rule{Name: "soft", Seconds: 3600, MaxCount: 1, Mode: core.Soft}
 		outer := newGuard(t, limiter, soft, core.Rule{Name: "outer", Seconds: 3600})
 		inner := newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600})
 		wantStatus(t, outer, newView("GET", "/"), 200)

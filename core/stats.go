@@ -82,7 +82,7 @@ type DecisionCount struct {
 	Count uint64
 	// Bound is the number of these calls that were answered with this decision. If several rules
 	// decide a call, the answer is that of the rule that refused. If all allowed it, the answer is
-	// that of an exceeded rule with Soft, or else of the rule with the fewest permits left.
+	// that of an exceeded rule in Soft, or else of the rule with the fewest permits left.
 	// OnDecision receives the same one. The sum of Bound over all rules is the number of calls that
 	// were decided. A rule in DryRun never binds, so calls that only such rules looked at are not
 	// in the sum.

@@ -63,7 +63,7 @@ func TestStatsAreExact(t *testing.T) {
 		}
 		limiter := newLimiter(t, options)
 		tried, login := day("tried", 1), day("login", n)
-		tried.DryRun, login.NeedLogin = true, true
+		tried.Mode, login.NeedLogin = core.DryRun, true
 		guards := []*core.Guard{
 			newGuard(t, limiter, day("a", 2*n)),
 			newGuard(t, limiter, day("b", 10)),
@@ -107,9 +107,9 @@ func TestStatsOfEachRuleThatTookPart(t *testing.T) {
 	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
 	outer, inner := hour("outer", 5), hour("inner", 3)
 	several, tried := outer, inner
-	several.Also, tried.DryRun = []core.Limit{core.PerDay(2)}, true
+	several.Also, tried.Mode = []core.Limit{core.PerDay(2)}, core.DryRun
 	triedToo := several
-	triedToo.Name, triedToo.DryRun = "tried", true
+	triedToo.Name, triedToo.Mode = "tried", core.DryRun
 	banning, byRoute := inner, inner
 	banning.MaxCount, banning.Ban = 1, core.Ban{After: 1, For: 30 * 24 * time.Hour}
 	byRoute.Key = core.ByRoute
@@ -175,7 +175,7 @@ func TestStatsEqualTheEvents(t *testing.T) {
 	limiter := newLimiter(t, options)
 	heavy := core.Rule{Name: "heavy", Seconds: 60, Cost: cost(9)}
 	free := core.Rule{Name: "free", Seconds: 60, Cost: cost(0)}
-	untried := core.Rule{Name: "untried", Seconds: 60, Cost: cost(9), DryRun: true}
+	untried := core.Rule{Name: "untried", Seconds: 60, Cost: cost(9), Mode: core.DryRun}
 	banning := core.Rule{Name: "banning", Seconds: 60, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Hour}}
 	failing := core.Rule{Name: "failing", Seconds: 60, Key: func(core.Request) (string, error) { return "", errors.New("out of order") }}
 	for _, guard := range []*core.Guard{
@@ -215,7 +215,7 @@ func TestStatsEqualTheEvents(t *testing.T) {
 func TestStatsOfCallsNearALimit(t *testing.T) {
 	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
 	several, tried, bucket, banning := hour("r", 100), hour("r", 10), core.Rule{Name: "r", Limit: core.PerHour(1).Bucket(10)}, hour("r", 1)
-	several.Also, tried.DryRun = []core.Limit{core.PerDay(10)}, true
+	several.Also, tried.Mode = []core.Limit{core.PerDay(10)}, core.DryRun
 	banning.Cost, banning.Ban = cost(0), core.Ban{After: 1, For: time.Hour}
 	large := hour("r", 10)
 	large.Cost = cost(8)

@@ -186,7 +186,7 @@ func TestThresholdsOfADryRun(t *testing.T) {
 		limiter := newLimiter(t, options)
 		rule := core.Rule{Name: "n", Limit: core.PerHour(2), Warn: []float64{1}}
 		tried := rule
-		tried.DryRun, tried.Limit = true, core.PerHour(3)
+		tried.Mode, tried.Limit = core.DryRun, core.PerHour(3)
 		guard := newGuard(t, limiter, rule, tried)
 		alone := newGuard(t, limiter, tried)
 		wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)
@@ -203,7 +203,7 @@ func TestThresholdsOfASoftRule(t *testing.T) {
 		options, heard := warning(options)
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{
-			Name: "n", Limit: core.PerHour(4), Also: []core.Limit{core.PerDay(1)}, Soft: true, Warn: []float64{0.5, 1},
+			Name: "n", Limit: core.PerHour(4), Also: []core.Limit{core.PerDay(1)}, Mode: core.Soft, Warn: []float64{0.5, 1},
 		})
 		wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 200, 200)
 		charge(t, limiter, "n", me, core.PerHour(4), 1) // half of it is used, and not by the rule
@@ -404,7 +404,7 @@ func TestResetForgetsThresholds(t *testing.T) {
 		options, heard := warning(options)
 		limiter := newLimiter(t, options)
 		rules := []core.Rule{
-			{Name: "n", Limit: core.PerHour(2), Also: []core.Limit{core.PerDay(4)}, Warn: []float64{0.5}, DryRun: true},
+			{Name: "n", Limit: core.PerHour(2), Also: []core.Limit{core.PerDay(4)}, Warn: []float64{0.5}, Mode: core.DryRun},
 			{Name: "m", Limit: core.PerHour(2), Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.PerDay(2).Fixed()}, Warn: []float64{0.5}},
 		}
 		guard := newGuard(t, limiter, rules...)

@@ -166,7 +166,7 @@ func TestSetAttributes(t *testing.T) {
 	dead := deadRedisWith(t, otellimit.SetAttributes)
 	once := limiter.MustCounter("once\xff", core.PerHour(1))
 	_, _ = once.Allow(context.Background(), "user:alice") // without a span
-	tried, api := core.Rule{Name: "tried", Seconds: 3600, MaxCount: 1, DryRun: true}, core.Rule{Name: "api", Seconds: 3600, MaxCount: 1}
+	tried, api := core.Rule{Name: "tried", Seconds: 3600, MaxCount: 1, Mode: core.DryRun}, core.Rule{Name: "api", Seconds: 3600, MaxCount: 1}
 	served := nethttplimit.New(limiter, tried)(nethttplimit.New(limiter, api)(http.NotFoundHandler()))
 	served.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 	for name, test := range map[string]struct {

@@ -168,6 +168,6 @@ func askingAgain(user core.Rule) []core.Rule {
 	plan.Name, plan.LimitFor = "plan", func(r core.Request) (core.Limit, error) { return core.PerHour(100 + len(byUser(r))), nil }
 	note.Name, note.Seconds, note.MaxCount, note.Note = "note", 0, 0, byUser
 	note.Limit = core.PerHour(100).Log()
-	tried.Name, tried.DryRun = "tried", true
+	tried.Name, tried.Mode = "tried", core.DryRun
 	return []core.Rule{user, again, key, cost, plan, note, tried}
 }

@@ -17,7 +17,7 @@ func callersSeeTheirOwn(t *testing.T, s *site) {
 	limiter := s.limiter(t, func(o *core.Options) { o.Identify = core.BearerToken(verify) })
 	shop := core.Rule{Name: "shop", Seconds: 600, MaxCount: 2, Paths: []string{"/shop/**"}}
 	order := core.Rule{Name: "order", Seconds: 600, MaxCount: 5, NeedLogin: true, Also: []core.Limit{core.PerDay(9)}}
-	trial := core.Rule{Name: "trial", Seconds: 600, DryRun: true}
+	trial := core.Rule{Name: "trial", Seconds: 600, Mode: core.DryRun}
 	own := limiter.MustGuard(shop, order, trial)
 	s.serve(t, App{Limiter: limiter, Use: limit(shop), Routes: []Route{
 		{Path: "/shop/list"},

@@ -108,8 +108,8 @@ func dryRun(t *testing.T, s *site) {
 			}
 		}
 	})
-	rule := core.Rule{Name: "tried", Seconds: 600, MaxCount: 1, DryRun: true, Ban: core.Ban{After: 1, For: time.Hour}}
-	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}, DryRun: true}
+	rule := core.Rule{Name: "tried", Seconds: 600, MaxCount: 1, Mode: core.DryRun, Ban: core.Ban{After: 1, For: time.Hour}}
+	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}, Mode: core.DryRun}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule, slots)}}})
 	for range 4 {
 		reply := s.want(t, 200, "/shop/list")
@@ -133,7 +133,7 @@ func tell(h Handling) {
 
 func soft(t *testing.T, s *site) {
 	limiter := s.limiter(t)
-	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Soft: true, Also: []core.Limit{core.PerDay(9)}}
+	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Mode: core.Soft, Also: []core.Limit{core.PerDay(9)}}
 	hard := core.Rule{Name: "hard", Seconds: 600, MaxCount: 3}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule, hard), Handle: tell}}})
 	for i, want := range []string{"nothing", "soft_exceeded soft ip:127.0.0.1", "soft_exceeded soft ip:127.0.0.1"} {
@@ -152,7 +152,7 @@ func soft(t *testing.T, s *site) {
 }
 
 func softAlone(t *testing.T, s *site) {
-	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Soft: true}
+	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Mode: core.Soft}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule), Handle: tell}}})
 	for _, want := range []string{"nothing", "soft_exceeded soft ip:127.0.0.1", "soft_exceeded soft ip:127.0.0.1"} {
 		reply := s.want(t, 200, "/shop/list")

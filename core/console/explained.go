@@ -47,8 +47,7 @@ type explainedRule struct {
 	Ban       *banLine         `json:"ban,omitempty"` // how it came about, if that is known
 	Bans      int              `json:"bans,omitempty"`
 	Strikes   int              `json:"strikes,omitempty"`
-	DryRun    bool             `json:"dry_run,omitempty"`
-	Soft      bool             `json:"soft,omitempty"`
+	Mode      core.Mode        `json:"mode,omitempty"`
 	Reason    string           `json:"reason,omitempty"`
 	Wait      string           `json:"wait,omitempty"`
 	Refuses   bool             `json:"refuses,omitempty"`
@@ -111,7 +110,7 @@ func (h *Handler) explainedRule(who Identity, r *core.ExplainedRule, now time.Ti
 	e := explainedRule{
 		Name: show(r.Name), Place: readable(r.Place), Version: readable(r.Version), Elsewhere: r.Elsewhere, InHandler: r.InHandler,
 		Applies: r.Applies, Because: about(r.Because), Plan: readable(r.Plan), Cost: r.Cost, Bans: r.Bans, Strikes: r.Strikes,
-		DryRun: r.DryRun, Soft: r.Soft, Reason: string(r.Reason), Wait: waitOf(r.RetryAfter), Refuses: r.Refuses,
+		Mode: r.Mode, Reason: string(r.Reason), Wait: waitOf(r.RetryAfter), Refuses: r.Refuses,
 	}
 	if r.Subject != "" {
 		e.Subject, e.Link = h.subject(who, r.Subject), !h.redacts(who)

@@ -151,16 +151,16 @@ func TestHintsAboutRules(t *testing.T) {
 	}
 }
 
-// The subjects that rules in DryRun, or with Soft, would have refused are in a list of their own,
+// The subjects that rules in DryRun or Soft would have refused are in a list of their own,
 // because nobody refused them.
 func TestOffendersOfLenientRules(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := attach(t, limiter,
-		core.Rule{Name: "trial", Limit: core.PerHour(1), DryRun: true},
-		core.Rule{Name: "soft", Limit: core.PerHour(1), Soft: true},
+		core.Rule{Name: "trial", Limit: core.PerHour(1), Mode: core.DryRun},
+		core.Rule{Name: "soft", Limit: core.PerHour(1), Mode: core.Soft},
 		core.Rule{Name: "hard", Limit: core.PerHour(2)},
 		core.Rule{Name: "mixed", Limit: core.PerHour(3)})
-	trial := attach(t, limiter, core.Rule{Name: "mixed", Limit: core.PerHour(3), DryRun: true})
+	trial := attach(t, limiter, core.Rule{Name: "mixed", Limit: core.PerHour(3), Mode: core.DryRun})
 	for range 4 {
 		guard.Check(callView{method: "GET", route: "/"})
 		trial.Check(callView{method: "GET", route: "/"})

@@ -70,7 +70,7 @@ func (h *Handler) banLine(who Identity, e core.BanEntry) banLine {
 
 // banningRules returns the names of the attached rules that see bans.
 func (h *Handler) banningRules() choice {
-	return h.attachedNames(func(r *core.Rule) bool { return r.Ban != core.Ban{} && !r.DryRun })
+	return h.attachedNames(func(r *core.Rule) bool { return r.Ban != core.Ban{} && r.Mode != core.DryRun })
 }
 
 // cursor returns where the next page begins, which is a subject. Viewers who may not see it get it

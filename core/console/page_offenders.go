@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
@@ -29,16 +30,9 @@ type offender struct {
 	Link    bool    `json:"-"` // the subject can be opened
 	Refused int64   `json:"refused,omitempty"`
 	Used    float64 `json:"used,omitempty"` // the share of the limit
-	lenience
+	// Mode is that of the rules of this process which have the name.
+	Mode core.Mode `json:"mode,omitempty"`
 }
-
-// lenience says which kind of rule of this process would have refused, but refuses nobody.
-type lenience struct {
-	DryRun bool `json:"dry_run,omitempty"`
-	Soft   bool `json:"soft,omitempty"`
-}
-
-func (l lenience) refusesNobody() bool { return l.DryRun || l.Soft }
 
 // Percent returns the share in use.
 func (o offender) Percent() string { return fmt.Sprintf("%d %%", int(100*o.Used+1e-9)) }
@@ -67,40 +61,44 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 		shown.Rule = show(rule)
 		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, unknownRule)
 	}
-	lenient := h.lenientRules()
+	modes := h.modes()
 	shown.Since, shown.Problem = top.Since, problem(err)
 	shown.Full = rule == "" && len(top.Refused) == pageSize
 	for _, e := range top.Refused {
-		if o := h.offender(q.who, e, lenient); o.refusesNobody() {
+		if o := h.offender(q.who, e, modes); o.Mode != core.Enforce {
 			shown.Would = append(shown.Would, o)
 		} else {
 			shown.Refused = append(shown.Refused, o)
 		}
 	}
 	for _, e := range top.Near {
-		shown.Near = append(shown.Near, h.offender(q.who, e, lenient))
+		shown.Near = append(shown.Near, h.offender(q.who, e, modes))
 	}
 	return shown, nil
 }
 
-func (h *Handler) offender(who Identity, e operate.TopEntry, lenient map[string]lenience) offender {
+func (h *Handler) offender(who Identity, e operate.TopEntry, modes map[string]core.Mode) offender {
 	const longest = 255 // beyond that, the list has only the beginning of a subject
 	return offender{
 		Rule: show(e.Rule), Subject: h.subject(who, e.Subject), Link: !h.redacts(who) && len(e.Subject) < longest, Refused: e.Refused, Used: e.Used,
-		lenience: lenient[e.Rule],
+		Mode: modes[e.Rule],
 	}
 }
 
-// lenientRules returns the names of the attached rules, with what all rules of a name are.
-func (h *Handler) lenientRules() map[string]lenience {
-	lenient := make(map[string]lenience)
+// modes returns the modes of the attached rules by their names. Rules of several modes that share a
+// name enforce it.
+func (h *Handler) modes() map[string]core.Mode {
+	modes := make(map[string]core.Mode)
 	rules, _ := h.limiter.Rules()
 	for i := range rules {
-		r := &rules[i].Rule
+		mode := rules[i].Rule.Mode
 		for _, name := range rules[i].Names {
-			others, ok := lenient[name]
-			lenient[name] = lenience{r.DryRun && (!ok || others.DryRun), r.Soft && (!ok || others.Soft)}
+			if other, ok := modes[name]; ok && other != mode {
+				modes[name] = core.Enforce
+			} else {
+				modes[name] = mode
+			}
 		}
 	}
-	return lenient
+	return modes
 }

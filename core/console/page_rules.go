@@ -20,18 +20,18 @@ type rulesPage struct {
 
 // ruleInForce is a rule, at all places where it is attached.
 type ruleInForce struct {
-	Names   []string `json:"names"`
-	Limits  []string `json:"limits"`
-	Plans   []string `json:"plans,omitempty"`
-	Places  []string `json:"places"` // at most maxPlaces
-	More    int      `json:"more_places,omitempty"`
-	Version string   `json:"version,omitempty"`
-	Calls   string   `json:"calls,omitempty"`     // those that it applies to, unless that is all
-	Counts  string   `json:"counts_by,omitempty"` // unless that is a function of its own
-	Traits  []string `json:"traits,omitempty"`
-	Outage  string   `json:"if_redis_failed"` // what the rule would do
-	DryRun  bool     `json:"dry_run,omitempty"`
-	Total   counts   `json:"total"` // since the process started
+	Names   []string  `json:"names"`
+	Limits  []string  `json:"limits"`
+	Plans   []string  `json:"plans,omitempty"`
+	Places  []string  `json:"places"` // at most maxPlaces
+	More    int       `json:"more_places,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Calls   string    `json:"calls,omitempty"`     // those that it applies to, unless that is all
+	Counts  string    `json:"counts_by,omitempty"` // unless that is a function of its own
+	Traits  []string  `json:"traits,omitempty"`
+	Outage  string    `json:"if_redis_failed"` // what the rule would do
+	Mode    core.Mode `json:"mode,omitempty"`
+	Total   counts    `json:"total"` // since the process started
 }
 
 // maxPlaces bounds the places that are shown of a rule.
@@ -73,7 +73,7 @@ func (r *ruleInForce) addPlace(place string) {
 func inForce(of core.AttachedRule, totals map[string]counts) ruleInForce {
 	r := &of.Rule
 	shown := ruleInForce{
-		Names: []string{}, Limits: []string{r.Limit.String()}, Places: []string{}, Version: readable(of.Version), DryRun: r.DryRun,
+		Names: []string{}, Limits: []string{r.Limit.String()}, Places: []string{}, Version: readable(of.Version), Mode: r.Mode,
 		Calls: callsOf(r), Counts: readable(of.CountsBy), Traits: traits(of), Outage: withoutRedis(r),
 	}
 	for _, limit := range r.Also {
@@ -111,8 +111,7 @@ func traits(of core.AttachedRule) (traits []string) {
 			traits = append(traits, text)
 		}
 	}
-	add(r.DryRun, "dry run")
-	add(r.Soft, "soft")
+	add(r.Mode != core.Enforce, modeWords(r.Mode))
 	add(of.InHandler, "checked in a handler")
 	add(r.NeedLogin, "needs a login")
 	add(r.Key != nil, keyInWords(of.CountsBy))
@@ -126,6 +125,9 @@ func traits(of core.AttachedRule) (traits []string) {
 	add(r.Lease > 0, fmt.Sprintf("leases %d", r.Lease))
 	return traits
 }
+
+// modeWords returns a mode as a person reads it.
+func modeWords(mode core.Mode) string { return strings.ReplaceAll(mode.String(), "_", " ") }
 
 // keyInWords returns what a rule counts by, in words.
 func keyInWords(key string) string {

@@ -6,8 +6,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// policies says which rules would do what if Redis failed now. Rules that refuse nobody anyway, in
-// DryRun or with Soft, are left out.
+// policies says which rules would do what if Redis failed now. Rules that refuse nobody anyway are
+// left out.
 type policies struct {
 	Nobody  someRules `json:"limit_nobody"`
 	All     someRules `json:"refuse_all"`
@@ -44,7 +44,7 @@ func policiesOf(rules []core.AttachedRule) policies {
 		r := &rules[i].Rule
 		for _, name := range namesOf(&rules[i]) {
 			key := policyOf{name, r.OnStoreError}
-			if r.DryRun || r.Soft || known[key] {
+			if r.Mode != core.Enforce || known[key] {
 				continue
 			}
 			known[key] = true
@@ -76,7 +76,7 @@ func namesOf(r *core.AttachedRule) (names []string) {
 func withoutRedis(r *core.Rule) string {
 	share, locally := strings.CutPrefix(r.OnStoreError.String(), "count_locally ")
 	switch {
-	case r.DryRun || r.Soft || r.OnStoreError == core.FailOpen:
+	case r.Mode != core.Enforce || r.OnStoreError == core.FailOpen:
 		return "limits nobody"
 	case locally:
 		return "counts in each process, a share of " + share

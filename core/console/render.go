@@ -62,6 +62,7 @@ var menu = func() (links []link) {
 // stands.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text": readable, "show": show, "moment": moment, "span": span, "number": number, "rate": rate,
+	"mode":    modeWords,
 	"count":   func(n int64) string { return number(uint64(max(0, n))) },
 	"join":    func(page layout, rule explainedRule, at int) quickActs { return quickActs{page, rule, at} },
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

@@ -51,8 +51,8 @@ func TestRulesIfRedisFailed(t *testing.T) {
 		for name, policy := range map[string]core.StorePolicy{"open": core.FailOpen, "closed": core.FailClosed, "local": core.CountLocally(0.25)} {
 			attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(1), OnStoreError: policy})
 		}
-		attach(t, limiter, core.Rule{Name: "unset", Limit: core.PerHour(1)}, core.Rule{Name: "trial", Limit: core.PerHour(1), DryRun: true},
-			core.Rule{Name: "soft", Limit: core.PerHour(1), Soft: true})
+		attach(t, limiter, core.Rule{Name: "unset", Limit: core.PerHour(1)}, core.Rule{Name: "trial", Limit: core.PerHour(1), Mode: core.DryRun},
+			core.Rule{Name: "soft", Limit: core.PerHour(1), Mode: core.Soft})
 		return as(t, "viewer", newPage(t, limiter, console.Options{}))
 	}
 	viewer := withPolicies(core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})

@@ -60,7 +60,7 @@ func TestSubject(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		guard := attach(t, limiter, core.Rule{
 			Name: "api", Limit: core.PerHour(4), Also: []core.Limit{core.PerMinute(50)}, Ban: core.Ban{ByHand: true}, Overrides: true,
-		}, core.Rule{Name: "trial", Limit: core.PerHour(1), DryRun: true})
+		}, core.Rule{Name: "trial", Limit: core.PerHour(1), Mode: core.DryRun})
 		attach(t, limiter, core.Rule{Name: "idle", Limit: core.PerHour(7)})
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		for range 3 {
@@ -184,7 +184,7 @@ func TestReference(t *testing.T) {
 func TestRules(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		shared := core.Rule{Name: "api", Limit: core.PerHour(100), Except: []string{"/healthz"}, Ban: core.Ban{After: 3, For: time.Minute}, Overrides: true}
-		trial := attach(t, limiter, core.Rule{Name: "trial", Limit: core.PerHour(1), Methods: []string{"GET"}, DryRun: true})
+		trial := attach(t, limiter, core.Rule{Name: "trial", Limit: core.PerHour(1), Methods: []string{"GET"}, Mode: core.DryRun})
 		for range 3 {
 			attach(t, limiter, shared)
 		}

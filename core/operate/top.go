@@ -47,7 +47,7 @@ type TopEntry struct {
 // most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a minute.
 // The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as in
 // "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated ones
-// ([core.FromDenyCache]), bans, blocks, and calls that rules in DryRun or with Soft would have refused.
+// ([core.FromDenyCache]), bans, blocks, and calls that rules in DryRun or Soft would have refused.
 // If a process refuses more than 8,192 calls of a rule in a second, it counts samples of them. Then
 // the number of a subject with 1 % of the refusals is typically 4 % too high or too low after ten
 // seconds, and 2 % after a minute. After an outage of Redis a number may be too low, because nothing

@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,11 +26,11 @@ const (
 
 // countedBy are the fields that decide which counters a rule has. They are compared by their
 // meaning, and the other fields by their text.
-var countedBy = []string{"limit", "seconds", "max_count", "also", "plans", "key", "dry_run"}
+var countedBy = []string{"limit", "seconds", "max_count", "also", "plans", "key", "mode"}
 
 func (d *comparison) changes() []Change {
 	d.add("key", keyText(&d.before), keyText(&d.after), otherSubjects)
-	d.add("dry_run", fmt.Sprint(d.before.DryRun), fmt.Sprint(d.after.DryRun), ownOfDryRun)
+	d.mode()
 	d.limit("limit", ownLimit(&d.before.Rule), ownLimit(&d.after.Rule))
 	d.also()
 	d.plans()
@@ -50,6 +49,22 @@ func (d *comparison) add(field, before, after, why string) {
 	if before != after {
 		d.all = append(d.all, Change{d.after.Name, field, before, after, true, why + d.inFlight(ownLimit(&d.after.Rule))})
 	}
+}
+
+// mode compares the modes. A rule in dry_run has counters of its own, and the others share theirs.
+func (d *comparison) mode() {
+	before, after := d.before.Mode, d.after.Mode
+	switch {
+	case d.otherCounters():
+		d.add("mode", before.String(), after.String(), ownOfDryRun)
+	case before != after:
+		d.all = append(d.all, Change{Rule: d.after.Name, Field: "mode", Before: before.String(), After: after.String()})
+	}
+}
+
+// otherCounters reports whether the modes make the rule count in other counters than before.
+func (d *comparison) otherCounters() bool {
+	return (d.before.Mode == core.DryRun) != (d.after.Mode == core.DryRun)
 }
 
 // other adds a change that concerns no counter.
@@ -89,7 +104,7 @@ func (d *comparison) startsEmpty(before, after core.Limit) (empty bool, why stri
 	switch {
 	case keyText(&d.before) != keyText(&d.after):
 		why = otherSubjects
-	case d.before.DryRun != d.after.DryRun:
+	case d.otherCounters():
 		why = ownOfDryRun
 	case slices.Contains(countersOf(&d.before.Rule), counterOf(after)):
 		return false, ""

@@ -41,7 +41,7 @@
 //	      internal: unlimited
 //	    ban: {after: 5, for: 15m, max: 24h}
 //	    overrides: true                   # operators may set other limits for a subject
-//	    dry_run: true
+//	    mode: dry_run                     # refuse nobody, and only count and report
 //	    warn: [0.8, 1]                    # report these fractions to Options.OnThreshold
 //	    skip:
 //	      addresses: [10.0.0.0/8, 192.0.2.7]
@@ -67,7 +67,7 @@
 //	  - name: transfer
 //	    limit: 5/15m log
 //	    note: amount                      # Functions.Notes["amount"]
-//	    soft: true                        # let other calls pass too, marked for the handler
+//	    mode: soft                        # let other calls pass too, marked for the handler
 //
 // A key is ip, user, host, route, global, header:NAME, query:NAME, param:NAME, value:NAME, the name
 // of a function in [Functions].Keys, or a list of these, which counts each combination by itself.

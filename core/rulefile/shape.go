@@ -26,6 +26,7 @@ type shape struct {
 	// keys are names, at most most of them.
 	fields   []field
 	required []string
+	renamed  map[string]string // what is wrong with a name that was a field once
 	values   *shape
 	// Of a choice: shapes of different kinds.
 	choices []*shape
@@ -99,6 +100,7 @@ var (
 	spanPattern  = regexp.MustCompile(`^(` + span + `)+$`)
 	limitPattern = regexp.MustCompile(`^ *[0-9]+( +at +once( +lost +after +[^ ]+)?|/[^ ]+( +(log|fixed|aligned|burst +[0-9]+))?) *$`)
 	planPattern  = regexp.MustCompile(`^ *unlimited *$|` + limitPattern.String())
+	modePattern  = regexp.MustCompile(`^(enforce|soft|dry_run)$`)
 	storePattern = regexp.MustCompile(`^ *(fail_open|fail_closed|count_locally +[^ ]+) *$`)
 )
 
@@ -119,6 +121,10 @@ var document = &shape{
 // rule is the shape of a rule. Each field of core.Rule is here under its name in snake case.
 var rule = &shape{
 	kind: mapping, like: "a rule, which is a mapping", isRule: true, required: []string{"name"},
+	renamed: map[string]string{
+		"dry_run": "is written mode: dry_run now, and dry_run: false is left out",
+		"soft":    "is written mode: soft now, and soft: false is left out",
+	},
 	fields: []field{
 		{"name", "The name of the rule and its counters.", nameShape()},
 		{"limit", "How many calls pass, such as 100/s, 5/15m log, 10/s burst 20, 1000/day@UTC or 3 at once.", limitShape()},
@@ -137,8 +143,8 @@ var rule = &shape{
 		{"note", "The function in Functions.Notes that returns the note of a sliding log.", functionShape()},
 		{"ban", "Refuse subjects altogether for a while if they do not stop when they are refused.", banShape()},
 		{"overrides", "Let operators replace the limit for one subject at run time, lift it, or block the subject.", trueOrFalse()},
-		{"dry_run", "Count and decide, but refuse nobody.", trueOrFalse()},
-		{"soft", "Mark calls that do not fit for the handler, but refuse nobody.", trueOrFalse()},
+		{"mode", "What becomes of calls that do not fit: enforce (the default) refuses them, " +
+			"soft marks them for the handler, and dry_run only counts and reports them.", modeShape()},
 		{"warn", "Fractions of the limit that are reported to Options.OnThreshold when a call reaches them, in ascending order.",
 			&shape{kind: listing, like: "a list of fractions such as [0.8, 1]", item: fractionShape(), most: 4}},
 		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
@@ -160,6 +166,10 @@ func nameShape() *shape {
 
 func limitShape() *shape {
 	return &shape{kind: text, like: "a limit such as 100/s", pattern: limitPattern, wrong: wrongLimit}
+}
+
+func modeShape() *shape {
+	return &shape{kind: text, like: "enforce, soft or dry_run", pattern: modePattern, wrong: wrongMode}
 }
 
 func storeShape() *shape {

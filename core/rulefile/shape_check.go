@@ -186,6 +186,8 @@ func (c *checker) entry(key, value *yaml.Node, s *shape, label string) bool {
 		c.fail(key, label, "has an empty key")
 	case s.values != nil:
 		return c.check(value, s.values, label+"."+key.Value)
+	case s.renamed[key.Value] != "":
+		c.fail(key, key.Value, s.renamed[key.Value])
 	case f == nil:
 		c.unknown(key, s)
 	case label == "":

@@ -55,7 +55,7 @@ func skipAddresses(prefixes []netip.Prefix, other func(core.Request) bool) func(
 func wrongAddresses(prefixes []netip.Prefix) string {
 	for _, all := range [...]string{"0.0.0.0/0", "::/0"} {
 		if covered(netip.MustParsePrefix(all), prefixes) {
-			return "are together all of " + all + ": to try a rule that refuses nobody, set dry_run"
+			return "are together all of " + all + ": to try a rule that refuses nobody, set mode: dry_run"
 		}
 	}
 	return ""

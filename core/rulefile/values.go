@@ -47,6 +47,19 @@ func why(err error) string {
 	return err.Error()
 }
 
+// modeOf returns the mode of a text.
+func modeOf(text string) (m core.Mode, err error) {
+	err = m.UnmarshalText([]byte(text))
+	return m, err
+}
+
+func wrongMode(text string) string {
+	if _, err := modeOf(text); err != nil {
+		return why(err) + didYouMean(text, []string{"enforce", "soft", "dry_run"})
+	}
+	return ""
+}
+
 // storePolicyOf returns the store policy of a text.
 func storePolicyOf(text string) (p core.StorePolicy, err error) {
 	err = p.UnmarshalText([]byte(text))
@@ -104,7 +117,7 @@ func prefixOf(text string) (netip.Prefix, error) {
 	case err != nil:
 		return prefix, errors.New("is not an address, nor a prefix such as 10.0.0.0/8")
 	case prefix.Bits() == 0:
-		return prefix, errors.New("is every address: to try a rule that refuses nobody, set dry_run")
+		return prefix, errors.New("is every address: to try a rule that refuses nobody, set mode: dry_run")
 	case prefix.Addr().Is4In6():
 		return prefix, errors.New("is a range of IPv4 addresses in the form of IPv6: write it as IPv4")
 	case prefix != prefix.Masked():

@@ -198,7 +198,7 @@ func newLoad(t *testing.T) *load {
 		mux.Handle(path, middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	}
 	handle("/limited", nethttplimit.With(limited.MustGuard("limited")))
-	handle("/tried", nethttplimit.New(l.limiters["redis"], core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: key, DryRun: true}))
+	handle("/tried", nethttplimit.New(l.limiters["redis"], core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: key, Mode: core.DryRun}))
 	handle("/memory", nethttplimit.New(l.limiters["memory"], core.Rule{Name: "memory", Seconds: 3600, Key: key}))
 	for name, policy := range map[string]core.StorePolicy{"open": core.FailOpen, "closed": core.FailClosed, "local": core.CountLocally(0.5)} {
 		handle("/"+name, nethttplimit.New(l.limiters["down"], core.Rule{Name: name, Seconds: 3600, Key: key, OnStoreError: policy}))

@@ -34,7 +34,7 @@ type Call struct {
 type state struct {
 	fit       bool // the store answered for all counters, and the call fits in each
 	passed    bool // the call was allowed and charged
-	hasSoft   bool // a rule with Soft applies
+	hasSoft   bool // a rule in Soft applies
 	hasCostly bool // one of the limits is costly
 	warns     bool // a rule that applies has Warn
 	looksOnly bool // see LookOnly
@@ -171,7 +171,7 @@ func (c *Call) Fit() bool { return c.fit }
 // Passed reports whether the call was allowed and charged.
 func (c *Call) Passed() bool { return c.passed }
 
-// HasSoft reports whether a rule with Soft applies.
+// HasSoft reports whether a rule in Soft applies.
 func (c *Call) HasSoft() bool { return c.hasSoft }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the memory of an

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// A lenient rule has DryRun or Soft, so it refuses nobody. If the call passes, the store charges
+// A lenient rule is in DryRun or Soft, so it refuses nobody. If the call passes, the store charges
 // either all counters of the rule or, if the call does not fit into one of them, none.
 
 // lenience is what a lenient rule's counters have in common in a call.
