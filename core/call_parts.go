@@ -8,7 +8,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
-	"github.com/accesslimit/accesslimit/core/internal/outercall"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
@@ -31,5 +30,4 @@ type callParts struct {
 	references references
 	thresholds *thresholds.Watch[Limit] // nil without Options.OnThreshold
 	inFlight   *inflight.Keeper
-	outerCalls *outercall.Calls
 }

@@ -69,11 +69,6 @@ func (c *call) ruleByVerdicts() ruling {
 // ask asks the store for verdicts on the counters, and charges them if charge is set. It reports
 // whether the cost fits: if not, nothing was charged.
 func (c *call) ask(charge bool) (fits bool) {
-	if outer := c.parts.outerCalls.Current(); outer != nil {
-		if at := chargedOutside(outer, c.View, c.Counters()); at >= 0 {
-			c.log.AttachedTwice(c.Limit(at).Rule.Name, c.Route())
-		}
-	}
 	if charge {
 		fits = c.Decide(c.Context())
 	} else {

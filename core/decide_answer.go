@@ -57,9 +57,6 @@ func (c *call) answerVerdicts(at int) Answer {
 	answer := c.answerBinding(at)
 	if c.Passed() {
 		answer.completion = c.completion()
-		if c.inspects && !c.rules[0].rule.inHandler {
-			answer.completion = c.trackOuter(answer.completion)
-		}
 	}
 	return answer
 }

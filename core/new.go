@@ -59,7 +59,7 @@ func (f *front) takeParts() {
 	f.callParts = callParts{
 		engine: &p.Engine, ids: &p.CallIDs, source: FromMemory, options: f.options, log: p.Log, failures: &storeFailures{&p.Failures, p.Log},
 		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, references: references{p.References},
-		inFlight: p.InFlight, outerCalls: &p.OuterCalls,
+		inFlight: p.InFlight,
 	}
 	if p.Redis != nil {
 		f.source = FromRedis

@@ -138,97 +138,6 @@ func TestWarnsOfARuleByUserWithoutIdentify(t *testing.T) {
 	}
 }
 
-func TestWarnsOfARuleThatIsAttachedTwice(t *testing.T) {
-	hour := core.Rule{Name: "api", Seconds: 3600, MaxCount: 100_000}
-	other, byRoute, tried, slots := hour, hour, hour, atOnceAs("api", 9)
-	other.Name, byRoute.Key, tried.Mode = "other", core.ByRoute, core.DryRun
-	unnamed := hour
-	unnamed.Name = ""
-	for name, test := range map[string]struct {
-		outer, inner []core.Rule
-		lines        int
-	}{
-		"the same":              {[]core.Rule{hour}, []core.Rule{hour}, 1},
-		"among others":          {[]core.Rule{other, hour}, []core.Rule{byRoute, hour}, 1},
-		"tried":                 {[]core.Rule{tried}, []core.Rule{tried}, 1},
-		"slots":                 {[]core.Rule{slots}, []core.Rule{slots}, 1},
-		"unnamed":               {[]core.Rule{unnamed}, []core.Rule{unnamed}, 1},
-		"another name":          {[]core.Rule{hour}, []core.Rule{other}, 0},
-		"another subject":       {[]core.Rule{hour}, []core.Rule{byRoute}, 0},
-		"tried beside the live": {[]core.Rule{hour}, []core.Rule{tried}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log logtest.Log
-			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Headers: core.NoHeaders})
-			outer, inner := newGuard(t, limiter, test.outer...), newGuard(t, limiter, test.inner...)
-			for range 2 {
-				v := newView("GET", "/x")
-				wantStatus(t, outer, v, 200).Run(func() int {
-					wantServed(t, outer, newView("GET", "/x"), ok, 200) // another call of the same time
-					wantServed(t, inner, v, ok, 200)
-					return ok
-				})
-				wantServed(t, inner, v, ok, 200) // the handler has returned
-			}
-			warned(t, &log, test.lines, "level=WARN", "charged twice")
-		})
-	}
-	t.Run("one after the other", func(t *testing.T) {
-		var log logtest.Log
-		limiter := newLimiter(t, core.Options{Logger: log.Logger()})
-		v := newView("GET", "/x")
-		wantServed(t, newGuard(t, limiter, hour), v, ok, 200)
-		wantServed(t, newGuard(t, limiter, hour), v, ok, 200)
-		warned(t, &log, 0, "level=WARN")
-	})
-	t.Run("inside a handler", func(t *testing.T) {
-		for name, rule := range map[string]core.Rule{"rule=api": hour, `rule="GET /x"`: unnamed} {
-			var log logtest.Log
-			limiter := newLimiter(t, core.Options{Logger: log.Logger()})
-			v := newView("GET", "/x")
-			wantStatus(t, newGuard(t, limiter, rule), v, 200).Run(func() int {
-				for _, subject := range []string{"forum:x", ""} {
-					checkRule(limiter, v, rule, subject)
-					warned(t, &log, map[string]int{"forum:x": 0, "": 1}[subject], "level=WARN")
-				}
-				return ok
-			})
-			warned(t, &log, 1, "level=WARN", name, "route=/x", "charged twice", "not to both")
-		}
-	})
-}
-
-// nestedView is a call in a framework that has a separate ResponseHeader for each middleware.
-type nestedView struct {
-	*fakeView
-	id any
-}
-
-func (v nestedView) CallID() any { return v.id }
-
-func TestWarnsOfARuleThatIsAttachedTwiceByCallID(t *testing.T) {
-	for name, test := range map[string]struct {
-		id    any
-		inner string // its path
-		lines int
-	}{
-		"the same call":                {"id", "/x", 1},
-		"a call that a handler makes":  {"id", "/y", 0},
-		"no ID":                        {nil, "/x", 0},
-		"an ID that is not comparable": {[]int{1}, "/x", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log logtest.Log
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60})
-			wantStatus(t, guard, nestedView{newView("GET", "/x"), test.id}, 200).Run(func() int {
-				wantStatus(t, guard, nestedView{newView("GET", test.inner), test.id}, 200)
-				return ok
-			})
-			warned(t, &log, test.lines, "level=WARN", "charged twice")
-		})
-	}
-}
-
 // A rule that no call can match is reported once, wherever it is attached.
 func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
 	nobody := core.Rule{Name: "api", Seconds: 60, Paths: []string{"/a"}, Except: []string{"/**"}}
@@ -300,31 +209,6 @@ func TestWarnsOfParametersInAnotherSpelling(t *testing.T) {
 		}
 		warned(t, &log, test.lines, "level=WARN", "other names than in its path pattern", "rule=api", "pattern="+test.pattern)
 	}
-}
-
-// A rule that is attached twice is found, whichever of several middlewares has it, and whatever
-// calls were made before.
-func TestWarnsOfARuleThatIsAttachedTwiceFurtherInside(t *testing.T) {
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
-	var guards []*core.Guard
-	for _, name := range []string{"a", "twice", "b", "twice"} {
-		guards = append(guards, newGuard(t, limiter, core.Rule{Name: name, Seconds: 1, MaxCount: 1e9}))
-	}
-	var serve func(v adapter.View, inside []*core.Guard) int
-	serve = func(v adapter.View, inside []*core.Guard) int {
-		if len(inside) > 0 {
-			inside[0].Check(v).Run(func() int { return serve(v, inside[1:]) })
-		}
-		return ok
-	}
-	eventually(t, "it is found", func() bool {
-		for range 500 {
-			serve(newView("GET", "/x"), guards)
-		}
-		return log.Count("rule=twice", "charged twice") == 1
-	})
-	warned(t, &log, 1, "level=WARN", "rule=twice")
 }
 
 // unroutedView is a call in a router that has not chosen a route.

@@ -80,8 +80,8 @@ type Options struct {
 	// whether Redis was restarted or evicts keys.
 	//
 	// It warns once of mistakes: a rule by user without Identify; a proxy that is not trusted, or
-	// calls without an address, in front of rules by IP; a rule that is attached twice around one
-	// handler; an unnamed rule where the route is not known yet.
+	// calls without an address, in front of rules by IP; an unnamed rule where the route is not
+	// known yet.
 	Logger *slog.Logger
 	// OnDecision, if set, receives every decision, in the goroutine of the call and before the
 	// handler runs: once for the rules that are decided together, and once for each rule in DryRun.

@@ -27,24 +27,6 @@ func (c *call) newCompletion() *inflight.Completion {
 	return c.parts.inFlight.NewCompletion(c.Context(), c.Method() == "", shown)
 }
 
-// trackOuter makes the limiter remember the call while its handler runs, if it is time to remember one. It
-// returns the completion of the call, and makes one if there was none.
-func (c *call) trackOuter(u *inflight.Completion) *inflight.Completion {
-	calls := c.parts.outerCalls
-	if !calls.Due() {
-		return u
-	}
-	outer := calls.New(identityOf(c.View), c.Counters())
-	if outer == nil {
-		return u
-	}
-	if u == nil {
-		u = c.newCompletion()
-	}
-	u.Surround(outer)
-	return u
-}
-
 // counts returns the Count of the limit at i. If several rules have its counter, the call counts if
 // one of them says so. nil counts every call.
 func (c *call) counts(i int) func(status int) bool {

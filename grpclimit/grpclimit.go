@@ -232,9 +232,6 @@ func (v *view) Host() string {
 	return ""
 }
 
-// CallID returns the call's stream: each interceptor has a trailer of its own.
-func (v *view) CallID() any { return grpc.ServerTransportStreamFromContext(v.trailer.ctx) }
-
 // RemoteAddr returns the peer's address. A call within the process has none.
 func (v *view) RemoteAddr() netip.Addr {
 	if p, ok := peer.FromContext(v.trailer.ctx); ok {

@@ -1,9 +1,9 @@
 // Package adapter is for authors of adapters, which attach the rules of core to the routes of a
 // framework. It has what an adapter implements and reads; users of an adapter need none of it.
 //
-//   - [View] is the view of a call that an adapter gives to the core. [LooseView], [RoutedView] and
-//     [NestedView] have one more method, for some frameworks. [HeaderWriter] is the headers of the
-//     reply. [PeerOf] and [PeerAddr] read addresses.
+//   - [View] is the view of a call that an adapter gives to the core. [LooseView] and [RoutedView]
+//     have one more method, for some frameworks. [HeaderWriter] is the headers of the reply.
+//     [PeerOf] and [PeerAddr] read addresses.
 //   - core.Guard.Check decides for a middleware, and core.Check.Allow inside a handler. Both take a
 //     View and return a core.Answer.
 //   - A core.Answer holds the core.Refusal to send (its SetHeader, SetPushback), or runs the handler

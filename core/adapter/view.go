@@ -61,15 +61,6 @@ type RoutedView interface {
 	Routed() bool
 }
 
-// NestedView is a View of a framework in which middlewares around one handler do not share a
-// ResponseHeader. It lets the core find a rule that is attached twice.
-type NestedView interface {
-	View
-	// CallID returns a value that is the same for all middlewares around a handler, and different
-	// for each call under way, or nil if the framework has no such value.
-	CallID() any
-}
-
 // HeaderWriter is the headers of a reply. http.Header and fasthttp's ResponseHeader implement it.
 // If it also has Get(name) string or Peek(name) []byte, middlewares around one handler can agree on
 // the limit that a header with room for only one describes.

@@ -12,7 +12,6 @@ import (
 
 // setupScenarios are about mistakes in the setup of a service. The log must warn of each once.
 var setupScenarios = []scenario{
-	{name: "a warning of a rule attached twice (NestedView)", run: warnsOfTwice},
 	{name: "a warning of a proxy that is not trusted", run: warnsOfAProxy},
 	{name: "a warning of calls without an address", run: warnsOfNoAddress, needs: UnixSockets},
 	{name: "a warning of a rule that knows no route (RoutedView)", run: warnsOfNoRoute},
@@ -57,23 +56,6 @@ func (s *site) logged(t *testing.T, app App) *logbook {
 	app.Limiter = s.limiter(t, func(o *core.Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	s.serve(t, app)
 	return log
-}
-
-func warnsOfTwice(t *testing.T, s *site) {
-	rule, other := core.Rule{Name: "api", Seconds: 600, MaxCount: 1e6}, core.Rule{Name: "other", Seconds: 600, MaxCount: 1e6}
-	log := s.logged(t, App{
-		Use:    [][]core.Rule{{rule}},
-		Routes: []Route{{Path: "/shop/list", Limits: [][]core.Rule{{other}, {rule}}}, {Path: "/shop/free", Limits: limit(other)}},
-	})
-	s.want(t, 200, "/shop/free")
-	log.wantWarnings(t, 0, "")
-	eventually(t, "the warning comes", func() bool { // only one call in many checks
-		s.want(t, 200, "/shop/list")
-		log.mu.Lock()
-		defer log.mu.Unlock()
-		return strings.Contains(log.text.String(), "charged twice")
-	})
-	log.wantWarnings(t, 1, "rule=api")
 }
 
 func warnsOfAProxy(t *testing.T, s *site) {

@@ -19,7 +19,6 @@ type Completion struct {
 	slots   []algorithm.Charge // of Concurrency
 	counted []countedCharge
 	reply   Reply
-	around  Around // nil unless somebody follows the call
 	done    atomic.Bool
 }
 
@@ -60,16 +59,6 @@ func (u *Completion) HoldsSlots() bool { return u != nil && len(u.slots) > 0 }
 // NeedsStatus reports whether the status of the reply decides what is given back.
 func (u *Completion) NeedsStatus() bool { return u != nil && len(u.counted) > 0 }
 
-// Around is told when the handler of a call begins and ends. It does not receive the handler, which
-// would then be allocated for each call.
-type Around interface {
-	Begin()
-	End()
-}
-
-// Surround sets who is told when the handler begins and ends.
-func (u *Completion) Surround(by Around) { u.around = by }
-
 // Follow sets what follows the reply of the handler, for what it does not return itself.
 func (u *Completion) Follow(r Reply) { u.reply = r }
 
@@ -93,10 +82,6 @@ func (u *Completion) Run(handle func() (status int)) {
 			u.finish(panicked(u.isRPC, u.sent()))
 		}
 	}()
-	if u.around != nil {
-		u.around.Begin()
-		defer u.around.End()
-	}
 	status = handle()
 	ended = true
 }

@@ -103,12 +103,12 @@ func TestSetupIsLoggedOnce(t *testing.T) {
 	log, lines := newLog()
 	for i := range 300 {
 		for range 2 {
-			log.AttachedTwice(fmt.Sprint("rule", i), "/")
+			log.RouteCountedTwice(fmt.Sprint("/route", i))
 			log.NoAddress("rule", false, "X-Forwarded-For")
 		}
 	}
-	if n := lines("attached twice"); n != 100 {
-		t.Errorf("%d lines for 300 rules", n)
+	if n := lines("share a counter"); n != 100 {
+		t.Errorf("%d lines for 300 routes", n)
 	}
 	if n := lines("ip:unknown"); n != 1 {
 		t.Errorf("%d lines about calls without an address", n)

@@ -101,12 +101,3 @@ func (l *Log) RouteCountedTwice(route string) {
 			slog.String("route", route), slog.String("change", "give one of the rules a Name, or the rule of a whole router Paths"))
 	}
 }
-
-// AttachedTwice warns that two middlewares around one handler charge one counter.
-func (l *Log) AttachedTwice(rule, route string) {
-	if l.doubleCharges.first(rule) {
-		l.logger.Warn("accesslimit: a rule is attached twice around one handler, so each call is charged twice",
-			slog.String("rule", strings.Clone(rule)), slog.String("route", strings.Clone(route)),
-			slog.String("change", "attach the rule to the router or to the route, not to both; give another limit a Name of its own"))
-	}
-}

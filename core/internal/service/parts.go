@@ -20,7 +20,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
-	"github.com/accesslimit/accesslimit/core/internal/outercall"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
@@ -60,8 +59,6 @@ type Parts struct {
 	InFlight *inflight.Keeper
 	Refunds  refund.Ledger
 	Failures failure.Counts // of the store to answer
-	// OuterCalls are the calls that a middleware has let pass, and whose handlers run.
-	OuterCalls outercall.Calls
 
 	Board    notices.Board // for the thresholds that were reached
 	Tops     *toplist.Table
